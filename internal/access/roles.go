@@ -151,6 +151,17 @@ func PermissionsOf(scope string, roles []Role) (all []Permission) {
 	return slices.Compact(all)
 }
 
+// RolesWithin are the roles of organizations that bring nothing beyond what these roles bring, sorted.
+func RolesWithin(roles []Role) (within []Role) {
+	held := Memberships{"": roles}
+	for _, r := range RolesOf("") {
+		if held.Cover(Memberships{"": {r}}) {
+			within = append(within, r)
+		}
+	}
+	return within
+}
+
 // rolesIn are the roles that count in a scope.
 func rolesIn(scope string) map[Role][]Permission {
 	if scope == Installation {

@@ -194,6 +194,8 @@ const (
 	accountUnlinked done = "unlinked"
 
 	organizationLeft done = "organization"
+	offerAccepted    done = "accepted"
+	offerDeclined    done = "declined"
 )
 
 var said = map[string]pages.Message{
@@ -211,6 +213,8 @@ var said = map[string]pages.Message{
 	string(accountUnlinked): pages.AccountUnlinked(),
 
 	string(organizationLeft): pages.OrganizationLeft(),
+	string(offerAccepted):    pages.OfferAccepted(),
+	string(offerDeclined):    pages.OfferDeclined(),
 }
 
 // paramFull is the parameter of the address that says that there is no room for another second factor.
@@ -265,6 +269,12 @@ func (v *visit) back(p page, err error) error {
 		m = pages.FactorNeeded()
 	case e.Is(member.ErrLastOrgOwner):
 		m = pages.LastOwner()
+	case e.Is(user.ErrPasswordGiven):
+		m = pages.OwnPasswordFirst()
+	case e.Is(member.ErrGiverMayNot):
+		m = pages.OfferInvalid()
+	case e.Is(member.ErrOfferNotOpen) || e.Is(member.ErrRolesChanged): // since the page was shown
+		m = pages.Changed()
 	case e.Kind == errs.Aborted || e.Kind == errs.NotFound || e.Is(factor.ErrNoSecondFactor) || e.Is(member.ErrOwnOrganization): // somebody was faster, perhaps in another window
 		m = pages.Changed()
 	default:

@@ -1,6 +1,9 @@
 package account
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/member"
@@ -8,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// organizations lists those that the person is in, and leaves them.
+// organizations lists those that the person is in, and leaves them; and those that would have the person, who accepts or declines.
 type organizations struct{}
 
 func (organizations) show(v *visit, with pages.Frame) error {
@@ -35,6 +38,11 @@ func (organizations) show(v *visit, with pages.Frame) error {
 		for _, r := range m.Roles {
 			shown.Roles = append(shown.Roles, string(r.Role))
 		}
+		for _, r := range m.Waiting {
+			shown.Waiting = append(shown.Waiting, string(r))
+		}
+		shown.Unaccepted = m.Guest && !m.Accepted
+		shown.All = strings.Join(slices.Concat(shown.Roles, shown.Waiting), " ")
 		for _, id := range m.Groups {
 			if name, there := names[id]; there {
 				shown.Groups = append(shown.Groups, name)
@@ -48,15 +56,44 @@ func (organizations) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Organizations{Account: v.account(with), Organizations: append([]pages.Organization{own}, others...)}
 	view.Organizations = view.Organizations[:min(len(view.Organizations), maxListed)]
+	offers, err := member.OffersTo(ctx, v.Store, v.me.ID, v.Clock())
+	if err != nil {
+		return err
+	}
+	for _, o := range offers {
+		shown := pages.Offer{ID: o.Offer.ID, Name: o.Org.Data.Name, Domain: o.Org.Data.PrimaryDomain()}
+		for _, r := range o.Offer.Data.Roles {
+			shown.Roles = append(shown.Roles, string(r))
+		}
+		if v.me.Data.MayAccept(o.Offer.Data.Roles) != nil {
+			view.Password = pages.To(pages.PathPassword, nil)
+		}
+		view.Offers = append(view.Offers, shown)
+	}
 	return v.render(view, with.Problems)
 }
 
 func (o organizations) take(v *visit) error {
-	if v.r.PostFormValue(pages.FieldDo) != pages.DoLeave {
+	ctx, caller, id := v.r.Context(), v.bearer.Caller, v.r.PostFormValue(pages.FieldID)
+	var err error
+	done := organizationLeft
+	switch v.r.PostFormValue(pages.FieldDo) {
+	case pages.DoLeave:
+		_, err = member.Leave(ctx, v.Store, caller, id, event.IfMatch{})
+	case pages.DoAccept:
+		done = offerAccepted
+		_, err = member.AcceptOffer(ctx, v.Store, caller, id, event.IfMatch{})
+	case pages.DoDecline:
+		done = offerDeclined
+		err = member.DeclineOffer(ctx, v.Store, caller, id)
+	case pages.DoAcceptRoles:
+		done = offerAccepted
+		_, err = member.AcceptRoles(ctx, v.Store, caller, id, event.IfMatch{}, strings.Fields(v.r.PostFormValue(pages.FieldRoles)))
+	default:
 		return o.show(v, pages.Frame{})
 	}
-	if _, err := member.Leave(v.r.Context(), v.Store, v.bearer.Caller, v.r.PostFormValue(pages.FieldID), event.IfMatch{}); err != nil {
+	if err != nil {
 		return v.back(o, err)
 	}
-	return v.on(pages.PathOrgs, organizationLeft)
+	return v.on(pages.PathOrgs, done)
 }

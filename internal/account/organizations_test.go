@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/group"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/user"
@@ -44,4 +45,69 @@ func TestOrganizationsAreListedAndLeft(t *testing.T) {
 	if user.IsGuest(w.user(mara), "org_owned") {
 		t.Error("the last owner cannot leave")
 	}
+}
+
+func TestOffersAreAcceptedAndDeclined(t *testing.T) {
+	w := newSite(t)
+	giver := &access.Caller{UserID: "usr_giver", OrgID: "org_o", Memberships: access.Memberships{"org_o": {access.OrgOwner}, orgID: {access.OrgOwnerViewer}}}
+	eventtest.Given(t, w.store, org.Kind, "org_o", "org_o", []event.Claim{org.DomainClaim("offer.example")}, org.Added{Name: "<b>Offerers"}, org.DomainAdded{Domain: "offer.example", Verified: true, Primary: true})
+	eventtest.Given(t, w.store, user.Kind, "usr_giver", "org_o", []event.Claim{user.NameClaim("org_o", "giver")}, user.ServiceAdded{Personal: user.ServiceFacts{UserName: "giver", UserNameKey: "giver", Name: "Giver"}},
+		user.MembershipSet{Scope: "org_o", Roles: giver.Memberships["org_o"]})
+	offer := func(roles ...string) string {
+		t.Helper()
+		permit, err := giver.In("org_o", access.MemberWrite)
+		must(t, err)
+		members, err := member.OfOrganization(permit)
+		must(t, err)
+		set, err := members.Set(t.Context(), w.store, mara, event.IfMatch{}, roles)
+		must(t, err)
+		return set.Offer
+	}
+	b := w.in("mara")
+	id := offer("ORG_USER_MANAGER")
+	page := b.open(pages.PathOrgs).says(200, "&lt;b&gt;Offerers", "offer.example", "User management", "manage users, how they sign in", "sees who you are", "Somebody else has set your password", "/account/password")
+	accept := func(b *browser) *shown {
+		return b.post(pages.PathOrgs, map[string][]string{pages.FieldAccount: {b.session().Token.ID}, pages.FieldDo: {pages.DoAccept}, pages.FieldID: {id}})
+	}
+	accept(b).says(422, "Choose a new one before you accept")
+	if user.IsGuest(w.user(mara), "org_o") {
+		t.Error("it counts already")
+	}
+	page.press(pages.DoDecline, id).leads("/account/organizations?done=declined").follow().says(200, "You have declined.")
+	accept(b).says(422, "This was changed elsewhere")
+
+	w.change(mara, user.PasswordChanged{})
+	b = w.in("mara")
+	id = offer("ORG_USER_MANAGER")
+	accept(w.in("nils")).says(422, "This was changed elsewhere")
+	page = b.open(pages.PathOrgs).says(200, "&lt;b&gt;Offerers")
+	if strings.Contains(page.text, "Somebody else has set your password") {
+		t.Error("it asks for another password")
+	}
+	page.press(pages.DoAccept, id).leads("/account/organizations?done=accepted").follow().says(200, "You have accepted.", "&lt;b&gt;Offerers")
+	if got := w.user(mara).Data.Memberships["org_o"]; len(got) != 1 || got[0] != access.OrgUserManager {
+		t.Errorf("holds %v", got)
+	}
+
+	// What a group gives beyond that waits for a click, on what was shown.
+	w.change(mara, user.GroupJoined{Org: "org_o", Group: "grp_o", Roles: []access.Role{access.OrgSettingsManager}})
+	page = b.open(pages.PathOrgs).says(200, "These roles count only once you accept them", "Management of settings")
+	page.press(pages.DoAcceptRoles, "", pages.FieldID, "org_o", pages.FieldRoles, "ORG_USER_MANAGER").says(422, "This was changed elsewhere")
+	page.press(pages.DoAcceptRoles, "org_o").leads("/account/organizations?done=accepted").follow().says(200, "You have accepted.")
+	if got := w.user(mara).Data.Memberships["org_o"]; len(got) != 2 {
+		t.Errorf("holds %v", got)
+	}
+}
+
+func TestRolesFromBeforeAreListedAsNotAccepted(t *testing.T) {
+	w := newSite(t)
+	eventtest.Given(t, w.store, org.Kind, "org_o", "org_o", nil, org.Added{Name: "Old friends"})
+	w.change(mara, user.PasswordChanged{})
+	w.change(mara, user.MembershipSet{Scope: "org_o", Roles: []access.Role{access.OrgUserManager}})
+	page := w.in("mara").open(pages.PathOrgs).says(200, "You were never asked about these roles.")
+	page.press(pages.DoAcceptRoles, "org_o").leads("/account/organizations?done=accepted")
+	if user.Unaccepted(w.user(mara), "org_o") {
+		t.Error("they are not accepted")
+	}
+	page.press(pages.DoLeave, "org_o").leads("/account/organizations?done=organization")
 }

@@ -3,10 +3,14 @@ package api
 import (
 	"context"
 	"slices"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/enums"
 	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
@@ -20,6 +24,7 @@ import (
 type Members struct {
 	Store  event.Store
 	Master secret.MasterKey
+	Clock  func() time.Time
 }
 
 var _ signetv1connect.MemberServiceHandler = Members{}
@@ -44,7 +49,7 @@ func (s Members) SetOrganizationMember(ctx context.Context, r *signetv1.SetOrgan
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetOrganizationMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx), Home: s.home(ctx, d.Org)}, nil
+	return &signetv1.SetOrganizationMemberResponse{Details: changed(d.Details), OrgsWithoutOwner: s.ownerless(ctx), Home: s.home(ctx, d.Home), OfferId: d.Offer}, nil
 }
 
 // RemoveOrganizationMember takes a user's roles there away.
@@ -91,7 +96,7 @@ func (s Members) SetInstallationMember(ctx context.Context, r *signetv1.SetInsta
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetInstallationMemberResponse{Details: changed(d)}, nil
+	return &signetv1.SetInstallationMemberResponse{Details: changed(d.Details)}, nil
 }
 
 // RemoveInstallationMember takes a user's roles there away.
@@ -120,14 +125,148 @@ func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMember
 	}
 	out := &signetv1.ListMyMembershipsResponse{}
 	for _, m := range all {
-		shown := &signetv1.Membership{OrgId: m.Org, OrgName: m.Name, Guest: m.Guest, GroupIds: m.Groups}
-		for _, r := range m.Roles {
-			shown.Roles = append(shown.Roles, string(r.Role))
-			shown.Sources = append(shown.Sources, &signetv1.RoleSource{Role: string(r.Role), Direct: r.Direct, GroupIds: r.Groups})
-		}
-		out.Memberships = append(out.Memberships, shown)
+		out.Memberships = append(out.Memberships, renderMembership(m))
 	}
 	return out, nil
+}
+
+func renderMembership(m member.Membership) *signetv1.Membership {
+	shown := &signetv1.Membership{OrgId: m.Org, OrgName: m.Name, Guest: m.Guest, GroupIds: m.Groups, Accepted: m.Accepted, WaitingRoles: roleNames(m.Waiting)}
+	for _, r := range m.Roles {
+		shown.Roles = append(shown.Roles, string(r.Role))
+		shown.Sources = append(shown.Sources, &signetv1.RoleSource{Role: string(r.Role), Direct: r.Direct, GroupIds: r.Groups})
+	}
+	return shown
+}
+
+// ListUserMemberships tells the own organization of a user what the user holds there, and what others gave the user without an acceptance.
+func (s Members) ListUserMemberships(ctx context.Context, r *signetv1.ListUserMembershipsRequest) (*signetv1.ListUserMembershipsResponse, error) {
+	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	all, err := member.Of(ctx, s.Store, u)
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListUserMembershipsResponse{}
+	for _, m := range all {
+		if m.Org == u.Org || m.Guest && (!m.Accepted || len(m.Waiting) > 0) {
+			out.Memberships = append(out.Memberships, renderMembership(m))
+		}
+	}
+	return out, nil
+}
+
+// AcceptMyRoles accepts what the caller was given in another organization.
+func (s Members) AcceptMyRoles(ctx context.Context, r *signetv1.AcceptMyRolesRequest) (*signetv1.AcceptMyRolesResponse, error) {
+	info := call.From(ctx)
+	d, err := member.AcceptRoles(ctx, s.Store, info.Caller, r.GetOrgId(), info.IfMatch, r.GetRoles())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AcceptMyRolesResponse{Details: changed(d)}, nil
+}
+
+// ListMyOffers reads the offers to the caller.
+func (s Members) ListMyOffers(ctx context.Context, _ *signetv1.ListMyOffersRequest) (*signetv1.ListMyOffersResponse, error) {
+	offers, err := member.OffersTo(ctx, s.Store, call.From(ctx).Caller.UserID, s.Clock())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListMyOffersResponse{Offers: renderOffers(offers)}, nil
+}
+
+func renderOffers(offers []member.Shown) (out []*signetv1.MyOffer) {
+	for _, o := range offers {
+		shown := &signetv1.MyOffer{OfferId: o.Offer.ID, OrgId: o.Org.ID, OrgName: o.Org.Data.Name, OrgDomain: o.Org.Data.PrimaryDomain(), Roles: roleNames(o.Offer.Data.Roles),
+			ExpirationDate: timestamppb.New(event.Time(o.Offer.Data.Expires))}
+		for _, p := range access.PermissionsOf(o.Org.ID, o.Offer.Data.Roles) {
+			shown.Permissions = append(shown.Permissions, string(p))
+		}
+		out = append(out, shown)
+	}
+	return out
+}
+
+// AcceptMyOffer accepts an offer to the caller.
+func (s Members) AcceptMyOffer(ctx context.Context, r *signetv1.AcceptMyOfferRequest) (*signetv1.AcceptMyOfferResponse, error) {
+	info := call.From(ctx)
+	d, err := member.AcceptOffer(ctx, s.Store, info.Caller, r.GetOfferId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AcceptMyOfferResponse{Details: changed(d)}, nil
+}
+
+// DeclineMyOffer declines an offer to the caller.
+func (s Members) DeclineMyOffer(ctx context.Context, r *signetv1.DeclineMyOfferRequest) (*signetv1.DeclineMyOfferResponse, error) {
+	if err := member.DeclineOffer(ctx, s.Store, call.From(ctx).Caller, r.GetOfferId()); err != nil {
+		return nil, err
+	}
+	return &signetv1.DeclineMyOfferResponse{}, nil
+}
+
+// ListServiceUserOffers reads the offers to a service user.
+func (s Members) ListServiceUserOffers(ctx context.Context, r *signetv1.ListServiceUserOffersRequest) (*signetv1.ListServiceUserOffersResponse, error) {
+	offers, err := member.OffersToService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), s.Clock())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListServiceUserOffersResponse{Offers: renderOffers(offers)}, nil
+}
+
+// AcceptServiceUserOffer accepts an offer to a service user.
+func (s Members) AcceptServiceUserOffer(ctx context.Context, r *signetv1.AcceptServiceUserOfferRequest) (*signetv1.AcceptServiceUserOfferResponse, error) {
+	info := call.From(ctx)
+	d, err := member.AcceptOfferFor(ctx, s.Store, info.Permit, r.GetUserId(), r.GetOfferId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AcceptServiceUserOfferResponse{Details: changed(d)}, nil
+}
+
+// DeclineServiceUserOffer declines an offer to a service user.
+func (s Members) DeclineServiceUserOffer(ctx context.Context, r *signetv1.DeclineServiceUserOfferRequest) (*signetv1.DeclineServiceUserOfferResponse, error) {
+	if err := member.DeclineOfferFor(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), r.GetOfferId()); err != nil {
+		return nil, err
+	}
+	return &signetv1.DeclineServiceUserOfferResponse{}, nil
+}
+
+// offerStates pairs the numbers of the API with the words of the package.
+var offerStates = map[signetv1.Offer_State]member.OfferState{
+	signetv1.Offer_STATE_OPEN:      member.OfferOpen,
+	signetv1.Offer_STATE_ACCEPTED:  member.OfferAccepted,
+	signetv1.Offer_STATE_WITHDRAWN: member.OfferWithdrawn,
+	signetv1.Offer_STATE_REPLACED:  member.OfferReplaced,
+	signetv1.Offer_STATE_EXPIRED:   member.OfferExpired,
+}
+
+// ListOffers reads a page of the offers that an organization has made.
+func (s Members) ListOffers(ctx context.Context, r *signetv1.ListOffersRequest) (*signetv1.ListOffersResponse, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[member.Offer], *event.Cursor, error) {
+		return member.Offers(ctx, s.Store, call.From(ctx).Permit, offerStates[r.GetState()], s.Clock(), after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListOffersResponse{NextPageToken: next}
+	for _, o := range found {
+		out.Offers = append(out.Offers, &signetv1.Offer{OfferId: o.ID, Details: complete(o.Details()), State: enums.Number(offerStates, o.Data.StateAt(s.Clock())), UserId: o.Data.UserID,
+			Roles: roleNames(o.Data.Roles), ExpirationDate: timestamppb.New(event.Time(o.Data.Expires))})
+	}
+	return out, nil
+}
+
+// WithdrawOffer takes an offer back.
+func (s Members) WithdrawOffer(ctx context.Context, r *signetv1.WithdrawOfferRequest) (*signetv1.WithdrawOfferResponse, error) {
+	info := call.From(ctx)
+	d, err := member.Withdraw(ctx, s.Store, info.Permit, r.GetOfferId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.WithdrawOfferResponse{Details: changed(d)}, nil
 }
 
 // LeaveOrganization takes the caller out of an organization.
@@ -197,7 +336,8 @@ func (s Members) home(ctx context.Context, homeID string) *signetv1.Home {
 
 func renderMember(u *event.Object[user.User], scope string, home *signetv1.Home) *signetv1.Member {
 	return &signetv1.Member{Home: home, UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, DisplayName: u.Data.ShownName(),
-		Roles: roleNames(u.Data.Memberships[scope]), DirectRoles: roleNames(u.Data.Direct()[scope]), Guest: user.IsGuest(u, scope)}
+		Roles: roleNames(u.Data.Memberships[scope]), DirectRoles: roleNames(u.Data.Direct()[scope]), Guest: user.IsGuest(u, scope),
+		Accepted: user.IsGuest(u, scope) && !user.Unaccepted(u, scope), WaitingRoles: roleNames(u.Data.Waiting(scope))}
 }
 
 func roleNames(roles []access.Role) []string {

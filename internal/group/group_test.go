@@ -37,7 +37,7 @@ func in(t testing.TB, holds access.Memberships) access.Permit {
 	return permit
 }
 
-// newInstallation has the group grp_g of org_a, and the users usr_a of it, usr_guest and usr_stranger of org_b.
+// newInstallation has the group grp_g of org_a, and the users usr_a of it, usr_guest, who has accepted all roles there, and usr_stranger of org_b.
 func newInstallation(t testing.TB, roles ...access.Role) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, model.Kinds...)
@@ -50,7 +50,8 @@ func given(t testing.TB, s event.Store, roles ...access.Role) {
 	t.Helper()
 	membertest.User(t, s, "usr_a", "org_a", nil)
 	membertest.User(t, s, "usr_keeps", "org_a", owner)
-	membertest.User(t, s, "usr_guest", "org_b", nil, user.MembershipSet{Scope: "org_a", Stays: true})
+	membertest.User(t, s, "usr_guest", "org_b", nil, user.MembershipSet{Scope: "org_a", Stays: true},
+		user.RolesAccepted{Scope: "org_a", Roles: access.RolesOf("org_a")})
 	membertest.User(t, s, "usr_stranger", "org_b", nil)
 	newGroup(t, s, "grp_g", "org_a", roles...)
 }

@@ -104,6 +104,8 @@ type membership struct {
 	again  *recount       // nil: nobody has counted
 	owners *member.Owners
 	writes bool // the group was declared for writing
+
+	unasked string // whose people are not asked, see member.Unasked
 }
 
 // recount is how many members a group really has.
@@ -123,6 +125,9 @@ func change(ctx context.Context, s event.Store, permit access.Permit, id, userID
 			return err
 		}
 		c := membership{permit: permit, writes: g.Data.counts()}
+		if c.unasked, err = member.Unasked(ctx, s, permit); err != nil {
+			return err
+		}
 		if err := c.look(ctx, s, u, g); err != nil {
 			return err
 		}
@@ -217,6 +222,9 @@ func (c *membership) join() error {
 		return err
 	}
 	if err := c.counted(MemberAdded{UserID: c.user.ID}); err != nil {
+		return err
+	}
+	if err := member.Give(c.user, c.group.Org, g.Roles, c.unasked); err != nil {
 		return err
 	}
 	return c.user.Append(user.GroupJoined{Org: c.group.Org, Group: c.group.ID, Roles: g.Roles})

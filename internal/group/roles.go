@@ -30,6 +30,10 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 	if permit.Covers(access.Memberships{permit.Org(): roles}) != nil {
 		return event.Details{}, member.ErrGrantsMore
 	}
+	unasked, err := member.Unasked(ctx, s, permit)
+	if err != nil {
+		return event.Details{}, err
+	}
 	target := Giving(permit, id)
 	err = member.Settle(func() error {
 		g, err := target.Read(ctx, s)
@@ -72,6 +76,9 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 				return err
 			}
 			for _, u := range members {
+				if err := member.Give(u, g.Org, roles, unasked); err != nil {
+					return err
+				}
 				if err := u.Append(user.GroupRolesSet{Org: g.Org, Group: g.ID, Roles: roles}); err != nil {
 					return err
 				}

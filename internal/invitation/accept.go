@@ -199,6 +199,15 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	if err := l.judge(f, false); err != nil {
 		return err
 	}
+	if u.Org != f.invitation.Org { // with exactly what was shown: more waits
+		shown := f.invitation.Data.Promised()
+		if err := u.Data.MayAccept(shown); err != nil {
+			return err
+		}
+		if err := user.Accept(u, f.invitation.Org, shown, user.RolesAccepted{}); err != nil {
+			return err
+		}
+	}
 	if err := addRoles(u, f.invitation); err != nil {
 		return err
 	}
@@ -211,6 +220,13 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 		return err
 	}
 	return f.invitation.Append(WasAccepted{UserID: u.ID})
+}
+
+// Promised are the roles that somebody who accepts the invitation agrees to, sorted: its own, and those that its groups gave when it was sent.
+func (i *Invitation) Promised() []access.Role {
+	all := slices.Concat(i.Roles, i.Shows)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // addRoles gives the roles of an invitation to somebody, besides those there are. Who belongs elsewhere and gets none is a guest.

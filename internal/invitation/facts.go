@@ -30,6 +30,7 @@ type Invitation struct {
 	EmailKey string        `json:"emailKey,omitempty"`
 	Roles    []access.Role `json:"roles,omitempty"`
 	Groups   []string      `json:"groups,omitempty"`
+	Shows    []access.Role `json:"shows,omitempty"` // roles that its groups gave when it was sent last: with Roles, what somebody of another organization accepts
 	Language string        `json:"language,omitempty"`
 	Inviter  string        `json:"inviter"`
 
@@ -113,14 +114,24 @@ type Sent struct {
 	Expires int64 `json:"expires"`
 	// Inviter is who answers for the invitation from now on: whoever has sent it last.
 	Inviter string `json:"inviter"`
+	// Shows are the roles that its groups gave at this moment. Missing in the first events: nobody accepts them by those.
+	Shows []access.Role `json:"shows,omitempty"`
 }
 
 // EventType implements event.Fact.
 func (Sent) EventType() event.Type { return "invitation.sent.v1" }
 
+// Since implements event.Gated: a node of before would forget what the invitation shows.
+func (e Sent) Since() int {
+	if len(e.Shows) > 0 {
+		return 5
+	}
+	return 0
+}
+
 // Apply implements event.Fact.
 func (e Sent) Apply(i *Invitation) {
-	i.Link, i.Shown, i.Life, i.Expires, i.Inviter = e.Link, e.Shown, e.Life, e.Expires, e.Inviter
+	i.Link, i.Shown, i.Life, i.Expires, i.Inviter, i.Shows = e.Link, e.Shown, e.Life, e.Expires, e.Inviter, e.Shows
 }
 
 // WasAccepted records who has accepted the invitation.

@@ -427,6 +427,41 @@ func TestSomebodyFromElsewhereIsAGuestWithoutRoles(t *testing.T) {
 	}
 }
 
+// Accepting is an acceptance of what the invitation promised when it was sent. Roles that a group has got since then wait.
+func TestRolesThatAGroupGotSinceAnInvitationWait(t *testing.T) {
+	w := newWorld(t, true)
+	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+	m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_roles", "grp_plain"}})
+	if i := eventtest.State(t, w.store, Kind, m.ID); !slices.Equal(i.Data.Promised(), []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) {
+		t.Errorf("promised %v", i.Data.Promised())
+	}
+	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.RolesSet{Roles: []access.Role{access.OrgOwner}})
+	_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+	must(t, err)
+	u := eventtest.State(t, w.store, user.Kind, "usr_bea")
+	if !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || user.Unaccepted(u, "org_a") {
+		t.Errorf("holds %v, waiting %v", u.Data.Memberships, u.Data.Waiting("org_a"))
+	}
+}
+
+func TestNobodyJoinsElsewhereWithAPasswordThatSomebodyElseHasSet(t *testing.T) {
+	for _, roles := range [][]string{nil, {"ORG_USER_MANAGER"}} {
+		w := newWorld(t, true)
+		w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+		w.user("usr_bea", user.PasswordSet{})
+		_, token := w.invite(New{Email: "new@b.test", Roles: roles})
+		_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+		if len(roles) == 0 {
+			must(t, err)
+			continue
+		}
+		eventtest.As(t, err, user.ErrPasswordGiven)
+		w.user("usr_bea", user.PasswordChanged{})
+		_, _, err = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+		must(t, err)
+	}
+}
+
 func TestAnInvitationIsAcceptedOnce(t *testing.T) {
 	w := newWorld(t, true)
 	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)

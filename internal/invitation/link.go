@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/secret"
 )
@@ -109,6 +111,17 @@ func (n *sending) count(tx *event.Tx, made int64) error {
 
 // send records a new link, and stores it where it is shown. Where it goes by mail, whoever sends the mail makes it: see Mailed.
 func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
+	var shows []access.Role
+	for _, id := range i.Data.Groups {
+		g, err := group.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		if g != nil && g.Data.State == group.Active && g.Org == i.Org {
+			shows = append(shows, g.Data.Roles...)
+		}
+	}
+	slices.Sort(shows)
 	life := n.life.Microseconds()
 	if life == 0 {
 		life = i.Data.Life
@@ -117,7 +130,7 @@ func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
 		tx.DropRow(sweepRow(i.Data.Expires, i.ID))
 	}
 	n.expires = tx.Now() + life
-	if err := i.Append(Sent{Link: i.Data.Link + 1, Shown: !n.mail, Life: life, Expires: n.expires, Inviter: n.permit.Origin().Actor}); err != nil {
+	if err := i.Append(Sent{Link: i.Data.Link + 1, Shown: !n.mail, Life: life, Expires: n.expires, Inviter: n.permit.Origin().Actor, Shows: slices.Compact(shows)}); err != nil {
 		return err
 	}
 	tx.PutRow(event.Row{RowKey: sweepRow(n.expires, i.ID), Value: []byte{1}})

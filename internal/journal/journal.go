@@ -93,8 +93,8 @@ func (f *Filter) beyond(e *event.Event) bool {
 	if e.Type.Kind() == installation.Kind.Name() {
 		return true
 	}
-	var set user.MembershipSet
-	return e.Type == set.EventType() && (json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
+	var set struct{ Scope string }
+	return (e.Type == user.MembershipSet{}.EventType() || e.Type == user.RolesAccepted{}.EventType()) && (json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
 }
 
 func matchesType(pattern string, t event.Type) bool {

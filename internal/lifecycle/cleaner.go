@@ -25,7 +25,7 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: invitations, users, applications, identity providers, webhooks, groups, projects, what was granted to
+// Cleaner clears away what belonged to removed organizations: invitations, offers, users, applications, identity providers, webhooks, groups, projects, what was granted to
 // them, and what guests had in them; and the grants of removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is
 // skipped.
 type Cleaner struct {
@@ -89,7 +89,7 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.users, c.applications, c.providers, c.webhooks, c.groups, c.members,
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.offers, c.users, c.applications, c.providers, c.webhooks, c.groups, c.members,
 		c.projects, c.granted} {
 		for left := true; left; {
 			var err error
@@ -140,6 +140,15 @@ func (c *Cleaner) invitations(ctx context.Context, id string) (left bool, err er
 		return false, err
 	}
 	return discard(ctx, c, id, invitation.Kind, found, nil, invitation.EndWithOrganization)
+}
+
+// offers removes some of the organization's offers.
+func (c *Cleaner) offers(ctx context.Context, id string) (left bool, err error) {
+	found, _, err := member.OfferKind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	return discard(ctx, c, id, member.OfferKind, found, nil, member.EndOfferWithOrganization)
 }
 
 // applications removes some of the organization's applications.

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/member/membertest"
 )
 
@@ -67,5 +68,21 @@ func TestInvitationsGoWithTheirOrganization(t *testing.T) {
 	}
 	if i := eventtest.State(t, s, invitation.Kind, "inv_1"); i.Data.State != invitation.Removed {
 		t.Errorf("%+v", i.Data)
+	}
+}
+
+func TestOffersGoWithTheirOrganization(t *testing.T) {
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", nil)
+	for id, by := range map[string]string{"ofr_1": "org_b", "ofr_2": "org_d"} {
+		eventtest.Given(t, s, member.OfferKind, id, by, []event.Claim{member.OfferClaim(by, "usr_a")}, member.OfferMade{UserID: "usr_a", Giver: "usr_me", Expires: 1})
+	}
+	_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), event.IfMatch{})
+	must(t, err)
+	must(t, lifecycle.NewCleaner(s, slog.New(slog.DiscardHandler)).Clean(t.Context()))
+	for id, want := range map[string]member.OfferState{"ofr_1": member.OfferRemoved, "ofr_2": member.OfferOpen} {
+		if o := eventtest.State(t, s, member.OfferKind, id); o.Data.State != want {
+			t.Errorf("%s: %+v", id, o.Data)
+		}
 	}
 }

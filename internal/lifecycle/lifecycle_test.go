@@ -35,7 +35,7 @@ var must = testkit.Must
 func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind, project.Kind, project.GrantKind, project.AccessKind, group.Kind,
-		invitation.Kind)
+		invitation.Kind, member.OfferKind)
 	membertest.Given(t, s)
 	return s
 }

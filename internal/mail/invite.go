@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/mailcount"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -46,6 +48,40 @@ func (m *Mailer) invite(ctx context.Context, e *event.Event) error {
 	}
 	out.To = d.Email
 	return m.Sender.Send(ctx, out)
+}
+
+// organizationsPath is the page that shows offers to the person.
+const organizationsPath = "/account/organizations"
+
+// offered tells a person of roles in another organization that wait for an answer, if the page shows them. One mail a day and organization is enough.
+func (m *Mailer) offered(ctx context.Context, e *event.Event) error {
+	o, err := member.OfferKind.Read(ctx, m.Store, e.ObjectID)
+	if err != nil || o == nil || o.Data.UserID == "" {
+		return err
+	}
+	u, err := user.Kind.Read(ctx, m.Store, o.Data.UserID)
+	if err != nil || u == nil || u.Data.Human == nil || !u.Data.Human.Email.Verified {
+		return err
+	}
+	all, err := member.OffersTo(ctx, m.Store, u.ID, m.Clock())
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(s member.Shown) bool { return s.Offer.ID == o.ID })
+	if i < 0 {
+		return nil
+	}
+	count := mailcount.Daily(m.Master, string(RolesOffered), u.ID, o.Org).For(e.Time)
+	if allowed, err := m.allowed(ctx, count); err != nil || !allowed {
+		return err
+	}
+	external, err := url.Parse(m.ExternalURL)
+	if err != nil {
+		return err
+	}
+	c := content{Link: m.ExternalURL + organizationsPath, At: event.Time(o.Data.Expires), Place: cmp.Or(greetable(all[i].Org.Data.Name), external.Host)}
+	h := u.Data.Human
+	return m.send(ctx, RolesOffered, u.ID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
 }
 
 // setUp sends the link by which a person sets a password.

@@ -10,7 +10,9 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/invitation"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -75,4 +77,42 @@ func TestANewcomerIsNotToldOfTheFirstPassword(t *testing.T) {
 		Personal: user.HumanFacts{UserName: "nia", UserNameKey: "nia", Profile: jo, Email: "nia@mail.test", EmailKey: "nia@mail.test"}}, user.PasswordChanged{}, user.PasskeyAdded{FactorID: "fac_1"})
 	must(t, p.deliver(t))
 	p.none(t, "it came with the user")
+}
+
+// offers has the organization org_b, whose owner usr_boss sees the people of org_a, offer roles to somebody.
+func (p *post) offers(t *testing.T, id string) {
+	t.Helper()
+	boss := &access.Caller{UserID: "usr_boss", OrgID: "org_b", Memberships: access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwnerViewer}}}
+	permit, err := boss.In("org_b", access.MemberWrite)
+	must(t, err)
+	members, err := member.OfOrganization(permit)
+	must(t, err)
+	_, err = members.Set(t.Context(), p.Store, id, event.IfMatch{}, []string{"ORG_OWNER"})
+	must(t, err)
+}
+
+func TestAnOfferIsToldOnceADay(t *testing.T) {
+	p := newPost(t)
+	eventtest.Given(t, p.Store, org.Kind, "org_b", "org_b", nil, org.Added{Name: "Bee & Sons"})
+	p.person(t, "nia", true, user.Profile{DisplayName: "Nia", PreferredLanguage: "de"})
+	p.person(t, "unproven", false, jo)
+	must(t, p.deliver(t))
+	p.sent = nil
+	p.offers(t, "usr_nia")
+	p.offers(t, "usr_unproven") // an address that is nobody's yet
+	must(t, p.deliver(t))
+	m := p.one(t)
+	if m.Kind != RolesOffered || m.UserID != "usr_nia" || m.Language != "de" || m.Link != "https://id.example.org/account/organizations" || !strings.Contains(m.Text, "Bee & Sons möchte Sie aufnehmen") || !strings.Contains(m.Text, "bis 01.02.2026") {
+		t.Errorf("%+v", m)
+	}
+	p.Advance(time.Hour)
+	p.offers(t, "usr_nia")
+	must(t, p.deliver(t))
+	if len(p.sent) != 0 {
+		t.Errorf("sent again: %+v", p.sent)
+	}
+	p.Advance(24 * time.Hour)
+	p.offers(t, "usr_nia")
+	must(t, p.deliver(t))
+	p.one(t)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/mailcount"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -54,6 +55,7 @@ const (
 	EmailRestored   Kind = "email_restored"         // to both addresses
 	ResetDelayed    Kind = "reset_password_not_yet" // instead of ResetPassword
 	Invitation      Kind = "invitation"
+	RolesOffered    Kind = "roles_offered"
 	PasswordSetup   Kind = "password_setup" // an administrator wants the person to set a password
 	OwnerLost       Kind = "owner_lost"     // an organization has no owner any more who can act
 )
@@ -116,7 +118,7 @@ func (m *Mailer) Follower() notify.Follower {
 		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
 		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType(),
 		user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType(),
-		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType(), org.OwnerLost{}.EventType()}
+		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType(), org.OwnerLost{}.EventType(), member.OfferMade{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -158,6 +160,8 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.setUp(ctx, e)
 	case org.OwnerLost{}.EventType():
 		return m.ownerLost(ctx, e)
+	case member.OfferMade{}.EventType():
+		return m.offered(ctx, e)
 	case user.PasswordChanged{}.EventType(), user.PasskeyAdded{}.EventType():
 		if came, err := m.cameWithUser(ctx, e); err != nil || came {
 			return err

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/invitation"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -79,7 +80,7 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, idp.Kind, invitation.Kind)}
+	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, idp.Kind, invitation.Kind, member.OfferKind)}
 	eventtest.Given(t, p.Store, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
 	p.mailer = &Mailer{Store: p.Store, Master: p.Master, Clock: p.Now, Sender: &p.outbox, ExternalURL: "https://id.example.org"}
 	p.follow = p.mailer.Follower()

@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-var kinds = []Kind{VerifyEmail, AccountCreated, ResetPassword, PasswordChanged, PasswordSet, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, LinkAdded, LinkedByEmail, LinkConfirmed, LinkRemoved, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetDelayed, Invitation, PasswordSetup, OwnerLost, Register, Registered}
+var kinds = []Kind{VerifyEmail, AccountCreated, ResetPassword, PasswordChanged, PasswordSet, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, LinkAdded, LinkedByEmail, LinkConfirmed, LinkRemoved, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetDelayed, Invitation, RolesOffered, PasswordSetup, OwnerLost, Register, Registered}
 
 func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{[^}]*\}\}`)

@@ -52,6 +52,13 @@ func Of(master secret.MasterKey, kind string, account ...string) Count {
 	return Count{Row: event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
 }
 
+// Daily counts mails of which one a day is enough.
+func Daily(master secret.MasterKey, kind string, account ...string) Count {
+	c := Of(master, kind, account...)
+	c.most = 1
+	return c
+}
+
 // ToMailbox counts mails to an address that need not be an account's: somebody typed it. All of them count together, whatever they are about and whichever
 // organization they are for. So do the addresses of one mailbox, as far as that can be told: what follows a + is a tag.
 func ToMailbox(master secret.MasterKey, emailKey string) Count {

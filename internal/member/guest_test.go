@@ -21,10 +21,15 @@ func TestAGuestIsInAnOrganizationWithoutRoles(t *testing.T) {
 	membertest.User(t, s, "usr_g", "org_b", nil)
 	membertest.User(t, s, "usr_own", "org_a", nil)
 	m := inOrg(t, "org_a", iam)
+	membertest.Owner(t, s, "usr_me", "org_d")
 	mark := s.Mark()
-	_, err := m.Set(t.Context(), s, "usr_g", event.IfMatch{}, nil)
+	offered, err := m.Set(t.Context(), s, "usr_g", event.IfMatch{}, nil)
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: "usr_g", Type: "user.membership_set.v1", Payload: `{"scope":"org_a","stays":true}`})
+	_, err = member.AcceptOffer(t.Context(), s, &access.Caller{UserID: "usr_g", OrgID: "org_b"}, offered.Offer, event.IfMatch{})
+	must(t, err)
+	if facts := s.Since(t, mark); len(facts) != 4 || string(facts[1].Type) != "user.roles_accepted.v1" || string(facts[2].Type) != "user.membership_set.v1" || string(facts[2].Payload) != `{"scope":"org_a","stays":true}` {
+		t.Errorf("recorded %v", facts)
+	}
 	if u := eventtest.State(t, s, user.Kind, "usr_g"); !user.IsGuest(u, "org_a") || u.Data.Memberships.HoldAnywhere(access.OrgRead) {
 		t.Errorf("the guest has %v", u.Data.Memberships)
 	}

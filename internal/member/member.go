@@ -70,17 +70,25 @@ func (m Members) List(ctx context.Context, r event.Reader, after event.Cursor, l
 	return user.Kind.List(ctx, r, event.Query{Group: user.MembersOf(m.permit.Org()), After: after, Limit: limit})
 }
 
-// Set gives a user roles there, in place of those given directly before; what groups give stays. No roles make a user of another organization a guest.
+// Set is what Members.Set did.
+type Set struct {
+	event.Details        // of the user, or of the offer where one was made
+	Offer         string // id of the offer that was made; empty: the roles count at once
+	Home          string // the organization that the user belongs to
+}
+
+// Set gives a user roles there, in place of those given directly before; what groups give stays. No roles make a user of another organization a guest. Somebody of
+// another organization is offered what goes beyond what the person has accepted there: nobody's roles elsewhere grow without their word.
 // Errors: InvalidArgument for unknown roles, and for none where the user would be no guest; ErrGrantsMore; user.ErrNotFound, also
 // for a user of another organization whom the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when
 // match does not hold.
-func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (event.Details, error) {
+func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (Set, error) {
 	if wrong := access.RoleViolations(m.permit.Org(), names); len(wrong) > 0 {
-		return event.Details{}, errs.Invalid(wrong...)
+		return Set{}, errs.Invalid(wrong...)
 	}
 	c := roleChange{permit: m.permit, userID: userID, match: match}
 	if c.inInstallation() && len(names) == 0 {
-		return event.Details{}, errs.Wrong("roles", "must have at least one role: the installation has no guests")
+		return Set{}, errs.Wrong("roles", "must have at least one role: the installation has no guests")
 	}
 	for _, name := range names {
 		c.roles = append(c.roles, access.Role(name))
@@ -88,7 +96,7 @@ func (m Members) Set(ctx context.Context, s event.Store, userID string, match ev
 	slices.Sort(c.roles)
 	c.roles = slices.Compact(c.roles)
 	if c.permit.Covers(access.Memberships{c.permit.Org(): c.roles}) != nil {
-		return event.Details{}, ErrGrantsMore
+		return Set{}, ErrGrantsMore
 	}
 	return c.do(ctx, s)
 }
@@ -96,25 +104,14 @@ func (m Members) Set(ctx context.Context, s event.Store, userID string, match ev
 // Remove takes away all roles that a user was given there directly. A user of another organization leaves it, with its groups and roles of applications. Errors:
 // ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when match does not hold.
 func (m Members) Remove(ctx context.Context, s event.Store, userID string, match event.IfMatch) (event.Details, error) {
-	return roleChange{permit: m.permit, userID: userID, match: match, removes: true}.do(ctx, s)
+	set, err := roleChange{permit: m.permit, userID: userID, match: match, removes: true}.do(ctx, s)
+	return set.Details, err
 }
 
 // Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave, too: the organization is told so. Errors: ErrOwnOrganization;
 // ErrNotFound; Aborted when match does not hold.
 func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (details event.Details, err error) {
-	target := user.Mine(caller)
-	reach := target.Reach
-	target.Reach = func(u *event.Object[user.User]) error {
-		switch err := reach(u); {
-		case err != nil:
-			return err
-		case u.Org == orgID:
-			return ErrOwnOrganization
-		case !user.IsGuest(u, orgID):
-			return errNotThere
-		}
-		return nil
-	}
+	target := elsewhere(user.Mine(caller), orgID)
 	err = Settle(func() error {
 		u, err := target.Read(ctx, s)
 		if err != nil {
@@ -149,6 +146,23 @@ func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID stri
 	return details, nil
 }
 
+// elsewhere is a user who is in an organization other than the own one. Errors: ErrOwnOrganization; errNotThere.
+func elsewhere(target event.Target[user.User], orgID string) event.Target[user.User] {
+	reach := target.Reach
+	target.Reach = func(u *event.Object[user.User]) error {
+		switch err := reach(u); {
+		case err != nil:
+			return err
+		case u.Org == orgID:
+			return ErrOwnOrganization
+		case !user.IsGuest(u, orgID):
+			return errNotThere
+		}
+		return nil
+	}
+	return target
+}
+
 var errNotThere = errs.New(errs.NotFound, NotFound, "you are not a guest or member there")
 
 // End takes a user out of an organization that is not the user's own, inside a command that declared the user for writing.
@@ -169,7 +183,7 @@ type roleChange struct {
 	match   event.IfMatch
 }
 
-func (c roleChange) do(ctx context.Context, s event.Store) (details event.Details, err error) {
+func (c roleChange) do(ctx context.Context, s event.Store) (set Set, err error) {
 	err = Settle(func() error {
 		u, err := user.Kind.Read(ctx, s, c.userID)
 		if err != nil {
@@ -179,6 +193,10 @@ func (c roleChange) do(ctx context.Context, s event.Store) (details event.Detail
 			return c.nobody()
 		}
 		needs := event.Command{Read: []event.Ref{org.Kind.Ref(u.Org)}}
+		a, err := c.look(ctx, s, u, &needs)
+		if err != nil {
+			return err
+		}
 		var owners *Owners
 		if c.inInstallation() {
 			needs.Write = append(needs.Write, installation.Ref)
@@ -190,7 +208,7 @@ func (c roleChange) do(ctx context.Context, s event.Store) (details event.Detail
 			}
 		} else {
 			needs.Read = append(needs.Read, org.Kind.Ref(c.permit.Org()))
-			if c.endsOrgOwner(u) {
+			if c.endsOrgOwner(u, a) {
 				if owners, err = OwnersOfBut(ctx, s, c.permit.Org(), c.userID); err != nil {
 					return err
 				}
@@ -198,37 +216,58 @@ func (c roleChange) do(ctx context.Context, s event.Store) (details event.Detail
 			}
 		}
 		target := event.Target[user.User]{Kind: user.Kind, ID: c.userID, Origin: c.permit.Origin(), Reach: c.reach}
-		details, err = target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error { return c.decide(tx, u, owners) })
+		var offer *event.Object[Offer]
+		details, err := target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			var err error
+			offer, err = c.decide(tx, u, owners, a)
+			return err
+		})
+		if set = (Set{Details: details, Home: u.Org}); err == nil && offer != nil {
+			set.Details, set.Offer = offer.Details(), offer.ID
+		}
 		return err
 	})
-	return details, err
+	return set, err
 }
 
-func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Owners) error {
+func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Owners, a asked) (*event.Object[Offer], error) {
 	if there, err := present(tx, u.Org); err != nil || !there {
-		return orElse(err, c.nobody())
+		return nil, orElse(err, c.nobody())
 	}
 	if c.inInstallation() {
 		if err := c.tellInstallation(tx, &u.Data, owners); err != nil {
-			return err
+			return nil, err
 		}
 	} else if there, err := present(tx, c.permit.Org()); err != nil || !there {
-		return orElse(err, org.ErrNotFound)
-	} else if c.endsOrgOwner(u) {
+		return nil, orElse(err, org.ErrNotFound)
+	} else if c.endsOrgOwner(u, a) {
 		if err := owners.Remain(tx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	switch scope := c.permit.Org(); {
-	case c.removes && u.Org != scope && !c.inInstallation():
-		return End(u, scope)
-	case !c.removes && len(c.roles) == 0 && u.Org == scope:
-		return errs.Wrong("roles", "must have at least one role: this user belongs to the organization and cannot be a guest in it. To take the roles away, remove the member")
-	case !c.removes && len(c.roles) == 0:
-		return u.Append(user.MembershipSet{Scope: scope, Stays: true})
-	default:
-		return u.Append(user.MembershipSet{Scope: scope, Roles: c.roles})
+	scope := c.permit.Org()
+	if a.foreign {
+		ends := event.Fact[Offer](OfferWasReplaced{})
+		if c.removes {
+			ends = OfferWasWithdrawn{}
+		}
+		if err := c.replace(tx, a, ends); err != nil {
+			return nil, err
+		}
 	}
+	switch {
+	case c.removes && a.foreign:
+		return nil, End(u, scope)
+	case !c.removes && len(c.roles) == 0 && u.Org == scope:
+		return nil, errs.Wrong("roles", "must have at least one role: this user belongs to the organization and cannot be a guest in it. To take the roles away, remove the member")
+	case !c.removes && a.foreign && !a.unasked:
+		return c.ask(tx, u, a)
+	case !c.removes && a.foreign:
+		if err := acceptUnasked(u, scope, c.roles); err != nil {
+			return nil, err
+		}
+	}
+	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles, Stays: a.foreign && !c.removes && len(c.roles) == 0})
 }
 
 func (c roleChange) inInstallation() bool { return c.permit.Org() == access.Installation }
@@ -261,19 +300,19 @@ func (c roleChange) endsOwner(u *user.User) bool {
 }
 
 // endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner.
-func (c roleChange) endsOrgOwner(u *event.Object[user.User]) bool {
-	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u), access.OrgOwner) &&
+func (c roleChange) endsOrgOwner(u *event.Object[user.User], a asked) bool {
+	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u, a), access.OrgOwner) &&
 		!c.permit.ForInstallation(access.MemberWrite)
 }
 
 // after are the roles that the user has there afterwards: a guest who is removed leaves the groups, too.
-func (c roleChange) after(u *event.Object[user.User]) []access.Role {
-	roles, scope := slices.Clone(c.roles), c.permit.Org()
+func (c roleChange) after(u *event.Object[user.User], a asked) []access.Role {
+	roles, scope := slices.Clone(c.atOnce(u, a)), c.permit.Org()
 	if c.removes && u.Org != scope {
 		return roles
 	}
 	for _, g := range u.Data.Groups[scope] {
-		roles = append(roles, g.Roles...)
+		roles = append(roles, u.Data.Counting(scope, g.Roles)...)
 	}
 	return roles
 }

@@ -21,7 +21,7 @@ var must = testkit.Must
 // newInstallation is that of membertest.
 func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, member.OfferKind)
 	membertest.Given(t, s)
 	return s
 }
@@ -57,7 +57,7 @@ func TestRolesReplaceThoseOfBeforeInTheirScopeOnly(t *testing.T) {
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.membership_set.v1", Payload: `{"scope":"org_a","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
-	if d != u.Details() || !slices.Equal(u.Data.Memberships["org_b"], []access.Role{access.OrgUserManager}) {
+	if d.Details != u.Details() || !slices.Equal(u.Data.Memberships["org_b"], []access.Role{access.OrgUserManager}) {
 		t.Errorf("details %+v, state %+v", d, u.Data)
 	}
 

@@ -18,6 +18,9 @@ type Membership struct {
 	Guest  bool     // the user belongs to another one
 	Roles  []Source // sorted by role; none: a guest without roles, or somebody who is only in groups
 	Groups []string // ids of the organization's groups that the user is in, sorted
+
+	Accepted bool          // a guest has agreed to it; false where nobody was asked: the roles are from before
+	Waiting  []access.Role // that a guest was given and has not accepted yet, sorted
 }
 
 // Source is a role and where it comes from.
@@ -48,7 +51,8 @@ func Of(ctx context.Context, r event.Reader, u *event.Object[user.User]) (all []
 		if o == nil || o.Data.State == org.Removed {
 			continue
 		}
-		m := Membership{Org: scope, Name: o.Data.Name, Guest: u.Org != scope, Roles: sources(&u.Data, scope)}
+		m := Membership{Org: scope, Name: o.Data.Name, Guest: u.Org != scope, Roles: sources(&u.Data, scope),
+			Accepted: user.IsGuest(u, scope) && !user.Unaccepted(u, scope), Waiting: u.Data.Waiting(scope)}
 		for _, g := range u.Data.Groups[scope] {
 			m.Groups = append(m.Groups, g.ID)
 		}

@@ -218,10 +218,21 @@ func (Applications) about() about {
 	return about{template: "applications", title: "applications.title", section: PathApplications, script: true}
 }
 
-// Organizations lists those that the person is in. DoLeave has FieldID.
+// Organizations lists those that the person is in, and those that would have the person. DoLeave has FieldID; DoAccept and DoDecline have that of an offer;
+// DoAcceptRoles has that of an organization, and FieldRoles.
 type Organizations struct {
 	Account
 	Organizations []Organization
+	Offers        []Offer
+	Password      Link // to a new password, which the person needs before roles can be accepted; none: not needed
+}
+
+// Offer is what another organization offers the person.
+type Offer struct {
+	ID     string
+	Name   string   // of the organization
+	Domain string   // its primary one
+	Roles  []string // as the API names them; none: to be a guest
 }
 
 // Organization is one of them.
@@ -232,6 +243,10 @@ type Organization struct {
 	Leave  bool     // the person can
 	Roles  []string // as the API names them
 	Groups []string // names
+
+	Waiting    []string // roles that count only once the person accepts them
+	Unaccepted bool     // nobody asked the person
+	All        string   // what FieldRoles says: all roles there, those that wait, too
 }
 
 func (Organizations) about() about {
@@ -242,6 +257,14 @@ func (Organizations) about() about {
 func (t texts) role(name string) string {
 	if _, known := t.entries["role."+name]; known {
 		return "role." + name
+	}
+	return ""
+}
+
+// allows is the key of the text that says what a role of the API allows; empty where there is none.
+func (t texts) allows(name string) string {
+	if _, known := t.entries["allows."+name]; known {
+		return "allows." + name
 	}
 	return ""
 }

@@ -53,8 +53,10 @@ type JoinAccount struct {
 	LoginName string
 	To        string // the organization
 	Email     string
-	Mismatch  bool // the invited address is not that of the account
-	Other     Link // to sign in with another account
+	Roles     []string // that the person gets there, as the API names them
+	Mismatch  bool     // the invited address is not that of the account
+	Password  Link     // to a new password, which the person needs first; none: not needed
+	Other     Link     // to sign in with another account
 	Back      Link
 }
 

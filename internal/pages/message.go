@@ -150,6 +150,18 @@ func OrganizationLeft() Message { return Message{key: "done.organizationLeft"} }
 // LastOwner says that the last owner of an organization has to stay.
 func LastOwner() Message { return Message{key: "problem.lastOwner"} }
 
+// OfferAccepted says that the person is in another organization now, or has roles there.
+func OfferAccepted() Message { return Message{key: "done.offerAccepted"} }
+
+// OfferDeclined says that an offer is gone.
+func OfferDeclined() Message { return Message{key: "done.offerDeclined"} }
+
+// OwnPasswordFirst says that somebody else has set the password.
+func OwnPasswordFirst() Message { return Message{key: "problem.ownPasswordFirst"} }
+
+// OfferInvalid says that who made an offer may not give these roles any more.
+func OfferInvalid() Message { return Message{key: "problem.offerInvalid"} }
+
 // MailSent says that a mail with a code is on its way.
 func MailSent(address string) Message {
 	return Message{key: "done.mailSent", args: []any{"address", address}}

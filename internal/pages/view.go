@@ -98,6 +98,7 @@ const (
 	FieldUserName        = "userName"
 	FieldProvider        = "provider" // what the names of providers begin with that are wanted
 	FieldAfter           = "after"    // the provider behind which the next ones are wanted
+	FieldRoles           = "roles"    // that were shown
 	FieldTerms           = "terms"    // a box that is ticked: the address of the terms that are accepted
 )
 
@@ -116,16 +117,20 @@ const (
 	DoEndAll    = "endAll"
 	DoRemove    = "remove"
 	DoLeave     = "leave" // FieldID: an organization
-	DoCodes     = "codes" // make recovery codes
-	DoCreate    = "create"
-	DoForgot    = "forgot"      // the name that was typed goes along, nothing is sent yet
-	DoSetEmail  = "setEmail"    // FieldEmail
-	DoSetPhone  = "setPhone"    // FieldPhone
-	DoNoPhone   = "removePhone" // there is none any more
-	DoSendPhone = "sendPhone"   // a code to the phone
-	DoPhoneCode = "provePhone"  // FieldPhoneCode
-	DoUnlink    = "unlink"      // FieldID: an account at a provider
-	DoConfirm   = "confirm"     // likewise
+	DoAccept    = "accept"
+	DoDecline   = "decline"
+
+	DoAcceptRoles = "acceptRoles"
+	DoCodes       = "codes" // make recovery codes
+	DoCreate      = "create"
+	DoForgot      = "forgot"      // the name that was typed goes along, nothing is sent yet
+	DoSetEmail    = "setEmail"    // FieldEmail
+	DoSetPhone    = "setPhone"    // FieldPhone
+	DoNoPhone     = "removePhone" // there is none any more
+	DoSendPhone   = "sendPhone"   // a code to the phone
+	DoPhoneCode   = "provePhone"  // FieldPhoneCode
+	DoUnlink      = "unlink"      // FieldID: an account at a provider
+	DoConfirm     = "confirm"     // likewise
 )
 
 // TokenDays are the lives of a personal access token that people can choose from.
@@ -232,6 +237,7 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"machine":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"scope":       t.scope,
 		"role":        t.role,
+		"allows":      t.allows,
 		"shown":       shown,
 		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
 		"sections":    func() []section { return sections },

@@ -215,7 +215,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: config.Clock, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: config.Clock, Checker: s.federation}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
-			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
+			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master, Clock: config.Clock}},
 			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: config.Clock}},
 			{Name: "signet.v1.NameService", Impl: names.Service{Store: s.store, Clock: config.Clock}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}, Mail: s.sender() != nil}},

@@ -152,6 +152,9 @@ func (e MembershipSet) Apply(u *User) {
 	if e.Stays && len(e.Roles) == 0 {
 		direct[e.Scope] = []access.Role{}
 	}
+	if _, in := direct[e.Scope]; !in && len(u.Groups[e.Scope]) == 0 {
+		u.forgetAcceptance(e.Scope)
+	}
 	u.settle(direct)
 }
 

@@ -28,6 +28,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		GroupJoined{Org: "org_1", Group: "grp_2", Roles: []access.Role{access.OrgUserManager}}, GroupLeft{Org: "org_1", Group: "grp_1"},
 		GroupRolesSet{Org: "org_1", Group: "grp_1", Roles: []access.Role{access.OrgUserManager}}, OrgLeft{Org: "org_1"},
 		AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "b", Epoch: 2}}},
+		RolesAccepted{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		TermsAccepted{URI: "https://example.org/terms"}, MetadataSet{Personal: metadata.Change{Set: map[string]string{"b": "2"}, Remove: []string{"a"}}},
 	}
 	if len(facts) != len(Kind.Types()) {
@@ -38,7 +39,8 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"},
 				Factors: append(make([]Factor, 0, 4), Factor{ID: "fac_1"}, Factor{ID: "fac_3"}), RecoveryCodes: 3, Links: append(make([]Link, 0, 4), Link{ID: "lnk_1"}, Link{ID: "lnk_3"})},
 			Groups:   map[string][]InGroup{"org_1": append(make([]InGroup, 0, 4), InGroup{ID: "grp_1"}, InGroup{ID: "grp_3"})},
-			AppRoles: append(make([]AppRoles, 0, 4), AppRoles{Place: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "a", Epoch: 1}}}), Metadata: map[string]string{"a": "1"}},
+			AppRoles: append(make([]AppRoles, 0, 4), AppRoles{Place: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "a", Epoch: 1}}}), Metadata: map[string]string{"a": "1"},
+			Accepted: map[string]Acceptance{"org_1": {Roles: []access.Role{access.OrgOwner}}}},
 		{Standing: Standing{State: Active}, Service: &Service{Name: "s", HasSecret: true, Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
 	} {
 		before, _ := json.Marshal(original)

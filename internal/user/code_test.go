@@ -311,6 +311,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 	s.GivenRow(event.Row{RowKey: user.FactorsRow("usr_a"), Value: []byte("{}")})
 	s.GivenRow(event.Row{RowKey: user.BeforeRow("usr_a"), Value: []byte("[]")})
 	s.GivenRow(event.Row{RowKey: user.SetupRow("usr_a"), Value: []byte("{}")})
+	s.GivenRow(event.Row{RowKey: user.DeclinedRow("usr_a"), Value: []byte("{}")})
 	code(t, s, user.ByEmail)
 	code(t, s, user.ByPhone)
 	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.EmailVerified{})
@@ -321,7 +322,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 			t.Errorf("there is nothing at %v (%v)", key, err)
 		}
 	}
-	if len(user.SecretRows("usr_a")) < 9 {
+	if len(user.SecretRows("usr_a")) < 10 {
 		t.Error("some rows are not listed")
 	}
 }

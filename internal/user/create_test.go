@@ -33,9 +33,9 @@ func TestAPersonIsCreatedWithOrWithoutAPassword(t *testing.T) {
 	}{
 		{"without one", user.CreateHuman{NewHuman: jo, ChangeRequired: true}, []event.Type{"user.human_added.v1"}, user.Password{}},
 		{"to be changed", user.CreateHuman{NewHuman: jo, Password: "correct horse", ChangeRequired: true},
-			[]event.Type{"user.human_added.v1", "user.password_set.v1"}, user.Password{Version: 1, ChangeRequired: true}},
+			[]event.Type{"user.human_added.v1", "user.password_set.v1"}, user.Password{Version: 1, ChangeRequired: true, Given: true}},
 		{"to be kept", user.CreateHuman{NewHuman: jo, Password: "correct horse"},
-			[]event.Type{"user.human_added.v1", "user.password_set.v1"}, user.Password{Version: 1}},
+			[]event.Type{"user.human_added.v1", "user.password_set.v1"}, user.Password{Version: 1, Given: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := place(t)

@@ -53,10 +53,13 @@ func (u *User) In(org, group string) bool {
 }
 
 // Without are the roles that the user has in an organization without one of its groups, as far as they are given directly or by others.
-func (u *User) Without(org, group string) []access.Role {
+func (u *User) Without(org, group string) []access.Role { return u.Counting(org, u.given(org, group)) }
+
+// given are the roles that the user was given in an organization, directly and by groups other than one, whether or not they count.
+func (u *User) given(org, but string) []access.Role {
 	roles := slices.Clone(u.Direct()[org])
 	for _, g := range u.Groups[org] {
-		if g.ID != group {
+		if g.ID != but {
 			roles = append(roles, g.Roles...)
 		}
 	}
@@ -69,7 +72,7 @@ func IsGuest(u *event.Object[User], org string) bool {
 	return in && u.Org != org && org != access.Installation
 }
 
-// settle works out what the user holds in all: what was given directly and what groups give.
+// settle works out what the user holds in all: what was given directly and what groups give, and of this in other organizations what the user has accepted.
 func (u *User) settle(direct access.Memberships) {
 	held, through := maps.Clone(direct), false
 	for org, in := range u.Groups {
@@ -77,6 +80,11 @@ func (u *User) settle(direct access.Memberships) {
 			if len(g.Roles) > 0 {
 				held, through = held.With(org, slices.Concat(held[org], g.Roles)), true
 			}
+		}
+	}
+	for org, roles := range held {
+		if counting := u.Counting(org, roles); len(counting) < len(roles) {
+			held[org], through = counting, true
 		}
 	}
 	if u.Memberships, u.Given = held, nil; through {
@@ -177,6 +185,7 @@ func (OrgLeft) Since() int { return groupVersion }
 func (e OrgLeft) Apply(u *User) {
 	direct := u.Direct().With(e.Org, nil)
 	u.withGroups(e.Org, nil)
+	u.forgetAcceptance(e.Org)
 	u.settle(direct)
 	u.AppRoles = slices.DeleteFunc(slices.Clone(u.AppRoles), func(r AppRoles) bool { return r.Org == e.Org })
 	if len(u.AppRoles) == 0 {

@@ -20,8 +20,14 @@ func (PasswordSet) EventType() event.Type { return "user.password_set.v1" }
 
 // Apply implements event.Fact.
 func (e PasswordSet) Apply(u *User) {
-	u.Password = Password{Version: u.Password.Version + 1, ChangeRequired: e.ChangeRequired}
+	u.Password = Password{Version: u.Password.Version + 1, ChangeRequired: e.ChangeRequired, Given: true}
 	u.endAll()
+}
+
+// ApplyAt implements event.Placed: administrators may set their own.
+func (e PasswordSet) ApplyAt(u *User, at *event.Event) {
+	e.Apply(u)
+	u.Password.Given = at.Actor != at.ObjectID
 }
 
 // PasswordChanged records that the person chose a new password. It ends sessions, and tokens where the person wanted that.

@@ -43,6 +43,10 @@ type User struct {
 	Groups   map[string][]InGroup `json:"groups,omitempty"`   // the groups the user is in, by organization
 	AppRoles []AppRoles           `json:"appRoles,omitempty"` // roles in applications that the user has without groups, the oldest first
 
+	// Accepted is what the user has agreed to in other organizations, by organization. Roles beyond it wait. Who is somewhere without an entry got all roles there
+	// before anybody was asked: they count as they are.
+	Accepted map[string]Acceptance `json:"accepted,omitempty"`
+
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about the user
 }
 
@@ -129,6 +133,7 @@ func (u *User) ShownName() string {
 type Password struct {
 	Version        int64 `json:"version,omitempty"` // counts the passwords; 0: none
 	ChangeRequired bool  `json:"changeRequired,omitempty"`
+	Given          bool  `json:"given,omitempty"` // somebody else has set it, and may know it
 }
 
 // IsID tells whether an identifier has the form of a user's: clients are applications or service users.
@@ -144,7 +149,7 @@ var Kind = event.Define(event.Schema[User]{
 		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, PasswordSetupSent{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRenamed{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
-		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{},
+		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{}, RolesAccepted{},
 		TermsAccepted{}, MetadataSet{},
 	},
 	Token:   event.TokenUser,
@@ -222,7 +227,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, groups, roles, keys, factors, links, terms and metadata are replaced, never altered.
+// clone copies what facts alter in place. Memberships, acceptances, groups, roles, keys, factors, links, terms and metadata are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {

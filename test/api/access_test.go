@@ -147,7 +147,7 @@ func accessStory(t *testing.T, c *Client) {
 	s, home, gone, off := c.w.newScene(t), c.w.newScene(t), c.w.newScene(t), c.w.newScene(t)
 	guest := c.w.addUser(t, person{Org: home.org, Domain: home.domain, Roles: []access.Role{access.OrgUserManager},
 		Elsewhere: map[string][]access.Role{s.org: {access.OrgOwner, access.OrgUserManager}, gone.org: {access.OrgOwner}}})
-	c.carryOut(t, c.w.root, &signetv1.SetOrganizationMemberRequest{OrgId: off.org, UserId: guest.UserID})
+	c.giveAndAccept(t, c.w.root, off.org, guest)
 	c.w.removeOrg(t, gone)
 	c.carryOut(t, c.w.root, &signetv1.DeactivateOrganizationRequest{OrgId: off.org})
 	told := c.access(t, guest)

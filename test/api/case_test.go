@@ -65,6 +65,8 @@ var (
 	noGrant          = refused(codes.NotFound, "PROJECT_GRANT_NOT_FOUND")
 	noRole           = refused(codes.NotFound, "PROJECT_ROLE_NOT_FOUND")
 	noInvitation     = refused(codes.NotFound, "INVITATION_NOT_FOUND")
+	noOffer          = refused(codes.NotFound, "OFFER_NOT_FOUND")
+	offerNotOpen     = refused(codes.FailedPrecondition, "OFFER_NOT_OPEN")
 	noSession        = refused(codes.NotFound, "SESSION_NOT_FOUND")
 	notHuman         = refused(codes.FailedPrecondition, "NOT_A_HUMAN_USER")
 	sequenceMismatch = refused(codes.Aborted, "SEQUENCE_MISMATCH")

@@ -139,6 +139,10 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.granted()
 	case "invitation_id":
 		return g.invitation()
+	case "offer_id":
+		if !g.op.has("userId") {
+			return g.offer()
+		}
 	case "domain":
 		return g.domain
 	}

@@ -141,7 +141,7 @@ func guestStory(t *testing.T, c *Client) {
 	s, home := c.w.newScene(t), c.w.newScene(t)
 	guest := home.user
 	c.refused(t, noUser, s.owner, setMember(s.org, guest.UserID)) // whoever does not see the user
-	c.carryOut(t, c.w.root, setMember(s.org, guest.UserID))
+	session := c.giveAndAccept(t, c.w.root, s.org, guest)
 	c.refused(t, invalid("roles"), s.owner, setMember(s.org, s.user.UserID))
 
 	members := c.members(t, s.owner, s.org)
@@ -159,8 +159,9 @@ func guestStory(t *testing.T, c *Client) {
 	id := s.newGroup(t)
 	c.carryOut(t, s.owner, setRoles(id, orgViewer))
 	c.carryOut(t, s.owner, addToGroup(id, guest.UserID))
+	c.guestMayNothing(t, s, guest) // not before the guest accepts it
+	c.carryOut(t, session, &signetv1.AcceptMyRolesRequest{OrgId: s.org, Roles: []string{orgViewer}})
 	c.user(t, guest, s.user.UserID, header(orgID, s.org))
-	session := c.w.signedIn(t, guest)
 	c.refused(t, sessionRequired, guest, &signetv1.LeaveOrganizationRequest{OrgId: s.org})
 	c.refused(t, ownOrganization, session, &signetv1.LeaveOrganizationRequest{OrgId: home.org})
 	c.refused(t, noMember, session, &signetv1.LeaveOrganizationRequest{OrgId: unknownOrg})
@@ -173,7 +174,7 @@ func guestStory(t *testing.T, c *Client) {
 
 	// The last owner leaves, too.
 	alone := c.w.newScene(t)
-	c.carryOut(t, c.w.root, setMember(alone.org, guest.UserID, orgOwner))
+	session = c.giveAndAccept(t, c.w.root, alone.org, guest, orgOwner)
 	for _, m := range c.members(t, alone.owner, alone.org) {
 		if m.GetUserId() != guest.UserID {
 			c.carryOut(t, c.w.root, removeMember(alone.org, m.GetUserId()))

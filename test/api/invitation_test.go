@@ -112,7 +112,7 @@ func invitationStory(t *testing.T, c *Client) {
 // guestInvitationStory: somebody with an account elsewhere joins with it, if the address is theirs.
 func guestInvitationStory(t *testing.T, c *Client) {
 	s, there := c.w.newScene(t), c.w.newScene(t)
-	bea := c.w.signedIn(t, c.w.addUser(t, person{Org: there.org, Domain: there.domain}))
+	bea := c.own(t, c.w.addUser(t, person{Org: there.org, Domain: there.domain}))
 	email := unique("bea") + "@mail.example"
 	set := &signetv1.SetUserEmailRequest{UserId: bea.UserID, Email: email, IsEmailVerified: true}
 	done[*signetv1.SetUserEmailResponse](t, c, c.w.root, set, header(orgID, there.org))

@@ -124,6 +124,7 @@ var stories = []struct {
 	{"factors removed by an administrator", factorAdminStory},
 	{"invitations", invitationStory},
 	{"an account elsewhere accepts an invitation", guestInvitationStory},
+	{"roles elsewhere are offered", offerStory},
 	{"a link to set a password", passwordSetupStory},
 	{"events are listed", eventStory},
 	{"events are followed", streamStory},

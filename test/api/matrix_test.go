@@ -133,6 +133,7 @@ func newMatrix(t *testing.T, w *World) *matrix {
 	m.gone.project()
 	m.gone.grant()
 	m.gone.granted()
+	m.gone.offer()
 	m.gone.invitation() // nothing can be made in it afterwards
 	w.removeOrg(t, m.gone)
 	return m
@@ -190,7 +191,7 @@ func (op *operation) has(name string) bool { return isParameter(op, name) }
 
 // target is the parameter that names an object: a user, an identity provider, an application, a project or what is in it, or else an organization.
 func (op *operation) target() string {
-	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "grantId", "projectId", "invitationId", "orgId"} {
+	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "grantId", "projectId", "invitationId", "offerId", "orgId"} {
 		if op.has(name) {
 			return name
 		}
@@ -219,12 +220,14 @@ func (op *operation) missing() Want {
 		return noProject
 	case target == "invitationId":
 		return noInvitation
+	case target == "offerId":
+		return noOffer
 	}
 	return noOrg
 }
 
 func (op *operation) endsMembership() bool {
-	return op.md.Parent().Name() == "MemberService" && (op.verb == "DELETE" || op.name() == "LeaveOrganization")
+	return op.md.Parent().Name() == "MemberService" && (op.verb == "DELETE" || op.name() == "LeaveOrganization" || op.name() == "AcceptMyRoles")
 }
 
 // header that keeps an operation from changing what others look at.
@@ -378,7 +381,7 @@ var refusedSamples = map[string]string{
 	"RemoveDomain": "DOMAIN_IS_PRIMARY", "RemoveOrganizationMember": "MEMBER_NOT_FOUND", "RemoveInstallationMember": "MEMBER_NOT_FOUND",
 	"RemoveApplicationKey": "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND", "WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
 	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
-	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND", "RemoveProjectRole": "PROJECT_ROLE_NOT_FOUND",
+	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND", "RemoveProjectRole": "PROJECT_ROLE_NOT_FOUND", "AcceptServiceUserOffer": "OFFER_NOT_FOUND",
 }
 
 // mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that none

@@ -11,6 +11,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -30,6 +31,135 @@ func setMember(org, id string, roles ...string) *signetv1.SetOrganizationMemberR
 
 func removeMember(org, id string) *signetv1.RemoveOrganizationMemberRequest {
 	return &signetv1.RemoveOrganizationMemberRequest{OrgId: org, UserId: id}
+}
+
+// offerRoles gives somebody of another organization roles, and says which offer that made.
+func (c *Client) offerRoles(t *testing.T, as *Actor, org, id string, roles ...string) string {
+	t.Helper()
+	offer := done[*signetv1.SetOrganizationMemberResponse](t, c, as, setMember(org, id, roles...)).GetOfferId()
+	if offer == "" {
+		t.Fatal("nobody was asked")
+	}
+	return offer
+}
+
+// own signs somebody in who has chosen the own password.
+func (c *Client) own(t *testing.T, as *Actor) *Actor {
+	t.Helper()
+	c.w.changeUser(t, as.UserID, user.PasswordChanged{})
+	return c.w.signedIn(t, as)
+}
+
+// giveAndAccept gives somebody of another organization roles, who accepts them. It answers the session of that.
+func (c *Client) giveAndAccept(t *testing.T, as *Actor, org string, to *Actor, roles ...string) *Actor {
+	t.Helper()
+	session := c.own(t, to)
+	c.carryOut(t, session, &signetv1.AcceptMyOfferRequest{OfferId: c.offerRoles(t, as, org, to.UserID, roles...)})
+	return session
+}
+
+func (c *Client) myOffers(t *testing.T, as *Actor) []*signetv1.MyOffer {
+	t.Helper()
+	return done[*signetv1.ListMyOffersResponse](t, c, as, &signetv1.ListMyOffersRequest{}).GetOffers()
+}
+
+// offerStory: roles elsewhere count once they are accepted, and the giver learns nothing before.
+func offerStory(t *testing.T, c *Client) {
+	s, home := c.w.newScene(t), c.w.newScene(t)
+	guest, seer := home.user, c.w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}, Elsewhere: map[string][]access.Role{home.org: {access.OrgOwnerViewer}}})
+	offers := func() []*signetv1.Offer {
+		t.Helper()
+		return done[*signetv1.ListOffersResponse](t, c, s.owner, &signetv1.ListOffersRequest{OrgId: s.org}).GetOffers()
+	}
+	before := c.user(t, home.owner, guest.UserID).GetDetails().GetSequence()
+	c.refused(t, noUser, s.owner, setMember(s.org, guest.UserID, orgOwner)) // whoever does not see the user
+	a := done[*signetv1.SetOrganizationMemberResponse](t, c, seer, setMember(s.org, guest.UserID, orgOwner))
+	same(t, "owner of the offer", a.GetDetails().GetResourceOwner(), s.org)
+	same(t, "sequence of the person", c.user(t, home.owner, guest.UserID).GetDetails().GetSequence(), before)
+	same(t, "own memberships", len(c.memberships(t, guest)), 0)
+	c.refused(t, permissionDenied, guest, &signetv1.GetOrganizationRequest{OrgId: s.org})
+
+	// Only the person accepts, in a session, with a password of the own.
+	given := c.w.signedIn(t, guest)
+	mine := c.myOffers(t, given)
+	if len(mine) != 1 || mine[0].GetOfferId() != a.GetOfferId() || mine[0].GetOrgId() != s.org || mine[0].GetOrgName() != c.org(t, s.owner, s.org).GetName() || mine[0].GetOrgDomain() == "" ||
+		!slices.Equal(mine[0].GetRoles(), []string{orgOwner}) || !slices.Contains(mine[0].GetPermissions(), "member.write") {
+		t.Errorf("offered %v", mine)
+	}
+	accept := &signetv1.AcceptMyOfferRequest{OfferId: a.GetOfferId()}
+	c.refused(t, sessionRequired, guest, accept)
+	c.refused(t, sessionRequired, guest, &signetv1.ListMyOffersRequest{})
+	c.refused(t, noOffer, c.w.signedIn(t, s.user), accept)
+	c.refused(t, refused(codes.FailedPrecondition, "PASSWORD_SET_BY_ANOTHER"), given, accept)
+	session := c.own(t, guest)
+	c.refused(t, sequenceMismatch, session, accept, stale)
+
+	// A declined one looks open to the organization.
+	done[*signetv1.DeclineMyOfferResponse](t, c, session, &signetv1.DeclineMyOfferRequest{OfferId: a.GetOfferId()})
+	same(t, "offers that are shown", len(c.myOffers(t, session)), 0)
+	all := offers()
+	if len(all) != 1 || all[0].GetState() != signetv1.Offer_STATE_OPEN || all[0].GetDetails().GetSequence() != a.GetDetails().GetSequence() || all[0].GetUserId() != guest.UserID {
+		t.Errorf("the organization sees %v", all)
+	}
+	c.refused(t, offerNotOpen, session, accept)
+	accept.OfferId = c.offerRoles(t, seer, s.org, guest.UserID, userManager)
+	same(t, "the one before", offers()[0].GetState(), signetv1.Offer_STATE_REPLACED)
+	c.carryOut(t, session, accept)
+	same(t, "offers in this state", len(done[*signetv1.ListOffersResponse](t, c, s.owner, &signetv1.ListOffersRequest{OrgId: s.org, State: signetv1.Offer_STATE_OPEN}).GetOffers()), 0)
+	same(t, "accepted", offers()[1].GetState(), signetv1.Offer_STATE_ACCEPTED)
+	c.user(t, guest, s.user.UserID, header(orgID, s.org))
+	if m := c.memberships(t, guest); len(m) != 1 || !m[0].GetAccepted() || len(m[0].GetWaitingRoles()) != 0 {
+		t.Errorf("own memberships %v", m)
+	}
+	same(t, "home is told of what was accepted", len(c.elsewhere(t, home.owner, guest.UserID)), 0)
+
+	// Less is done at once, and so is what was accepted. More waits, by an offer or a group.
+	d := c.carryOut(t, s.owner, setMember(s.org, guest.UserID))
+	same(t, "owner of the guest", d.GetResourceOwner(), home.org)
+	c.carryOut(t, s.owner, setMember(s.org, guest.UserID, userManager))
+	c.user(t, guest, s.user.UserID, header(orgID, s.org))
+	id := s.newGroup(t)
+	c.carryOut(t, s.owner, addToGroup(id, guest.UserID))
+	c.carryOut(t, s.owner, setRoles(id, settingsManager))
+	readIDP := &signetv1.GetIdentityProviderRequest{IdpId: s.idp}
+	c.refused(t, permissionDenied, guest, readIDP, header(orgID, s.org))
+	if m := c.elsewhere(t, home.owner, guest.UserID); len(m) != 1 || !slices.Equal(m[0].GetWaitingRoles(), []string{settingsManager}) {
+		t.Errorf("home is told %v", m)
+	}
+	roles := &signetv1.AcceptMyRolesRequest{OrgId: s.org, Roles: []string{settingsManager}}
+	c.refused(t, refused(codes.FailedPrecondition, "OFFERED_ROLES_CHANGED"), session, roles)
+	roles.Roles = []string{settingsManager, userManager}
+	c.refused(t, sessionRequired, guest, roles)
+	c.carryOut(t, session, roles)
+	c.idp(t, guest, s.idp, header(orgID, s.org))
+	last := c.offerRoles(t, s.owner, s.org, guest.UserID, orgOwner)
+	c.carryOut(t, s.owner, &signetv1.WithdrawOfferRequest{OrgId: s.org, OfferId: last})
+	c.refused(t, offerNotOpen, s.owner, &signetv1.WithdrawOfferRequest{OrgId: s.org, OfferId: last})
+	c.refused(t, offerNotOpen, session, &signetv1.AcceptMyOfferRequest{OfferId: last})
+
+	// Somebody at home accepts for a service user.
+	robot := home.robot()
+	forRobot := c.offerRoles(t, seer, s.org, robot.UserID, orgViewer)
+	listed := done[*signetv1.ListServiceUserOffersResponse](t, c, home.owner, &signetv1.ListServiceUserOffersRequest{UserId: robot.UserID}).GetOffers()
+	same(t, "offers to the service user", len(listed), 1)
+	c.refused(t, noUser, s.owner, &signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
+	c.carryOut(t, home.owner, &signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
+	c.user(t, robot, s.user.UserID, header(orgID, s.org))
+	forRobot = c.offerRoles(t, seer, s.org, robot.UserID, orgOwner)
+	done[*signetv1.DeclineServiceUserOfferResponse](t, c, home.owner, &signetv1.DeclineServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
+	c.refused(t, offerNotOpen, home.owner, &signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
+
+	// People of the default organization are not asked by an owner of the installation.
+	mate := c.w.addUser(t, person{Org: c.w.root.OrgID})
+	same(t, "offer", done[*signetv1.SetOrganizationMemberResponse](t, c, c.w.root, setMember(s.org, mate.UserID, orgViewer)).GetOfferId(), "")
+	c.user(t, mate, s.user.UserID, header(orgID, s.org))
+}
+
+// elsewhere is what the own organization of a user is told of other organizations.
+func (c *Client) elsewhere(t *testing.T, as *Actor, id string) []*signetv1.Membership {
+	t.Helper()
+	all := done[*signetv1.ListUserMembershipsResponse](t, c, as, &signetv1.ListUserMembershipsRequest{UserId: id}).GetMemberships()
+	return slices.DeleteFunc(all, func(m *signetv1.Membership) bool { return !m.GetGuest() })
 }
 
 // memberStory: roles in an organization count from the moment they are given until they are taken away.
@@ -85,7 +215,7 @@ func memberStory(t *testing.T, c *Client) {
 	// Somebody from elsewhere.
 	c.refused(t, noUser, s.owner, setMember(s.org, other.user.UserID, "ORG_OWNER"))
 	c.refused(t, noUser, s.owner, setMember(s.org, "usr_x", "ORG_OWNER"))
-	c.carryOut(t, c.w.root, setMember(s.org, other.user.UserID, "ORG_SETTINGS_MANAGER"))
+	c.giveAndAccept(t, c.w.root, s.org, other.user, "ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER")
 	c.idp(t, other.user, s.idp, header(orgID, s.org))
 	c.carryOut(t, s.owner, setMember(s.org, other.user.UserID, "ORG_USER_MANAGER"))
 	c.refused(t, permissionDenied, other.user, &signetv1.GetIdentityProviderRequest{IdpId: s.idp}, header(orgID, s.org))

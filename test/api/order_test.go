@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/invitation"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/webhook"
@@ -107,6 +108,11 @@ func (op *operation) conditions() []condition {
 	case "invitationId":
 		return []condition{{"pending", inScene(nil)}, {"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
 			change(t, s.w, invitation.Kind, s.invitation(), invitation.WasWithdrawn{})
+			return req
+		})}}
+	case "offerId":
+		return []condition{{"open", inScene(nil)}, {"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+			change(t, s.w, member.OfferKind, s.offer(), member.OfferWasWithdrawn{})
 			return req
 		})}}
 	case "webhookId":

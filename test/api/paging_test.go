@@ -54,6 +54,8 @@ func (w *World) library(t *testing.T) *library {
 	}
 	l.projects(t)
 	l.invitation()
+	l.offer()
+	(&Client{w, w.rest}).offerRoles(t, w.root, l.org, w.addUser(t, person{Org: w.there.org}).UserID, userManager)
 	done[*signetv1.CreateInvitationResponse](t, rest, l.owner, l.sample(operationNamed(t, "CreateInvitation")))
 	return l
 }
@@ -187,6 +189,7 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListGroupMembers":        {here.reader.UserID, here.user.UserID, here.owner.UserID},
 		"ListUserGroups":          {here.group(), here.team},
 		"ListInvitations":         {here.invitation()},
+		"ListOffers":              {here.offer()},
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},

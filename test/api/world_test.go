@@ -217,6 +217,7 @@ type scene struct {
 	app    string // one that runs on a server
 
 	invitation func() string
+	offer      func() string // to somebody of another organization, made when somebody asks for it
 	webhook    func() string // one that never gets anything, made when somebody asks for it
 
 	group func() string // one with nobody in it that gives nothing, made when somebody asks for it
@@ -272,6 +273,13 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	w.furnishProjects(t, s)
 	s.invitation = sync.OnceValue(func() string {
 		return done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, s.owner, &signetv1.CreateInvitationRequest{OrgId: s.org, Email: unique("invited") + "@mail.example"}).GetInvitationId()
+	})
+	s.offer = sync.OnceValue(func() string {
+		other := w.there
+		if s.org == other.org {
+			other = w.here
+		}
+		return (&Client{w, w.rest}).offerRoles(t, w.root, s.org, w.addUser(t, person{Org: other.org}).UserID, userManager)
 	})
 	s.webhook = sync.OnceValue(func() string {
 		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()

@@ -102,6 +102,9 @@ func TestJoiningThroughAProvider(t *testing.T) {
 	v.sees("main", "not known here")
 }
 
+// ownPassword is one that a person has chosen in place of firstPassword.
+const ownPassword = "a word of my own 42"
+
 func TestJoiningWithAnAccountElsewhere(t *testing.T) {
 	browser.NeedAxe(t)
 	i, sink := withMail(t)
@@ -131,11 +134,23 @@ func TestJoiningWithAnAccountElsewhere(t *testing.T) {
 	v.password(firstPassword)
 	v.sees("main", "will join Customer")
 	v.sees("main", "bea")
+	v.sees("main", "User management")
+	v.sees("main", "Somebody else has set your password") // who made the account
+	v.saysNothingBad("another password first")
+	_, in := i.call("", "POST", "/v1/sessions", map[string]any{"loginName": "bea", "password": firstPassword})
+	if status, answer := i.call(in["token"].(string), "PUT", "/v1/users/me/password", map[string]any{"currentPassword": firstPassword, "newPassword": ownPassword}); status != http.StatusOK {
+		t.Fatalf("%v", answer)
+	}
+	v.Open(link)
+	v.Submit("main a[href*='with=account']")
+	v.name("bea")
+	v.password(ownPassword)
+	v.sees("main", "will join Customer")
 	v.saysNothingBad("confirm")
 	v.Submit("button[value=allow]")
 	v.sees("h1", "Welcome")
 	v.quiet()
-	_, in := i.call("", "POST", "/v1/sessions", map[string]any{"loginName": "bea", "password": firstPassword})
+	_, in = i.call("", "POST", "/v1/sessions", map[string]any{"loginName": "bea", "password": ownPassword})
 	_, held := i.call(in["token"].(string), "GET", "/v1/users/me/memberships", nil)
 	if !strings.Contains(fmt.Sprint(held), org) || !strings.Contains(fmt.Sprint(held), "ORG_USER_MANAGER") {
 		t.Errorf("%v", held)

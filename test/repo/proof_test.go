@@ -36,6 +36,8 @@ var withoutProof = map[string]string{
 	"RemoveUser":               "ends access",
 	"SetOrganizationMember":    "roles sign nobody in",
 	"RemoveOrganizationMember": "ends access",
+	"AcceptServiceUserOffer":   "roles sign nobody in",
+	"DeclineServiceUserOffer":  "likewise",
 	"AddGroupMember":           "roles sign nobody in",
 	"RemoveGroupMember":        "ends access",
 	"SetUserAppRoles":          "roles sign nobody in",

@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,6 +23,71 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// State of an offer.
+type Offer_State int32
+
+const (
+	// Not used.
+	Offer_STATE_UNSPECIFIED Offer_State = 0
+	// The user can accept it, unless the user has declined it.
+	Offer_STATE_OPEN Offer_State = 1
+	// It was accepted.
+	Offer_STATE_ACCEPTED Offer_State = 2
+	// It was withdrawn.
+	Offer_STATE_WITHDRAWN Offer_State = 3
+	// A later decision about the user's roles has replaced it.
+	Offer_STATE_REPLACED Offer_State = 4
+	// It was not accepted within 30 days.
+	Offer_STATE_EXPIRED Offer_State = 5
+)
+
+// Enum value maps for Offer_State.
+var (
+	Offer_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "STATE_OPEN",
+		2: "STATE_ACCEPTED",
+		3: "STATE_WITHDRAWN",
+		4: "STATE_REPLACED",
+		5: "STATE_EXPIRED",
+	}
+	Offer_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"STATE_OPEN":        1,
+		"STATE_ACCEPTED":    2,
+		"STATE_WITHDRAWN":   3,
+		"STATE_REPLACED":    4,
+		"STATE_EXPIRED":     5,
+	}
+)
+
+func (x Offer_State) Enum() *Offer_State {
+	p := new(Offer_State)
+	*p = x
+	return p
+}
+
+func (x Offer_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Offer_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_member_proto_enumTypes[0].Descriptor()
+}
+
+func (Offer_State) Type() protoreflect.EnumType {
+	return &file_signet_v1_member_proto_enumTypes[0]
+}
+
+func (x Offer_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Offer_State.Descriptor instead.
+func (Offer_State) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{2, 0}
+}
 
 // Member is a user who has roles in an organization or in the installation, or
 // is a guest in an organization.
@@ -40,8 +106,13 @@ type Member struct {
 	// Those of the roles that were given directly, sorted: what
 	// SetOrganizationMember replaces.
 	DirectRoles []string `protobuf:"bytes,6,rep,name=direct_roles,json=directRoles,proto3" json:"direct_roles,omitempty"`
-	// The user belongs to another organization.
+	// The user belongs to another organization. Its owners can act as this user.
 	Guest bool `protobuf:"varint,7,opt,name=guest,proto3" json:"guest,omitempty"`
+	// A guest has accepted to be one. If not, nobody was asked: the roles are from
+	// before offers, and count.
+	Accepted bool `protobuf:"varint,8,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// Roles of a guest that do not count before the guest has accepted them, sorted.
+	WaitingRoles []string `protobuf:"bytes,9,rep,name=waiting_roles,json=waitingRoles,proto3" json:"waiting_roles,omitempty"`
 	// The organization that the user belongs to. Left out for an organization's own
 	// users.
 	Home          *Home `protobuf:"bytes,10,opt,name=home,proto3" json:"home,omitempty"`
@@ -128,6 +199,20 @@ func (x *Member) GetGuest() bool {
 	return false
 }
 
+func (x *Member) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *Member) GetWaitingRoles() []string {
+	if x != nil {
+		return x.WaitingRoles
+	}
+	return nil
+}
+
 func (x *Member) GetHome() *Home {
 	if x != nil {
 		return x.Home
@@ -201,6 +286,198 @@ func (x *Home) GetPrimaryDomain() string {
 	return ""
 }
 
+// Offer is the offer of roles in an organization, or of being a guest there, to a
+// user of another organization.
+type Offer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier.
+	OfferId string `protobuf:"bytes,1,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	// Details of the offer. It is an object of the organization that made it.
+	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	// State.
+	State Offer_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.Offer_State" json:"state,omitempty"`
+	// Identifier of the user to whom it was made.
+	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Roles that it is about, sorted. None: to be a guest.
+	Roles []string `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	// When it expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Offer) Reset() {
+	*x = Offer{}
+	mi := &file_signet_v1_member_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Offer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Offer) ProtoMessage() {}
+
+func (x *Offer) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Offer.ProtoReflect.Descriptor instead.
+func (*Offer) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Offer) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+func (x *Offer) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *Offer) GetState() Offer_State {
+	if x != nil {
+		return x.State
+	}
+	return Offer_STATE_UNSPECIFIED
+}
+
+func (x *Offer) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *Offer) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *Offer) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+// MyOffer is an offer as the user sees it to whom it was made.
+type MyOffer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier.
+	OfferId string `protobuf:"bytes,1,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	// Identifier of the organization that made it.
+	OrgId string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Name of that organization.
+	OrgName string `protobuf:"bytes,3,opt,name=org_name,json=orgName,proto3" json:"org_name,omitempty"`
+	// Primary domain of that organization.
+	OrgDomain string `protobuf:"bytes,4,opt,name=org_domain,json=orgDomain,proto3" json:"org_domain,omitempty"`
+	// Roles that it is about, sorted. None: to be a guest.
+	Roles []string `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Permissions that the roles bring, sorted.
+	Permissions []string `protobuf:"bytes,6,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	// When it expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *MyOffer) Reset() {
+	*x = MyOffer{}
+	mi := &file_signet_v1_member_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MyOffer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MyOffer) ProtoMessage() {}
+
+func (x *MyOffer) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MyOffer.ProtoReflect.Descriptor instead.
+func (*MyOffer) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MyOffer) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+func (x *MyOffer) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *MyOffer) GetOrgName() string {
+	if x != nil {
+		return x.OrgName
+	}
+	return ""
+}
+
+func (x *MyOffer) GetOrgDomain() string {
+	if x != nil {
+		return x.OrgDomain
+	}
+	return ""
+}
+
+func (x *MyOffer) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *MyOffer) GetPermissions() []string {
+	if x != nil {
+		return x.Permissions
+	}
+	return nil
+}
+
+func (x *MyOffer) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
 // Membership is the roles of a user in one organization or in the installation.
 type Membership struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -216,14 +493,19 @@ type Membership struct {
 	// Where each of the roles comes from, in the order of `roles`.
 	Sources []*RoleSource `protobuf:"bytes,5,rep,name=sources,proto3" json:"sources,omitempty"`
 	// Identifiers of the groups of the organization that the user is in, sorted.
-	GroupIds      []string `protobuf:"bytes,6,rep,name=group_ids,json=groupIds,proto3" json:"group_ids,omitempty"`
+	GroupIds []string `protobuf:"bytes,6,rep,name=group_ids,json=groupIds,proto3" json:"group_ids,omitempty"`
+	// A guest has accepted to be one. If not, nobody was asked: the roles are from
+	// before offers, and count.
+	Accepted bool `protobuf:"varint,7,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// Roles of a guest that do not count before the guest has accepted them, sorted.
+	WaitingRoles  []string `protobuf:"bytes,8,rep,name=waiting_roles,json=waitingRoles,proto3" json:"waiting_roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_signet_v1_member_proto_msgTypes[2]
+	mi := &file_signet_v1_member_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -235,7 +517,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[2]
+	mi := &file_signet_v1_member_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -248,7 +530,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Membership) GetOrgId() string {
@@ -293,6 +575,20 @@ func (x *Membership) GetGroupIds() []string {
 	return nil
 }
 
+func (x *Membership) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *Membership) GetWaitingRoles() []string {
+	if x != nil {
+		return x.WaitingRoles
+	}
+	return nil
+}
+
 // RoleSource says where a role comes from.
 type RoleSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -308,7 +604,7 @@ type RoleSource struct {
 
 func (x *RoleSource) Reset() {
 	*x = RoleSource{}
-	mi := &file_signet_v1_member_proto_msgTypes[3]
+	mi := &file_signet_v1_member_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +616,7 @@ func (x *RoleSource) String() string {
 func (*RoleSource) ProtoMessage() {}
 
 func (x *RoleSource) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[3]
+	mi := &file_signet_v1_member_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +629,7 @@ func (x *RoleSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleSource.ProtoReflect.Descriptor instead.
 func (*RoleSource) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RoleSource) GetRole() string {
@@ -373,7 +669,7 @@ type ListOrganizationMembersRequest struct {
 
 func (x *ListOrganizationMembersRequest) Reset() {
 	*x = ListOrganizationMembersRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[4]
+	mi := &file_signet_v1_member_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -385,7 +681,7 @@ func (x *ListOrganizationMembersRequest) String() string {
 func (*ListOrganizationMembersRequest) ProtoMessage() {}
 
 func (x *ListOrganizationMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[4]
+	mi := &file_signet_v1_member_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -398,7 +694,7 @@ func (x *ListOrganizationMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListOrganizationMembersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListOrganizationMembersRequest) GetOrgId() string {
@@ -436,7 +732,7 @@ type ListOrganizationMembersResponse struct {
 
 func (x *ListOrganizationMembersResponse) Reset() {
 	*x = ListOrganizationMembersResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[5]
+	mi := &file_signet_v1_member_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -448,7 +744,7 @@ func (x *ListOrganizationMembersResponse) String() string {
 func (*ListOrganizationMembersResponse) ProtoMessage() {}
 
 func (x *ListOrganizationMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[5]
+	mi := &file_signet_v1_member_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -461,7 +757,7 @@ func (x *ListOrganizationMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListOrganizationMembersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListOrganizationMembersResponse) GetMembers() []*Member {
@@ -495,7 +791,7 @@ type SetOrganizationMemberRequest struct {
 
 func (x *SetOrganizationMemberRequest) Reset() {
 	*x = SetOrganizationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[6]
+	mi := &file_signet_v1_member_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +803,7 @@ func (x *SetOrganizationMemberRequest) String() string {
 func (*SetOrganizationMemberRequest) ProtoMessage() {}
 
 func (x *SetOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[6]
+	mi := &file_signet_v1_member_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +816,7 @@ func (x *SetOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetOrganizationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SetOrganizationMemberRequest) GetOrgId() string {
@@ -547,22 +843,25 @@ func (x *SetOrganizationMemberRequest) GetRoles() []string {
 // Answer to SetOrganizationMember.
 type SetOrganizationMemberResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Details of the user after the change.
+	// Details of the user after the change, or of the offer if one was made.
 	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
 	// Identifiers of the organizations that have no owner who can act afterwards.
 	// Only callers with a role in the installation can leave them so: grant
 	// `ORG_OWNER` to somebody else.
 	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
+	// Identifier of the offer, if the user has to accept the roles first. Empty:
+	// they count.
+	OfferId string `protobuf:"bytes,3,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
 	// The organization that the user belongs to, if it is another one: its owners
 	// can act with the roles that were given.
-	Home          *Home `protobuf:"bytes,10,opt,name=home,proto3" json:"home,omitempty"`
+	Home          *Home `protobuf:"bytes,4,opt,name=home,proto3" json:"home,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetOrganizationMemberResponse) Reset() {
 	*x = SetOrganizationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[7]
+	mi := &file_signet_v1_member_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +873,7 @@ func (x *SetOrganizationMemberResponse) String() string {
 func (*SetOrganizationMemberResponse) ProtoMessage() {}
 
 func (x *SetOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[7]
+	mi := &file_signet_v1_member_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +886,7 @@ func (x *SetOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationMemberResponse.ProtoReflect.Descriptor instead.
 func (*SetOrganizationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetOrganizationMemberResponse) GetDetails() *Details {
@@ -602,6 +901,13 @@ func (x *SetOrganizationMemberResponse) GetOrgsWithoutOwner() []string {
 		return x.OrgsWithoutOwner
 	}
 	return nil
+}
+
+func (x *SetOrganizationMemberResponse) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
 }
 
 func (x *SetOrganizationMemberResponse) GetHome() *Home {
@@ -624,7 +930,7 @@ type RemoveOrganizationMemberRequest struct {
 
 func (x *RemoveOrganizationMemberRequest) Reset() {
 	*x = RemoveOrganizationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[8]
+	mi := &file_signet_v1_member_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +942,7 @@ func (x *RemoveOrganizationMemberRequest) String() string {
 func (*RemoveOrganizationMemberRequest) ProtoMessage() {}
 
 func (x *RemoveOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[8]
+	mi := &file_signet_v1_member_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +955,7 @@ func (x *RemoveOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RemoveOrganizationMemberRequest) GetOrgId() string {
@@ -681,7 +987,7 @@ type RemoveOrganizationMemberResponse struct {
 
 func (x *RemoveOrganizationMemberResponse) Reset() {
 	*x = RemoveOrganizationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[9]
+	mi := &file_signet_v1_member_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +999,7 @@ func (x *RemoveOrganizationMemberResponse) String() string {
 func (*RemoveOrganizationMemberResponse) ProtoMessage() {}
 
 func (x *RemoveOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[9]
+	mi := &file_signet_v1_member_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +1012,7 @@ func (x *RemoveOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveOrganizationMemberResponse) GetDetails() *Details {
@@ -737,7 +1043,7 @@ type ListInstallationMembersRequest struct {
 
 func (x *ListInstallationMembersRequest) Reset() {
 	*x = ListInstallationMembersRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[10]
+	mi := &file_signet_v1_member_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +1055,7 @@ func (x *ListInstallationMembersRequest) String() string {
 func (*ListInstallationMembersRequest) ProtoMessage() {}
 
 func (x *ListInstallationMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[10]
+	mi := &file_signet_v1_member_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +1068,7 @@ func (x *ListInstallationMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInstallationMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListInstallationMembersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListInstallationMembersRequest) GetPageSize() int32 {
@@ -793,7 +1099,7 @@ type ListInstallationMembersResponse struct {
 
 func (x *ListInstallationMembersResponse) Reset() {
 	*x = ListInstallationMembersResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[11]
+	mi := &file_signet_v1_member_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -805,7 +1111,7 @@ func (x *ListInstallationMembersResponse) String() string {
 func (*ListInstallationMembersResponse) ProtoMessage() {}
 
 func (x *ListInstallationMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[11]
+	mi := &file_signet_v1_member_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -818,7 +1124,7 @@ func (x *ListInstallationMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInstallationMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListInstallationMembersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListInstallationMembersResponse) GetMembers() []*Member {
@@ -849,7 +1155,7 @@ type SetInstallationMemberRequest struct {
 
 func (x *SetInstallationMemberRequest) Reset() {
 	*x = SetInstallationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[12]
+	mi := &file_signet_v1_member_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +1167,7 @@ func (x *SetInstallationMemberRequest) String() string {
 func (*SetInstallationMemberRequest) ProtoMessage() {}
 
 func (x *SetInstallationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[12]
+	mi := &file_signet_v1_member_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +1180,7 @@ func (x *SetInstallationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetInstallationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetInstallationMemberRequest) GetUserId() string {
@@ -902,7 +1208,7 @@ type SetInstallationMemberResponse struct {
 
 func (x *SetInstallationMemberResponse) Reset() {
 	*x = SetInstallationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[13]
+	mi := &file_signet_v1_member_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1220,7 @@ func (x *SetInstallationMemberResponse) String() string {
 func (*SetInstallationMemberResponse) ProtoMessage() {}
 
 func (x *SetInstallationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[13]
+	mi := &file_signet_v1_member_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1233,7 @@ func (x *SetInstallationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationMemberResponse.ProtoReflect.Descriptor instead.
 func (*SetInstallationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetInstallationMemberResponse) GetDetails() *Details {
@@ -948,7 +1254,7 @@ type RemoveInstallationMemberRequest struct {
 
 func (x *RemoveInstallationMemberRequest) Reset() {
 	*x = RemoveInstallationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[14]
+	mi := &file_signet_v1_member_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -960,7 +1266,7 @@ func (x *RemoveInstallationMemberRequest) String() string {
 func (*RemoveInstallationMemberRequest) ProtoMessage() {}
 
 func (x *RemoveInstallationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[14]
+	mi := &file_signet_v1_member_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -973,7 +1279,7 @@ func (x *RemoveInstallationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveInstallationMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveInstallationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveInstallationMemberRequest) GetUserId() string {
@@ -994,7 +1300,7 @@ type RemoveInstallationMemberResponse struct {
 
 func (x *RemoveInstallationMemberResponse) Reset() {
 	*x = RemoveInstallationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[15]
+	mi := &file_signet_v1_member_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1312,7 @@ func (x *RemoveInstallationMemberResponse) String() string {
 func (*RemoveInstallationMemberResponse) ProtoMessage() {}
 
 func (x *RemoveInstallationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[15]
+	mi := &file_signet_v1_member_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1325,7 @@ func (x *RemoveInstallationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveInstallationMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveInstallationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveInstallationMemberResponse) GetDetails() *Details {
@@ -1038,7 +1344,7 @@ type ListMyMembershipsRequest struct {
 
 func (x *ListMyMembershipsRequest) Reset() {
 	*x = ListMyMembershipsRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[16]
+	mi := &file_signet_v1_member_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1356,7 @@ func (x *ListMyMembershipsRequest) String() string {
 func (*ListMyMembershipsRequest) ProtoMessage() {}
 
 func (x *ListMyMembershipsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[16]
+	mi := &file_signet_v1_member_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1369,7 @@ func (x *ListMyMembershipsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyMembershipsRequest.ProtoReflect.Descriptor instead.
 func (*ListMyMembershipsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{18}
 }
 
 // Answer to ListMyMemberships.
@@ -1077,7 +1383,7 @@ type ListMyMembershipsResponse struct {
 
 func (x *ListMyMembershipsResponse) Reset() {
 	*x = ListMyMembershipsResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[17]
+	mi := &file_signet_v1_member_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1395,7 @@ func (x *ListMyMembershipsResponse) String() string {
 func (*ListMyMembershipsResponse) ProtoMessage() {}
 
 func (x *ListMyMembershipsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[17]
+	mi := &file_signet_v1_member_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1408,7 @@ func (x *ListMyMembershipsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyMembershipsResponse.ProtoReflect.Descriptor instead.
 func (*ListMyMembershipsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListMyMembershipsResponse) GetMemberships() []*Membership {
@@ -1123,7 +1429,7 @@ type LeaveOrganizationRequest struct {
 
 func (x *LeaveOrganizationRequest) Reset() {
 	*x = LeaveOrganizationRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[18]
+	mi := &file_signet_v1_member_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1135,7 +1441,7 @@ func (x *LeaveOrganizationRequest) String() string {
 func (*LeaveOrganizationRequest) ProtoMessage() {}
 
 func (x *LeaveOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[18]
+	mi := &file_signet_v1_member_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1148,7 +1454,7 @@ func (x *LeaveOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*LeaveOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LeaveOrganizationRequest) GetOrgId() string {
@@ -1169,7 +1475,7 @@ type LeaveOrganizationResponse struct {
 
 func (x *LeaveOrganizationResponse) Reset() {
 	*x = LeaveOrganizationResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[19]
+	mi := &file_signet_v1_member_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1487,7 @@ func (x *LeaveOrganizationResponse) String() string {
 func (*LeaveOrganizationResponse) ProtoMessage() {}
 
 func (x *LeaveOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[19]
+	mi := &file_signet_v1_member_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,10 +1500,979 @@ func (x *LeaveOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*LeaveOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LeaveOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whose roles to list.
+type ListUserMembershipsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUserMembershipsRequest) Reset() {
+	*x = ListUserMembershipsRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUserMembershipsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUserMembershipsRequest) ProtoMessage() {}
+
+func (x *ListUserMembershipsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUserMembershipsRequest.ProtoReflect.Descriptor instead.
+func (*ListUserMembershipsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ListUserMembershipsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ListUserMemberships.
+type ListUserMembershipsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user's roles in the own organization, and those elsewhere that were never
+	// accepted or that wait.
+	Memberships   []*Membership `protobuf:"bytes,1,rep,name=memberships,proto3" json:"memberships,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUserMembershipsResponse) Reset() {
+	*x = ListUserMembershipsResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUserMembershipsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUserMembershipsResponse) ProtoMessage() {}
+
+func (x *ListUserMembershipsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUserMembershipsResponse.ProtoReflect.Descriptor instead.
+func (*ListUserMembershipsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListUserMembershipsResponse) GetMemberships() []*Membership {
+	if x != nil {
+		return x.Memberships
+	}
+	return nil
+}
+
+// Which roles to accept.
+type AcceptMyRolesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// All roles that the caller has and was given there, as ListMyMemberships shows
+	// them in `roles` and `waitingRoles`: exactly what was shown is accepted.
+	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptMyRolesRequest) Reset() {
+	*x = AcceptMyRolesRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptMyRolesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptMyRolesRequest) ProtoMessage() {}
+
+func (x *AcceptMyRolesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptMyRolesRequest.ProtoReflect.Descriptor instead.
+func (*AcceptMyRolesRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *AcceptMyRolesRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *AcceptMyRolesRequest) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+// Answer to AcceptMyRoles.
+type AcceptMyRolesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptMyRolesResponse) Reset() {
+	*x = AcceptMyRolesResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptMyRolesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptMyRolesResponse) ProtoMessage() {}
+
+func (x *AcceptMyRolesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptMyRolesResponse.ProtoReflect.Descriptor instead.
+func (*AcceptMyRolesResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *AcceptMyRolesResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// ListMyOffers has no parameters.
+type ListMyOffersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMyOffersRequest) Reset() {
+	*x = ListMyOffersRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMyOffersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMyOffersRequest) ProtoMessage() {}
+
+func (x *ListMyOffersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMyOffersRequest.ProtoReflect.Descriptor instead.
+func (*ListMyOffersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{26}
+}
+
+// Answer to ListMyOffers.
+type ListMyOffersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The offers, the oldest first.
+	Offers        []*MyOffer `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMyOffersResponse) Reset() {
+	*x = ListMyOffersResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMyOffersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMyOffersResponse) ProtoMessage() {}
+
+func (x *ListMyOffersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMyOffersResponse.ProtoReflect.Descriptor instead.
+func (*ListMyOffersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListMyOffersResponse) GetOffers() []*MyOffer {
+	if x != nil {
+		return x.Offers
+	}
+	return nil
+}
+
+// Which offer to accept.
+type AcceptMyOfferRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the offer.
+	OfferId       string `protobuf:"bytes,1,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptMyOfferRequest) Reset() {
+	*x = AcceptMyOfferRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptMyOfferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptMyOfferRequest) ProtoMessage() {}
+
+func (x *AcceptMyOfferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptMyOfferRequest.ProtoReflect.Descriptor instead.
+func (*AcceptMyOfferRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *AcceptMyOfferRequest) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+// Answer to AcceptMyOffer.
+type AcceptMyOfferResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptMyOfferResponse) Reset() {
+	*x = AcceptMyOfferResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptMyOfferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptMyOfferResponse) ProtoMessage() {}
+
+func (x *AcceptMyOfferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptMyOfferResponse.ProtoReflect.Descriptor instead.
+func (*AcceptMyOfferResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *AcceptMyOfferResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which offer to decline.
+type DeclineMyOfferRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the offer.
+	OfferId       string `protobuf:"bytes,1,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclineMyOfferRequest) Reset() {
+	*x = DeclineMyOfferRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclineMyOfferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclineMyOfferRequest) ProtoMessage() {}
+
+func (x *DeclineMyOfferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclineMyOfferRequest.ProtoReflect.Descriptor instead.
+func (*DeclineMyOfferRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *DeclineMyOfferRequest) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+// Answer to DeclineMyOffer.
+type DeclineMyOfferResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclineMyOfferResponse) Reset() {
+	*x = DeclineMyOfferResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclineMyOfferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclineMyOfferResponse) ProtoMessage() {}
+
+func (x *DeclineMyOfferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclineMyOfferResponse.ProtoReflect.Descriptor instead.
+func (*DeclineMyOfferResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{31}
+}
+
+// Whose offers to list.
+type ListServiceUserOffersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the service user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceUserOffersRequest) Reset() {
+	*x = ListServiceUserOffersRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceUserOffersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceUserOffersRequest) ProtoMessage() {}
+
+func (x *ListServiceUserOffersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceUserOffersRequest.ProtoReflect.Descriptor instead.
+func (*ListServiceUserOffersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListServiceUserOffersRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ListServiceUserOffers.
+type ListServiceUserOffersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The offers, the oldest first.
+	Offers        []*MyOffer `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceUserOffersResponse) Reset() {
+	*x = ListServiceUserOffersResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceUserOffersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceUserOffersResponse) ProtoMessage() {}
+
+func (x *ListServiceUserOffersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceUserOffersResponse.ProtoReflect.Descriptor instead.
+func (*ListServiceUserOffersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListServiceUserOffersResponse) GetOffers() []*MyOffer {
+	if x != nil {
+		return x.Offers
+	}
+	return nil
+}
+
+// Which offer to accept.
+type AcceptServiceUserOfferRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the service user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Identifier of the offer.
+	OfferId       string `protobuf:"bytes,2,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptServiceUserOfferRequest) Reset() {
+	*x = AcceptServiceUserOfferRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptServiceUserOfferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptServiceUserOfferRequest) ProtoMessage() {}
+
+func (x *AcceptServiceUserOfferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptServiceUserOfferRequest.ProtoReflect.Descriptor instead.
+func (*AcceptServiceUserOfferRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AcceptServiceUserOfferRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *AcceptServiceUserOfferRequest) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+// Answer to AcceptServiceUserOffer.
+type AcceptServiceUserOfferResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the service user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcceptServiceUserOfferResponse) Reset() {
+	*x = AcceptServiceUserOfferResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcceptServiceUserOfferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcceptServiceUserOfferResponse) ProtoMessage() {}
+
+func (x *AcceptServiceUserOfferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcceptServiceUserOfferResponse.ProtoReflect.Descriptor instead.
+func (*AcceptServiceUserOfferResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AcceptServiceUserOfferResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which offer to decline.
+type DeclineServiceUserOfferRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the service user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Identifier of the offer.
+	OfferId       string `protobuf:"bytes,2,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclineServiceUserOfferRequest) Reset() {
+	*x = DeclineServiceUserOfferRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclineServiceUserOfferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclineServiceUserOfferRequest) ProtoMessage() {}
+
+func (x *DeclineServiceUserOfferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclineServiceUserOfferRequest.ProtoReflect.Descriptor instead.
+func (*DeclineServiceUserOfferRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *DeclineServiceUserOfferRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *DeclineServiceUserOfferRequest) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+// Answer to DeclineServiceUserOffer.
+type DeclineServiceUserOfferResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclineServiceUserOfferResponse) Reset() {
+	*x = DeclineServiceUserOfferResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclineServiceUserOfferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclineServiceUserOfferResponse) ProtoMessage() {}
+
+func (x *DeclineServiceUserOfferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclineServiceUserOfferResponse.ProtoReflect.Descriptor instead.
+func (*DeclineServiceUserOfferResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{37}
+}
+
+// Whose offers to list.
+type ListOffersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only offers in this state.
+	State         Offer_State `protobuf:"varint,4,opt,name=state,proto3,enum=signet.v1.Offer_State" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOffersRequest) Reset() {
+	*x = ListOffersRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOffersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOffersRequest) ProtoMessage() {}
+
+func (x *ListOffersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOffersRequest.ProtoReflect.Descriptor instead.
+func (*ListOffersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ListOffersRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *ListOffersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListOffersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListOffersRequest) GetState() Offer_State {
+	if x != nil {
+		return x.State
+	}
+	return Offer_STATE_UNSPECIFIED
+}
+
+// Answer to ListOffers.
+type ListOffersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The offers found.
+	Offers []*Offer `protobuf:"bytes,1,rep,name=offers,proto3" json:"offers,omitempty"`
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOffersResponse) Reset() {
+	*x = ListOffersResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOffersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOffersResponse) ProtoMessage() {}
+
+func (x *ListOffersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOffersResponse.ProtoReflect.Descriptor instead.
+func (*ListOffersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListOffersResponse) GetOffers() []*Offer {
+	if x != nil {
+		return x.Offers
+	}
+	return nil
+}
+
+func (x *ListOffersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Which offer to withdraw.
+type WithdrawOfferRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Identifier of the offer.
+	OfferId       string `protobuf:"bytes,2,opt,name=offer_id,json=offerId,proto3" json:"offer_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawOfferRequest) Reset() {
+	*x = WithdrawOfferRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawOfferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawOfferRequest) ProtoMessage() {}
+
+func (x *WithdrawOfferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawOfferRequest.ProtoReflect.Descriptor instead.
+func (*WithdrawOfferRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *WithdrawOfferRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *WithdrawOfferRequest) GetOfferId() string {
+	if x != nil {
+		return x.OfferId
+	}
+	return ""
+}
+
+// Answer to WithdrawOffer.
+type WithdrawOfferResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the offer after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawOfferResponse) Reset() {
+	*x = WithdrawOfferResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawOfferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawOfferResponse) ProtoMessage() {}
+
+func (x *WithdrawOfferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawOfferResponse.ProtoReflect.Descriptor instead.
+func (*WithdrawOfferResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *WithdrawOfferResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
 	}
@@ -1208,7 +2483,7 @@ var File_signet_v1_member_proto protoreflect.FileDescriptor
 
 const file_signet_v1_member_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/member.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x83\x02\n" +
+	"\x16signet/v1/member.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xc4\x02\n" +
 	"\x06Member\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
@@ -1216,13 +2491,39 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\fdisplay_name\x18\x04 \x01(\tR\vdisplayName\x12\x14\n" +
 	"\x05roles\x18\x05 \x03(\tR\x05roles\x12!\n" +
 	"\fdirect_roles\x18\x06 \x03(\tR\vdirectRoles\x12\x14\n" +
-	"\x05guest\x18\a \x01(\bR\x05guest\x12#\n" +
+	"\x05guest\x18\a \x01(\bR\x05guest\x12\x1a\n" +
+	"\baccepted\x18\b \x01(\bR\baccepted\x12#\n" +
+	"\rwaiting_roles\x18\t \x03(\tR\fwaitingRoles\x12#\n" +
 	"\x04home\x18\n" +
 	" \x01(\v2\x0f.signet.v1.HomeR\x04home\"X\n" +
 	"\x04Home\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
-	"\x0eprimary_domain\x18\x03 \x01(\tR\rprimaryDomain\"\xb8\x01\n" +
+	"\x0eprimary_domain\x18\x03 \x01(\tR\rprimaryDomain\"\xf2\x02\n" +
+	"\x05Offer\x12\x19\n" +
+	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12,\n" +
+	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x16.signet.v1.Offer.StateR\x05state\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\tR\x06userId\x12\x14\n" +
+	"\x05roles\x18\x05 \x03(\tR\x05roles\x12C\n" +
+	"\x0fexpiration_date\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"~\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"STATE_OPEN\x10\x01\x12\x12\n" +
+	"\x0eSTATE_ACCEPTED\x10\x02\x12\x13\n" +
+	"\x0fSTATE_WITHDRAWN\x10\x03\x12\x12\n" +
+	"\x0eSTATE_REPLACED\x10\x04\x12\x11\n" +
+	"\rSTATE_EXPIRED\x10\x05\"\xf2\x01\n" +
+	"\aMyOffer\x12\x19\n" +
+	"\boffer_id\x18\x01 \x01(\tR\aofferId\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\x12\x19\n" +
+	"\borg_name\x18\x03 \x01(\tR\aorgName\x12\x1d\n" +
+	"\n" +
+	"org_domain\x18\x04 \x01(\tR\torgDomain\x12\x14\n" +
+	"\x05roles\x18\x05 \x03(\tR\x05roles\x12 \n" +
+	"\vpermissions\x18\x06 \x03(\tR\vpermissions\x12C\n" +
+	"\x0fexpiration_date\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\xf9\x01\n" +
 	"\n" +
 	"Membership\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x14\n" +
@@ -1230,7 +2531,9 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\borg_name\x18\x03 \x01(\tR\aorgName\x12\x14\n" +
 	"\x05guest\x18\x04 \x01(\bR\x05guest\x12/\n" +
 	"\asources\x18\x05 \x03(\v2\x15.signet.v1.RoleSourceR\asources\x12\x1b\n" +
-	"\tgroup_ids\x18\x06 \x03(\tR\bgroupIds\"U\n" +
+	"\tgroup_ids\x18\x06 \x03(\tR\bgroupIds\x12\x1a\n" +
+	"\baccepted\x18\a \x01(\bR\baccepted\x12#\n" +
+	"\rwaiting_roles\x18\b \x03(\tR\fwaitingRoles\"U\n" +
 	"\n" +
 	"RoleSource\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x16\n" +
@@ -1248,12 +2551,12 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x1cSetOrganizationMemberRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x1e\n" +
-	"\x05roles\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"\xa0\x01\n" +
+	"\x05roles\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"\xbb\x01\n" +
 	"\x1dSetOrganizationMemberResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
-	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\x12#\n" +
-	"\x04home\x18\n" +
-	" \x01(\v2\x0f.signet.v1.HomeR\x04home\"Q\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\x12\x19\n" +
+	"\boffer_id\x18\x03 \x01(\tR\aofferId\x12#\n" +
+	"\x04home\x18\x04 \x01(\v2\x0f.signet.v1.HomeR\x04home\"Q\n" +
 	"\x1fRemoveOrganizationMemberRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\"~\n" +
@@ -1284,7 +2587,54 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x18LeaveOrganizationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"I\n" +
 	"\x19LeaveOrganizationResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xa6\v\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"5\n" +
+	"\x1aListUserMembershipsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"V\n" +
+	"\x1bListUserMembershipsResponse\x127\n" +
+	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships\"M\n" +
+	"\x14AcceptMyRolesRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x1e\n" +
+	"\x05roles\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"E\n" +
+	"\x15AcceptMyRolesResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x15\n" +
+	"\x13ListMyOffersRequest\"B\n" +
+	"\x14ListMyOffersResponse\x12*\n" +
+	"\x06offers\x18\x01 \x03(\v2\x12.signet.v1.MyOfferR\x06offers\"1\n" +
+	"\x14AcceptMyOfferRequest\x12\x19\n" +
+	"\boffer_id\x18\x01 \x01(\tR\aofferId\"E\n" +
+	"\x15AcceptMyOfferResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"2\n" +
+	"\x15DeclineMyOfferRequest\x12\x19\n" +
+	"\boffer_id\x18\x01 \x01(\tR\aofferId\"\x18\n" +
+	"\x16DeclineMyOfferResponse\"7\n" +
+	"\x1cListServiceUserOffersRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"K\n" +
+	"\x1dListServiceUserOffersResponse\x12*\n" +
+	"\x06offers\x18\x01 \x03(\v2\x12.signet.v1.MyOfferR\x06offers\"S\n" +
+	"\x1dAcceptServiceUserOfferRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x19\n" +
+	"\boffer_id\x18\x02 \x01(\tR\aofferId\"N\n" +
+	"\x1eAcceptServiceUserOfferResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"T\n" +
+	"\x1eDeclineServiceUserOfferRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x19\n" +
+	"\boffer_id\x18\x02 \x01(\tR\aofferId\"!\n" +
+	"\x1fDeclineServiceUserOfferResponse\"\xaa\x01\n" +
+	"\x11ListOffersRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x126\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x16.signet.v1.Offer.StateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\"f\n" +
+	"\x12ListOffersResponse\x12(\n" +
+	"\x06offers\x18\x01 \x03(\v2\x10.signet.v1.OfferR\x06offers\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"H\n" +
+	"\x14WithdrawOfferRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x19\n" +
+	"\boffer_id\x18\x02 \x01(\tR\aofferId\"E\n" +
+	"\x15WithdrawOfferResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xb3\x18\n" +
 	"\rMemberService\x12\xb3\x01\n" +
 	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
 	"\vmember.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/members\x12\xbe\x01\n" +
@@ -1299,7 +2649,24 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x18RemoveInstallationMember\x12*.signet.v1.RemoveInstallationMemberRequest\x1a+.signet.v1.RemoveInstallationMemberResponse\"G\xaa\xbb\x18& \x010\x01b\fsignet.roles\n" +
 	"\x12installation.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/members/{user_id}\x12\x95\x01\n" +
 	"\x11ListMyMemberships\x12#.signet.v1.ListMyMembershipsRequest\x1a$.signet.v1.ListMyMembershipsResponse\"5\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/me/memberships\x12\x98\x01\n" +
-	"\x11LeaveOrganization\x12#.signet.v1.LeaveOrganizationRequest\x1a$.signet.v1.LeaveOrganizationResponse\"8\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/me/orgs/{org_id}/_leaveB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\x11LeaveOrganization\x12#.signet.v1.LeaveOrganizationRequest\x1a$.signet.v1.LeaveOrganizationResponse\"8\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/me/orgs/{org_id}/_leave\x12\xab\x01\n" +
+	"\x13ListUserMemberships\x12%.signet.v1.ListUserMembershipsRequest\x1a&.signet.v1.ListUserMembershipsResponse\"E\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02!\x12\x1f/v1/users/{user_id}/memberships\x12\x8d\x01\n" +
+	"\rAcceptMyRoles\x12\x1f.signet.v1.AcceptMyRolesRequest\x1a .signet.v1.AcceptMyRolesResponse\"9\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/users/me/orgs/{org_id}/_accept\x12v\n" +
+	"\fListMyOffers\x12\x1e.signet.v1.ListMyOffersRequest\x1a\x1f.signet.v1.ListMyOffersResponse\"%\xaa\xbb\x18\x06 \x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/me/offers\x12\x91\x01\n" +
+	"\rAcceptMyOffer\x12\x1f.signet.v1.AcceptMyOfferRequest\x1a .signet.v1.AcceptMyOfferResponse\"=\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/me/offers/{offer_id}/_accept\x12\x93\x01\n" +
+	"\x0eDeclineMyOffer\x12 .signet.v1.DeclineMyOfferRequest\x1a!.signet.v1.DeclineMyOfferResponse\"<\xaa\xbb\x18\x06 \x01h\x01\x10\x01\x82\xd3\xe4\x93\x02,:\x01*\"'/v1/users/me/offers/{offer_id}/_decline\x12\xb9\x01\n" +
+	"\x15ListServiceUserOffers\x12'.signet.v1.ListServiceUserOffersRequest\x1a(.signet.v1.ListServiceUserOffersResponse\"M\xaa\xbb\x18' \x02b\fsignet.roles\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/users/{user_id}/offers\x12\xd4\x01\n" +
+	"\x16AcceptServiceUserOffer\x12(.signet.v1.AcceptServiceUserOfferRequest\x1a).signet.v1.AcceptServiceUserOfferResponse\"e\xaa\xbb\x18) \x020\x01b\fsignet.roles\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x022:\x01*\"-/v1/users/{user_id}/offers/{offer_id}/_accept\x12\xd6\x01\n" +
+	"\x17DeclineServiceUserOffer\x12).signet.v1.DeclineServiceUserOfferRequest\x1a*.signet.v1.DeclineServiceUserOfferResponse\"d\xaa\xbb\x18' \x02b\fsignet.roles\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x023:\x01*\"./v1/users/{user_id}/offers/{offer_id}/_decline\x12\x8b\x01\n" +
+	"\n" +
+	"ListOffers\x12\x1c.signet.v1.ListOffersRequest\x1a\x1d.signet.v1.ListOffersResponse\"@\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
+	"\vmember.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/orgs/{org_id}/offers\x12\xb0\x01\n" +
+	"\rWithdrawOffer\x12\x1f.signet.v1.WithdrawOfferRequest\x1a .signet.v1.WithdrawOfferResponse\"\\\xaa\xbb\x18  \x040\x01b\fsignet.roles\n" +
+	"\fmember.write\x82\xd3\xe4\x93\x022:\x01*\"-/v1/orgs/{org_id}/offers/{offer_id}/_withdrawB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_member_proto_rawDescOnce sync.Once
@@ -1313,64 +2680,122 @@ func file_signet_v1_member_proto_rawDescGZIP() []byte {
 	return file_signet_v1_member_proto_rawDescData
 }
 
-var file_signet_v1_member_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_signet_v1_member_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_signet_v1_member_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_signet_v1_member_proto_goTypes = []any{
-	(*Member)(nil),                           // 0: signet.v1.Member
-	(*Home)(nil),                             // 1: signet.v1.Home
-	(*Membership)(nil),                       // 2: signet.v1.Membership
-	(*RoleSource)(nil),                       // 3: signet.v1.RoleSource
-	(*ListOrganizationMembersRequest)(nil),   // 4: signet.v1.ListOrganizationMembersRequest
-	(*ListOrganizationMembersResponse)(nil),  // 5: signet.v1.ListOrganizationMembersResponse
-	(*SetOrganizationMemberRequest)(nil),     // 6: signet.v1.SetOrganizationMemberRequest
-	(*SetOrganizationMemberResponse)(nil),    // 7: signet.v1.SetOrganizationMemberResponse
-	(*RemoveOrganizationMemberRequest)(nil),  // 8: signet.v1.RemoveOrganizationMemberRequest
-	(*RemoveOrganizationMemberResponse)(nil), // 9: signet.v1.RemoveOrganizationMemberResponse
-	(*ListInstallationMembersRequest)(nil),   // 10: signet.v1.ListInstallationMembersRequest
-	(*ListInstallationMembersResponse)(nil),  // 11: signet.v1.ListInstallationMembersResponse
-	(*SetInstallationMemberRequest)(nil),     // 12: signet.v1.SetInstallationMemberRequest
-	(*SetInstallationMemberResponse)(nil),    // 13: signet.v1.SetInstallationMemberResponse
-	(*RemoveInstallationMemberRequest)(nil),  // 14: signet.v1.RemoveInstallationMemberRequest
-	(*RemoveInstallationMemberResponse)(nil), // 15: signet.v1.RemoveInstallationMemberResponse
-	(*ListMyMembershipsRequest)(nil),         // 16: signet.v1.ListMyMembershipsRequest
-	(*ListMyMembershipsResponse)(nil),        // 17: signet.v1.ListMyMembershipsResponse
-	(*LeaveOrganizationRequest)(nil),         // 18: signet.v1.LeaveOrganizationRequest
-	(*LeaveOrganizationResponse)(nil),        // 19: signet.v1.LeaveOrganizationResponse
-	(*Details)(nil),                          // 20: signet.v1.Details
+	(Offer_State)(0),                         // 0: signet.v1.Offer.State
+	(*Member)(nil),                           // 1: signet.v1.Member
+	(*Home)(nil),                             // 2: signet.v1.Home
+	(*Offer)(nil),                            // 3: signet.v1.Offer
+	(*MyOffer)(nil),                          // 4: signet.v1.MyOffer
+	(*Membership)(nil),                       // 5: signet.v1.Membership
+	(*RoleSource)(nil),                       // 6: signet.v1.RoleSource
+	(*ListOrganizationMembersRequest)(nil),   // 7: signet.v1.ListOrganizationMembersRequest
+	(*ListOrganizationMembersResponse)(nil),  // 8: signet.v1.ListOrganizationMembersResponse
+	(*SetOrganizationMemberRequest)(nil),     // 9: signet.v1.SetOrganizationMemberRequest
+	(*SetOrganizationMemberResponse)(nil),    // 10: signet.v1.SetOrganizationMemberResponse
+	(*RemoveOrganizationMemberRequest)(nil),  // 11: signet.v1.RemoveOrganizationMemberRequest
+	(*RemoveOrganizationMemberResponse)(nil), // 12: signet.v1.RemoveOrganizationMemberResponse
+	(*ListInstallationMembersRequest)(nil),   // 13: signet.v1.ListInstallationMembersRequest
+	(*ListInstallationMembersResponse)(nil),  // 14: signet.v1.ListInstallationMembersResponse
+	(*SetInstallationMemberRequest)(nil),     // 15: signet.v1.SetInstallationMemberRequest
+	(*SetInstallationMemberResponse)(nil),    // 16: signet.v1.SetInstallationMemberResponse
+	(*RemoveInstallationMemberRequest)(nil),  // 17: signet.v1.RemoveInstallationMemberRequest
+	(*RemoveInstallationMemberResponse)(nil), // 18: signet.v1.RemoveInstallationMemberResponse
+	(*ListMyMembershipsRequest)(nil),         // 19: signet.v1.ListMyMembershipsRequest
+	(*ListMyMembershipsResponse)(nil),        // 20: signet.v1.ListMyMembershipsResponse
+	(*LeaveOrganizationRequest)(nil),         // 21: signet.v1.LeaveOrganizationRequest
+	(*LeaveOrganizationResponse)(nil),        // 22: signet.v1.LeaveOrganizationResponse
+	(*ListUserMembershipsRequest)(nil),       // 23: signet.v1.ListUserMembershipsRequest
+	(*ListUserMembershipsResponse)(nil),      // 24: signet.v1.ListUserMembershipsResponse
+	(*AcceptMyRolesRequest)(nil),             // 25: signet.v1.AcceptMyRolesRequest
+	(*AcceptMyRolesResponse)(nil),            // 26: signet.v1.AcceptMyRolesResponse
+	(*ListMyOffersRequest)(nil),              // 27: signet.v1.ListMyOffersRequest
+	(*ListMyOffersResponse)(nil),             // 28: signet.v1.ListMyOffersResponse
+	(*AcceptMyOfferRequest)(nil),             // 29: signet.v1.AcceptMyOfferRequest
+	(*AcceptMyOfferResponse)(nil),            // 30: signet.v1.AcceptMyOfferResponse
+	(*DeclineMyOfferRequest)(nil),            // 31: signet.v1.DeclineMyOfferRequest
+	(*DeclineMyOfferResponse)(nil),           // 32: signet.v1.DeclineMyOfferResponse
+	(*ListServiceUserOffersRequest)(nil),     // 33: signet.v1.ListServiceUserOffersRequest
+	(*ListServiceUserOffersResponse)(nil),    // 34: signet.v1.ListServiceUserOffersResponse
+	(*AcceptServiceUserOfferRequest)(nil),    // 35: signet.v1.AcceptServiceUserOfferRequest
+	(*AcceptServiceUserOfferResponse)(nil),   // 36: signet.v1.AcceptServiceUserOfferResponse
+	(*DeclineServiceUserOfferRequest)(nil),   // 37: signet.v1.DeclineServiceUserOfferRequest
+	(*DeclineServiceUserOfferResponse)(nil),  // 38: signet.v1.DeclineServiceUserOfferResponse
+	(*ListOffersRequest)(nil),                // 39: signet.v1.ListOffersRequest
+	(*ListOffersResponse)(nil),               // 40: signet.v1.ListOffersResponse
+	(*WithdrawOfferRequest)(nil),             // 41: signet.v1.WithdrawOfferRequest
+	(*WithdrawOfferResponse)(nil),            // 42: signet.v1.WithdrawOfferResponse
+	(*Details)(nil),                          // 43: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),            // 44: google.protobuf.Timestamp
 }
 var file_signet_v1_member_proto_depIdxs = []int32{
-	20, // 0: signet.v1.Member.details:type_name -> signet.v1.Details
-	1,  // 1: signet.v1.Member.home:type_name -> signet.v1.Home
-	3,  // 2: signet.v1.Membership.sources:type_name -> signet.v1.RoleSource
-	0,  // 3: signet.v1.ListOrganizationMembersResponse.members:type_name -> signet.v1.Member
-	20, // 4: signet.v1.SetOrganizationMemberResponse.details:type_name -> signet.v1.Details
-	1,  // 5: signet.v1.SetOrganizationMemberResponse.home:type_name -> signet.v1.Home
-	20, // 6: signet.v1.RemoveOrganizationMemberResponse.details:type_name -> signet.v1.Details
-	0,  // 7: signet.v1.ListInstallationMembersResponse.members:type_name -> signet.v1.Member
-	20, // 8: signet.v1.SetInstallationMemberResponse.details:type_name -> signet.v1.Details
-	20, // 9: signet.v1.RemoveInstallationMemberResponse.details:type_name -> signet.v1.Details
-	2,  // 10: signet.v1.ListMyMembershipsResponse.memberships:type_name -> signet.v1.Membership
-	20, // 11: signet.v1.LeaveOrganizationResponse.details:type_name -> signet.v1.Details
-	4,  // 12: signet.v1.MemberService.ListOrganizationMembers:input_type -> signet.v1.ListOrganizationMembersRequest
-	6,  // 13: signet.v1.MemberService.SetOrganizationMember:input_type -> signet.v1.SetOrganizationMemberRequest
-	8,  // 14: signet.v1.MemberService.RemoveOrganizationMember:input_type -> signet.v1.RemoveOrganizationMemberRequest
-	10, // 15: signet.v1.MemberService.ListInstallationMembers:input_type -> signet.v1.ListInstallationMembersRequest
-	12, // 16: signet.v1.MemberService.SetInstallationMember:input_type -> signet.v1.SetInstallationMemberRequest
-	14, // 17: signet.v1.MemberService.RemoveInstallationMember:input_type -> signet.v1.RemoveInstallationMemberRequest
-	16, // 18: signet.v1.MemberService.ListMyMemberships:input_type -> signet.v1.ListMyMembershipsRequest
-	18, // 19: signet.v1.MemberService.LeaveOrganization:input_type -> signet.v1.LeaveOrganizationRequest
-	5,  // 20: signet.v1.MemberService.ListOrganizationMembers:output_type -> signet.v1.ListOrganizationMembersResponse
-	7,  // 21: signet.v1.MemberService.SetOrganizationMember:output_type -> signet.v1.SetOrganizationMemberResponse
-	9,  // 22: signet.v1.MemberService.RemoveOrganizationMember:output_type -> signet.v1.RemoveOrganizationMemberResponse
-	11, // 23: signet.v1.MemberService.ListInstallationMembers:output_type -> signet.v1.ListInstallationMembersResponse
-	13, // 24: signet.v1.MemberService.SetInstallationMember:output_type -> signet.v1.SetInstallationMemberResponse
-	15, // 25: signet.v1.MemberService.RemoveInstallationMember:output_type -> signet.v1.RemoveInstallationMemberResponse
-	17, // 26: signet.v1.MemberService.ListMyMemberships:output_type -> signet.v1.ListMyMembershipsResponse
-	19, // 27: signet.v1.MemberService.LeaveOrganization:output_type -> signet.v1.LeaveOrganizationResponse
-	20, // [20:28] is the sub-list for method output_type
-	12, // [12:20] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	43, // 0: signet.v1.Member.details:type_name -> signet.v1.Details
+	2,  // 1: signet.v1.Member.home:type_name -> signet.v1.Home
+	43, // 2: signet.v1.Offer.details:type_name -> signet.v1.Details
+	0,  // 3: signet.v1.Offer.state:type_name -> signet.v1.Offer.State
+	44, // 4: signet.v1.Offer.expiration_date:type_name -> google.protobuf.Timestamp
+	44, // 5: signet.v1.MyOffer.expiration_date:type_name -> google.protobuf.Timestamp
+	6,  // 6: signet.v1.Membership.sources:type_name -> signet.v1.RoleSource
+	1,  // 7: signet.v1.ListOrganizationMembersResponse.members:type_name -> signet.v1.Member
+	43, // 8: signet.v1.SetOrganizationMemberResponse.details:type_name -> signet.v1.Details
+	2,  // 9: signet.v1.SetOrganizationMemberResponse.home:type_name -> signet.v1.Home
+	43, // 10: signet.v1.RemoveOrganizationMemberResponse.details:type_name -> signet.v1.Details
+	1,  // 11: signet.v1.ListInstallationMembersResponse.members:type_name -> signet.v1.Member
+	43, // 12: signet.v1.SetInstallationMemberResponse.details:type_name -> signet.v1.Details
+	43, // 13: signet.v1.RemoveInstallationMemberResponse.details:type_name -> signet.v1.Details
+	5,  // 14: signet.v1.ListMyMembershipsResponse.memberships:type_name -> signet.v1.Membership
+	43, // 15: signet.v1.LeaveOrganizationResponse.details:type_name -> signet.v1.Details
+	5,  // 16: signet.v1.ListUserMembershipsResponse.memberships:type_name -> signet.v1.Membership
+	43, // 17: signet.v1.AcceptMyRolesResponse.details:type_name -> signet.v1.Details
+	4,  // 18: signet.v1.ListMyOffersResponse.offers:type_name -> signet.v1.MyOffer
+	43, // 19: signet.v1.AcceptMyOfferResponse.details:type_name -> signet.v1.Details
+	4,  // 20: signet.v1.ListServiceUserOffersResponse.offers:type_name -> signet.v1.MyOffer
+	43, // 21: signet.v1.AcceptServiceUserOfferResponse.details:type_name -> signet.v1.Details
+	0,  // 22: signet.v1.ListOffersRequest.state:type_name -> signet.v1.Offer.State
+	3,  // 23: signet.v1.ListOffersResponse.offers:type_name -> signet.v1.Offer
+	43, // 24: signet.v1.WithdrawOfferResponse.details:type_name -> signet.v1.Details
+	7,  // 25: signet.v1.MemberService.ListOrganizationMembers:input_type -> signet.v1.ListOrganizationMembersRequest
+	9,  // 26: signet.v1.MemberService.SetOrganizationMember:input_type -> signet.v1.SetOrganizationMemberRequest
+	11, // 27: signet.v1.MemberService.RemoveOrganizationMember:input_type -> signet.v1.RemoveOrganizationMemberRequest
+	13, // 28: signet.v1.MemberService.ListInstallationMembers:input_type -> signet.v1.ListInstallationMembersRequest
+	15, // 29: signet.v1.MemberService.SetInstallationMember:input_type -> signet.v1.SetInstallationMemberRequest
+	17, // 30: signet.v1.MemberService.RemoveInstallationMember:input_type -> signet.v1.RemoveInstallationMemberRequest
+	19, // 31: signet.v1.MemberService.ListMyMemberships:input_type -> signet.v1.ListMyMembershipsRequest
+	21, // 32: signet.v1.MemberService.LeaveOrganization:input_type -> signet.v1.LeaveOrganizationRequest
+	23, // 33: signet.v1.MemberService.ListUserMemberships:input_type -> signet.v1.ListUserMembershipsRequest
+	25, // 34: signet.v1.MemberService.AcceptMyRoles:input_type -> signet.v1.AcceptMyRolesRequest
+	27, // 35: signet.v1.MemberService.ListMyOffers:input_type -> signet.v1.ListMyOffersRequest
+	29, // 36: signet.v1.MemberService.AcceptMyOffer:input_type -> signet.v1.AcceptMyOfferRequest
+	31, // 37: signet.v1.MemberService.DeclineMyOffer:input_type -> signet.v1.DeclineMyOfferRequest
+	33, // 38: signet.v1.MemberService.ListServiceUserOffers:input_type -> signet.v1.ListServiceUserOffersRequest
+	35, // 39: signet.v1.MemberService.AcceptServiceUserOffer:input_type -> signet.v1.AcceptServiceUserOfferRequest
+	37, // 40: signet.v1.MemberService.DeclineServiceUserOffer:input_type -> signet.v1.DeclineServiceUserOfferRequest
+	39, // 41: signet.v1.MemberService.ListOffers:input_type -> signet.v1.ListOffersRequest
+	41, // 42: signet.v1.MemberService.WithdrawOffer:input_type -> signet.v1.WithdrawOfferRequest
+	8,  // 43: signet.v1.MemberService.ListOrganizationMembers:output_type -> signet.v1.ListOrganizationMembersResponse
+	10, // 44: signet.v1.MemberService.SetOrganizationMember:output_type -> signet.v1.SetOrganizationMemberResponse
+	12, // 45: signet.v1.MemberService.RemoveOrganizationMember:output_type -> signet.v1.RemoveOrganizationMemberResponse
+	14, // 46: signet.v1.MemberService.ListInstallationMembers:output_type -> signet.v1.ListInstallationMembersResponse
+	16, // 47: signet.v1.MemberService.SetInstallationMember:output_type -> signet.v1.SetInstallationMemberResponse
+	18, // 48: signet.v1.MemberService.RemoveInstallationMember:output_type -> signet.v1.RemoveInstallationMemberResponse
+	20, // 49: signet.v1.MemberService.ListMyMemberships:output_type -> signet.v1.ListMyMembershipsResponse
+	22, // 50: signet.v1.MemberService.LeaveOrganization:output_type -> signet.v1.LeaveOrganizationResponse
+	24, // 51: signet.v1.MemberService.ListUserMemberships:output_type -> signet.v1.ListUserMembershipsResponse
+	26, // 52: signet.v1.MemberService.AcceptMyRoles:output_type -> signet.v1.AcceptMyRolesResponse
+	28, // 53: signet.v1.MemberService.ListMyOffers:output_type -> signet.v1.ListMyOffersResponse
+	30, // 54: signet.v1.MemberService.AcceptMyOffer:output_type -> signet.v1.AcceptMyOfferResponse
+	32, // 55: signet.v1.MemberService.DeclineMyOffer:output_type -> signet.v1.DeclineMyOfferResponse
+	34, // 56: signet.v1.MemberService.ListServiceUserOffers:output_type -> signet.v1.ListServiceUserOffersResponse
+	36, // 57: signet.v1.MemberService.AcceptServiceUserOffer:output_type -> signet.v1.AcceptServiceUserOfferResponse
+	38, // 58: signet.v1.MemberService.DeclineServiceUserOffer:output_type -> signet.v1.DeclineServiceUserOfferResponse
+	40, // 59: signet.v1.MemberService.ListOffers:output_type -> signet.v1.ListOffersResponse
+	42, // 60: signet.v1.MemberService.WithdrawOffer:output_type -> signet.v1.WithdrawOfferResponse
+	43, // [43:61] is the sub-list for method output_type
+	25, // [25:43] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_member_proto_init() }
@@ -1385,13 +2810,14 @@ func file_signet_v1_member_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_member_proto_rawDesc), len(file_signet_v1_member_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   20,
+			NumEnums:      1,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_signet_v1_member_proto_goTypes,
 		DependencyIndexes: file_signet_v1_member_proto_depIdxs,
+		EnumInfos:         file_signet_v1_member_proto_enumTypes,
 		MessageInfos:      file_signet_v1_member_proto_msgTypes,
 	}.Build()
 	File_signet_v1_member_proto = out.File

@@ -360,12 +360,20 @@ func (v *visit) account() error {
 	}
 	view := pages.JoinAccount{Frame: v.frame(), ID: v.bearer.Token.ID, LoginName: name, To: v.link.Org.Data.Name, Email: v.link.Email(), Back: here(""),
 		Other: login.Wish{To: here(withAccount).String(), Other: true}.Link()}
+	if promised := v.link.Invitation.Data.Promised(); me.Org != v.link.Org.ID {
+		for _, role := range promised {
+			view.Roles = append(view.Roles, string(role))
+		}
+		if me.Data.MayAccept(promised) != nil {
+			view.Password = pages.To(pages.PathPassword, nil)
+		}
+	}
 	err = v.Invitations.MayAccept(v.r.Context(), v.link, me)
 	if view.Mismatch = errors.Is(err, invitation.ErrOtherAddress); err != nil && !view.Mismatch {
 		return err
 	}
 	// Whoever pressed the button saw the account that it was shown for, even if another one has become the current one since.
-	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow || v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch {
+	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow || v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch || view.Password != (pages.Link{}) {
 		return v.render(view, nil)
 	}
 	if _, _, err := v.Invitations.AcceptMine(v.r.Context(), v.bearer.Caller, v.token); err != nil {

@@ -151,6 +151,8 @@ func signIn() []Sample {
 		{Name: "join-passkey", Status: 200, View: pages.JoinPasskey{Frame: pages.Frame{Organization: organization}, Email: loginName, UserName: loginName, Back: to("/a")}},
 		{Name: "join-passkey-create", Status: 200, View: pages.JoinPasskey{Frame: pages.Frame{Organization: organization}, Email: loginName, FirstName: "Mara", LastName: "Lindqvist", UserName: loginName, Options: []byte(creation), Back: to("/a")}},
 		{Name: "join-account", Status: 200, View: pages.JoinAccount{Frame: pages.Frame{Organization: organization}, ID: "ses_1", LoginName: loginName, To: organization, Email: loginName, Other: to("/a"), Back: to("/b")}},
+		{Name: "join-account-roles", Status: 200, View: pages.JoinAccount{Frame: pages.Frame{Organization: organization}, ID: "ses_1", LoginName: loginName, To: organization, Email: loginName, Roles: []string{string(access.OrgUserManager)}, Other: to("/a"), Back: to("/b")}},
+		{Name: "join-account-password", Status: 200, View: pages.JoinAccount{Frame: pages.Frame{Organization: organization}, ID: "ses_1", LoginName: loginName, To: organization, Email: loginName, Roles: []string{string(access.OrgUserManager)}, Password: to("/account/password"), Other: to("/a"), Back: to("/b")}},
 		{Name: "join-account-mismatch", Status: 200, View: pages.JoinAccount{Frame: pages.Frame{Organization: organization}, LoginName: "jonas@fieldbook.example", To: organization, Email: loginName, Mismatch: true, Other: to("/a"), Back: to("/b")}},
 		{Name: "joined", Status: 200, View: pages.Joined{Frame: pages.Frame{Organization: organization}, To: organization, Next: to("/account")}},
 		{Name: "set-password", Status: 200, View: pages.SetPassword{LoginName: loginName, Rules: rules}},
@@ -231,6 +233,11 @@ func account() []Sample {
 			{Name: "", Roles: []string{string(access.IAMOwnerViewer)}},
 			{ID: "o1", Name: organization, Own: true, Roles: []string{string(access.OrgOwner), string(access.OrgUserManager)}, Groups: []string{"Engineering", "Night shift"}},
 			{ID: "o2", Name: "Fieldbook Ltd", Leave: true}}}},
+		{Name: "account-organizations-offers", Status: 200, View: pages.Organizations{Account: plain, Organizations: []pages.Organization{{ID: "o1", Name: organization, Own: true},
+			{ID: "o2", Name: "Fieldbook Ltd", Leave: true, Roles: []string{string(access.OrgOwnerViewer)}, Waiting: []string{string(access.OrgUserManager)}, Unaccepted: true, All: "ORG_OWNER_VIEWER ORG_USER_MANAGER"}},
+			Offers: []pages.Offer{{ID: "f1", Name: "Harbour Works", Domain: "harbour.example", Roles: []string{string(access.OrgOwner), string(access.OrgSettingsManager), "ORG_OTHER"}}, {ID: "f2", Name: "Quay & Sons"}}}},
+		{Name: "account-organizations-password", Status: 422, View: pages.Organizations{Account: mine(pages.Frame{Problems: []pages.Problem{{Message: pages.OwnPasswordFirst()}}}), Organizations: []pages.Organization{{ID: "o1", Name: organization, Own: true}},
+			Password: to("/account/password"), Offers: []pages.Offer{{ID: "f1", Name: "Harbour Works", Domain: "harbour.example", Roles: []string{string(access.OrgUserManager)}}}}},
 		{Name: "account-organizations-left", Status: 200, View: pages.Organizations{Account: mine(pages.Frame{Done: pages.OrganizationLeft()}), Organizations: []pages.Organization{
 			{ID: "o1", Name: organization, Own: true}}}},
 		{Name: "account-organizations-owner", Status: 422, View: pages.Organizations{Account: mine(pages.Frame{Problems: []pages.Problem{{Message: pages.LastOwner()}}}), Organizations: []pages.Organization{

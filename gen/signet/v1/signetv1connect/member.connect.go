@@ -57,6 +57,36 @@ const (
 	// MemberServiceLeaveOrganizationProcedure is the fully-qualified name of the MemberService's
 	// LeaveOrganization RPC.
 	MemberServiceLeaveOrganizationProcedure = "/signet.v1.MemberService/LeaveOrganization"
+	// MemberServiceListUserMembershipsProcedure is the fully-qualified name of the MemberService's
+	// ListUserMemberships RPC.
+	MemberServiceListUserMembershipsProcedure = "/signet.v1.MemberService/ListUserMemberships"
+	// MemberServiceAcceptMyRolesProcedure is the fully-qualified name of the MemberService's
+	// AcceptMyRoles RPC.
+	MemberServiceAcceptMyRolesProcedure = "/signet.v1.MemberService/AcceptMyRoles"
+	// MemberServiceListMyOffersProcedure is the fully-qualified name of the MemberService's
+	// ListMyOffers RPC.
+	MemberServiceListMyOffersProcedure = "/signet.v1.MemberService/ListMyOffers"
+	// MemberServiceAcceptMyOfferProcedure is the fully-qualified name of the MemberService's
+	// AcceptMyOffer RPC.
+	MemberServiceAcceptMyOfferProcedure = "/signet.v1.MemberService/AcceptMyOffer"
+	// MemberServiceDeclineMyOfferProcedure is the fully-qualified name of the MemberService's
+	// DeclineMyOffer RPC.
+	MemberServiceDeclineMyOfferProcedure = "/signet.v1.MemberService/DeclineMyOffer"
+	// MemberServiceListServiceUserOffersProcedure is the fully-qualified name of the MemberService's
+	// ListServiceUserOffers RPC.
+	MemberServiceListServiceUserOffersProcedure = "/signet.v1.MemberService/ListServiceUserOffers"
+	// MemberServiceAcceptServiceUserOfferProcedure is the fully-qualified name of the MemberService's
+	// AcceptServiceUserOffer RPC.
+	MemberServiceAcceptServiceUserOfferProcedure = "/signet.v1.MemberService/AcceptServiceUserOffer"
+	// MemberServiceDeclineServiceUserOfferProcedure is the fully-qualified name of the MemberService's
+	// DeclineServiceUserOffer RPC.
+	MemberServiceDeclineServiceUserOfferProcedure = "/signet.v1.MemberService/DeclineServiceUserOffer"
+	// MemberServiceListOffersProcedure is the fully-qualified name of the MemberService's ListOffers
+	// RPC.
+	MemberServiceListOffersProcedure = "/signet.v1.MemberService/ListOffers"
+	// MemberServiceWithdrawOfferProcedure is the fully-qualified name of the MemberService's
+	// WithdrawOffer RPC.
+	MemberServiceWithdrawOfferProcedure = "/signet.v1.MemberService/WithdrawOffer"
 )
 
 // MemberServiceClient is a client for the signet.v1.MemberService service.
@@ -73,6 +103,14 @@ type MemberServiceClient interface {
 	// organization becomes a guest, who can be in groups. The caller must have
 	// every permission of the old and the new roles. Only somebody who may see
 	// users or members of another organization can make its users members.
+	//
+	// A user of another organization has to accept roles that go beyond those
+	// accepted before, and to become a guest: the answer then has the `offerId` of
+	// an offer, and nothing of it counts until the person accepts it. An earlier
+	// offer to the same person ends. What takes away is done at once. People of the
+	// default organization are not asked if an `IAM_OWNER` gives the roles. The
+	// owners of the user's own organization can act as this user. `if-match` is
+	// about the user.
 	SetOrganizationMember(context.Context, *v1.SetOrganizationMemberRequest) (*v1.SetOrganizationMemberResponse, error)
 	// Remove a user's roles in an organization
 	//
@@ -110,6 +148,58 @@ type MemberServiceClient interface {
 	// owner then who can act, its members with roles and the owners of the
 	// installation are told. Needs a session.
 	LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error)
+	// List a user's roles
+	//
+	// Returns the roles of a user in the user's own organization, and what other
+	// organizations gave the user without an acceptance: roles that count because
+	// they are from before anybody was asked, and roles that wait.
+	ListUserMemberships(context.Context, *v1.ListUserMembershipsRequest) (*v1.ListUserMembershipsResponse, error)
+	// Accept the roles that I was given in an organization
+	//
+	// Accepts roles in another organization that count only with the caller's word:
+	// those that groups give and that wait, and those from before anybody was
+	// asked. Needs a session.
+	AcceptMyRoles(context.Context, *v1.AcceptMyRolesRequest) (*v1.AcceptMyRolesResponse, error)
+	// List offers to me
+	//
+	// Returns the offers that the caller can accept or decline, the oldest first,
+	// at most 20. Others are shown once there is room.
+	ListMyOffers(context.Context, *v1.ListMyOffersRequest) (*v1.ListMyOffersResponse, error)
+	// Accept an offer
+	//
+	// The caller is a member or guest of the organization from then on, with
+	// exactly the roles of the offer besides those accepted before. Whoever has a
+	// password that somebody else has set must change it first. `if-match` is about
+	// the user. Needs a session.
+	AcceptMyOffer(context.Context, *v1.AcceptMyOfferRequest) (*v1.AcceptMyOfferResponse, error)
+	// Decline an offer
+	//
+	// The offer is no longer shown. The organization is not told: for it, the offer
+	// stays open until it expires. Needs a session.
+	DeclineMyOffer(context.Context, *v1.DeclineMyOfferRequest) (*v1.DeclineMyOfferResponse, error)
+	// List offers to a service user
+	//
+	// Returns the offers of other organizations that the caller can accept or
+	// decline for a service user, as ListMyOffers does. The caller must have every
+	// permission of the service user.
+	ListServiceUserOffers(context.Context, *v1.ListServiceUserOffersRequest) (*v1.ListServiceUserOffersResponse, error)
+	// Accept an offer for a service user
+	//
+	// Whoever may make the keys of a service user accepts for it. The caller must
+	// have every permission of the service user.
+	AcceptServiceUserOffer(context.Context, *v1.AcceptServiceUserOfferRequest) (*v1.AcceptServiceUserOfferResponse, error)
+	// Decline an offer for a service user
+	//
+	// As DeclineMyOffer. The caller must have every permission of the service user.
+	DeclineServiceUserOffer(context.Context, *v1.DeclineServiceUserOfferRequest) (*v1.DeclineServiceUserOfferResponse, error)
+	// List offers of an organization
+	//
+	// Returns the offers that an organization has made to people of other
+	// organizations, the oldest first, also those that have ended. One that was
+	// declined looks like an open one until it expires.
+	ListOffers(context.Context, *v1.ListOffersRequest) (*v1.ListOffersResponse, error)
+	// Withdraw an offer
+	WithdrawOffer(context.Context, *v1.WithdrawOfferRequest) (*v1.WithdrawOfferResponse, error)
 }
 
 // NewMemberServiceClient constructs a client for the signet.v1.MemberService service. By default,
@@ -171,6 +261,66 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(memberServiceMethods.ByName("LeaveOrganization")),
 			connect.WithClientOptions(opts...),
 		),
+		listUserMemberships: connect.NewClient[v1.ListUserMembershipsRequest, v1.ListUserMembershipsResponse](
+			httpClient,
+			baseURL+MemberServiceListUserMembershipsProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("ListUserMemberships")),
+			connect.WithClientOptions(opts...),
+		),
+		acceptMyRoles: connect.NewClient[v1.AcceptMyRolesRequest, v1.AcceptMyRolesResponse](
+			httpClient,
+			baseURL+MemberServiceAcceptMyRolesProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("AcceptMyRoles")),
+			connect.WithClientOptions(opts...),
+		),
+		listMyOffers: connect.NewClient[v1.ListMyOffersRequest, v1.ListMyOffersResponse](
+			httpClient,
+			baseURL+MemberServiceListMyOffersProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("ListMyOffers")),
+			connect.WithClientOptions(opts...),
+		),
+		acceptMyOffer: connect.NewClient[v1.AcceptMyOfferRequest, v1.AcceptMyOfferResponse](
+			httpClient,
+			baseURL+MemberServiceAcceptMyOfferProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("AcceptMyOffer")),
+			connect.WithClientOptions(opts...),
+		),
+		declineMyOffer: connect.NewClient[v1.DeclineMyOfferRequest, v1.DeclineMyOfferResponse](
+			httpClient,
+			baseURL+MemberServiceDeclineMyOfferProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("DeclineMyOffer")),
+			connect.WithClientOptions(opts...),
+		),
+		listServiceUserOffers: connect.NewClient[v1.ListServiceUserOffersRequest, v1.ListServiceUserOffersResponse](
+			httpClient,
+			baseURL+MemberServiceListServiceUserOffersProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("ListServiceUserOffers")),
+			connect.WithClientOptions(opts...),
+		),
+		acceptServiceUserOffer: connect.NewClient[v1.AcceptServiceUserOfferRequest, v1.AcceptServiceUserOfferResponse](
+			httpClient,
+			baseURL+MemberServiceAcceptServiceUserOfferProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("AcceptServiceUserOffer")),
+			connect.WithClientOptions(opts...),
+		),
+		declineServiceUserOffer: connect.NewClient[v1.DeclineServiceUserOfferRequest, v1.DeclineServiceUserOfferResponse](
+			httpClient,
+			baseURL+MemberServiceDeclineServiceUserOfferProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("DeclineServiceUserOffer")),
+			connect.WithClientOptions(opts...),
+		),
+		listOffers: connect.NewClient[v1.ListOffersRequest, v1.ListOffersResponse](
+			httpClient,
+			baseURL+MemberServiceListOffersProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("ListOffers")),
+			connect.WithClientOptions(opts...),
+		),
+		withdrawOffer: connect.NewClient[v1.WithdrawOfferRequest, v1.WithdrawOfferResponse](
+			httpClient,
+			baseURL+MemberServiceWithdrawOfferProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("WithdrawOffer")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -184,6 +334,16 @@ type memberServiceClient struct {
 	removeInstallationMember *connect.Client[v1.RemoveInstallationMemberRequest, v1.RemoveInstallationMemberResponse]
 	listMyMemberships        *connect.Client[v1.ListMyMembershipsRequest, v1.ListMyMembershipsResponse]
 	leaveOrganization        *connect.Client[v1.LeaveOrganizationRequest, v1.LeaveOrganizationResponse]
+	listUserMemberships      *connect.Client[v1.ListUserMembershipsRequest, v1.ListUserMembershipsResponse]
+	acceptMyRoles            *connect.Client[v1.AcceptMyRolesRequest, v1.AcceptMyRolesResponse]
+	listMyOffers             *connect.Client[v1.ListMyOffersRequest, v1.ListMyOffersResponse]
+	acceptMyOffer            *connect.Client[v1.AcceptMyOfferRequest, v1.AcceptMyOfferResponse]
+	declineMyOffer           *connect.Client[v1.DeclineMyOfferRequest, v1.DeclineMyOfferResponse]
+	listServiceUserOffers    *connect.Client[v1.ListServiceUserOffersRequest, v1.ListServiceUserOffersResponse]
+	acceptServiceUserOffer   *connect.Client[v1.AcceptServiceUserOfferRequest, v1.AcceptServiceUserOfferResponse]
+	declineServiceUserOffer  *connect.Client[v1.DeclineServiceUserOfferRequest, v1.DeclineServiceUserOfferResponse]
+	listOffers               *connect.Client[v1.ListOffersRequest, v1.ListOffersResponse]
+	withdrawOffer            *connect.Client[v1.WithdrawOfferRequest, v1.WithdrawOfferResponse]
 }
 
 // ListOrganizationMembers calls signet.v1.MemberService.ListOrganizationMembers.
@@ -258,6 +418,96 @@ func (c *memberServiceClient) LeaveOrganization(ctx context.Context, req *v1.Lea
 	return nil, err
 }
 
+// ListUserMemberships calls signet.v1.MemberService.ListUserMemberships.
+func (c *memberServiceClient) ListUserMemberships(ctx context.Context, req *v1.ListUserMembershipsRequest) (*v1.ListUserMembershipsResponse, error) {
+	response, err := c.listUserMemberships.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AcceptMyRoles calls signet.v1.MemberService.AcceptMyRoles.
+func (c *memberServiceClient) AcceptMyRoles(ctx context.Context, req *v1.AcceptMyRolesRequest) (*v1.AcceptMyRolesResponse, error) {
+	response, err := c.acceptMyRoles.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListMyOffers calls signet.v1.MemberService.ListMyOffers.
+func (c *memberServiceClient) ListMyOffers(ctx context.Context, req *v1.ListMyOffersRequest) (*v1.ListMyOffersResponse, error) {
+	response, err := c.listMyOffers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AcceptMyOffer calls signet.v1.MemberService.AcceptMyOffer.
+func (c *memberServiceClient) AcceptMyOffer(ctx context.Context, req *v1.AcceptMyOfferRequest) (*v1.AcceptMyOfferResponse, error) {
+	response, err := c.acceptMyOffer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeclineMyOffer calls signet.v1.MemberService.DeclineMyOffer.
+func (c *memberServiceClient) DeclineMyOffer(ctx context.Context, req *v1.DeclineMyOfferRequest) (*v1.DeclineMyOfferResponse, error) {
+	response, err := c.declineMyOffer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListServiceUserOffers calls signet.v1.MemberService.ListServiceUserOffers.
+func (c *memberServiceClient) ListServiceUserOffers(ctx context.Context, req *v1.ListServiceUserOffersRequest) (*v1.ListServiceUserOffersResponse, error) {
+	response, err := c.listServiceUserOffers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AcceptServiceUserOffer calls signet.v1.MemberService.AcceptServiceUserOffer.
+func (c *memberServiceClient) AcceptServiceUserOffer(ctx context.Context, req *v1.AcceptServiceUserOfferRequest) (*v1.AcceptServiceUserOfferResponse, error) {
+	response, err := c.acceptServiceUserOffer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeclineServiceUserOffer calls signet.v1.MemberService.DeclineServiceUserOffer.
+func (c *memberServiceClient) DeclineServiceUserOffer(ctx context.Context, req *v1.DeclineServiceUserOfferRequest) (*v1.DeclineServiceUserOfferResponse, error) {
+	response, err := c.declineServiceUserOffer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListOffers calls signet.v1.MemberService.ListOffers.
+func (c *memberServiceClient) ListOffers(ctx context.Context, req *v1.ListOffersRequest) (*v1.ListOffersResponse, error) {
+	response, err := c.listOffers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// WithdrawOffer calls signet.v1.MemberService.WithdrawOffer.
+func (c *memberServiceClient) WithdrawOffer(ctx context.Context, req *v1.WithdrawOfferRequest) (*v1.WithdrawOfferResponse, error) {
+	response, err := c.withdrawOffer.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // MemberServiceHandler is an implementation of the signet.v1.MemberService service.
 type MemberServiceHandler interface {
 	// List the members of an organization
@@ -272,6 +522,14 @@ type MemberServiceHandler interface {
 	// organization becomes a guest, who can be in groups. The caller must have
 	// every permission of the old and the new roles. Only somebody who may see
 	// users or members of another organization can make its users members.
+	//
+	// A user of another organization has to accept roles that go beyond those
+	// accepted before, and to become a guest: the answer then has the `offerId` of
+	// an offer, and nothing of it counts until the person accepts it. An earlier
+	// offer to the same person ends. What takes away is done at once. People of the
+	// default organization are not asked if an `IAM_OWNER` gives the roles. The
+	// owners of the user's own organization can act as this user. `if-match` is
+	// about the user.
 	SetOrganizationMember(context.Context, *v1.SetOrganizationMemberRequest) (*v1.SetOrganizationMemberResponse, error)
 	// Remove a user's roles in an organization
 	//
@@ -309,6 +567,58 @@ type MemberServiceHandler interface {
 	// owner then who can act, its members with roles and the owners of the
 	// installation are told. Needs a session.
 	LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error)
+	// List a user's roles
+	//
+	// Returns the roles of a user in the user's own organization, and what other
+	// organizations gave the user without an acceptance: roles that count because
+	// they are from before anybody was asked, and roles that wait.
+	ListUserMemberships(context.Context, *v1.ListUserMembershipsRequest) (*v1.ListUserMembershipsResponse, error)
+	// Accept the roles that I was given in an organization
+	//
+	// Accepts roles in another organization that count only with the caller's word:
+	// those that groups give and that wait, and those from before anybody was
+	// asked. Needs a session.
+	AcceptMyRoles(context.Context, *v1.AcceptMyRolesRequest) (*v1.AcceptMyRolesResponse, error)
+	// List offers to me
+	//
+	// Returns the offers that the caller can accept or decline, the oldest first,
+	// at most 20. Others are shown once there is room.
+	ListMyOffers(context.Context, *v1.ListMyOffersRequest) (*v1.ListMyOffersResponse, error)
+	// Accept an offer
+	//
+	// The caller is a member or guest of the organization from then on, with
+	// exactly the roles of the offer besides those accepted before. Whoever has a
+	// password that somebody else has set must change it first. `if-match` is about
+	// the user. Needs a session.
+	AcceptMyOffer(context.Context, *v1.AcceptMyOfferRequest) (*v1.AcceptMyOfferResponse, error)
+	// Decline an offer
+	//
+	// The offer is no longer shown. The organization is not told: for it, the offer
+	// stays open until it expires. Needs a session.
+	DeclineMyOffer(context.Context, *v1.DeclineMyOfferRequest) (*v1.DeclineMyOfferResponse, error)
+	// List offers to a service user
+	//
+	// Returns the offers of other organizations that the caller can accept or
+	// decline for a service user, as ListMyOffers does. The caller must have every
+	// permission of the service user.
+	ListServiceUserOffers(context.Context, *v1.ListServiceUserOffersRequest) (*v1.ListServiceUserOffersResponse, error)
+	// Accept an offer for a service user
+	//
+	// Whoever may make the keys of a service user accepts for it. The caller must
+	// have every permission of the service user.
+	AcceptServiceUserOffer(context.Context, *v1.AcceptServiceUserOfferRequest) (*v1.AcceptServiceUserOfferResponse, error)
+	// Decline an offer for a service user
+	//
+	// As DeclineMyOffer. The caller must have every permission of the service user.
+	DeclineServiceUserOffer(context.Context, *v1.DeclineServiceUserOfferRequest) (*v1.DeclineServiceUserOfferResponse, error)
+	// List offers of an organization
+	//
+	// Returns the offers that an organization has made to people of other
+	// organizations, the oldest first, also those that have ended. One that was
+	// declined looks like an open one until it expires.
+	ListOffers(context.Context, *v1.ListOffersRequest) (*v1.ListOffersResponse, error)
+	// Withdraw an offer
+	WithdrawOffer(context.Context, *v1.WithdrawOfferRequest) (*v1.WithdrawOfferResponse, error)
 }
 
 // NewMemberServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -366,6 +676,66 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(memberServiceMethods.ByName("LeaveOrganization")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceListUserMembershipsHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceListUserMembershipsProcedure,
+		svc.ListUserMemberships,
+		connect.WithSchema(memberServiceMethods.ByName("ListUserMemberships")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceAcceptMyRolesHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceAcceptMyRolesProcedure,
+		svc.AcceptMyRoles,
+		connect.WithSchema(memberServiceMethods.ByName("AcceptMyRoles")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceListMyOffersHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceListMyOffersProcedure,
+		svc.ListMyOffers,
+		connect.WithSchema(memberServiceMethods.ByName("ListMyOffers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceAcceptMyOfferHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceAcceptMyOfferProcedure,
+		svc.AcceptMyOffer,
+		connect.WithSchema(memberServiceMethods.ByName("AcceptMyOffer")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceDeclineMyOfferHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceDeclineMyOfferProcedure,
+		svc.DeclineMyOffer,
+		connect.WithSchema(memberServiceMethods.ByName("DeclineMyOffer")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceListServiceUserOffersHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceListServiceUserOffersProcedure,
+		svc.ListServiceUserOffers,
+		connect.WithSchema(memberServiceMethods.ByName("ListServiceUserOffers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceAcceptServiceUserOfferHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceAcceptServiceUserOfferProcedure,
+		svc.AcceptServiceUserOffer,
+		connect.WithSchema(memberServiceMethods.ByName("AcceptServiceUserOffer")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceDeclineServiceUserOfferHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceDeclineServiceUserOfferProcedure,
+		svc.DeclineServiceUserOffer,
+		connect.WithSchema(memberServiceMethods.ByName("DeclineServiceUserOffer")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceListOffersHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceListOffersProcedure,
+		svc.ListOffers,
+		connect.WithSchema(memberServiceMethods.ByName("ListOffers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	memberServiceWithdrawOfferHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceWithdrawOfferProcedure,
+		svc.WithdrawOffer,
+		connect.WithSchema(memberServiceMethods.ByName("WithdrawOffer")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.MemberService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case MemberServiceListOrganizationMembersProcedure:
@@ -384,6 +754,26 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 			memberServiceListMyMembershipsHandler.ServeHTTP(w, r)
 		case MemberServiceLeaveOrganizationProcedure:
 			memberServiceLeaveOrganizationHandler.ServeHTTP(w, r)
+		case MemberServiceListUserMembershipsProcedure:
+			memberServiceListUserMembershipsHandler.ServeHTTP(w, r)
+		case MemberServiceAcceptMyRolesProcedure:
+			memberServiceAcceptMyRolesHandler.ServeHTTP(w, r)
+		case MemberServiceListMyOffersProcedure:
+			memberServiceListMyOffersHandler.ServeHTTP(w, r)
+		case MemberServiceAcceptMyOfferProcedure:
+			memberServiceAcceptMyOfferHandler.ServeHTTP(w, r)
+		case MemberServiceDeclineMyOfferProcedure:
+			memberServiceDeclineMyOfferHandler.ServeHTTP(w, r)
+		case MemberServiceListServiceUserOffersProcedure:
+			memberServiceListServiceUserOffersHandler.ServeHTTP(w, r)
+		case MemberServiceAcceptServiceUserOfferProcedure:
+			memberServiceAcceptServiceUserOfferHandler.ServeHTTP(w, r)
+		case MemberServiceDeclineServiceUserOfferProcedure:
+			memberServiceDeclineServiceUserOfferHandler.ServeHTTP(w, r)
+		case MemberServiceListOffersProcedure:
+			memberServiceListOffersHandler.ServeHTTP(w, r)
+		case MemberServiceWithdrawOfferProcedure:
+			memberServiceWithdrawOfferHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -423,4 +813,44 @@ func (UnimplementedMemberServiceHandler) ListMyMemberships(context.Context, *v1.
 
 func (UnimplementedMemberServiceHandler) LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.LeaveOrganization is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) ListUserMemberships(context.Context, *v1.ListUserMembershipsRequest) (*v1.ListUserMembershipsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.ListUserMemberships is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) AcceptMyRoles(context.Context, *v1.AcceptMyRolesRequest) (*v1.AcceptMyRolesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.AcceptMyRoles is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) ListMyOffers(context.Context, *v1.ListMyOffersRequest) (*v1.ListMyOffersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.ListMyOffers is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) AcceptMyOffer(context.Context, *v1.AcceptMyOfferRequest) (*v1.AcceptMyOfferResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.AcceptMyOffer is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) DeclineMyOffer(context.Context, *v1.DeclineMyOfferRequest) (*v1.DeclineMyOfferResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.DeclineMyOffer is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) ListServiceUserOffers(context.Context, *v1.ListServiceUserOffersRequest) (*v1.ListServiceUserOffersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.ListServiceUserOffers is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) AcceptServiceUserOffer(context.Context, *v1.AcceptServiceUserOfferRequest) (*v1.AcceptServiceUserOfferResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.AcceptServiceUserOffer is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) DeclineServiceUserOffer(context.Context, *v1.DeclineServiceUserOfferRequest) (*v1.DeclineServiceUserOfferResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.DeclineServiceUserOffer is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) ListOffers(context.Context, *v1.ListOffersRequest) (*v1.ListOffersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.ListOffers is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) WithdrawOffer(context.Context, *v1.WithdrawOfferRequest) (*v1.WithdrawOfferResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.WithdrawOffer is not implemented"))
 }

@@ -13,13 +13,14 @@ const known = {
   idp_sign_in: 'failed',
   installation: 'added members_changed owner_added owner_removed policy_set',
   invitation: 'accepted added erased expired removed sent withdrawn',
+  offer: 'accepted made removed replaced withdrawn',
   org: 'added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set owner_lost policy_set primary_domain_set reactivated removed renamed',
   project: 'added emptied group_roles_set metadata_set removed renamed role_removed role_set',
   project_access: 'added group_roles_set removed roles_set',
   project_grant: 'accepted added removed roles_set',
   sign_in: 'device_ended device_recognized device_remembered erased failed grant_reused password_reset_requested reauthenticated second_factor_guessed second_factor_proven session_ended succeeded throttled token_issued token_revoked',
   signing: 'key_added key_retired',
-  user: 'app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified profile_changed reactivated recovery_code_used recovery_codes_made removed secret_removed secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed',
+  user: 'app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed',
   webhook: 'added:2 deactivated reactivated removed replayed secret_set settings_changed:2 skipped',
 } as const;
 
