@@ -263,8 +263,6 @@ func (v *visit) back(p page, err error) error {
 		return err
 	case e.Is(session.ErrLastFactor):
 		m = pages.FactorNeeded()
-	case e.Is(member.ErrLastOrgOwner):
-		m = pages.LastOwner()
 	case e.Kind == errs.Aborted || e.Kind == errs.NotFound || e.Is(factor.ErrNoSecondFactor) || e.Is(member.ErrOwnOrganization): // somebody was faster, perhaps in another window
 		m = pages.Changed()
 	default:
