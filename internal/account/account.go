@@ -267,8 +267,6 @@ func (v *visit) back(p page, err error) error {
 		return err
 	case e.Is(session.ErrLastFactor):
 		m = pages.FactorNeeded()
-	case e.Is(member.ErrLastOrgOwner):
-		m = pages.LastOwner()
 	case e.Is(user.ErrPasswordGiven):
 		m = pages.OwnPasswordFirst()
 	case e.Is(member.ErrGiverMayNot):

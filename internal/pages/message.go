@@ -147,9 +147,6 @@ func Disconnected() Message { return Message{key: "done.disconnected"} }
 // OrganizationLeft says that the person is not in an organization any more.
 func OrganizationLeft() Message { return Message{key: "done.organizationLeft"} }
 
-// LastOwner says that the last owner of an organization has to stay.
-func LastOwner() Message { return Message{key: "problem.lastOwner"} }
-
 // OfferAccepted says that the person is in another organization now, or has roles there.
 func OfferAccepted() Message { return Message{key: "done.offerAccepted"} }
 

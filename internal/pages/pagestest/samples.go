@@ -240,7 +240,7 @@ func account() []Sample {
 			Password: to("/account/password"), Offers: []pages.Offer{{ID: "f1", Name: "Harbour Works", Domain: "harbour.example", Roles: []string{string(access.OrgUserManager)}}}}},
 		{Name: "account-organizations-left", Status: 200, View: pages.Organizations{Account: mine(pages.Frame{Done: pages.OrganizationLeft()}), Organizations: []pages.Organization{
 			{ID: "o1", Name: organization, Own: true}}}},
-		{Name: "account-organizations-owner", Status: 422, View: pages.Organizations{Account: mine(pages.Frame{Problems: []pages.Problem{{Message: pages.LastOwner()}}}), Organizations: []pages.Organization{
+		{Name: "account-organizations-changed", Status: 422, View: pages.Organizations{Account: mine(pages.Frame{Problems: []pages.Problem{{Message: pages.Changed()}}}), Organizations: []pages.Organization{
 			{ID: "o1", Name: organization, Own: true}, {ID: "o2", Name: "Fieldbook Ltd", Leave: true, Roles: []string{string(access.OrgOwner), "ORG_OTHER"}}}}},
 		{Name: "account-contact", Status: 200, View: pages.Contact{Account: plain, Email: loginName, EmailProven: true, Phone: "+442079460018", SendPhone: true, Back: to("/account")}},
 		{Name: "account-contact-wrong", Status: 422, View: pages.Contact{Account: mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldEmail, Message: pages.NotAnEmail()}}}),
