@@ -338,3 +338,29 @@ func TestASessionThatABrowserForgetsEnds(t *testing.T) {
 		t.Errorf("it answers %d", got)
 	}
 }
+
+// Somebody who signs in while the browser is at a provider that it was led to is not replaced by whom the provider brings, unless they want to.
+func TestWhoComesFromAProviderUnaskedIsAsked(t *testing.T) {
+	w := ledWorld(t)
+	jo := w.person(w.org, true)
+	b := w.browser()
+	start := "/login/idp/" + w.idp + "?to=/account"
+	w.opens(b.get(start).press()).shows(200, "Your profile")
+	p := b.get("/logout")
+	p.post("do", "end", "id", p.hidden("id")).shows(200)
+
+	away, err := url.Parse(b.send(http.MethodGet, start, nil).header.Get("Location"))
+	must(t, err)
+	b.get("/login?to=/device").signIn(jo.name, password).shows(200, "Connect a device")
+	session := b.jar[sessionCookie]
+	_, head := w.since(0)
+	back := b.send(http.MethodGet, callbackOf(w.idp, away.Query().Get("state")), nil, "Authorization", "Bearer "+w.portal.Token(w.idp, w.who, nil)).follow()
+	back.shows(200, "Sign in with this account?", "Portal", jo.name, "linked@")
+	b.get(back.path).shows(200, "Sign in with this account?")
+	back.post("do", "else").shows(200, "Sign in with this account?")
+	if facts, _ := w.since(head); len(facts) > 0 || b.jar[sessionCookie] != session {
+		t.Fatalf("%v were recorded", facts)
+	}
+	back.post("do", "allow").shows(200, "Your profile", "linked@")
+	back.post("do", "allow").shows(400, "expired") // it counts once
+}
