@@ -287,6 +287,8 @@ func oauthStory(t *testing.T, c *Client) {
 	oauth.Parameters = []*signetv1.IdentityProviderParameter{{Name: "allow_signup", Value: "false"}, {Name: "login", Value: "x"}}
 	got := c.idp(t, s.owner, id)
 	want.Details.CreationDate = got.GetDetails().GetCreationDate()
+	want.Unconfirmed = []*signetv1.UnconfirmedSettings{{UserId: s.owner.UserID, Roles: []string{"ORG_OWNER"}, Settings: []string{"oauth.authorizationEndpoint", "oauth.clientAuth", "oauth.clientId",
+		"oauth.preset", "oauth.scopes", "oauth.subject", "oauth.tokenEndpoint", "oauth.userEndpoint"}}} // the installation has not looked at these
 	sameMessage(t, "as changed, by somebody else", got, want)
 	same(t, "another secret", c.w.kept(t, id), secret)
 
