@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ const (
 	lameAfter   = 3   // messages on end that failed or took long
 	slow        = 2 * time.Second
 
+	manyHooks  = 1000
 	sweepTime  = 10 * time.Second // between looks at the rows of some idle webhooks
 	sweepParts = 60               // looks until all were seen
 
@@ -184,6 +186,9 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 		end = min(end, looked)
 	}
 	d.tail.Begin(end)
+	if len(d.hooks) > manyHooks { // what reading all of them took would stay with the process for minutes
+		debug.FreeOSMemory()
+	}
 	if n := len(old); n > 0 && !d.warned {
 		d.warned = true
 		d.Log.Warn("the log contains addresses of webhooks that an older version recorded: if they contain tokens, replace the tokens and set the addresses again",
