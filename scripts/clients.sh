@@ -23,6 +23,7 @@ need() { # COMMAND PACKAGE...
 
 need 'protoc --version && test -e /usr/include/google/protobuf/descriptor.proto' protobuf-compiler libprotobuf-dev
 need '/usr/bin/python3 -c "import grpc, google.protobuf"' python3-grpcio python3-protobuf
+need '/usr/bin/python3 -c "import authlib, oauthlib, jwt, requests"' python3-authlib python3-oauthlib python3-jwt python3-requests
 need 'npm --version' nodejs npm
 need 'oidc-agent --version' oidc-agent-cli
 
@@ -39,6 +40,8 @@ done
 export CI=${CI-true} # nothing is skipped
 scripts/with-browser.sh go test -count=1 -timeout 20m -tags clients ./test/clients "$@"
 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -tags clients ./test/oidc "${@:--run=RelyingParties|ALibraryShows|ConformanceSuite|Dex|OAuth2Proxy|OIDCAgent}"
+# 200 early errors of each kind before bodies of 3.9 MB, over h2c and behind each proxy.
+SIGNET_EARLY_ERRORS=200 scripts/with-proxies.sh scripts/with-apache.sh go test -count=1 -timeout 20m ./test/proxies "${@:--run=TestEarlyErrors|TestBehindProxies}"
 # Modules of their own, because of what these clients need. Those without a test only say how to build a program.
 for module in $(dirname test/clients/*/*_test.go | sort -u); do
   go -C "$module" test -count=1 -timeout 5m ./... "$@"

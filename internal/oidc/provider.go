@@ -44,7 +44,7 @@ type Config struct {
 	PostBack func(w http.ResponseWriter, r *http.Request, locales string, answer grant.Answer) error
 }
 
-var errNoPage = errs.New(errs.Unimplemented, errs.InvalidRequest, "this server has no pages: use another response_mode")
+var errNoPage = errs.Invalid(errs.Violation{Message: "this server has no pages: use another response_mode"})
 
 // Provider is the OpenID Connect provider.
 type Provider struct {

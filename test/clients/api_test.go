@@ -3,7 +3,12 @@
 package clients_test
 
 import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -135,4 +140,37 @@ func TestPython(t *testing.T) {
 	t.Setenv("PYTHONPATH", out)
 	printed(t, run(t, "/usr/bin/python3", "grpcio.py", strings.TrimPrefix(s.URL(), "http://"), s.FirstAdmin.Token),
 		map[string]any{"read": "usr_", "refused": []any{"INVALID_ARGUMENT", true, true}, "stream": true})
+}
+
+// Service users with key files: Debian's Authlib and oauthlib.
+func TestPythonServiceUsers(t *testing.T) {
+	s := servertest.Start(t, server.Config{}, t.Output())
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	testkit.Must(t, err)
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	testkit.Must(t, err)
+	file := filepath.Join(t.TempDir(), "key.pem")
+	testkit.Must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+	robot, _ := call(t, s, "/v1/users/service", map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
+	added, _ := call(t, s, "/v1/users/"+robot+"/keys", map[string]any{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))})["keyId"].(string)
+	if said := run(t, "/usr/bin/python3", "service.py", s.URL(), robot, added, file); strings.Count(said, "works") != 4 {
+		t.Error(said)
+	}
+}
+
+// call adds something as the first administrator.
+func call(t *testing.T, s *server.Server, path string, body map[string]any) (answer map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(body)
+	testkit.Must(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, bytes.NewReader(text))
+	testkit.Must(t, err)
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + s.FirstAdmin.Token}}
+	resp, err := http.DefaultClient.Do(r)
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v %v", path, resp.Status, answer, err)
+	}
+	return answer
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/oauth2/jwt"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
@@ -126,6 +128,34 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 		for range 2 {
 			if got := w.post("/oauth/token", ask); got.status != 200 || got.json["access_token"] == nil {
 				t.Errorf("without an id: %+v", got)
+			}
+		}
+	})
+}
+
+// The library that many Go programs have for service accounts sends no jti, and the same assertion twice within one second.
+func TestTheJWTClientOfGoGetsTokens(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		id := w.add(true, access.OrgOwner)
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		must(t, err)
+		public, err := x509.MarshalPKIXPublicKey(key.Public())
+		must(t, err)
+		w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			return u.Append(user.KeyAdded{KeyID: "pky_1", PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))})
+		}})
+		config := jwt.Config{Email: id, Subject: id, PrivateKeyID: "pky_1", TokenURL: w.url + "/oauth/token", Scopes: []string{"openid"},
+			PrivateKey: pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})}
+		for range 3 {
+			got, err := config.TokenSource(t.Context()).Token()
+			must(t, err)
+			if !w.active(got.AccessToken) {
+				t.Errorf("got %+v", got)
 			}
 		}
 	})

@@ -4,9 +4,15 @@ package zitadel
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/zitadel/zitadel-go/v3/pkg/client"
@@ -172,6 +178,48 @@ func TestTheFiveOperations(t *testing.T) {
 	})
 }
 
+// The usual way in for programs of ZITADEL's customers: a key file of a service user. Its assertions have no jti.
+func TestAKeyFile(t *testing.T) {
+	s := servertest.Start(t, server.Config{ZitadelV1: true}, t.Output())
+	ours := api{t, s}
+	robot := ours.post("/v1/users/service", s.FirstAdmin.Token, s.FirstAdmin.OrgID, map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
+	ours.send(http.MethodPut, "/v1/orgs/"+s.FirstAdmin.OrgID+"/members/"+robot, s.FirstAdmin.Token, s.FirstAdmin.OrgID, map[string]any{"roles": []string{"ORG_OWNER"}})
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := ours.post("/v1/users/"+robot+"/keys", s.FirstAdmin.Token, s.FirstAdmin.OrgID, map[string]any{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))})
+	file, err := json.Marshal(map[string]any{"type": "serviceaccount", "keyId": added["keyId"], "userId": robot,
+		"key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "key.json")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	provider := ours.addProvider(s.FirstAdmin.OrgID)
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second client asks for its token in the same second
+		c, err := client.New(t.Context(), zitadel.New(u.Hostname(), zitadel.WithInsecure(u.Port())),
+			client.WithAuth(client.DefaultServiceUserAuthentication(path, "openid", client.ScopeZitadelAPI(), "signet.write", "signet.providers")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := c.AdminService().UpdateIDP(t.Context(), &admin.UpdateIDPRequest{IdpId: provider, Name: "Portal by key"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // api is our own, for what theirs does not have here.
 type api struct {
 	t *testing.T
@@ -180,11 +228,16 @@ type api struct {
 
 func (a api) post(path, token, org string, body map[string]any) (answer map[string]any) {
 	a.t.Helper()
+	return a.send(http.MethodPost, path, token, org, body)
+}
+
+func (a api) send(method, path, token, org string, body map[string]any) (answer map[string]any) {
+	a.t.Helper()
 	raw, err := json.Marshal(body)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.s.URL()+path, bytes.NewReader(raw))
+	r, err := http.NewRequestWithContext(a.t.Context(), method, a.s.URL()+path, bytes.NewReader(raw))
 	if err != nil {
 		a.t.Fatal(err)
 	}
