@@ -145,6 +145,13 @@ func sharesOf(ctx context.Context, p *plan, engine, binary, dir string) (_ *shar
 	for range manyCallers {
 		err = errors.Join(err, <-failed)
 	}
+	if err != nil {
+		return nil, err
+	}
+	again, err := s.neighbour(ctx, p.measured) // what else the machine does may have changed meanwhile
+	got.quiet.write, got.quiet.list = append(got.quiet.write, again.write...), append(got.quiet.list, again.list...)
+	slices.Sort(got.quiet.write)
+	slices.Sort(got.quiet.list)
 	return got, err
 }
 

@@ -122,33 +122,31 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 func TestAnOrganizationHasOneOperationAtATimeThatWritesMany(t *testing.T) {
 	l := newLab(t)
 	places := l.handler.shares.costly
-	finish := make(chan struct{})
-	var unmarked atomic.Int64
+	var marked atomic.Int64
 	l.fake.hook = func(ctx context.Context) error {
 		if event.MayWriteMany(ctx) {
-			<-finish
-		} else {
-			unmarked.Add(1)
+			marked.Add(1)
 		}
 		return nil
 	}
 	many := func(who string) <-chan outcome {
 		return asked(t, l, who, "/v1/users/_import", strings.NewReader(`{"users":[{"userName":"a","profile":{"firstName":"A","lastName":"B"},"email":{"address":"a@b.example"}}]}`))
 	}
-	first := many("owner")
-	untilLoad(t, places, 1, 0)
-	second := many("admin") // of the same organization
-	untilLoad(t, places, 1, 1)
-	other := many("neighbour")
-	untilLoad(t, places, 2, 1)
-	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 || unmarked.Load() != 1 {
-		t.Errorf("about one object: %+v", o)
+	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil { // one is under way
+		t.Fatal(err)
 	}
-	close(finish)
-	for i, done := range []<-chan outcome{first, second, other} {
-		if o := <-done; o.http != 200 {
-			t.Errorf("request %d: %+v", i, o)
-		}
+	second := many("owner")
+	untilLoad(t, places, 1, 1)
+	if o := <-many("neighbour"); o.http != 200 || marked.Load() != 1 {
+		t.Errorf("another organization: %+v, %d", o, marked.Load())
+	}
+	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 || marked.Load() != 1 {
+		t.Errorf("about one object: %+v, %d", o, marked.Load())
+	}
+	untilLoad(t, places, 1, 1)
+	places.Leave(share.Claim{Org: "org_own"})
+	if o := <-second; o.http != 200 || marked.Load() != 2 {
+		t.Errorf("its turn has come: %+v, %d", o, marked.Load())
 	}
 	untilLoad(t, places, 0, 0)
 }
@@ -204,18 +202,18 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	}
 }
 
-// To encode a list takes as long as to read it: it does not make room for the next one before that is done.
+// To encode an answer takes as long as to read what is in it: it does not make room for the next one before that is done.
 func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 	l := newLab(t)
 	places := share.New(share.Bounds{Places: 1, Waiting: 10})
-	l.handler.shares.bulk = places
-	req, encoded := &signetv1.ListUsersRequest{}, false
+	l.handler.shares.costly = places
+	req, encoded := &signetv1.ImportUsersRequest{}, false
 	ops, err := newOperations(Service{Name: "signet.v1.UserService", Impl: l.fake})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, op := range ops {
-		if op.procedure != "signet.v1.UserService/ListUsers" {
+		if op.procedure != "signet.v1.UserService/ImportUsers" {
 			continue
 		}
 		c := &Call{op: op, info: &call.Info{Caller: &access.Caller{OrgID: "org_own"}}, marshal: func(proto.Message) error {
@@ -223,7 +221,7 @@ func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 			encoded = held == 1
 			return nil
 		}}
-		if _, err := link(operate, l.handler.bulk)(t.Context(), c, req); err != nil || !encoded {
+		if _, err := link(operate, l.handler.costly)(t.Context(), c, req); err != nil || !encoded {
 			t.Errorf("encoded in its place: %t, %v", encoded, err)
 		}
 	}
