@@ -5,6 +5,7 @@
 //	make bench                          # everything; writes bench/RESULTS.md
 //	go run ./bench -engines sqlite -quick
 //	make bench-traces                   # what traces cost
+//	go run ./bench -shares              # what one organization costs another
 //
 // It builds the program, starts it on a fresh database per engine, fills that through the API, drives it over REST and
 // gRPC in a closed loop, and measures a floor between the operations. It talks to the loopback interface only, ends by
@@ -40,6 +41,7 @@ type plan struct {
 	out       string // where the report goes; empty: nowhere
 	dir       string // where temporary files go; empty: found
 	traces    bool   // only what traces cost is measured
+	shares    bool   // only what one organization costs another is measured
 	base      string // another build of the program to compare that with; empty: none
 }
 
@@ -84,7 +86,8 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	out := flags.String("out", "", "file for the report; "+resultsFile+" when everything is measured with the default settings")
 	dir := flags.String("dir", "", "directory for temporary files, on a real disk")
 	traces := flags.Bool("traces", false, "measure only what traces cost, on the embedded database")
-	base := flags.String("base", "", "another build of the program, to compare it with this one when traces are off; with -traces")
+	shares := flags.Bool("shares", false, "measure only how one organization fares beside another one that changes the roles of 1,000 members")
+	base := flags.String("base", "", "another build of the program, to compare it with this one; with -traces or -shares")
 	quick := flags.Bool("quick", false, "a short run, to see that it works: 1 and 64 callers, one round, 0.8 s")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -102,7 +105,7 @@ func parse(args []string, output io.Writer) (*plan, error) {
 			*callers = "1,64"
 		}
 	}
-	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces, base: *base}
+	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces, shares: *shares, base: *base}
 	var err error
 	if p.engines, err = choose(*engines, []string{"sqlite", "postgres"}); err != nil {
 		return nil, err
@@ -193,6 +196,9 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 	}
 	if p.traces {
 		return measureTraces(ctx, p, binary, p.base, temporary)
+	}
+	if p.shares {
+		return measureShares(ctx, p, binary, p.base, temporary)
 	}
 	var subjects []*subject
 	defer func() {

@@ -24,21 +24,27 @@ const (
 	manyUsers = 200_000
 )
 
-// seed adds users to the organizations of those who list, straight through the store. The server must not run.
-func (s *subject) seed(ctx context.Context) (err error) {
+// openStore opens the server's database. The server must not run.
+func (s *subject) openStore(ctx context.Context) (*store.Store, error) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "master.key"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	master, err := secret.ParseMasterKey(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	database := s.database
 	if database == "" {
 		database = filepath.Join(s.dir, "signet.db")
 	}
 	st, _, err := store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return st, err
+}
+
+// seed adds users to the organizations of those who list, straight through the store. The server must not run.
+func (s *subject) seed(ctx context.Context) (err error) {
+	st, err := s.openStore(ctx)
 	if err != nil {
 		return err
 	}

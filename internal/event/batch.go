@@ -292,6 +292,8 @@ type Tx struct {
 	batch   *Batch
 	command *Command
 	drafts  []*draft
+	byRef   map[Ref]*draft // the same; nil while they are few
+	refs    map[Ref]bool   // what was declared, true: for writing; nil while it is little, or nobody has asked
 	rows    map[RowKey]*Row
 	tokens  []TokenChange
 }
@@ -446,13 +448,11 @@ type draft struct {
 }
 
 func (tx *Tx) draft(ref Ref) (*draft, error) {
-	for _, d := range tx.drafts {
-		if d.ref == ref {
-			return d, nil
-		}
+	if d := tx.known(ref); d != nil {
+		return d, nil
 	}
-	writable := slices.Contains(tx.command.Create, ref) || slices.Contains(tx.command.Write, ref)
-	if !writable && !slices.Contains(tx.command.Read, ref) {
+	writable, declared := tx.declared(ref)
+	if !declared {
 		return nil, fmt.Errorf("event: %s was not declared", ref.Kind)
 	}
 	d := &draft{tx: tx, ref: ref, writable: writable, record: Record{Ref: ref}}
@@ -464,7 +464,52 @@ func (tx *Tx) draft(ref Ref) (*draft, error) {
 		d.record, d.key = *rec, rec.key
 	}
 	tx.drafts = append(tx.drafts, d)
+	if tx.byRef != nil {
+		tx.byRef[ref] = d
+	}
 	return d, nil
+}
+
+// few objects are found sooner by looking at all of them than in a map.
+const few = 16
+
+// known finds the draft of an object that the command has looked at before.
+func (tx *Tx) known(ref Ref) *draft {
+	if tx.byRef == nil && len(tx.drafts) > few {
+		tx.byRef = make(map[Ref]*draft, len(tx.command.Write))
+		for _, d := range tx.drafts {
+			tx.byRef[d.ref] = d
+		}
+	}
+	if tx.byRef != nil {
+		return tx.byRef[ref]
+	}
+	for _, d := range tx.drafts {
+		if d.ref == ref {
+			return d
+		}
+	}
+	return nil
+}
+
+// declared tells whether the command named an object, and for writing.
+func (tx *Tx) declared(ref Ref) (writable, declared bool) {
+	c := tx.command
+	if len(c.Create)+len(c.Write)+len(c.Read) <= few {
+		writable = slices.Contains(c.Create, ref) || slices.Contains(c.Write, ref)
+		return writable, writable || slices.Contains(c.Read, ref)
+	}
+	if tx.refs == nil {
+		tx.refs = make(map[Ref]bool, len(c.Create)+len(c.Write)+len(c.Read))
+		for _, r := range c.Read {
+			tx.refs[r] = false
+		}
+		for _, r := range slices.Concat(c.Create, c.Write) {
+			tx.refs[r] = true
+		}
+	}
+	writable, declared = tx.refs[ref]
+	return writable, declared
 }
 
 func (d *draft) exists() bool { return d.record.Sequence > 0 }
@@ -481,6 +526,9 @@ func (d *draft) newKey() {
 	d.tx.PutRow(Row{RowKey: RowKey{Keys, d.record.KeyID}, Value: d.record.WrappedKey})
 }
 
+// shortVersion is the version of facts from which on nodes know that an event behind the first one may leave out the key, if nothing in it is sealed.
+const shortVersion = 5
+
 func (d *draft) append(t Type, payload, personal []byte) error {
 	if !d.writable {
 		return fmt.Errorf("event: %s was declared for reading only", d.ref.Kind)
@@ -495,6 +543,9 @@ func (d *draft) append(t Type, payload, personal []byte) error {
 		PrevHash: rec.Hash, Origin: origin,
 		// A clock that was set back must not let an object's history run backwards.
 		Time: max(d.tx.batch.now, rec.Changed),
+	}
+	if personal == nil && rec.Sequence > 0 && d.tx.batch.loaded.FactVersion >= shortVersion {
+		e.KeyID = "" // it is that of the first event
 	}
 	if personal != nil {
 		if rec.WrappedKey == nil || d.tx.destroyed(rec.KeyID) {

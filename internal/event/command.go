@@ -1,6 +1,7 @@
 package event
 
 import (
+	"context"
 	"crypto/sha256"
 	"slices"
 	"strconv"
@@ -23,6 +24,23 @@ type Command struct {
 	Tokens []string // ids of tokens that it reads
 	Decide func(tx *Tx) error
 }
+
+// MaxObjects is how many objects an ordinary command creates and changes. One with more is long: it runs alone, and the store gives others their turn after it. Only an
+// operation whose definition says that it writes many sends such commands, see WritesMany.
+const MaxObjects = 32
+
+// Objects is how many objects the command creates and changes at most.
+func (c *Command) Objects() int { return len(c.Create) + len(c.Write) }
+
+type writesMany struct{}
+
+// WritesMany notes in ctx that its commands may have more than MaxObjects objects: the definition of the operation says so, or a job in the background works in bounded steps.
+func WritesMany(ctx context.Context) context.Context {
+	return context.WithValue(ctx, writesMany{}, true)
+}
+
+// MayWriteMany tells whether WritesMany was noted.
+func MayWriteMany(ctx context.Context) bool { return ctx.Value(writesMany{}) != nil }
 
 // With adds what another command declares, whose origin and decision are taken.
 func (c Command) With(other Command) Command {

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -495,7 +496,7 @@ func (f *fold[S]) Add(e *Event) error {
 	if rec.Sequence == 0 {
 		rec.Ref, rec.Created = f.object.kind.Ref(e.ObjectID), e.Time
 	}
-	rec.Org, rec.KeyID, rec.Sequence, rec.Changed, rec.Hash = e.Org, e.KeyID, e.Sequence, e.Time, e.Hash()
+	rec.Org, rec.KeyID, rec.Sequence, rec.Changed, rec.Hash = e.Org, cmp.Or(e.KeyID, rec.KeyID), e.Sequence, e.Time, e.Hash()
 	return nil
 }
 

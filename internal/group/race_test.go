@@ -123,7 +123,7 @@ func TestRolesOfAGroupWhileManyJoinAndLeave(t *testing.T) {
 		for i, roles := range [][]string{{"ORG_OWNER_VIEWER"}, {}, {"ORG_USER_MANAGER"}, {"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}, {}, {"ORG_OWNER_VIEWER"}} {
 			wait.Go(func() {
 				again(t, func() error {
-					_, err := group.SetRoles(t.Context(), all[i%len(all)], permit, "grp_g", event.IfMatch{}, roles)
+					_, err := group.SetRoles(event.WritesMany(t.Context()), all[i%len(all)], permit, "grp_g", event.IfMatch{}, roles)
 					return err
 				})
 			})
@@ -179,4 +179,88 @@ func again(t *testing.T, try func() error) {
 		return
 	}
 	t.Error("others are always in the way")
+}
+
+// While roles are changed, everybody in the group holds the old ones or everybody holds the new ones, on every node, also where the caller goes away in between.
+func TestNobodySeesHalfOfAGroupWithNewRoles(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		nodes := eventtest.NewNodes(db, model.Kinds...)
+		writes := nodes.Open(t)
+		reads := writes
+		if db.Engine == testdb.Postgres {
+			reads = nodes.Open(t)
+		}
+		membertest.Given(t, writes)
+		given(t, writes)
+		const many = event.MaxObjects + 8 // so that the command is long
+		for i := range many {
+			id := fmt.Sprintf("usr_%02d", i)
+			membertest.User(t, writes, id, "org_a", nil)
+			join(t, writes, id)
+		}
+		look := func() {
+			users, _, err := user.Kind.List(t.Context(), reads, event.Query{Group: user.InGroupOf("grp_g"), Limit: 2 * many})
+			must(t, err)
+			for _, u := range users {
+				if len(users) != many || !slices.Equal(u.Data.Memberships["org_a"], users[0].Data.Memberships["org_a"]) {
+					t.Fatalf("of %d, %s holds %v and %s holds %v", len(users), u.ID, u.Data.Memberships, users[0].ID, users[0].Data.Memberships)
+				}
+			}
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i, roles := range [][]string{{"ORG_USER_MANAGER"}, {"ORG_OWNER_VIEWER"}, nil, {"ORG_SETTINGS_MANAGER"}, {"ORG_USER_MANAGER"}} {
+				ctx, cancel := context.WithCancel(t.Context())
+				var s event.Store = writes
+				if i == 3 {
+					s = &before{Store: writes, happens: func() { go cancel() }} // somewhere in between
+				}
+				if _, err := group.SetRoles(event.WritesMany(ctx), s, in(t, owner), "grp_g", event.IfMatch{}, roles); err != nil && i != 3 {
+					t.Error(err)
+				}
+				cancel()
+			}
+		}()
+		for ended := false; !ended; {
+			select {
+			case <-done:
+				ended = true
+			default:
+			}
+			look()
+		}
+		u, err := user.Kind.Read(t.Context(), reads, "usr_00")
+		must(t, err)
+		if got := u.Data.Memberships["org_a"]; !slices.Equal(got, []access.Role{access.OrgUserManager}) {
+			t.Errorf("in the end they hold %v", got)
+		}
+	})
+}
+
+// The same roles again write nothing about the members, and what is written about each when they change is short.
+func TestWhatARequestForRolesWrites(t *testing.T) {
+	s := newInstallation(t)
+	for i := range 3 {
+		id := fmt.Sprint("usr_m", i)
+		membertest.User(t, s, id, "org_a", nil)
+		join(t, s, id)
+	}
+	set := func(roles ...string) {
+		t.Helper()
+		_, err := group.SetRoles(t.Context(), s, in(t, owner), "grp_g", event.IfMatch{}, roles)
+		must(t, err)
+	}
+	set("ORG_USER_MANAGER")
+	mark := s.Mark()
+	set("ORG_USER_MANAGER")
+	s.Then(t, mark)
+	set("ORG_OWNER_VIEWER")
+	short := `{"group":"grp_g","roles":["ORG_OWNER_VIEWER"]}`
+	s.Then(t, mark,
+		eventtest.Fact{Object: "grp_g", Type: "group.roles_set.v1", Payload: `{"roles":["ORG_OWNER_VIEWER"],"members":3}`},
+		eventtest.Fact{Object: "usr_m0", Type: "user.group_roles_set.v1", Payload: short},
+		eventtest.Fact{Object: "usr_m1", Type: "user.group_roles_set.v1", Payload: short},
+		eventtest.Fact{Object: "usr_m2", Type: "user.group_roles_set.v1", Payload: short})
+	holds(t, s, "usr_m1", access.OrgOwnerViewer)
 }

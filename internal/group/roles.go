@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -70,21 +71,28 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 		if err != nil {
 			return err
 		}
-		details, err = target.Needs(all.Needs()).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Group]) error {
-			members, err := all.Settled(tx, g)
-			if err != nil {
-				return err
-			}
-			for _, u := range members {
-				if err := member.Give(u, g.Org, roles, unasked); err != nil {
+		set := func(org string) error {
+			details, err = target.Needs(all.Needs()).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Group]) error {
+				members, err := all.Settled(tx, g)
+				if err != nil {
 					return err
 				}
-				if err := u.Append(user.GroupRolesSet{Org: g.Org, Group: g.ID, Roles: roles}); err != nil {
-					return err
+				for _, u := range members {
+					if err := member.Give(u, g.Org, roles, unasked); err != nil {
+						return err
+					}
+					if err := u.Append(user.GroupRolesSet{Org: org, Group: g.ID, Roles: roles}); err != nil {
+						return err
+					}
 				}
-			}
-			return g.Append(RolesSet{Roles: roles, Members: counted(roles, members)})
-		})
+				return g.Append(RolesSet{Roles: roles, Members: counted(roles, members)})
+			})
+			return err
+		}
+		err = set("")
+		if e, _ := errors.AsType[*errs.Error](err); e != nil && e.Reason == event.OlderNodes { // they know the long form only
+			err = set(g.Org)
+		}
 		return err
 	})
 	if err != nil {

@@ -70,6 +70,7 @@ func (c *Cleaner) Run(ctx context.Context) {
 // Clean clears away everything there is to clear away now. One organization that cannot be emptied does not keep it from
 // the others.
 func (c *Cleaner) Clean(ctx context.Context) error {
+	ctx = event.WritesMany(ctx) // in steps
 	var problems []error
 	for after := (&event.Cursor{}); after != nil; {
 		orgs, next, err := org.Kind.List(ctx, c.store, event.Query{Group: org.Removing, After: *after, Limit: cleanStep})

@@ -94,11 +94,12 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 			}
 			needs.Write = append(append(needs.Write, companions(id)...), invitations...)
 		}
+		// The invitations may be very many. Each took a mail and a click, so this is no way to keep the writer busy, and the removal waits for no place.
 		target := user.GivesAccess(permit, id)
 		if step.ends {
 			target = user.TakesAway(permit, id)
 		}
-		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		details, err = target.Needs(needs).Change(event.WritesMany(ctx), s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 			return step.decide(tx, u, owners, orgOwners, permit.ForInstallation(access.UserWrite), invitations)
 		})
 		return err
@@ -115,7 +116,7 @@ func forgetLater(ctx context.Context, s event.Store, id string) error {
 	if err != nil || len(refs) == 0 {
 		return err
 	}
-	return s.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Write: refs, Decide: func(tx *event.Tx) error {
+	return s.Do(event.WritesMany(ctx), event.Command{Origin: event.Origin{Actor: event.System}, Write: refs, Decide: func(tx *event.Tx) error {
 		for _, i := range refs {
 			if err := invitation.Erase(tx, i.ID); err != nil {
 				return err

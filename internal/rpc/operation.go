@@ -44,7 +44,8 @@ type operation struct {
 	userID      protoreflect.FieldDescriptor   // user_id of the request, where the rule asks for a proof of who names themselves
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
-	bulk        bool                           // it reads or writes many objects, so short operations go first: see shares
+	bulk        bool                           // it reads many objects, so short operations go first: see shares
+	costly      bool                           // it writes many objects: see shares
 	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // path of what to use instead, or empty
@@ -129,7 +130,8 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	}
 	op.proto = strictproto.For(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
-	op.bulk = op.maxBody > maxBody || op.input.Descriptor().Fields().ByName("page_size") != nil
+	op.costly = op.rule.GetCost() == signetv1.Cost_COST_WRITES_MANY
+	op.bulk = !op.costly && (op.rule.GetCost() == signetv1.Cost_COST_READS_MANY || op.maxBody > maxBody || op.input.Descriptor().Fields().ByName("page_size") != nil)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}
@@ -207,6 +209,9 @@ func (op *operation) checkRule() error {
 		}
 	default:
 		return errors.New("its rule names nobody")
+	}
+	if rule.GetPublic() && rule.GetCost() == signetv1.Cost_COST_WRITES_MANY {
+		return errors.New("a public method has no organization that could wait for its place")
 	}
 	if rule.GetMaxBytes() < 0 {
 		return errors.New("no request has less than no bytes")

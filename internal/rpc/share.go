@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/tracing"
 )
@@ -17,15 +18,18 @@ type shares struct {
 	calls *share.Places
 	// large are the operations whose requests may be larger than others, from before the first byte of one is read.
 	large *share.Places
-	// bulk are the operations that read or write many objects: lists, searches, imports. Processors are given to whatever can run, in turns: if hundreds of lists can,
+	// bulk are the operations that read many objects: lists, searches. Processors are given to whatever can run, in turns: if hundreds of lists can,
 	// a password that is hashed for a sign-in waits for all of them every 10 ms. So only a few lists run at a time, and have their part, and everything else goes before the others.
 	bulk *share.Places
+	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time (package store): whoever has more of them under way only
+	// makes the others of its organization wait. With two places and Reserve an organization has one of them.
+	costly *share.Places
 }
 
-// BulkPerProcessor operations with many objects run at a time: they wait for the database half of their time.
+// BulkPerProcessor operations that read many objects run at a time: they wait for the database half of their time.
 const BulkPerProcessor = 2
 
-// NewBulk makes the places of operations with many objects.
+// NewBulk makes the places of operations that read many objects.
 func NewBulk() *share.Places {
 	return share.New(share.Bounds{Places: BulkPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024})
 }
@@ -35,15 +39,16 @@ func newShares(bulk *share.Places) shares {
 		bulk = NewBulk()
 	}
 	return shares{
-		calls: share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
-		large: share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
-		bulk:  bulk,
+		calls:  share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
+		large:  share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+		bulk:   bulk,
+		costly: share.New(share.Bounds{Places: 2, Waiting: 256, Reserve: true}),
 	}
 }
 
 // Places are what organizations share of this server, by a name for the metrics.
 func (h *Handler) Places() map[string]*share.Places {
-	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "streams": h.streams.places}
+	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "many_writes": h.shares.costly, "streams": h.streams.places}
 }
 
 // atOnce lets organizations take turns where more is asked for than the server does at once.
@@ -59,12 +64,20 @@ func (h *Handler) large(ctx context.Context, c *Call, req proto.Message, next ru
 	return inShare(ctx, h.shares.large, c, req, next)
 }
 
-// bulk lets operations with many objects wait for each other.
+// bulk lets operations that read many objects wait for each other.
 func (h *Handler) bulk(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if !c.op.bulk {
 		return next(ctx, c, req)
 	}
 	return inShare(ctx, h.shares.bulk, c, req, next)
+}
+
+// costly gives an organization one operation at a time that writes many objects. The store is told that their number is known.
+func (h *Handler) costly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if !c.op.costly {
+		return next(ctx, c, req)
+	}
+	return inShare(event.WritesMany(ctx), h.shares.costly, c, req, next)
 }
 
 func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Message, next run) (proto.Message, error) {

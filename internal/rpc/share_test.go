@@ -5,14 +5,17 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/share"
 )
 
@@ -115,7 +118,63 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 	untilLoad(t, large, 0, 0)
 }
 
-// Imports and lists wait for each other. What is short goes before them, however many wait.
+// An organization has one operation at a time that writes many objects. Another organization, and what is about one object, does not wait for it.
+func TestAnOrganizationHasOneOperationAtATimeThatWritesMany(t *testing.T) {
+	l := newLab(t)
+	places := l.handler.shares.costly
+	var marked atomic.Int64
+	l.fake.hook = func(ctx context.Context) error {
+		if event.MayWriteMany(ctx) {
+			marked.Add(1)
+		}
+		return nil
+	}
+	many := func(who string) <-chan outcome {
+		return asked(t, l, who, "/v1/users/_import", strings.NewReader(`{"users":[{"userName":"a","profile":{"firstName":"A","lastName":"B"},"email":{"address":"a@b.example"}}]}`))
+	}
+	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil { // one is under way
+		t.Fatal(err)
+	}
+	second := many("owner")
+	untilLoad(t, places, 1, 1)
+	if o := <-many("neighbour"); o.http != 200 || marked.Load() != 1 {
+		t.Errorf("another organization: %+v, %d", o, marked.Load())
+	}
+	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 || marked.Load() != 1 {
+		t.Errorf("about one object: %+v, %d", o, marked.Load())
+	}
+	untilLoad(t, places, 1, 1)
+	places.Leave(share.Claim{Org: "org_own"})
+	if o := <-second; o.http != 200 || marked.Load() != 2 {
+		t.Errorf("its turn has come: %+v, %d", o, marked.Load())
+	}
+	untilLoad(t, places, 0, 0)
+}
+
+// The definition says which operations write many objects.
+func TestOperationsThatWriteManySaySo(t *testing.T) {
+	for path, cost := range map[string]signetv1.Cost{
+		"signet.v1.GroupService.SetGroupRoles": signetv1.Cost_COST_WRITES_MANY, "signet.v1.GroupService.RemoveGroup": signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.ProjectService.RemoveProject": signetv1.Cost_COST_WRITES_MANY, "signet.v1.OrganizationService.RemoveOrganization": signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.UserService.ImportUsers": signetv1.Cost_COST_WRITES_MANY, "signet.v1.WebhookService.RemoveWebhook": signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.NameService.LookUpNames": signetv1.Cost_COST_READS_MANY, "signet.v1.OrganizationService.RemoveDomain": signetv1.Cost_COST_READS_MANY,
+		"signet.v1.GroupService.AddGroupMember": signetv1.Cost_COST_UNSPECIFIED, "signet.v1.UserService.UpdateMyProfile": signetv1.Cost_COST_UNSPECIFIED,
+	} {
+		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := proto.GetExtension(d.Options(), signetv1.E_Rule).(*signetv1.Rule).GetCost(); got != cost {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	public := &operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF, Cost: signetv1.Cost_COST_WRITES_MANY}}
+	if err := public.checkRule(); err == nil {
+		t.Error("strangers have no organization that waits")
+	}
+}
+
+// Lists wait for each other. What is short goes before them, however many wait.
 func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	l := newLab(t)
 	places := share.New(share.Bounds{Places: 1, Waiting: 10})
@@ -123,14 +182,14 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil {
 		t.Fatal(err)
 	}
-	waiting := asked(t, l, "owner", "/v1/users/_import", strings.NewReader(`{"users":[{"userName":"a"}]}`))
+	waiting := asked(t, l, "owner", "/v1/users", nil)
 	untilLoad(t, places, 1, 1)
 	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 {
 		t.Errorf("a read: %+v", o)
 	}
 	places.Leave(share.Claim{Org: "org_own"})
 	<-waiting
-	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true, "signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": true, "signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
+	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true, "signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": false, "signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
 		ops, err := newOperations(Service{Name: protoreflect.FullName(strings.Split(path, "/")[0]), Impl: l.fake})
 		if err != nil {
 			t.Fatal(err)
@@ -143,11 +202,11 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	}
 }
 
-// To encode a list takes as long as to read it: it does not make room for the next one before that is done.
+// To encode an answer takes as long as to read what is in it: it does not make room for the next one before that is done.
 func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 	l := newLab(t)
 	places := share.New(share.Bounds{Places: 1, Waiting: 10})
-	l.handler.shares.bulk = places
+	l.handler.shares.costly = places
 	req, encoded := &signetv1.ImportUsersRequest{}, false
 	ops, err := newOperations(Service{Name: "signet.v1.UserService", Impl: l.fake})
 	if err != nil {
@@ -162,7 +221,7 @@ func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 			encoded = held == 1
 			return nil
 		}}
-		if _, err := link(operate, l.handler.bulk)(t.Context(), c, req); err != nil || !encoded {
+		if _, err := link(operate, l.handler.costly)(t.Context(), c, req); err != nil || !encoded {
 			t.Errorf("encoded in its place: %t, %v", encoded, err)
 		}
 	}

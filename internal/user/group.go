@@ -148,7 +148,7 @@ func (e GroupLeft) Apply(u *User) {
 
 // GroupRolesSet records which roles a group gives the user from now on.
 type GroupRolesSet struct {
-	Org   string        `json:"org"`
+	Org   string        `json:"org,omitempty"` // of the group; empty since fact version 5: the user knows it, and there are as many of these as the group has members
 	Group string        `json:"group"`
 	Roles []access.Role `json:"roles,omitempty"`
 }
@@ -157,17 +157,36 @@ type GroupRolesSet struct {
 func (GroupRolesSet) EventType() event.Type { return "user.group_roles_set.v1" }
 
 // Since implements event.Gated.
-func (GroupRolesSet) Since() int { return groupVersion }
+func (e GroupRolesSet) Since() int {
+	if e.Org == "" {
+		return 5
+	}
+	return groupVersion
+}
 
 // Apply implements event.Fact.
 func (e GroupRolesSet) Apply(u *User) {
-	groups := slices.Clone(u.Groups[e.Org])
+	org := e.Org
+	if org == "" {
+		org = u.orgOf(e.Group)
+	}
+	groups := slices.Clone(u.Groups[org])
 	for i, g := range groups {
 		if g.ID == e.Group {
 			groups[i].Roles = e.Roles
 		}
 	}
-	u.withGroups(e.Org, groups)
+	u.withGroups(org, groups)
+}
+
+// orgOf is the organization of a group that the user is in.
+func (u *User) orgOf(group string) string {
+	for org := range u.Groups {
+		if u.In(org, group) {
+			return org
+		}
+	}
+	return ""
 }
 
 // OrgLeft records that a guest is in an organization no longer: membership, groups and roles of applications there are gone.

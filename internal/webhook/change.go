@@ -315,7 +315,7 @@ func dropRows(tx *event.Tx, id string) {
 
 // Clear removes what is parked for a webhook that was removed.
 func Clear(ctx context.Context, s event.Store, id string) error {
-	const step = 200
+	const step = event.MaxObjects
 	for {
 		rows, err := s.RowsOf(ctx, event.Deliveries, id+"/", "", step)
 		if err != nil || len(rows) == 0 {

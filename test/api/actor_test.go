@@ -123,7 +123,7 @@ func (w *World) giveToken(t *testing.T, a *Actor, kind secret.TokenKind, life ti
 func (w *World) command(t *testing.T, c event.Command) {
 	t.Helper()
 	c.Origin = event.Origin{Actor: event.System}
-	if err := w.server.Store().Do(t.Context(), c); err != nil {
+	if err := w.server.Store().Do(event.WritesMany(t.Context()), c); err != nil {
 		t.Fatal(err)
 	}
 }

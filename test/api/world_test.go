@@ -26,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -80,6 +81,9 @@ func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config
 	t.Cleanup(func() {
 		if err := w.server.Close(); err != nil {
 			t.Error(err)
+		}
+		if w.log.Has(store.Unmarked) {
+			t.Error("an operation has written many objects that does not say so: give its rule a cost")
 		}
 	})
 	listener, err := net.Listen("tcp", config.Listen)

@@ -194,6 +194,46 @@ func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
 	})
 }
 
+// One organization changes the roles of a large group without a pause. It has one such change at a time, and another organization's write is not behind all of them.
+func TestAttackAnOrganizationChangesRolesOfManyWithoutAPause(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		const many, people = 40, 120
+		admin := newClient(t, s.start(t), s.admin(t).Token)
+		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
+		users := make([]object, people)
+		for i := range users {
+			users[i] = object{"userName": fmt.Sprint("user", i), "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": fmt.Sprintf("u%d@example.com", i)}}
+		}
+		imported := a.want(t, 200, "POST", "/v1/users/_import", object{"users": users})
+		group := at[string](t, a.want(t, 200, "POST", "/v1/groups", object{"name": "large"}), "groupId")
+		for _, r := range at[[]any](t, imported, "results") {
+			a.want(t, 200, "PUT", "/v1/groups/"+group+"/members/"+at[string](t, r.(object), "userId"), object{})
+		}
+		roles := func(i int) (string, string, object) {
+			return "PUT", "/v1/groups/" + group + "/roles", object{"roles": []string{[]string{"ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"}[i%2]}}
+		}
+		// One after the other it would be behind nearly all of them, every time.
+		passed := int64(many)
+		for try := 0; try < 3 && passed > many/2; try++ {
+			answered, stop := a.flood(t, many, roles)
+			awaitCount(t, answered, 1)
+			before := answered.Load()
+			b.want(t, 200, "PUT", "/v1/users/me/profile", object{"firstName": "Jo", "lastName": fmt.Sprint("Doe", try), "displayName": "Jo"})
+			b.want(t, 200, "GET", "/v1/users", nil)
+			passed = answered.Load() - before
+			stop()
+		}
+		if passed > many/2 {
+			t.Errorf("%d changes of roles went before another organization's write and list", passed)
+		}
+		// What the group gives in the end, all of its members hold.
+		a.want(t, 200, "PUT", "/v1/groups/"+group+"/roles", object{"roles": []string{"ORG_OWNER_VIEWER"}})
+		if n := len(at[[]any](t, a.want(t, 200, "GET", "/v1/orgs/"+a.id+"/members?pageSize=200", nil), "members")); n != people+1 {
+			t.Errorf("%d hold roles, not %d", n, people+1)
+		}
+	})
+}
+
 // deadReceiver takes connections and never answers, until the test ends.
 func deadReceiver(t *testing.T) (url string, came *atomic.Int64) {
 	t.Helper()

@@ -1496,7 +1496,7 @@ const file_signet_v1_group_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"h\n" +
 	"\x14ListMyGroupsResponse\x12(\n" +
 	"\x06groups\x18\x01 \x03(\v2\x10.signet.v1.GroupR\x06groups\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x8f\r\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x93\r\n" +
 	"\fGroupService\x12~\n" +
 	"\bAddGroup\x12\x1a.signet.v1.AddGroupRequest\x1a\x1b.signet.v1.AddGroupResponse\"9\xaa\xbb\x18  \x028\x01b\rsignet.groups\n" +
 	"\vgroup.write\x82\xd3\xe4\x93\x02\x0f:\x01*\"\n" +
@@ -1510,10 +1510,10 @@ const file_signet_v1_group_proto_rawDesc = "" +
 	"group.read\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/v1/groups\x12\x92\x01\n" +
 	"\vUpdateGroup\x12\x1d.signet.v1.UpdateGroupRequest\x1a\x1e.signet.v1.UpdateGroupResponse\"D\xaa\xbb\x18  \x020\x01b\rsignet.groups\n" +
-	"\vgroup.write\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/groups/{group_id}\x12\x8f\x01\n" +
-	"\vRemoveGroup\x12\x1d.signet.v1.RemoveGroupRequest\x1a\x1e.signet.v1.RemoveGroupResponse\"A\xaa\xbb\x18  \x020\x01b\rsignet.groups\n" +
-	"\vgroup.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/groups/{group_id}\x12\xac\x01\n" +
-	"\rSetGroupRoles\x12\x1f.signet.v1.SetGroupRolesRequest\x1a .signet.v1.SetGroupRolesResponse\"X\xaa\xbb\x18. \x020\x01b\rsignet.groupsb\fsignet.roles\n" +
+	"\vgroup.write\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/groups/{group_id}\x12\x91\x01\n" +
+	"\vRemoveGroup\x12\x1d.signet.v1.RemoveGroupRequest\x1a\x1e.signet.v1.RemoveGroupResponse\"C\xaa\xbb\x18\" \x020\x01b\rsignet.groupsp\x02\n" +
+	"\vgroup.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/groups/{group_id}\x12\xae\x01\n" +
+	"\rSetGroupRoles\x12\x1f.signet.v1.SetGroupRolesRequest\x1a .signet.v1.SetGroupRolesResponse\"Z\xaa\xbb\x180 \x020\x01b\rsignet.groupsb\fsignet.rolesp\x02\n" +
 	"\vgroup.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/groups/{group_id}/roles\x12\xad\x01\n" +
 	"\x0eAddGroupMember\x12 .signet.v1.AddGroupMemberRequest\x1a!.signet.v1.AddGroupMemberResponse\"V\xaa\xbb\x18  \x020\x01b\rsignet.groups\n" +
 	"\vgroup.write\x82\xd3\xe4\x93\x02,:\x01*\x1a'/v1/groups/{group_id}/members/{user_id}\x12\xb3\x01\n" +

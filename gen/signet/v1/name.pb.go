@@ -204,9 +204,9 @@ const file_signet_v1_name_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x15\n" +
-	"\x06org_id\x18\x04 \x01(\tR\x05orgId2v\n" +
-	"\vNameService\x12g\n" +
-	"\vLookUpNames\x12\x1d.signet.v1.LookUpNamesRequest\x1a\x1e.signet.v1.LookUpNamesResponse\"\x19\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\v\x12\t/v1/namesB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\x06org_id\x18\x04 \x01(\tR\x05orgId2x\n" +
+	"\vNameService\x12i\n" +
+	"\vLookUpNames\x12\x1d.signet.v1.LookUpNamesRequest\x1a\x1e.signet.v1.LookUpNamesResponse\"\x1b\xaa\xbb\x18\x06 \x01p\x01\x10\x01\x82\xd3\xe4\x93\x02\v\x12\t/v1/namesB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_name_proto_rawDescOnce sync.Once

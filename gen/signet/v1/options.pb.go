@@ -26,6 +26,61 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Cost says how many objects a call of a method reads or writes.
+type Cost int32
+
+const (
+	// A few, however much an organization has. If the request has a field
+	// `page_size`, or may be larger than 1 MiB, it is COST_READS_MANY.
+	Cost_COST_UNSPECIFIED Cost = 0
+	// It reads many objects. It waits for its turn among lists and searches.
+	Cost_COST_READS_MANY Cost = 1
+	// It writes objects, or has them written later, whose number grows with what
+	// an organization has. Of such calls an organization has one at a time.
+	Cost_COST_WRITES_MANY Cost = 2
+)
+
+// Enum value maps for Cost.
+var (
+	Cost_name = map[int32]string{
+		0: "COST_UNSPECIFIED",
+		1: "COST_READS_MANY",
+		2: "COST_WRITES_MANY",
+	}
+	Cost_value = map[string]int32{
+		"COST_UNSPECIFIED": 0,
+		"COST_READS_MANY":  1,
+		"COST_WRITES_MANY": 2,
+	}
+)
+
+func (x Cost) Enum() *Cost {
+	p := new(Cost)
+	*p = x
+	return p
+}
+
+func (x Cost) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Cost) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_options_proto_enumTypes[0].Descriptor()
+}
+
+func (Cost) Type() protoreflect.EnumType {
+	return &file_signet_v1_options_proto_enumTypes[0]
+}
+
+func (x Cost) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Cost.Descriptor instead.
+func (Cost) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
+}
+
 // Proof says which credential people need to change how they sign in.
 type Proof int32
 
@@ -63,11 +118,11 @@ func (x Proof) String() string {
 }
 
 func (Proof) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_options_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_options_proto_enumTypes[1].Descriptor()
 }
 
 func (Proof) Type() protoreflect.EnumType {
-	return &file_signet_v1_options_proto_enumTypes[0]
+	return &file_signet_v1_options_proto_enumTypes[1]
 }
 
 func (x Proof) Number() protoreflect.EnumNumber {
@@ -76,7 +131,7 @@ func (x Proof) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Proof.Descriptor instead.
 func (Proof) EnumDescriptor() ([]byte, []int) {
-	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
+	return file_signet_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
 // Scope says how a call relates to an organization.
@@ -133,11 +188,11 @@ func (x Scope) String() string {
 }
 
 func (Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_options_proto_enumTypes[1].Descriptor()
+	return file_signet_v1_options_proto_enumTypes[2].Descriptor()
 }
 
 func (Scope) Type() protoreflect.EnumType {
-	return &file_signet_v1_options_proto_enumTypes[1]
+	return &file_signet_v1_options_proto_enumTypes[2]
 }
 
 func (x Scope) Number() protoreflect.EnumNumber {
@@ -146,7 +201,7 @@ func (x Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Scope.Descriptor instead.
 func (Scope) EnumDescriptor() ([]byte, []int) {
-	return file_signet_v1_options_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_options_proto_rawDescGZIP(), []int{2}
 }
 
 // Rule is what the server enforces before a method's own code runs.
@@ -189,7 +244,10 @@ type Rule struct {
 	// The proof that people need to call the method about themselves: in methods
 	// about the caller, and if the field `user_id` names the caller. Service
 	// users need only their token.
-	Proof         Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
+	Proof Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
+	// What a call costs the server, if it is more than a few objects. Fields
+	// `page_size` and `max_bytes` say it already.
+	Cost          Cost `protobuf:"varint,14,opt,name=cost,proto3,enum=signet.v1.Cost" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -328,6 +386,13 @@ func (x *Rule) GetProof() Proof {
 	return Proof_PROOF_UNSPECIFIED
 }
 
+func (x *Rule) GetCost() Cost {
+	if x != nil {
+		return x.Cost
+	}
+	return Cost_COST_UNSPECIFIED
+}
+
 type isRule_Who interface {
 	isRule_Who()
 }
@@ -408,7 +473,7 @@ var File_signet_v1_options_proto protoreflect.FileDescriptor
 
 const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xd4\x03\n" +
+	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xf9\x03\n" +
 	"\x04Rule\x12 \n" +
 	"\n" +
 	"permission\x18\x01 \x01(\tH\x00R\n" +
@@ -426,8 +491,13 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\tmax_bytes\x18\v \x01(\x05R\bmaxBytes\x12\x1d\n" +
 	"\n" +
 	"api_scopes\x18\f \x03(\tR\tapiScopes\x12&\n" +
-	"\x05proof\x18\r \x01(\x0e2\x10.signet.v1.ProofR\x05proofB\x05\n" +
-	"\x03who*C\n" +
+	"\x05proof\x18\r \x01(\x0e2\x10.signet.v1.ProofR\x05proof\x12#\n" +
+	"\x04cost\x18\x0e \x01(\x0e2\x0f.signet.v1.CostR\x04costB\x05\n" +
+	"\x03who*G\n" +
+	"\x04Cost\x12\x14\n" +
+	"\x10COST_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fCOST_READS_MANY\x10\x01\x12\x14\n" +
+	"\x10COST_WRITES_MANY\x10\x02*C\n" +
 	"\x05Proof\x12\x15\n" +
 	"\x11PROOF_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rPROOF_SESSION\x10\x01\x12\x10\n" +
@@ -458,27 +528,29 @@ func file_signet_v1_options_proto_rawDescGZIP() []byte {
 	return file_signet_v1_options_proto_rawDescData
 }
 
-var file_signet_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_signet_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_signet_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_signet_v1_options_proto_goTypes = []any{
-	(Proof)(0),                         // 0: signet.v1.Proof
-	(Scope)(0),                         // 1: signet.v1.Scope
-	(*Rule)(nil),                       // 2: signet.v1.Rule
-	(*descriptorpb.MethodOptions)(nil), // 3: google.protobuf.MethodOptions
-	(*descriptorpb.FieldOptions)(nil),  // 4: google.protobuf.FieldOptions
+	(Cost)(0),                          // 0: signet.v1.Cost
+	(Proof)(0),                         // 1: signet.v1.Proof
+	(Scope)(0),                         // 2: signet.v1.Scope
+	(*Rule)(nil),                       // 3: signet.v1.Rule
+	(*descriptorpb.MethodOptions)(nil), // 4: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),  // 5: google.protobuf.FieldOptions
 }
 var file_signet_v1_options_proto_depIdxs = []int32{
-	1, // 0: signet.v1.Rule.scope:type_name -> signet.v1.Scope
-	0, // 1: signet.v1.Rule.proof:type_name -> signet.v1.Proof
-	3, // 2: signet.v1.rule:extendee -> google.protobuf.MethodOptions
-	4, // 3: signet.v1.needs_scope:extendee -> google.protobuf.FieldOptions
-	4, // 4: signet.v1.secret:extendee -> google.protobuf.FieldOptions
-	2, // 5: signet.v1.rule:type_name -> signet.v1.Rule
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	5, // [5:6] is the sub-list for extension type_name
-	2, // [2:5] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: signet.v1.Rule.scope:type_name -> signet.v1.Scope
+	1, // 1: signet.v1.Rule.proof:type_name -> signet.v1.Proof
+	0, // 2: signet.v1.Rule.cost:type_name -> signet.v1.Cost
+	4, // 3: signet.v1.rule:extendee -> google.protobuf.MethodOptions
+	5, // 4: signet.v1.needs_scope:extendee -> google.protobuf.FieldOptions
+	5, // 5: signet.v1.secret:extendee -> google.protobuf.FieldOptions
+	3, // 6: signet.v1.rule:type_name -> signet.v1.Rule
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	6, // [6:7] is the sub-list for extension type_name
+	3, // [3:6] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_options_proto_init() }
@@ -496,7 +568,7 @@ func file_signet_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_options_proto_rawDesc), len(file_signet_v1_options_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   1,
 			NumExtensions: 3,
 			NumServices:   0,

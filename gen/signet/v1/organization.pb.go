@@ -2092,7 +2092,7 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12%\n" +
 	"\x0eaffected_users\x18\x02 \x01(\x05R\raffectedUsers\x12\x1f\n" +
 	"\vlogin_names\x18\x03 \x03(\tR\n" +
-	"loginNames2\xe2\x10\n" +
+	"loginNames2\xe6\x10\n" +
 	"\x13OrganizationService\x12\xa9\x01\n" +
 	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"I\xaa\xbb\x18+ \x018\x01b\fsignet.writeb\fsignet.roles\n" +
 	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x90\x01\n" +
@@ -2107,8 +2107,8 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x16DeactivateOrganization\x12(.signet.v1.DeactivateOrganizationRequest\x1a).signet.v1.DeactivateOrganizationResponse\"I\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
 	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_deactivate\x12\xb8\x01\n" +
 	"\x16ReactivateOrganization\x12(.signet.v1.ReactivateOrganizationRequest\x1a).signet.v1.ReactivateOrganizationResponse\"I\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
-	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_reactivate\x12\x9d\x01\n" +
-	"\x12RemoveOrganization\x12$.signet.v1.RemoveOrganizationRequest\x1a%.signet.v1.RemoveOrganizationResponse\":\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_reactivate\x12\x9f\x01\n" +
+	"\x12RemoveOrganization\x12$.signet.v1.RemoveOrganizationRequest\x1a%.signet.v1.RemoveOrganizationResponse\"<\xaa\xbb\x18\x1f \x040\x01b\fsignet.writep\x02\n" +
 	"\torg.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/orgs/{org_id}\x12\x8f\x01\n" +
 	"\vListDomains\x12\x1d.signet.v1.ListDomainsRequest\x1a\x1e.signet.v1.ListDomainsResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
 	"\vdomain.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/domains\x12\x92\x01\n" +
@@ -2117,8 +2117,8 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\fVerifyDomain\x12\x1e.signet.v1.VerifyDomainRequest\x1a\x1f.signet.v1.VerifyDomainResponse\"[\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/orgs/{org_id}/domains/{domain}/_verify\x12\xbd\x01\n" +
 	"\x10SetPrimaryDomain\x12\".signet.v1.SetPrimaryDomainRequest\x1a#.signet.v1.SetPrimaryDomainResponse\"`\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
-	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\xa1\x01\n" +
-	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"P\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\xa3\x01\n" +
+	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"R\xaa\xbb\x18$ \x040\x01b\x0esignet.domainsp\x01\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02$*\"/v1/orgs/{org_id}/domains/{domain}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

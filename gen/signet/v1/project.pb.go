@@ -3050,7 +3050,7 @@ const file_signet_v1_project_proto_rawDesc = "" +
 	"\x18ListGroupAppRolesRequest\x12\x19\n" +
 	"\bgroup_id\x18\x01 \x01(\tR\agroupId\"M\n" +
 	"\x19ListGroupAppRolesResponse\x120\n" +
-	"\tapp_roles\x18\x01 \x03(\v2\x13.signet.v1.AppRolesR\bappRoles2\xd4\x1c\n" +
+	"\tapp_roles\x18\x01 \x03(\v2\x13.signet.v1.AppRolesR\bappRoles2\xd6\x1c\n" +
 	"\x0eProjectService\x12\x8b\x01\n" +
 	"\n" +
 	"AddProject\x12\x1c.signet.v1.AddProjectRequest\x1a\x1d.signet.v1.AddProjectResponse\"@\xaa\xbb\x18% \x028\x01b\x10signet.app_roles\n" +
@@ -3061,8 +3061,8 @@ const file_signet_v1_project_proto_rawDesc = "" +
 	"\fListProjects\x12\x1e.signet.v1.ListProjectsRequest\x1a\x1f.signet.v1.ListProjectsResponse\"5\xaa\xbb\x18\x1d \x02b\vsignet.read\n" +
 	"\fproject.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/projects\x12\xa1\x01\n" +
 	"\rRenameProject\x12\x1f.signet.v1.RenameProjectRequest\x1a .signet.v1.RenameProjectResponse\"M\xaa\xbb\x18% \x020\x01b\x10signet.app_roles\n" +
-	"\rproject.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/projects/{project_id}\x12\x9e\x01\n" +
-	"\rRemoveProject\x12\x1f.signet.v1.RemoveProjectRequest\x1a .signet.v1.RemoveProjectResponse\"J\xaa\xbb\x18% \x020\x01b\x10signet.app_roles\n" +
+	"\rproject.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/projects/{project_id}\x12\xa0\x01\n" +
+	"\rRemoveProject\x12\x1f.signet.v1.RemoveProjectRequest\x1a .signet.v1.RemoveProjectResponse\"L\xaa\xbb\x18' \x020\x01b\x10signet.app_rolesp\x02\n" +
 	"\rproject.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/projects/{project_id}\x12\xb0\x01\n" +
 	"\x0eSetProjectRole\x12 .signet.v1.SetProjectRoleRequest\x1a!.signet.v1.SetProjectRoleResponse\"Y\xaa\xbb\x18% \x020\x01b\x10signet.app_roles\n" +
 	"\rproject.write\x82\xd3\xe4\x93\x02*:\x01*\x1a%/v1/projects/{project_id}/roles/{key}\x12\xb6\x01\n" +

@@ -4829,7 +4829,7 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xae%\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xb0%\n" +
 	"\vUserService\x12\x90\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb4\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"Z\xaa\xbb\x18/ \x020\x01b\x10signet.passwordsh\x02\n" +
@@ -4843,8 +4843,8 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x9e\x01\n" +
 	"\fAddHumanUser\x12\x1e.signet.v1.AddHumanUserRequest\x1a\x1f.signet.v1.AddHumanUserResponse\"M\xaa\xbb\x18/ \x028\x01b\fsignet.writeb\x0fsignet.contacts\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x91\x01\n" +
-	"\vImportUsers\x12\x1d.signet.v1.ImportUsersRequest\x1a\x1e.signet.v1.ImportUsersResponse\"C\xaa\xbb\x18# \x028\x01X\x80\x80\x80\x02b\fsignet.write\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x93\x01\n" +
+	"\vImportUsers\x12\x1d.signet.v1.ImportUsersRequest\x1a\x1e.signet.v1.ImportUsersResponse\"E\xaa\xbb\x18% \x028\x01X\x80\x80\x80\x02b\fsignet.writep\x02\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/_import\x12\x95\x01\n" +
 	"\x0eAddServiceUser\x12 .signet.v1.AddServiceUserRequest\x1a!.signet.v1.AddServiceUserResponse\">\xaa\xbb\x18\x1e \x028\x01b\fsignet.write\n" +

@@ -2282,7 +2282,7 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\tdelivered\x18\x05 \x01(\bR\tdelivered\x12\x16\n" +
 	"\x06status\x18\x06 \x01(\x05R\x06status\x12'\n" +
 	"\x0fduration_millis\x18\a \x01(\x05R\x0edurationMillis\x12\x18\n" +
-	"\aproblem\x18\b \x01(\tR\aproblem2\xe6\x12\n" +
+	"\aproblem\x18\b \x01(\tR\aproblem2\xe8\x12\n" +
 	"\x0eWebhookService\x12\x88\x01\n" +
 	"\n" +
 	"AddWebhook\x12\x1c.signet.v1.AddWebhookRequest\x1a\x1d.signet.v1.AddWebhookResponse\"=\xaa\xbb\x18\" \x02b\x0fsignet.webhooks\n" +
@@ -2297,8 +2297,8 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\x11DeactivateWebhook\x12#.signet.v1.DeactivateWebhookRequest\x1a$.signet.v1.DeactivateWebhookResponse\"X\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
 	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_deactivate\x12\xb8\x01\n" +
 	"\x11ReactivateWebhook\x12#.signet.v1.ReactivateWebhookRequest\x1a$.signet.v1.ReactivateWebhookResponse\"X\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_reactivate\x12\x9d\x01\n" +
-	"\rRemoveWebhook\x12\x1f.signet.v1.RemoveWebhookRequest\x1a .signet.v1.RemoveWebhookResponse\"I\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_reactivate\x12\x9f\x01\n" +
+	"\rRemoveWebhook\x12\x1f.signet.v1.RemoveWebhookRequest\x1a .signet.v1.RemoveWebhookResponse\"K\xaa\xbb\x18& \x020\x01b\x0fsignet.webhooksp\x02\n" +
 	"\rwebhook.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/webhooks/{webhook_id}\x12\xb9\x01\n" +
 	"\x13RotateWebhookSecret\x12%.signet.v1.RotateWebhookSecretRequest\x1a&.signet.v1.RotateWebhookSecretResponse\"S\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
 	"\rwebhook.write\x82\xd3\xe4\x93\x02%:\x01*\" /v1/webhooks/{webhook_id}/secret\x12\x9e\x01\n" +
