@@ -109,6 +109,21 @@ func TestALinkToSetAPasswordIsWorthNoMoreThanItsSender(t *testing.T) {
 	}
 }
 
+// Whoever was shown the link may have used it: such a password is not enough to accept roles elsewhere.
+func TestAPasswordThroughAShownLinkIsNotThePersonsOwn(t *testing.T) {
+	for _, mail := range []bool{true, false} {
+		w := newWorld(t, mail)
+		w.person("usr_bea", "org_a", "bea@a.test", user.VerifiedByOwner)
+		token, err := w.sends("usr_manager")
+		must(t, err)
+		must(t, w.use(token))
+		u := eventtest.State(t, w.store, user.Kind, "usr_bea")
+		if refused := u.Data.MayAccept([]access.Role{access.OrgOwner}) != nil; refused == mail {
+			t.Errorf("by mail: %t, refused: %t", mail, refused)
+		}
+	}
+}
+
 func TestWhoSendsALinkToSetAPassword(t *testing.T) {
 	w := newWorld(t, true)
 	w.person("usr_bea", "org_a", "bea@b.test", "")

@@ -24,12 +24,6 @@ func (e PasswordSet) Apply(u *User) {
 	u.endAll()
 }
 
-// ApplyAt implements event.Placed: administrators may set their own.
-func (e PasswordSet) ApplyAt(u *User, at *event.Event) {
-	e.Apply(u)
-	u.Password.Given = at.Actor != at.ObjectID
-}
-
 // PasswordChanged records that the person chose a new password. It ends sessions, and tokens where the person wanted that.
 type PasswordChanged struct {
 	EndTokens bool `json:"endTokens,omitempty"`

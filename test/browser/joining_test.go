@@ -142,7 +142,7 @@ func TestJoiningWithAnAccountElsewhere(t *testing.T) {
 		t.Fatalf("%v", answer)
 	}
 	v.Open(link)
-	v.Submit("main a[href*='with=account']")
+	v.Submit("main p.aside a")
 	v.name("bea")
 	v.password(ownPassword)
 	v.sees("main", "will join Customer")
