@@ -24,7 +24,7 @@ func TestATurnedApplicationLosesWhatPeopleGaveItOfTheAPI(t *testing.T) {
 			code := func(scopes string, agreed []string) string {
 				to, err := w.Approve(t.Context(), w.begin(ask(client, scopes)), browser, in, agreed)
 				must(t, err)
-				return parameters(t, to).Get("code")
+				return parameters(t, to.Address).Get("code")
 			}
 			tokens := func(scopes string, agreed []string) *Tokens {
 				made, err := w.exchange(client, code(scopes, agreed))

@@ -2,15 +2,10 @@ package program
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/mail/mailtest"
-	"github.com/signet-idm/signet/test/portal"
 )
 
 // guests are two organizations with an owner each: a firm, and a host that gives people of the firm roles.
@@ -35,10 +30,20 @@ func newGuests(t *testing.T, s *site, p *process) *guests {
 	return g
 }
 
-// gives has the host give somebody of the firm roles. Where the person has to accept them, that belongs here, too.
-func (g *guests) gives(t *testing.T, userID string, roles ...string) {
+// gives has the host give somebody of the firm roles, which that person accepts.
+func (g *guests) gives(t *testing.T, to *client, userID string, roles ...string) {
 	t.Helper()
-	g.root.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+userID, object{"roles": roles})
+	offer := at[string](t, g.root.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+userID, object{"roles": roles}), "offerId")
+	to.want(t, 200, "POST", "/v1/users/me/offers/"+offer+"/_accept", object{})
+}
+
+// person signs somebody of the firm in who has a password that somebody else has set, and has them choose one of their own.
+func (g *guests) person(t *testing.T, name string) *client {
+	t.Helper()
+	c := newClient(t, g.p, "")
+	c.token = at[string](t, c.want(t, 200, "POST", "/v1/sessions", object{"loginName": name, "password": hisPassword, "orgId": g.firm}), "token")
+	c.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": hisPassword, "newPassword": "a password of my own"})
+	return c
 }
 
 // Mallory has a friend make her an owner of another organization, so that her own one cannot end her account.
@@ -54,7 +59,7 @@ func TestAttackAGuestCannotBeOffboarded(t *testing.T) {
 
 		id := g.owner.person(t, "mallory", "mallory@mail.example", false)
 		user := "/v1/users/" + id
-		g.gives(t, id, "ORG_OWNER")
+		g.gives(t, g.person(t, "mallory"), id, "ORG_OWNER")
 		// Who gives access to the account must own the firm.
 		for _, path := range []string{"/password", "/email", "/user_name"} {
 			body := map[string]object{"/password": {"password": hisPassword}, "/email": {"email": "other@mail.example"}, "/user_name": {"userName": "other"}}[path]
@@ -98,65 +103,24 @@ func TestAttackAGuestCannotBeOffboarded(t *testing.T) {
 	})
 }
 
-// through signs somebody in at a portal, and gives the page that the browser comes to.
-func (g *guests) through(t *testing.T, from *portal.Portal, idp, subject string) (at *url.URL, page string) {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	browser := *g.root.http
-	browser.Jar = jar
-	browser.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
-		if !strings.HasPrefix(r.URL.String(), g.root.base+"/") {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}
-	get := func(address, token string) *http.Response {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), "GET", address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if token != "" {
-			r.Header.Set("Authorization", "Bearer "+token)
-		}
-		resp, err := browser.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { resp.Body.Close() })
-		return resp
-	}
-	to, err := get(g.root.base+"/login/idp/"+idp+"?to=%2Faccount", "").Location()
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp := get(g.root.base+"/login/idp/"+idp+"/callback?"+url.Values{"state": {to.Query().Get("state")}}.Encode(), from.Token(idp, subject, nil))
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.Request.URL, string(text)
-}
-
 // A host gives a guest roles, and puts her into as many groups as it can, to keep her from the single sign-on of her own organization and that one from managing her.
 func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t, "--outbound-allow", "127.0.0.0/8,::1/128")
 		g := newGuests(t, s, p)
-		sso := portal.Start(t)
-		config := sso.Config("Portal", "")
-		config["autoRegister"] = true
-		idp := at[string](t, g.owner.want(t, 200, "POST", "/v1/idps/jwt", config), "idpId")
+		sso := newSilent(t)
+		sso.says("vera", nil)
+		base := strings.Replace(p.url, "127.0.0.1", "localhost", 1)
+		way := base + "/login/idp/" + sso.at(t, g.owner, "Firm", object{"autoRegister": true}) + "?to=/account"
+		newcomer := newBrowser(t, base)
+		newcomer.creates(newcomer.press(newcomer.get(way)))
 		signsIn := func() {
 			t.Helper()
-			if to, page := g.through(t, sso, idp, "vera"); to.Path != "/account" {
-				t.Errorf("vera comes to %s %s", to, page)
+			b := newBrowser(t, base)
+			if b.press(b.get(way)); b.session() == "" || !strings.HasPrefix(b.at, base+"/account") {
+				t.Errorf("vera comes to %s", b.at)
 			}
 		}
-		signsIn()
 		vera := ""
 		users, _ := g.owner.want(t, 200, "GET", "/v1/users", nil)["users"].([]any)
 		for _, u := range users {
@@ -164,13 +128,16 @@ func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 				vera = id
 			}
 		}
-		g.gives(t, vera) // a guest without roles
+		name := at[string](t, g.owner.want(t, 200, "GET", "/v1/users/"+vera, nil), "user", "userName")
+		g.owner.want(t, 200, "POST", "/v1/users/"+vera+"/password", object{"password": hisPassword, "noChangeRequired": true})
+		her := g.person(t, name)
+		g.gives(t, her, vera) // a guest without roles
 		signsIn()
 		for i := range 200 {
 			group := at[string](t, g.hosting.want(t, 200, "POST", "/v1/groups", object{"name": fmt.Sprint("group ", i)}), "groupId")
 			g.hosting.want(t, 200, "PUT", "/v1/groups/"+group+"/members/"+vera, nil)
 		}
-		g.gives(t, vera, "ORG_OWNER")
+		g.gives(t, her, vera, "ORG_OWNER")
 		signsIn()
 		links, _ := g.owner.want(t, 200, "GET", "/v1/users/"+vera+"/links", nil)["links"].([]any)
 		if len(links) != 1 || at[bool](t, links[0].(object), "suspended") {
@@ -183,7 +150,6 @@ func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 		// The host's owner drops the own roles. She leaves all the same.
 		owner := at[string](t, g.hosting.want(t, 200, "GET", "/v1/users/me", nil), "user", "userId")
 		g.hosting.want(t, 200, "DELETE", "/v1/orgs/"+g.host+"/members/"+owner, nil)
-		name := at[string](t, g.owner.want(t, 200, "GET", "/v1/users/"+vera, nil), "user", "userName")
 		c := newClient(t, p, "")
 		c.token = at[string](t, c.want(t, 200, "POST", "/v1/sessions", object{"loginName": name, "password": hisPassword, "orgId": g.firm}), "token")
 		c.want(t, 200, "POST", "/v1/users/me/orgs/"+g.host+"/_leave", nil)
