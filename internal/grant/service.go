@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
@@ -34,6 +35,9 @@ func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) 
 	}
 	if err := g.verify(ctx, said, said.Issuer, g.serviceKeys(u), mayLack, ErrInvalidGrant); err != nil {
 		return nil, err
+	}
+	if text, _ := said.Scope.(string); len(scopes) == 0 {
+		scopes = strings.Fields(text)
 	}
 	return g.serve(ctx, u, scopes)
 }

@@ -26,6 +26,8 @@ var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, j
 // Assertion is a JWT by which somebody says who they are. Nothing in it counts before it was verified.
 type Assertion struct {
 	jwt.Claims
+	// Scope is what golang.org/x/oauth2/jwt and Google's libraries ask for: they say it here and not in a parameter. Other things than a text mean nothing.
+	Scope  any `json:"scope"`
 	signed *jose.JSONWebSignature
 	text   string
 }
@@ -40,7 +42,7 @@ func Read(text string) (*Assertion, error) {
 		return nil, err
 	}
 	a := &Assertion{signed: signed, text: text}
-	if err := json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &a.Claims); err != nil {
+	if err := json.Unmarshal(signed.UnsafePayloadWithoutVerification(), a); err != nil {
 		return nil, err
 	}
 	return a, nil
