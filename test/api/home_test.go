@@ -38,10 +38,10 @@ func (op *operation) class() class {
 	return giving
 }
 
-// gives has an organization give somebody of another one roles there. Where the person has to accept them, that belongs here, too.
+// gives has an organization give somebody of another one roles there, who has accepted them.
 func (s *scene) gives(t *testing.T, to *Actor, roles ...access.Role) {
 	t.Helper()
-	s.w.changeUser(t, to.UserID, user.MembershipSet{Scope: s.org, Roles: roles})
+	s.w.changeUser(t, to.UserID, user.RolesAccepted{Scope: s.org, Roles: roles}, user.MembershipSet{Scope: s.org, Roles: roles, Stays: len(roles) == 0})
 }
 
 // homeTargets are the scene with other users in it, by what those hold.
@@ -59,12 +59,13 @@ func homeTargets(t *testing.T, home, host *scene) map[string]*scene {
 		s.robot = func() *Actor { return robot }
 		targets[name] = &s
 	}
-	add("a guest without roles", func(a *Actor, _ person) { w.changeUser(t, a.UserID, user.MembershipSet{Scope: host.org, Stays: true}) })
+	add("a guest without roles", func(a *Actor, _ person) { host.gives(t, a) })
 	add("somebody who is invited", func(_ *Actor, p person) {
 		if !p.Service {
 			done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, host.owner, &signetv1.CreateInvitationRequest{OrgId: host.org, Email: p.Email, Roles: []string{orgOwner}})
 		}
 	})
+	add("somebody who is offered roles", func(a *Actor, _ person) { (&Client{w, w.rest}).offerRoles(t, w.root, host.org, a.UserID, orgOwner) })
 	add("somebody with roles elsewhere", func(a *Actor, _ person) { host.gives(t, a, access.OrgOwner) })
 	add("somebody with a role in the installation", func(a *Actor, _ person) {
 		w.changeUser(t, a.UserID, user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
