@@ -402,8 +402,8 @@ func TestEveryProviderOfManyIsReached(t *testing.T) {
 			b.get(path + "?" + query.Encode()).shows(200)
 		}
 		// An application that wants one gets it, and a policy that names one offers it.
-		if to := w.browser().authorize(w.shop, "idp_hint", last).path; !strings.HasPrefix(to, w.portal.Address("/login")) {
-			t.Errorf("idp_hint leads to %s", to)
+		if n, has := shown(w.browser().authorize(w.shop, "idp_hint", last).shows(200, "Continue with", "Office 23")); n != 1 || !has {
+			t.Errorf("idp_hint offers %d, the one that was named: %t", n, has)
 		}
 		w.api("PUT", "/v1/orgs/"+home+"/policy", map[string]any{"policy": map[string]any{"idpIds": []string{last}}})
 		if n, has := shown(w.browser().authorize(w.shop).shows(200)); n != 1 || !has {

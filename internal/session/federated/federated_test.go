@@ -472,7 +472,11 @@ func TestAProviderRenewsTheProofOfASession(t *testing.T) {
 		{"of another version", nil, func() idp.Identity { i := fresh; i.Version = 9; return i }, session.ErrSignInFailed},
 		{"that asked again", nil, func() idp.Identity { return fresh }, nil},
 		{"by a link that is suspended", func(w *world) { w.idp("idp_b", idp.Vouched{By: "x", Roles: bSettings}) },
-			func() idp.Identity { i := w.who("idp_b", "1"); i.Fresh, i.Proven = true, event.Micros(w.store.Now()); return i }, session.ErrLinkSuspended},
+			func() idp.Identity {
+				i := w.who("idp_b", "1")
+				i.Fresh, i.Proven = true, event.Micros(w.store.Now())
+				return i
+			}, session.ErrLinkSuspended},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.given != nil {
