@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -71,7 +70,7 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 // showUnconfirmed prints which settings somebody with fewer rights has changed.
 func showUnconfirmed(p *signetv1.IdentityProvider) {
 	for _, u := range p.GetUnconfirmed() {
-		fmt.Fprintf(os.Stderr, "%s (%s) changed: %s\n", u.GetUserId(), strings.Join(u.GetRoles(), ", "), strings.Join(u.GetSettings(), ", "))
+		fmt.Fprintf(stderr, "%s (%s) changed: %s\n", u.GetUserId(), strings.Join(u.GetRoles(), ", "), strings.Join(u.GetSettings(), ", "))
 	}
 }
 

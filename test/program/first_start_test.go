@@ -103,7 +103,7 @@ func checkFiles(t *testing.T, s *site) {
 	}
 	want := []string{"first-admin.json", "lock", "master.key"}
 	if s.Engine == testdb.SQLite {
-		want = append(want, "signet.db")
+		want = []string{"first-admin.json", "lock", "log-end", "master.key", "signet.db"}
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the data directory holds %v, want %v", names, want)
