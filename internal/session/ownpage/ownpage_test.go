@@ -35,6 +35,7 @@ var (
 
 	iamOwner = access.Memberships{access.Installation: {access.IAMOwner}}
 	bOwner   = access.Memberships{"org_b": {access.OrgOwner}}
+	bManager = access.Memberships{"org_b": {access.OrgUserManager}}
 	settings = access.Memberships{"org_b": {access.OrgSettingsManager}}
 )
 
@@ -134,7 +135,9 @@ func TestForWhomAnApplicationsOwnPageCounts(t *testing.T) {
 		{"changed by nobody who had a role", "b", vouched(nil), session.ErrSignInFailed},
 		{"somebody who was promoted in the organization", "b", both(vouched(bOwner), promoted("org_b", access.OrgOwner)), nil},
 		{"somebody who was promoted above the changer", "b", both(vouched(bOwner), promoted(access.Installation, access.IAMOwner)), session.ErrSignInFailed},
-		{"somebody who was promoted elsewhere", "b", both(vouched(bOwner), promoted("org_def", access.OrgOwner)), session.ErrSignInFailed},
+		{"somebody who was promoted elsewhere, and an owner at home answers", "b", both(vouched(bOwner), promoted("org_def", access.OrgOwner)), nil},
+		{"somebody who was promoted elsewhere, and no owner at home answers", "b", both(vouched(bManager), promoted("org_def", access.OrgOwner)), session.ErrSignInFailed},
+		{"somebody without roles, and no owner at home answers", "b", vouched(bManager), nil},
 		{"somebody of another organization", "def", func(*world) {}, session.ErrSignInFailed},
 		{"switched off", "b", func(w *world) { w.app(app.OwnSignInSet{}) }, ErrNotAllowed},
 		{"switched on again, and nobody answers for it", "b", func(w *world) { w.app(app.OwnSignInSet{}, app.OwnSignInSet{Allowed: true}) }, ErrNotAllowed},
