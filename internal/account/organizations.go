@@ -20,14 +20,6 @@ func (organizations) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	groups, _, err := group.OfUser(ctx, v.Store, &v.me.Data, "", event.Cursor{}, user.MaxGroups)
-	if err != nil {
-		return err
-	}
-	names := map[string]string{} // of those that are there
-	for _, g := range groups {
-		names[g.ID] = g.Data.Name
-	}
 	own := pages.Organization{ID: v.home.ID, Name: v.home.Data.Name, Own: true}
 	var others []pages.Organization
 	for _, m := range all {
@@ -43,11 +35,6 @@ func (organizations) show(v *visit, with pages.Frame) error {
 		}
 		shown.Unaccepted = m.Guest && !m.Accepted
 		shown.All = strings.Join(slices.Concat(shown.Roles, shown.Waiting), " ")
-		for _, id := range m.Groups {
-			if name, there := names[id]; there {
-				shown.Groups = append(shown.Groups, name)
-			}
-		}
 		if shown.Own {
 			own = shown
 		} else {
@@ -56,6 +43,19 @@ func (organizations) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Organizations{Account: v.account(with), Organizations: append([]pages.Organization{own}, others...)}
 	view.Organizations = view.Organizations[:min(len(view.Organizations), maxListed)]
+	for i := range view.Organizations { // each has a limit of its own
+		shown := &view.Organizations[i]
+		if len(v.me.Data.Groups[shown.ID]) == 0 {
+			continue
+		}
+		groups, _, err := group.OfUser(ctx, v.Store, &v.me.Data, shown.ID, event.Cursor{}, user.MaxGroups)
+		if err != nil {
+			return err
+		}
+		for _, g := range groups {
+			shown.Groups = append(shown.Groups, g.Data.Name)
+		}
+	}
 	offers, err := member.OffersTo(ctx, v.Store, v.me.ID, v.Clock())
 	if err != nil {
 		return err

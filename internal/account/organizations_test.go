@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -45,6 +46,21 @@ func TestOrganizationsAreListedAndLeft(t *testing.T) {
 	if user.IsGuest(w.user(mara), "org_owned") {
 		t.Error("the last owner cannot leave")
 	}
+}
+
+// Limits of groups are those of each organization: one with many does not hide those of another.
+func TestGroupsOfEveryOrganizationAreShown(t *testing.T) {
+	w := newSite(t)
+	eventtest.Given(t, w.store, org.Kind, "org_guest", "org_guest", nil, org.Added{Name: "Host"})
+	eventtest.Given(t, w.store, user.Kind, mara, "", nil, user.MembershipSet{Scope: "org_guest", Stays: true})
+	for i := range user.MaxGroups {
+		eventtest.Given(t, w.store, user.Kind, mara, "", nil, user.GroupJoined{Org: "org_guest", Group: fmt.Sprintf("grp_%03d", i)})
+	}
+	for id, of := range map[string]string{"grp_000": "org_guest", "grp_z": orgID} {
+		eventtest.Given(t, w.store, group.Kind, id, of, []event.Claim{group.NameClaim(of, "x")}, group.Added{Name: "Shift " + id, NameKey: "x"})
+	}
+	eventtest.Given(t, w.store, user.Kind, mara, "", nil, user.GroupJoined{Org: orgID, Group: "grp_z"})
+	w.in("mara").open(pages.PathOrgs).says(200, "Shift grp_000", "Shift grp_z")
 }
 
 func TestOffersAreAcceptedAndDeclined(t *testing.T) {

@@ -407,8 +407,11 @@ func TestTheLastOwnerThroughAGroupStays(t *testing.T) {
 				if c.facts != nil {
 					membertest.User(t, s, "usr_other", "org_a", nil, c.facts...)
 				}
-				before := s.Fingerprint()
+				before, mark := s.Fingerprint(), s.Mark()
 				eventtest.As(t, end(t, s, c.me), c.want)
+				if told, lost := ownerLost(t, s, mark), c.want == nil && c.facts == nil; lost && told != `{"userId":"usr_a","org":"org_a"}` || !lost && told != "" {
+					t.Errorf("the organization reads %q", told)
+				}
 				if changed := s.Fingerprint() != before; changed != (c.want == nil) {
 					t.Errorf("something was written: %t", changed)
 				}
@@ -425,8 +428,38 @@ func TestTheLastOwnerThroughAGroupStays(t *testing.T) {
 				want = nil
 			}
 			eventtest.As(t, end(t, s, owner), want)
+			if want == nil {
+				return
+			}
+			mark := s.Mark()
+			must(t, end(t, s, iam))
+			if told := ownerLost(t, s, mark); told != `{"org":"org_a"}` {
+				t.Errorf("the organization reads %q", told)
+			}
+		})
+		t.Run(name+"/who could not act", func(t *testing.T) {
+			s := newInstallation(t, access.OrgOwner)
+			eventtest.Given(t, s, user.Kind, "usr_keeps", "", nil, user.MembershipSet{Scope: "org_a"})
+			join(t, s, "usr_a")
+			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.WasLocked{})
+			mark := s.Mark()
+			must(t, end(t, s, iam))
+			if told := ownerLost(t, s, mark); told != "" {
+				t.Errorf("the organization reads %q, which was so before", told)
+			}
 		})
 	}
+}
+
+// ownerLost is what the organization was told of its owners; empty: nothing.
+func ownerLost(t *testing.T, s *eventtest.Store, mark int64) (told string) {
+	t.Helper()
+	for _, f := range s.Since(t, mark) {
+		if f.Type == "org.owner_lost.v1" {
+			told += f.Payload
+		}
+	}
+	return told
 }
 
 // What a person holds through a group protects the person as what is given directly does.

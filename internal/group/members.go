@@ -50,12 +50,24 @@ func OfUser(ctx context.Context, r event.Reader, u *user.User, org string, after
 	if len(ids) > limit {
 		ids, next = ids[:limit], &event.Cursor{ID: ids[limit-1]}
 	}
-	for _, id := range ids {
-		g, err := Kind.Read(ctx, r, id)
+	refs := make([]event.Ref, len(ids))
+	for i, id := range ids {
+		refs[i] = Kind.Ref(id)
+	}
+	found, err := r.Records(ctx, refs)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, ref := range refs {
+		rec, there := found[ref]
+		if !there {
+			continue
+		}
+		g, err := Kind.Open(rec)
 		if err != nil {
 			return nil, nil, err
 		}
-		if g != nil && g.Data.State == Active {
+		if g.Data.State == Active {
 			groups = append(groups, g)
 		}
 	}
@@ -183,11 +195,13 @@ func (c *membership) look(ctx context.Context, r event.Reader, u *event.Object[u
 	return nil
 }
 
-// endsOwner tells whether the user would own the organization no longer without the group. Whoever has a role in the installation may leave it without an owner.
+// endsOwner tells whether the user would own the organization no longer without the group.
 func (c *membership) endsOwner(u *event.Object[user.User], g *event.Object[Group]) bool {
-	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner) &&
-		!c.permit.ForInstallation(access.MemberWrite)
+	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
 }
+
+// mayLeave tells whether the organization may be without an owner afterwards: whoever has a role in the installation may leave it so.
+func mayLeave(permit access.Permit) bool { return permit.ForInstallation(access.MemberWrite) }
 
 // gives are the roles that the group gives.
 func (c *membership) gives() access.Memberships {
@@ -284,7 +298,7 @@ func (c *membership) leave() error {
 		return ErrMemberNotFound
 	}
 	if c.endsOwner(c.user, c.group) {
-		if err := c.owners.Remain(c.tx); err != nil {
+		if err := c.owners.Stop(c.tx, c.group.Org, mayLeave(c.permit), c.user); err != nil {
 			return err
 		}
 	}

@@ -128,6 +128,7 @@ type All struct {
 	users    []*event.Object[user.User]
 	owners   *member.Owners // nil: nobody stops to own the organization by it
 	ends     func(*event.Object[user.User]) bool
+	mayLeave bool // the organization without an owner
 }
 
 // AllOf reads the members of a group that knows who joins and leaves, and is going to give these roles. Errors: ErrTooLarge.
@@ -136,8 +137,8 @@ func AllOf(ctx context.Context, r event.Reader, g *event.Object[Group], permit a
 	if err != nil {
 		return nil, err
 	}
-	ownsBy := slices.Contains(g.Data.Roles, access.OrgOwner) && !slices.Contains(roles, access.OrgOwner) && !permit.ForInstallation(access.MemberWrite)
-	all := &All{sequence: g.Sequence, users: users, ends: func(u *event.Object[user.User]) bool {
+	ownsBy := slices.Contains(g.Data.Roles, access.OrgOwner) && !slices.Contains(roles, access.OrgOwner)
+	all := &All{sequence: g.Sequence, users: users, mayLeave: mayLeave(permit), ends: func(u *event.Object[user.User]) bool {
 		return ownsBy && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
 	}}
 	if slices.ContainsFunc(users, all.ends) {
@@ -176,7 +177,8 @@ func (a *All) Settled(tx *event.Tx, g *event.Object[Group]) (members []*event.Ob
 		}
 	}
 	if slices.ContainsFunc(members, a.ends) {
-		err = a.owners.Remain(tx)
+		ended := slices.DeleteFunc(slices.Clone(members), func(u *event.Object[user.User]) bool { return !a.ends(u) })
+		err = a.owners.Stop(tx, g.Org, a.mayLeave, ended...)
 	}
 	return members, err
 }

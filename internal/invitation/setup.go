@@ -222,7 +222,7 @@ func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n
 	if err != nil {
 		return event.Details{}, err
 	}
-	err = s.Store.Do(ctx, event.Command{
+	err = event.Do(ctx, s.Store, event.Command{
 		Origin: event.Origin{Actor: known.User.ID, RequestID: n.RequestID},
 		Write:  []event.Ref{user.Kind.Ref(known.User.ID)},
 		Read:   []event.Ref{org.Kind.Ref(known.User.Org), user.Kind.Ref(known.by.ID), org.Kind.Ref(known.by.Org)},
@@ -248,8 +248,10 @@ func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n
 			if email := u.Data.Human.Email; !p.Shown && !email.Verified {
 				err = u.Append(user.EmailVerified{Verification: &user.Verification{By: user.VerifiedByOwner, At: tx.Now()}})
 			}
-			details = u.Details()
-			return err
+			if details = u.Details(); err != nil || !p.Shown || p.By == u.ID {
+				return err
+			}
+			return user.TellHosts(tx, u, fact.EventType()) // roles elsewhere may have come after the link
 		},
 	})
 	if err != nil {

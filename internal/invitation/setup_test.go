@@ -124,6 +124,29 @@ func TestAPasswordThroughAShownLinkIsNotThePersonsOwn(t *testing.T) {
 	}
 }
 
+// Roles elsewhere may come after a link was shown: whoever gave them reads that it was used. By mail it is the person's own act.
+func TestHostsReadThatAShownLinkWasUsed(t *testing.T) {
+	for _, mail := range []bool{true, false} {
+		w := newWorld(t, mail)
+		w.person("usr_bea", "org_a", "bea@a.test", user.VerifiedByOwner)
+		token, err := w.sends("usr_owner")
+		must(t, err)
+		w.user("usr_bea", user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwnerViewer}})
+		mark := w.store.Mark()
+		must(t, w.use(token))
+		var told []eventtest.Fact
+		for _, f := range w.store.Since(t, mark) {
+			if f.Object == "org_def" {
+				told = append(told, f)
+			}
+		}
+		want := `{"userId":"usr_bea","org":"org_a","event":"user.password_set.v1"}`
+		if mail && told != nil || !mail && (len(told) != 1 || told[0].Type != "org.guest_credential_set.v1" || told[0].Payload != want) {
+			t.Errorf("by mail: %t, told %v", mail, told)
+		}
+	}
+}
+
 func TestWhoSendsALinkToSetAPassword(t *testing.T) {
 	w := newWorld(t, true)
 	w.person("usr_bea", "org_a", "bea@b.test", "")

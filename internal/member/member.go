@@ -241,7 +241,7 @@ func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Own
 	} else if there, err := present(tx, c.permit.Org()); err != nil || !there {
 		return nil, orElse(err, org.ErrNotFound)
 	} else if c.endsOrgOwner(u, a) {
-		if err := owners.Remain(tx); err != nil {
+		if err := owners.Stop(tx, c.permit.Org(), c.permit.ForInstallation(access.MemberWrite), u); err != nil {
 			return nil, err
 		}
 	}
@@ -299,10 +299,10 @@ func (c roleChange) endsOwner(u *user.User) bool {
 	return IsOwner(u) && !slices.Contains(c.roles, access.IAMOwner)
 }
 
-// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner.
+// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner, which
+// it is told then.
 func (c roleChange) endsOrgOwner(u *event.Object[user.User], a asked) bool {
-	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u, a), access.OrgOwner) &&
-		!c.permit.ForInstallation(access.MemberWrite)
+	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u, a), access.OrgOwner)
 }
 
 // after are the roles that the user has there afterwards: a guest who is removed leaves the groups, too.

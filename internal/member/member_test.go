@@ -338,8 +338,18 @@ func TestTheLastOwnerOfAnOrganizationStays(t *testing.T) {
 				if c.other != nil {
 					c.other(t, s)
 				}
-				before := s.Fingerprint()
+				before, mark := s.Fingerprint(), s.Mark()
 				eventtest.As(t, change(t, s, inOrg(t, "org_a", c.me)), c.want)
+				var told []eventtest.Fact
+				for _, f := range s.Since(t, mark) {
+					if f.Type == "org.owner_lost.v1" {
+						told = append(told, f)
+					}
+				}
+				lost := eventtest.Fact{Object: "org_a", Type: "org.owner_lost.v1", Payload: `{"userId":"usr_t","org":"org_a"}`}
+				if isLost := c.want == nil && c.other == nil; isLost && (len(told) != 1 || told[0] != lost) || !isLost && told != nil {
+					t.Errorf("the organization reads %v", told)
+				}
 				if changed := s.Fingerprint() != before; changed != (c.want == nil) {
 					t.Errorf("something was written: %t", changed)
 				}

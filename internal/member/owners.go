@@ -159,6 +159,15 @@ func (all OrgOwners) Settle(tx *event.Tx, u *event.Object[user.User], mayLeave b
 // TellOwnerLost records with an organization that it has lost its last owner who could act: a user, or all users, of the organization home. The mails about it follow from
 // that. The command is run by event.Do.
 func TellOwnerLost(tx *event.Tx, orgID, userID, home string) error {
+	by := ""
+	if orgID != home { // it learns that it was the other one, not who there
+		by = home
+	}
+	return tellOwnerLost(tx, orgID, org.OwnerLost{UserID: userID, Org: home}, by)
+}
+
+// tellOwnerLost names by in place of the actor, unless it is empty.
+func tellOwnerLost(tx *event.Tx, orgID string, lost org.OwnerLost, by string) error {
 	if err := tx.Require(event.Command{Write: []event.Ref{org.Kind.Ref(orgID)}}); err != nil {
 		return err
 	}
@@ -166,10 +175,26 @@ func TellOwnerLost(tx *event.Tx, orgID, userID, home string) error {
 	if err != nil || o == nil || o.Data.State == org.Removed {
 		return err
 	}
-	if orgID != home { // it learns that it was the other one, not who there
-		o.ActedBy(home)
+	if by != "" {
+		o.ActedBy(by)
 	}
-	return o.Append(org.OwnerLost{UserID: userID, Org: home})
+	return o.Append(lost)
+}
+
+// Stop settles that users stop to own an organization by what is done there. Where nobody is left who can act it refuses with ErrLastOrgOwner, unless the caller may
+// leave the organization so: then it is told. Errors also: ErrMoved, as Remain. The command is run by event.Do.
+func (o *Owners) Stop(tx *event.Tx, orgID string, mayLeave bool, users ...*event.Object[user.User]) error {
+	if err := o.Remain(tx); !errors.Is(err, ErrLastOrgOwner) || !mayLeave {
+		return err
+	}
+	able := slices.DeleteFunc(slices.Clone(users), func(u *event.Object[user.User]) bool { return u.Data.State != user.Active })
+	switch len(able) {
+	case 0: // it was so before
+		return nil
+	case 1:
+		return tellOwnerLost(tx, orgID, org.OwnerLost{UserID: able[0].ID, Org: able[0].Org}, "")
+	}
+	return tellOwnerLost(tx, orgID, org.OwnerLost{Org: orgID}, "")
 }
 
 // Ownerless gives those of the organizations that somebody with these roles owns, or owned, in which no owner can act.

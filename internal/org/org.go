@@ -150,10 +150,10 @@ func (Emptied) EventType() event.Type { return "org.emptied.v1" }
 // Apply implements event.Fact.
 func (Emptied) Apply(o *Org) { o.Empty = true }
 
-// OwnerLost records that no owner of the organization can act any more, because the last one has left, or has ended where the owner belongs. It is news for others and
+// OwnerLost records that no owner of the organization can act any more, because the last one has left, has ended where the owner belongs, or the installation took the role. It is news for others and
 // changes nothing: a role that is given later needs no fact of its own here.
 type OwnerLost struct {
-	UserID string `json:"userId,omitempty"` // empty: with all users of Org
+	UserID string `json:"userId,omitempty"` // empty: all users of Org, or several of a group of the organization itself
 	Org    string `json:"org"`              // that the owner belongs to
 }
 
@@ -167,7 +167,7 @@ func (OwnerLost) Apply(*Org) {}
 type GuestCredentialSet struct {
 	UserID string     `json:"userId"`
 	Org    string     `json:"org"`   // that the user belongs to
-	Event  event.Type `json:"event"` // what was recorded there
+	Event  event.Type `json:"event"` // what was recorded there, or will be with a code that was shown
 }
 
 // EventType implements event.Fact.

@@ -9,9 +9,16 @@ import (
 
 // raiseFactVersion lets facts of a version into the log, for good, unless a node is running that does not know them.
 func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err error) {
+	raised, _, err = s.raise(ctx, to)
+	return raised, err
+}
+
+// raise is raiseFactVersion, and tells how many nodes were running.
+func (s *Store) raise(ctx context.Context, to int) (raised bool, running int, err error) {
 	err = s.engine.Transact(ctx, func(x engine.Executor) error {
-		oldest, _, err := s.engine.Nodes(ctx, x)
-		if err != nil {
+		var oldest int
+		var err error
+		if oldest, running, err = s.engine.Nodes(ctx, x); err != nil {
 			return err
 		}
 		have, err := readMeta(ctx, x)
@@ -25,8 +32,8 @@ func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err 
 		return putMeta(ctx, x, engine.FactVersionRow, []byte(strconv.Itoa(to)))
 	})
 	if err != nil || !raised {
-		return false, engine.Away(ctx, err)
+		return false, running, engine.Away(ctx, err)
 	}
 	s.facts.Store(int64(to))
-	return true, nil
+	return true, running, nil
 }

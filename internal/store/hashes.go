@@ -11,7 +11,8 @@ import (
 
 // Hashes of passwords are sealed with the root key: whoever has a copy of the database without the master key cannot even guess. Nodes of the version before
 // do not read that, so nothing is sealed while one runs. Hashes that stand are sealed in the background from then on. A pass over all of them begins whenever a
-// node starts: if one was cut off, or another node has written a hash as it is meanwhile, the next one finds that.
+// node starts: if one was cut off, or another node has written a hash as it is meanwhile, the next one finds that. The last one is remembered: a pass that has ended, and
+// that began when nothing was written plain any more.
 
 const (
 	hashesRead   = 1000        // rows of secrets that are looked at in one step
@@ -19,6 +20,36 @@ const (
 	hashesPause  = 3           // times as long as a step took, before the next one
 	hashesLook   = time.Second // for older nodes that have stopped
 )
+
+// hashesDone is the name of the row in meta that says that no hash is left that is not sealed.
+const hashesDone = "hashes_sealed"
+
+// beginHashes finds out, before anything is written, whether hashes are sealed from the start, whether the last pass has been made already, and whether the pass to come is the last
+// one. It is if every node sealed when this one started, or no other one runs. Others may have to notice first that they can: they write plain hashes until then.
+// A new database has no hashes: nothing has to be done after all.
+func (s *Store) beginHashes(ctx context.Context, created bool) error {
+	have, err := readMeta(ctx, s.engine)
+	if err != nil {
+		return engine.Away(ctx, err)
+	}
+	_, s.hashesDone = have[hashesDone]
+	if stored, _ := strconv.Atoi(string(have[engine.FactVersionRow])); stored >= event.SealedRows {
+		s.facts.Store(int64(stored))
+		s.lastPass = true
+		return nil
+	}
+	raised, running, err := s.raise(ctx, event.SealedRows)
+	if s.lastPass = raised && running == 1; err != nil || !created || !s.lastPass {
+		return err
+	}
+	s.hashesDone = true
+	return s.rememberHashes(ctx)
+}
+
+// rememberHashes says for good that no hash is left that is not sealed.
+func (s *Store) rememberHashes(ctx context.Context) error {
+	return engine.Away(ctx, s.engine.Transact(ctx, func(x engine.Executor) error { return putMeta(ctx, x, hashesDone, []byte("1")) }))
+}
 
 // maySeal tells whether every node can read what is sealed, and remembers that for good.
 func (s *Store) maySeal(ctx context.Context) (bool, error) {
@@ -39,6 +70,9 @@ func (s *Store) maySeal(ctx context.Context) (bool, error) {
 // sealHashes seals in the background, until nothing is left or the store closes.
 func (s *Store) sealHashes() {
 	defer close(s.hashes)
+	if s.hashesDone {
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -52,7 +86,10 @@ func (s *Store) sealHashes() {
 		may, err := s.maySeal(ctx)
 		switch {
 		case may:
-			if err = s.sealAllHashes(ctx); err == nil {
+			if err = s.sealAllHashes(ctx); err == nil && s.lastPass {
+				err = s.rememberHashes(ctx)
+			}
+			if err == nil {
 				return
 			}
 		case err == nil && !told:

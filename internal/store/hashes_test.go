@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -132,15 +134,76 @@ func TestPasswordHashesThatStandAreSealedInTheBackground(t *testing.T) {
 		s = opened(t, options)
 		testkit.Await(t, "one step is done", func() bool { return plain(t, s) == hashes-hashesSealed })
 		s.Close()
-		options.wrap = nil
+		var again passes
+		options.wrap = again.engine
 		s = opened(t, options)
 		testkit.Await(t, "all are sealed", func() bool { return plain(t, s) == 0 })
+		<-s.hashes
+		if again.steps.Load() == 0 {
+			t.Error("no pass after one that was cut off")
+		}
 		for n := range hashes {
 			wantHash(t, s, n)
 		}
 		kept := 0
 		if err := s.engine.Query(t.Context(), "SELECT count(*) FROM secrets WHERE value = ?", []any{[]byte("not guessable")}, func(scan engine.Scanner) error { return scan(&kept) }); err != nil || kept != hashes {
 			t.Errorf("of %d other secrets %d are as they were (%v)", hashes, kept, err)
+		}
+	})
+}
+
+// passes is an engine that counts how often secrets are looked at to seal them.
+type passes struct {
+	engine.Engine
+	steps atomic.Int64
+}
+
+func (p *passes) engine(e engine.Engine) engine.Engine {
+	p.Engine = e
+	return p
+}
+
+func (p *passes) Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error {
+	if strings.Contains(sql, "FROM secrets WHERE key >") {
+		p.steps.Add(1)
+	}
+	return p.Engine.Query(ctx, sql, args, each)
+}
+
+// looked opens a store, waits until it has sealed what there is, closes it, and tells whether it has looked at the secrets.
+func looked(t *testing.T, o Options) bool {
+	t.Helper()
+	var count passes
+	o.wrap = count.engine
+	s := opened(t, o)
+	<-s.hashes
+	if n := plain(t, s); n != 0 {
+		t.Errorf("%d hashes are not sealed", n)
+	}
+	s.Close()
+	return count.steps.Load() > 0
+}
+
+// TestTheLastPassOverHashesIsRemembered: a start does not read all secrets where nothing is left to seal. A database from before, such as a restored backup, knows of no pass.
+func TestTheLastPassOverHashesIsRemembered(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.SealedRows - 1}
+		s := opened(t, options)
+		putHash(t, s, 1)
+		s.Close()
+		options.FactVersion = 0
+		if !looked(t, options) {
+			t.Error("the first start makes no pass")
+		}
+		if looked(t, options) {
+			t.Error("a start after a whole pass makes another one")
+		}
+		s = opened(t, options)
+		wantHash(t, s, 1)
+		behind(t, s, "DELETE FROM meta WHERE name = ?", hashesDone)
+		s.Close()
+		if !looked(t, options) || looked(t, options) {
+			t.Error("a database that knows of no pass gets one, once")
 		}
 	})
 }
@@ -184,6 +247,12 @@ func TestNothingIsSealedBesideAnOlderNode(t *testing.T) {
 	wantHash(t, newer, 2)
 	if _, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: options.Kinds, Master: options.Master, FactVersion: event.SealedRows - 1}); err == nil {
 		t.Error("a node starts that cannot read the hashes")
+	}
+	// Others may not have noticed at once that they can seal, so its pass is not the last one.
+	<-newer.hashes
+	newer.Close()
+	if !looked(t, options) || looked(t, options) {
+		t.Error("of the starts that follow, the first one makes a pass")
 	}
 }
 

@@ -130,6 +130,8 @@ type Store struct {
 	sealer            *proof.Sealer // nil when read-only
 	folding           chan struct{} // closed once no object is folded into a new shape in the background any more; nil: none is
 	hashes            chan struct{} // closed once no hash of a password is sealed in the background any more
+	hashesDone        bool          // at the start: none was left to seal
+	lastPass          bool          // over all hashes: nobody has to look again after it
 	closing           sync.Once
 	closed            error
 }
@@ -185,7 +187,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.engine.Close()
 			return nil, false, err
 		}
-		if _, err := s.maySeal(ctx); err != nil { // what is written first, too
+		if err := s.beginHashes(ctx, created); err != nil { // what is written first, too
 			s.engine.Close()
 			return nil, false, err
 		}

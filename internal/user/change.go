@@ -34,13 +34,16 @@ func TakesAway(permit access.Permit, id string) event.Target[User] {
 
 // GivesAccess is a user the permit reaches, for what could be used to become that user. The organizations that have given the user roles read in their log that it was done.
 // Errors: ErrNotFound; access.ErrTargetHoldsMore; access.ErrHasRolesElsewhere.
-func GivesAccess(permit access.Permit, id string) event.Target[User] {
+func GivesAccess(permit access.Permit, id string) event.Target[User] { return givesAccess(permit, id) }
+
+// givesAccess is GivesAccess where the organizations also read of what is no event of the user.
+func givesAccess(permit access.Permit, id string, also ...event.Type) event.Target[User] {
 	return Within(permit, id).And(func(u *User) error { return permit.MayGiveAccess(id, u.Memberships, permit.Org()) }).
 		Then(func(tx *event.Tx, u *event.Object[User]) error {
 			if permit.Origin().Actor == id || !u.Data.Memberships.Elsewhere(u.Org) {
 				return nil
 			}
-			return TellHosts(tx, u, u.Appended()...)
+			return TellHosts(tx, u, append(u.Appended(), also...)...)
 		})
 }
 

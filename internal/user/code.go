@@ -51,6 +51,14 @@ func (c Contact) proven(tx *event.Tx, by Verifier) event.Fact[User] {
 	return PhoneVerified{}
 }
 
+// proves is the type of that fact.
+func (c Contact) proves() event.Type {
+	if c == ByEmail {
+		return EmailVerified{}.EventType()
+	}
+	return PhoneVerified{}.EventType()
+}
+
 // CodeRow is where the pending code for a contact of a user lives.
 func CodeRow(id string, c Contact) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/" + string(c) + "_code"}
@@ -111,7 +119,8 @@ type Delivery struct {
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
 func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
-	d, err := makeCode(ctx, s, master, GivesAccess(permit, id), by, VerifierOf(permit), nil)
+	// The code itself is no event. What it leads to would be the person's own act, so hosts hear of it now.
+	d, err := makeCode(ctx, s, master, givesAccess(permit, id, by.proves()), by, VerifierOf(permit), nil)
 	return d.Code, err
 }
 

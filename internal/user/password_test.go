@@ -280,3 +280,33 @@ func TestHostsReadThatACredentialWasSet(t *testing.T) {
 		t.Errorf("at once again: %v", got)
 	}
 }
+
+// A code that an administrator is shown is a way to a credential, although it is no event of the user.
+func TestHostsReadThatACodeWasShown(t *testing.T) {
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
+	eventtest.Given(t, s, org.Kind, "org_b", "org_b", nil, org.Added{Name: "b"})
+	n := jo
+	n.EmailVerified, n.PhoneVerified = false, false
+	must(t, human(t, s, "usr_a", "org_a", n))
+	owner := permit(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}})
+	want := map[user.Contact]event.Type{user.ByEmail: "user.email_verified.v1", user.ByPhone: "user.phone_verified.v1"}
+	create := func(by user.Contact) {
+		t.Helper()
+		_, err := user.CreateCode(t.Context(), s, s.Master, owner, "usr_a", by)
+		must(t, err)
+	}
+	mark := s.Mark()
+	for by := range want {
+		create(by)
+	}
+	s.Then(t, mark)
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwnerViewer}})
+	for by, leadsTo := range want {
+		mark := s.Mark()
+		create(by)
+		s.Then(t, mark, eventtest.Fact{Object: "org_b", Type: "org.guest_credential_set.v1", Payload: `{"userId":"usr_a","org":"org_a","event":"` + string(leadsTo) + `"}`})
+		mark = s.Mark()
+		create(by)
+		s.Then(t, mark)
+	}
+}

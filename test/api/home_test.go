@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -176,4 +177,12 @@ func homeStory(t *testing.T, c *Client) {
 	c.carryOut(t, c.w.signedIn(t, vera), &signetv1.LeaveOrganizationRequest{OrgId: host.org})
 	events = done[*signetv1.ListEventsResponse](t, c, auditor, &signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
 	same(t, "told again", len(events), 2)
+	// So it is if the installation takes the role of the last owner; then the host reads who did it.
+	host.gives(t, vera, access.OrgOwner)
+	left := done[*signetv1.RemoveOrganizationMemberResponse](t, c, c.w.root, &signetv1.RemoveOrganizationMemberRequest{OrgId: host.org, UserId: vera.UserID}).GetOrgsWithoutOwner()
+	same(t, "without an owner", slices.Equal(left, []string{host.org}), true)
+	events = done[*signetv1.ListEventsResponse](t, c, auditor, &signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
+	if len(events) != 3 || events[0].GetActor() != c.w.root.UserID || events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID {
+		t.Errorf("the host reads %v", events)
+	}
 }
