@@ -27,7 +27,7 @@ type Browsers struct {
 	Clock    func() time.Time
 }
 
-// Accounts are the sessions of one browser that count, the one used last first.
+// Accounts are the sessions of one browser that count, the one first that was chosen last.
 type Accounts struct {
 	browsers Browsers
 	all      []account
@@ -72,7 +72,7 @@ func (b Browsers) session(ctx context.Context, token string) (*session.Bearer, e
 	return bearer, nil
 }
 
-// Current is the session that was used last; nil where there is none.
+// Current is the session that was opened or chosen last; nil where there is none.
 func (a *Accounts) Current() *session.Bearer {
 	if len(a.all) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (b Browsers) end(ctx context.Context, bearer *session.Bearer) error {
 	return err
 }
 
-// Use makes a session the current one.
+// Use makes a session the current one, because somebody has sent a form that says so: addresses are opened by others as well.
 func (a *Accounts) Use(w http.ResponseWriter, id string) {
 	i := slices.IndexFunc(a.all, func(has account) bool { return has.bearer.Token.ID == id })
 	if i <= 0 {

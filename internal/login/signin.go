@@ -64,6 +64,9 @@ func (chooseAccount) take(v *visit) error {
 		redirect(v.w, v.other().String())
 		return nil
 	}
+	if !v.trial() { // it leaves nothing behind
+		v.accounts.Use(v.w, id)
+	}
 	return v.on(id)
 }
 
@@ -333,21 +336,32 @@ func (c consent) take(v *visit) error {
 	return c.show(v, pages.Frame{})
 }
 
-// arrived is the end of the way: nothing is missing.
+// arrived is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a browser open the address: who wants another one
+// has said so by the form of chooseAccount, or has signed in.
 type arrived struct{}
 
 func (arrived) silently() *errs.Error { return nil }
 
-func (arrived) show(v *visit, _ pages.Frame) error {
-	v.accounts.Use(v.w, v.bearer.Token.ID)
-	if v.pending == nil {
-		redirect(v.w, v.to)
-		return nil
+func (arrived) show(v *visit, with pages.Frame) error {
+	switch {
+	case v.pending != nil:
+		return v.approve(nil)
+	case v.elsewhere():
+		return chooseAccount{}.show(v, with)
 	}
-	return v.approve(nil)
+	redirect(v.w, v.to)
+	return nil
 }
 
-func (a arrived) take(v *visit) error { return a.show(v, pages.Frame{}) }
+func (a arrived) take(v *visit) error {
+	if v.pending == nil && v.elsewhere() {
+		return chooseAccount{}.take(v)
+	}
+	return a.show(v, pages.Frame{})
+}
+
+// elsewhere tells whether the page that the sign-in leads to would be about another account than the one that was chosen.
+func (v *visit) elsewhere() bool { return v.accounts.Current().Token.ID != v.bearer.Token.ID }
 
 // approve sends the person to the application with a code.
 func (v *visit) approve(consented []string) error {

@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"html"
 	"net/http"
 	"net/url"
@@ -91,7 +92,7 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	w := ledWorld(t)
 	w.rules(opened(policy.ToAll))
 	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
-	jo := w.person(w.org, true)
+	jo, ann := w.owner(w.org), w.person(w.org, true)
 	evil, _ := w.organization()
 	w.api("POST", "/v1/orgs/"+evil+"/invitations", map[string]any{"email": "attacker@evil.test"})
 	invitation := w.link("attacker@evil.test")
@@ -99,23 +100,38 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	registration := w.link("other@evil.test")
 	w.browser().get("/forgot").post("loginName", jo.email).shows(200)
 	reset := w.link(jo.email)
+	unset, unproven := w.person(w.org, true), w.person(w.org, false)
+	verify := w.link(unproven.email)
+	w.api("POST", "/v1/users/"+unset.id+"/_send_password_setup", map[string]any{})
+	setup := w.link(unset.email)
+	moved := w.person(w.org, true)
+	restore := w.moves(moved, "moved@evil.test")
 	device := w.gadget(shop, "openid").user
 	authorize := func(more ...string) string {
 		return "/oauth/authorize?" + values(append([]string{"client_id", shop, "redirect_uri", callback, "response_type", "code", "scope", "openid", "state", "st",
 			"code_challenge", "3PQc_WblO8W9xBQjYfGOKsco5u3B1iCP_MYNH1nthpY", "code_challenge_method", "S256"}, more...)...).Encode()
 	}
 	idp := "/login/idp/" + w.idp
+	own := w.api("POST", "/v1/apps", map[string]any{"name": "Own", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{home}})
+	w.api("PUT", "/v1/apps/"+own["appId"].(string)+"/own_sign_in", map[string]any{"allowed": true})
+	start := w.json("POST", "/v1/idps/"+w.idp+"/_start", map[string]any{"clientId": own["appId"], "clientSecret": own["clientSecret"], "returnAddress": home}).shows(200).json["address"].(string)
+	plain := w.application("Plain")
+	hint := func(b *browser) string { // the address that signs out of the current session
+		return logoutURL("id_token_hint", b.authorize(plain).tokens(plain)["id_token"].(string))
+	}
 	flows := []string{
 		invitation, registration, reset, "/device?user_code=" + device, authorize(), authorize("idp_hint", w.idp), authorize("idp_hint", w.idp, "prompt", "login"),
 		idp + "?to=%2Faccount&other=1", idp + "?to=%2Flogin%2Finvitation&other=1", "/oauth/logout?client_id=" + shop,
 	}
+	// These are opened with every address, but not with one another.
+	alone := []string{setup, verify, restore, strings.TrimPrefix(start, w.url), hint(w.signedIn(ann)), hint(w.signedIn(jo)), w.signedIn(jo).try(shop).address}
 	var places []string // of the server that answer to browsers
 	for _, path := range w.server.Handler().(*web.Front).Next.(*web.Site).Paths() {
 		if !strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/signet.") && !strings.HasPrefix(path, "/assets") {
 			places = append(places, strings.ReplaceAll(strings.Replace(path, "/login/idp/*", idp, 1), "*", "x"))
 		}
 	}
-	for _, known := range []string{"/login", "/login/invitation", "/register", "/device", "/logout", "/reset", idp + "/callback", "/login/idp/"} {
+	for _, known := range []string{"/login", "/login/invitation", "/register", "/device", "/logout", "/reset", "/restore", "/verify", "/login/password", "/login/try", idp + "/callback", "/login/idp/"} {
 		if !slices.Contains(places, known) {
 			t.Fatalf("%s is not among %v", known, places)
 		}
@@ -125,14 +141,19 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 		name   string
 		chosen bool // the provider was chosen in this browser before
 		in     bool // somebody is signed in
+		two    bool // and somebody else, before
 		who    string
 		begin  *browser
-	}{{name: "nobody", who: "linked"}, {name: "somebody", in: true, who: "linked"}, {name: "somebody who has chosen the provider", chosen: true, in: true, who: "linked"},
+		trial  *tried // of the person who is signed in
+	}{{name: "nobody", who: "linked"}, {name: "somebody", in: true, who: "linked"}, {name: "two", in: true, two: true, who: "linked"}, {name: "somebody who has chosen the provider", chosen: true, in: true, who: "linked"},
 		{name: "nobody, who has chosen the provider, and is new", chosen: true, who: "new"}}
 	for i, kind := range kinds {
 		begin := w.browser()
 		if kind.in {
 			begin = w.signedIn(jo)
+		}
+		if kind.two {
+			begin = w.signedIn(ann, jo)
 		}
 		if w.who = kind.who; kind.chosen {
 			w.opens(begin.get(idp + "?to=/account&other=1").press())
@@ -142,6 +163,9 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 			}
 		}
 		kinds[i].begin = begin
+		if kind.in {
+			kinds[i].trial = begin.try(shop, "prompt", "login")
+		}
 	}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -170,13 +194,16 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 					t.Fatalf("%q: %v were recorded, and the session is %q", addresses, facts, b.jar[sessionCookie])
 				}
 			}
-			requests := 0
-			for i, first := range append([]string{""}, flows...) {
+			requests, single := 0, alone
+			if kind.in {
+				single = append(slices.Clone(alone), kind.trial.address)
+			}
+			for i, first := range slices.Concat([]string{""}, flows, single) {
 				for j, second := range append([]string{""}, flows...) {
-					if second != "" && j <= i { // the order of two does not matter: each leaves a cookie, or a request, of its own
+					if second != "" && (j <= i || i > len(flows)) { // the order of two does not matter: each leaves a cookie, or a request, of its own
 						continue
 					}
-					b, pending, with := again(), "", foreign[(i+j)%2]
+					b, pending, arrival, with := again(), "", "", foreign[(i+j)%2]
 					for _, address := range []string{first, second} {
 						if address == "" {
 							continue
@@ -186,6 +213,9 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 						if id := at.Query().Get("request"); id != "" {
 							pending = id
 						}
+						if id := at.Query().Get("arrival"); id != "" {
+							arrival = id
+						}
 						unchanged(b, first, second)
 					}
 					queries := []string{"", "?to=%2Faccount&other=1", "?to=%2Flogin%2Finvitation&other=1", "?to=%2Flogin%2Finvitation%3Fwith%3Daccount", "?with=account", "?opened=1&mailed=1", "?do=allow&id=x&for=x"}
@@ -194,6 +224,16 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 					}
 					if kind.in {
 						queries = append(queries, "?to=%2Faccount&link=1&account="+begin.session(), "?account="+begin.session()+"&again=1&to=%2Faccount")
+					}
+					if kind.two {
+						before := ids(t, begin)[ann.name]
+						queries = append(queries, "?account="+before+"&to=%2Faccount", "?account="+before+"&to=%2Fconsole")
+						if pending != "" {
+							queries = append(queries, "?account="+before+"&request="+pending)
+						}
+					}
+					if arrival != "" {
+						queries = append(queries, "?arrival="+arrival, "?arrival="+arrival+"&link=1&other=1&to=%2Faccount")
 					}
 					for _, place := range places {
 						all := queries
@@ -222,11 +262,43 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	// What was chosen on a page of ours goes on to its end, in a browser in which the same addresses were opened.
 	w.who = "new"
 	b := w.browser()
-	for _, address := range flows {
+	for _, address := range slices.Concat(flows, alone) {
 		w.opens(b.send(http.MethodGet, address, nil, foreign[0]...))
 	}
-	p := w.opens(b.get("/login/invitation").shows(200, "Elsewhere").press()).shows(200, "Create your account", "Elsewhere", "attacker@evil.test")
+	tr := kinds[1].trial
+	tr.arrived(tr.get(tr.address).shows(200, "Password").post("password", password).shows(200, "Shop").post("do", "allow"))
+	word := []string{"newPassword", otherWord, "repeatPassword", otherWord}
+	for _, link := range []string{setup, reset} {
+		b.get(link).post(word...).shows(200, "Your password has been set")
+	}
+	b.get(restore).post().shows(200, "Your previous e‑mail address is restored.").post(word...).shows(200, "Your password has been set")
+	p := b.get(verify).shows(200, "Confirm your")
+	code := ""
+	for _, field := range textField.FindAllStringSubmatch(p.body, -1) {
+		code = field[2]
+	}
+	p.post("code", code).shows(200, "is confirmed")
+	if got := w.opens(b.send(http.MethodGet, strings.TrimPrefix(start, w.url), nil)).shows(200, "Own").allow(); got.Get("code") == "" {
+		t.Errorf("the application with a page of its own is told %v", got)
+	}
+	p = w.opens(b.get("/login/invitation").shows(200, "Elsewhere").press()).shows(200, "Create your account", "Elsewhere", "attacker@evil.test")
 	p.creates().shows(200, "Welcome")
+
+	// The other exception: a hint ends the session that it names, and none besides.
+	b = w.signedIn(ann)
+	leave, left := hint(b), b.session()
+	stays := w.signedIn(w.person(w.org, true)).jar[sessionCookie]
+	b.jar[sessionCookie] = stays + "~" + b.jar[sessionCookie]
+	_, head := w.since(0)
+	for range 2 {
+		w.opens(b.send(http.MethodGet, leave, nil, foreign[0]...))
+	}
+	if facts, _ := w.since(head); !slices.Equal(facts, []string{"sign_in.session_ended.v1"}) || b.jar[sessionCookie] != stays {
+		t.Errorf("%v were recorded, and the sessions are %q", facts, b.jar[sessionCookie])
+	}
+	if in, err := w.server.Grants().Sessions.Session(t.Context(), stays); err != nil || in.Token.ID == left {
+		t.Errorf("the other session ended: %v", err)
+	}
 }
 
 // The one exception: where somebody has chosen a provider before, an application may lead there, and a person who is linked is signed in.
@@ -293,18 +365,41 @@ func TestAFormCountsForWhatItWasShownFor(t *testing.T) {
 		return w.link(email)
 	}
 	mine, theirs := register("me@mail.test"), register("they@evil.test")
+	// mailed is a form that the link of a mail leads to.
+	mailed := func(link func(p person) string) (own, foreign string, form func(*browser) *page, other person) {
+		other = w.person(w.org, true)
+		own, foreign = link(w.person(w.org, true)), link(other)
+		return own, foreign, func(b *browser) *page { return b.get(own) }, other
+	}
+	setup, theirSetup, setting, other := mailed(func(p person) string {
+		w.api("POST", "/v1/users/"+p.id+"/_send_password_setup", map[string]any{})
+		return w.link(p.email)
+	})
+	reset, theirReset, resetting, _ := mailed(func(p person) string {
+		w.browser().get("/forgot").post("loginName", p.email).shows(200)
+		return w.link(p.email)
+	})
+	restore, theirRestore, restoring, _ := mailed(func(p person) string {
+		return w.moves(p, p.name+"@new.test")
+	})
+	word := []string{"newPassword", otherWord, "repeatPassword", otherWord}
+	const gone = "This link no longer works"
 	for name, tt := range map[string]struct {
 		own, foreign string
 		form         func(b *browser) *page
 		fields       []string
 		now          string
+		status       int // 200 where it is 0
 	}{
-		"joining with a password": {own, foreign, func(b *browser) *page { return b.get("/login/invitation?with=password") }, chosen("userName", "jo"), "attacker@evil.test"},
+		"joining with a password": {own, foreign, func(b *browser) *page { return b.get("/login/invitation?with=password") }, chosen("userName", "jo"), "attacker@evil.test", 0},
 		"joining through a provider": {own, foreign, func(b *browser) *page {
 			w.who = "new"
 			return w.opens(b.get("/login/invitation").press())
-		}, []string{"firstName", "Jo", "lastName", "Doe", "userName", "jo"}, "attacker@evil.test"},
-		"registering": {mine, theirs, func(b *browser) *page { return b.get("/register?mailed=1") }, chosen("userName", "me"), "they@evil.test"},
+		}, []string{"firstName", "Jo", "lastName", "Doe", "userName", "jo"}, "attacker@evil.test", 0},
+		"setting a first password": {setup, theirSetup, setting, word, other.name, 0},
+		"setting a new password":   {reset, theirReset, resetting, word, gone, 400}, // the address of the form names the person
+		"taking an address back":   {restore, theirRestore, restoring, nil, gone, 400},
+		"registering":              {mine, theirs, func(b *browser) *page { return b.get("/register?mailed=1") }, chosen("userName", "me"), "they@evil.test", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := w.browser()
@@ -312,12 +407,32 @@ func TestAFormCountsForWhatItWasShownFor(t *testing.T) {
 			form := tt.form(b).shows(200)
 			_, head := w.since(0)
 			b.get(tt.foreign) // in another tab, which a foreign page has opened
-			form.post(tt.fields...).shows(200, tt.now)
+			form.post(tt.fields...).shows(cmp.Or(tt.status, 200), tt.now)
 			if facts, _ := w.since(head); len(facts) > 0 || b.jar[sessionCookie] != "" {
 				t.Errorf("%v were recorded", facts)
 			}
 		})
 	}
+}
+
+// Which account of a browser is the current one is chosen there. An address does not change it, whichever account it names, and neither does an application.
+func TestAnAddressDoesNotChangeTheCurrentAccount(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, ann, plain := w.person(w.org, true), w.person(w.org, true), w.application("Plain")
+	first := w.signedIn(ann)
+	hint := first.authorize(plain).tokens(plain)["id_token"].(string)
+	b := w.signedIn(ann, jo)
+	before := ids(t, b)[ann.name]
+	for _, with := range foreign {
+		p := b.send(http.MethodGet, "/login?account="+before+"&to=%2Fdevice", nil, with...).follow().shows(200, "Choose an account", ann.name, jo.name)
+		b.get("/device").shows(200, jo.name)
+		p.post("id", b.session()).shows(200, "Connect a device", jo.name)
+	}
+	b.authorize(plain, "id_token_hint", hint).tokens(plain) // only one account can be meant
+	b.get("/device").shows(200, jo.name)
+
+	b.get("/login?account="+before+"&to=%2Fdevice").post("id", before).shows(200, "Connect a device", ann.name)
+	b.get("/device").shows(200, ann.name)
 }
 
 // A session that a browser has no room for any more ends: nobody could end it there.

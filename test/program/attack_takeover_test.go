@@ -284,7 +284,7 @@ func (b *visitor) post(address string, form url.Values) string {
 	return b.send(http.MethodPost, address, strings.NewReader(form.Encode()))
 }
 
-func (b *visitor) send(method, address string, body io.Reader) string {
+func (b *visitor) send(method, address string, body io.Reader, headers ...string) string {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(b.t.Context(), method, address, body)
 	if err != nil {
@@ -294,6 +294,9 @@ func (b *visitor) send(method, address string, body io.Reader) string {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Origin", b.base)
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := b.http.Do(r)
 	if err != nil {

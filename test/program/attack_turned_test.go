@@ -6,7 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"html"
+	"maps"
+	"net/http"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +21,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	_ "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/test/portal"
 )
 
 // turns is every operation that changes an application, with requests by which its codes, tokens or data would reach somebody else, or why there are none.
@@ -174,6 +180,160 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 		manager.want(t, 200, "PATCH", "/v1/apps/"+app, object{"redirectUris": []string{firmCallback, attackCallback}, "updateMask": "redirectUris"})
 		firm.want(t, 200, "PUT", "/v1/apps/"+app+"/api_access", object{"scopes": scopes})
 		silently(wanted, "consent_required")
+		p.stop(t)
+		s.run(t, "rebuild", "--check").fine(t)
+	})
+}
+
+// A provider is to be turned by somebody who may only change the settings of the organization: with keys of their own they would be whoever is linked. An owner who
+// later changes something else does not answer for that unseen, until they have looked and say so.
+func TestAttackAProviderIsTurned(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		p := s.start(t, "--outbound-allow", "127.0.0.0/8")
+		root := newClient(t, p, "")
+		root.base, root.token = s.admin(t).URL, s.admin(t).Token // as browsers know it
+		org, ownerID, domain := root.organization(t, "Firm", "olga@mail.example")
+		firm := *root
+		firm.org = org
+		managerID := firm.person(t, "manager", "m@mail.example", false)
+		firm.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+managerID, object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
+		manager := root.with(root.with("").signIn(t, "manager@"+domain, hisPassword))
+		owner := root.with(root.with("").signIn(t, "owner@"+domain, herPassword))
+
+		theirs, evil := portal.Start(t), portal.Start(t)
+		config := object(theirs.Config("Corp", ""))
+		config["autoRegister"] = true
+		idp := at[string](t, owner.want(t, 200, "POST", "/v1/idps/jwt", config), "idpId")
+		// through comes back from the provider with a token of a portal in a header.
+		through := func(by *portal.Portal, who, header string) (*visitor, string) {
+			t.Helper()
+			b := newBrowser(t, root.base)
+			m := providerForm.FindStringSubmatch(b.get(root.base + "/login/idp/" + idp + "?to=/account"))
+			if m == nil {
+				t.Fatalf("the provider is not offered at %s", b.at)
+			}
+			state := mustURL(t, b.onward(b.post(root.base+html.UnescapeString(m[1]), nil))).Query().Get("state")
+			token := by.Token(idp, who, nil)
+			if header == "Authorization" {
+				token = "Bearer " + token
+			}
+			return b, b.send(http.MethodGet, root.base+"/login/idp/"+idp+"/callback?"+url.Values{"state": {state}}.Encode(), nil, header, token)
+		}
+		people := map[string]string{}
+		for who, role := range map[string]string{"chief": "ORG_OWNER", "staff": "ORG_USER_MANAGER", "plain": ""} {
+			b, page := through(theirs, who, "Authorization")
+			b.sees(b.creates(page), who+"@portal.test")
+			people[who] = at[string](t, root.with(b.session()).want(t, 200, "GET", "/v1/users/me", nil), "user", "userId")
+			if role != "" {
+				owner.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+people[who], object{"roles": []string{role}})
+			}
+		}
+		// enter tells who gets in by a portal. The others see a page that says this.
+		enter := func(by *portal.Portal, header, says string) (in []string) {
+			t.Helper()
+			for _, who := range slices.Sorted(maps.Keys(people)) {
+				b, page := through(by, who, header)
+				if b.session() != "" {
+					in = append(in, who)
+				} else {
+					b.sees(page, says)
+				}
+			}
+			return in
+		}
+		suspended := func() (all []string) {
+			t.Helper()
+			for _, who := range slices.Sorted(maps.Keys(people)) {
+				for _, l := range at[[]any](t, owner.want(t, 200, "GET", "/v1/users/"+people[who]+"/links", nil), "links") {
+					if l.(object)["suspended"] == true {
+						all = append(all, who)
+					}
+				}
+			}
+			return all
+		}
+		unconfirmed := func() any {
+			t.Helper()
+			return owner.want(t, 200, "GET", "/v1/idps/"+idp, nil)["idp"].(object)["unconfirmed"]
+		}
+		sequence := func() string {
+			t.Helper()
+			return at[string](t, owner.want(t, 200, "GET", "/v1/idps/"+idp, nil), "idp", "details", "sequence")
+		}
+		const confirm = "Please confirm this link"
+		everybody := []string{"chief", "plain", "staff"}
+		if got := enter(theirs, "Authorization", ""); !slices.Equal(got, everybody) {
+			t.Fatalf("only %v get in", got)
+		}
+		if got := enter(evil, "Authorization", "did not work"); got != nil {
+			t.Fatalf("%v get in by foreign keys", got)
+		}
+
+		looked := sequence()
+		manager.want(t, 200, "PATCH", "/v1/idps/"+idp, object{"jwt": object{"keysEndpoint": evil.URL + "/keys"}, "updateMask": "jwt.keysEndpoint"})
+		if got := enter(evil, "Authorization", confirm); got != nil {
+			t.Fatalf("the manager got in as %v", got)
+		}
+		owner.want(t, 200, "PATCH", "/v1/idps/"+idp, object{"jwt": object{"headerName": "X-Portal-Token"}, "updateMask": "jwt.headerName"})
+		owner.want(t, 200, "PATCH", "/v1/idps/"+idp, object{"name": "Corporation", "updateMask": "name"})
+		if got := enter(evil, "X-Portal-Token", confirm); got != nil {
+			t.Fatalf("after a change by the owner the manager got in as %v", got)
+		}
+		if got := suspended(); !slices.Equal(got, everybody) {
+			t.Errorf("suspended are %v", got)
+		}
+		want := []any{object{"userId": managerID, "roles": []any{"ORG_SETTINGS_MANAGER"}, "settings": []any{"jwt.keysEndpoint"}}}
+		if got := unconfirmed(); !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("unconfirmed are %v", got)
+		}
+		if got := owner.want(t, 200, "GET", "/v1/idps/"+idp, nil)["idp"].(object)["vouchedBy"]; got != ownerID {
+			t.Errorf("%v answers for it", got)
+		}
+
+		// Neither the manager nor an owner who looked before the change confirms it.
+		adopt := func(c *client, match string) int {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), "POST", c.base+"/v1/idps/"+idp+"/_check", strings.NewReader(`{"adopt":true}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+c.token)
+			if match != "" {
+				r.Header.Set("If-Match", `"`+match+`"`)
+			}
+			resp, err := c.http.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			return resp.StatusCode
+		}
+		for name, match := range map[string]string{"without looking": "", "having looked before": looked} {
+			if got := adopt(owner, match); got == 200 {
+				t.Errorf("%s: %d", name, got)
+			}
+		}
+		if got := unconfirmed(); !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("unconfirmed are %v", got)
+		}
+		adopt(manager, sequence())
+		if got := enter(evil, "X-Portal-Token", confirm); got != nil {
+			t.Fatalf("the manager confirmed it for %v", got)
+		}
+		// Who has looked at it answers for it.
+		if got := adopt(owner, sequence()); got != 200 {
+			t.Fatalf("an owner who has looked: %d", got)
+		}
+		if got := unconfirmed(); got != nil && len(got.([]any)) > 0 {
+			t.Errorf("unconfirmed are %v", got)
+		}
+		if got := suspended(); got != nil {
+			t.Errorf("suspended are %v", got)
+		}
+		if got := enter(evil, "X-Portal-Token", confirm); !slices.Equal(got, everybody) {
+			t.Errorf("only %v get in", got)
+		}
 		p.stop(t)
 		s.run(t, "rebuild", "--check").fine(t)
 	})
