@@ -130,8 +130,9 @@ func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, grown 
 func (n *notes) wantGroupsToCross(t *testing.T, writer, reader *node, round int) {
 	t.Helper()
 	group := at[string](t, writer.want(t, n.admin(), "POST", "/v1/groups", object{"name": fmt.Sprint("Round ", round)}), "groupId")
-	writer.want(t, n.admin(), "PUT", "/v1/groups/"+group+"/members/"+n.Ada.ID, object{})
-	if got := fmt.Sprint(reader.want(t, n.admin(), "GET", "/v1/groups/"+group+"/members", nil)); !strings.Contains(got, n.Ada.ID) {
+	joins := n.addHuman(t, writer, fmt.Sprint("joins", round)) // whom the writer has written, so that it may change them
+	writer.want(t, n.admin(), "PUT", "/v1/groups/"+group+"/members/"+joins.ID, object{})
+	if got := fmt.Sprint(reader.want(t, n.admin(), "GET", "/v1/groups/"+group+"/members", nil)); !strings.Contains(got, joins.ID) {
 		t.Errorf("round %d: the group has %s", round, got)
 	}
 	for _, server := range []*node{writer, reader} {
