@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
 	"github.com/signet-idm/signet/test/portal"
 )
@@ -273,11 +274,7 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	}
 	b.get(restore).post().shows(200, "Your previous e‑mail address is restored.").post(word...).shows(200, "Your password has been set")
 	p := b.get(verify).shows(200, "Confirm your")
-	code := ""
-	for _, field := range textField.FindAllStringSubmatch(p.body, -1) {
-		code = field[2]
-	}
-	p.post("code", code).shows(200, "is confirmed")
+	p.post("code", textField.FindStringSubmatch(p.body)[2]).shows(200, "is confirmed")
 	if got := w.opens(b.send(http.MethodGet, strings.TrimPrefix(start, w.url), nil)).shows(200, "Own").allow(); got.Get("code") == "" {
 		t.Errorf("the application with a page of its own is told %v", got)
 	}
@@ -412,6 +409,22 @@ func TestAFormCountsForWhatItWasShownFor(t *testing.T) {
 				t.Errorf("%v were recorded", facts)
 			}
 		})
+	}
+	// The form that proves an address holds the code, and its address names the person.
+	me := w.person(w.org, false)
+	toMe := w.link(me.email)
+	they := w.person(w.org, false)
+	toThem := w.link(they.email)
+	b := w.browser()
+	form := b.get(toMe).shows(200, "Confirm your")
+	b.get(toThem)
+	form.post("code", textField.FindStringSubmatch(form.body)[2]).shows(200, "is confirmed")
+	for id, proven := range map[string]bool{me.id: true, they.id: false} {
+		u, err := user.Kind.Read(t.Context(), w.server.Store(), id)
+		must(t, err)
+		if u.Data.Human.Email.Verified != proven {
+			t.Errorf("%s is proven: %t", u.Data.UserName, !proven)
+		}
 	}
 }
 
