@@ -113,7 +113,11 @@ func TestWhereABrowserIsSent(t *testing.T) {
 		{"HTTP/1.1 303", "", "", "EOF"},
 	} {
 		cookies := map[string]string{}
-		location, err := answered(bufio.NewReader(strings.NewReader(c.answer)), cookies)
+		v, err := answered(bufio.NewReader(strings.NewReader(c.answer)), cookies)
+		location := ""
+		if v != nil {
+			location = v.location
+		}
 		if location != c.location || cookies["a"] != c.cookie || (err == nil) != (c.refusal == "") || err != nil && !strings.Contains(err.Error(), c.refusal) {
 			t.Errorf("%q: sent to %q with %v: %v", c.answer, location, cookies, err)
 		}

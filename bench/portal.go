@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -85,68 +88,145 @@ func (p *person) enterPortal(conn *restConn) error {
 }
 
 // throughPortal gives what signs somebody in through the portal, each time with a state and a token of its own, in one browser: the way there and the way
-// back are two requests. The first time registers them.
+// back are two requests. The first time asks, and registers them; from then on the browser has chosen the portal.
 func throughPortal(w *world, i int) func(conn *restConn) error {
-	provider, cookies := w.people[i].portal, map[string]string{}
+	b := &portalBrowser{provider: w.people[i].portal, cookies: map[string]string{}}
 	return func(conn *restConn) error {
-		at, err := thePortal()
+		start := "/login/idp/" + b.provider + "?to=%2Faccount"
+		if b.cookies[chosenCookie] == "" {
+			if err := b.register(conn, start); err != nil {
+				return err
+			}
+			delete(b.cookies, sessionCookie)
+		}
+		there, err := b.visit(conn, "GET", start, "", nil)
 		if err != nil {
 			return err
 		}
-		there, err := conn.visit("/login/idp/"+provider+"?to=%2Faccount", "", cookies)
-		if err != nil {
+		if _, err := b.back(conn, there.location); err != nil {
 			return err
 		}
-		address, err := url.Parse(there)
-		if err != nil {
-			return err
+		if b.cookies[sessionCookie] == "" {
+			return errors.New("nobody is signed in")
 		}
-		token, err := at.token(provider)
-		if err != nil {
-			return err
-		}
-		delete(cookies, sessionCookie)
-		_, err = conn.visit("/login/idp/"+provider+"/callback?"+url.Values{"state": {address.Query().Get("state")}}.Encode(), "X-Portal-Token: "+token+"\r\n", cookies)
-		if err == nil && cookies[sessionCookie] == "" {
-			err = errors.New("nobody is signed in")
-		}
-		delete(cookies, sessionCookie)
+		delete(b.cookies, sessionCookie)
+		return nil
+	}
+}
+
+const (
+	sessionCookie = "__Host-signet"
+	chosenCookie  = "__Host-signet-chosen"
+)
+
+// portalBrowser is the browser of somebody who signs in through the portal.
+type portalBrowser struct {
+	provider string
+	cookies  map[string]string
+}
+
+// visited is what a page answered.
+type visited struct {
+	status   int
+	location string // where it leads on to
+	body     string
+}
+
+var (
+	onward = regexp.MustCompile(`<a class="button" href="([^"]*)">`)
+	field  = regexp.MustCompile(`<input id="(\w+)"[^>]* value="([^"]*)"`)
+)
+
+// register presses the button of the portal, comes back, and sends the form of a new account as it is.
+func (b *portalBrowser) register(conn *restConn, start string) error {
+	if _, err := b.visit(conn, "GET", start, "", nil); err != nil { // the page with the button, which makes the browser known
 		return err
 	}
+	pressed, err := b.visit(conn, "POST", start, "", url.Values{})
+	if err != nil {
+		return err
+	}
+	to := onward.FindStringSubmatch(pressed.body)
+	if to == nil {
+		return fmt.Errorf("status %d: no way to the portal: %s", pressed.status, clip([]byte(pressed.body)))
+	}
+	arrived, err := b.back(conn, html.UnescapeString(to[1]))
+	if err != nil {
+		return err
+	}
+	if b.cookies[sessionCookie] != "" {
+		return nil // known from a round before
+	}
+	form, err := b.visit(conn, "GET", arrived.location, "", nil)
+	if err != nil {
+		return err
+	}
+	values := url.Values{}
+	for _, m := range field.FindAllStringSubmatch(form.body, -1) {
+		values.Set(m[1], html.UnescapeString(m[2]))
+	}
+	made, err := b.visit(conn, "POST", arrived.location, "", values)
+	if err == nil && b.cookies[sessionCookie] == "" {
+		err = fmt.Errorf("status %d: nobody is registered: %s", made.status, clip([]byte(made.body)))
+	}
+	return err
 }
 
-const sessionCookie = "__Host-signet"
-
-// visit sends a request as a browser does, keeps the cookies that it is given, and says where it is sent on to.
-func (c *restConn) visit(path, headers string, cookies map[string]string) (location string, err error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\n%s", path, headers)
-	for name, value := range cookies {
-		fmt.Fprintf(&b, "Cookie: %s=%s\r\n", name, value)
+// back comes from the portal with a token, for the attempt that an address of the portal carries.
+func (b *portalBrowser) back(conn *restConn, portal string) (*visited, error) {
+	at, err := thePortal()
+	if err != nil {
+		return nil, err
 	}
-	b.WriteString("\r\n")
-	if _, err := c.conn.Write([]byte(b.String())); err != nil {
-		return "", err
+	address, err := url.Parse(portal)
+	if err != nil {
+		return nil, err
 	}
-	return answered(c.r, cookies)
+	token, err := at.token(b.provider)
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.visit(conn, "GET", "/login/idp/"+b.provider+"/callback?"+url.Values{"state": {address.Query().Get("state")}}.Encode(), "X-Portal-Token: "+token+"\r\n", nil)
+	if err == nil && v.status != http.StatusSeeOther {
+		err = fmt.Errorf("status %d: %s", v.status, clip([]byte(v.body)))
+	}
+	return v, err
 }
 
-// answered reads a redirect.
-func answered(r *bufio.Reader, cookies map[string]string) (string, error) {
+// visit sends a request as a browser does, and keeps the cookies that it is given.
+func (b *portalBrowser) visit(c *restConn, method, path, headers string, form url.Values) (*visited, error) {
+	var request strings.Builder
+	fmt.Fprintf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\n%s", method, path, headers)
+	for name, value := range b.cookies {
+		fmt.Fprintf(&request, "Cookie: %s=%s\r\n", name, value)
+	}
+	body := form.Encode()
+	if method == "POST" {
+		fmt.Fprintf(&request, "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n", len(body))
+	}
+	request.WriteString("\r\n" + body)
+	if _, err := c.conn.Write([]byte(request.String())); err != nil {
+		return nil, err
+	}
+	return answered(c.r, b.cookies)
+}
+
+// answered reads an answer.
+func answered(r *bufio.Reader, cookies map[string]string) (*visited, error) {
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	body := make([]byte, 300)
-	n, _ := resp.Body.Read(body)
-	if err := resp.Body.Close(); err != nil { // it reads the rest
-		return "", err
+	text, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
 	}
 	for _, cookie := range resp.Cookies() {
 		cookies[cookie.Name] = cookie.Value
 	}
-	if resp.StatusCode != http.StatusSeeOther {
-		return "", fmt.Errorf("status %d: %s", resp.StatusCode, clip(body[:n]))
+	v := &visited{resp.StatusCode, resp.Header.Get("Location"), string(text)}
+	if v.status >= http.StatusBadRequest {
+		return nil, fmt.Errorf("status %d: %s", v.status, clip(text))
 	}
-	return resp.Header.Get("Location"), nil
+	return v, nil
 }
