@@ -193,6 +193,13 @@ type window struct {
 	s *installation
 }
 
+// newOrganization sets up an organization.
+func (s *installation) newOrganization(name string) string {
+	s.t.Helper()
+	return s.rest("POST", "/v1/orgs/_setup", map[string]any{"org": map[string]any{"name": name}, "human": map[string]any{"userName": "first",
+		"profile": map[string]any{"firstName": name, "lastName": "First"}, "email": map[string]any{"email": "first@mail.test", "isEmailVerified": true}, "password": password}})["orgId"].(string)
+}
+
 // signIn opens a window of its own and signs somebody in to the console.
 func (s *installation) signIn(t testing.TB, b *browser.Browser, a account) *window {
 	t.Helper()

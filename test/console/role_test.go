@@ -74,13 +74,6 @@ func TestDrivingEachRole(t *testing.T) {
 	}
 }
 
-// newOrganization sets up an organization.
-func (s *installation) newOrganization(name string) string {
-	s.t.Helper()
-	return s.rest("POST", "/v1/orgs/_setup", map[string]any{"org": map[string]any{"name": name}, "human": map[string]any{"userName": "first",
-		"profile": map[string]any{"firstName": name, "lastName": "First"}, "email": map[string]any{"email": "first@mail.test", "isEmailVerified": true}, "password": password}})["orgId"].(string)
-}
-
 func (s *installation) lastEvent(org string) string {
 	s.t.Helper()
 	return fmt.Sprint(s.in(org, "GET", "/v1/events?pageSize=1", nil)["events"])

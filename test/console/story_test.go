@@ -79,6 +79,47 @@ func firstHour(t *testing.T, engine string) {
 	w.quiet()
 }
 
+// Whoever may make the keys of a service user decides about what other organizations offer it, and sees what waits there.
+func TestOffersToAServiceUser(t *testing.T) {
+	b := browser.Start(t)
+	s := start(t, testdb.SQLite)
+	home, wanted, unwanted := s.newOrganization("Home"), s.newOrganization("Wanted"), s.newOrganization("Unwanted")
+	robot := s.in(home, "POST", "/v1/users/service", map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
+	for _, host := range []string{wanted, unwanted} {
+		s.rest("PUT", "/v1/orgs/"+host+"/members/"+robot, map[string]any{"roles": []string{"ORG_OWNER_VIEWER"}})
+	}
+	roles := func() string {
+		return fmt.Sprint(s.in(home, "GET", "/v1/users/"+robot+"/memberships", nil)["memberships"], s.rest("GET", "/v1/orgs/"+wanted+"/members", nil)["members"], s.rest("GET", "/v1/orgs/"+unwanted+"/members", nil)["members"])
+	}
+	if strings.Contains(roles(), robot) {
+		t.Fatalf("roles count before anybody has accepted: %s", roles())
+	}
+	w := s.signIn(t, b, s.admin)
+	w.visit("/o/" + home + "/users/" + robot + "/access")
+	w.press("Accept: Wanted")
+	w.sees("The service user gets these roles in “Wanted”: Viewer.")
+	w.press("Accept")
+	w.sees("The offer was accepted.")
+	w.until("the list is read anew", `document.querySelector('[aria-label="Accept: Wanted"]') === null`)
+	w.press("Decline: Unwanted")
+	w.sees("“Unwanted” is not told.")
+	w.press("Decline")
+	w.sees("The offer was declined.")
+	w.until("no offer is left", `!document.body.innerText.includes('Offers of other organizations')`)
+	if found := roles(); strings.Count(found, robot) != 1 {
+		t.Errorf("afterwards: %s", found)
+	}
+
+	// What a group gives beyond that waits.
+	group := s.in(wanted, "POST", "/v1/groups", map[string]any{"name": "More"})["groupId"].(string)
+	s.in(wanted, "PUT", "/v1/groups/"+group+"/roles", map[string]any{"roles": []string{"ORG_OWNER"}})
+	s.in(wanted, "PUT", "/v1/groups/"+group+"/members/"+robot, map[string]any{})
+	w.visit("/o/" + home + "/users/" + robot + "/access")
+	w.sees("Roles elsewhere that nobody has accepted")
+	w.sees("(not accepted yet)")
+	w.quiet()
+}
+
 // shop runs the example of a web application.
 func shop(t *testing.T, address string, environment ...string) {
 	t.Helper()
