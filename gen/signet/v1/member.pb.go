@@ -2634,7 +2634,7 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x19\n" +
 	"\boffer_id\x18\x02 \x01(\tR\aofferId\"E\n" +
 	"\x15WithdrawOfferResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xb3\x18\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xb5\x18\n" +
 	"\rMemberService\x12\xb3\x01\n" +
 	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
 	"\vmember.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/members\x12\xbe\x01\n" +
@@ -2649,9 +2649,9 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x18RemoveInstallationMember\x12*.signet.v1.RemoveInstallationMemberRequest\x1a+.signet.v1.RemoveInstallationMemberResponse\"G\xaa\xbb\x18& \x010\x01b\fsignet.roles\n" +
 	"\x12installation.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/members/{user_id}\x12\x95\x01\n" +
 	"\x11ListMyMemberships\x12#.signet.v1.ListMyMembershipsRequest\x1a$.signet.v1.ListMyMembershipsResponse\"5\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/me/memberships\x12\x98\x01\n" +
-	"\x11LeaveOrganization\x12#.signet.v1.LeaveOrganizationRequest\x1a$.signet.v1.LeaveOrganizationResponse\"8\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/me/orgs/{org_id}/_leave\x12\xab\x01\n" +
-	"\x13ListUserMemberships\x12%.signet.v1.ListUserMembershipsRequest\x1a&.signet.v1.ListUserMembershipsResponse\"E\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02!\x12\x1f/v1/users/{user_id}/memberships\x12\x8d\x01\n" +
+	"\x11LeaveOrganization\x12#.signet.v1.LeaveOrganizationRequest\x1a$.signet.v1.LeaveOrganizationResponse\"8\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/me/orgs/{org_id}/_leave\x12\xad\x01\n" +
+	"\x13ListUserMemberships\x12%.signet.v1.ListUserMembershipsRequest\x1a&.signet.v1.ListUserMembershipsResponse\"G\xaa\xbb\x18\x1c \x02b\vsignet.read\n" +
+	"\vmember.read\x82\xd3\xe4\x93\x02!\x12\x1f/v1/users/{user_id}/memberships\x12\x8d\x01\n" +
 	"\rAcceptMyRoles\x12\x1f.signet.v1.AcceptMyRolesRequest\x1a .signet.v1.AcceptMyRolesResponse\"9\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/users/me/orgs/{org_id}/_accept\x12v\n" +
 	"\fListMyOffers\x12\x1e.signet.v1.ListMyOffersRequest\x1a\x1f.signet.v1.ListMyOffersResponse\"%\xaa\xbb\x18\x06 \x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/me/offers\x12\x91\x01\n" +
 	"\rAcceptMyOffer\x12\x1f.signet.v1.AcceptMyOfferRequest\x1a .signet.v1.AcceptMyOfferResponse\"=\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/me/offers/{offer_id}/_accept\x12\x93\x01\n" +
