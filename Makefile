@@ -123,6 +123,10 @@ scale: ## the tests that have a full size at that size (a million events); takes
 bench: ## measure the built binary on both engines; the table goes to bench/RESULTS.md
 	scripts/with-postgres.sh go run ./bench
 
+.PHONY: bench-against
+bench-against: ## compare the working tree with a revision (REV, default: the commit in bench/RESULTS.md); ARGS=-quick is short
+	scripts/with-postgres.sh go run ./bench -against $(or $(REV),last) $(ARGS)
+
 .PHONY: bench-traces
 bench-traces: ## measure what traces cost, off and at 1 %; BASE=FILE is another build to compare with
 	go run ./bench -traces -rounds 12 -time 24s -callers 64 $(if $(BASE),-base $(BASE))

@@ -6,6 +6,7 @@
 //	go run ./bench -engines sqlite -quick
 //	make bench-traces                   # what traces cost
 //	go run ./bench -shares              # what one organization costs another
+//	make bench-against REV=ad1134a      # the working tree and a revision in turns; fails if something became slower
 //
 // It builds the program, starts it on a fresh database per engine, fills that through the API, drives it over REST and
 // gRPC in a closed loop, and measures a floor between the operations. It talks to the loopback interface only, ends by
@@ -43,6 +44,9 @@ type plan struct {
 	traces    bool   // only what traces cost is measured
 	shares    bool   // only what one organization costs another is measured
 	base      string // another build of the program to compare that with; empty: none
+	against   string // revision to compare the working tree with; empty: none
+	large     bool   // with more users in the lists
+	profiles  string // directory for CPU profiles of the server, one per operation and level; empty: none
 }
 
 // slice is how long one cell is measured in one round.
@@ -78,7 +82,7 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(output)
 	engines := flags.String("engines", "sqlite,postgres", "engines to measure; postgres needs SIGNET_TEST_POSTGRES")
-	ops := flags.String("ops", "", "operations to measure ("+strings.Join(operationNames(), ",")+"); all when empty")
+	ops := flags.String("ops", "", "operations to measure ("+strings.Join(operationNames(operations), ",")+"); all when empty")
 	protocols := flags.String("protocols", "rest,grpc", "protocols to measure")
 	callers := flags.String("callers", defaultCallers, "how many call at the same time, a number per level")
 	measured := flags.Duration("time", defaultTime, "how long each combination is measured, spread over the rounds")
@@ -88,13 +92,22 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	traces := flags.Bool("traces", false, "measure only what traces cost, on the embedded database")
 	shares := flags.Bool("shares", false, "measure only how one organization fares beside another one that changes the roles of 1,000 members")
 	base := flags.String("base", "", "another build of the program, to compare it with this one; with -traces or -shares")
-	quick := flags.Bool("quick", false, "a short run, to see that it works: 1 and 64 callers, one round, 0.8 s")
+	against := flags.String("against", "", "compare with this revision, or with the commit that "+resultsFile+" names (\"last\")")
+	profiles := flags.String("profiles", "", "directory for profiles of the server: CPU and allocations, per operation")
+	large := flags.Bool("large", false, "with -against: lists of 24,000 users instead of 1,000")
+	quick := flags.Bool("quick", false, "a short run, to see that it works: 1 and 64 callers, one round, 0.8 s; with -against four operations and 64 callers")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
 	set := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	if *quick {
+	known := operations
+	if *against != "" {
+		if err := againstDefaults(flags, set, *quick); err != nil {
+			return nil, err
+		}
+		known = againstOperations
+	} else if *quick {
 		if !set["time"] {
 			*measured = 800 * time.Millisecond
 		}
@@ -105,7 +118,7 @@ func parse(args []string, output io.Writer) (*plan, error) {
 			*callers = "1,64"
 		}
 	}
-	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces, shares: *shares, base: *base}
+	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces, shares: *shares, base: *base, against: *against, large: *large, profiles: *profiles}
 	var err error
 	if p.engines, err = choose(*engines, []string{"sqlite", "postgres"}); err != nil {
 		return nil, err
@@ -113,14 +126,23 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	if p.protocols, err = choose(*protocols, []string{"rest", "grpc"}); err != nil {
 		return nil, err
 	}
-	names := operationNames()
+	if p.against == "last" {
+		report, err := os.ReadFile(resultsFile)
+		if err != nil {
+			return nil, err
+		}
+		if p.against = measuredCommit(report); p.against == "" {
+			return nil, errors.New("-against: " + resultsFile + " names no commit: name a revision")
+		}
+	}
+	names := operationNames(known)
 	if *ops != "" {
 		if names, err = choose(*ops, names); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range names {
-		p.ops = append(p.ops, operationNamed(name))
+		p.ops = append(p.ops, known[slices.IndexFunc(known, func(op *operation) bool { return op.name == name })])
 	}
 	for text := range strings.SplitSeq(*callers, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
@@ -132,12 +154,35 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	if p.rounds < 1 || p.rounds > 20 || p.slice() < 100*time.Millisecond || p.measured > time.Minute {
 		return nil, errors.New("-rounds must be 1 to 20, -time at most 1m and at least 100ms for each round")
 	}
-	everything := len(p.engines) == 2 && len(p.ops) == len(operations) && len(p.protocols) == 2 &&
+	everything := p.against == "" && len(p.engines) == 2 && len(p.ops) == len(operations) && len(p.protocols) == 2 &&
 		*callers == defaultCallers && p.measured == defaultTime && p.rounds == defaultRounds
 	if p.out == "" && everything {
 		p.out = resultsFile
 	}
 	return p, nil
+}
+
+// againstDefaults sets what a comparison does otherwise than a usual run, where nobody asked for something.
+func againstDefaults(flags *flag.FlagSet, set map[string]bool, quick bool) error {
+	defaults := map[string]string{"callers": "1,64", "rounds": strconv.Itoa(againstRounds), "time": againstTime.String()}
+	if quick {
+		defaults["callers"], defaults["ops"] = "64", strings.Join(againstQuick, ",")
+	}
+	if set["rounds"] && !set["time"] {
+		rounds, err := strconv.Atoi(flags.Lookup("rounds").Value.String())
+		if err != nil {
+			return err
+		}
+		defaults["time"] = (time.Duration(rounds) * againstSlice).String()
+	}
+	for name, value := range defaults {
+		if !set[name] {
+			if err := flags.Set(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // choose reads a list of names out of a closed set, and gives them in the set's order.
@@ -187,6 +232,9 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 		return false, err
 	}
 	defer os.RemoveAll(temporary)
+	if p.against != "" {
+		return measureAgainst(ctx, p, temporary)
+	}
 	report := newReport(p, temporary)
 
 	say("building")
@@ -282,7 +330,9 @@ func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 					if kind == hashFloor { // until the queue in front of the hash is as long as it gets
 						warm += min(time.Duration(float64(callers)/before*float64(time.Second)), 10*time.Second)
 					}
+					profile := s.server.profile(ctx, p, c, warm)
 					got, err := s.drive(ctx, op, protocol, callers, warm, p.slice())
+					err = errors.Join(err, profile())
 					if err != nil {
 						return fmt.Errorf("%s over %s with %d callers: %w", op.name, protocol, callers, err)
 					}

@@ -93,9 +93,9 @@ func listUsers(p *person, name string) call {
 		procedure: "signet.v1.UserService/ListUsers", message: &signetv1.ListUsersRequest{PageSize: 50, Name: name}}
 }
 
-func operationNames() []string {
-	names := make([]string, len(operations))
-	for i, op := range operations {
+func operationNames(all []*operation) []string {
+	names := make([]string, len(all))
+	for i, op := range all {
 		names[i] = op.name
 	}
 	return names
@@ -165,9 +165,13 @@ type world struct {
 	joiners      []string // users of it who are in neither
 }
 
-// fill sets up organizations through the API, several at a time.
-func fill(ctx context.Context, address, admin string, callers int) (*world, error) {
-	w := &world{admin: admin, people: make([]person, callers), targets: make([]person, callers), crowd: make([]person, len(crowds))}
+// fill sets up organizations through the API, several at a time; with everything, or with what every revision of the
+// program has.
+func fill(ctx context.Context, address, admin string, callers int, everything bool) (*world, error) {
+	w := &world{admin: admin, people: make([]person, callers), targets: make([]person, callers)}
+	if everything {
+		w.crowd = make([]person, len(crowds))
+	}
 	type job struct {
 		who    *person
 		domain string
@@ -199,7 +203,7 @@ func fill(ctx context.Context, address, admin string, callers int) (*world, erro
 			}
 			defer conn.close()
 			for j := range queue {
-				if err := errors.Join(ctx.Err(), j.who.enter(conn, admin, j.domain, j.signIn)); err != nil {
+				if err := errors.Join(ctx.Err(), j.who.enter(conn, admin, j.domain, j.signIn, everything)); err != nil {
 					failed <- err
 					return
 				}
@@ -212,7 +216,7 @@ func fill(ctx context.Context, address, admin string, callers int) (*world, erro
 }
 
 // enter sets up a person's organization and, for a caller, everything the operations change.
-func (p *person) enter(conn *restConn, admin, domain string, signIn bool) error {
+func (p *person) enter(conn *restConn, admin, domain string, signIn, portal bool) error {
 	var made signetv1.SetupOrganizationResponse
 	if err := conn.ask(setupOrganization(admin, domain, "Example "+domain), &made); err != nil {
 		return err
@@ -238,8 +242,10 @@ func (p *person) enter(conn *restConn, admin, domain string, signIn bool) error 
 	if err := conn.ask(updateMyProfile(p), &updated); err != nil {
 		return err
 	}
-	if err := p.enterPortal(conn); err != nil {
-		return err
+	if portal {
+		if err := p.enterPortal(conn); err != nil {
+			return err
+		}
 	}
 	return p.enterApplication(conn)
 }

@@ -25,13 +25,14 @@ type report struct {
 	history map[string]history // by engine
 	starts  map[string]starts
 	beside  map[string]beside
+	commit  string // of the sources, as measuredCommit reads it
 	date    time.Time
 	took    time.Duration
 }
 
 func newReport(p *plan, temporary string) *report {
 	return &report{plan: p, facts: machine(temporary), samples: map[cell][]sample{}, history: map[string]history{},
-		starts: map[string]starts{}, beside: map[string]beside{}, date: time.Now()}
+		starts: map[string]starts{}, beside: map[string]beside{}, commit: currentCommit(), date: time.Now()}
 }
 
 func (r *report) add(c cell, s sample) { r.samples[c] = append(r.samples[c], s) }
@@ -108,7 +109,7 @@ func (r *report) settle(c cell) (settled, bool) {
 
 // cells in the order of the table.
 func (r *report) cells() []cell {
-	ops := append([]string{string(writeFloor), string(hashFloor), string(readFloor)}, operationNames()...)
+	ops := append([]string{string(writeFloor), string(hashFloor), string(readFloor)}, operationNames(operations)...)
 	protocols := []string{"raw", "rest", "grpc"}
 	engines := []string{"sqlite", "postgres"}
 	var all []cell
@@ -254,6 +255,7 @@ func (r *report) text() (string, bool) {
 	for _, f := range r.facts {
 		fmt.Fprintf(&b, "- %s\n", f)
 	}
+	fmt.Fprintf(&b, "- commit %s\n", r.commit)
 	fmt.Fprintf(&b, "- each line measured for %s, spread over %d round(s); medians of the rounds, memory the maximum\n", r.plan.measured, r.plan.rounds)
 	fmt.Fprintf(&b, "- %s\n", r.disturbance())
 	b.WriteString(explanation)

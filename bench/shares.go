@@ -107,7 +107,7 @@ func sharesOf(ctx context.Context, p *plan, engine, binary, dir string) (_ *shar
 	if err != nil {
 		return nil, err
 	}
-	if s.world, err = fill(ctx, s.server.address, admin, 1); err != nil {
+	if s.world, err = fill(ctx, s.server.address, admin, 1, true); err != nil {
 		return nil, err
 	}
 	if err := s.server.stop(); err != nil {

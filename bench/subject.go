@@ -66,14 +66,14 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	if err := empty.stop(); err != nil {
 		return s, err
 	}
-	if s.server, err = start(ctx, binary, s.dir, s.database); err != nil {
+	if s.server, err = start(ctx, binary, s.dir, s.database, p.profiling()...); err != nil {
 		return s, err
 	}
 	admin, err := firstToken(s.dir)
 	if err != nil {
 		return s, err
 	}
-	if s.world, err = fill(ctx, s.server.address, admin, p.largest()); err != nil {
+	if s.world, err = fill(ctx, s.server.address, admin, p.largest(), true); err != nil {
 		return s, s.explain(err)
 	}
 	var write floor
@@ -99,7 +99,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	if err := s.seed(ctx); err != nil {
 		return s, fmt.Errorf("adding users: %w", err)
 	}
-	s.server, err = start(ctx, binary, s.dir, s.database)
+	s.server, err = start(ctx, binary, s.dir, s.database, p.profiling()...)
 	return s, err
 }
 

@@ -58,7 +58,7 @@ func measureTraces(ctx context.Context, p *plan, binary, base, temporary string)
 		if err != nil {
 			return err
 		}
-		s.world, err = fill(ctx, s.server.address, admin, p.largest())
+		s.world, err = fill(ctx, s.server.address, admin, p.largest(), true)
 		return s.explain(err)
 	}
 	if base != "" {

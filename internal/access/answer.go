@@ -17,6 +17,9 @@ func (a Answer) Same(b Answer) bool {
 	return a.UserID == b.UserID && maps.EqualFunc(a.Roles, b.Roles, func(x, y []Role) bool { return slices.Equal(x, y) })
 }
 
+// Equal tells whether two are of one person with the same roles for the same parts.
+func (a Answer) Equal(b Answer) bool { return a.Same(b) && slices.Equal(a.Fields, b.Fields) }
+
 // For tells whether somebody answers for a part, if nobody else does by its name.
 func (a Answer) For(field string) bool { return slices.Contains(a.Fields, field) }
 

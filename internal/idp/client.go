@@ -137,6 +137,7 @@ type OIDCChanged struct {
 	Tenants  *[]string `json:"tenants,omitempty"`
 	TeamID   *string   `json:"teamId,omitempty"`
 	KeyID    *string   `json:"keyId,omitempty"`
+	Answered
 }
 
 // EventType implements event.Fact.
@@ -153,6 +154,7 @@ func (e OIDCChanged) Apply(p *Provider) {
 	event.Set(&p.OIDC.Tenants, e.Tenants)
 	event.Set(&p.OIDC.TeamID, e.TeamID)
 	event.Set(&p.OIDC.KeyID, e.KeyID)
+	e.count(p)
 }
 
 // all names every field.
@@ -180,6 +182,7 @@ type OAuthChanged struct {
 	EmailsEndpoint        *string `json:"emailsEndpoint,omitempty"`
 	ClientChanged
 	Subject *string `json:"subject,omitempty"`
+	Answered
 }
 
 // EventType implements event.Fact.
@@ -196,6 +199,7 @@ func (e OAuthChanged) Apply(p *Provider) {
 	event.Set(&p.OAuth.EmailsEndpoint, e.EmailsEndpoint)
 	e.ClientChanged.set(p.OAuth.client())
 	event.Set(&p.OAuth.Subject, e.Subject)
+	e.count(p)
 }
 
 // all names every field.

@@ -114,6 +114,7 @@ type JWTChanged struct {
 	KeysEndpoint *string `json:"keysEndpoint,omitempty"`
 	HeaderName   *string `json:"headerName,omitempty"`
 	Audience     *string `json:"audience,omitempty"`
+	Answered
 }
 
 // EventType implements event.Fact.
@@ -129,6 +130,7 @@ func (e JWTChanged) Apply(p *Provider) {
 	event.Set(&p.JWT.KeysEndpoint, e.KeysEndpoint)
 	event.Set(&p.JWT.HeaderName, e.HeaderName)
 	event.Set(&p.JWT.Audience, e.Audience)
+	e.count(p)
 }
 
 // from keeps what differs from a configuration.
@@ -175,7 +177,7 @@ func (p *Provider) hasClientSecret(has bool) {
 	}
 }
 
-// Vouched records who answers for the configuration as it is now: by a change of what decides who signs in, or after a check.
+// Vouched records who answers for the configuration as it is now, if that is new: by a change of what decides who signs in, or after a check.
 type Vouched struct {
 	By     string             `json:"by"`
 	Roles  access.Memberships `json:"roles,omitempty"`  // of that moment

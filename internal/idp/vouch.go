@@ -25,10 +25,52 @@ func (p *Provider) vouch(permit access.Permit, facts []event.Fact[Provider], sen
 	}
 	by := access.Answer{UserID: permit.Origin().Actor, Roles: permit.Roles()}
 	a, any := access.Vouch(p.Changer.answers(), by, changed, sent, p.with(facts).settings())
-	if !any {
+	if !any || p.Changer.stays(a) && markAnswered(facts) {
 		return nil
 	}
 	return []event.Fact[Provider]{Vouched{By: a.UserID, Roles: a.Roles, Fields: a.Fields, Unchanged: len(changed) == 0}}
+}
+
+// Answered is part of the facts that change a configuration.
+type Answered struct {
+	// SameAnswer: whoever answers for the provider already made this change. No Vouched follows, so this counts as a version.
+	SameAnswer bool `json:"sameAnswer,omitempty"`
+}
+
+func (a Answered) count(p *Provider) {
+	if !a.SameAnswer || p.Changer == nil {
+		return
+	}
+	next := *p.Changer // others may hold the one of before
+	next.Version++
+	p.Changer = &next
+}
+
+// markAnswered says of facts that whoever answers for the provider already made them; false: none of them can say so.
+func markAnswered(facts []event.Fact[Provider]) bool {
+	for i, f := range facts {
+		switch f := f.(type) {
+		case JWTChanged:
+			f.SameAnswer = true
+			facts[i] = f
+		case OIDCChanged:
+			f.SameAnswer = true
+			facts[i] = f
+		case OAuthChanged:
+			f.SameAnswer = true
+			facts[i] = f
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// stays tells whether an answer says nothing new.
+func (c *Changer) stays(a access.Answer) bool {
+	last, earlier := a.After(c.answers())
+	return last.Equal(c.last()) && slices.EqualFunc(earlier, c.Earlier, access.Answer.Equal)
 }
 
 const linkByEmail, clientSecret = "linkByEmail", "clientSecret"
@@ -57,6 +99,7 @@ func named(prefix string, v reflect.Value) (names []string) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case f.Type == reflect.TypeFor[Answered](): // no setting
 		case f.Anonymous:
 			names = append(names, named(prefix, v.Field(i))...)
 		case v.Field(i).IsZero():

@@ -380,6 +380,33 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 	}
 }
 
+// Who answers for a provider is recorded if that is new. A change by the same person is one event, and a version all the same.
+func TestWhoAnswersIsRecordedOnce(t *testing.T) {
+	s := world(t)
+	eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: general, JWT: jwt}, idp.Vouched{By: "usr_o", Roles: orgOwner})
+	for _, c := range []struct {
+		name, issuer, by string
+		as               access.Memberships
+		events           uint64
+		version          int64
+	}{
+		{"the same person", "one", "usr_o", orgOwner, 1, 2},
+		{"again", "two", "usr_o", orgOwner, 1, 3},
+		{"with other roles", "three", "usr_o", iamOwner, 2, 4},
+		{"somebody else", "four", "usr_other", iamOwner, 2, 5},
+		{"with the same settings, which is an event too", "four", "usr_other", iamOwner, 1, 5},
+	} {
+		before := eventtest.State(t, s, idp.Kind, "idp_jwt").Sequence
+		m := idp.Modification{JWT: &idp.JWTChanged{Issuer: &c.issuer}}
+		must(t, second(idp.Modify(t.Context(), s, s.Master, by(t, c.by, c.as), "idp_jwt", event.IfMatch{}, m)))
+		p := eventtest.State(t, s, idp.Kind, "idp_jwt")
+		who := p.Data.Changer
+		if got := uint64(p.Sequence - before); got != c.events || who.Version != c.version || who.UserID != c.by && c.events > 0 {
+			t.Errorf("%s: %d events, version %d, %s answers", c.name, got, who.Version, who.UserID)
+		}
+	}
+}
+
 func TestOnlyASeenConfigurationIsAdopted(t *testing.T) {
 	s := world(t)
 	eventtest.Given(t, s, idp.Kind, "idp_active", "", nil, idp.Vouched{By: "usr_first", Roles: settings})

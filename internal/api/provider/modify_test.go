@@ -138,6 +138,7 @@ func parts(m idp.Modification) (set []string) {
 	var walk func(name string, v reflect.Value)
 	walk = func(name string, v reflect.Value) {
 		switch {
+		case v.Type() == reflect.TypeFor[idp.Answered](): // not of the request
 		case v.Kind() == reflect.Struct:
 			for i := range v.NumField() {
 				walk(name+"."+v.Type().Field(i).Name, v.Field(i))

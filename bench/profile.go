@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// profilesAddress is where the server serves its profiles, if a run wants some.
+const profilesAddress = "127.0.0.1:16060"
+
+// profiling are the flags of a server whose profiles are wanted.
+func (p *plan) profiling() []string {
+	if p.profiles == "" {
+		return nil
+	}
+	return []string{"--profiling", "--metrics-listen", profilesAddress}
+}
+
+// profile begins to take a CPU profile of the server after a while, for as long as a cell is measured. What it returns waits for it.
+func (s *server) profile(ctx context.Context, p *plan, c cell, after time.Duration) (wait func() error) {
+	if p.profiles == "" {
+		return func() error { return nil }
+	}
+	done := make(chan error, 1)
+	go func() {
+		time.Sleep(after)
+		seconds := max(1, int(p.slice()/time.Second))
+		file := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%d", c.engine, c.op, c.protocol, c.callers), " ", "-")
+		err := save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), filepath.Join(p.profiles, file+".cpu"))
+		if err == nil {
+			err = save(ctx, "/debug/pprof/allocs", filepath.Join(p.profiles, file+".allocs"))
+		}
+		done <- err
+	}()
+	return func() error { return <-done }
+}
+
+func save(ctx context.Context, path, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+profilesAddress+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, response.Status)
+	}
+	return os.WriteFile(file, body, 0o600)
+}
