@@ -31,8 +31,8 @@ func Await(ctx context.Context, written <-chan struct{}, tick <-chan time.Time, 
 
 // Tail is the end of the log in memory, read once for all who follow it on a node. Safe for concurrent use.
 type Tail struct {
-	MaxEvents int // that are kept
-	MaxBytes  int // of them, about
+	MaxEvents int // that are kept, at most a quarter more
+	MaxBytes  int // of them, about, likewise
 
 	mu     sync.Mutex
 	begun  bool
@@ -66,6 +66,9 @@ func (t *Tail) Add(events []Event) {
 		t.size += events[i].Size()
 	}
 	t.events, t.end = append(t.events, events...), events[len(events)-1].Position
+	if len(t.events) <= t.MaxEvents+t.MaxEvents/4 && t.size <= t.MaxBytes+t.MaxBytes/4 {
+		return // dropping copies what is kept, so it is done now and then
+	}
 	drop := 0
 	for len(t.events)-drop > t.MaxEvents || t.size > t.MaxBytes && drop < len(t.events) {
 		t.size -= t.events[drop].Size()

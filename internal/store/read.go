@@ -163,6 +163,11 @@ func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) 
 
 // Events implements event.Reader.
 func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
+	if s.cache != nil {
+		if recent, covered := s.recent.After(after, limit); covered {
+			return recent, nil
+		}
+	}
 	found, err := s.readEvents(ctx, eventsWhere+"position > ? AND position <= ? ORDER BY position LIMIT ?", after, s.onDisk(), int64(limit))
 	return found, engine.Away(ctx, err)
 }

@@ -46,6 +46,12 @@ const (
 	maxAttempts   = 12 // of one command that keeps losing races
 )
 
+// How much of the end of the log is kept in memory: what a busy node writes until it is sealed.
+const (
+	recentEvents = 8_000
+	recentBytes  = 4 << 20
+)
+
 // Others have their turn after a long command, for so many times as long as it took: long commands get a third of the writer's time, and most commands that come meanwhile
 // wait for none. If nobody has written anything for a while, the next one begins at once.
 const (
@@ -119,6 +125,7 @@ type Store struct {
 	pace              share.Pace    // of commands
 	longPace          share.Pace    // of long ones, with the turn of others after each
 	written           event.Bell
+	recent            event.Tail // the last durable events of the embedded database, for those who read each of them right after it was written
 	ready             readiness.Readiness
 	durable           atomic.Int64         // see onDisk
 	rememberEnd       func(position int64) // nil: nobody wants to know
@@ -198,6 +205,8 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 				return nil, false, err
 			}
 			s.durable.Store(end)
+			s.recent.MaxEvents, s.recent.MaxBytes = recentEvents, recentBytes
+			s.recent.Begin(end)
 			s.rememberEnd = o.RememberEnd
 		}
 		s.queue, s.long, s.maxObjects = make(chan *pending, maxQueue), make(chan *pending, maxLong), cmp.Or(o.maxObjects, event.MaxObjects)
@@ -216,6 +225,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log, Remembered: o.Remembered, Remember: o.Remember}
 		if s.cache != nil { // before anybody writes
 			s.sealer.Durable = s.durable.Load
+			s.sealer.Recent = s.recent.After
 			if end := s.durable.Load(); o.RememberedEnd > end {
 				s.sealer.Behind(o.RememberedEnd, end)
 			}
@@ -541,10 +551,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	trace.Committed()
 	s.seen.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
-	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote}
-	if n := len(changes.Events); n > 0 {
-		d.events, d.end = true, changes.Events[n-1].Position
-	}
+	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote, events: changes.Events}
 	s.decided <- d
 	return taken, rest, nil
 }
@@ -568,8 +575,7 @@ type decision struct {
 	commands []*pending
 	answers  []error
 	wrote    bool
-	events   bool  // some of what it wrote is in the log
-	end      int64 // position of the last of it, on the embedded database
+	events   []event.Event // with their positions, on the embedded database
 }
 
 // answerDurable answers batches once they are durable. While it waits for the disk the writer goes on with the next
@@ -598,15 +604,10 @@ func (s *Store) answerDurable() {
 				s.log.Error("the disk does not store what is written: fix it and restart the server", "error", failed)
 			}
 		}
-		for _, d := range all {
-			if d.end > 0 && !s.broken.Load() {
-				s.durable.Store(d.end)
+		if slices.ContainsFunc(all, func(d decision) bool { return len(d.events) > 0 }) {
+			if s.cache != nil && !s.broken.Load() {
+				s.remember(all)
 			}
-		}
-		if s.rememberEnd != nil && !s.broken.Load() && slices.ContainsFunc(all, func(d decision) bool { return d.events }) {
-			s.rememberEnd(s.durable.Load())
-		}
-		if slices.ContainsFunc(all, func(d decision) bool { return d.events }) {
 			s.written.Ring()
 		}
 		for _, d := range all {
@@ -622,6 +623,22 @@ func (s *Store) answerDurable() {
 				}
 			}
 		}
+	}
+}
+
+// remember notes that what batches wrote to the embedded database is durable.
+func (s *Store) remember(all []decision) {
+	for _, d := range all {
+		if n := len(d.events); n > 0 {
+			if before := d.events[0].Position - 1; before != s.durable.Load() { // the file was put back
+				s.recent.Begin(before)
+			}
+			s.recent.Add(d.events)
+			s.durable.Store(d.events[n-1].Position)
+		}
+	}
+	if s.rememberEnd != nil {
+		s.rememberEnd(s.durable.Load())
 	}
 }
 

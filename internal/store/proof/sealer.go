@@ -35,6 +35,9 @@ type Sealer struct {
 	// power would look like a database that has lost events. Nil: all that is committed is on the disk.
 	Durable func() int64
 
+	// Recent gives events behind a position that were written lately, without asking the database; false where it does not have all. Nil: it never does.
+	Recent func(position int64, limit int) (events []event.Event, covered bool)
+
 	mu     sync.Mutex // held by Seal
 	known  int64      // how far the log was sealed when this one last looked
 	begun  bool
@@ -74,7 +77,7 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 			s.saw(end)
 			return false, nil // mostly, and without a transaction
 		}
-		if more, busy, err = s.step(ctx); err == nil && !busy {
+		if more, busy, err = s.step(ctx, end); err == nil && !busy {
 			s.saw(max(end, s.known))
 		}
 	}
@@ -91,8 +94,8 @@ func logEnd(ctx context.Context, x reader) (position int64, err error) {
 	return position, err
 }
 
-// step seals one page.
-func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
+// step seals one page of a log that ended at a position, or behind it.
+func (s *Sealer) step(ctx context.Context, end int64) (more, busy bool, err error) {
 	var sealed int64
 	var next memory
 	err = s.Engine.Aside(ctx, func(x engine.Executor) error {
@@ -118,7 +121,7 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 		if err := s.compare(ctx, x, head); err != nil {
 			return err
 		}
-		full, events, err := s.extend(ctx, x, head)
+		full, events, err := s.extend(ctx, x, head, end)
 		if err != nil {
 			return err
 		}
@@ -144,14 +147,10 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 }
 
 // extend adds the next page of events to the head, and gives the checkpoints that became full by that.
-func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint) (full []checkpoint, events int, err error) {
+func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint, end int64) (full []checkpoint, events int, err error) {
 	var earliest, latest int64 // of their times, which need not be in order
-	var e event.Event
-	row, tags := scanEvent(&e), newTagger(s.Root)
-	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
-		if err := scan(row...); err != nil {
-			return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
-		}
+	tags := newTagger(s.Root)
+	add := func(e *event.Event) error {
 		if e.Position != head.position+1 {
 			return fmt.Errorf("event %d is missing: run signet verify", head.position+1)
 		}
@@ -167,6 +166,24 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 			head.tags = []byte{}
 		}
 		return nil
+	}
+	if s.Recent != nil {
+		if recent, covered := s.Recent(head.position, page); covered {
+			for i := range recent[:max(0, min(int64(len(recent)), end-head.position))] { // behind the end they are of a log that has gone back
+				if err := add(&recent[i]); err != nil {
+					return nil, 0, err
+				}
+			}
+			return full, events, nil
+		}
+	}
+	var e event.Event
+	row := scanEvent(&e)
+	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
+		if err := scan(row...); err != nil {
+			return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
+		}
+		return add(&e)
 	})
 	if !s.begun && latest > earliest+patience.Microseconds() {
 		// Nobody can tell any more whether these are as they were written.
