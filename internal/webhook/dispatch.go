@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -30,6 +31,7 @@ const (
 	slow        = 2 * time.Second
 
 	manyHooks  = 1000
+	maxBehind  = 20_000           // events that a start reads again, if it is not known up to where the log was looked at
 	sweepTime  = 10 * time.Second // between looks at the rows of some idle webhooks
 	sweepParts = 60               // looks until all were seen
 
@@ -60,6 +62,9 @@ type Dispatcher struct {
 	active  map[string]*served // that have a worker
 	owners  index              // all, by the organization that they belong to
 	idle    index              // those that are idle, by the organizations whose events they want
+
+	listed int64 // what changed up to here was known when the webhooks were listed
+	litter int   // webhooks listed and workers ended since memory was given back
 
 	swept     time.Time // see sweep
 	next      int
@@ -145,13 +150,15 @@ func (d *Dispatcher) prepare() {
 }
 
 // begin lists the webhooks there are. Those that change afterwards are seen in the log, and those that are idle are woken by what they want of it: from where all of them were
-// looked at. If nobody knows where that is, none is idle.
+// looked at. If nobody knows where that is, it is read from the first of their own positions, and those that are far behind are not idle.
 func (d *Dispatcher) begin(ctx context.Context) error {
 	end, err := d.Webhooks.Store.Position(ctx)
 	if err != nil {
 		return err
 	}
 	d.forget()
+	d.listed = end
+	start := end
 	var old []string
 	looked := int64(-1)
 	for after := (&event.Cursor{}); after != nil; {
@@ -169,26 +176,29 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 			if o.Data.AddressInLog {
 				old = append(old, o.ID)
 			}
-			if looked == 0 || o.Data.State != Active {
+			if o.Data.State != Active {
 				continue
 			}
 			p, err := d.lease(s).Read(ctx)
 			if err != nil {
 				return err
 			}
-			if p != nil && p.Idle && p.Node == "" {
+			if p != nil && p.Idle && p.Node == "" && (looked > 0 || p.Position >= end-maxBehind) {
 				delete(d.touched, o.ID)
 				d.rest(s, o.Data.Selection, p.Position)
+				start = min(start, p.Position)
 			}
+		}
+		if d.litter += len(found); d.litter >= manyHooks { // the entries that stay would lie scattered over a large heap, which could not be given back
+			d.litter = 0
+			runtime.GC()
 		}
 	}
 	if looked > 0 {
-		end = min(end, looked)
+		start = min(end, looked)
 	}
-	d.tail.Begin(end)
-	if len(d.hooks) > manyHooks { // what reading all of them took would stay with the process for minutes
-		debug.FreeOSMemory()
-	}
+	d.tail.Begin(start)
+	d.litter = len(d.hooks)
 	if n := len(old); n > 0 && !d.warned {
 		d.warned = true
 		d.Log.Warn("the log contains addresses of webhooks that an older version recorded: if they contain tokens, replace the tokens and set the addresses again",
@@ -221,7 +231,7 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 			break
 		}
 	}
-	d.letRest()
+	d.giveBack(d.letRest())
 	if err := d.sweep(ctx); err != nil {
 		return err
 	}
@@ -246,10 +256,14 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 func (d *Dispatcher) see(e *event.Event) {
 	switch e.Type.Kind() {
 	case Kind.Name():
-		d.noteChange(e.ObjectID, e.Org, e.Position-1)
+		if !d.knows(d.hooks[e.ObjectID], e) {
+			d.noteChange(e.ObjectID, e.Org, e.Position-1)
+		}
 	case "org":
 		for _, s := range d.owners[e.ObjectID] {
-			d.noteChange(s.id, s.org, e.Position-1)
+			if !d.knows(s, e) {
+				d.noteChange(s.id, s.org, e.Position-1)
+			}
 		}
 	}
 	for _, org := range [...]string{e.Org, everyOrg} {
@@ -261,10 +275,19 @@ func (d *Dispatcher) see(e *event.Event) {
 	}
 }
 
+// knows tells whether an idle webhook was listed with a change already. Otherwise a start would wake all webhooks that were added shortly before it.
+func (d *Dispatcher) knows(s *served, e *event.Event) bool {
+	return s != nil && s.idle != nil && e.Position <= d.listed
+}
+
 // noteChange lets a webhook be looked at. If it is idle, it wants nothing up to from.
 func (d *Dispatcher) noteChange(id, org string, from int64) *served {
 	s := d.hooks[id]
 	if s == nil {
+		for _, other := range d.owners[org] {
+			org = other.org // one text for all of them
+			break
+		}
 		s = &served{id: id, org: org}
 		d.hooks[id] = s
 		d.owners.put(org, s)
@@ -306,7 +329,8 @@ func (s *served) wakers() []string {
 }
 
 // letRest ends workers that have nothing to do, and makes the webhooks of those that have ended idle, unless the log has grown meanwhile by what they want.
-func (d *Dispatcher) letRest() {
+// It tells how many ended.
+func (d *Dispatcher) letRest() (ended int) {
 	for id, s := range d.active {
 		if !s.ending {
 			if _, changed := d.touched[id]; !changed && s.worker.Resting(d.Lease) {
@@ -321,6 +345,7 @@ func (d *Dispatcher) letRest() {
 			continue
 		}
 		delete(d.active, id)
+		ended++
 		w := s.worker
 		s.worker, s.cancel, s.ending = nil, nil, false
 		position, idle := w.Rested()
@@ -340,6 +365,15 @@ func (d *Dispatcher) letRest() {
 				d.wake(s, missed[i].Position-1)
 			}
 		}
+	}
+	return ended
+}
+
+// giveBack returns memory to the system after many webhooks were listed or many workers ended, once no more do: by itself the runtime keeps the heap that they needed.
+func (d *Dispatcher) giveBack(ended int) {
+	if d.litter += ended; ended == 0 && d.litter > manyHooks {
+		d.litter = 0
+		debug.FreeOSMemory()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -187,6 +188,79 @@ func TestAnIdleWebhookThatIsChangedGetsNothingOld(t *testing.T) {
 			w.happen("org_a", 1, "app_new")
 			r.has("app_new.1")
 			w.areIdle(hook)
+		}
+	})
+}
+
+// putProgress writes the row of a webhook, or where the log was looked at; nil drops it.
+func (w *nodes) putProgress(row event.RowKey, p *notify.Progress) {
+	w.t.Helper()
+	must(w.t, w.hooks.Store.Do(w.t.Context(), event.Command{Origin: system, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		if p == nil {
+			tx.DropRow(row)
+			return nil
+		}
+		return p.Put(tx, row)
+	}}))
+}
+
+// A start reads one row for each idle webhook and starts no worker for it, also if the webhooks were added since the log was last looked at for all of them.
+func TestAStartLetsIdleWebhooksRest(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newNodes(t, db)
+		r := newReceiver(t)
+		var hooks []string
+		for _, org := range []string{"org_a", "org_b"} {
+			for i := range 50 {
+				hooks = append(hooks, w.add(r, org, apps, func(n *New) { n.Name = fmt.Sprint("hook ", i) }))
+			}
+		}
+		stop := w.dispatch(w.hooks)
+		w.areIdle(hooks...)
+		stop()
+		name := "another name"
+		_, err := w.hooks.Modify(t.Context(), w.owner("org_a"), hooks[0], event.IfMatch{}, Modification{Name: &name})
+		must(t, err)
+		end, err := w.hooks.Store.Position(t.Context())
+		must(t, err)
+
+		begin := func(looked *notify.Progress) (*Dispatcher, *counting) {
+			w.putProgress(lookedRow, looked)
+			store := &counting{Log: w.hooks.Store}
+			on := *w.hooks
+			on.Store = store
+			d := &Dispatcher{Webhooks: &on, Log: slog.New(slog.DiscardHandler), swept: w.Clock.Now()}
+			d.prepare()
+			must(t, d.begin(t.Context()))
+			return d, store
+		}
+		for what, looked := range map[string]*notify.Progress{"nobody looked": nil, "somebody looked long ago": {Position: 1}, "somebody looked": {Position: end}} {
+			d, store := begin(looked)
+			must(t, d.follow(t.Context()))
+			if len(d.hooks) != len(hooks) || len(d.idle["org_a"]) != 50 || len(d.idle["org_b"]) != 50 || len(d.active) > 0 || len(d.touched) > 0 {
+				t.Errorf("%s: of %d webhooks, %d of one organization and %d of another are idle, %d have a worker", what, len(d.hooks), len(d.idle["org_a"]), len(d.idle["org_b"]), len(d.active))
+			}
+			if rows, events, commands := store.rows.Load(), store.events.Load(), store.commands.Load(); rows > int64(len(hooks))+1 || events > 1 || commands > 0 {
+				t.Errorf("%s: a start read %d rows and %d pages of the log, and ran %d commands", what, rows, events, commands)
+			}
+		}
+
+		// A webhook that is far behind reads the log itself, or all would wait for it.
+		behind := hooks[len(hooks)-1]
+		before := w.progress(behind)
+		w.putProgress(progressRow(behind), &notify.Progress{Position: end - maxBehind - 1, Idle: true})
+		if d, _ := begin(nil); len(d.touched) != 1 || d.touched[behind] == nil {
+			t.Errorf("%d webhooks are not idle, want the one that is far behind", len(d.touched))
+		}
+		w.putProgress(progressRow(behind), &before)
+
+		w.putProgress(lookedRow, nil)
+		w.happen("org_a", 1, "app_1")
+		w.dispatch(w.hooks)
+		testkit.Await(t, "all of one organization have got it", func() bool { return r.came() == 50 })
+		w.areIdle(hooks...)
+		if n := r.came(); n != 50 {
+			t.Errorf("%d messages came", n)
 		}
 	})
 }
