@@ -114,9 +114,12 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 	if err := x.readBody(ctx, buf); err != nil {
 		return nil, err
 	}
-	query, err := url.ParseQuery(x.Request.URL.RawQuery)
-	if err != nil {
-		x.problem("", "the query of the URL is not valid: it must be name=value pairs separated by &")
+	var query url.Values
+	if raw := x.Request.URL.RawQuery; raw != "" {
+		var err error
+		if query, err = url.ParseQuery(raw); err != nil {
+			x.problem("", "the query of the URL is not valid: it must be name=value pairs separated by &")
+		}
 	}
 	var unreadable []errs.Violation
 	m := req.ProtoReflect()
@@ -157,6 +160,9 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 }
 
 func (b *binding) setQuery(x *exchange, m protoreflect.Message, query url.Values) {
+	if len(query) == 0 {
+		return
+	}
 	seen := map[protoreflect.FieldDescriptor]bool{}
 	for _, name := range sortedKeys(query) {
 		fd, texts := b.query[name], query[name]
@@ -296,15 +302,16 @@ func readError(ctx context.Context, err error) error {
 
 // answer sends a JSON body, with a line break behind it for those who read it in a terminal.
 func (x *exchange) answer(status int, body []byte) {
+	body = append(body, '\n')
 	h := x.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Cache-Control"] = []string{"no-store"}
-	h["X-Content-Type-Options"] = []string{"nosniff"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body) + 1)}
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = typeJSON, noStore, noSniff
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.WriteHeader(status)
 	_, _ = x.Write(body) // who hangs up is not told anything anyway
-	_, _ = io.WriteString(x.ResponseWriter, "\n")
 }
+
+// Values of headers that every answer has. Nobody changes them.
+var typeJSON, noStore, noSniff = []string{"application/json"}, []string{"no-store"}, []string{"nosniff"}
 
 // refuse sends an error as JSON.
 func (x *exchange) refuse(err error) {

@@ -17,7 +17,10 @@ import (
 
 // Marshal writes m as compact JSON. It fails on what JSON cannot carry: a string that is not UTF-8, a time out of range,
 // an Any of unknown type, a type that the package does not support.
-func Marshal(m proto.Message) ([]byte, error) { return AppendMarshal(nil, m) }
+func Marshal(m proto.Message) ([]byte, error) { return AppendMarshal(make([]byte, 0, usual), m) }
+
+// usual is what most messages fit into.
+const usual = 1 << 10
 
 // AppendMarshal is Marshal into the end of dst. On an error, what it returns is not to be used.
 func AppendMarshal(dst []byte, m proto.Message) ([]byte, error) {
