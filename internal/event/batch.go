@@ -20,7 +20,8 @@ type Loaded struct {
 	Rows    map[RowKey]*Row
 	Tokens  map[string]*Token // by id
 
-	FactVersion int // of the facts that every node knows, see Gated
+	FactVersion int  // of the facts that every node knows, see Gated
+	KeepWords   bool // what objects are found by is kept in words as well, see Changes.Found
 }
 
 // NewLoaded is for a store to fill.
@@ -39,7 +40,8 @@ type Batch struct {
 	rows    map[RowKey]*Row     // likewise; nil value: dropped
 	reads   map[Ref]struct{}
 	groups  map[Grouping]bool // what is in a group from now on, or not
-	words   map[Word]bool     // what an object is found by from now on, or not
+	terms   map[Term]bool     // what an object is found by from now on, or not
+	words   map[Word]bool     // the same, in the way of the version before
 	erased  int               // keys of personal data that were destroyed
 
 	events []Event
@@ -51,7 +53,7 @@ type Batch struct {
 func NewBatch(master secret.MasterKey, now int64, loaded Loaded) *Batch {
 	return &Batch{master: master, now: now, loaded: loaded,
 		records: map[Ref]*Record{}, claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
-		groups: map[Grouping]bool{}, words: map[Word]bool{}}
+		groups: map[Grouping]bool{}, terms: map[Term]bool{}, words: map[Word]bool{}}
 }
 
 // Size is about how many bytes the batch will write.
@@ -111,26 +113,45 @@ func (b *Batch) regroup(d *draft) {
 	}
 }
 
-// reword notes which words an object is no longer found by, and which it is found by now. Mostly no text has changed, and then its words are not even worked out.
+// reword notes what an object is no longer found by, and what it is found by now. Mostly no text has changed, and then its words are not even worked out.
 func (b *Batch) reword(d *draft) {
 	if slices.Equal(d.textsBefore, d.texts) {
 		return
 	}
 	before, after := syntax.Words(d.textsBefore...), syntax.Words(d.texts...)
-	for _, w := range before {
-		if _, still := slices.BinarySearch(after, w); !still {
-			b.words[Word{w, d.record.ID, d.record.Org}] = false
-		}
+	if slices.Equal(before, after) {
+		return
 	}
-	for _, w := range after {
-		if _, already := slices.BinarySearch(before, w); !already {
-			b.words[Word{w, d.record.ID, d.record.Org}] = true
-			b.size += len(w)
-		}
+	if b.loaded.KeepWords {
+		b.size += differ(before, after, func(w string, has bool) { b.words[Word{w, d.record.ID, d.record.Org}] = has })
 	}
+	b.size += differ(syntax.Terms(before), syntax.Terms(after), func(t string, has bool) { b.terms[Term{t, d.record.ID, d.record.Org}] = has })
 }
 
-// Word says that an object is found by a word, see Search.
+// differ tells what stands only in the one or in the other of two sorted lists, and gives how many bytes the second has more.
+func differ(before, after []string, change func(text string, has bool)) (size int) {
+	for _, text := range before {
+		if _, still := slices.BinarySearch(after, text); !still {
+			change(text, false)
+		}
+	}
+	for _, text := range after {
+		if _, already := slices.BinarySearch(before, text); !already {
+			change(text, true)
+			size += len(text)
+		}
+	}
+	return size
+}
+
+// Term says that an object is found by a term, see syntax.Terms.
+type Term struct {
+	Term     string
+	ObjectID string
+	Org      string
+}
+
+// Word says that an object is found by a word. Nodes of the version before look for words and not for terms.
 type Word struct {
 	Word     string
 	ObjectID string
@@ -151,21 +172,23 @@ type ClaimChange struct {
 
 // Changes is what a batch decided, for the store to write in one transaction.
 type Changes struct {
-	Events   []Event // in order, positions not yet given
-	Created  []*Record
-	Updated  []*Record
-	Claims   []ClaimChange // sorted by digest; a changed holder is released first
-	Inserted []Row         // rows that were looked for and absent: another writer's insert is a lost race
-	Updates  []Row         // rows that were there
-	Put      []Row         // rows nobody looked at: the last write counts
-	Dropped  []RowKey
-	Tokens   []TokenChange
-	Joined   []Grouping // sorted, like Left; some may be so already
-	Left     []Grouping
-	Found    []Word // sorted, like Lost; some may be so already
-	Lost     []Word
-	Unmoved  []Unmoved
-	Erased   map[string]bool // the keys of personal data among what is dropped: nothing of what they sealed may stay anywhere
+	Events    []Event // in order, positions not yet given
+	Created   []*Record
+	Updated   []*Record
+	Claims    []ClaimChange // sorted by digest; a changed holder is released first
+	Inserted  []Row         // rows that were looked for and absent: another writer's insert is a lost race
+	Updates   []Row         // rows that were there
+	Put       []Row         // rows nobody looked at: the last write counts
+	Dropped   []RowKey
+	Tokens    []TokenChange
+	Joined    []Grouping // sorted, like Left; some may be so already
+	Left      []Grouping
+	Indexed   []Term // sorted, like Unindexed
+	Unindexed []Term
+	Found     []Word // sorted, like Lost; some may be so already. Nil unless Loaded.KeepWords
+	Lost      []Word
+	Unmoved   []Unmoved
+	Erased    map[string]bool // the keys of personal data among what is dropped: nothing of what they sealed may stay anywhere
 }
 
 // Unmoved is an object that decisions rest on: at commit it must still be at this sequence (0: absent).
@@ -247,6 +270,16 @@ func (b *Batch) Changes() *Changes {
 	byGroup := func(x, y Grouping) int { return cmp.Or(compare(x.Group, y.Group), compare(x.ObjectID, y.ObjectID)) }
 	slices.SortFunc(c.Joined, byGroup)
 	slices.SortFunc(c.Left, byGroup)
+	for t, has := range b.terms {
+		if has {
+			c.Indexed = append(c.Indexed, t)
+		} else {
+			c.Unindexed = append(c.Unindexed, t)
+		}
+	}
+	ofObject := func(x, y Term) int { return cmp.Or(compare(x.ObjectID, y.ObjectID), compare(x.Term, y.Term)) }
+	slices.SortFunc(c.Indexed, ofObject)
+	slices.SortFunc(c.Unindexed, ofObject)
 	for w, found := range b.words {
 		if found {
 			c.Found = append(c.Found, w)

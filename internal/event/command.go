@@ -102,6 +102,9 @@ type Row struct {
 // they are until every node does.
 const SealedRows = 5
 
+// WordBlocks is the version of facts since which nodes write what objects are found by in the way that searches read, see Term. Nodes that know less look for words.
+const WordBlocks = 6
+
 // SealedRow is the first byte of a sealed value. No hash of a password begins with it.
 const SealedRow = 1
 

@@ -44,7 +44,7 @@ func apply[S any](f Fact[S], state *S, at *Event) {
 
 // FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release, or the first new shape: by it nodes know of each other
 // which is older.
-const FactVersion = 5
+const FactVersion = 6
 
 // Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It is refused with
 // FailedPrecondition until every node knows the facts of the version Since, and from then on nodes that know less cannot start.
@@ -462,6 +462,7 @@ type Folded struct {
 	Claims []Claim
 	Groups []string
 	Words  []string
+	First  int64 // the position of its first event, which is its number
 }
 
 // NewFold starts folding one object.
@@ -472,6 +473,7 @@ func (k *Objects[S]) NewFold(keys KeyOpener) Fold {
 type fold[S any] struct {
 	keys   KeyOpener
 	object Object[S]
+	first  int64
 }
 
 func (f *fold[S]) Add(e *Event) error {
@@ -494,7 +496,7 @@ func (f *fold[S]) Add(e *Event) error {
 	apply(fact, &f.object.Data, e)
 	rec := &f.object.draft.record
 	if rec.Sequence == 0 {
-		rec.Ref, rec.Created = f.object.kind.Ref(e.ObjectID), e.Time
+		rec.Ref, rec.Created, f.first = f.object.kind.Ref(e.ObjectID), e.Time, e.Position
 	}
 	rec.Org, rec.KeyID, rec.Sequence, rec.Changed, rec.Hash = e.Org, cmp.Or(e.KeyID, rec.KeyID), e.Sequence, e.Time, e.Hash()
 	return nil
@@ -505,7 +507,7 @@ func (f *fold[S]) Folded() (Folded, error) {
 	o.ID, o.Org, o.Sequence = d.record.ID, d.record.Org, d.record.Sequence
 	o.Created, o.Changed = Time(d.record.Created), Time(d.record.Changed)
 	err := o.kind.finish(o)
-	return Folded{Record: &d.record, Claims: d.after, Groups: d.groups, Words: syntax.Words(d.texts...)}, err
+	return Folded{Record: &d.record, Claims: d.after, Groups: d.groups, Words: syntax.Words(d.texts...), First: f.first}, err
 }
 
 // Definition is what the store needs to know of a kind, whatever its state is.
@@ -518,6 +520,9 @@ type Definition interface {
 	Types() []Type
 	NewFold(keys KeyOpener) Fold
 	Prepare(rec *Record) error
+	// Found tells whether objects of the kind are found by words, and Words gives those of one.
+	Found() bool
+	Words(rec *Record) ([]string, error)
 	Token() TokenPart
 	Only() string
 }
@@ -539,6 +544,21 @@ func (k *Objects[S]) Shape() int { return k.schema.Shape }
 
 // Token is the part that objects of the kind have in what decides about a token.
 func (k *Objects[S]) Token() TokenPart { return k.schema.Token }
+
+// Found tells whether objects of the kind are found by words.
+func (k *Objects[S]) Found() bool { return k.schema.Words != nil }
+
+// Words gives the words that an object is found by.
+func (k *Objects[S]) Words(rec *Record) ([]string, error) {
+	if k.schema.Words == nil {
+		return nil, nil
+	}
+	o, err := k.Open(rec)
+	if err != nil {
+		return nil, err
+	}
+	return syntax.Words(k.schema.Words(o)...), nil
+}
 
 // Only is the identifier of the one object of the kind; empty where there may be any number.
 func (k *Objects[S]) Only() string { return k.schema.Only }

@@ -1,10 +1,14 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/event"
+)
 
 // BeforeLists opens a database with the schema of the version before lists.
 func BeforeLists(ctx context.Context, o Options) (*Store, error) {
-	o.schema = 2
+	o.schema, o.FactVersion = 2, event.WordBlocks-1
 	s, _, err := Open(ctx, o)
 	return s, err
 }

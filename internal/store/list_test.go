@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/listing"
 	"github.com/signet-idm/signet/internal/store/searching"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -73,6 +74,15 @@ func fill(t *testing.T, s *Store) {
 			"CASE WHEN i < 20000 THEN 'org_0' ELSE 'org_' || (i % 3 + 1) END, CASE WHEN i % 2 = 0 THEN 'user.added.v1' ELSE 'org.added.v1' END, '{}', '', " +
 			"CASE WHEN i < 20000 THEN 'usr_0' ELSE 'usr_' || (i % 3 + 1) END, '', i * 1000 FROM " + numbers,
 	}
+	for org := range 5 {
+		number, its := int64(engine.EveryOrg), ""
+		if org > 0 {
+			number, its = engine.OrgNumber(fmt.Sprint("org_", org-1)), fmt.Sprintf(" WHERE i %% 4 = %d", org-1)
+		}
+		for i, term := range []string{"'common'", "'x' || (i % 3)", "'w' || " + digits} {
+			statements = append(statements, fmt.Sprintf("INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) SELECT DISTINCT CAST(%d AS BIGINT), %s, i / 8, %d, 0, 0, 0 FROM %s%s", number, term, []int{-2, 1, 3}[i], numbers, its))
+		}
+	}
 	if s.cache == nil {
 		statements = append(statements, "ANALYZE") // as the server does by itself after so many rows
 	}
@@ -99,6 +109,7 @@ func TestManyRows(t *testing.T) {
 		fill(t, s) // once: it takes longer than all that looks at them
 		t.Run("lists are answered by an index", func(t *testing.T) { listsUseIndexes(t, s) })
 		t.Run("a search looks at a bounded number for one page", func(t *testing.T) { searchIsBounded(t, s) })
+		t.Run("a search by words looks at a bounded number for one page", func(t *testing.T) { searchBeforeIsBounded(t, s) })
 		if db.Engine == testdb.Postgres { // which tells how much it has read
 			t.Run("a search reads only its part of the index", func(t *testing.T) { searchReadsItsPart(t, s) })
 		}
@@ -112,7 +123,7 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		if !strings.Contains(steps, index) {
 			t.Errorf("without %s: %s\n%s", index, text, steps)
 		}
-		for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN w\n", "SCAN d\n", "SCAN words\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
+		for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN w\n", "SCAN d\n", "SCAN words\n", "SCAN word_blocks\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
 			if strings.Contains(steps+"\n", bad) {
 				t.Errorf("%s\n%s", text, steps)
 			}
@@ -194,6 +205,14 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		}
 		text, args := searching.CountText(org, "common", 500)
 		good(index, text, args)
+	}
+	blocks := "word_blocks_pkey"
+	if s.cache != nil {
+		blocks = "word_blocks USING PRIMARY KEY"
+	}
+	for _, term := range []syntax.QueryTerm{{Text: "common"}, {Text: "w0", Whole: true}} {
+		text, args := searching.RowsText(engine.EveryOrg, term, "common", 3, 50)
+		good(blocks, text, args)
 	}
 	good("", timeAtText, []any{int64(20000)})
 	good("events_object", lastOfText, []any{"usr_1"})

@@ -50,8 +50,18 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 		if err := s.checkPositions(ctx, x, differ); err != nil {
 			return err
 		}
+		built, err := folding.Built(ctx, x)
+		if err != nil {
+			return err
+		}
+		tables := derived.WithWords
+		if built {
+			tables = derived.Usual
+		}
 		stored := map[event.Kind]int{}
 		held := derived.Counts{}
+		var terms derived.BlockSum
+		unknown := false // what an object is found by
 		// A history that cannot be folded says nothing about the object's state. It is there, and counts.
 		broken := func(k event.Definition, id string, why error) error {
 			if k != nil {
@@ -63,18 +73,20 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 					stored[k.Name()]++
 				}
 			}
-			if err := held.AddStored(ctx, x, id); err != nil {
+			unknown = true
+			if err := tables.CountStored(ctx, x, held, id); err != nil {
 				return err
 			}
 			return differ("%s: %v", id, why)
 		}
-		err := s.folder().All(ctx, x, &report.Counts, broken, func(k event.Definition, f event.Folded) error {
+		err = s.folder().All(ctx, x, &report.Counts, broken, func(k event.Definition, f event.Folded) error {
 			rec := f.Record
 			have, err := s.storedRecord(ctx, x, k, rec.ID)
 			if err != nil {
 				return err
 			}
-			held.Add(f)
+			tables.Count(held, f)
+			terms.Add(f)
 			switch {
 			case have == nil:
 				err = differ("%s: its state is missing", rec.ID)
@@ -87,7 +99,7 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 			if have != nil {
 				stored[k.Name()]++
 			}
-			different, err := derived.Different(ctx, x, f)
+			different, err := tables.Different(ctx, x, f)
 			for _, what := range different {
 				if err == nil {
 					err = differ("%s: its %s do not match its state", rec.ID, what)
@@ -109,12 +121,19 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 				}
 			}
 		}
-		for _, table := range derived.Tables {
+		for _, table := range tables.Names() {
 			if err := s.checkCount(ctx, x, table, held[table], differ); err != nil {
 				return err
 			}
 		}
-		return nil
+		if !built || unknown {
+			return nil
+		}
+		have, err := derived.StoredBlocks(ctx, x)
+		if errors.Is(err, engine.ErrOtherType) || err == nil && have != terms {
+			return differ("word_blocks: what objects are found by does not match their states: %d entries are stored, %d are expected", have.Entries, terms.Entries)
+		}
+		return err
 	})
 	if errors.Is(err, errDifferent) {
 		err = nil
@@ -162,7 +181,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 				return err
 			}
 		}
-		for _, table := range derived.Tables {
+		for _, table := range append(derived.WithWords.Names(), "word_blocks") {
 			if err := x.Exec(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
@@ -170,15 +189,32 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 		if err := s.engine.Reindex(ctx, x); err != nil { // the log is read by its index
 			return err
 		}
-		return s.folder().All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
+		terms := engine.BlockChanges{}
+		err := s.folder().All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
+			if derived.Index(terms, f); len(terms) > maxGathered {
+				if err := engine.ExecAll(ctx, x, terms.Statements()); err != nil {
+					return err
+				}
+				clear(terms)
+			}
 			return insertFolded(ctx, x, k, f)
 		})
+		if err != nil {
+			return err
+		}
+		if err := engine.ExecAll(ctx, x, terms.Statements()); err != nil {
+			return err
+		}
+		return s.finishWords(ctx, x)
 	})
 	if err != nil {
 		return report, err
 	}
 	return report, s.engine.Check(ctx, nil)
 }
+
+// maxGathered is how many rows of word_blocks a rebuild gathers before it writes them.
+const maxGathered = 20_000
 
 // refold brings objects of an older shape into the program's: before the node serves, or beside other nodes that do, in the background, because they would have
 // to do without this one for as long as it takes.
@@ -255,7 +291,7 @@ func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f 
 	if err != nil {
 		return err
 	}
-	return derived.Insert(ctx, x, f)
+	return derived.Usual.Insert(ctx, x, f)
 }
 
 func (s *Store) folder() *folding.Folder {

@@ -2,46 +2,102 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 	"github.com/signet-idm/signet/internal/store/searching"
+	"github.com/signet-idm/signet/internal/syntax"
 )
-
-// maxSearched is how many entries of the index a search looks at for one page. Users with a frequent first name stand there by their last names: those with one of them may all
-// come late. The number is as large as what is counted to choose the word, so that whatever one word of the query finds less often is found in one page.
-const maxSearched = 20_000
 
 // Search implements event.Reader.
 func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) {
-	if _, known := s.byName[q.Kind]; !known {
+	k := s.byName[q.Kind]
+	if k == nil {
 		return event.Page{}, fmt.Errorf("store: unknown kind %q", q.Kind)
 	}
 	if len(q.Words) == 0 || slices.ContainsFunc(q.Words, func(w string) bool { return w == "" || !storable(w) }) {
 		return event.Page{}, nil
 	}
-	found, next, err := searching.Run(ctx, s.engine, q, maxSearched)
+	if page, done, err := s.searchBefore(ctx, q); done || err != nil {
+		return page, err
+	}
+	search := searching.Search{DB: s.engine, Query: q, Bounds: searching.Usual, Look: func(ctx context.Context, numbers []int64) ([]searching.Found, error) {
+		return s.lookAt(ctx, k, q, numbers)
+	}}
+	records, next, err := search.Run(ctx)
+	if _, told := errors.AsType[*errs.Error](err); told {
+		return event.Page{}, err
+	}
 	if err != nil {
 		return event.Page{}, engine.Away(ctx, err)
 	}
-	refs := make([]event.Ref, len(found))
-	for i, c := range found {
-		refs[i] = event.Ref{Kind: q.Kind, ID: c.ID}
+	return event.Page{Records: records, Next: next}, nil
+}
+
+// lookAt gives the objects with these numbers, as far as a search is for them.
+func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search, numbers []int64) ([]searching.Found, error) {
+	ids, err := s.idsOf(ctx, numbers)
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]event.Ref, len(ids))
+	for i, id := range ids {
+		refs[i] = event.Ref{Kind: k.Name(), ID: id}
 	}
 	records, err := s.Records(ctx, refs)
 	if err != nil {
-		return event.Page{}, err
+		return nil, err
 	}
-	page := event.Page{Next: next}
-	for _, ref := range refs {
-		if r := records[ref]; r != nil {
-			page.Records = append(page.Records, r)
+	found := make([]searching.Found, len(refs))
+	for i, ref := range refs {
+		r := records[ref]
+		if r == nil || q.Org != "" && r.Org != q.Org {
+			continue
+		}
+		words, err := k.Words(r)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(q.Words, func(beginning string) bool {
+			return !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, beginning) })
+		}) {
+			found[i] = searching.Found{Record: r, Terms: syntax.Terms(words)}
 		}
 	}
-	return page, nil
+	return found, nil
+}
+
+// idsAtOnce is how many numbers are looked up with one statement, which always has as many.
+const idsAtOnce = 32
+
+// idsOf gives the identifiers of the objects with these numbers.
+func (s *Store) idsOf(ctx context.Context, numbers []int64) ([]string, error) {
+	of := make(map[int64]string, len(numbers))
+	var questions []readbatch.Question
+	for some := range slices.Chunk(numbers, idsAtOnce) {
+		questions = append(questions, readbatch.Question{SQL: "SELECT position, object_id FROM events WHERE position IN (" + engine.Placeholders(idsAtOnce) + ")", Args: engine.Padded(some, idsAtOnce),
+			Each: func(scan func(...any) error) error {
+				var number int64
+				var id string
+				err := scan(&number, &id)
+				of[number] = id
+				return err
+			}})
+	}
+	if err := s.engine.Ask(ctx, questions); err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(numbers))
+	for i, number := range numbers {
+		ids[i] = of[number]
+	}
+	return ids, nil
 }
 
 // Records implements event.Reader.

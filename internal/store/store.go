@@ -136,6 +136,8 @@ type Store struct {
 	sealing           chan struct{} // closed once the log is sealed for the last time
 	sealer            *proof.Sealer // nil when read-only
 	folding           chan struct{} // closed once no object is folded into a new shape in the background any more; nil: none is
+	words             atomic.Int32  // how far the change from words to word_blocks is, as this node knows
+	indexing          chan struct{} // closed once nothing is done about that in the background any more
 	hashes            chan struct{} // closed once no hash of a password is sealed in the background any more
 	hashesDone        bool          // at the start: none was left to seal
 	lastPass          bool          // over all hashes: nobody has to look again after it
@@ -149,7 +151,7 @@ var _ event.Log = (*Store)(nil)
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, postgres: engine.IsPostgres(o.Database), times: o.scrub.orUsual(), stats: o.Stats,
-		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{}), hashes: make(chan struct{})}
+		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{}), hashes: make(chan struct{}), indexing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -198,6 +200,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.engine.Close()
 			return nil, false, err
 		}
+		if err := s.beginWords(ctx, created); err != nil {
+			s.engine.Close()
+			return nil, false, err
+		}
 		if s.cache != nil {
 			end, err := s.Position(ctx)
 			if err != nil {
@@ -236,6 +242,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.stats.Begin(stats.Parts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer, Ready: &s.ready, Waiting: func() int { return len(s.queue) + len(s.long) }})
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 		go s.sealHashes()
+		go s.indexAll()
 	}
 	return s, created, nil
 }
@@ -258,6 +265,7 @@ func (s *Store) Close() error {
 			<-s.sweeping
 			<-s.sealing
 			<-s.hashes
+			<-s.indexing
 			if s.folding != nil {
 				<-s.folding
 			}
@@ -536,7 +544,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 		return commands, nil, err
 	}
 	trace.Loaded()
-	loaded.FactVersion = int(s.facts.Load())
+	loaded.FactVersion, loaded.KeepWords = int(s.facts.Load()), s.words.Load() != wordsGone
 	batch := event.NewBatch(s.root, event.Micros(s.clock()), loaded)
 	answers := decide(batch, commands)
 	trace.Decided()

@@ -114,11 +114,12 @@ func damage(t *testing.T, e *env) {
 		{"a group of somebody else", `UPDATE groupings SET object_id = 'usr_b' WHERE object_id = 'usr_a' AND name = 'blue'`},
 		{"a group of nobody", `INSERT INTO groupings (name, object_id) VALUES ('red', 'nobody')`},
 		{"no groups at all", `DELETE FROM groupings`},
-		{"a missing word", `DELETE FROM words WHERE object_id = 'usr_a'`},
-		{"an extra word", `INSERT INTO words (object_id, word, org_id) VALUES ('usr_a', 'extra', 'org_a')`},
-		{"a word in another organization", `UPDATE words SET org_id = 'org_x' WHERE object_id = 'usr_a'`},
-		{"a word of nobody", `INSERT INTO words (object_id, word, org_id) VALUES ('nobody', 'extra', 'org_a')`},
-		{"no words at all", `DELETE FROM words`},
+		{"a missing term", `DELETE FROM word_blocks WHERE term = 'fixed'`},
+		{"an extra term", `INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 2, 0, 0, 0)`},
+		{"a term without anybody", `INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 0, 0, 0, 0)`},
+		{"a term in another organization", `UPDATE word_blocks SET org = 7 WHERE org <> 0`},
+		{"a term of somebody else", `UPDATE word_blocks SET m0 = m0 * 2 WHERE org = 0`},
+		{"no terms at all", `DELETE FROM word_blocks`},
 		{"no state at all", `DELETE FROM users`},
 	} {
 		t.Run(d.name, func(t *testing.T) {

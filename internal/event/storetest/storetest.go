@@ -208,7 +208,7 @@ func (e *env) dump(t *testing.T, tables ...string) string {
 // dumpState reads everything that a rebuild makes.
 func (e *env) dumpState(t *testing.T) string {
 	t.Helper()
-	return e.dump(t, "orgs", "users", "sign_ins", "claims", "groupings", "words")
+	return e.dump(t, "orgs", "users", "sign_ins", "claims", "groupings", "word_blocks")
 }
 
 var origin = event.Origin{Actor: event.System, RequestID: "req_test"}

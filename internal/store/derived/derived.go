@@ -1,4 +1,4 @@
-// Package derived is about the tables that follow from the states of objects: claims, the groups that objects are in, and the words that they are found by.
+// Package derived is about the tables that follow from the states of objects: claims, the groups that objects are in, and what they are found by.
 package derived
 
 import (
@@ -11,9 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/store/engine"
 )
 
-// Tables are the names of these tables.
-var Tables = []string{"claims", "groupings", "words"}
-
 // table is one of them: what an object should have in it, and what there is.
 type table struct {
 	name   string
@@ -24,18 +21,33 @@ type table struct {
 	insert func(f event.Folded) []engine.Statement
 }
 
-var tables = []table{
+// Tables are some of these tables.
+type Tables []table
+
+// Usual are those with rows by object. What objects are found by is in word_blocks besides.
+var Usual = Tables{
 	{name: "claims", called: "claims", read: "SELECT object_id, digest FROM claims", scan: scanBytes, want: claimRows, insert: insertClaims},
 	{name: "groupings", called: "groups", read: "SELECT object_id, name FROM groupings", scan: scanTexts, want: func(f event.Folded) []string { return f.Groups }, insert: insertGroups},
-	{name: "words", called: "words", read: "SELECT object_id, org_id, word FROM words", scan: scanWords, want: wordRows, insert: insertWords},
+}
+
+// WithWords are the same, and the words that objects are found by until word_blocks has all of them.
+var WithWords = append(Usual[:len(Usual):len(Usual)],
+	table{name: "words", called: "words", read: "SELECT object_id, org_id, word FROM words", scan: scanWords, want: wordRows, insert: insertWords})
+
+// Names are the names of the tables.
+func (all Tables) Names() (names []string) {
+	for _, t := range all {
+		names = append(names, t.name)
+	}
+	return names
 }
 
 // atOnce is how many objects are looked at together.
 const atOnce = 50
 
 // Insert inserts what an object has in them.
-func Insert(ctx context.Context, x engine.Executor, f event.Folded) error {
-	for _, t := range tables {
+func (all Tables) Insert(ctx context.Context, x engine.Executor, f event.Folded) error {
+	for _, t := range all {
 		if err := engine.ExecAll(ctx, x, t.insert(f)); err != nil {
 			return err
 		}
@@ -44,13 +56,13 @@ func Insert(ctx context.Context, x engine.Executor, f event.Folded) error {
 }
 
 // Replacing gives the statements after which objects have in these tables what they should. What is right stays as it is.
-func Replacing(ctx context.Context, x engine.Executor, all []event.Folded) (statements []engine.Statement, err error) {
-	for part := range slices.Chunk(all, atOnce) {
+func (all Tables) Replacing(ctx context.Context, x engine.Executor, objects []event.Folded) (statements []engine.Statement, err error) {
+	for part := range slices.Chunk(objects, atOnce) {
 		ids := make([]string, len(part))
 		for i, f := range part {
 			ids[i] = f.Record.ID
 		}
-		for _, t := range tables {
+		for _, t := range all {
 			have, err := t.rows(ctx, x, ids)
 			if err != nil && !errors.Is(err, engine.ErrOtherType) {
 				return nil, err
@@ -70,8 +82,8 @@ func Replacing(ctx context.Context, x engine.Executor, all []event.Folded) (stat
 }
 
 // Different names the tables whose rows of an object are not as they should be, in the words of a report.
-func Different(ctx context.Context, x engine.Executor, f event.Folded) (different []string, err error) {
-	for _, t := range tables {
+func (all Tables) Different(ctx context.Context, x engine.Executor, f event.Folded) (different []string, err error) {
+	for _, t := range all {
 		have, err := t.rows(ctx, x, []string{f.Record.ID})
 		switch {
 		case err != nil && !errors.Is(err, engine.ErrOtherType):
@@ -166,18 +178,18 @@ func insertWords(f event.Folded) []engine.Statement {
 // Counts are numbers of rows, by table.
 type Counts map[string]int
 
-// Add counts what an object should have.
-func (c Counts) Add(f event.Folded) {
-	for _, t := range tables {
-		c[t.name] += len(t.want(f))
+// Count counts what an object should have.
+func (all Tables) Count(into Counts, f event.Folded) {
+	for _, t := range all {
+		into[t.name] += len(t.want(f))
 	}
 }
 
-// AddStored counts what an object has.
-func (c Counts) AddStored(ctx context.Context, x engine.Executor, id string) error {
-	for _, name := range Tables {
-		err := x.Query(ctx, "SELECT 1 FROM "+name+" WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
-			c[name]++
+// CountStored counts what an object has.
+func (all Tables) CountStored(ctx context.Context, x engine.Executor, into Counts, id string) error {
+	for _, t := range all {
+		err := x.Query(ctx, "SELECT 1 FROM "+t.name+" WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
+			into[t.name]++
 			return nil
 		})
 		if err != nil {

@@ -8,7 +8,7 @@ const insertToken = "INSERT INTO tokens (hash, id, kind, name, user_id, epoch, o
 const InsertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 const (
-	insertWord = "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+	insertWord = "INSERT INTO words (object_id, word, org_id) SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = '" + WordBlocksRow + "') ON CONFLICT DO NOTHING"
 	deleteWord = "DELETE FROM words WHERE object_id = ? AND word = ?"
 )
 

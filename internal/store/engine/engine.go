@@ -186,6 +186,9 @@ var ErrInUse = errors.New("other signet nodes are running on this database: stop
 // FactVersionRow is the name of the row in meta with the version of facts that the log may hold.
 const FactVersionRow = "fact_version"
 
+// WordBlocksRow is the name of the row in meta that says that word_blocks has what objects are found by, and that words is of no use any more. Until then both are written.
+const WordBlocksRow = "word_blocks"
+
 // knowsFacts fails where the log may hold facts that a node does not know. stored is empty where it holds none that are Gated.
 func knowsFacts(factVersion int, stored []byte) error {
 	if version, _ := strconv.Atoi(string(stored)); version > factVersion {

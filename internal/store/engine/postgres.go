@@ -400,17 +400,11 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range c.Lost {
-		b.Queue(e.text(deleteWord), w.ObjectID, w.Word)
-	}
-	if len(c.Found) > 0 {
-		ids, words, orgs := wordArrays(c.Found)
-		b.Queue("INSERT INTO words (object_id, word, org_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) ON CONFLICT DO NOTHING", ids, words, orgs)
-	}
 	if len(c.Events) > 0 {
 		b.Queue("UPDATE log_head SET position = position + $1 WHERE id = 1", int64(len(c.Events)))
 		b.Queue(insertEvents, eventArrays(c.Events)...)
 	}
+	e.queueWords(b, c)
 	for i := range e.kinds {
 		k := &e.kinds[i]
 		var ids []string

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/signet-idm/signet/internal/event"
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/signet-idm/signet/internal/event"
+)
 
 // stateType is the type of the i-th of StateColumns; lookup columns are text.
 func stateType(i int) string {
@@ -65,9 +69,26 @@ func eventArrays(events []event.Event) []any {
 	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
 }
 
-func wordArrays(of []event.Word) (ids, words, orgs []string) {
-	for _, w := range of {
-		ids, words, orgs = append(ids, w.ObjectID), append(words, w.Word), append(orgs, w.Org)
+// queueWords queues what objects are found by, behind the lock on the head of the log: one writer at a time changes it, and whoever has the lock sees how far the change from
+// words to terms has come.
+func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes) {
+	if len(c.Unindexed) > 0 {
+		b.Queue(pgByKey)
+		b.Queue(pgDropBlock, termArrays(c.Unindexed)...)
+		b.Queue(pgClearBits, termArrays(c.Unindexed)...)
 	}
-	return ids, words, orgs
+	if len(c.Indexed) > 0 {
+		b.Queue(pgSetBits, termArrays(c.Indexed)...)
+	}
+	for _, w := range c.Lost {
+		b.Queue(e.text(deleteWord), w.ObjectID, w.Word)
+	}
+	if len(c.Found) > 0 {
+		var ids, words, orgs []string
+		for _, w := range c.Found {
+			ids, words, orgs = append(ids, w.ObjectID), append(words, w.Word), append(orgs, w.Org)
+		}
+		b.Queue("INSERT INTO words (object_id, word, org_id) SELECT * FROM unnest($1::text[], $2::text[], $3::text[]) WHERE NOT EXISTS (SELECT 1 FROM meta WHERE name = $4) ON CONFLICT DO NOTHING",
+			ids, words, orgs, WordBlocksRow)
+	}
 }

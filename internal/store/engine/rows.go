@@ -138,7 +138,7 @@ func (c *exactly) Scan(value any) error {
 func Placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
 // Padded makes as many arguments as a statement has, by naming the last one several times: so one statement does for any number.
-func Padded(values []string, n int) []any {
+func Padded[T any](values []T, n int) []any {
 	args := make([]any, n)
 	for i := range args {
 		args[i] = values[min(i, len(values)-1)]

@@ -312,16 +312,6 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 	if err := writeBeside(c, func(text string, args ...any) error { return e.Exec(ctx, text, args...) }); err != nil {
 		return err
 	}
-	for _, w := range c.Lost {
-		if err := e.Exec(ctx, deleteWord, w.ObjectID, w.Word); err != nil {
-			return err
-		}
-	}
-	for _, w := range c.Found {
-		if err := e.Exec(ctx, insertWord, w.ObjectID, w.Word, w.Org); err != nil {
-			return err
-		}
-	}
 	if len(c.Events) == 0 {
 		return nil
 	}
@@ -335,7 +325,20 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 			return err
 		}
 	}
-	return e.Exec(ctx, "UPDATE log_head SET position = ? WHERE id = 1", head+int64(len(c.Events)))
+	if err := e.Exec(ctx, "UPDATE log_head SET position = ? WHERE id = 1", head+int64(len(c.Events))); err != nil {
+		return err
+	}
+	for _, w := range c.Lost {
+		if err := e.Exec(ctx, deleteWord, w.ObjectID, w.Word); err != nil {
+			return err
+		}
+	}
+	for _, w := range c.Found {
+		if err := e.Exec(ctx, insertWord, w.ObjectID, w.Word, w.Org); err != nil {
+			return err
+		}
+	}
+	return e.reindex(ctx, c)
 }
 
 // update writes what has changed of a record. SQLite renews the entries of every index on a column it is told to set,

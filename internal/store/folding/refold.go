@@ -220,11 +220,52 @@ func (f *Folder) Replace(ctx context.Context, x engine.Executor, k event.Definit
 	for _, folded := range all {
 		changes = append(changes, engine.Statement{SQL: update, Args: append(engine.StateValues(folded.Record)[1:], folded.Record.ID)})
 	}
-	beside, err := derived.Replacing(ctx, x, all)
+	beside, err := f.beside(ctx, x, k, all)
 	if err != nil {
 		return err
 	}
 	return engine.ExecAll(ctx, x, append(changes, beside...))
+}
+
+// beside gives the statements for the tables that follow from the states of folded objects. Texts follow from events and not from shapes, so an object keeps the terms that it has; it gets
+// those that it may not have yet.
+func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definition, all []event.Folded) ([]engine.Statement, error) {
+	if !k.Found() {
+		return derived.Usual.Replacing(ctx, x, all)
+	}
+	if _, err := LockHead(ctx, f.Engine, x); err != nil {
+		return nil, err
+	}
+	built, err := Built(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	tables, terms := derived.WithWords, engine.BlockChanges{}
+	if built {
+		tables = derived.Usual
+	}
+	for _, folded := range all {
+		derived.Index(terms, folded)
+	}
+	statements, err := tables.Replacing(ctx, x, all)
+	return append(statements, terms.Statements()...), err
+}
+
+// LockHead takes the lock on the end of the log, as every writer does at last: whoever has it changes what objects are found by. It gives the last position.
+func LockHead(ctx context.Context, e engine.Engine, x engine.Executor) (position int64, err error) {
+	err = x.Query(ctx, e.Dialect("SELECT position FROM log_head WHERE id = 1 /* LOCKED */"), nil, func(scan engine.Scanner) error { return scan(&position) })
+	return position, err
+}
+
+// Built tells whether word_blocks has what all objects are found by.
+func Built(ctx context.Context, x interface {
+	Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error
+}) (built bool, err error) {
+	err = x.Query(ctx, "SELECT 1 FROM meta WHERE name = ?", []any{engine.WordBlocksRow}, func(engine.Scanner) error {
+		built = true
+		return nil
+	})
+	return built, err
 }
 
 // fold folds several objects, with one look at all their events where those are few.

@@ -1,16 +1,22 @@
 // Package searching finds objects by the beginnings of their words.
 //
-// The words that one of those asked for begins are a range of an index. One of them, the most selective, is followed along it; what it finds is looked up by object
-// for the others. A page looks at a bounded number of entries, so it costs the same however many objects there are; the next one goes on behind them.
+// What is looked for has terms, see syntax.QueryTerms, and word_blocks has for each term the numbers of the objects that have it, 256 to a row. With one term its rows are followed until
+// a page is full. With several the numbers that all of them have in common are found by reading whole rows, not by looking at objects. The objects
+// themselves then say whether their words fit. A page reads a bounded number of rows and looks at a bounded number of objects, so it costs the same however many there are; if that
+// is not enough for it, the next one goes on behind what was looked at.
 package searching
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"maps"
+	"math/bits"
 	"slices"
-	"strings"
+	"strconv"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -21,135 +27,308 @@ type Database interface {
 	Ask(ctx context.Context, questions []readbatch.Question) error
 }
 
-// Run gives a page of what a search finds, by looking at so many entries at most, and where the next one begins; nil: nowhere.
-func Run(ctx context.Context, db Database, q event.Search, most int) (found []event.Cursor, next *event.Cursor, err error) {
-	leading, err := leadingWord(ctx, db, q)
+// Found is an object that a search has looked at.
+type Found struct {
+	Record *event.Record // nil: it is not one that the search is for
+	Terms  []string      // that it has, sorted
+}
+
+// Search is one page.
+type Search struct {
+	DB    Database
+	Query event.Search
+	Look  func(ctx context.Context, numbers []int64) ([]Found, error) // gives the objects with these numbers, in this order
+
+	Bounds Bounds
+}
+
+// Bounds of what one page costs.
+type Bounds struct {
+	First  int // rows that are read of each of several terms: enough, if one of them is rare
+	Rows   int // rows that are read in all
+	Looked int // objects that are looked at
+}
+
+// Usual bounds: with a million users whose numbers follow each other, a term that all of them have takes 3,907 rows.
+var Usual = Bounds{First: 256, Rows: 16_000, Looked: 1000}
+
+// Run gives the objects of the page, and where the next one begins; nil: nowhere.
+func (s *Search) Run(ctx context.Context) (page []*event.Record, next *event.Cursor, err error) {
+	terms := syntax.QueryTerms(s.Query.Words)
+	slices.SortStableFunc(terms, func(a, b syntax.QueryTerm) int { return cmp.Compare(len(b.Text), len(a.Text)) }) // a long one finds less, mostly
+	after := s.Query.After
+	switch {
+	case len(terms) == 0:
+		return nil, nil, nil
+	case after.Value == "" && len(terms) > 1, after.Value == met:
+		return s.meet(ctx, terms)
+	}
+	for _, term := range terms {
+		if after.Value == "" || term.Fits(after.Value) {
+			return s.along(ctx, term)
+		}
+	}
+	return nil, nil, errCursor
+}
+
+// met is what the cursor of several terms begins with. No term is like it.
+const met = "&"
+
+// Own tells whether a cursor is one of searches in word_blocks, and not one of Before.
+func Own(c event.Cursor) bool {
+	_, err := strconv.ParseInt(c.ID, 10, 64)
+	return err == nil
+}
+
+// errCursor is the answer to a cursor of Before that comes after the change, or to one of another search.
+var errCursor = errs.Invalid(errs.Violation{Field: "pageToken", Message: "is no longer valid: begin with the first page again"})
+
+// afterNumber is where the page begins: behind this number.
+func (s *Search) afterNumber() (int64, error) {
+	if s.Query.After.ID == "" {
+		return 0, nil
+	}
+	number, err := strconv.ParseInt(s.Query.After.ID, 10, 64)
+	if err != nil {
+		return 0, errCursor
+	}
+	return number, nil
+}
+
+func (s *Search) org() int64 {
+	if s.Query.Org == "" {
+		return engine.EveryOrg
+	}
+	return engine.OrgNumber(s.Query.Org)
+}
+
+const rowsText = "SELECT term, block, m0, m1, m2, m3 FROM word_blocks WHERE org = ? AND "
+
+// RowsText reads rows of a term from a place on. The end of a range is a plain condition: PostgreSQL would not stop where a comparison of rows ends, but read on to the end of the
+// organization.
+func RowsText(org int64, term syntax.QueryTerm, from string, block int64, rows int) (string, []any) {
+	if term.Whole {
+		return rowsText + "term = ? AND block >= ? ORDER BY org, term, block LIMIT ?", []any{org, term.Text, block, int64(rows)}
+	}
+	return rowsText + "(term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?", []any{org, from, block, endOf(term.Text), int64(rows)}
+}
+
+type row struct {
+	term  string
+	block int64
+	mask  engine.Mask
+}
+
+func (r *row) scan(scan func(...any) error) error {
+	var m [4]int64
+	if err := scan(&r.term, &r.block, &m[0], &m[1], &m[2], &m[3]); err != nil {
+		return err
+	}
+	for i := range m {
+		r.mask[i] = uint64(m[i])
+	}
+	return nil
+}
+
+// candidate is an object that may be looked for, and the term that has led to it.
+type candidate struct {
+	term   string
+	number int64
+}
+
+func (c candidate) cursor() *event.Cursor {
+	return &event.Cursor{Value: c.term, ID: strconv.FormatInt(c.number, 10)}
+}
+
+// fill looks at candidates until the page is full. more gives the next ones, in their order; none: there are no more.
+func (s *Search) fill(ctx context.Context, more func(n int) ([]candidate, error), counts func(candidate, Found) bool) (page []*event.Record, next *event.Cursor, err error) {
+	var last, accepted candidate
+	for looked := 0; looked < s.Bounds.Looked; {
+		some, err := more(min(max(s.Query.Limit+1-len(page), atOnce), s.Bounds.Looked-looked))
+		if err != nil || len(some) == 0 {
+			return page, nil, err
+		}
+		numbers := make([]int64, len(some))
+		for i, c := range some {
+			numbers[i] = c.number
+		}
+		found, err := s.Look(ctx, numbers)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, c := range some {
+			if last = c; found[i].Record == nil || !counts(c, found[i]) {
+				continue
+			}
+			if len(page) == s.Query.Limit {
+				return page, accepted.cursor(), nil
+			}
+			page, accepted = append(page, found[i].Record), c
+		}
+		looked += len(some)
+	}
+	return page, last.cursor(), nil
+}
+
+// atOnce is how many objects are looked at together at least: where few of them fit, that saves round trips.
+const atOnce = 32
+
+// along follows the rows of one term. An object comes at the first of its terms that fit, and only there.
+func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*event.Record, next *event.Cursor, err error) {
+	after, err := s.afterNumber()
 	if err != nil {
 		return nil, nil, err
 	}
-	return along(ctx, db, q, leading, most)
-}
-
-// How many entries are counted to learn which word is the most selective: when all have more than the first number, up to the second one.
-var counted = [...]int{500, 20_000}
-
-// leadingWord gives the word along which a search goes: where it goes on, the one of before, which the cursor begins with; else the one that finds least.
-func leadingWord(ctx context.Context, db Database, q event.Search) (string, error) {
-	if q.After.Value != "" {
-		for _, w := range q.Words {
-			if strings.HasPrefix(q.After.Value, w) {
-				return w, nil
+	from := cmp.Or(s.Query.After.Value, term.Text)
+	at := row{term: from}
+	at.block, _, _ = engine.Block(after)
+	var waiting []candidate
+	more := func(n int) ([]candidate, error) {
+		for len(waiting) < n {
+			rows := 0
+			text, args := RowsText(s.org(), term, at.term, at.block, n)
+			err := s.DB.Query(ctx, text, args, func(scan func(...any) error) error {
+				if err := at.scan(scan); err != nil {
+					return err
+				}
+				rows++
+				for number := range at.mask.All(at.block) {
+					if at.term != from || number > after {
+						waiting = append(waiting, candidate{at.term, number})
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
+			if at.block++; rows < n {
+				break
 			}
 		}
-		return "", errors.New("store: the cursor is not one of this search")
+		some := waiting[:min(n, len(waiting))]
+		waiting = waiting[len(some):]
+		return some, nil
 	}
-	leading := q.Words[0]
-	if len(q.Words) == 1 {
-		return leading, nil
-	}
-	for _, most := range counted {
-		finds := make([]int, len(q.Words))
-		questions := make([]readbatch.Question, len(q.Words))
-		for i, w := range q.Words {
-			text, args := CountText(q.Org, w, most)
-			questions[i] = readbatch.Question{SQL: text, Args: args, Each: func(scan func(...any) error) error { return scan(&finds[i]) }}
-		}
-		if err := db.Ask(ctx, questions); err != nil {
-			return "", err
-		}
-		least := 0
-		for i, w := range q.Words {
-			if finds[i] < finds[least] || finds[i] == finds[least] && len(w) > len(q.Words[least]) {
-				least = i
-			}
-		}
-		if leading = q.Words[least]; finds[least] < most {
-			break
-		}
-	}
-	return leading, nil
+	return s.fill(ctx, more, func(c candidate, f Found) bool {
+		first := slices.IndexFunc(f.Terms, term.Fits)
+		return first >= 0 && f.Terms[first] == c.term
+	})
 }
 
-// wordRange is the part of an index with the words that begin with one of those asked for.
-type wordRange struct {
-	text, order string
-	args        []any
-}
-
-// endOf is behind all words that begin with one.
-func endOf(word string) string {
-	if end, bounded := event.PrefixEnd(word); bounded {
-		return end
+// meet gives the objects that have all terms, in the order of their numbers.
+func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.Record, *event.Cursor, error) {
+	after, err := s.afterNumber()
+	if err != nil {
+		return nil, nil, err
 	}
-	return strings.Repeat("\U0010FFFF", syntax.MaxWord) // behind every word there can be
-}
-
-// rangeOf gives the range behind a cursor, in an organization or over all of them. Its end is put as plain conditions: PostgreSQL would not stop where a comparison of rows
-// ends, but read on to the end of the organization. Each range says what only its own index has.
-func rangeOf(org, word string, after event.Cursor) wordRange {
-	end := endOf(word)
-	if org == "" {
-		return wordRange{"(w.word, w.object_id) > (?, ?) AND w.word < ? AND w.word <> ''", "w.word, w.object_id", []any{after.Value, after.ID, end}}
+	// Mostly one of them is rare: then there are few candidates, and the objects say themselves whether they have the others.
+	var common *set
+	questions := make([]readbatch.Question, len(terms))
+	sets := make([]set, len(terms))
+	for i, term := range terms {
+		questions[i] = sets[i].question(s.org(), term, s.Bounds.First)
 	}
-	return wordRange{"w.org_id = ? AND (w.word, w.object_id) > (?, ?) AND w.word < ?", "w.org_id, w.word, w.object_id", []any{org, after.Value, after.ID, end}}
-}
-
-// CountText counts what a word finds, up to a number.
-func CountText(org, word string, most int) (string, []any) {
-	r := rangeOf(org, word, event.Cursor{Value: word})
-	return "SELECT count(*) FROM (SELECT 1 FROM words w WHERE " + r.text + " LIMIT ?) c", append(r.args, int64(most))
-}
-
-// AlongText gives the next entries of the leading word behind a place, and of each whether it counts: the object does at the first of its words in the
-// range, so it comes once, and if it has the other words. That stands among the columns and not among the conditions: no more than these entries are looked at.
-func AlongText(q event.Search, leading string, after event.Cursor, entries int) (string, []any) {
-	const ofObject = "(SELECT 1 FROM words d WHERE d.object_id = w.object_id AND d.word >= ? AND d.word < "
-	counts, args := "CASE WHEN "+ofObject+"w.word LIMIT 1) IS NOT NULL THEN 0", []any{leading}
-	for _, other := range q.Words {
-		if other != leading {
-			counts, args = counts+" WHEN "+ofObject+"? LIMIT 1) IS NULL THEN 0", append(args, other, endOf(other))
+	if err := s.DB.Ask(ctx, questions); err != nil {
+		return nil, nil, err
+	}
+	for i := range sets {
+		if sets[i].whole() {
+			common = common.and(&sets[i])
 		}
 	}
-	r := rangeOf(q.Org, leading, after)
-	return "SELECT w.word, w.object_id, " + counts + " ELSE 1 END FROM words w WHERE " + r.text + " ORDER BY " + r.order + " LIMIT ?",
-		slices.Concat(args, r.args, []any{int64(entries)})
-}
-
-// along follows the range of the leading word.
-func along(ctx context.Context, db Database, q event.Search, leading string, most int) (found []event.Cursor, next *event.Cursor, err error) {
-	after := q.After
-	if after.Value == "" {
-		after.Value = leading
-	}
-	// Mostly the first entries are enough. Where other words have to fit, more are needed.
-	step := 2 * (q.Limit + 1)
-	if len(q.Words) > 1 {
-		step *= 4
-	}
-	for looked := 0; looked < most; {
-		step = min(step, most-looked)
-		rows := 0
-		text, args := AlongText(q, leading, after, step)
-		err := db.Query(ctx, text, args, func(scan func(...any) error) error {
-			var fits int64
-			if err := scan(&after.Value, &after.ID, &fits); err != nil {
-				return err
-			}
-			if rows++; fits == 1 && len(found) <= q.Limit {
-				found = append(found, after)
-			}
-			return nil
-		})
-		switch {
-		case err != nil:
+	left := s.Bounds.Rows
+	for i, term := range terms {
+		if sets[i].whole() || common != nil && common.count() <= few || left <= 0 {
+			continue
+		}
+		sets[i] = set{}
+		q := sets[i].question(s.org(), term, left)
+		if err := s.DB.Query(ctx, q.SQL, q.Args, q.Each); err != nil {
 			return nil, nil, err
-		case len(found) > q.Limit:
-			return found[:q.Limit], &found[q.Limit-1], nil
-		case rows < step:
-			return found, nil, nil
 		}
-		looked += rows
-		step = 2000 // and not all at once, for somebody may be found soon
+		if left -= sets[i].rows; sets[i].whole() {
+			common = common.and(&sets[i])
+		}
 	}
-	return found, &after, nil
+	if common == nil { // each has more rows than are read for a page
+		return s.along(ctx, terms[0])
+	}
+	numbers := common.behind(after)
+	more := func(n int) (some []candidate, _ error) {
+		for ; len(some) < n && len(numbers) > 0; numbers = numbers[1:] {
+			some = append(some, candidate{met, numbers[0]})
+		}
+		return some, nil
+	}
+	return s.fill(ctx, more, func(candidate, Found) bool { return true })
+}
+
+// few candidates are looked at sooner than more rows are read.
+const few = 64
+
+// set is the numbers of a term, as far as they were read.
+type set struct {
+	blocks     map[int64]engine.Mask
+	rows, most int
+}
+
+func (s *set) question(org int64, term syntax.QueryTerm, rows int) readbatch.Question {
+	text, args := RowsText(org, term, term.Text, 0, rows+1)
+	s.blocks, s.most = map[int64]engine.Mask{}, rows
+	return readbatch.Question{SQL: text, Args: args, Each: func(scan func(...any) error) error {
+		var r row
+		if err := r.scan(scan); err != nil {
+			return err
+		}
+		s.rows++
+		mask := s.blocks[r.block]
+		for i := range mask {
+			mask[i] |= r.mask[i]
+		}
+		s.blocks[r.block] = mask
+		return nil
+	}}
+}
+
+// whole tells whether everything was read.
+func (s *set) whole() bool { return s.rows <= s.most }
+
+// and gives what both have; nil is everything.
+func (s *set) and(other *set) *set {
+	if s == nil {
+		return other
+	}
+	both := &set{blocks: map[int64]engine.Mask{}}
+	for block, mask := range s.blocks {
+		with := other.blocks[block]
+		for i := range mask {
+			mask[i] &= with[i]
+		}
+		if mask != (engine.Mask{}) {
+			both.blocks[block] = mask
+		}
+	}
+	return both
+}
+
+func (s *set) count() (n int) {
+	for _, mask := range s.blocks {
+		for _, word := range mask {
+			n += bits.OnesCount64(word)
+		}
+	}
+	return n
+}
+
+// behind are the numbers above one, in order.
+func (s *set) behind(after int64) (numbers []int64) {
+	for _, block := range slices.Sorted(maps.Keys(s.blocks)) {
+		for number := range s.blocks[block].All(block) {
+			if number > after {
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	return numbers
 }

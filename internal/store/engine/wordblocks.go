@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// Mask is the part of a row of word_blocks that says which of its 256 numbers have the term.
+type Mask [4]uint64
+
+// Block tells where a number has its bit: in which row, and of its mask in which word and where in it.
+func Block(number int64) (block int64, word int, bit uint64) {
+	return number >> 8, int(number>>6) & 3, 1 << (number & 63)
+}
+
+// All are the numbers of a block that are in a mask, from the least.
+func (m Mask) All(block int64) iter.Seq[int64] {
+	return func(yield func(number int64) bool) {
+		for word, set := range m {
+			for ; set != 0; set &= set - 1 {
+				if !yield(block<<8 | int64(word)<<6 | int64(bits.TrailingZeros64(set))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// values are those of the columns m0 to m3.
+func (m Mask) values() []any { return []any{int64(m[0]), int64(m[1]), int64(m[2]), int64(m[3])} }
+
+// EveryOrg is the number in word_blocks for all organizations together.
+const EveryOrg = 0
+
+// OrgNumber is the number of an organization in word_blocks. Two may have the same: whoever finds an object there looks whose it is.
+func OrgNumber(org string) int64 {
+	sum := sha256.Sum256([]byte(org))
+	return int64(binary.BigEndian.Uint32(sum[:])) + 1
+}
+
+type blockKey struct {
+	org   int64
+	term  string
+	block int64
+}
+
+// blockChange says which bits of a row are set and cleared.
+type blockChange struct{ set, clear Mask }
+
+// BlockChanges gathers what is to be changed in word_blocks, so that each row is written once.
+type BlockChanges map[blockKey]*blockChange
+
+// Set notes that an object has terms, or has them no longer.
+func (b BlockChanges) Set(org int64, number int64, has bool, terms ...string) {
+	block, word, bit := Block(number)
+	for _, term := range terms {
+		for _, org := range [...]int64{org, EveryOrg} {
+			key := blockKey{org, term, block}
+			change := b[key]
+			if change == nil {
+				change = &blockChange{}
+				b[key] = change
+			}
+			if has {
+				change.set[word] |= bit
+				change.clear[word] &^= bit
+			} else {
+				change.clear[word] |= bit
+				change.set[word] &^= bit
+			}
+		}
+	}
+}
+
+const (
+	setBits = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (org, term, block) DO UPDATE SET " +
+		"m0 = word_blocks.m0 & ? | excluded.m0, m1 = word_blocks.m1 & ? | excluded.m1, m2 = word_blocks.m2 & ? | excluded.m2, m3 = word_blocks.m3 & ? | excluded.m3"
+	ofBlock = " WHERE org = ? AND term = ? AND block = ?"
+	// A row without a bit is nobody's, and its term may be somebody's name.
+	dropBlock = "DELETE FROM word_blocks" + ofBlock + " AND m0 & ? = 0 AND m1 & ? = 0 AND m2 & ? = 0 AND m3 & ? = 0"
+	clearBits = "UPDATE word_blocks SET m0 = m0 & ?, m1 = m1 & ?, m2 = m2 & ?, m3 = m3 & ?" + ofBlock
+)
+
+// Statements write the changes, in the order of the rows.
+func (b BlockChanges) Statements() []Statement {
+	keys := make([]blockKey, 0, len(b))
+	for key := range b {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(x, y blockKey) int {
+		return cmp.Or(cmp.Compare(x.org, y.org), cmp.Compare(x.term, y.term), cmp.Compare(x.block, y.block))
+	})
+	all := make([]Statement, 0, len(keys))
+	for _, key := range keys {
+		change := b[key]
+		row := []any{key.org, key.term, key.block}
+		kept := Mask{^change.clear[0], ^change.clear[1], ^change.clear[2], ^change.clear[3]}.values()
+		if change.set != (Mask{}) {
+			all = append(all, Statement{setBits, slices.Concat(row, change.set.values(), kept)})
+		} else {
+			all = append(all, Statement{dropBlock, slices.Concat(row, kept)}, Statement{clearBits, slices.Concat(kept, row)})
+		}
+	}
+	return all
+}
+
+// FirstPosition finds the number of an object.
+const FirstPosition = "SELECT position FROM events WHERE object_id = ? AND sequence = 1"
+
+// reindex writes what has changed about terms. Events have their positions.
+func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
+	if len(c.Indexed)+len(c.Unindexed) == 0 {
+		return nil
+	}
+	numbers := map[string]int64{}
+	for i := range c.Events {
+		if c.Events[i].Sequence == 1 {
+			numbers[c.Events[i].ObjectID] = c.Events[i].Position
+		}
+	}
+	changes := BlockChanges{}
+	for i, terms := range [...][]event.Term{c.Unindexed, c.Indexed} {
+		for _, t := range terms {
+			number, known := numbers[t.ObjectID]
+			if !known {
+				if found, err := e.row(FirstPosition, []any{t.ObjectID}, []any{&number}); err != nil || !found {
+					return cmp.Or(err, fmt.Errorf("%s has no first event", t.ObjectID))
+				}
+				numbers[t.ObjectID] = number
+			}
+			changes.Set(OrgNumber(t.Org), number, i == 1, t.Term)
+		}
+	}
+	for _, s := range changes.Statements() {
+		if err := e.Exec(ctx, s.SQL, s.Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The same on PostgreSQL, in one round trip with the rest: by the numbers that the events have, the new ones included. A number is looked up by its object, whatever the planner thinks
+// of the table. What is deleted would have no bit left.
+const (
+	bitsOf = "SELECT o.org, w.term, w.number >> 8 AS block, " +
+		"bit_or(CASE WHEN w.word = 0 THEN w.bit ELSE 0 END) AS m0, bit_or(CASE WHEN w.word = 1 THEN w.bit ELSE 0 END) AS m1, " +
+		"bit_or(CASE WHEN w.word = 2 THEN w.bit ELSE 0 END) AS m2, bit_or(CASE WHEN w.word = 3 THEN w.bit ELSE 0 END) AS m3 " +
+		"FROM (SELECT n.org, n.term, n.number, (n.number >> 6) & 3 AS word, 1::bigint << (n.number & 63)::int AS bit FROM " +
+		"(SELECT v.org, v.term, (SELECT e.position FROM events e WHERE e.object_id = v.id AND e.sequence = 1) AS number " +
+		"FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v(id, term, org) OFFSET 0) n) w " +
+		"CROSS JOIN LATERAL (VALUES (0::bigint), (w.org)) AS o(org) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+	pgSetBits = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) " + bitsOf + " ON CONFLICT (org, term, block) DO UPDATE SET " +
+		"m0 = word_blocks.m0 | excluded.m0, m1 = word_blocks.m1 | excluded.m1, m2 = word_blocks.m2 | excluded.m2, m3 = word_blocks.m3 | excluded.m3"
+	pgOfBlock   = " WHERE b.org = x.org AND b.term = x.term AND b.block = x.block"
+	pgDropBlock = "DELETE FROM word_blocks b USING (" + bitsOf + ") x" + pgOfBlock +
+		" AND b.m0 & ~x.m0 = 0 AND b.m1 & ~x.m1 = 0 AND b.m2 & ~x.m2 = 0 AND b.m3 & ~x.m3 = 0"
+	pgClearBits = "UPDATE word_blocks b SET m0 = b.m0 & ~x.m0, m1 = b.m1 & ~x.m1, m2 = b.m2 & ~x.m2, m3 = b.m3 & ~x.m3 FROM (" + bitsOf + ") x" + pgOfBlock
+	// Rows are found by their key, also while the planner takes the table for a small one.
+	pgByKey = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+)
+
+func termArrays(of []event.Term) []any {
+	ids, terms, orgs := make([]string, len(of)), make([]string, len(of)), make([]int64, len(of))
+	for i, t := range of {
+		ids[i], terms[i], orgs[i] = t.ObjectID, t.Term, OrgNumber(t.Org)
+	}
+	return []any{ids, terms, orgs}
+}

@@ -1,0 +1,12 @@
+-- What objects are found by, see internal/syntax/terms.go: for each term the numbers of the objects that have it. An object's number is the position of its first event. A row has
+-- 256 numbers, a bit each: block is the number without its last eight bits. org is a number for the organization, 0 for all of them together.
+CREATE TABLE word_blocks (
+	org   BIGINT NOT NULL,
+	term  TEXT   NOT NULL,
+	block BIGINT NOT NULL,
+	m0    BIGINT NOT NULL,
+	m1    BIGINT NOT NULL,
+	m2    BIGINT NOT NULL,
+	m3    BIGINT NOT NULL,
+	PRIMARY KEY (org, term, block)
+) /* KEYED */;
