@@ -60,7 +60,7 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limit, rate, h.authenticate, rateOfCaller, spare, h.large, h.validate, h.authorize, h.atOnce, h.bulk, h.costly)
+	return link(operate, guard, limit, rate, h.authenticate, rateOfCaller, spare, h.large, h.validate, h.authorize, h.atOnce, h.searches, h.bulk, h.costly)
 }
 
 // guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end as its protocol wants.

@@ -45,6 +45,7 @@ type operation struct {
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
 	bulk        bool                           // it reads many objects, so short operations go first: see shares
+	searches    bool                           // it searches: lists have their part beside such operations
 	costly      bool                           // it writes many objects: see shares
 	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
@@ -131,6 +132,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	op.proto = strictproto.For(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	op.costly = op.rule.GetCost() == signetv1.Cost_COST_WRITES_MANY
+	op.searches = op.rule.GetCost() == signetv1.Cost_COST_SEARCHES
 	op.bulk = !op.costly && (op.rule.GetCost() == signetv1.Cost_COST_READS_MANY || op.maxBody > maxBody || op.input.Descriptor().Fields().ByName("page_size") != nil)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)

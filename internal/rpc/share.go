@@ -21,6 +21,8 @@ type shares struct {
 	// bulk are the operations that read many objects: lists, searches. Processors are given to whatever can run, in turns: if hundreds of lists can,
 	// a password that is hashed for a sign-in waits for all of them every 10 ms. So only a few lists run at a time, and have their part, and everything else goes before the others.
 	bulk *share.Places
+	// searches are those of them that search. One reads up to thousands of rows, as many as a list of a hundred pages: half of the places are for them, and lists have the others.
+	searches *share.Places
 	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time (package store): whoever has more of them under way only
 	// makes the others of its organization wait. With two places and Reserve an organization has one of them.
 	costly *share.Places
@@ -39,16 +41,17 @@ func newShares(bulk *share.Places) shares {
 		bulk = NewBulk()
 	}
 	return shares{
-		calls:  share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
-		large:  share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
-		bulk:   bulk,
-		costly: share.New(share.Bounds{Places: 2, Waiting: 256, Reserve: true}),
+		calls:    share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
+		large:    share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+		bulk:     bulk,
+		searches: share.New(share.Bounds{Places: runtime.GOMAXPROCS(0), Waiting: 256}),
+		costly:   share.New(share.Bounds{Places: 2, Waiting: 256, Reserve: true}),
 	}
 }
 
 // Places are what organizations share of this server, by a name for the metrics.
 func (h *Handler) Places() map[string]*share.Places {
-	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "many_writes": h.shares.costly, "streams": h.streams.places}
+	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "searches": h.shares.searches, "many_writes": h.shares.costly, "streams": h.streams.places}
 }
 
 // atOnce lets organizations take turns where more is asked for than the server does at once.
@@ -70,6 +73,14 @@ func (h *Handler) bulk(ctx context.Context, c *Call, req proto.Message, next run
 		return next(ctx, c, req)
 	}
 	return inShare(ctx, h.shares.bulk, c, req, next)
+}
+
+// searches lets searches wait for each other, before they wait among lists.
+func (h *Handler) searches(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if !c.op.searches {
+		return next(ctx, c, req)
+	}
+	return inShare(ctx, h.shares.searches, c, req, next)
 }
 
 // costly gives an organization one operation at a time that writes many objects. The store is told that their number is known.

@@ -159,6 +159,7 @@ func TestOperationsThatWriteManySaySo(t *testing.T) {
 		"signet.v1.UserService.ImportUsers": signetv1.Cost_COST_WRITES_MANY, "signet.v1.WebhookService.RemoveWebhook": signetv1.Cost_COST_WRITES_MANY,
 		"signet.v1.NameService.LookUpNames": signetv1.Cost_COST_READS_MANY, "signet.v1.OrganizationService.RemoveDomain": signetv1.Cost_COST_READS_MANY,
 		"signet.v1.GroupService.AddGroupMember": signetv1.Cost_COST_UNSPECIFIED, "signet.v1.UserService.UpdateMyProfile": signetv1.Cost_COST_UNSPECIFIED,
+		"signet.v1.UserService.SearchUsers": signetv1.Cost_COST_SEARCHES,
 	} {
 		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(path))
 		if err != nil {
@@ -199,6 +200,25 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 				t.Errorf("%s: %t", path, op.bulk)
 			}
 		}
+	}
+}
+
+// However many searches wait, a list does not wait for them.
+func TestListsDoNotWaitForSearches(t *testing.T) {
+	l := newLab(t)
+	searches := share.New(share.Bounds{Places: 1, Waiting: 10})
+	l.handler.shares.searches = searches
+	if err := searches.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil {
+		t.Fatal(err)
+	}
+	waiting := asked(t, l, "owner", "/v1/users/_search?query=a", nil)
+	untilLoad(t, searches, 1, 1)
+	if o := <-asked(t, l, "owner", "/v1/users", nil); o.http != 200 {
+		t.Errorf("a list: %+v", o)
+	}
+	searches.Leave(share.Claim{Org: "org_own"})
+	if o := <-waiting; o.http != 200 {
+		t.Errorf("the search: %+v", o)
 	}
 }
 
