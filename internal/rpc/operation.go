@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -46,6 +47,7 @@ type operation struct {
 	maxBody     int64                          // bytes of a request
 	bulk        bool                           // it reads many objects, so short operations go first: see shares
 	costly      bool                           // it writes many objects: see shares
+	reads       bool                           // it changes nothing
 	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // path of what to use instead, or empty
@@ -147,6 +149,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 			return nil, err
 		}
 		op.bindings = append(op.bindings, b)
+		op.reads = b.verb == http.MethodGet
 		op.ids = append(op.ids, b.params...)
 	}
 	if op.streams {
