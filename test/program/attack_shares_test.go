@@ -7,11 +7,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/share"
+	"github.com/signet-idm/signet/test/servertest"
+	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -132,6 +138,79 @@ func TestAttackAnOrganizationTakesAllStreams(t *testing.T) {
 	})
 }
 
+// One organization sets passwords, or is signed in to, more often than can be done. Another one has its turn all the same, and at once. The server runs in the process of the test, which holds
+// all slots for hashing until everybody waits: the order of the turns depends on nothing else.
+func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
+	const many = 20
+	type request func(i int, o *tenant, user string) (token, path string, body object)
+	setPassword := func(_ int, o *tenant, user string) (string, string, object) {
+		return o.token, "/v1/users/" + user + "/password", object{"password": "another password", "noChangeRequired": true}
+	}
+	signIn := func(i int, o *tenant, _ string) (string, string, object) {
+		return "", "/v1/sessions", object{"loginName": fmt.Sprint("nobody", i), "password": "wrong", "orgId": o.id}
+	}
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		var mu sync.Mutex
+		var turns []string
+		hasher := secret.NewCheapHasher().Turns(func(org string) {
+			mu.Lock()
+			defer mu.Unlock()
+			turns = append(turns, org)
+		})
+		slots, _ := hasher.Places()
+		n := slots.Bounds().Places
+		config := server.Config{Hasher: hasher}
+		if db.Engine == testdb.Postgres {
+			config.Database = db.URL
+		}
+		running := servertest.Start(t, config, io.Discard)
+		admin := newClient(t, &process{url: "http://" + running.Addr().String()}, running.FirstAdmin.Token)
+		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
+		ofA, ofB := a.person(t, "target"), b.person(t, "other")
+		for name, flood := range map[string]request{"setting passwords": setPassword, "signing in": signIn} {
+			for what, ask := range map[string]request{"sets a password": setPassword, "signs in": signIn} {
+				held := share.Claim{Org: a.id}
+				for range n {
+					testkit.Must(t, slots.Enter(t.Context(), held))
+				}
+				var all sync.WaitGroup
+				send := func(token, path string, body object) {
+					all.Go(func() {
+						if status, answer, err := admin.with(token).do(t.Context(), "POST", path, body); err != nil || status != 200 && status != 401 {
+							t.Errorf("%s: %d %v %v", path, status, answer, err)
+						}
+					})
+				}
+				wait := func(n int) {
+					t.Helper()
+					testkit.Await(t, fmt.Sprint(n, " wait"), func() bool { _, waiting := slots.Load(); return waiting == n })
+				}
+				for i := range many {
+					send(flood(i, a, ofA))
+				}
+				wait(many)
+				send(ask(many, b, ofB))
+				wait(many + 1)
+				mu.Lock()
+				turns = nil
+				mu.Unlock()
+				slots.Leave(held) // the others stay, so there is one turn at a time
+				all.Wait()
+				for range n - 1 {
+					slots.Leave(held)
+				}
+				mu.Lock()
+				// With one slot, nobody holds any when it becomes free, and who came first goes first.
+				if before := slices.Index(turns, b.id); before < 0 || before > 1 || before == 1 && n > 1 {
+					t.Errorf("while %s: of %d turns with %d slots, that of another organization, which %s, is number %d", name, len(turns), n, what, before)
+				}
+				mu.Unlock()
+			}
+		}
+	})
+}
+
 // One organization begins imports and does not send what is to be imported. It holds half of the places for large requests, and another one's import is done while nothing of that
 // moves.
 func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
@@ -166,9 +245,12 @@ func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
 				}
 			})
 		}
-		testkit.Await(t, "they have their share", func() bool {
-			return p.places(t, "in_use", "large_requests") == most && p.places(t, "waiting", "large_requests") == many-most
+		testkit.Await(t, "all have come", func() bool {
+			return p.places(t, "in_use", "large_requests")+p.places(t, "waiting", "large_requests") == many
 		})
+		if n := p.places(t, "in_use", "large_requests"); n != most {
+			t.Errorf("it holds %d places", n)
+		}
 		b.want(t, 200, "POST", "/v1/users/_import", object{"users": []object{{"userName": "user", "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": "u@example.com"}}}})
 		if n := answered.Load(); n > 0 {
 			t.Errorf("another organization's import was done when %d were over", n)
