@@ -249,7 +249,7 @@ func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
 			return p.places(t, "in_use", "large_requests")+p.places(t, "waiting", "large_requests") == many
 		})
 		if n := p.places(t, "in_use", "large_requests"); n != most {
-			t.Errorf("it holds %d places", n)
+			t.Fatalf("it holds %d places", n)
 		}
 		b.want(t, 200, "POST", "/v1/users/_import", object{"users": []object{{"userName": "user", "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": "u@example.com"}}}})
 		if n := answered.Load(); n > 0 {
