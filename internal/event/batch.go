@@ -325,8 +325,9 @@ type Tx struct {
 	batch   *Batch
 	command *Command
 	drafts  []*draft
-	byRef   map[Ref]*draft // the same; nil while they are few
-	refs    map[Ref]bool   // what was declared, true: for writing; nil while it is little, or nobody has asked
+	byRef   map[Ref]*draft  // the same; nil while they are few
+	refs    map[Ref]bool    // what was declared, true: for writing; nil while it is little, or nobody has asked
+	rowKeys map[RowKey]bool // likewise, of rows
 	rows    map[RowKey]*Row
 	tokens  []TokenChange
 }
@@ -411,7 +412,7 @@ func (tx *Tx) settleClaims() (map[[32]byte]string, error) {
 
 // Row gives a row of a side table that the command declared; nil when there is none or it has expired.
 func (tx *Tx) Row(key RowKey) (*Row, error) {
-	if !slices.Contains(tx.command.Rows, key) {
+	if !tx.declaredRow(key) {
 		return nil, fmt.Errorf("event: row on %s was not declared", key.Table)
 	}
 	row, changed := tx.rows[key]
@@ -543,6 +544,17 @@ func (tx *Tx) declared(ref Ref) (writable, declared bool) {
 	}
 	writable, declared = tx.refs[ref]
 	return writable, declared
+}
+
+// declaredRow tells whether the command named a row.
+func (tx *Tx) declaredRow(key RowKey) bool {
+	if len(tx.command.Rows) <= few {
+		return slices.Contains(tx.command.Rows, key)
+	}
+	if tx.rowKeys == nil {
+		tx.rowKeys = set(tx.command.Rows)
+	}
+	return tx.rowKeys[key]
 }
 
 func (d *draft) exists() bool { return d.record.Sequence > 0 }

@@ -93,16 +93,16 @@ type undeclared struct{ Command }
 func (undeclared) Error() string { return "event: the command has to declare more" }
 
 // Require asks for objects to write and rows that a command finds out about only when it decides. Where they were not declared, the command is run again with them: return
-// the error as it is. The command must be run by Do, or by a Target.
+// the error as it is. The command must be run by Do, or by a Target. Ask for all objects of one sort at once: there is a bound to how often a command runs. They may be many: then the command
+// is long, and waits for its place before it runs again.
 func (tx *Tx) Require(c Command) error {
-	declares := func(r Ref) bool { return slices.Contains(tx.command.Write, r) || slices.Contains(tx.command.Create, r) }
 	for _, r := range c.Write {
-		if !declares(r) {
+		if writable, _ := tx.declared(r); !writable {
 			return undeclared{c}
 		}
 	}
 	for _, r := range c.Rows {
-		if !slices.Contains(tx.command.Rows, r) {
+		if !tx.declaredRow(r) {
 			return undeclared{c}
 		}
 	}
@@ -114,8 +114,10 @@ const maxRequired = 8
 
 var errRequires = errs.New(errs.Aborted, Contention, "what this change is about is being changed at the same time: try again")
 
-// Do runs a command, and runs it again with what it has asked for by Tx.Require.
+// Do runs a command, and runs it again with what it has asked for by Tx.Require. Errors also: those of the place where a long one waits.
 func Do(ctx context.Context, s Store, c Command) error {
+	leave := func() {}
+	defer func() { leave() }()
 	for range maxRequired {
 		err := s.Do(ctx, c)
 		more, requires := errors.AsType[undeclared](err)
@@ -123,16 +125,31 @@ func Do(ctx context.Context, s Store, c Command) error {
 			return err
 		}
 		c.Write, c.Rows = union(c.Write, more.Write), union(c.Rows, more.Rows)
-		c.Read = slices.DeleteFunc(slices.Clone(c.Read), func(r Ref) bool { return slices.Contains(c.Write, r) })
+		written := set(c.Write)
+		c.Read = slices.DeleteFunc(slices.Clone(c.Read), func(r Ref) bool { return written[r] })
+		if c.Objects() > MaxObjects && !MayWriteMany(ctx) {
+			if ctx, leave, err = enterLong(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return errRequires
 }
 
+func set[T comparable](all []T) map[T]bool {
+	in := make(map[T]bool, len(all))
+	for _, one := range all {
+		in[one] = true
+	}
+	return in
+}
+
 func union[T comparable](all, more []T) []T {
 	all = slices.Clone(all)
+	in := set(all)
 	for _, m := range more {
-		if !slices.Contains(all, m) {
-			all = append(all, m)
+		if !in[m] {
+			in[m], all = true, append(all, m)
 		}
 	}
 	return all

@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -107,5 +108,64 @@ func TestACommandAsksForMore(t *testing.T) {
 		})
 	if !errors.Is(err, errRequires) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// noted is a place that says what happens.
+type noted struct {
+	steps   *[]string
+	refuses error
+}
+
+func (n noted) EnterLong(context.Context) error {
+	*n.steps = append(*n.steps, "enter")
+	return n.refuses
+}
+func (n noted) LeaveLong() { *n.steps = append(*n.steps, "leave") }
+
+// seeing is a store that says which commands may be long.
+type seeing struct {
+	running
+	steps *[]string
+}
+
+func (s seeing) Do(ctx context.Context, c Command) error {
+	*s.steps = append(*s.steps, fmt.Sprint(c.Objects(), " ", MayWriteMany(ctx)))
+	return s.running.Do(ctx, c)
+}
+
+// A command that finds out when it decides that it writes many objects waits for a place before it runs again, if there is one, and leaves it in the end.
+func TestACommandThatTurnsOutToBeLongWaitsForItsPlace(t *testing.T) {
+	full := errors.New("full")
+	for name, c := range map[string]struct {
+		more    int
+		with    func(context.Context, noted) context.Context
+		refuses error
+		want    string
+	}{
+		"few":             {MaxObjects - 1, func(ctx context.Context, n noted) context.Context { return WithPlace(ctx, n) }, nil, "[1 false 32 false 32 false]"},
+		"many":            {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithPlace(ctx, n) }, nil, "[1 false enter 33 true 33 true leave]"},
+		"no place":        {MaxObjects, func(ctx context.Context, _ noted) context.Context { return ctx }, nil, "[1 false 33 true 33 true]"},
+		"has one already": {MaxObjects, func(ctx context.Context, n noted) context.Context { return WritesMany(WithPlace(ctx, n)) }, nil, "[1 true 33 true 33 true]"},
+		"is refused":      {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithPlace(ctx, n) }, full, "[1 false enter]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var steps []string
+			var more Command
+			records := []*Record{{Ref: things.Ref("thg_0"), Org: "org_1", Sequence: 7, Doc: []byte(`{"name":"a"}`)}}
+			for i := range c.more {
+				more.Write = append(more.Write, things.Ref(fmt.Sprint("thg_", i+1)))
+				more.Rows = append(more.Rows, RowKey{Throttle, fmt.Sprint(i)})
+			}
+			err := Do(c.with(t.Context(), noted{&steps, c.refuses}), seeing{running{batch: newBatch(records...)}, &steps}, Command{Write: []Ref{things.Ref("thg_0")}, Decide: func(tx *Tx) error {
+				if err := tx.Require(more); err != nil {
+					return err
+				}
+				return tx.Require(Command{Rows: []RowKey{{Throttle, "another"}}})
+			}})
+			if got := fmt.Sprint(steps); !errors.Is(err, c.refuses) || got != c.want {
+				t.Errorf("%v, %v", err, got)
+			}
+		})
 	}
 }

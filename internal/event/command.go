@@ -26,7 +26,7 @@ type Command struct {
 }
 
 // MaxObjects is how many objects an ordinary command creates and changes. One with more is long: it runs alone, and the store gives others their turn after it. Only an
-// operation whose definition says that it writes many sends such commands, see WritesMany.
+// operation whose definition says that it writes many sends such commands (WritesMany), or one that finds out when it decides (Tx.Require).
 const MaxObjects = 32
 
 // Objects is how many objects the command creates and changes at most.
@@ -41,6 +41,31 @@ func WritesMany(ctx context.Context) context.Context {
 
 // MayWriteMany tells whether WritesMany was noted.
 func MayWriteMany(ctx context.Context) bool { return ctx.Value(writesMany{}) != nil }
+
+// Place is where a command waits that turns out to be long, among others of its organization. Whoever has entered leaves.
+type Place interface {
+	EnterLong(ctx context.Context) error
+	LeaveLong()
+}
+
+type placeKey struct{}
+
+// WithPlace notes in ctx where its commands wait that turn out to be long, see Tx.Require. Without a place, they only wait in the line of long commands of the store.
+func WithPlace(ctx context.Context, p Place) context.Context {
+	return context.WithValue(ctx, placeKey{}, p)
+}
+
+// enterLong waits for the place of a command that has turned out to be long.
+func enterLong(ctx context.Context) (_ context.Context, leave func(), err error) {
+	leave = func() {}
+	if p, ok := ctx.Value(placeKey{}).(Place); ok {
+		if err := p.EnterLong(ctx); err != nil {
+			return ctx, leave, err
+		}
+		leave = p.LeaveLong
+	}
+	return WritesMany(ctx), leave, nil
+}
 
 // With adds what another command declares, whose origin and decision are taken.
 func (c Command) With(other Command) Command {

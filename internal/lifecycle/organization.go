@@ -128,16 +128,16 @@ func ownedFrom(ctx context.Context, r event.Reader, id string) (member.OrgOwners
 
 // tell tells the organizations that have no owner any more who can act.
 func (a *affected) tell(tx *event.Tx, id string) error {
+	var lost []string
 	for _, owned := range slices.Sorted(maps.Keys(a.elsewhere)) {
-		err := a.elsewhere[owned].Remain(tx)
-		if errors.Is(err, member.ErrLastOrgOwner) {
-			err = member.TellOwnerLost(tx, owned, "", id)
-		}
-		if err != nil {
+		switch err := a.elsewhere[owned].Remain(tx); {
+		case errors.Is(err, member.ErrLastOrgOwner):
+			lost = append(lost, owned)
+		case err != nil:
 			return err
 		}
 	}
-	return nil
+	return member.TellOwnerLost(tx, "", id, lost...)
 }
 
 func affectedBy(ctx context.Context, r event.Reader, id string) (*affected, error) {

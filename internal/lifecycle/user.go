@@ -92,14 +92,13 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 			if invitations, err = invitation.OfUser(ctx, s, id); err != nil {
 				return err
 			}
-			needs.Write = append(append(needs.Write, companions(id)...), invitations...)
+			needs.Write = append(needs.Write, companions(id)...)
 		}
-		// The invitations may be very many. Each took a mail and a click, so this is no way to keep the writer busy, and the removal waits for no place.
 		target := user.GivesAccess(permit, id)
 		if step.ends {
 			target = user.TakesAway(permit, id)
 		}
-		details, err = target.Needs(needs).Change(event.WritesMany(ctx), s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 			return step.decide(tx, u, owners, orgOwners, permit.ForInstallation(access.UserWrite), invitations)
 		})
 		return err
@@ -141,6 +140,9 @@ func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *me
 		}
 	}
 	if step.removes() {
+		if err := tx.Require(event.Command{Write: invitations}); err != nil { // they may be very many
+			return err
+		}
 		return end(tx, u, invitations)
 	}
 	return u.Append(step.fact)

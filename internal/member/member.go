@@ -130,7 +130,7 @@ func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID stri
 			if owns(&u.Data) {
 				err := owners.Remain(tx)
 				if errors.Is(err, ErrLastOrgOwner) {
-					err = TellOwnerLost(tx, orgID, u.ID, u.Org)
+					err = TellOwnerLost(tx, u.ID, u.Org, orgID)
 				}
 				if err != nil {
 					return err

@@ -214,6 +214,30 @@ func TestAPersonSeesTwentyOffersAndOthersWaitForRoom(t *testing.T) {
 	}
 }
 
+// What is done about somebody's credentials is told to every other organization that the person is in, in one command: their number has a bound.
+func TestAPersonIsInAThousandOtherOrganizations(t *testing.T) {
+	s := newInstallation(t)
+	membertest.Owner(t, s, "usr_me", "org_d")
+	holds := access.Memberships{"org_b": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}} // neither is another one
+	for i := range user.MaxGuest - 1 {
+		holds[fmt.Sprint("org_", i)] = []access.Role{access.OrgOwner}
+	}
+	membertest.User(t, s, "usr_p", "org_b", holds)
+	for _, id := range []string{"org_y", "org_z"} {
+		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
+	}
+	accept := func(id string, roles ...string) error {
+		_, err := member.AcceptOffer(t.Context(), s, person, give(t, s, inOrg(t, id, iam), roles...).Offer, event.IfMatch{})
+		return err
+	}
+	must(t, accept("org_y", "ORG_USER_MANAGER"))
+	eventtest.As(t, accept("org_z", "ORG_OWNER"), user.ErrTooManyOrganizations)
+	must(t, accept("org_y", "ORG_OWNER")) // more in one of them
+	_, err := member.Leave(t.Context(), s, person, "org_y", event.IfMatch{})
+	must(t, err)
+	must(t, accept("org_z", "ORG_OWNER"))
+}
+
 func TestPeopleOfTheDefaultOrganizationAreNotAskedByAnOwnerOfTheInstallation(t *testing.T) {
 	for _, c := range []struct {
 		name  string

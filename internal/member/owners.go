@@ -142,28 +142,39 @@ func (all OrgOwners) Reads() (refs []event.Ref) {
 // Settle looks at the organizations of a user who is about to end. Those that are left without an owner who can act are told so. The own organization keeps its last one:
 // ErrLastOrgOwner, unless the caller may leave it so. What others have given never keeps the own organization from ending its people. Errors also: ErrMoved, as Owners.Remain.
 func (all OrgOwners) Settle(tx *event.Tx, u *event.Object[user.User], mayLeave bool) error {
+	var lost []string
 	for _, id := range Owned(u.Data.Memberships) {
 		switch err := all[id].Remain(tx); {
 		case err == nil:
 		case !errors.Is(err, ErrLastOrgOwner), id == u.Org && !mayLeave:
 			return err
 		case u.Data.State == user.Active: // else it was so before
-			if err := TellOwnerLost(tx, id, u.ID, u.Org); err != nil {
-				return err
-			}
+			lost = append(lost, id)
+		}
+	}
+	return TellOwnerLost(tx, u.ID, u.Org, lost...)
+}
+
+// TellOwnerLost records with organizations that they have lost their last owner who could act: a user, or all users, of the organization home. The mails about it follow from
+// that. The command is run by event.Do.
+func TellOwnerLost(tx *event.Tx, userID, home string, orgIDs ...string) error {
+	var all event.Command
+	for _, id := range orgIDs {
+		all.Write = append(all.Write, org.Kind.Ref(id))
+	}
+	if err := tx.Require(all); err != nil {
+		return err
+	}
+	for _, id := range orgIDs {
+		by := ""
+		if id != home { // it learns that it was the other one, not who there
+			by = home
+		}
+		if err := tellOwnerLost(tx, id, org.OwnerLost{UserID: userID, Org: home}, by); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// TellOwnerLost records with an organization that it has lost its last owner who could act: a user, or all users, of the organization home. The mails about it follow from
-// that. The command is run by event.Do.
-func TellOwnerLost(tx *event.Tx, orgID, userID, home string) error {
-	by := ""
-	if orgID != home { // it learns that it was the other one, not who there
-		by = home
-	}
-	return tellOwnerLost(tx, orgID, org.OwnerLost{UserID: userID, Org: home}, by)
 }
 
 // tellOwnerLost names by in place of the actor, unless it is empty.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"reflect"
 	"strconv"
@@ -47,6 +48,7 @@ type operation struct {
 	bulk        bool                           // it reads many objects, so short operations go first: see shares
 	searches    bool                           // it searches: lists have their part beside such operations
 	costly      bool                           // it writes many objects: see shares
+	reads       bool                           // it changes nothing
 	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // path of what to use instead, or empty
@@ -149,6 +151,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 			return nil, err
 		}
 		op.bindings = append(op.bindings, b)
+		op.reads = b.verb == http.MethodGet
 		op.ids = append(op.ids, b.params...)
 	}
 	if op.streams {

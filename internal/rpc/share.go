@@ -83,25 +83,45 @@ func (h *Handler) searches(ctx context.Context, c *Call, req proto.Message, next
 	return inShare(ctx, h.shares.searches, c, req, next)
 }
 
-// costly gives an organization one operation at a time that writes many objects. The store is told that their number is known.
+// costly gives an organization one operation at a time that writes many objects. The store is told that their number is known. What turns out to write many, because of the one
+// object that it is about, waits for the same place at that moment.
 func (h *Handler) costly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	if !c.op.costly {
+	switch {
+	case c.op.costly:
+		return inShare(event.WritesMany(ctx), h.shares.costly, c, req, next)
+	case c.op.reads || c.info.Caller == nil:
 		return next(ctx, c, req)
 	}
-	return inShare(event.WritesMany(ctx), h.shares.costly, c, req, next)
+	return next(event.WithPlace(ctx, longPlace{h.shares.costly, share.Claim{Org: c.info.Caller.OrgID}}), c, req)
 }
+
+// longPlace is the place of a command of an organization, see event.Place.
+type longPlace struct {
+	places *share.Places
+	claim  share.Claim
+}
+
+// EnterLong implements event.Place.
+func (p longPlace) EnterLong(ctx context.Context) error { return enter(ctx, p.places, p.claim) }
+
+// LeaveLong implements event.Place.
+func (p longPlace) LeaveLong() { p.places.Leave(p.claim) }
 
 func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.info.Caller == nil {
 		return next(ctx, c, req)
 	}
 	claim := share.Claim{Org: c.info.Caller.OrgID}
-	_, waiting := tracing.Start(ctx, "turn")
-	err := places.Enter(ctx, claim)
-	waiting.End(err)
-	if err != nil {
+	if err := enter(ctx, places, claim); err != nil {
 		return nil, err
 	}
 	defer places.Leave(claim)
 	return next(ctx, c, req)
+}
+
+func enter(ctx context.Context, places *share.Places, claim share.Claim) error {
+	_, waiting := tracing.Start(ctx, "turn")
+	err := places.Enter(ctx, claim)
+	waiting.End(err)
+	return err
 }

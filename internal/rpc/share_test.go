@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/share"
 )
 
@@ -245,4 +247,46 @@ func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 			t.Errorf("encoded in its place: %t, %v", encoded, err)
 		}
 	}
+}
+
+// longStore has no objects. It runs what is not long, and notes the rest.
+type longStore struct {
+	event.Store
+	ran chan bool // whether a command may be long
+}
+
+func (s longStore) Do(ctx context.Context, c event.Command) error {
+	if event.MayWriteMany(ctx) {
+		s.ran <- true
+		return nil
+	}
+	return event.NewBatch(secret.NewMasterKey(), 1, event.Loaded{}).Run(&c)
+}
+
+// What turns out to write many objects waits for the same place as an operation whose definition says so.
+func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) {
+	l := newLab(t)
+	places, s := l.handler.shares.costly, longStore{ran: make(chan bool, 2)}
+	l.fake.hook = func(ctx context.Context) error {
+		return event.Do(ctx, s, event.Command{Decide: func(tx *event.Tx) error {
+			var all event.Command
+			for i := range event.MaxObjects + 1 {
+				all.Write = append(all.Write, event.Ref{Kind: "org", ID: fmt.Sprint("org_", i)})
+			}
+			return tx.Require(all)
+		}})
+	}
+	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil { // one is under way
+		t.Fatal(err)
+	}
+	one := asked(t, l, "owner", "/v1/users/usr_1/password", strings.NewReader(`{"password":"a new password"}`))
+	untilLoad(t, places, 1, 1)
+	if len(s.ran) != 0 {
+		t.Error("it did not wait")
+	}
+	places.Leave(share.Claim{Org: "org_own"})
+	if o := <-one; o.http != 200 || len(s.ran) != 1 {
+		t.Errorf("its turn has come: %+v, %d", o, len(s.ran))
+	}
+	untilLoad(t, places, 0, 0)
 }

@@ -66,8 +66,9 @@ type Hasher struct {
 	claim     share.Claim   // Bytes are those that a caller keeps in memory besides the password
 	cheap     bool          // see NewCheapHasher
 	timed     func(waited, worked time.Duration)
-	others    *share.Places // see Before
-	room      int           // of others that a password takes
+	turns     func(org string) // see Turns
+	others    *share.Places    // see Before
+	room      int              // of others that a password takes
 	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
@@ -89,6 +90,7 @@ func NewHasher(slots, queue int) *Hasher {
 		costly: share.New(half),
 		hash:   hash,
 		timed:  func(time.Duration, time.Duration) {},
+		turns:  func(string) {},
 		verifiers: map[algorithm]verifier.Verifier{
 			algorithmArgon2: verifier.VerifyFunc(verifyArgon2),
 			algorithmBcrypt: bcrypt.Verifier,
@@ -127,6 +129,13 @@ func (h *Hasher) Before(others *share.Places, places int) *Hasher {
 	return &view
 }
 
+// Turns is the same Hasher that tells whose turn it is, in the slot. Tests follow by it in which order passwords are hashed.
+func (h *Hasher) Turns(tell func(org string)) *Hasher {
+	view := *h
+	view.turns = tell
+	return &view
+}
+
 // Places are the slots, and those of hashes that take long.
 func (h *Hasher) Places() (all, costly *share.Places) { return h.limit, h.costly }
 
@@ -146,6 +155,7 @@ func (h *Hasher) do(ctx context.Context, places *share.Places, password string, 
 func (h *Hasher) inSlot(ctx context.Context, password string, work func() error) error {
 	arrived := time.Now()
 	return h.do(ctx, h.limit, password, func() error {
+		h.turns(h.claim.Org)
 		begun := time.Now()
 		_, hashing := tracing.Start(ctx, "password.hash")
 		defer hashing.End(nil)

@@ -97,8 +97,30 @@ func Unaccepted(u *event.Object[User], org string) bool {
 	return IsGuest(u, org) && (!asked || accepted.Assumed)
 }
 
-// Accept records that the user agrees to roles in another organization, besides those that count there. how says what else is recorded.
+// MaxGuest is in how many other organizations a user can be: what is done about the user's credentials is told to each of them in one command.
+const MaxGuest = 1000
+
+// TooManyOrganizations is the reason of ErrTooManyOrganizations.
+const TooManyOrganizations errs.Reason = "TOO_MANY_ORGANIZATIONS"
+
+// ErrTooManyOrganizations is the refusal of one more organization.
+var ErrTooManyOrganizations = errs.New(errs.FailedPrecondition, TooManyOrganizations, "a user can be in at most 1000 other organizations: leave another one first")
+
+// guestIn is in how many other organizations a user is.
+func guestIn(u *event.Object[User]) (n int) {
+	for scope := range u.Data.Memberships {
+		if IsGuest(u, scope) {
+			n++
+		}
+	}
+	return n
+}
+
+// Accept records that the user agrees to roles in another organization, besides those that count there. how says what else is recorded. Errors: ErrTooManyOrganizations.
 func Accept(u *event.Object[User], org string, roles []access.Role, how RolesAccepted) error {
+	if !IsGuest(u, org) && guestIn(u) >= MaxGuest {
+		return ErrTooManyOrganizations
+	}
 	all := slices.Concat(u.Data.Within(org), roles)
 	how.Scope, how.Roles, how.Permissions = org, access.RolesWithin(all), access.PermissionsOf(org, all)
 	return u.Append(how)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/mail/mailtest"
 )
 
@@ -160,5 +161,34 @@ func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 		}
 		p.stop(t)
 		s.run(t, "rebuild", "--check").fine(t)
+	})
+}
+
+// Mallory has very many organizations give somebody of her firm roles, so that nobody can stop that account any more, and so that the log fills with errors of the server.
+func TestAttackAGuestOfVeryManyOrganizations(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		p := s.start(t)
+		root := newClient(t, p, s.admin(t).Token)
+		id := at[string](t, root.want(t, 200, "POST", "/v1/users/human", object{"userName": "guest", "profile": object{"firstName": "Jo", "lastName": "Doe"},
+			"email": object{"email": "guest@example.com", "isEmailVerified": true}}), "userId")
+		for i := range event.MaxObjects + 1 {
+			made := root.want(t, 200, "POST", "/v1/orgs/_setup", newOrg(fmt.Sprint("Host ", i), herPassword))
+			members := "/v1/orgs/" + at[string](t, made, "orgId") + "/members/"
+			root.want(t, 200, "PUT", members+id, object{"roles": []string{"ORG_OWNER"}})
+			root.want(t, 200, "DELETE", members+at[string](t, made, "userId"), nil)
+		}
+		user := "/v1/users/" + id
+		root.want(t, 200, "POST", user+"/password", object{"password": hisPassword})
+		for _, do := range []string{"_lock", "_unlock", "_deactivate", "_reactivate"} {
+			root.want(t, 200, "POST", user+"/"+do, nil)
+		}
+		root.want(t, 200, "DELETE", user, nil)
+		p.stop(t)
+		text, _ := p.stderr.state()
+		for candidate := range strings.Lines(text) {
+			if l, ok := parseLine(candidate); !ok || l.Level == "ERROR" {
+				t.Errorf("the log says %s", candidate)
+			}
+		}
 	})
 }
