@@ -138,6 +138,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry(), gauges: newGauges(config.Clock)}
+	go rpc.ReadAhead("signet.v1")
 	defer func() {
 		if err != nil {
 			s.Close()
