@@ -1,6 +1,6 @@
 // Package fieldrules judges requests by the field rules in the proto files, and says in our words what a field wants.
 //
-// It knows the rules that the proto files use, and no others: see rulesOf. The tests hold it against protovalidate, which knows all, and would
+// It knows the rules that the proto files use, and no others: see knownRules. The tests hold it against protovalidate, which knows all, and would
 // take a compiler for expressions along that no rule here needs (docs/decisions/0063-lean.md).
 package fieldrules
 

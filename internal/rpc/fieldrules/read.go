@@ -187,8 +187,8 @@ func onlyKnown(fd protoreflect.FieldDescriptor, rules *validate.FieldRules, elem
 	if kind := m.WhichOneof(m.Descriptor().Oneofs().ByName("type")); kind != nil && kind.Name() != fits {
 		return fmt.Errorf("the rules are for another kind of field: %s", kind.Name())
 	}
-	if r := rules.GetRepeated(); r.GetUnique() && fd.Message() != nil {
-		return errors.New("messages that must differ are not known here")
+	if rules.GetRepeated().GetUnique() && rulesFor[fd.Kind()] == "" {
+		return fmt.Errorf("elements that must differ and are a %s are not known here", fd.Kind())
 	}
 	if r := rules.GetInt32(); r.HasGte() && r.HasLte() && r.GetGte() > r.GetLte() {
 		return errors.New("a range that ends before it begins is not known here")
