@@ -196,6 +196,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 		if s.FirstAdmin != nil {
 			log.Info("first start: the administrator's password and a token are in " + s.FirstAdminPath)
 			greet(s)
+			go releaseMemory()
 		}
 	})
 }
