@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // TestFootprint: Signet should be ready within 100 ms on existing data, and its private memory when idle is at most 15 MiB. The pages
@@ -18,14 +20,7 @@ func TestFootprint(t *testing.T) {
 	const ready, memory = 100 * time.Millisecond, 15 << 10 // KiB
 	eachEngine(t, func(t *testing.T, s *site) {
 		first := s.start(t)
-		after, end := statusKiB(t, first, "RssAnon"), time.Now().Add(patience)
-		for after > memory && time.Now().Before(end) { // it has hashed a password, and gives back the memory of that
-			time.Sleep(50 * time.Millisecond)
-			after = statusKiB(t, first, "RssAnon")
-		}
-		if after > memory {
-			t.Errorf("%d KiB of private memory after the first start", after)
-		}
+		testkit.Await(t, "the memory of the password that the first start has hashed is given back", func() bool { return statusKiB(t, first, "RssAnon") <= memory })
 		first.stop(t)
 		best := time.Hour
 		var p *process
