@@ -13,7 +13,7 @@ import (
 
 // newParser reads the command line, the environment and the configuration file into c. A flag beats the environment,
 // the environment beats the file, and the file beats the default.
-func newParser(c *cli) (*kong.Kong, error) {
+func newParser(c any) (*kong.Kong, error) {
 	// A variable that is set to nothing is not set: that is how container set-ups leave a value out.
 	for _, variable := range os.Environ() {
 		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "SIGNET_") && value == "" {

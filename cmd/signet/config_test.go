@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,21 @@ func parse(t *testing.T, name string, args ...string) any {
 	if err != nil {
 		t.Fatal(err)
 	}
+	value := valueOf(t, parsed, name)
+	if args[0] == "start" {
+		short := parseStart(args)
+		if short == nil && !slices.Contains(args, "--config") {
+			t.Fatal("the parser of starts does not know it")
+		}
+		if short != nil && !reflect.DeepEqual(valueOf(t, short, name), value) {
+			t.Errorf("a start gets %v", valueOf(t, short, name))
+		}
+	}
+	return value
+}
+
+func valueOf(t *testing.T, parsed *kong.Context, name string) any {
+	t.Helper()
 	for _, flag := range parsed.Flags() {
 		if flag.Name == name {
 			return parsed.FlagValue(flag)
@@ -129,6 +145,30 @@ func parse(t *testing.T, name string, args ...string) any {
 	}
 	t.Fatalf("there is no flag %s", name)
 	return nil
+}
+
+// TestTheParserOfStarts leaves to the other one what it cannot say.
+func TestTheParserOfStarts(t *testing.T) {
+	all := reflect.TypeFor[cli]()
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[starting]()) {
+		if same, _ := all.FieldByName(field.Name); same.Tag != field.Tag || same.Type != field.Type {
+			t.Errorf("%s differs: %s", field.Name, field.Tag)
+		}
+	}
+	foreign := filepath.Join(t.TempDir(), "signet.yaml")
+	if err := os.WriteFile(foreign, []byte("to: postgres://x\n"), 0o600); err != nil { // a setting of signet move
+		t.Fatal(err)
+	}
+	for line, short := range map[string]bool{"start": true, "start --listen :1": true, "": false, "version": false, "start now": false, "start --listn :1": false, "start --help": false, "start -h": false,
+		"--help start": false, "start --config " + foreign: false, "start --log-level loud": false} {
+		if got := parseStart(strings.Fields(line)) != nil; got != short {
+			t.Errorf("signet %s: %v", line, got)
+		}
+	}
+	t.Setenv("SIGNET_TO", "postgres://x")
+	if parseStart([]string{"start"}) != nil {
+		t.Error("nobody would look whether there is a command with such a variable")
+	}
 }
 
 func TestTheManualHasEveryCommandAndEverySettingOfTheServer(t *testing.T) {

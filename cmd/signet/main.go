@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -195,6 +196,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 		if s.FirstAdmin != nil {
 			log.Info("first start: the administrator's password and a token are in " + s.FirstAdminPath)
 			greet(s)
+			go releaseMemory()
 		}
 	})
 }
@@ -345,20 +347,22 @@ const (
 func run(args []string) int {
 	ctx, cancel := untilSignal()
 	defer cancel()
-	parser, err := newParser(&cli{})
-	if err != nil {
-		return complain(err, exitFailed)
-	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	warnAboutVariables(stderr, parser.Model, os.Environ())
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		return complain(explainUsage(err), exitUsage)
+	parsed := parseStart(args)
+	if parsed == nil {
+		parser, err := newParser(&cli{})
+		if err != nil {
+			return complain(err, exitFailed)
+		}
+		if len(args) == 0 {
+			args = []string{"--help"}
+		}
+		warnAboutVariables(stderr, parser.Model, os.Environ())
+		if parsed, err = parser.Parse(args); err != nil {
+			return complain(explainUsage(err), exitUsage)
+		}
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run()
+	err := parsed.Run()
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
@@ -366,6 +370,29 @@ func run(args []string) int {
 		return complain(stopped(ctx, err), exitFailed)
 	}
 	return 0
+}
+
+// starting is what of cli a start needs.
+type starting struct {
+	Config configFile `help:"YAML file with the same settings: one key per flag, without the leading dashes." placeholder:"FILE"`
+	Start  startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
+}
+
+// parseStart reads the command line of a start, without the flags of all other commands, which would take a tenth of the time until the server is
+// ready. Nil: there is something to say that only a parser with all commands can.
+func parseStart(args []string) *kong.Context {
+	if len(args) == 0 || args[0] != "start" || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-h") || strings.HasPrefix(a, "--h") }) {
+		return nil
+	}
+	parser, err := newParser(&starting{})
+	if err != nil || len(unknownVariables(parser.Model, os.Environ())) > 0 {
+		return nil
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return nil
+	}
+	return parsed
 }
 
 // untilSignal gives a context that the first signal ends. From the moment on at which anybody can learn of that, a second signal ends the

@@ -25,6 +25,13 @@ func tuneMemory() {
 	}
 }
 
+// releaseMemory gives back to the system what the first start has used and nothing needs again: the memory of a password hash, which a pool keeps
+// over one collection, and what making keys has left.
+func releaseMemory() {
+	runtime.GC()
+	debug.FreeOSMemory()
+}
+
 // memoryLimit is how much memory the Go runtime should get along with: room for requests, for the cache, and for a password hash and its
 // surroundings on every core. With 640 callers, 60 MiB of requests are in use, half of it a batch of imports: with less room than 96 MiB the
 // collector does not rest, and everybody waits for it. Of what the cgroup allows it takes three quarters at most: SQLite and the kernel need

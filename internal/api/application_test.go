@@ -30,7 +30,7 @@ var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFieldsOfAnApplication(t *testing.T) {
 	var paths []string
-	for _, l := range modifiableApp.Leaves {
+	for _, l := range modifiableApp.Leaves() {
 		paths = append(paths, l.Path)
 		t.Run(l.Path, func(t *testing.T) {
 			got := appParts(changeOf(appModification(l.Path)))

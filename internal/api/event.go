@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -119,7 +120,7 @@ func wrongEventQuery(r eventRequest) (wrong []errs.Violation) {
 		wrong = append(wrong, errs.Violation{Field: "userId", Message: "cannot be given together with objectId"})
 	}
 	for i, pattern := range r.GetTypes() {
-		if !knownTypes[pattern] {
+		if !knownTypes()[pattern] {
 			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("types[%d]", i),
 				Message: "is not an event type: use a name such as user.human_added.v1, or user.* for all of a kind; docs/api/events.md lists them"})
 		}
@@ -144,7 +145,7 @@ func wrongEnd(from, to *timestamppb.Timestamp) []errs.Violation {
 }
 
 // knownTypes are the types of events there are, and the patterns for all of a kind.
-var knownTypes = func() map[string]bool {
+var knownTypes = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{}
 	for _, k := range model.Kinds {
 		known[string(k.Name())+".*"] = true
@@ -153,7 +154,7 @@ var knownTypes = func() map[string]bool {
 		}
 	}
 	return known
-}()
+})
 
 func showEvent(e *journal.Entry) (*signetv1.Event, error) {
 	out := &signetv1.Event{EventId: e.ID, ObjectId: e.ObjectID, ObjectType: string(e.Kind), Sequence: e.Sequence, OrgId: e.OrgID, Type: string(e.Type),

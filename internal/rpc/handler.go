@@ -12,7 +12,6 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
@@ -32,9 +31,6 @@ const (
 type Config struct {
 	Services []Service
 	Alias    *Alias // nil: operations have no other names
-
-	// Rules are what Compile has made of the package of the services. Nil: it is done when the handler is made.
-	Rules *fieldrules.Rules
 
 	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns access.ErrUnauthenticated or
 	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
@@ -74,7 +70,7 @@ type Handler struct {
 	config  Config
 	root    *node
 	origins map[string]bool
-	rules   *fieldrules.Rules
+	rules   fieldrules.Rules
 	check   call.Rules
 	unready atomic.Bool                            // it was when somebody last asked
 	needs   map[access.Permission]access.APIScopes // what an application needs to hold a permission
@@ -127,16 +123,6 @@ func New(config Config) (*Handler, error) {
 	problems = append(problems, h.mountStandard()...)
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
-	}
-	var err error
-	if h.rules = h.config.Rules; h.rules == nil {
-		var inputs []protoreflect.MessageDescriptor
-		for _, op := range ops {
-			inputs = append(inputs, op.input.Descriptor())
-		}
-		if h.rules, err = fieldrules.Of(inputs...); err != nil {
-			return nil, err
-		}
 	}
 	h.run, h.stream = h.chain(), h.streamChain()
 	h.check = func(part proto.Message) ([]errs.Violation, error) {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/runtime/protoimpl"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
@@ -112,12 +113,11 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if !op.method.IsValid() {
 		return nil, fmt.Errorf("%s has no such method", impl.Type())
 	}
-	want := reflect.FuncOf([]reflect.Type{contextType, goType(op.input)}, []reflect.Type{goType(output), errorType}, false)
-	if op.streams {
-		send := reflect.FuncOf([]reflect.Type{goType(output)}, []reflect.Type{errorType}, false)
-		want = reflect.FuncOf([]reflect.Type{contextType, goType(op.input), send}, []reflect.Type{errorType}, false)
-	}
-	if op.method.Type() != want {
+	if !op.fits(op.method.Type(), output) {
+		want := fmt.Sprintf("func(context.Context, %s) (%s, error)", goType(op.input), goType(output))
+		if op.streams {
+			want = fmt.Sprintf("func(context.Context, %s, func(%s) error) error", goType(op.input), goType(output))
+		}
 		return nil, fmt.Errorf("the method of %s is a %s, not a %s", impl.Type(), op.method.Type(), want)
 	}
 
@@ -189,7 +189,40 @@ func (op *operation) isSign(m protoreflect.Message) bool {
 	return sign
 }
 
-func goType(mt protoreflect.MessageType) reflect.Type { return reflect.TypeOf(mt.Zero().Interface()) }
+// fits tells whether a method takes and gives what Service says. To make the type that it should have would take ten times as long.
+func (op *operation) fits(method reflect.Type, output protoreflect.MessageType) bool {
+	is := func(f reflect.Type, in, out int) bool {
+		return f.NumIn() == in && f.NumOut() == out && !f.IsVariadic() && f.Out(out-1) == errorType
+	}
+	if op.streams {
+		return is(method, 3, 1) && method.In(0) == contextType && method.In(1) == goType(op.input) &&
+			method.In(2).Kind() == reflect.Func && method.In(2).Name() == "" && is(method.In(2), 1, 1) && method.In(2).In(0) == goType(output)
+	}
+	return is(method, 2, 2) && method.In(0) == contextType && method.In(1) == goType(op.input) && method.Out(0) == goType(output)
+}
+
+// goType is the type of a message in Go. A generated one says it without being made ready for use.
+func goType(mt protoreflect.MessageType) reflect.Type {
+	if generated, ok := mt.(*protoimpl.MessageInfo); ok {
+		return generated.GoReflectType
+	}
+	return reflect.TypeOf(mt.Zero().Interface())
+}
+
+// ReadAhead reads of the definition what New will need, so that it can be done while others wait for a database: most of what New takes is that.
+func ReadAhead(services protoreflect.FullName) {
+	protoregistry.GlobalFiles.RangeFilesByPackage(services, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				_ = methods.Get(j).Options()
+				_, _, _ = guardedIn(methods.Get(j).Input(), "", nil) // New says what is wrong
+				_ = methods.Get(j).Output().Fields().ByName("details")
+			}
+		}
+		return true
+	})
+}
 
 // checkRule refuses a rule that the chain could not enforce.
 func (op *operation) checkRule() error {

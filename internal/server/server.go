@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -57,7 +56,6 @@ import (
 	"github.com/signet-idm/signet/internal/ratelimit"
 	"github.com/signet-idm/signet/internal/registration"
 	"github.com/signet-idm/signet/internal/rpc"
-	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/internal/session"
@@ -140,7 +138,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry(), gauges: newGauges(config.Clock)}
-	compiled := beside(func() (*fieldrules.Rules, error) { return fieldrules.Compile("signet.v1") })
+	go rpc.ReadAhead("signet.v1")
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -194,10 +192,6 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
 	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
-	rules, err := compiled()
-	if err != nil {
-		return nil, err
-	}
 	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: config.Clock, Signer: s.keys, KeySets: keySets, Issuer: config.ExternalURL}
 	var alias *rpc.Alias
 	if config.ZitadelV1 {
@@ -209,7 +203,6 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	handler, err := rpc.New(rpc.Config{
 		Alias: alias,
-		Rules: rules,
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: config.Clock, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: config.Clock, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
@@ -344,13 +337,6 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		site.Handle(path, handler)
 	}
 	return nil
-}
-
-// beside does something while others wait for the database. What it gives back waits for the end of it.
-func beside[T any](work func() (T, error)) func() (T, error) {
-	done := sync.OnceValues(work)
-	go func() { _, _ = done() }()
-	return done
 }
 
 // background runs work beside the requests. What it gives back ends the work and waits for that.

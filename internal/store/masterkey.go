@@ -29,6 +29,7 @@ type Look struct {
 	MovedTo string // where a move has carried that, without credentials; empty: it is still here
 
 	engine engine.Engine // that the store goes on with; nil: it opens the database itself
+	file   bool          // the file of the embedded database is one that can be used
 }
 
 // LookAt looks at the database that a store is going to be opened on, and changes nothing. The connections to PostgreSQL that it makes stay for the
@@ -36,7 +37,7 @@ type Look struct {
 func LookAt(ctx context.Context, o Options) (*Look, error) {
 	if !engine.IsPostgres(o.Database) {
 		have, err := storedMeta(ctx, o.Database)
-		return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo])}, err
+		return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo]), file: err == nil && have != nil}, err
 	}
 	e, err := engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Log: o.Log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion})
 	if err != nil {

@@ -168,7 +168,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	}
 	if o.Look != nil && o.Look.engine != nil {
 		s.engine, o.Look.engine = o.Look.engine, nil
-	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion}); err != nil {
+	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion, Looked: o.Look != nil && o.Look.file}); err != nil {
 		return nil, false, err
 	}
 	if o.Traced {

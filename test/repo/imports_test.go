@@ -50,6 +50,7 @@ var (
 		{[]string{"internal/web"}, slices.Concat(objects, []string{"internal/api", "internal/rpc", "internal/store"})},
 		{[]string{"internal/oidc", "internal/login", "internal/account", "internal/console", "internal/pages"}, []string{"internal/api", "internal/rpc", "internal/store", "internal/server"}},
 		{[]string{"internal/rpc"}, slices.Concat(objects, []string{"internal/api", "internal/store"})},
+		{[]string{"internal", "cmd"}, []string{"buf.build/go/protovalidate"}}, // it costs 6 MB and half of a start: docs/decisions/0063-lean.md
 	}
 
 	mayBeImportedOnlyBy = []struct {

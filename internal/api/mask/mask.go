@@ -4,6 +4,7 @@ package mask
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -20,10 +21,14 @@ type Request interface {
 
 // Mask is what the update mask of a request can name.
 type Mask struct {
-	Leaves     []Leaf
 	NeverEmpty []string // paths that cannot be without a value
 	ByNameOnly []string // paths that the name of their message does not mean
+
+	leaves func() []Leaf
 }
+
+// Leaves are the fields that the mask can name.
+func (m *Mask) Leaves() []Leaf { return m.leaves() }
 
 // Leaf is a field that holds no message, or a list, which is set as a whole.
 type Leaf struct {
@@ -32,9 +37,10 @@ type Leaf struct {
 	Steps []protoreflect.FieldDescriptor
 }
 
-// Of adds the fields of a request to a mask. The first of them says which object it is about, and is none of its parts.
+// Of adds the fields of a request to a mask. The first of them says which object it is about, and is none of its parts. They are read when they are
+// first needed.
 func Of(r Request, m Mask) *Mask {
-	m.Leaves = leavesOf(r.ProtoReflect().Descriptor(), nil)
+	m.leaves = sync.OnceValue(func() []Leaf { return leavesOf(r.ProtoReflect().Descriptor(), nil) })
 	return &m
 }
 
@@ -81,7 +87,7 @@ func (m *Mask) names(path string, l Leaf) bool {
 // Named tells of each leaf whether a request names it.
 func (m *Mask) Named(r Request) map[string]bool {
 	fields := map[string]bool{}
-	for _, l := range m.Leaves {
+	for _, l := range m.Leaves() {
 		fields[l.Path] = slices.ContainsFunc(r.GetUpdateMask().GetPaths(), func(path string) bool { return m.names(path, l) })
 	}
 	return fields
@@ -96,13 +102,13 @@ func (m *Mask) Check(r Request) []errs.Violation {
 	}
 	var wrong []errs.Violation
 	for _, path := range paths {
-		if !slices.ContainsFunc(m.Leaves, func(l Leaf) bool { return m.names(path, l) }) {
+		if !slices.ContainsFunc(m.Leaves(), func(l Leaf) bool { return m.names(path, l) }) {
 			wrong = append(wrong, errs.Violation{Field: "updateMask", Message: "names a field that cannot be set: use " + m.list()})
 			break
 		}
 	}
 	fields := m.Named(r)
-	for _, l := range m.Leaves {
+	for _, l := range m.Leaves() {
 		switch sent, named := l.sent(r.ProtoReflect()), fields[l.Path]; {
 		case sent && !named:
 			wrong = append(wrong, errs.Violation{Field: l.json, Message: "is not named in updateMask: name it, or leave it out"})
@@ -116,7 +122,7 @@ func (m *Mask) Check(r Request) []errs.Violation {
 // list gives all names there are, as JSON has them.
 func (m *Mask) list() string {
 	var names []string
-	for _, l := range m.Leaves {
+	for _, l := range m.Leaves() {
 		names = append(names, l.json)
 	}
 	return strings.Join(names, ", ")

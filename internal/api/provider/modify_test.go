@@ -30,7 +30,7 @@ func modification(paths ...string) *signetv1.ModifyIdentityProviderRequest {
 
 // allJSON are all fields that can be named, as violations have them.
 func allJSON() (names []string) {
-	for _, l := range modifiable.Leaves {
+	for _, l := range modifiable.Leaves() {
 		name := ""
 		for _, step := range l.Steps {
 			name += "." + step.JSONName()
@@ -41,7 +41,7 @@ func allJSON() (names []string) {
 }
 
 func allPaths() (paths []string) {
-	for _, l := range modifiable.Leaves {
+	for _, l := range modifiable.Leaves() {
 		paths = append(paths, l.Path)
 	}
 	return paths
@@ -102,7 +102,7 @@ func TestAMaskAndTheValuesBesideItAgree(t *testing.T) {
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFields(t *testing.T) {
-	for _, l := range modifiable.Leaves {
+	for _, l := range modifiable.Leaves() {
 		t.Run(l.Path, func(t *testing.T) {
 			got := Modification(modification(l.Path))
 			if n := parts(got); len(n) != 1 {
@@ -125,8 +125,8 @@ func TestAMaskPicksItsFields(t *testing.T) {
 			}
 		})
 	}
-	if n := len(parts(Modification(modification("name", "styling_type", "auto_register", "link_by_email", "jwt", "oidc", "oauth")))); n != len(modifiable.Leaves)-2 {
-		t.Errorf("all but the secrets are %d of %d", n, len(modifiable.Leaves))
+	if n := len(parts(Modification(modification("name", "styling_type", "auto_register", "link_by_email", "jwt", "oidc", "oauth")))); n != len(modifiable.Leaves())-2 {
+		t.Errorf("all but the secrets are %d of %d", n, len(modifiable.Leaves()))
 	}
 	if m := Modification(modification("oidc.client_secret")); m.OIDC != nil || *m.OIDCSecret != "hush" {
 		t.Errorf("the secret alone: %+v", m)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/signet-idm/signet/internal/login/forms"
@@ -31,8 +32,8 @@ const separator = "~"
 type Link struct{ User, Code string }
 
 var (
-	userForm = regexp.MustCompile(`^usr_[0-9A-Za-z_-]{1,60}$`)
-	codeForm = regexp.MustCompile(`^[0-9A-Za-z]{1,20}$`)
+	userForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^usr_[0-9A-Za-z_-]{1,60}$`) })
+	codeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z]{1,20}$`) })
 )
 
 // Cookie holds a code for somebody.
@@ -45,11 +46,11 @@ func Cookie(name, user, code string) *http.Cookie {
 // without it. Nothing is done with the code, so that programs that look at the links in mails do no harm.
 func From(w http.ResponseWriter, r *http.Request, cookie string) (m Link, moved bool) {
 	query := r.URL.Query()
-	if m.User = query.Get(ParamUser); !userForm.MatchString(m.User) {
+	if m.User = query.Get(ParamUser); !userForm().MatchString(m.User) {
 		m.User = ""
 	}
 	if query.Has(ParamCode) {
-		if code := query.Get(ParamCode); m.User != "" && codeForm.MatchString(code) {
+		if code := query.Get(ParamCode); m.User != "" && codeForm().MatchString(code) {
 			http.SetCookie(w, Cookie(cookie, m.User, code))
 		}
 		web.Browser(w, r)

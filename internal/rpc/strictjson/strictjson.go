@@ -28,7 +28,8 @@ import (
 	"strings"
 	"sync"
 
-	"buf.build/go/protovalidate"
+	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -166,10 +167,10 @@ func MaxElements(fd protoreflect.FieldDescriptor) int {
 	if fd.Message() == nil {
 		return scalarElements
 	}
-	rules, err := protovalidate.ResolveFieldRules(fd)
-	if err != nil {
-		return defaultElements // a rule that cannot be read keeps the program from starting
+	if fd.Options() == nil || !proto.HasExtension(fd.Options(), validate.E_Field) {
+		return defaultElements
 	}
+	rules := proto.GetExtension(fd.Options(), validate.E_Field).(*validate.FieldRules)
 	return cmp.Or(int(rules.GetRepeated().GetMaxItems()), defaultElements)
 }
 

@@ -27,6 +27,8 @@ type Options struct {
 	ReadOnly bool
 
 	FactVersion int // see event.Gated; event.FactVersion when 0
+
+	Looked bool // the file was opened by this process just now, so that it is known to have no auto_vacuum
 }
 
 // silenceChanged is for the log. It does not say which server it is: the log is read by more people than may know that.

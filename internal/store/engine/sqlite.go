@@ -74,8 +74,10 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		}
 		f.Close()
 	}
-	if err := refuseAutoVacuum(ctx, path); err != nil {
-		return nil, err
+	if !o.Looked {
+		if err := refuseAutoVacuum(ctx, path); err != nil {
+			return nil, err
+		}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
