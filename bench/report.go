@@ -201,7 +201,11 @@ func (r *report) checks() (all []check) {
 			add("64 callers of "+op+" reach half of "+myself, have && haveMe, token.perSecond >= tokenShare*me.perSecond,
 				"%.2f of it (%.0f/s and %.0f/s)", token.perSecond/me.perSecond, token.perSecond, me.perSecond)
 		}
-		for _, list := range [][2]string{{listFew, listMany}, {searchFew, searchMany}} {
+		lists := [][2]string{{listFew, listMany}, {namedFew, namedMany}}
+		for _, search := range searches {
+			lists = append(lists, [2]string{searching(search.name, sizes[0].name), searching(search.name, sizes[len(sizes)-1].name)})
+		}
+		for _, list := range lists {
 			few, haveFew := r.settle(cell{engine, list[0], "rest", manyCallers})
 			many, haveMany := r.settle(cell{engine, list[1], "rest", manyCallers})
 			add(list[1]+" costs at most 1.5 times "+list[0], haveFew && haveMany, few.perSecond <= listCost*many.perSecond,
@@ -285,9 +289,11 @@ ClientCredentials makes an access token for a service user; Introspect and UserI
 an application have. All three are forms over HTTP and have no gRPC. ThroughJWT signs somebody in on the pages through a JWT
 provider whose keys are known already: two requests, there and back, with a token and a state of their own each time. It is
 compared with one event, and is one event and three commands: the state, the token and the session. Lists have no floor: 50 users out of 1,000 and out of
-200,000 are compared with each other, and so are callers in 0 and in 200 groups, and in 20 groups that give roles of the API
+200,000 are compared with each other, and so are searches for one word that everybody has, and for two that half of all have each
+and five have both, and so are callers in 0 and in 200 groups, and in 20 groups that give roles of the API
 ("Credential" reads the own organization, which comes with the credential). AddGroupMember adds a user to a group of 10 or of
-100,000 members, and takes it out again. Callers wait for each answer before they call again. Compare ratios between machines,
+100,000 members, and takes it out again. SetGroupRoles gives the members of a group of 10 another role: eleven events. It is compared with
+one event. Callers wait for each answer before they call again. Compare ratios between machines,
 and absolute figures only within one run.
 
 The CPU columns are microseconds per operation: of the server, of all PostgreSQL processes, and of the load generator,

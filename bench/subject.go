@@ -88,7 +88,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	if err := s.server.stop(); err != nil {
 		return s, err
 	}
-	say("adding %d users to %s", fewUsers+manyUsers, engine)
+	say("adding %d users to %s", fewUsers+someUsers+manyUsers, engine)
 	if err := s.seed(ctx); err != nil {
 		return s, fmt.Errorf("adding users: %w", err)
 	}
