@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -128,55 +127,48 @@ func (p *postgres) close() error {
 // statements, each a round trip. Positions come from a sequence, so nobody waits for anybody else.
 type rawPostgres struct {
 	conns      []*pgconn.PgConn
-	states     []state
-	event      logged
+	event      string // the body of every event
 	postmaster int
 }
 
-func openRawPostgres(ctx context.Context, from, into string, people []person, postmaster int) (_ *rawPostgres, err error) {
-	f := &rawPostgres{postmaster: postmaster, states: make([]state, len(people))}
-	source, err := pgx.Connect(ctx, from)
-	if err != nil {
-		return nil, err
-	}
-	defer source.Close(ctx)
-	if err := source.QueryRow(ctx, selectEvent).Scan(f.event.columns()...); err != nil {
-		return nil, err
-	}
-	for i := range people {
-		if err := source.QueryRow(ctx, selectState+"$1", people[i].user).Scan(f.states[i].columns()...); err != nil {
-			return nil, err
-		}
-	}
-	target, err := pgx.Connect(ctx, into)
+// openRawPostgres makes the floor's tables in a database of its own, with a row and a connection for each caller.
+func openRawPostgres(ctx context.Context, database string, callers, postmaster int) (_ *rawPostgres, err error) {
+	f := &rawPostgres{postmaster: postmaster, event: floorBody(floorEventBytes)}
+	target, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return nil, err
 	}
 	defer target.Close(ctx)
-	for i := range f.states {
-		if _, err := target.Exec(ctx, "INSERT INTO users ("+stateColumns+") VALUES ("+placeholders(stateColumns)+")", values(f.states[i].columns())...); err != nil {
+	if _, err := target.Exec(ctx, "CREATE SEQUENCE floor_position CACHE 1"); err != nil {
+		return nil, err
+	}
+	for i, table := range floorTables {
+		if i == 0 {
+			table = fmt.Sprintf(table, "BIGINT")
+		}
+		if _, err := target.Exec(ctx, table); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := target.Exec(ctx, "CREATE SEQUENCE bench_position START 1000000 CACHE 1"); err != nil {
-		return nil, err
+	for i := range callers {
+		if _, err := target.Exec(ctx, floorAdd, floorID(i), floorName(1), floorBody(floorStateBytes)); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.close())
 		}
 	}()
-	for range people {
-		conn, err := pgconn.Connect(ctx, into)
+	for range callers {
+		conn, err := pgconn.Connect(ctx, database)
 		if err != nil {
 			return nil, err
 		}
 		f.conns = append(f.conns, conn)
 		for name, text := range map[string]string{
-			"begin": "BEGIN", "commit": "COMMIT", "load": selectState + "$1 FOR NO KEY UPDATE",
-			"insert": "INSERT INTO events (" + eventColumns + ") VALUES (nextval('bench_position'), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-			"update": "UPDATE users SET org_id = $2, sequence = $3, created = $4, changed = $5, hash = $6, key_id = $7, shape = $8, doc = $9, standing = $10, verified_email = $11, " +
-				"state = $12, type = $13, user_name = $14, name = $15, email = $16, email_order = $17, email_word = $18 WHERE id = $1",
+			"begin": "BEGIN", "commit": "COMMIT", "load": floorLoad + " FOR NO KEY UPDATE",
+			"insert": fmt.Sprintf(floorInsert, "nextval('floor_position')"), "update": floorUpdate,
 		} {
 			if _, err := conn.Prepare(ctx, name, text, nil); err != nil {
 				return nil, err
@@ -202,25 +194,18 @@ func (f *rawPostgres) run(ctx context.Context, callers int, warm, measured time.
 		if err := conn.Conn().SetDeadline(time.Now().Add(warm + measured + patience)); err != nil {
 			return sample{}, err
 		}
-		calls = append(calls, f.caller(conn, &f.states[i]))
+		calls = append(calls, f.caller(conn, floorID(i)))
 	}
 	return drive(ctx, calls, warm, measured, &meter{database: f.postmaster})
 }
 
-// caller writes to one state row on one connection. Parameters are sent as text, made once but for the numbers.
-func (f *rawPostgres) caller(conn *pgconn.PgConn, s *state) func() error {
+// caller writes to one state row on one connection. Parameters are sent as text.
+func (f *rawPostgres) caller(conn *pgconn.PgConn, id string) func() error {
 	ctx := context.Background() // the connection has a deadline; watching a context costs
 	number := func(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
-	binary := func(b []byte) []byte { return []byte(`\x` + hex.EncodeToString(b)) }
-	e := &f.event
-	id := []byte(s.id)
-	load := [][]byte{id}
-	insert := [][]byte{id, nil, []byte(e.org), []byte(e.kind), []byte(e.payload), binary(e.sealed), []byte(e.key), binary(e.prev),
-		[]byte(e.actor), []byte(e.request), nil}
-	update := [][]byte{id, []byte(s.org), nil, number(s.created), nil, binary(s.hash), []byte(s.key), number(s.shape), []byte(s.doc)}
-	for _, text := range s.lookup {
-		update = append(update, []byte(text))
-	}
+	load := [][]byte{[]byte(id)}
+	insert := [][]byte{[]byte(id), nil, nil, []byte(f.event)}
+	update := [][]byte{[]byte(id), nil, nil, nil, nil}
 	return func() error {
 		run := func(name string, args [][]byte) error {
 			return conn.ExecPrepared(ctx, name, args, nil, nil).Read().Err
@@ -232,14 +217,14 @@ func (f *rawPostgres) caller(conn *pgconn.PgConn, s *state) func() error {
 		if found.Err != nil || len(found.Rows) != 1 {
 			return errors.Join(errors.New("the row is gone"), found.Err)
 		}
-		sequence, err := strconv.ParseInt(string(found.Rows[0][2]), 10, 64)
+		row := found.Rows[0]
+		sequence, err := strconv.ParseInt(string(row[0]), 10, 64)
 		if err != nil {
 			return err
 		}
 		next, now := number(sequence+1), number(time.Now().UnixMicro())
-		insert[1], insert[10] = next, now
-		update[2], update[4] = next, now
-		update[9+nameColumn] = []byte(anotherName(s.lookup[nameColumn], sequence+1))
+		insert[1], insert[2] = next, now
+		update[1], update[2], update[3], update[4] = next, now, []byte(floorName(sequence+1)), row[2]
 		if err := run("insert", insert); err != nil {
 			return err
 		}

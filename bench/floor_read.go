@@ -13,27 +13,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// rawRead is the floor of operations that read: an HTTP server with nothing in it but the read of one user by the primary
+// rawRead is the floor of operations that read: an HTTP server with nothing in it but the read of one state row by the primary
 // key. It runs in this process, which its callers share.
 type rawRead struct {
 	address    string
 	server     *http.Server
-	ids        []string
 	postmaster int
 	cleanup    func() error
 }
 
-// readDocument reads the state of a user.
+// readDocument reads a document.
 type readDocument func(ctx context.Context, id string) (string, error)
 
-const selectDocument = "SELECT doc FROM users WHERE id = "
-
-// openRawRead serves the rows that a floor has copied.
-func openRawRead(ctx context.Context, database, file string, people []person, postmaster int) (*rawRead, error) {
+// openRawRead serves the rows that the floor of writes has made and changes.
+func openRawRead(ctx context.Context, database, file string, postmaster int) (*rawRead, error) {
 	f := &rawRead{postmaster: postmaster}
-	for i := range people {
-		f.ids = append(f.ids, people[i].user)
-	}
 	read, err := f.open(ctx, database, file)
 	if err != nil {
 		return nil, err
@@ -71,7 +65,7 @@ func (f *rawRead) open(ctx context.Context, database, file string) (readDocument
 		}
 		f.cleanup = func() error { pool.Close(); return nil }
 		return func(ctx context.Context, id string) (doc string, err error) {
-			return doc, pool.QueryRow(ctx, selectDocument+"$1", id).Scan(&doc)
+			return doc, pool.QueryRow(ctx, floorRead, id).Scan(&doc)
 		}, nil
 	}
 	db, err := sql.Open("sqlite", sqliteAddress(file, "query_only(1)"))
@@ -82,7 +76,7 @@ func (f *rawRead) open(ctx context.Context, database, file string) (readDocument
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
 	f.cleanup = db.Close
-	prepared, err := db.PrepareContext(ctx, selectDocument+"?")
+	prepared, err := db.PrepareContext(ctx, floorRead)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -96,7 +90,7 @@ func (f *rawRead) run(ctx context.Context, callers int, warm, measured time.Dura
 	deadline := time.Now().Add(warm + measured + patience)
 	var calls []func() error
 	for i := range callers {
-		again, end, err := restCaller(f.address, call{verb: "GET", path: "/" + f.ids[i]}, deadline)
+		again, end, err := restCaller(f.address, call{verb: "GET", path: "/" + floorID(i)}, deadline)
 		if err != nil {
 			return sample{}, err
 		}

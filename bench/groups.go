@@ -44,20 +44,22 @@ var grouped = []struct {
 func inCrowd(op string, c crowd) string { return op + " in " + c.name }
 
 const (
-	addToSmall = "AddGroupMember 10"
-	addToLarge = "AddGroupMember 100k"
+	addToSmall   = "AddGroupMember 10"
+	addToLarge   = "AddGroupMember 100k"
+	setTeamRoles = "SetGroupRoles 10"
 )
 
 // groupOperations are measured for callers in groups, and for members who join and leave them.
 func groupOperations() (all []*operation) {
 	for _, op := range grouped {
 		for i, c := range crowds {
-			all = append(all, &operation{name: inCrowd(op.name, c), call: func(w *world, _ int) call { return op.call(&w.crowd[i]) }, httpOnly: true})
+			all = append(all, &operation{name: inCrowd(op.name, c), call: func(w *world, _ int) call { return op.call(&w.crowd[i]) }, httpOnly: true, ends: true})
 		}
 	}
 	return append(all,
-		&operation{name: addToSmall, steps: func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.small, i) }, httpOnly: true},
-		&operation{name: addToLarge, steps: func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.large, i) }, httpOnly: true})
+		&operation{name: setTeamRoles, floor: writeFloor, steps: func(w *world, i int) func(*restConn) error { return w.people[i].changeRoles() }, httpOnly: true, ends: true},
+		&operation{name: addToSmall, steps: func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.small, i) }, httpOnly: true, ends: true},
+		&operation{name: addToLarge, steps: func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.large, i) }, httpOnly: true, ends: true})
 }
 
 // joinAndLeave adds the i-th of those who are in no group to one, and takes it out again.
@@ -68,6 +70,35 @@ func (w *world) joinAndLeave(group string, i int) func(*restConn) error {
 			return err
 		}
 		return conn.ask(call{token: w.many.token, verb: "DELETE", path: path, message: &signetv1.RemoveGroupMemberRequest{}}, &signetv1.RemoveGroupMemberResponse{})
+	}
+}
+
+// enterTeam adds a group with ten members to the person's organization.
+func (p *person) enterTeam(conn *restConn) error {
+	var made signetv1.AddGroupResponse
+	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/groups", message: &signetv1.AddGroupRequest{Name: "Team"}}, &made); err != nil {
+		return err
+	}
+	p.team = made.GetGroupId()
+	for i := range smallGroup {
+		var added signetv1.AddServiceUserResponse
+		if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/service", message: &signetv1.AddServiceUserRequest{UserName: fmt.Sprint("member", i), Name: "Member"}}, &added); err != nil {
+			return err
+		}
+		if err := conn.ask(call{token: p.token, verb: "PUT", path: "/v1/groups/" + p.team + "/members/" + added.GetUserId(), message: &signetv1.AddGroupMemberRequest{}}, &signetv1.AddGroupMemberResponse{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeRoles gives the ten members of the person's group another role each time: eleven events.
+func (p *person) changeRoles() func(*restConn) error {
+	n := 0
+	return func(conn *restConn) error {
+		n++
+		role := []string{"ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"}[n%2]
+		return conn.ask(call{token: p.token, verb: "PUT", path: "/v1/groups/" + p.team + "/roles", message: &signetv1.SetGroupRolesRequest{GroupId: p.team, Roles: []string{role}}}, &signetv1.SetGroupRolesResponse{})
 	}
 }
 

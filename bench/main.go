@@ -67,6 +67,11 @@ func (p *plan) lists() bool {
 	return slices.ContainsFunc(p.ops, func(op *operation) bool { return op.floor == noFloor })
 }
 
+// at tells whether an operation is measured with so many callers.
+func (p *plan) at(op *operation, callers int) bool {
+	return !op.ends || callers == slices.Min(p.callers) || callers == p.largest()
+}
+
 // largest is how many callers there are at most.
 func (p *plan) largest() int { return slices.Max(p.callers) }
 
@@ -308,7 +313,7 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 	for _, callers := range p.callers {
 		for _, kind := range []floorKind{writeFloor, hashFloor, readFloor, noFloor} {
-			ops := slices.DeleteFunc(slices.Clone(p.ops), func(op *operation) bool { return op.floor != kind })
+			ops := slices.DeleteFunc(slices.Clone(p.ops), func(op *operation) bool { return op.floor != kind || !p.at(op, callers) })
 			if len(ops) == 0 {
 				continue
 			}

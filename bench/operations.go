@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 )
@@ -27,6 +30,7 @@ type operation struct {
 	floor    floorKind
 	call     func(w *world, i int) call // of the i-th caller
 	httpOnly bool                       // it has no gRPC
+	ends     bool                       // measured with the fewest and the most callers only, so that a whole run ends in time
 
 	// steps make an operation of several requests, each of which needs the answer to the one before; nil: it is one call.
 	steps func(w *world, i int) func(conn *restConn) error
@@ -50,6 +54,17 @@ var operations = append([]*operation{
 			procedure: "signet.v1.IdentityProviderService/UpdateIdentityProvider",
 			message: &signetv1.UpdateIdentityProviderRequest{IdpId: p.idp, Name: "Example " + changing,
 				StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true}}
+	}},
+	{name: "ModifyOIDCIDP", floor: writeFloor, ends: true, call: func(w *world, i int) call {
+		p := &w.people[i]
+		return call{token: p.token, verb: "PATCH", path: "/v1/idps/" + p.oidc,
+			procedure: "signet.v1.IdentityProviderService/ModifyIdentityProvider",
+			message: &signetv1.ModifyIdentityProviderRequest{IdpId: p.oidc, Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{ClientId: "client " + changing},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.client_id"}}}}
+	}},
+	{name: "ListIDPs", floor: readFloor, ends: true, call: func(w *world, i int) call {
+		return call{token: w.people[i].token, verb: "GET", path: "/v1/idps?pageSize=50",
+			procedure: "signet.v1.IdentityProviderService/ListIdentityProviders", message: &signetv1.ListIdentityProvidersRequest{PageSize: 50}}
 	}},
 	{name: "SetupOrganization", floor: hashFloor, call: func(w *world, _ int) call { return setupOrganization(w.admin, "", "Example "+changing) }},
 	{name: "SetUserPassword", floor: hashFloor, call: func(w *world, i int) call {
@@ -76,17 +91,42 @@ var operations = append([]*operation{
 	{name: "ThroughJWT", floor: writeFloor, steps: throughPortal, httpOnly: true},
 	{name: listFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "") }},
 	{name: listMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "") }},
-	{name: searchFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
-	{name: searchMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
-}, groupOperations()...)
+	{name: namedFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
+	{name: namedMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
+}, slices.Concat(searchOperations(), groupOperations())...)
 
 // The names of lists: of 50 users in organizations of very different size.
 const (
-	listFew    = "ListUsers 1k"
-	listMany   = "ListUsers 200k"
-	searchFew  = "SearchUsers 1k"
-	searchMany = "SearchUsers 200k"
+	listFew   = "ListUsers 1k"
+	listMany  = "ListUsers 200k"
+	namedFew  = "ListUsers by name 1k"
+	namedMany = "ListUsers by name 200k"
 )
+
+// searches are what is searched for: a word that everybody has, of whom 50 are given; and two words that half of all have each, and five have both.
+var searches = []struct{ name, query string }{{"one word", "beispiel"}, {"two words", oddWord + " " + evenWord}}
+
+// sizes are the organizations that are searched in, the smallest first.
+var sizes = []struct {
+	name string
+	who  func(w *world) *person
+}{
+	{"1k", func(w *world) *person { return &w.few }},
+	{"24k", func(w *world) *person { return &w.some }},
+	{"200k", func(w *world) *person { return &w.many }},
+}
+
+// searching is the name of a search in an organization.
+func searching(search, size string) string { return "SearchUsers " + search + " " + size }
+
+func searchOperations() (all []*operation) {
+	for _, s := range searches {
+		for _, in := range sizes {
+			all = append(all, &operation{name: searching(s.name, in.name), ends: true, httpOnly: true, call: func(w *world, _ int) call { return searchUsers(in.who(w), s.query) }})
+		}
+	}
+	return all
+}
 
 func listUsers(p *person, name string) call {
 	return call{token: p.token, verb: "GET", path: "/v1/users?pageSize=50&name=" + url.QueryEscape(name),
@@ -144,6 +184,8 @@ type person struct {
 	org, user, login string
 	token            string // of a session; empty for targets
 	idp              string // empty for targets
+	oidc             string // another provider; empty for all but callers
+	team             string // group with ten members; likewise
 	portal           string // provider that the person can sign in through; empty for targets
 
 	robot  client // a service user of the organization
@@ -158,6 +200,7 @@ type world struct {
 	targets []person // whose passwords are set
 	old     person   // who gets a long history
 	few     person   // who is in an organization of some users
+	some    person   // who is in an organization of many
 	many    person   // who is in an organization of very many
 	crowd   []person // who is in groups, as crowds says
 
@@ -176,15 +219,16 @@ func fill(ctx context.Context, address, admin string, callers int, everything bo
 		who    *person
 		domain string
 		signIn bool
+		team   bool
 	}
 	var jobs []job
 	for i := range w.people {
-		jobs = append(jobs, job{&w.people[i], fmt.Sprintf("caller%d.example.org", i), true},
-			job{&w.targets[i], fmt.Sprintf("target%d.example.org", i), false})
+		jobs = append(jobs, job{&w.people[i], fmt.Sprintf("caller%d.example.org", i), true, everything},
+			job{&w.targets[i], fmt.Sprintf("target%d.example.org", i), false, false})
 	}
-	jobs = append(jobs, job{&w.old, "old.example.org", true}, job{&w.few, "few.example.org", true}, job{&w.many, "many.example.org", true})
+	jobs = append(jobs, job{&w.old, "old.example.org", true, false}, job{&w.few, "few.example.org", true, false}, job{&w.some, "some.example.org", true, false}, job{&w.many, "many.example.org", true, false})
 	for i := range w.crowd {
-		jobs = append(jobs, job{&w.crowd[i], fmt.Sprintf("crowd%d.example.org", i), true})
+		jobs = append(jobs, job{&w.crowd[i], fmt.Sprintf("crowd%d.example.org", i), true, false})
 	}
 	queue := make(chan job, len(jobs))
 	for _, j := range jobs {
@@ -203,7 +247,11 @@ func fill(ctx context.Context, address, admin string, callers int, everything bo
 			}
 			defer conn.close()
 			for j := range queue {
-				if err := errors.Join(ctx.Err(), j.who.enter(conn, admin, j.domain, j.signIn, everything)); err != nil {
+				err := errors.Join(ctx.Err(), j.who.enter(conn, admin, j.domain, j.signIn, everything))
+				if err == nil && j.team {
+					err = errors.Join(j.who.enterTeam(conn), j.who.enterOIDC(conn))
+				}
+				if err != nil {
 					failed <- err
 					return
 				}
@@ -248,4 +296,14 @@ func (p *person) enter(conn *restConn, admin, domain string, signIn, portal bool
 		}
 	}
 	return p.enterApplication(conn)
+}
+
+// enterOIDC adds a second provider to the person's organization.
+func (p *person) enterOIDC(conn *restConn) error {
+	var made signetv1.AddOIDCIdentityProviderResponse
+	err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/idps/oidc", message: &signetv1.AddOIDCIdentityProviderRequest{
+		Name: "OpenID", Issuer: "https://accounts.example.org", ClientId: "client", ClientSecret: "a secret of the client", Scopes: []string{"openid", "email"},
+	}}, &made)
+	p.oidc = made.GetIdpId()
+	return err
 }

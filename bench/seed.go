@@ -21,8 +21,28 @@ import (
 // How many users the organizations have in which users are listed.
 const (
 	fewUsers  = 1_000
+	someUsers = 24_000
 	manyUsers = 200_000
 )
+
+// Every other user has one of these words in the display name, and five in each organization have both.
+const (
+	oddWord  = "nordstern"
+	evenWord = "suedwind"
+	bothOf   = 5
+)
+
+// displayName of the user at a place of so many.
+func displayName(at, total int) string {
+	words := oddWord
+	if at%2 == 0 {
+		words = evenWord
+	}
+	if at%(total/bothOf) == 0 {
+		words = oddWord + " " + evenWord
+	}
+	return fmt.Sprintf("Johanna Beispiel %06d %s", at, words)
+}
 
 // openStore opens the server's database. The server must not run.
 func (s *subject) openStore(ctx context.Context) (*store.Store, error) {
@@ -64,7 +84,8 @@ func (s *subject) seed(ctx context.Context) (err error) {
 		}
 		return nil
 	}
-	if err := addUsers(ctx, st, w.few.org, fewUsers, func(int) []string { return nil }); err != nil {
+	none := func(int) []string { return nil }
+	if err := errors.Join(addUsers(ctx, st, w.few.org, fewUsers, none), addUsers(ctx, st, w.some.org, someUsers, none)); err != nil {
 		return err
 	}
 	if err := addUsers(ctx, st, w.many.org, manyUsers, groups); err != nil {
@@ -93,7 +114,7 @@ func addUsers(ctx context.Context, st event.Store, org string, total int, groups
 	for range hands {
 		group.Go(func() {
 			for at := range starts {
-				if err := addSome(ctx, st, org, at, perCommand, groups); err != nil {
+				if err := addSome(ctx, st, org, at, perCommand, total, groups); err != nil {
 					failed <- err
 					return
 				}
@@ -105,14 +126,14 @@ func addUsers(ctx context.Context, st event.Store, org string, total int, groups
 	return <-failed
 }
 
-func addSome(ctx context.Context, st event.Store, org string, at, count int, groups func(at int) []string) error {
+func addSome(ctx context.Context, st event.Store, org string, at, count, total int, groups func(at int) []string) error {
 	people := make([]user.NewHuman, count)
 	ids := make([]string, count)
 	c := event.Command{Origin: event.Origin{Actor: event.System}}
 	for i := range people {
 		name := fmt.Sprintf("user%06d", at+i)
 		people[i] = user.NewHuman{UserName: name, Email: name + "@example.org", EmailVerified: true,
-			Profile: user.Profile{FirstName: "Johanna", LastName: "Beispiel", DisplayName: fmt.Sprintf("Johanna Beispiel %06d", at+i), PreferredLanguage: "de-CH"}}
+			Profile: user.Profile{FirstName: "Johanna", LastName: "Beispiel", DisplayName: displayName(at+i, total), PreferredLanguage: "de-CH"}}
 		ids[i] = user.Kind.NewID()
 		c.Write = append(c.Write, user.Kind.Ref(ids[i]))
 		c.Claims = append(c.Claims, user.NameClaim(org, syntax.NameKey(name)))

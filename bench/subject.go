@@ -41,7 +41,7 @@ type floor interface {
 // openSubject gets an engine ready. What it returns is to be closed, also after an error.
 func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*subject, error) {
 	s := &subject{engine: engine, binary: binary, dir: filepath.Join(dir, "data"), floors: map[floorKind]floor{hashFloor: rawHash{}}}
-	floorDir, floorDatabase := filepath.Join(dir, "floor"), ""
+	floorFile, floorDatabase := filepath.Join(dir, "floor.db"), ""
 	if engine == "postgres" {
 		pg, err := openPostgres(ctx)
 		if err != nil {
@@ -58,14 +58,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 		s.vacuum = func(ctx context.Context) error { return vacuum(ctx, s.database, floorDatabase) }
 	}
 	say("starting and filling %s", engine)
-	// The server itself makes the tables of the floor, so that they are the same.
-	empty, err := start(ctx, binary, floorDir, floorDatabase)
-	if err != nil {
-		return s, err
-	}
-	if err := empty.stop(); err != nil {
-		return s, err
-	}
+	var err error
 	if s.server, err = start(ctx, binary, s.dir, s.database, p.profiling()...); err != nil {
 		return s, err
 	}
@@ -78,15 +71,15 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	}
 	var write floor
 	if engine == "postgres" {
-		write, err = openRawPostgres(ctx, s.database, floorDatabase, s.world.people, s.postmaster)
+		write, err = openRawPostgres(ctx, floorDatabase, p.largest(), s.postmaster)
 	} else {
-		write, err = openRawSQLite(ctx, filepath.Join(s.dir, "signet.db"), filepath.Join(floorDir, "signet.db"), s.world.people)
+		write, err = openRawSQLite(ctx, floorFile, p.largest())
 	}
 	if err != nil {
 		return s, fmt.Errorf("floor: %w", err)
 	}
 	s.floors[writeFloor] = write
-	if s.floors[readFloor], err = openRawRead(ctx, floorDatabase, filepath.Join(floorDir, "signet.db"), s.world.people, s.postmaster); err != nil {
+	if s.floors[readFloor], err = openRawRead(ctx, floorDatabase, floorFile, s.postmaster); err != nil {
 		return s, fmt.Errorf("floor: %w", err)
 	}
 	if !p.lists() {
@@ -95,7 +88,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	if err := s.server.stop(); err != nil {
 		return s, err
 	}
-	say("adding %d users to %s", fewUsers+manyUsers, engine)
+	say("adding %d users to %s", fewUsers+someUsers+manyUsers, engine)
 	if err := s.seed(ctx); err != nil {
 		return s, fmt.Errorf("adding users: %w", err)
 	}

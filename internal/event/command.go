@@ -67,6 +67,17 @@ func enterLong(ctx context.Context) (_ context.Context, leave func(), err error)
 	return WritesMany(ctx), leave, nil
 }
 
+type background struct{}
+
+// InBackground notes in ctx that its commands are the server's own upkeep, such as the progress of a job: nobody waits for them. The actor does not say that, because
+// System also signs people in.
+func InBackground(ctx context.Context) context.Context {
+	return context.WithValue(ctx, background{}, true)
+}
+
+// IsInBackground tells whether InBackground was noted.
+func IsInBackground(ctx context.Context) bool { return ctx.Value(background{}) != nil }
+
 // With adds what another command declares, whose origin and decision are taken.
 func (c Command) With(other Command) Command {
 	return Command{

@@ -36,6 +36,7 @@ import (
 	"github.com/signet-idm/signet/internal/backups"
 	"github.com/signet-idm/signet/internal/console"
 	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/grant"
@@ -341,7 +342,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 
 // background runs work beside the requests. What it gives back ends the work and waits for that.
 func background(work func(ctx context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(event.InBackground(context.Background()))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -72,6 +72,33 @@ func TestTurnsAfterALongCommand(t *testing.T) {
 	}
 }
 
+// The server's own upkeep is nobody whose turn it could be. What System does for somebody who waits, such as a sign-in, counts.
+func TestUpkeepTakesNoTurns(t *testing.T) {
+	nothing := event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(*event.Tx) error { return nil }}
+	for name, c := range map[string]struct {
+		run  func(*Store, context.Context) error
+		want bool
+	}{
+		"upkeep":              {func(s *Store, ctx context.Context) error { return s.Do(event.InBackground(ctx), nothing) }, false},
+		"a look at the disk":  {func(s *Store, ctx context.Context) error { return s.tryWrite(ctx) }, false},
+		"a sign-in":           {func(s *Store, ctx context.Context) error { return s.Do(ctx, nothing) }, true},
+		"a change by anybody": {func(s *Store, ctx context.Context) error { return s.Do(ctx, oldName("x_1", "A")) }, true},
+	} {
+		s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey()})
+		testkit.Must(t, err)
+		testkit.Must(t, c.run(s, t.Context()))
+		testkit.Must(t, s.Close()) // the writer has ended
+		if got := !s.line.others.IsZero(); got != c.want {
+			t.Errorf("%s: counts as others %v", name, got)
+		}
+	}
+	var line turns
+	began := time.Now()
+	if line.ordinary([]*pending{{upkeep: true}, {}}, began); !line.others.Equal(began) {
+		t.Error("upkeep hides who runs beside it")
+	}
+}
+
 // An operation that writes many objects, although its definition does not say so, is seen in the log. It is not refused: whoever called it can do nothing about that.
 func TestLongCommandsOfOthersAreSeen(t *testing.T) {
 	var log testkit.Log

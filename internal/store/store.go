@@ -53,11 +53,11 @@ const (
 )
 
 // Others have their turn after a long command, for so many times as long as it took: long commands get a third of the writer's time, and most commands that come meanwhile
-// wait for none. If nobody has written anything for a while, the next one begins at once.
+// wait for none. If nobody has written anything for a while, the next one begins at once: whoever writes less often waits for one of them at most, and goes first then.
 const (
 	othersTurn = 2
 	mostTurn   = 2 * time.Second
-	noOthers   = time.Second
+	noOthers   = 100 * time.Millisecond
 )
 
 // Options say where the data is and what is in it.
@@ -115,6 +115,7 @@ type Store struct {
 	queue             chan *pending // nil: read-only
 	long              chan *pending // commands with many objects, see event.MaxObjects
 	maxObjects        int
+	line              turns // only the writer uses it
 	seen              cache.Seen
 	tokens            *readbatch.Lookups[[32]byte, *event.TokenContext]      // nil when read-only
 	appTokens         *readbatch.Lookups[[32]byte, *event.TokenContext]      // likewise
@@ -279,6 +280,7 @@ func (s *Store) Close() error {
 type pending struct {
 	command event.Command
 	state   atomic.Int32 // waiting, started or abandoned
+	upkeep  bool         // nobody waits for it, see event.InBackground
 	erases  bool         // it has destroyed keys of personal data
 	done    chan error
 	trace   *batchtrace.Command
@@ -331,7 +333,7 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	if err := pace.Admit(ctx, len(queue), share.ErrBusy); err != nil {
 		return err
 	}
-	p := &pending{command: c, done: make(chan error, 1), trace: batchtrace.Queued(ctx)}
+	p := &pending{command: c, upkeep: event.IsInBackground(ctx), done: make(chan error, 1), trace: batchtrace.Queued(ctx)}
 	select {
 	case queue <- p:
 	case <-ctx.Done():
@@ -389,11 +391,10 @@ func (s *Store) check(c *event.Command) error {
 func (s *Store) write() {
 	defer close(s.decided)
 	batch := make([]*pending, 0, maxBatch)
-	var line turns
 	for {
 		clear(batch[:cap(batch)]) // or what has been answered stays in memory until the next ones come
 		batch = batch[:0]
-		first, long := s.next(&line)
+		first, long := s.next()
 		switch {
 		case first == nil:
 			return
@@ -402,7 +403,7 @@ func (s *Store) write() {
 				began := time.Now()
 				s.run([]*pending{first}, 1, false)
 				took := time.Since(began)
-				s.longPace.Moved(1, took+line.ran(took))
+				s.longPace.Moved(1, took+s.line.ran(took))
 			}
 			continue
 		}
@@ -427,15 +428,22 @@ func (s *Store) write() {
 			rest = s.run(rest, 1, false)
 		}
 		s.pace.Moved(len(live), time.Since(began))
-		line.others = began
+		s.line.ordinary(live, began)
 	}
 }
 
 // turns is whose turn it is at the writer.
 type turns struct {
-	others time.Time // when an ordinary command ran last
+	others time.Time // when an ordinary command ran last for which somebody waits
 	until  time.Time // so long others have their turn
 	owed   bool      // a long command ran last: whoever waits now goes first, however short it was
+}
+
+// ordinary notes that such commands ran. The server's own upkeep does not count: it comes every second, and would make every import on a quiet server wait.
+func (t *turns) ordinary(commands []*pending, began time.Time) {
+	if slices.ContainsFunc(commands, func(p *pending) bool { return !p.upkeep }) {
+		t.others = began
+	}
 }
 
 // ran notes that a long command took so long, and gives the time that others have after it.
@@ -449,7 +457,8 @@ func (t *turns) ran(took time.Duration) time.Duration {
 }
 
 // next waits for the command that the writer begins with: a long one, if one waits and others have had their turn. Nil: the store is stopping, and nobody waits.
-func (s *Store) next(line *turns) (p *pending, long bool) {
+func (s *Store) next() (p *pending, long bool) {
+	line := &s.line
 	for {
 		queue, over := s.long, (<-chan time.Time)(nil)
 		if left := time.Until(line.until); !line.until.IsZero() && left > 0 {

@@ -38,6 +38,9 @@ const (
 	// It writes objects, or has them written later, whose number grows with what
 	// an organization has. Of such calls an organization has one at a time.
 	Cost_COST_WRITES_MANY Cost = 2
+	// It searches. Among all that reads many objects, only so many searches run
+	// at a time that lists have their part.
+	Cost_COST_SEARCHES Cost = 3
 )
 
 // Enum value maps for Cost.
@@ -46,11 +49,13 @@ var (
 		0: "COST_UNSPECIFIED",
 		1: "COST_READS_MANY",
 		2: "COST_WRITES_MANY",
+		3: "COST_SEARCHES",
 	}
 	Cost_value = map[string]int32{
 		"COST_UNSPECIFIED": 0,
 		"COST_READS_MANY":  1,
 		"COST_WRITES_MANY": 2,
+		"COST_SEARCHES":    3,
 	}
 )
 
@@ -493,11 +498,12 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"api_scopes\x18\f \x03(\tR\tapiScopes\x12&\n" +
 	"\x05proof\x18\r \x01(\x0e2\x10.signet.v1.ProofR\x05proof\x12#\n" +
 	"\x04cost\x18\x0e \x01(\x0e2\x0f.signet.v1.CostR\x04costB\x05\n" +
-	"\x03who*G\n" +
+	"\x03who*Z\n" +
 	"\x04Cost\x12\x14\n" +
 	"\x10COST_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCOST_READS_MANY\x10\x01\x12\x14\n" +
-	"\x10COST_WRITES_MANY\x10\x02*C\n" +
+	"\x10COST_WRITES_MANY\x10\x02\x12\x11\n" +
+	"\rCOST_SEARCHES\x10\x03*C\n" +
 	"\x05Proof\x12\x15\n" +
 	"\x11PROOF_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rPROOF_SESSION\x10\x01\x12\x10\n" +

@@ -4829,7 +4829,7 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xb0%\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xb2%\n" +
 	"\vUserService\x12\x90\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb4\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"Z\xaa\xbb\x18/ \x020\x01b\x10signet.passwordsh\x02\n" +
@@ -4851,8 +4851,8 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12w\n" +
 	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"/\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x85\x01\n" +
-	"\vSearchUsers\x12\x1d.signet.v1.SearchUsersRequest\x1a\x1e.signet.v1.SearchUsersResponse\"7\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x87\x01\n" +
+	"\vSearchUsers\x12\x1d.signet.v1.SearchUsersRequest\x1a\x1e.signet.v1.SearchUsersResponse\"9\xaa\xbb\x18\x1c \x02b\vsignet.readp\x03\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/users/_search\x12\xa8\x01\n" +
 	"\x11UpdateUserProfile\x12#.signet.v1.UpdateUserProfileRequest\x1a$.signet.v1.UpdateUserProfileResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
