@@ -125,7 +125,7 @@ func parse(t *testing.T, name string, args ...string) any {
 	}
 	value := valueOf(t, parsed, name)
 	if args[0] == "start" {
-		short := parseStart(args)
+		short := parseStart(args, nil)
 		if short == nil && !slices.Contains(args, "--config") {
 			t.Fatal("the parser of starts does not know it")
 		}
@@ -161,12 +161,11 @@ func TestTheParserOfStarts(t *testing.T) {
 	}
 	for line, short := range map[string]bool{"start": true, "start --listen :1": true, "": false, "version": false, "start now": false, "start --listn :1": false, "start --help": false, "start -h": false,
 		"--help start": false, "start --config " + foreign: false, "start --log-level loud": false} {
-		if got := parseStart(strings.Fields(line)) != nil; got != short {
+		if got := parseStart(strings.Fields(line), nil) != nil; got != short {
 			t.Errorf("signet %s: %v", line, got)
 		}
 	}
-	t.Setenv("SIGNET_TO", "postgres://x")
-	if parseStart([]string{"start"}) != nil {
+	if parseStart([]string{"start"}, []string{"SIGNET_LOG_LEVEL=debug", "SIGNET_TO=postgres://x"}) != nil {
 		t.Error("nobody would look whether there is a command with such a variable")
 	}
 }

@@ -347,7 +347,7 @@ const (
 func run(args []string) int {
 	ctx, cancel := untilSignal()
 	defer cancel()
-	parsed := parseStart(args)
+	parsed := parseStart(args, os.Environ())
 	if parsed == nil {
 		parser, err := newParser(&cli{})
 		if err != nil {
@@ -380,12 +380,12 @@ type starting struct {
 
 // parseStart reads the command line of a start, without the flags of all other commands, which would take a tenth of the time until the server is
 // ready. Nil: there is something to say that only a parser with all commands can.
-func parseStart(args []string) *kong.Context {
+func parseStart(args, environment []string) *kong.Context {
 	if len(args) == 0 || args[0] != "start" || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-h") || strings.HasPrefix(a, "--h") }) {
 		return nil
 	}
 	parser, err := newParser(&starting{})
-	if err != nil || len(unknownVariables(parser.Model, os.Environ())) > 0 {
+	if err != nil || len(unknownVariables(parser.Model, environment)) > 0 {
 		return nil
 	}
 	parsed, err := parser.Parse(args)
