@@ -240,6 +240,11 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 	if p.against != "" {
 		return measureAgainst(ctx, p, temporary)
 	}
+	if p.profiles != "" {
+		if err := os.MkdirAll(p.profiles, 0o700); err != nil {
+			return false, err
+		}
+	}
 	report := newReport(p, temporary)
 
 	say("building")

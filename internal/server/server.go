@@ -535,7 +535,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		main.TLSConfig.Certificates = []tls.Certificate{*s.config.certificate}
 		go func() { failed <- main.ServeTLS(&accepting{Listener: listening, log: s.log}, "", "") }()
 	} else {
-		go func() { failed <- main.Serve(&accepting{Listener: listening, log: s.log}) }()
+		go func() { failed <- main.Serve(readingAhead{&accepting{Listener: listening, log: s.log}}) }()
 	}
 	if s.metricsListener != nil {
 		side := NewHTTPServer(&web.Front{Next: s.metricsHandler(), Log: s.log}, s.log)

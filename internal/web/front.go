@@ -52,6 +52,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if int32(r.ProtoMajor) <= f.ending.Load() {
 		w.Header()["Connection"] = []string{"close"} // in HTTP/2: go away
 	}
+	if r.ProtoMajor == 2 {
+		growStack(0)
+	}
 	c := connectionOf(r)
 	if c == nil {
 		f.serve(w, r)
@@ -70,6 +73,19 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if c.givenUp(time.Now()) {
 		f.tooManyGivenUp(c, r.RemoteAddr)
 	}
+}
+
+// stackRoom makes a stack of 16 KiB, the largest of which every processor keeps some at hand. Most requests need that much.
+const stackRoom = 12 << 10
+
+// growStack gives a goroutine the stack that a request needs, while there is next to nothing on it. HTTP/2 has a goroutine for each request, which begins with a small
+// stack. Growing it step by step in the depth of the handlers costs 31 µs of the 65 µs that a read of the own user takes there; this costs 7 µs. Over HTTP/1.1, requests
+// have the goroutine of their connection, which has grown with the first.
+//
+//go:noinline
+func growStack(i int) byte {
+	var room [stackRoom]byte
+	return room[i]
 }
 
 // tooManyGivenUp cuts a connection off. That of a trusted proxy has the requests of many people on it, and stays.
