@@ -127,6 +127,7 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 		}
 	}
 	changes := BlockChanges{}
+	org, orgNumber := "", OrgNumber("")
 	for i, terms := range [...][]event.Term{c.Unindexed, c.Indexed} {
 		for _, t := range terms {
 			number, known := numbers[t.ObjectID]
@@ -136,7 +137,10 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 				}
 				numbers[t.ObjectID] = number
 			}
-			changes.Set(OrgNumber(t.Org), number, i == 1, t.Term)
+			if t.Org != org {
+				org, orgNumber = t.Org, OrgNumber(t.Org)
+			}
+			changes.Set(orgNumber, number, i == 1, t.Term)
 		}
 	}
 	for _, s := range changes.Statements() {
@@ -170,7 +174,11 @@ const (
 func termArrays(of []event.Term) []any {
 	ids, terms, orgs := make([]string, len(of)), make([]string, len(of)), make([]int64, len(of))
 	for i, t := range of {
-		ids[i], terms[i], orgs[i] = t.ObjectID, t.Term, OrgNumber(t.Org)
+		if ids[i], terms[i] = t.ObjectID, t.Term; i > 0 && t.Org == of[i-1].Org {
+			orgs[i] = orgs[i-1]
+		} else {
+			orgs[i] = OrgNumber(t.Org)
+		}
 	}
 	return []any{ids, terms, orgs}
 }

@@ -251,7 +251,10 @@ func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.R
 			common = common.and(&sets[i])
 		}
 	}
-	if common == nil { // each has more rows than are read for a page
+	switch {
+	case common == nil && s.Query.After.Value == met: // since the page before they have become too many
+		return nil, nil, errCursor
+	case common == nil: // each has more rows than are read for a page
 		return s.along(ctx, terms[0])
 	}
 	numbers := common.behind(after)
