@@ -89,8 +89,8 @@ const (
 	clearBits = "UPDATE word_blocks SET m0 = m0 & ?, m1 = m1 & ?, m2 = m2 & ?, m3 = m3 & ?" + ofBlock
 )
 
-// Statements write the changes, in the order of the rows.
-func (b BlockChanges) Statements() []Statement {
+// rows gives what to write, row by row in their order: what sets bits, or else what deletes the row if no bit is left, and what clears bits otherwise.
+func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
 	keys := make([]blockKey, 0, len(b))
 	for key := range b {
 		keys = append(keys, key)
@@ -98,17 +98,33 @@ func (b BlockChanges) Statements() []Statement {
 	slices.SortFunc(keys, func(x, y blockKey) int {
 		return cmp.Or(cmp.Compare(x.org, y.org), cmp.Compare(x.term, y.term), cmp.Compare(x.block, y.block))
 	})
-	all := make([]Statement, 0, len(keys))
 	for _, key := range keys {
 		change := b[key]
 		row := []any{key.org, key.term, key.block}
 		kept := Mask{^change.clear[0], ^change.clear[1], ^change.clear[2], ^change.clear[3]}.values()
+		var err error
 		if change.set != (Mask{}) {
-			all = append(all, Statement{setBits, slices.Concat(row, change.set.values(), kept)})
+			err = each(&Statement{setBits, slices.Concat(row, change.set.values(), kept)}, nil, nil)
 		} else {
-			all = append(all, Statement{dropBlock, slices.Concat(row, kept)}, Statement{clearBits, slices.Concat(kept, row)})
+			err = each(nil, &Statement{dropBlock, slices.Concat(row, kept)}, &Statement{clearBits, slices.Concat(kept, row)})
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// Statements write the changes.
+func (b BlockChanges) Statements() (all []Statement) {
+	_ = b.rows(func(set, drop, clear *Statement) error {
+		for _, s := range []*Statement{set, drop, clear} {
+			if s != nil {
+				all = append(all, *s)
+			}
+		}
+		return nil
+	})
 	return all
 }
 
@@ -120,22 +136,22 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 	if len(c.Indexed)+len(c.Unindexed) == 0 {
 		return nil
 	}
-	numbers := map[string]int64{}
+	created := map[string]int64{}
 	for i := range c.Events {
 		if c.Events[i].Sequence == 1 {
-			numbers[c.Events[i].ObjectID] = c.Events[i].Position
+			created[c.Events[i].ObjectID] = c.Events[i].Position
 		}
 	}
 	changes := BlockChanges{}
 	org, orgNumber := "", OrgNumber("")
 	for i, terms := range [...][]event.Term{c.Unindexed, c.Indexed} {
 		for _, t := range terms {
-			number, known := numbers[t.ObjectID]
-			if !known {
-				if found, err := e.row(FirstPosition, []any{t.ObjectID}, []any{&number}); err != nil || !found {
-					return cmp.Or(err, fmt.Errorf("%s has no first event", t.ObjectID))
+			number, isNew := created[t.ObjectID]
+			if !isNew {
+				var err error
+				if number, err = e.number(t.ObjectID); err != nil {
+					return err
 				}
-				numbers[t.ObjectID] = number
 			}
 			if t.Org != org {
 				org, orgNumber = t.Org, OrgNumber(t.Org)
@@ -143,12 +159,41 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 			changes.Set(orgNumber, number, i == 1, t.Term)
 		}
 	}
-	for _, s := range changes.Statements() {
-		if err := e.Exec(ctx, s.SQL, s.Args...); err != nil {
+	return changes.rows(func(set, drop, clear *Statement) error {
+		if set != nil {
+			return e.Exec(ctx, set.SQL, set.Args...)
+		}
+		st, err := e.stmt(ctx, drop.SQL)
+		if err != nil {
 			return err
 		}
+		result, err := st.ExecContext(context.Background(), drop.Args...)
+		if err != nil {
+			return err
+		}
+		if n, err := result.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		return e.Exec(ctx, clear.SQL, clear.Args...)
+	})
+}
+
+// maxNumbers are kept in memory. They never change.
+const maxNumbers = 10_000
+
+// number gives that of an object that was there before this batch.
+func (e *sqliteEngine) number(id string) (number int64, err error) {
+	if number, known := e.numbers[id]; known {
+		return number, nil
 	}
-	return nil
+	if found, err := e.row(FirstPosition, []any{id}, []any{&number}); err != nil || !found {
+		return 0, cmp.Or(err, fmt.Errorf("%s has no first event", id))
+	}
+	if e.numbers == nil || len(e.numbers) >= maxNumbers {
+		e.numbers = map[string]int64{}
+	}
+	e.numbers[id] = number
+	return number, nil
 }
 
 // The same on PostgreSQL, in one round trip with the rest: by the numbers that the events have, the new ones included. A number is looked up by its object, whatever the planner thinks
