@@ -54,7 +54,7 @@ func searchUsersStory(t *testing.T, c *Client) {
 		{"änni", "[anna]"},
 		{"mueller", "[anna]"},
 		{"a.muel", "[anna]"},
-		{"@" + mark, "[" + robot.UserName + " anna bert.berg]"}, // by mark, then by mark.example in the order of their identifiers
+		{"@" + mark, "[anna bert.berg " + robot.UserName + "]"}, // it has two terms, so they come by age
 		{mark + " ber", "[bert.berg]"},
 		{"ber " + mark + " nobody", "[]"},
 		{"berg", "[bert.berg]"},
