@@ -44,3 +44,11 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 	c.unread = c.unread[n:]
 	return n, nil
 }
+
+// CloseWrite is what net/http ends a connection with on which somebody is still sending: otherwise the answer could be lost.
+func (c *aheadConn) CloseWrite() error {
+	if conn, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return conn.CloseWrite()
+	}
+	return nil
+}

@@ -63,3 +63,34 @@ func TestHTTP1ReadsNothingAhead(t *testing.T) {
 		}
 	}
 }
+
+// Whoever is still sending reads the answer to its end.
+func TestReadingAheadEndsOneSide(t *testing.T) {
+	listening, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listening.Close()
+	there, err := net.Dial("tcp", listening.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	here, err := readingAhead{listening}.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	if err := here.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := there.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if _, err := there.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if n, err := here.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
