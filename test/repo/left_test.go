@@ -1,10 +1,14 @@
 package repo
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // The check of .ci/run names a process that a test has left behind, and no other.
@@ -26,6 +30,10 @@ func TestAProcessThatIsLeftBehindIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+		testkit.Await(t, "the system shows its environment", func() bool { // a moment after the start
+			environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.Process.Pid))
+			return err == nil && bytes.Contains(environment, []byte(mark))
+		})
 	}
 	if out, err := look(); err == nil || !strings.Contains(out, "sleep 600") || strings.Contains(out, "sleep 601") {
 		t.Errorf("%v: %s", err, out)
