@@ -65,7 +65,7 @@ func overwrite(t *testing.T, path string, at int64, with []byte) {
 
 // A damaged index is found by everything that says whether the data is sound, and a rebuild mends it.
 func TestADamagedIndexIsFoundAndMended(t *testing.T) {
-	for _, index := range []string{"users_name", "users_email_order", "words_org", "events_org", "events_object", "tokens_id"} {
+	for _, index := range []string{"users_name", "users_email_order", "users_user_name", "events_org", "events_object", "tokens_id"} {
 		t.Run(index, func(t *testing.T) {
 			c, s, _ := furnished(t)
 			must(t, s.Close())

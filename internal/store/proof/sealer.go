@@ -41,6 +41,7 @@ type Sealer struct {
 	mu     sync.Mutex // held by Seal
 	known  int64      // how far the log was sealed when this one last looked
 	begun  bool
+	gone   bool // the log has gone back: Recent has events that it has not
 	memory memory
 	lost   atomic.Int64
 
@@ -69,10 +70,14 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for more := true; more && err == nil && !busy && ctx.Err() == nil; {
-		var end int64
+		var before, end int64
+		if s.Durable != nil {
+			before = s.Durable()
+		}
 		if end, err = logEnd(ctx, s.Engine); err != nil {
 			return false, err
 		}
+		s.gone = end < before
 		if s.begun && end == s.known && end >= s.memory.end {
 			s.saw(end)
 			return false, nil // mostly, and without a transaction
@@ -167,7 +172,7 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 		}
 		return nil
 	}
-	if s.Recent != nil {
+	if s.Recent != nil && !s.gone {
 		if recent, covered := s.Recent(head.position, page); covered {
 			for i := range recent[:max(0, min(int64(len(recent)), end-head.position))] { // behind the end they are of a log that has gone back
 				if err := add(&recent[i]); err != nil {
