@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,11 +48,13 @@ func plan(t *testing.T, s *Store, text string, args []any) string {
 // fill puts many rows into the tables, in the way of no command: only how they are found matters here.
 func fill(t *testing.T, s *Store) {
 	t.Helper()
-	numbers := "generate_series(0, 39999) AS n(i)" // PostgreSQL plans by how many there are
+	all, portion := 40_000, 4_000 // PostgreSQL plans by how many there are; each statement is a moment's work, also on a busy machine
+	numbers := "generate_series(FIRST, LAST) AS n(i)"
 	digits := "lpad(i::text, 6, '0')"
 	empty := "decode('', 'hex')"
 	if s.cache != nil {
-		numbers = "(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 399) SELECT i FROM n)"
+		all, portion = 400, 400
+		numbers = "(WITH RECURSIVE n(i) AS (SELECT FIRST UNION ALL SELECT i + 1 FROM n WHERE i < LAST) SELECT i FROM n)"
 		digits = "printf('%06d', i)"
 		empty = "x''"
 	}
@@ -83,14 +86,17 @@ func fill(t *testing.T, s *Store) {
 			statements = append(statements, fmt.Sprintf("INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) SELECT DISTINCT CAST(%d AS BIGINT), %s, i / 8, %d, 0, 0, 0 FROM %s%s", number, term, []int{-2, 1, 3}[i], numbers, its))
 		}
 	}
-	if s.cache == nil {
-		statements = append(statements, "ANALYZE") // as the server does by itself after so many rows
-	}
 	err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
 		for _, statement := range statements {
-			if err := x.Exec(t.Context(), s.engine.Dialect(statement)); err != nil {
-				return fmt.Errorf("%s: %w", statement, err)
+			for first := 0; first < all; first += portion {
+				its := strings.NewReplacer("FIRST", strconv.Itoa(first), "LAST", strconv.Itoa(first+portion-1)).Replace(statement)
+				if err := x.Exec(t.Context(), s.engine.Dialect(its)); err != nil {
+					return fmt.Errorf("%s: %w", its, err)
+				}
 			}
+		}
+		if s.cache == nil {
+			return x.Exec(t.Context(), "ANALYZE") // as the server does by itself after so many rows
 		}
 		return nil
 	})

@@ -2,13 +2,15 @@
 //
 // A server that is frozen, or cut off, ends no connection: whoever waits for its answer waits for ever. A limit for every statement would also end those
 // that take long for a reason. So when a connection has waited for a moment, the server is asked on a new one whether it speaks TLS. Everything
-// that speaks PostgreSQL's protocol answers that at once, without a login: also while it starts, is full, or works on something large. No answer is silence.
+// that speaks PostgreSQL's protocol answers that at once, without a login: also while it starts, is full, or works on something large. No answer is silence,
+// unless something arrived on another connection in the meantime. On a machine that is too busy to run this process, the time it was not run does not count.
 package silence
 
 import (
 	"context"
-	"io"
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,11 +20,12 @@ import (
 type times struct {
 	patience time.Duration // how long a connection waits before the server is asked
 	answer   time.Duration // how long the server has to answer that
+	slice    time.Duration // the part of answer that one read waits for
 	looks    time.Duration // at who waits
 	interest time.Duration // how long a silent server is asked again after somebody last wanted it
 }
 
-var usual = times{patience: time.Second, answer: 1500 * time.Millisecond, looks: 250 * time.Millisecond, interest: time.Minute}
+var usual = times{patience: time.Second, answer: 1500 * time.Millisecond, slice: 50 * time.Millisecond, looks: 250 * time.Millisecond, interest: time.Minute}
 
 const dialing = 2 * time.Second // for TCP alone, not for the login
 
@@ -53,7 +56,8 @@ type server struct {
 	conns  map[*conn]struct{}
 	silent bool
 	asking bool
-	wanted time.Time // when somebody last wanted a connection
+	wanted time.Time    // when somebody last wanted a connection
+	heard  atomic.Int64 // how often something arrived from it
 }
 
 // New starts to watch. changed is told when a server goes silent, and when it is back.
@@ -68,8 +72,12 @@ func start(t times, changed func(silent bool)) *Dialer {
 	return d
 }
 
-// Close ends the watch. The connections stay.
-func (d *Dialer) Close() { d.closing.Do(func() { close(d.stop) }) }
+// Close ends the watch. The connections stay, and no change is told any more.
+func (d *Dialer) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closing.Do(func() { close(d.stop) })
+}
 
 // Dial connects. A server that is known to be silent is refused at once: another one of the same address may be there.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -81,10 +89,11 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, dialer: d, to: to}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.at(to).conns[c] = struct{}{}
+	s := d.at(to)
+	c := &conn{Conn: inner, dialer: d, to: to, heard: &s.heard}
+	s.conns[c] = struct{}{}
 	return c, nil
 }
 
@@ -133,17 +142,24 @@ func (d *Dialer) look(now time.Time) {
 			delete(d.servers, to)
 		case ask:
 			s.asking = true
-			go d.ask(to)
+			go d.ask(to, s.heard.Load())
 		}
 	}
 }
 
-func (d *Dialer) ask(to where) {
+// ask finds out whether a server is silent. heard is how often something had arrived from it before.
+func (d *Dialer) ask(to where, heard int64) {
 	answered := d.answers(to)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	select {
+	case <-d.stop:
+		return
+	default:
+	}
 	s := d.at(to)
 	s.asking = false
+	answered = answered || s.heard.Load() > heard
 	if s.silent == answered {
 		s.silent = !answered
 		d.changed(s.silent)
@@ -157,23 +173,27 @@ func (d *Dialer) ask(to where) {
 	}
 }
 
-// answers asks for TLS, and waits for any answer at all.
+// answers asks for TLS, and waits for any answer at all. It waits in slices, and each counts as long as it was meant to be, however long it took.
 func (d *Dialer) answers(to where) bool {
 	probe := net.Dialer{Timeout: d.answer}
-	end := time.Now().Add(d.answer)
 	c, err := probe.Dial(to.network, to.address)
 	if err != nil {
 		return false
 	}
 	defer c.Close()
-	if err := c.SetDeadline(end); err != nil {
+	if _, err := c.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest: it fits into any buffer
 		return false
 	}
-	if _, err := c.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest
-		return false
+	for waited := time.Duration(0); waited < d.answer; waited += d.slice {
+		if err := c.SetReadDeadline(time.Now().Add(d.slice)); err != nil {
+			return false
+		}
+		_, err := c.Read(make([]byte, 1))
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err == nil
+		}
 	}
-	_, err = io.ReadFull(c, make([]byte, 1))
-	return err == nil
+	return false
 }
 
 // conn is a connection that knows since when somebody waits on it.
@@ -182,6 +202,7 @@ type conn struct {
 	dialer           *Dialer
 	to               where
 	reading, writing waiting // the driver may do both at once
+	heard            *atomic.Int64
 	cut              atomic.Bool
 }
 
@@ -193,7 +214,14 @@ func (w *waiting) longer(than time.Duration, now time.Time) bool {
 	return since != 0 && now.Sub(time.Unix(0, since)) > than
 }
 
-func (c *conn) Read(b []byte) (int, error)  { return c.wait(&c.reading, c.Conn.Read, b) }
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.wait(&c.reading, c.Conn.Read, b)
+	if n > 0 {
+		c.heard.Add(1)
+	}
+	return n, err
+}
+
 func (c *conn) Write(b []byte) (int, error) { return c.wait(&c.writing, c.Conn.Write, b) }
 
 func (c *conn) wait(w *waiting, on func([]byte) (int, error), b []byte) (int, error) {

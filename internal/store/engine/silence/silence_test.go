@@ -1,6 +1,7 @@
 package silence
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,14 +13,16 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-var quick = times{patience: 20 * time.Millisecond, answer: 100 * time.Millisecond, looks: 5 * time.Millisecond, interest: time.Minute}
+var quick = times{patience: 20 * time.Millisecond, answer: 100 * time.Millisecond, slice: 10 * time.Millisecond, looks: 5 * time.Millisecond, interest: time.Minute}
 
-// speaker takes connections, and answers their first byte unless it is silent. It never says anything more.
+// speaker takes connections, and answers their first bytes unless it is silent. It never says anything more, but to talk.
 type speaker struct {
 	net.Listener
 	silent atomic.Bool
 	asked  atomic.Int64
 }
+
+var talk = []byte("talk, on")
 
 func newSpeaker(t *testing.T) *speaker {
 	t.Helper()
@@ -37,8 +40,15 @@ func newSpeaker(t *testing.T) *speaker {
 			}
 			t.Cleanup(func() { c.Close() })
 			go func() {
-				if _, err := io.ReadFull(c, make([]byte, 8)); err != nil {
+				first := make([]byte, 8)
+				if _, err := io.ReadFull(c, first); err != nil {
 					return
+				}
+				for bytes.Equal(first, talk) {
+					if _, err := c.Write([]byte{'.'}); err != nil {
+						return
+					}
+					time.Sleep(time.Millisecond) // as often as somebody who works through a long answer
 				}
 				if s.asked.Add(1); !s.silent.Load() {
 					_, _ = c.Write([]byte{'N'})
@@ -73,6 +83,43 @@ func TestWhoWaitsForASlowServerGoesOnWaiting(t *testing.T) {
 	default:
 	}
 	c.Close()
+	<-read
+}
+
+// A server too busy for new connections goes on with those it has.
+func TestAServerThatSendsOnAnotherConnectionIsNotSilent(t *testing.T) {
+	s := newSpeaker(t)
+	s.silent.Store(true)
+	d := start(quick, func(silent bool) { t.Errorf("it is taken for silent: %v", silent) })
+	defer d.Close()
+	waits, err := s.dial(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears, err := s.dial(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 2)
+	for _, c := range []net.Conn{waits, hears} {
+		go func() {
+			_, err := io.Copy(io.Discard, c)
+			read <- err
+		}()
+	}
+	if _, err := hears.Write(talk); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Await(t, "the server is asked again and again", func() bool { return s.asked.Load() >= 5 })
+	select {
+	case err := <-read:
+		t.Errorf("it was ended: %v", err)
+	default:
+	}
+	d.Close() // before the connections, on which nothing arrives any more
+	waits.Close()
+	hears.Close()
+	<-read
 	<-read
 }
 
