@@ -97,8 +97,9 @@ func (p *person) checkTokens(conn *restConn) error {
 
 // browse walks a browser that has a session through an authorization request, and gives the code.
 func browse(server, clientID, scope, session string) (code string, err error) {
-	browser := http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	defer browser.CloseIdleConnections()
+	connections := &http.Transport{} // its own: others browse at the same time, and closing takes away connections that they are about to use
+	defer connections.CloseIdleConnections()
+	browser := http.Client{Transport: connections, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	cookies := []string{"__Host-signet=" + session}
 	next := server + "/oauth/authorize?" + url.Values{"client_id": {clientID}, "redirect_uri": {redirectURI}, "response_type": {"code"}, "scope": {scope}}.Encode()
 	for range 3 {
