@@ -165,6 +165,14 @@ type Record struct {
 	key   *secret.DataKey
 }
 
+// Reuse takes over what has been worked out of a record of the same state. The data key counts only as it is stored now: it may have been destroyed, or wrapped anew.
+func (r *Record) Reuse(same *Record) {
+	r.state = same.state
+	if r.KeyID == same.KeyID && len(r.WrappedKey) > 0 && bytes.Equal(r.WrappedKey, same.WrappedKey) {
+		r.key = same.key
+	}
+}
+
 // Equal tells whether two records are the same to the byte.
 func (r *Record) Equal(o *Record) bool {
 	if len(r.Columns) != len(o.Columns) {

@@ -552,6 +552,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	if err != nil {
 		return commands, nil, err
 	}
+	s.seen.Reuse(loaded.Records)
 	trace.Loaded()
 	loaded.FactVersion, loaded.KeepWords = int(s.facts.Load()), s.words.Load() != wordsGone
 	batch := event.NewBatch(s.root, event.Micros(s.clock()), loaded)
@@ -566,7 +567,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 		return taken, rest, err
 	}
 	trace.Committed()
-	s.seen.Forget(changes.Erased)
+	s.seen.Written(changes)
 	// Refusals too wait until what they may rest on is durable.
 	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote, events: changes.Events}
 	s.decided <- d

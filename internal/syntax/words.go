@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -23,16 +22,26 @@ const (
 //
 // It gives the same for ever, so that states need not keep what it gave, see SearchKey.
 func Words(texts ...string) []string {
+	words := make([]string, 0, 24)
+	for _, text := range texts {
+		words = appendWords(words, text)
+	}
+	if len(words) > MaxWords {
+		words = shared(texts)
+	}
+	for i, w := range words {
+		words[i] = CutWord(w)
+	}
+	return outermost(words)
+}
+
+// shared gives MaxWords words of texts that have more, in turn one of each.
+func shared(texts []string) []string {
 	of := make([][]string, len(texts))
 	for i, text := range texts {
-		for word := range begun(text) {
-			if len(of[i]) == MaxWords {
-				break
-			}
-			of[i] = append(of[i], CutWord(word))
-		}
+		of[i] = appendWords(nil, text)
 	}
-	words := make([]string, 0, 16)
+	words := make([]string, 0, MaxWords)
 	for i := range MaxWords {
 		for _, its := range of {
 			if i < len(its) && len(words) < MaxWords {
@@ -40,34 +49,42 @@ func Words(texts ...string) []string {
 			}
 		}
 	}
-	return outermost(words)
+	return words
 }
 
-// begun gives the words of Words in full, as they come.
-func begun(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for token := range strings.FieldsFuncSeq(SearchKey(text), isSpace) {
-			token = trimmed(token)
-			inside := false
-			for i, r := range token {
-				if in := inWord(r); in != inside {
-					if inside = in; in && !yield(token[i:]) {
-						return
-					}
-				}
+// appendWords appends the words of a text in full, as they come.
+func appendWords(words []string, text string) []string {
+	text = SearchKey(text)
+	begins, inside := [8]int{}, false
+	begun, end := begins[:0], 0
+	for i, r := range text {
+		switch {
+		case inWord(r):
+			if !inside {
+				begun = append(begun, i)
 			}
+			inside, end = true, i+utf8.RuneLen(r)
+		case isSpace(r):
+			words, begun, inside = appendFrom(words, text[:end], begun), begun[:0], false
+		default:
+			inside = false
 		}
 	}
+	return appendFrom(words, text[:end], begun)
+}
+
+// appendFrom appends what a text is from some places on.
+func appendFrom(words []string, text string, places []int) []string {
+	for _, at := range places {
+		words = append(words, text[at:])
+	}
+	return words
 }
 
 // HasWord tells whether a text has a word that begins with another one, in full.
 func HasWord(text, beginning string) bool {
-	for word := range begun(text) {
-		if strings.HasPrefix(word, beginning) {
-			return true
-		}
-	}
-	return false
+	var room [16]string
+	return slices.ContainsFunc(appendWords(room[:0], text), func(word string) bool { return strings.HasPrefix(word, beginning) })
 }
 
 // QueryWords gives the words that somebody looks for: each is the beginning of one of Words. They are cut alike; in full they are given where that matters.

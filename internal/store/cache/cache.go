@@ -253,13 +253,7 @@ func (c *Cache) KeepRow(moment uint64, r *event.Row) {
 func (c *Cache) Apply(changes *event.Changes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.changes++
-	for _, r := range changes.Created {
-		c.put(r)
-	}
-	for _, r := range changes.Updated {
-		c.put(r)
-	}
+	c.applyRecords(changes)
 	for _, change := range changes.Tokens {
 		if id := change.ID(); id == "" {
 			c.dropTokens(change.Drops)
@@ -280,19 +274,21 @@ func (c *Cache) Apply(changes *event.Changes) {
 	for _, k := range changes.Dropped {
 		delete(c.rows, k)
 	}
+}
+
+// applyRecords takes over the records alone, and drops those of destroyed keys.
+func (c *Cache) applyRecords(changes *event.Changes) {
+	c.changes++
+	for _, r := range changes.Created {
+		c.put(r)
+	}
+	for _, r := range changes.Updated {
+		c.put(r)
+	}
 	c.forget(changes.Erased)
 }
 
-// Forget drops what belongs to destroyed keys: it is personal, and nothing may be sealed with them any more.
-func (c *Cache) Forget(keys map[string]bool) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(keys)
-}
-
+// forget drops what belongs to destroyed keys: it is personal, and nothing may be sealed with them any more.
 func (c *Cache) forget(keys map[string]bool) {
 	if len(keys) == 0 {
 		return

@@ -14,8 +14,26 @@ type Seen struct{ records *Cache }
 // NewSeen makes one that remembers.
 func NewSeen(kinds event.TokenKinds) Seen { return Seen{New(kinds)} }
 
-// Forget is that of Cache.
-func (s Seen) Forget(erased map[string]bool) { s.records.Forget(erased) }
+// Written remembers the records that a batch has written, and forgets those of destroyed keys.
+func (s Seen) Written(changes *event.Changes) {
+	if s.records != nil {
+		s.records.mu.Lock()
+		defer s.records.mu.Unlock()
+		s.records.applyRecords(changes)
+	}
+}
+
+// Reuse spares records that were just read the decoding, where they have not changed since they were last seen.
+func (s Seen) Reuse(records map[event.Ref]*event.Record) {
+	if s.records == nil {
+		return
+	}
+	for _, r := range records {
+		if old := s.Same(r); old != nil {
+			r.Reuse(old)
+		}
+	}
+}
 
 // Has tells whether an object was read before.
 func (s Seen) Has(ref event.Ref) bool { return s.records != nil && s.records.record(ref) != nil }

@@ -41,22 +41,23 @@ type pgEngine struct {
 	factVersion int
 	log         *slog.Logger
 
-	writing sync.Mutex // the writer's loop against alone
+	writing sync.Mutex   // the writer's loop against alone
+	loaded  event.Loaded // for the batch
+	numbers numbers      // of objects in word_blocks whose terms the writer has changed
 }
 
 // pgKind holds the writer's statements for one kind of object.
 type pgKind struct {
 	event.Definition
-	lock, read, insert, update, unmoved string
+	lock, read, insert, unmoved string
+	updates                     map[uint64]string // by the columns that are set, see update
 }
 
 func newPgKind(k event.Definition) pgKind {
 	columns := StateColumns(k)
 	types := make([]string, len(columns))
-	sets := make([]string, len(columns))
-	for i, column := range columns {
+	for i := range columns {
 		types[i] = fmt.Sprintf("$%d::%s[]", i+1, stateType(i))
-		sets[i] = column + " = v." + column
 	}
 	names := strings.Join(columns, ", ")
 	rows := "unnest(" + strings.Join(types, ", ") + ") AS v(" + names + ")"
@@ -66,7 +67,7 @@ func newPgKind(k event.Definition) pgKind {
 		read:       read,
 		lock:       read + " ORDER BY s.id FOR NO KEY UPDATE OF s",
 		insert:     "INSERT INTO " + k.Table() + " (" + names + ") SELECT * FROM " + rows,
-		update:     "UPDATE " + k.Table() + " s SET " + strings.Join(sets[1:], ", ") + " FROM " + rows + " WHERE s.id = v.id",
+		updates:    map[uint64]string{},
 		// Divides by zero, and so stops the COMMIT behind it, when an object is not where it was read. Whoever moved it
 		// has committed, or waits for the head of the log that this transaction holds. (One without events does not hold
 		// it. Nobody decides on what that one writes without locking it, so it simply comes before whoever is moving.)
@@ -168,8 +169,9 @@ func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 	loaded, err := e.load(ctx, n)
 	if err != nil && used && e.conn.IsClosed() && ctx.Err() == nil {
 		// The connection died since it was last used, maybe long ago. Nothing has been asked of it but to read.
-		return e.load(ctx, n)
+		loaded, err = e.load(ctx, n)
 	}
+	e.loaded = loaded
 	return loaded, err
 }
 
@@ -372,8 +374,8 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 		if args := stateArrays(c.Created, k); args != nil {
 			b.Queue(k.insert, args...)
 		}
-		if args := stateArrays(c.Updated, k); args != nil {
-			b.Queue(k.update, args...)
+		if text, args := k.update(c.Updated, e.loaded.Records); args != nil {
+			b.Queue(text, args...)
 		}
 	}
 	if len(c.Claims) > 0 {
@@ -404,7 +406,8 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 		b.Queue("UPDATE log_head SET position = position + $1 WHERE id = 1", int64(len(c.Events)))
 		b.Queue(insertEvents, eventArrays(c.Events)...)
 	}
-	e.queueWords(b, c)
+	learned := numbers{}
+	e.queueWords(b, c, learned)
 	for i := range e.kinds {
 		k := &e.kinds[i]
 		var ids []string
@@ -422,6 +425,10 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
 		return e.failed(ctx, err)
 	}
+	for id, number := range learned {
+		e.numbers.keep(id, number)
+	}
+	e.loaded = event.Loaded{}
 	e.writing.Unlock()
 	return nil
 }

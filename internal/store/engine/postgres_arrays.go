@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -50,6 +53,54 @@ func stateArrays(records []*event.Record, k *pgKind) []any {
 	return args
 }
 
+// update gives the statement that writes what has changed of the records of one kind, and its arguments; none when there are no such records. It names the columns that differ in any of them: PostgreSQL
+// reads an array for each, and compares what it is told to set.
+func (k *pgKind) update(records []*event.Record, loaded map[event.Ref]*event.Record) (text string, args []any) {
+	all := stateArrays(records, k)
+	if all == nil {
+		return "", nil
+	}
+	const sequence, changed, hash, doc = 2, 4, 5, 8
+	which := uint64(1<<sequence | 1<<changed | 1<<hash | 1<<doc)
+	for _, r := range records {
+		if r.Kind == k.Name() {
+			which |= differing(loaded[r.Ref], r)
+		}
+	}
+	text, known := k.updates[which]
+	columns := StateColumns(k)
+	args = append(args, all[0])
+	var names, types, sets []string
+	for i, column := range columns {
+		if which&(1<<i) == 0 {
+			continue
+		}
+		if args = append(args, all[i]); !known {
+			names, types, sets = append(names, column), append(types, fmt.Sprintf("$%d::%s[]", len(args), stateType(i))), append(sets, column+" = v."+column)
+		}
+	}
+	if !known {
+		text = "UPDATE " + k.Table() + " s SET " + strings.Join(sets, ", ") + " FROM unnest($1::text[], " + strings.Join(types, ", ") + ") AS v(id, " + strings.Join(names, ", ") + ") WHERE s.id = v.id"
+		k.updates[which] = text
+	}
+	return text, args
+}
+
+// differing tells in which of StateColumns two records of an object differ.
+func differing(old, now *event.Record) (which uint64) {
+	for i, differs := range [...]bool{1: old.Org != now.Org, 3: old.Created != now.Created, 6: old.KeyID != now.KeyID, 7: old.Shape != now.Shape} {
+		if differs {
+			which |= 1 << i
+		}
+	}
+	for i, value := range now.Columns {
+		if i >= len(old.Columns) || old.Columns[i] != value {
+			which |= 1 << (9 + i)
+		}
+	}
+	return which
+}
+
 const insertEvents = "INSERT INTO events (" + EventColumns + ") " +
 	"SELECT h.position - cardinality($1::text[]) + v.n, v.object_id, v.sequence, v.org_id, v.type, v.payload, v.sealed, v.key_id, v.prev_hash, v.actor, v.request_id, v.time " +
 	"FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::text[], $11::bigint[]) " +
@@ -71,15 +122,8 @@ func eventArrays(events []event.Event) []any {
 
 // queueWords queues what objects are found by, behind the lock on the head of the log: one writer at a time changes it, and whoever has the lock sees how far the change from
 // words to terms has come.
-func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes) {
-	if len(c.Unindexed) > 0 {
-		b.Queue(pgByKey)
-		b.Queue(pgDropBlock, termArrays(c.Unindexed)...)
-		b.Queue(pgClearBits, termArrays(c.Unindexed)...)
-	}
-	if len(c.Indexed) > 0 {
-		b.Queue(pgSetBits, termArrays(c.Indexed)...)
-	}
+func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes, learned numbers) {
+	e.queueTerms(b, c, learned)
 	for _, w := range c.Lost {
 		b.Queue(e.text(deleteWord), w.ObjectID, w.Word)
 	}

@@ -40,7 +40,7 @@ type sqliteEngine struct {
 	cached   sync.Map             // query text: *sql.Stmt on readers
 	open     bool                 // a transaction is open on conn
 	loaded   event.Loaded         // by that transaction
-	numbers  map[string]int64     // of objects in word_blocks, as far as they were needed
+	numbers  numbers              // of objects in word_blocks, as far as they were needed
 	writing  sync.Mutex           // the writer's loop against transact
 
 	path    string

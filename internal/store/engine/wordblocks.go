@@ -10,6 +10,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -89,8 +91,8 @@ const (
 	clearBits = "UPDATE word_blocks SET m0 = m0 & ?, m1 = m1 & ?, m2 = m2 & ?, m3 = m3 & ?" + ofBlock
 )
 
-// rows gives what to write, row by row in their order: what sets bits, or else what deletes the row if no bit is left, and what clears bits otherwise.
-func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
+// keys are those of the rows, in their order.
+func (b BlockChanges) keys() []blockKey {
 	keys := make([]blockKey, 0, len(b))
 	for key := range b {
 		keys = append(keys, key)
@@ -98,7 +100,12 @@ func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
 	slices.SortFunc(keys, func(x, y blockKey) int {
 		return cmp.Or(cmp.Compare(x.org, y.org), cmp.Compare(x.term, y.term), cmp.Compare(x.block, y.block))
 	})
-	for _, key := range keys {
+	return keys
+}
+
+// rows gives what to write, row by row in their order: what sets bits, or else what deletes the row if no bit is left, and what clears bits otherwise.
+func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
+	for _, key := range b.keys() {
 		change := b[key]
 		row := []any{key.org, key.term, key.block}
 		kept := Mask{^change.clear[0], ^change.clear[1], ^change.clear[2], ^change.clear[3]}.values()
@@ -178,9 +185,6 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 	})
 }
 
-// maxNumbers are kept in memory. They never change.
-const maxNumbers = 10_000
-
 // number gives that of an object that was there before this batch.
 func (e *sqliteEngine) number(id string) (number int64, err error) {
 	if number, known := e.numbers[id]; known {
@@ -189,41 +193,112 @@ func (e *sqliteEngine) number(id string) (number int64, err error) {
 	if found, err := e.row(FirstPosition, []any{id}, []any{&number}); err != nil || !found {
 		return 0, cmp.Or(err, fmt.Errorf("%s has no first event", id))
 	}
-	if e.numbers == nil || len(e.numbers) >= maxNumbers {
-		e.numbers = map[string]int64{}
-	}
-	e.numbers[id] = number
+	e.numbers.keep(id, number)
 	return number, nil
 }
 
-// The same on PostgreSQL, in one round trip with the rest: by the numbers that the events have, the new ones included. A number is looked up by its object, whatever the planner thinks
-// of the table. What is deleted would have no bit left.
+// numbers are those of some objects. They never change.
+type numbers map[string]int64
+
+func (n *numbers) keep(id string, number int64) {
+	const most = 10_000
+	if *n == nil || len(*n) >= most {
+		*n = numbers{}
+	}
+	(*n)[id] = number
+}
+
+// The same on PostgreSQL, in one round trip with the rest. The writer knows the numbers of objects whose terms it has changed before; others are looked up by the statements, also those
+// of objects that are new. Both kinds of rows are alike: what changes in a row of the table.
 const (
-	bitsOf = "SELECT o.org, w.term, w.number >> 8 AS block, " +
+	knownBits = "SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS v(org, term, block, m0, m1, m2, m3)"
+	// A number is looked up by its object, whatever the planner thinks of the table.
+	foundBits = "SELECT o.org, w.term, w.number >> 8 AS block, " +
 		"bit_or(CASE WHEN w.word = 0 THEN w.bit ELSE 0 END) AS m0, bit_or(CASE WHEN w.word = 1 THEN w.bit ELSE 0 END) AS m1, " +
 		"bit_or(CASE WHEN w.word = 2 THEN w.bit ELSE 0 END) AS m2, bit_or(CASE WHEN w.word = 3 THEN w.bit ELSE 0 END) AS m3 " +
 		"FROM (SELECT n.org, n.term, n.number, (n.number >> 6) & 3 AS word, 1::bigint << (n.number & 63)::int AS bit FROM " +
 		"(SELECT v.org, v.term, (SELECT e.position FROM events e WHERE e.object_id = v.id AND e.sequence = 1) AS number " +
 		"FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v(id, term, org) OFFSET 0) n) w " +
 		"CROSS JOIN LATERAL (VALUES (0::bigint), (w.org)) AS o(org) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-	pgSetBits = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) " + bitsOf + " ON CONFLICT (org, term, block) DO UPDATE SET " +
+
+	intoBlocks = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) "
+	withBits   = " ON CONFLICT (org, term, block) DO UPDATE SET " +
 		"m0 = word_blocks.m0 | excluded.m0, m1 = word_blocks.m1 | excluded.m1, m2 = word_blocks.m2 | excluded.m2, m3 = word_blocks.m3 | excluded.m3"
-	pgOfBlock   = " WHERE b.org = x.org AND b.term = x.term AND b.block = x.block"
-	pgDropBlock = "DELETE FROM word_blocks b USING (" + bitsOf + ") x" + pgOfBlock +
-		" AND b.m0 & ~x.m0 = 0 AND b.m1 & ~x.m1 = 0 AND b.m2 & ~x.m2 = 0 AND b.m3 & ~x.m3 = 0"
-	pgClearBits = "UPDATE word_blocks b SET m0 = b.m0 & ~x.m0, m1 = b.m1 & ~x.m1, m2 = b.m2 & ~x.m2, m3 = b.m3 & ~x.m3 FROM (" + bitsOf + ") x" + pgOfBlock
-	// Rows are found by their key, also while the planner takes the table for a small one.
-	pgByKey = "SELECT set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"
+	pgSetKnown = intoBlocks + knownBits + withBits
+	pgSetFound = intoBlocks + foundBits + withBits
+
+	// Each row is looked up once, by its key, also while the planner takes the table for a small one; then it is where it was found: one writer at a time changes the table.
+	// What is deleted would have no bit left.
+	ofRows = "WITH x AS MATERIALIZED (SELECT b.* FROM ("
+	clear  = ") v CROSS JOIN LATERAL (SELECT w.ctid AS at, w.m0 & ~v.m0 AS m0, w.m1 & ~v.m1 AS m1, w.m2 & ~v.m2 AS m2, w.m3 & ~v.m3 AS m3 " +
+		"FROM word_blocks w WHERE w.org = v.org AND w.term = v.term AND w.block = v.block OFFSET 0) b), " +
+		"gone AS (DELETE FROM word_blocks b USING x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 = 0) " +
+		"UPDATE word_blocks b SET m0 = x.m0, m1 = x.m1, m2 = x.m2, m3 = x.m3 FROM x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 <> 0"
+	pgClearKnown = ofRows + knownBits + clear
+	pgClearFound = ofRows + foundBits + clear
 )
 
-func termArrays(of []event.Term) []any {
-	ids, terms, orgs := make([]string, len(of)), make([]string, len(of)), make([]int64, len(of))
-	for i, t := range of {
-		if ids[i], terms[i] = t.ObjectID, t.Term; i > 0 && t.Org == of[i-1].Org {
-			orgs[i] = orgs[i-1]
-		} else {
-			orgs[i] = OrgNumber(t.Org)
+// queueTerms queues what has changed about terms, behind the events of the batch. learned gets numbers of objects, which count if the batch is committed.
+func (e *pgEngine) queueTerms(b *pgx.Batch, c *event.Changes, learned numbers) {
+	known, org, orgNumber := BlockChanges{}, "", OrgNumber("")
+	statements := [...]string{pgClearFound, pgSetFound}
+	for i, terms := range [...][]event.Term{c.Unindexed, c.Indexed} {
+		var ids, texts []string
+		var orgs []int64
+		for _, t := range terms {
+			if t.Org != org {
+				org, orgNumber = t.Org, OrgNumber(t.Org)
+			}
+			if number, isKnown := e.numbers[t.ObjectID]; isKnown {
+				known.Set(orgNumber, number, i == 1, t.Term)
+			} else {
+				ids, texts, orgs = append(ids, t.ObjectID), append(texts, t.Term), append(orgs, orgNumber)
+			}
+		}
+		if ids != nil {
+			b.Queue(statements[i], ids, texts, orgs)
+		}
+		if i == 0 && ids != nil { // it has changed now, and may again
+			b.Queue("SELECT object_id, position FROM events WHERE object_id = ANY($1) AND sequence = 1", ids).Query(learned.read)
 		}
 	}
-	return []any{ids, terms, orgs}
+	if args := known.arrays(func(c *blockChange) Mask { return c.clear }); args != nil {
+		b.Queue(pgClearKnown, args...)
+	}
+	if args := known.arrays(func(c *blockChange) Mask { return c.set }); args != nil {
+		b.Queue(pgSetKnown, args...)
+	}
+}
+
+func (n numbers) read(rows pgx.Rows) error {
+	for rows.Next() {
+		var id string
+		var number int64
+		if err := rows.Scan(&id, &number); err != nil {
+			return err
+		}
+		n[id] = number
+	}
+	return rows.Err()
+}
+
+// arrays gives the rows of knownBits in order, of those changes that have one; nil when none has.
+func (b BlockChanges) arrays(of func(*blockChange) Mask) []any {
+	var orgs, blocks []int64
+	var terms []string
+	var masks [4][]int64
+	for _, key := range b.keys() {
+		mask := of(b[key])
+		if mask == (Mask{}) {
+			continue
+		}
+		orgs, terms, blocks = append(orgs, key.org), append(terms, key.term), append(blocks, key.block)
+		for i, bits := range mask {
+			masks[i] = append(masks[i], int64(bits))
+		}
+	}
+	if orgs == nil {
+		return nil
+	}
+	return []any{orgs, terms, blocks, masks[0], masks[1], masks[2], masks[3]}
 }
