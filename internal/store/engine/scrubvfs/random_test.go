@@ -21,7 +21,8 @@ import (
 )
 
 // The casts of this package rest on how these versions keep function pointers and C structures. Before you raise one here: compare
-// sqlite3_vfs, sqlite3_io_methods and how the driver's own package vfs fills them, and run the tests of this package with SIGNET_SCALE=1.
+// sqlite3_vfs, sqlite3_io_methods and how the driver's own package vfs fills them, how walFrames writes the log under WAL_WRITE_LOCK, and
+// what seekAndWriteFd does with a long write, and run the tests of this package with SIGNET_SCALE=1.
 func TestTheDriverIsTheOneThatTheCastsAreFor(t *testing.T) {
 	text, err := os.ReadFile("../../../../go.mod")
 	if err != nil {
@@ -44,6 +45,10 @@ const workloadVariable = "SIGNET_TEST_SCRUBVFS_WORKLOAD"
 
 // TestMain is also the process that is killed: it runs a workload where it finds one in its environment.
 func TestMain(m *testing.M) {
+	if path, child := os.LookupEnv(commitsVariable); child {
+		fmt.Fprintln(os.Stderr, commits(path))
+		os.Exit(1)
+	}
 	text, child := os.LookupEnv(workloadVariable)
 	if !child {
 		os.Exit(m.Run())

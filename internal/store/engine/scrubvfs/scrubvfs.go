@@ -1,4 +1,5 @@
-// Package scrubvfs is a file system for SQLite (a VFS) that keeps deleted rows out of the database file.
+// Package scrubvfs is a file system for SQLite (a VFS) that keeps deleted rows out of the database file, and that writes a transaction
+// to the write-ahead log with one call.
 //
 // With secure_delete SQLite overwrites what is deleted. But when it moves rows to another page to make room, it leaves a copy in
 // the unused middle of the page they came from. Deleting the row does not delete that copy. So this VFS clears the unused middle of
@@ -9,6 +10,8 @@
 //
 // It tells b-tree pages by their first byte. Pointer-map pages, which only databases with auto_vacuum have, may begin with the same
 // bytes: the engine refuses such a database before this VFS opens it.
+//
+// How it writes the log is told in gather.go.
 package scrubvfs
 
 import (
@@ -22,7 +25,7 @@ import (
 )
 
 // VFS registers the file system and gives its name, for the parameter vfs of a database's address. All it replaces in SQLite's own
-// is how a database file is written.
+// is how a database file and its log are written.
 var VFS = sync.OnceValues(func() (string, error) {
 	const name = "signet"
 	tls := libc.NewTLS() // for as long as the program runs, like the file system
@@ -38,6 +41,8 @@ var VFS = sync.OnceValues(func() (string, error) {
 	made := at[sqlite3.Tsqlite3_vfs](vfs)
 	*made = *at[sqlite3.Tsqlite3_vfs](own)
 	made.FpNext, made.FzName, made.FxOpen = 0, text, pointer(open)
+	behind = (uintptr(made.FszOsFile) + 7) &^ 7
+	made.FszOsFile = int32(behind + unsafe.Sizeof(room{}))
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, vfs, 0); rc != sqlite3.SQLITE_OK {
 		return "", fmt.Errorf("scrubvfs: SQLite does not take the file system: %d", rc)
 	}
@@ -47,56 +52,94 @@ var VFS = sync.OnceValues(func() (string, error) {
 // own is SQLite's file system.
 var own uintptr
 
-// methods is SQLite's own table of functions of an open file with another one to write, followed by the one it replaces.
+// methods is SQLite's own table of functions of an open file with some of them replaced, followed by the own ones.
 type methods struct {
 	sqlite3.Tsqlite3_io_methods
-	write uintptr
+	own sqlite3.Tsqlite3_io_methods
 }
 
-// tables holds the methods made so far, by SQLite's own that they replace. There are as many as ways to lock a file.
-var tables sync.Map
+// tables holds the methods made so far. There are as many as ways to lock a file, for each kind of file.
+var tables sync.Map // from a table to an address
+
+// table says what methods are for.
+type table struct {
+	own  uintptr // SQLite's own that they replace
+	kind int32   // of a file, as SQLite opens it
+}
 
 // The functions of SQLite that are called here.
 type (
-	openFunc  = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
-	writeFunc = func(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32
-	sizeFunc  = func(tls *libc.TLS, file, size uintptr) int32
+	openFunc     = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
+	writeFunc    = func(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32
+	readFunc     = writeFunc
+	sizeFunc     = func(tls *libc.TLS, file, size uintptr) int32
+	truncateFunc = func(tls *libc.TLS, file uintptr, size int64) int32
+	syncFunc     = func(tls *libc.TLS, file uintptr, flags int32) int32
+	closeFunc    = func(tls *libc.TLS, file uintptr) int32
+	lockFunc     = func(tls *libc.TLS, file uintptr, offset, n, flags int32) int32
 )
 
 func open(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
 	rc := function[openFunc](at[sqlite3.Tsqlite3_vfs](own).FxOpen)(tls, own, name, file, flags, outFlags)
-	if rc != sqlite3.SQLITE_OK || flags&sqlite3.SQLITE_OPEN_MAIN_DB == 0 {
+	if rc != sqlite3.SQLITE_OK {
 		return rc
 	}
-	f := at[sqlite3.Tsqlite3_file](file)
-	table, made := tables.Load(f.FpMethods)
-	if !made {
-		address := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(methods{})))
-		if address == 0 {
-			return sqlite3.SQLITE_NOMEM
-		}
-		m := at[methods](address)
-		m.Tsqlite3_io_methods = *at[sqlite3.Tsqlite3_io_methods](f.FpMethods)
-		m.write, m.FxWrite = m.FxWrite, pointer(write)
-		table, _ = tables.LoadOrStore(f.FpMethods, address)
+	switch {
+	case flags&sqlite3.SQLITE_OPEN_MAIN_DB != 0:
+		return openDatabase(tls, file)
+	case flags&sqlite3.SQLITE_OPEN_WAL != 0:
+		return openLog(tls, name, file)
 	}
-	f.FpMethods = table.(uintptr)
 	return rc
 }
 
+func openDatabase(tls *libc.TLS, file uintptr) int32 {
+	*roomOf(file) = room{}
+	return replace(tls, file, sqlite3.SQLITE_OPEN_MAIN_DB, func(m *methods) {
+		m.FxWrite = pointer(write)
+		if m.FiVersion >= 2 && m.FxShmLock != 0 { // otherwise SQLite does not call it
+			m.FxShmLock = pointer(lock)
+		}
+	})
+}
+
+// replace gives an open file its methods.
+func replace(tls *libc.TLS, file uintptr, kind int32, change func(*methods)) int32 {
+	f := at[sqlite3.Tsqlite3_file](file)
+	key := table{f.FpMethods, kind}
+	made, ok := tables.Load(key)
+	if !ok {
+		address := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(methods{})))
+		if address == 0 {
+			// SQLite closes a file that has methods, even if opening it failed.
+			return sqlite3.SQLITE_NOMEM
+		}
+		m := at[methods](address)
+		m.own = *at[sqlite3.Tsqlite3_io_methods](f.FpMethods)
+		m.Tsqlite3_io_methods = m.own
+		change(m)
+		made, _ = tables.LoadOrStore(key, address)
+	}
+	f.FpMethods = made.(uintptr)
+	return sqlite3.SQLITE_OK
+}
+
+// methodsOf gives the methods of an open file that has some from here.
+func methodsOf(file uintptr) *methods { return at[methods](at[sqlite3.Tsqlite3_file](file).FpMethods) }
+
 func write(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32 {
-	m := at[methods](at[sqlite3.Tsqlite3_file](file).FpMethods)
-	page := unsafe.Slice(at[byte](data), size)
+	m := methodsOf(file)
+	page := view(data, size)
 	if from, to := middle(page, offset); from < to && smallEnough(tls, m, file, size) {
 		// SQLite may still use the page it gave us, so scrub a copy.
 		copied := tls.Alloc(int(size))
 		defer tls.Free(int(size))
-		clean := unsafe.Slice(at[byte](copied), size)
+		clean := view(copied, size)
 		copy(clean, page)
 		clear(clean[from:to])
 		data = copied
 	}
-	return function[writeFunc](m.write)(tls, file, data, size, offset)
+	return function[writeFunc](m.own.FxWrite)(tls, file, data, size, offset)
 }
 
 // Kinds of b-tree pages, by their first byte.
@@ -157,3 +200,6 @@ func function[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address))
 
 // pointer is the address of a function for SQLite: what a variable holds that it was assigned to.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
+
+// view gives bytes of SQLite's memory.
+func view(address uintptr, size int32) []byte { return unsafe.Slice(at[byte](address), size) }
