@@ -1,7 +1,6 @@
 package access
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -14,7 +13,7 @@ type Answer struct {
 
 // Same tells whether two are of one person with the same roles.
 func (a Answer) Same(b Answer) bool {
-	return a.UserID == b.UserID && maps.EqualFunc(a.Roles, b.Roles, func(x, y []Role) bool { return slices.Equal(x, y) })
+	return a.UserID == b.UserID && a.Roles.Equal(b.Roles)
 }
 
 // Equal tells whether two are of one person with the same roles for the same parts.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/event"
 )
@@ -199,6 +200,12 @@ func (p Permit) MayTakeAway(held Memberships, home string) error { return p.Cove
 func (p Permit) Roles() Memberships {
 	out := Memberships{}
 	for scope, roles := range p.holds.memberships {
+		if !p.holds.bound {
+			if len(roles) > 0 {
+				out[scope] = slices.Clone(roles)
+			}
+			continue
+		}
 		var whole []Role
 		for _, role := range roles {
 			if (Memberships{scope: {role}}).heldBy(p.holds.hold) {

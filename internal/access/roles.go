@@ -205,7 +205,12 @@ func (m Memberships) HoldAnywhere(p Permission) bool {
 }
 
 // Cover tells whether they hold every permission that others hold, in every scope.
-func (m Memberships) Cover(others Memberships) bool { return others.heldBy(m.Hold) }
+func (m Memberships) Cover(others Memberships) bool { return m.Equal(others) || others.heldBy(m.Hold) }
+
+// Equal tells whether they are the same roles in the same scopes.
+func (m Memberships) Equal(others Memberships) bool {
+	return maps.EqualFunc(m, others, func(x, y []Role) bool { return slices.Equal(x, y) })
+}
 
 // At are those of the roles that count when somebody's own organization takes something away from them: the ones there and in the installation.
 func (m Memberships) At(home string) Memberships {

@@ -293,23 +293,12 @@ func (m *Modification) facts(permit access.Permit, p *Provider) (found []event.F
 }
 
 // with is what the provider becomes by these facts.
-func (p Provider) with(facts []event.Fact[Provider]) *Provider {
-	if p.OIDC != nil {
-		oidc := *p.OIDC
-		p.OIDC = &oidc
-	}
-	if p.OAuth != nil {
-		oauth := *p.OAuth
-		p.OAuth = &oauth
-	}
-	if p.JWT != nil {
-		jwt := *p.JWT
-		p.JWT = &jwt
-	}
+func (p *Provider) with(facts []event.Fact[Provider]) *Provider {
+	c := p.clone()
 	for _, f := range facts {
-		f.Apply(&p)
+		f.Apply(&c)
 	}
-	return &p
+	return &c
 }
 
 // Deactivate switches a provider off. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.

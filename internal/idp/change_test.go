@@ -93,7 +93,7 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 		{"an OpenID Connect provider without touching its secret", "idp_oidc", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://oidc.example/i"), ClientChanged: idp.ClientChanged{ClientID: new("signet"), Scopes: &[]string{"groups"}}}},
 			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"issuer":"https://oidc.example/i"}`), func(p *idp.Provider) { p.OIDC.Issuer = "https://oidc.example/i" }, "old"},
 		{"no scopes", "idp_oidc", idp.Modification{OIDC: &idp.OIDCChanged{ClientChanged: idp.ClientChanged{Scopes: new([]string(nil))}}},
-			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"scopes":[]}`), func(p *idp.Provider) { p.OIDC.Scopes = nil }, "old"},
+			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"scopes":[]}`), func(p *idp.Provider) { p.OIDC.Scopes = []string{} }, "old"},
 		{"another secret", "idp_oidc", idp.Modification{OIDCSecret: new("new")},
 			changedIt("idp_oidc", "idp.client_secret_set.v1", `{}`), func(*idp.Provider) {}, "new"},
 		{"no secret", "idp_oidc", idp.Modification{OIDCSecret: new("")},

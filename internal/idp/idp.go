@@ -189,7 +189,23 @@ var Kind = event.Define(event.Schema[Provider]{
 	Lookup: func(o *event.Object[Provider]) []string {
 		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), string(o.Data.Type()), event.LookupText(o.Data.nameKey())}
 	},
+	Copy: (*Provider).clone,
 })
+
+// clone copies what facts alter in place. They replace lists, and who answers for the provider.
+func (p *Provider) clone() Provider {
+	c := *p
+	c.JWT, c.OIDC, c.OAuth = copied(p.JWT), copied(p.OIDC), copied(p.OAuth)
+	return c
+}
+
+func copied[T any](of *T) *T {
+	if of == nil {
+		return nil
+	}
+	c := *of
+	return &c
+}
 
 // Type of a provider, as lists are filtered by it.
 type Type string
