@@ -57,7 +57,7 @@ const importing = "import"
 // againstQuick are those of a short run.
 var againstQuick = []string{"UpdateMyProfile", myself, "Introspect", "ListUsers"}
 
-// updateMyNick changes nothing that anybody is found or listed by.
+// updateMyNick changes the nickname alone: people are found by it, but not listed.
 func updateMyNick(p *person) call {
 	nick := "nick " + changing
 	return call{token: p.token, verb: "PUT", path: "/v1/users/me/profile", procedure: "signet.v1.UserService/UpdateMyProfile",

@@ -73,15 +73,7 @@ func (s *Store) sealHashes() {
 	if s.hashesDone {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx := s.background
 	for told := false; ; {
 		may, err := s.maySeal(ctx)
 		switch {

@@ -192,7 +192,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 		terms := engine.BlockChanges{}
 		err := s.folder().All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
 			if derived.Index(terms, f); len(terms) > maxGathered {
-				if err := engine.ExecAll(ctx, x, terms.Statements()); err != nil {
+				if err := engine.WriteBlocks(ctx, x, terms); err != nil {
 					return err
 				}
 				clear(terms)
@@ -202,7 +202,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 		if err != nil {
 			return err
 		}
-		if err := engine.ExecAll(ctx, x, terms.Statements()); err != nil {
+		if err := engine.WriteBlocks(ctx, x, terms); err != nil {
 			return err
 		}
 		return s.finishWords(ctx, x)
@@ -236,14 +236,9 @@ func (s *Store) refold(ctx context.Context) error {
 		return f.Refold(ctx)
 	}
 	s.folding = make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		<-s.stopping
-		cancel()
-	}()
 	go func() {
 		defer close(s.folding)
-		f.Beside(ctx)
+		f.Beside(s.background)
 	}()
 	return nil
 }

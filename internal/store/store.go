@@ -132,6 +132,8 @@ type Store struct {
 	rememberEnd       func(position int64) // nil: nobody wants to know
 	broken            atomic.Bool          // the disk failed: nothing is written any more
 	stopping          chan struct{}
+	background        context.Context // of what runs there; it ends with stopping
+	stop              context.CancelFunc
 	stopped           chan struct{} // closed once the writer has answered everything it ever will
 	sweeping          chan struct{} // closed once nobody deletes what has expired any more
 	sealing           chan struct{} // closed once the log is sealed for the last time
@@ -153,6 +155,13 @@ var _ event.Log = (*Store)(nil)
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, postgres: engine.IsPostgres(o.Database), times: o.scrub.orUsual(), stats: o.Stats,
 		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{}), hashes: make(chan struct{}), indexing: make(chan struct{})}
+	background, stop := context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	s.background, s.stop = background, stop
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -261,6 +270,7 @@ func IsPostgres(database string) bool { return engine.IsPostgres(database) }
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.stopping)
+		s.stop()
 		if s.queue != nil {
 			<-s.stopped
 			<-s.sweeping

@@ -35,15 +35,7 @@ var swept = []struct {
 // sweepAll deletes what has expired, at intervals, until the store closes.
 func (s *Store) sweepAll(interval time.Duration) {
 	defer close(s.sweeping)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx := s.background
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {

@@ -87,15 +87,7 @@ func (s *Store) indexAll() {
 	if s.words.Load() == wordsGone {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx := s.background
 	for told := false; s.words.Load() != wordsGone; {
 		may, err := s.raiseFactVersion(ctx, event.WordBlocks)
 		switch {
@@ -116,16 +108,25 @@ func (s *Store) indexAll() {
 	}
 }
 
-// inSteps takes steps until nothing is left, and rests after each for as long as it took.
-func (s *Store) inSteps(ctx context.Context, step func(context.Context, engine.Executor) (more bool, err error)) error {
+// inSteps takes steps until nothing is left. Each has the lock on the end of the log. If somebody has written since the last one, it rests for as long as the step took.
+func (s *Store) inSteps(ctx context.Context, step func(ctx context.Context, x engine.Executor, end int64) (more bool, err error)) error {
+	last := int64(-1)
 	for more := true; more; {
-		began := time.Now()
-		err := s.engine.Transact(ctx, func(x engine.Executor) (err error) {
-			more, err = step(ctx, x)
+		began, rest := time.Now(), false
+		err := s.engine.Transact(ctx, func(x engine.Executor) error {
+			end, err := folding.LockHead(ctx, s.engine, x)
+			if err != nil {
+				return err
+			}
+			rest, last = end != last, end
+			more, err = step(ctx, x, end)
 			return err
 		})
 		if err != nil && !s.engine.IsConflict(err) {
 			return err
+		}
+		if rest = rest || err != nil; !rest {
+			continue
 		}
 		if err := engine.Pause(ctx, time.Since(began)); err != nil {
 			return err
@@ -135,11 +136,7 @@ func (s *Store) inSteps(ctx context.Context, step func(context.Context, engine.E
 }
 
 // indexStep adds the terms of the objects whose first events come next in the log.
-func (s *Store) indexStep(ctx context.Context, x engine.Executor) (more bool, err error) {
-	end, err := folding.LockHead(ctx, s.engine, x)
-	if err != nil {
-		return false, err
-	}
+func (s *Store) indexStep(ctx context.Context, x engine.Executor, end int64) (more bool, err error) {
 	have, err := readMeta(ctx, x)
 	if err != nil {
 		return false, err
@@ -170,7 +167,7 @@ func (s *Store) indexStep(ctx context.Context, x engine.Executor) (more bool, er
 	if err != nil {
 		return false, err
 	}
-	if err := engine.ExecAll(ctx, x, terms.Statements()); err != nil {
+	if err := engine.WriteBlocks(ctx, x, terms); err != nil {
 		return false, err
 	}
 	return true, putMeta(ctx, x, rowAt, []byte(strconv.FormatInt(at+termsStep, 10)))
@@ -231,11 +228,8 @@ func (s *Store) termsBetween(ctx context.Context, x engine.Executor, after, last
 }
 
 // emptyStep deletes some rows of words.
-func (s *Store) emptyStep(ctx context.Context, x engine.Executor) (more bool, err error) {
+func (s *Store) emptyStep(ctx context.Context, x engine.Executor, _ int64) (more bool, err error) {
 	s.words.CompareAndSwap(wordsInUse, blocksBuilt)
-	if _, err := folding.LockHead(ctx, s.engine, x); err != nil {
-		return false, err
-	}
 	rows := 0
 	last := [2]string{}
 	err = x.Query(ctx, "SELECT object_id, word FROM words ORDER BY object_id, word LIMIT ?", []any{int64(wordsStep)}, func(scan engine.Scanner) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/test/testdb"
 )
@@ -174,7 +175,11 @@ func TestTermsAreAddedInSteps(t *testing.T) {
 		}
 		behind(t, s, "DELETE FROM word_blocks")
 		err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
-			more, err := s.indexStep(t.Context(), x)
+			end, err := folding.LockHead(t.Context(), s.engine, x)
+			if err != nil {
+				return err
+			}
+			more, err := s.indexStep(t.Context(), x, end)
 			if !more {
 				t.Error("there was nothing to do")
 			}

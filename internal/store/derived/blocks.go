@@ -49,7 +49,7 @@ func StoredBlocks(ctx context.Context, x engine.Executor) (sum BlockSum, err err
 		if err := scan(engine.Exactly([]any{&org, &term, &block, &m[0], &m[1], &m[2], &m[3]})...); err != nil {
 			return err
 		}
-		mask := engine.Mask{uint64(m[0]), uint64(m[1]), uint64(m[2]), uint64(m[3])}
+		mask := engine.MaskOf(m)
 		if mask == (engine.Mask{}) {
 			sum.Entries++
 		}

@@ -36,6 +36,11 @@ func (m Mask) All(block int64) iter.Seq[int64] {
 	}
 }
 
+// MaskOf reads the columns m0 to m3.
+func MaskOf(columns [4]int64) Mask {
+	return Mask{uint64(columns[0]), uint64(columns[1]), uint64(columns[2]), uint64(columns[3])}
+}
+
 // values are those of the columns m0 to m3.
 func (m Mask) values() []any { return []any{int64(m[0]), int64(m[1]), int64(m[2]), int64(m[3])} }
 
@@ -133,6 +138,16 @@ func (b BlockChanges) Statements() (all []Statement) {
 		return nil
 	})
 	return all
+}
+
+// WriteBlocks writes the changes, with as few statements as the database can.
+func WriteBlocks(ctx context.Context, x Executor, b BlockChanges) error {
+	if arrays, ok := x.(interface {
+		writeBlocks(ctx context.Context, b BlockChanges) error
+	}); ok {
+		return arrays.writeBlocks(ctx, b)
+	}
+	return ExecAll(ctx, x, b.Statements())
 }
 
 // FirstPosition finds the number of an object.
@@ -262,12 +277,24 @@ func (e *pgEngine) queueTerms(b *pgx.Batch, c *event.Changes, learned numbers) {
 			b.Queue("SELECT object_id, position FROM events WHERE object_id = ANY($1) AND sequence = 1", ids).Query(learned.read)
 		}
 	}
-	if args := known.arrays(func(c *blockChange) Mask { return c.clear }); args != nil {
-		b.Queue(pgClearKnown, args...)
+	for _, s := range known.arrayStatements() {
+		b.Queue(s.SQL, s.Args...)
 	}
-	if args := known.arrays(func(c *blockChange) Mask { return c.set }); args != nil {
-		b.Queue(pgSetKnown, args...)
+}
+
+func (x pgTx) writeBlocks(ctx context.Context, b BlockChanges) error {
+	return ExecAll(ctx, x, b.arrayStatements())
+}
+
+// arrayStatements write the changes with at most two statements of PostgreSQL.
+func (b BlockChanges) arrayStatements() (all []Statement) {
+	if args := b.arrays(func(c *blockChange) Mask { return c.clear }); args != nil {
+		all = append(all, Statement{pgClearKnown, args})
 	}
+	if args := b.arrays(func(c *blockChange) Mask { return c.set }); args != nil {
+		all = append(all, Statement{pgSetKnown, args})
+	}
+	return all
 }
 
 func (n numbers) read(rows pgx.Rows) error {

@@ -124,9 +124,7 @@ func (r *row) scan(scan func(...any) error) error {
 	if err := scan(&r.term, &r.block, &m[0], &m[1], &m[2], &m[3]); err != nil {
 		return err
 	}
-	for i := range m {
-		r.mask[i] = uint64(m[i])
-	}
+	r.mask = engine.MaskOf(m)
 	return nil
 }
 
