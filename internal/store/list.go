@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -40,6 +41,7 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 		l.Where()
 	}
 	var page event.Page
+	moment := s.cache.Moment()
 	err = s.engine.Query(ctx, l.Text(engine.AllColumns(k)), l.Args(int64(q.Limit+1)), func(scan engine.Scanner) error {
 		r, dest := engine.ScanRecord(k, false)
 		page.Records = append(page.Records, r)
@@ -53,7 +55,30 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 		page.Records = page.Records[:q.Limit]
 		page.Next = l.Place(page.Records[q.Limit-1])
 	}
+	for i, r := range page.Records {
+		page.Records[i] = s.decoded(k, r, moment, q.Limit <= maxKept)
+	}
 	return page, nil
+}
+
+// maxKept is how many objects a list has at most that are kept in memory. Whoever reads all of them, a thousand at a time, would only push out what others need.
+const maxKept = 100
+
+// decoded gives for a record that was read after a moment the same one that is decoded already, if there is one.
+func (s *Store) decoded(k event.Definition, r *event.Record, moment uint64, keep bool) *event.Record {
+	switch {
+	case s.cache == nil && keep:
+		return s.seen.Keep(k, r)
+	case s.cache == nil:
+		return cmp.Or(s.seen.Same(r), r)
+	}
+	if same := s.cache.Same(r); same != nil {
+		return same
+	}
+	if keep && k.Prepare(r) == nil {
+		s.cache.KeepRecord(moment, r)
+	}
+	return r
 }
 
 const tokensOfText = "SELECT " + engine.TokenColumns + " FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"

@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"bytes"
-
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -43,11 +41,8 @@ func (s Seen) Same(now *event.Record) *event.Record {
 	if s.records == nil {
 		return nil
 	}
-	old := s.records.record(now.Ref)
-	same := old != nil && old.Sequence == now.Sequence && old.Shape == now.Shape && bytes.Equal(old.Hash, now.Hash)
-	if s.records.Records.count(same); !same {
-		return nil
-	}
+	old := s.records.Same(now)
+	s.records.Records.count(old != nil)
 	return old
 }
 
