@@ -11,15 +11,20 @@ import (
 	"time"
 )
 
-// profilesAddress is where the server serves its profiles, if a run wants some.
-const profilesAddress = "127.0.0.1:16060"
+// profilesAddress is where the server on an engine serves its profiles, if a run wants some.
+func profilesAddress(engine string) string {
+	if engine == "postgres" {
+		return "127.0.0.1:16061"
+	}
+	return "127.0.0.1:16060"
+}
 
 // profiling are the flags of a server whose profiles are wanted.
-func (p *plan) profiling() []string {
+func (p *plan) profiling(engine string) []string {
 	if p.profiles == "" {
 		return nil
 	}
-	return []string{"--profiling", "--metrics-listen", profilesAddress}
+	return []string{"--profiling", "--metrics-listen", profilesAddress(engine)}
 }
 
 // profile begins to take a CPU profile of the server after a while, for as long as a cell is measured. What it returns waits for it.
@@ -32,17 +37,17 @@ func (s *server) profile(ctx context.Context, p *plan, c cell, after time.Durati
 		time.Sleep(after)
 		seconds := max(1, int(p.slice()/time.Second))
 		file := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%d", c.engine, c.op, c.protocol, c.callers), " ", "-")
-		err := save(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), filepath.Join(p.profiles, file+".cpu"))
+		err := save(ctx, profilesAddress(c.engine), fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), filepath.Join(p.profiles, file+".cpu"))
 		if err == nil {
-			err = save(ctx, "/debug/pprof/allocs", filepath.Join(p.profiles, file+".allocs"))
+			err = save(ctx, profilesAddress(c.engine), "/debug/pprof/allocs", filepath.Join(p.profiles, file+".allocs"))
 		}
 		done <- err
 	}()
 	return func() error { return <-done }
 }
 
-func save(ctx context.Context, path, file string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+profilesAddress+path, nil)
+func save(ctx context.Context, address, path, file string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
@@ -94,24 +95,44 @@ func settings(f event.Fact[Provider]) []string {
 	return nil
 }
 
-// named are the fields of a struct that are not empty.
+// named are the fields of a struct that are not empty, in the names of the API.
 func named(prefix string, v reflect.Value) (names []string) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
-		case f.Type == reflect.TypeFor[Answered](): // no setting
-		case f.Anonymous:
-			names = append(names, named(prefix, v.Field(i))...)
-		case v.Field(i).IsZero():
-		case prefix == "jwt." && name == "endpoint":
-			names = append(names, prefix+"jwtEndpoint")
-		case name == "hasClientSecret":
-			names = append(names, clientSecret)
-		default:
-			names = append(names, prefix+name)
+	fields, known := settingsOf.Load(v.Type())
+	if !known {
+		fields, _ = settingsOf.LoadOrStore(v.Type(), settingFields(prefix, v.Type()))
+	}
+	for _, f := range fields.([]settingField) {
+		if !v.FieldByIndex(f.index).IsZero() {
+			names = append(names, f.name)
 		}
 	}
 	return names
+}
+
+// settingsOf are the fields of the structs that were looked at, by type.
+var settingsOf sync.Map
+
+type settingField struct {
+	name  string
+	index []int
+}
+
+func settingFields(prefix string, of reflect.Type, within ...int) (fields []settingField) {
+	for i := range of.NumField() {
+		f, index := of.Field(i), append(slices.Clip(within), i)
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case f.Type == reflect.TypeFor[Answered](): // no setting
+		case f.Anonymous:
+			fields = append(fields, settingFields(prefix, f.Type, index...)...)
+		case prefix == "jwt." && name == "endpoint":
+			fields = append(fields, settingField{prefix + "jwtEndpoint", index})
+		case name == "hasClientSecret":
+			fields = append(fields, settingField{clientSecret, index})
+		default:
+			fields = append(fields, settingField{prefix + name, index})
+		}
+	}
+	return fields
 }
 
 // settings are those that somebody has to answer for: all that are set. Who may sign in through a provider that many companies share depends on its tenants also if
