@@ -247,8 +247,8 @@ const (
 	ofRows = "WITH x AS MATERIALIZED (SELECT b.* FROM ("
 	clear  = ") v CROSS JOIN LATERAL (SELECT w.ctid AS at, w.m0 & ~v.m0 AS m0, w.m1 & ~v.m1 AS m1, w.m2 & ~v.m2 AS m2, w.m3 & ~v.m3 AS m3 " +
 		"FROM word_blocks w WHERE w.org = v.org AND w.term = v.term AND w.block = v.block OFFSET 0) b), " +
-		"gone AS (DELETE FROM word_blocks b USING x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 = 0) " +
-		"UPDATE word_blocks b SET m0 = x.m0, m1 = x.m1, m2 = x.m2, m3 = x.m3 FROM x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 <> 0"
+		"less AS (UPDATE word_blocks b SET m0 = x.m0, m1 = x.m1, m2 = x.m2, m3 = x.m3 FROM x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 <> 0) " +
+		"DELETE FROM word_blocks b USING x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 = 0"
 	pgClearKnown = ofRows + knownBits + clear
 	pgClearFound = ofRows + foundBits + clear
 )
