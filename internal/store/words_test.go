@@ -218,3 +218,29 @@ func wantInvalidToken(t *testing.T, err error) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A batch that fails gives no number: what it created may be created again, elsewhere in the log.
+func TestANumberOfABatchThatFailedDoesNotCount(t *testing.T) {
+	db := testdb.New(t, testdb.Postgres)
+	s := opened(t, Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey()})
+	nameUser(t, s, 0, "Maria")
+	if _, err := s.engine.Begin(t.Context(), &engine.Needs{Write: map[event.Kind][]string{"user": {"usr_000"}}}); err != nil {
+		t.Fatal(err)
+	}
+	err := s.engine.Commit(t.Context(), &event.Changes{
+		Events:    []event.Event{{ObjectID: "usr_009", Sequence: 1, Org: "org_1", Type: "user.named.v1", Payload: []byte(`{}`)}},
+		Unindexed: []event.Term{{Term: "maria", ObjectID: "usr_009", Org: "org_1"}},
+		Unmoved:   []event.Unmoved{{Ref: people.Ref("usr_000"), Sequence: 99}},
+	})
+	if err == nil {
+		t.Fatal("it was committed")
+	}
+	s.engine.Rollback(t.Context())
+	for n := range 3 {
+		nameUser(t, s, n+1, "Maria")
+	}
+	nameUser(t, s, 9, "Maria")
+	nameUser(t, s, 9, "Anna")
+	wantNamed(t, s, "maria", 0, 1, 2, 3)
+	wantNamed(t, s, "anna", 9)
+}
