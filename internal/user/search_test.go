@@ -17,7 +17,8 @@ import (
 func TestWhoMaySearchWhere(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
 	long := strings.Repeat("x", 100)
-	for id, org := range map[string]string{"usr_1": "org_a", "usr_2": "org_b"} {
+	for i, id := range []string{"usr_1", "usr_2"} { // they are found by age
+		org := []string{"org_a", "org_b"}[i]
 		n := user.NewHuman{UserName: "anna", Email: "anna@" + org[4:] + ".example", Profile: user.Profile{FirstName: "Anna", LastName: long + org}}
 		must(t, s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(org, syntax.NameKey("anna"))},
 			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, id, org, &n); return err }}))
