@@ -109,7 +109,7 @@ func named(prefix string, v reflect.Value) (names []string) {
 	return names
 }
 
-// settingsOf are the fields of the structs that were looked at, by type.
+// settingsOf are the fields of the structs that were looked at, by type: each type has one prefix.
 var settingsOf sync.Map
 
 type settingField struct {

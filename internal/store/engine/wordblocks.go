@@ -244,13 +244,13 @@ const (
 
 	// Each row is looked up once, by its key, also while the planner takes the table for a small one; then it is where it was found: one writer at a time changes the table.
 	// What is deleted would have no bit left.
-	ofRows = "WITH x AS MATERIALIZED (SELECT b.* FROM ("
-	clear  = ") v CROSS JOIN LATERAL (SELECT w.ctid AS at, w.m0 & ~v.m0 AS m0, w.m1 & ~v.m1 AS m1, w.m2 & ~v.m2 AS m2, w.m3 & ~v.m3 AS m3 " +
+	ofRows   = "WITH x AS MATERIALIZED (SELECT b.* FROM ("
+	lessBits = ") v CROSS JOIN LATERAL (SELECT w.ctid AS at, w.m0 & ~v.m0 AS m0, w.m1 & ~v.m1 AS m1, w.m2 & ~v.m2 AS m2, w.m3 & ~v.m3 AS m3 " +
 		"FROM word_blocks w WHERE w.org = v.org AND w.term = v.term AND w.block = v.block OFFSET 0) b), " +
 		"less AS (UPDATE word_blocks b SET m0 = x.m0, m1 = x.m1, m2 = x.m2, m3 = x.m3 FROM x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 <> 0) " +
 		"DELETE FROM word_blocks b USING x WHERE b.ctid = x.at AND x.m0 | x.m1 | x.m2 | x.m3 = 0"
-	pgClearKnown = ofRows + knownBits + clear
-	pgClearFound = ofRows + foundBits + clear
+	pgClearKnown = ofRows + knownBits + lessBits
+	pgClearFound = ofRows + foundBits + lessBits
 )
 
 // queueTerms queues what has changed about terms, behind the events of the batch. learned gets numbers of objects, which count if the batch is committed.
