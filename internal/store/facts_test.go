@@ -183,6 +183,26 @@ func TestANodeThatWasCutOffJoinsAgain(t *testing.T) {
 	}
 }
 
+// A connection that died while it lay in the pool is not noticed by a transaction that begins on it, just as a read does not notice.
+func TestATransactionDoesNotBeginOnADeadConnection(t *testing.T) {
+	db := testdb.New(t, testdb.Postgres)
+	e, err := engine.Open(t.Context(), engine.Options{Database: db.URL})
+	testkit.Must(t, err)
+	defer e.Close()
+	conn := connect(t, db)
+	one := func(x engine.Executor) error {
+		return x.Query(t.Context(), "SELECT 1", nil, func(engine.Scanner) error { return nil })
+	}
+	for name, transact := range map[string]func(context.Context, func(engine.Executor) error) error{"one that writes": e.Transact, "a snapshot": e.Snapshot, "aside": e.Aside} {
+		testkit.Must(t, e.Transact(t.Context(), one))
+		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		testkit.Must(t, err)
+		if err := transact(t.Context(), one); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNodesJoinAgainAtIntervals(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: secret.NewMasterKey(), SweepInterval: time.Millisecond})

@@ -587,7 +587,22 @@ func (x pgTx) Query(ctx context.Context, sql string, args []any, each func(Scann
 }
 
 func (e *pgEngine) Transact(ctx context.Context, f func(Executor) error) error {
-	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{AccessMode: e.access}, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
+	return e.transact(ctx, pgx.TxOptions{AccessMode: e.access}, f)
+}
+
+// transact begins once more where a connection died while it lay in the pool: nothing has been asked of it but to begin.
+func (e *pgEngine) transact(ctx context.Context, o pgx.TxOptions, f func(Executor) error) error {
+	begun := false
+	run := func(tx pgx.Tx) error {
+		begun = true
+		return f(pgTx{e, tx})
+	}
+	err := pgx.BeginTxFunc(ctx, e.pool, o, run)
+	if err != nil && !begun && ctx.Err() == nil && connectionLost(err) {
+		e.pool.Reset() // where one died, the others most likely did too
+		err = pgx.BeginTxFunc(ctx, e.pool, o, run)
+	}
+	return discreet(err)
 }
 
 func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
@@ -601,13 +616,12 @@ func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
 }
 
 func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
-	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
-		func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, noLimits); err != nil {
-				return err
-			}
-			return f(pgTx{e, tx})
-		}))
+	return e.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(x Executor) error {
+		if err := x.Exec(ctx, noLimits); err != nil {
+			return err
+		}
+		return f(x)
+	})
 }
 
 // schemaLock is any number that no other program on the same database uses.
