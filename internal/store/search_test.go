@@ -107,7 +107,7 @@ func searchReadsItsPart(t *testing.T, s *Store) {
 			number = engine.OrgNumber(org)
 		}
 		for _, term := range []syntax.QueryTerm{{Text: "nobody"}, {Text: "nobody", Whole: true}, {Text: "w000005"}, {Text: "common", Whole: true}} {
-			text, args := searching.RowsText(number, term, term.Text, 0, 10)
+			text, args := searching.RowsText(number, term, searching.Row{Term: term.Text}, 10)
 			if pages := read(text, args); pages == 0 || pages > 20 {
 				t.Errorf("%v in %q reads %d pages", term, org, pages)
 			}

@@ -36,11 +36,16 @@ var people = event.Define(event.Schema[person]{Name: "user", Table: "users", Pre
 
 func nameUser(t *testing.T, s *Store, n int, text string) {
 	t.Helper()
+	nameUserIn(t, s, "org_1", n, text)
+}
+
+func nameUserIn(t *testing.T, s *Store, org string, n int, text string) {
+	t.Helper()
 	id := fmt.Sprintf("usr_%03d", n)
 	err := s.Do(t.Context(), event.Command{Write: []event.Ref{people.Ref(id)}, Decide: func(tx *event.Tx) error {
 		o, err := people.Get(tx, id)
 		if err != nil || o == nil {
-			_, err = people.Create(tx, id, "org_1", personNamed{text})
+			_, err = people.Create(tx, id, org, personNamed{text})
 			return err
 		}
 		return o.Append(personNamed{text})
@@ -210,6 +215,54 @@ func TestCursorOfWords(t *testing.T) {
 		_, err = s.Search(t.Context(), event.Search{Kind: "user", Words: words, Limit: 1, After: event.Cursor{Value: "other", ID: "7"}})
 		wantInvalidToken(t, err)
 	}
+}
+
+// In all organizations people come once each, however small the pages are: the numbers of several organizations stand in the same blocks.
+func TestSearchInAllOrganizationsPageByPage(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s := opened(t, Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey()})
+		defer s.Close()
+		const many = 300 // more than a block has
+		var all []string
+		for n := range many {
+			nameUserIn(t, s, fmt.Sprint("org_", n%3), n, []string{"Maria Smith", "Mario Smith"}[n/7%2])
+			all = append(all, fmt.Sprintf("usr_%03d", n))
+		}
+		for _, c := range []struct {
+			words []string
+			want  func(n int) bool
+		}{
+			{[]string{"mari"}, func(int) bool { return true }},
+			{[]string{"smith"}, func(int) bool { return true }},
+			{[]string{"maria"}, func(n int) bool { return n/7%2 == 0 }},
+			{[]string{"mario", "smith"}, func(n int) bool { return n/7%2 == 1 }},
+		} {
+			for _, limit := range []int{1, 7, 50, many} {
+				var got, want []string
+				for n, id := range all {
+					if c.want(n) {
+						want = append(want, id)
+					}
+				}
+				q := event.Search{Kind: "user", Words: c.words, Limit: limit}
+				for more := true; more; {
+					page, err := s.Search(t.Context(), q)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range page.Records {
+						got = append(got, r.ID)
+					}
+					if more = page.Next != nil; more {
+						q.After = *page.Next
+					}
+				}
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("%q, %d a page: %d users, not %d", c.words, limit, len(got), len(want))
+				}
+			}
+		}
+	})
 }
 
 func wantInvalidToken(t *testing.T, err error) {

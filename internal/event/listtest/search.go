@@ -78,7 +78,7 @@ func searchWords(t *testing.T, e *env) {
 	} {
 		wantFound(t, n, "org_1", c.query, c.want...)
 	}
-	wantFound(t, n, "", "anna", "usr_1", "usr_4", "usr_5", "usr_2")
+	wantFound(t, n, "", "anna", "usr_5", "usr_1", "usr_4", "usr_2") // by the term, one organization after the other
 	wantFound(t, n, "org_2", "anna", "usr_5")
 	wantFound(t, n, "org_3", "anna")
 	for _, words := range [][]string{nil, {""}, {"a\x00"}, {"\xff"}, {"a", ""}} { // nobody is found by what cannot be stored

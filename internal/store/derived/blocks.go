@@ -36,7 +36,6 @@ func (s *BlockSum) add(org int64, term string, number int64) {
 func (s *BlockSum) Add(f event.Folded) {
 	for _, term := range syntax.Terms(f.Words) {
 		s.add(engine.OrgNumber(f.Record.Org), term, f.First)
-		s.add(engine.EveryOrg, term, f.First)
 	}
 }
 

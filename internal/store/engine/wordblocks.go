@@ -44,7 +44,7 @@ func MaskOf(columns [4]int64) Mask {
 // values are those of the columns m0 to m3.
 func (m Mask) values() []any { return []any{int64(m[0]), int64(m[1]), int64(m[2]), int64(m[3])} }
 
-// EveryOrg is the number in word_blocks for all organizations together.
+// EveryOrg is the number for all organizations together. None has it.
 const EveryOrg = 0
 
 // OrgNumber is the number of an organization in word_blocks. Two may have the same: whoever finds an object there looks whose it is.
@@ -69,20 +69,18 @@ type BlockChanges map[blockKey]*blockChange
 func (b BlockChanges) Set(org int64, number int64, has bool, terms ...string) {
 	block, word, bit := Block(number)
 	for _, term := range terms {
-		for _, org := range [...]int64{org, EveryOrg} {
-			key := blockKey{org, term, block}
-			change := b[key]
-			if change == nil {
-				change = &blockChange{}
-				b[key] = change
-			}
-			if has {
-				change.set[word] |= bit
-				change.clear[word] &^= bit
-			} else {
-				change.clear[word] |= bit
-				change.set[word] &^= bit
-			}
+		key := blockKey{org, term, block}
+		change := b[key]
+		if change == nil {
+			change = &blockChange{}
+			b[key] = change
+		}
+		if has {
+			change.set[word] |= bit
+			change.clear[word] &^= bit
+		} else {
+			change.clear[word] |= bit
+			change.set[word] &^= bit
 		}
 	}
 }
@@ -228,13 +226,12 @@ func (n *numbers) keep(id string, number int64) {
 const (
 	knownBits = "SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS v(org, term, block, m0, m1, m2, m3)"
 	// A number is looked up by its object, whatever the planner thinks of the table.
-	foundBits = "SELECT o.org, w.term, w.number >> 8 AS block, " +
+	foundBits = "SELECT w.org, w.term, w.number >> 8 AS block, " +
 		"bit_or(CASE WHEN w.word = 0 THEN w.bit ELSE 0 END) AS m0, bit_or(CASE WHEN w.word = 1 THEN w.bit ELSE 0 END) AS m1, " +
 		"bit_or(CASE WHEN w.word = 2 THEN w.bit ELSE 0 END) AS m2, bit_or(CASE WHEN w.word = 3 THEN w.bit ELSE 0 END) AS m3 " +
 		"FROM (SELECT n.org, n.term, n.number, (n.number >> 6) & 3 AS word, 1::bigint << (n.number & 63)::int AS bit FROM " +
 		"(SELECT v.org, v.term, (SELECT e.position FROM events e WHERE e.object_id = v.id AND e.sequence = 1) AS number " +
-		"FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v(id, term, org) OFFSET 0) n) w " +
-		"CROSS JOIN LATERAL (VALUES (0::bigint), (w.org)) AS o(org) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+		"FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v(id, term, org) OFFSET 0) n) w GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
 	intoBlocks = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) "
 	withBits   = " ON CONFLICT (org, term, block) DO UPDATE SET " +

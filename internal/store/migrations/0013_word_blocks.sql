@@ -1,5 +1,5 @@
 -- What objects are found by, see internal/syntax/terms.go: for each term the numbers of the objects that have it. An object's number is the position of its first event. A row has
--- 256 numbers, a bit each: block is the number without its last eight bits. org is a number for the organization, 0 for all of them together.
+-- 256 numbers, a bit each: block is the number without its last eight bits. org is a number for the organization.
 CREATE TABLE word_blocks (
 	org   BIGINT NOT NULL,
 	term  TEXT   NOT NULL,
@@ -10,3 +10,5 @@ CREATE TABLE word_blocks (
 	m3    BIGINT NOT NULL,
 	PRIMARY KEY (org, term, block)
 ) /* KEYED */;
+-- For searches in all organizations. It has to change only if a row comes or goes, not if a bit does.
+CREATE INDEX word_blocks_term ON word_blocks (term, org, block);

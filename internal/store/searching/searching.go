@@ -13,6 +13,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -76,23 +77,34 @@ const met = "&"
 
 // Own tells whether a cursor is one of searches in word_blocks, and not one of Before.
 func Own(c event.Cursor) bool {
-	_, err := strconv.ParseInt(c.ID, 10, 64)
-	return err == nil
+	_, err := placeOf(c)
+	return c.ID != "" && err == nil
 }
 
 // errCursor is the answer to a cursor of Before that comes after the change, or to one of another search.
 var errCursor = errs.Invalid(errs.Violation{Field: "pageToken", Message: "is no longer valid: begin with the first page again"})
 
-// afterNumber is where the page begins: behind this number.
-func (s *Search) afterNumber() (int64, error) {
-	if s.Query.After.ID == "" {
-		return 0, nil
+// place is where a page ends, among the objects of a term: in all organizations they come organization by organization.
+type place struct{ org, number int64 }
+
+// cursor gives the place for a term.
+func (p place) cursor(term string) *event.Cursor {
+	return &event.Cursor{Value: term, ID: strconv.FormatInt(p.org, 10) + "." + strconv.FormatInt(p.number, 10)}
+}
+
+// placeOf is where a page begins: behind this place. No cursor is the beginning.
+func placeOf(c event.Cursor) (p place, err error) {
+	if c.ID == "" {
+		return p, nil
 	}
-	number, err := strconv.ParseInt(s.Query.After.ID, 10, 64)
+	org, number, _ := strings.Cut(c.ID, ".")
+	if p.org, err = strconv.ParseInt(org, 10, 64); err == nil {
+		p.number, err = strconv.ParseInt(number, 10, 64)
+	}
 	if err != nil {
-		return 0, errCursor
+		return p, errCursor
 	}
-	return number, nil
+	return p, nil
 }
 
 func (s *Search) org() int64 {
@@ -102,26 +114,37 @@ func (s *Search) org() int64 {
 	return engine.OrgNumber(s.Query.Org)
 }
 
-const rowsText = "SELECT term, block, m0, m1, m2, m3 FROM word_blocks WHERE org = ? AND "
+const rowsText = "SELECT org, term, block, m0, m1, m2, m3 FROM word_blocks WHERE "
 
-// RowsText reads rows of a term from a place on. The end of a range is a plain condition: PostgreSQL would not stop where a comparison of rows ends, but read on to the end of the
-// organization.
-func RowsText(org int64, term syntax.QueryTerm, from string, block int64, rows int) (string, []any) {
-	if term.Whole {
-		return rowsText + "term = ? AND block >= ? ORDER BY org, term, block LIMIT ?", []any{org, term.Text, block, int64(rows)}
+// Row is where a row of word_blocks stands.
+type Row struct {
+	Org   int64
+	Term  string
+	Block int64
+}
+
+// RowsText reads rows of a term from a place on, in an organization or in all of them. The end of a range is a plain condition: PostgreSQL would not stop where a comparison of rows ends,
+// but read on to the end of the organization.
+func RowsText(org int64, term syntax.QueryTerm, from Row, rows int) (string, []any) {
+	switch {
+	case org == engine.EveryOrg && term.Whole:
+		return rowsText + "term = ? AND (org, block) >= (?, ?) ORDER BY term, org, block LIMIT ?", []any{term.Text, from.Org, from.Block, int64(rows)}
+	case org == engine.EveryOrg:
+		return rowsText + "(term, org, block) >= (?, ?, ?) AND term < ? ORDER BY term, org, block LIMIT ?", []any{from.Term, from.Org, from.Block, endOf(term.Text), int64(rows)}
+	case term.Whole:
+		return rowsText + "org = ? AND term = ? AND block >= ? ORDER BY org, term, block LIMIT ?", []any{org, term.Text, from.Block, int64(rows)}
 	}
-	return rowsText + "(term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?", []any{org, from, block, endOf(term.Text), int64(rows)}
+	return rowsText + "org = ? AND (term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?", []any{org, from.Term, from.Block, endOf(term.Text), int64(rows)}
 }
 
 type row struct {
-	term  string
-	block int64
-	mask  engine.Mask
+	Row
+	mask engine.Mask
 }
 
 func (r *row) scan(scan func(...any) error) error {
 	var m [4]int64
-	if err := scan(&r.term, &r.block, &m[0], &m[1], &m[2], &m[3]); err != nil {
+	if err := scan(&r.Org, &r.Term, &r.Block, &m[0], &m[1], &m[2], &m[3]); err != nil {
 		return err
 	}
 	r.mask = engine.MaskOf(m)
@@ -130,13 +153,11 @@ func (r *row) scan(scan func(...any) error) error {
 
 // candidate is an object that may be looked for, and the term that has led to it.
 type candidate struct {
-	term   string
-	number int64
+	term string
+	place
 }
 
-func (c candidate) cursor() *event.Cursor {
-	return &event.Cursor{Value: c.term, ID: strconv.FormatInt(c.number, 10)}
-}
+func (c candidate) cursor() *event.Cursor { return c.place.cursor(c.term) }
 
 // fill looks at candidates until the page is full. more gives the next ones, in their order; none: there are no more.
 func (s *Search) fill(ctx context.Context, more func(n int) ([]candidate, error), counts func(candidate, Found) bool) (page []*event.Record, next *event.Cursor, err error) {
@@ -173,26 +194,26 @@ const atOnce = 32
 
 // along follows the rows of one term. An object comes at the first of its terms that fit, and only there.
 func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*event.Record, next *event.Cursor, err error) {
-	after, err := s.afterNumber()
+	after, err := placeOf(s.Query.After)
 	if err != nil {
 		return nil, nil, err
 	}
 	from := cmp.Or(s.Query.After.Value, term.Text)
-	at := row{term: from}
-	at.block, _, _ = engine.Block(after)
+	at := row{Row: Row{Org: after.org, Term: from}}
+	at.Block, _, _ = engine.Block(after.number)
 	var waiting []candidate
 	more := func(n int) ([]candidate, error) {
 		for len(waiting) < n {
 			rows := 0
-			text, args := RowsText(s.org(), term, at.term, at.block, n)
+			text, args := RowsText(s.org(), term, at.Row, n)
 			err := s.DB.Query(ctx, text, args, func(scan func(...any) error) error {
 				if err := at.scan(scan); err != nil {
 					return err
 				}
 				rows++
-				for number := range at.mask.All(at.block) {
-					if at.term != from || number > after {
-						waiting = append(waiting, candidate{at.term, number})
+				for number := range at.mask.All(at.Block) {
+					if at.Term != from || at.Org != after.org || number > after.number {
+						waiting = append(waiting, candidate{at.Term, place{at.Org, number}})
 					}
 				}
 				return nil
@@ -200,7 +221,7 @@ func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*even
 			if err != nil {
 				return nil, err
 			}
-			if at.block++; rows < n {
+			if at.Block++; rows < n {
 				break
 			}
 		}
@@ -216,7 +237,7 @@ func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*even
 
 // meet gives the objects that have all terms, in the order of their numbers.
 func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.Record, *event.Cursor, error) {
-	after, err := s.afterNumber()
+	after, err := placeOf(s.Query.After)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -255,10 +276,10 @@ func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.R
 	case common == nil: // each has more rows than are read for a page
 		return s.along(ctx, terms[0])
 	}
-	numbers := common.behind(after)
+	numbers := common.behind(after.number)
 	more := func(n int) (some []candidate, _ error) {
 		for ; len(some) < n && len(numbers) > 0; numbers = numbers[1:] {
-			some = append(some, candidate{met, numbers[0]})
+			some = append(some, candidate{met, place{number: numbers[0]}})
 		}
 		return some, nil
 	}
@@ -275,7 +296,7 @@ type set struct {
 }
 
 func (s *set) question(org int64, term syntax.QueryTerm, rows int) readbatch.Question {
-	text, args := RowsText(org, term, term.Text, 0, rows+1)
+	text, args := RowsText(org, term, Row{Term: term.Text}, rows+1)
 	s.blocks, s.most = map[int64]engine.Mask{}, rows
 	return readbatch.Question{SQL: text, Args: args, Each: func(scan func(...any) error) error {
 		var r row
@@ -283,11 +304,11 @@ func (s *set) question(org int64, term syntax.QueryTerm, rows int) readbatch.Que
 			return err
 		}
 		s.rows++
-		mask := s.blocks[r.block]
+		mask := s.blocks[r.Block]
 		for i := range mask {
 			mask[i] |= r.mask[i]
 		}
-		s.blocks[r.block] = mask
+		s.blocks[r.Block] = mask
 		return nil
 	}}
 }
