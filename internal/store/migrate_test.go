@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,5 +83,25 @@ func TestAMigrationGivesWay(t *testing.T) {
 	must(watcher.QueryRow(ctx, "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid IN ('users_email_order'::regclass, 'users_email_word'::regclass) AND indnatts >= 3").Scan(&valid))
 	if valid != 2 {
 		t.Errorf("%d of 2 indexes are there", valid)
+	}
+}
+
+// A row of PostgreSQL has room for its next version beside it: then a change that no index is over writes to no index.
+func TestARowHasRoomForItsNextVersion(t *testing.T) {
+	db := testdb.New(t, testdb.Postgres)
+	s := opened(t, Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey()})
+	defer s.Close()
+	for n := range 60 { // several pages
+		nameUser(t, s, n, strings.Repeat("Maria ", 60))
+	}
+	tx, err := connect(t, db).Begin(t.Context())
+	testkit.Must(t, err)
+	defer tx.Rollback(t.Context())
+	_, err = tx.Exec(t.Context(), "UPDATE users SET doc = doc WHERE id = 'usr_000'")
+	testkit.Must(t, err)
+	var beside int
+	testkit.Must(t, tx.QueryRow(t.Context(), "SELECT pg_stat_get_xact_tuples_hot_updated('users'::regclass)").Scan(&beside))
+	if beside != 1 {
+		t.Errorf("%d versions beside the one before", beside)
 	}
 }

@@ -12,3 +12,7 @@ CREATE TABLE word_blocks (
 ) /* KEYED */;
 -- For searches in all organizations. It has to change only if a row comes or goes, not if a bit does.
 CREATE INDEX word_blocks_term ON word_blocks (term, org, block);
+-- Room for the next version of a row beside it: then PostgreSQL has no index to write to, unless what it is over has changed.
+ALTER TABLE users SET (fillfactor = 80) /* POSTGRES */;
+ALTER TABLE orgs SET (fillfactor = 80) /* POSTGRES */;
+ALTER TABLE idps SET (fillfactor = 80) /* POSTGRES */;
