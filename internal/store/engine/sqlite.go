@@ -151,12 +151,16 @@ func (e *sqliteEngine) Close() error {
 	return errors.Join(all...)
 }
 
+// once is a text that SQLite prepares once. It plans for the value of a limit that is a plain parameter, and so prepares the statement again each time that the
+// parameter is bound, which takes several times as long as a short query. Nothing of ours needs another plan for another limit.
+func once(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT (? + 0)") }
+
 // stmt gives a statement prepared on the writer's connection.
 func (e *sqliteEngine) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	if st := e.prepared[text]; st != nil {
 		return st, nil
 	}
-	st, err := e.conn.PrepareContext(ctx, text)
+	st, err := e.conn.PrepareContext(ctx, once(text))
 	if err == nil {
 		e.prepared[text] = st
 	}
@@ -440,7 +444,7 @@ func (e *sqliteEngine) reader(ctx context.Context, text string) (*sql.Stmt, erro
 	if st, ok := e.cached.Load(text); ok {
 		return st.(*sql.Stmt), nil
 	}
-	st, err := e.readers.PrepareContext(ctx, text)
+	st, err := e.readers.PrepareContext(ctx, once(text))
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +481,7 @@ func (x sqliteTx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	if st := x.prepared[text]; st != nil {
 		return st, nil
 	}
-	st, err := x.tx.PrepareContext(ctx, text)
+	st, err := x.tx.PrepareContext(ctx, once(text))
 	if err == nil {
 		x.prepared[text] = st
 	}
