@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -72,26 +73,22 @@ func recordsWhereText(k event.Definition, column, by string) string {
 	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
 
-// FirstWhere implements event.Reader.
-func (s *Store) FirstWhere(ctx context.Context, kind event.Kind, column, by string, values []string) (found *event.Record, err error) {
-	k, known := s.byName[kind]
-	if !known || !slices.Contains(k.Columns(), column) || !slices.Contains(k.Columns(), by) {
-		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
+// Find implements event.Reader.
+func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
+	text, args, err := s.findText(ways)
+	found := make([]string, len(ways))
+	if err != nil || text == "" {
+		return found, err
 	}
-	if len(values) == 0 {
-		return nil, nil
-	}
-	args := make([]any, len(values))
-	for i, v := range values {
-		args[i] = v
-	}
-	err = s.engine.Query(ctx, firstWhereText(k, column, by, len(values)), args, func(scan engine.Scanner) error {
-		r, dest := engine.ScanRecord(k, false)
-		if err := scan(dest...); err != nil {
+	by := make([]string, len(ways))
+	err = s.engine.Query(ctx, text, args, func(scan engine.Scanner) error {
+		var way int
+		var order, id string
+		if err := scan(&way, &order, &id); err != nil {
 			return err
 		}
-		if i := slices.Index(k.Columns(), by); found == nil || cmp.Or(cmp.Compare(r.Columns[i], found.Columns[i]), cmp.Compare(r.ID, found.ID)) < 0 {
-			found = r
+		if found[way] == "" || cmp.Or(cmp.Compare(order, by[way]), cmp.Compare(id, found[way])) < 0 {
+			found[way], by[way] = id, order
 		}
 		return nil
 	})
@@ -101,11 +98,50 @@ func (s *Store) FirstWhere(ctx context.Context, kind event.Kind, column, by stri
 	return found, nil
 }
 
-// firstWhereText gives the first of each value, which the index finds however many there are. That a value is not empty is said
-// again, for the index has no others.
-func firstWhereText(k event.Definition, column, by string, values int) string {
-	one := "(SELECT f.id FROM " + k.Table() + " f WHERE f." + column + " = ? AND f." + column + " <> '' ORDER BY f." + by + ", f.id LIMIT 1)"
-	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + strings.Repeat(one+", ", values-1) + one + ")"
+// findText gives the first of each value with the number of its way. An index has all that is asked for, and finds it however many there are; empty where nothing can be found. A subquery
+// has the limit, because SQLite allows none in a part of a union.
+func (s *Store) findText(ways []event.Lookup) (text string, args []any, err error) {
+	var all strings.Builder
+	part := func(way int, parts ...string) {
+		if all.Len() > 0 {
+			all.WriteString(" UNION ALL ")
+		}
+		all.WriteString(parts[0])
+		all.WriteString(strconv.Itoa(way))
+		for _, p := range parts[1:] {
+			all.WriteString(p)
+		}
+	}
+	for i, w := range ways {
+		if w.Claim != (event.Claim{}) {
+			digest := w.Claim.Digest()
+			part(i, "SELECT ", ", '', object_id FROM claims WHERE digest = ?")
+			args = append(args, digest[:])
+			continue
+		}
+		k, known := s.byName[w.Kind]
+		if !known || !slices.Contains(k.Columns(), w.Column) || !slices.Contains(k.Columns(), w.By) {
+			return "", nil, fmt.Errorf("store: %q has no lookup columns %q and %q", w.Kind, w.Column, w.By)
+		}
+		if !storable(w.Org) {
+			continue
+		}
+		where := "f.org_id = ? AND f."
+		if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
+			where = "f." + w.Column + " <> '' AND f."
+		}
+		for _, value := range w.Values {
+			if value == "" || !storable(value) {
+				continue
+			}
+			part(i, "SELECT * FROM (SELECT ", ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
+			if !w.Anywhere {
+				args = append(args, w.Org)
+			}
+			args = append(args, value)
+		}
+	}
+	return all.String(), args, nil
 }
 
 // Holder implements event.Reader.
