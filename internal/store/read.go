@@ -75,13 +75,28 @@ func recordsWhereText(k event.Definition, column, by string) string {
 
 // Find implements event.Reader.
 func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
-	text, args, err := s.findText(ways)
-	found := make([]string, len(ways))
-	if err != nil || text == "" {
-		return found, err
+	found, by := make([]string, len(ways)), make([]string, len(ways))
+	var q finding
+	asked := map[int][32]byte{}
+	moment := s.cache.Moment()
+	for i, w := range ways {
+		if w.Claim == (event.Claim{}) {
+			if err := q.first(s.byName[w.Kind], i, w); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		digest := w.Claim.Digest()
+		holder, known := s.cache.Holder(digest)
+		if found[i] = holder; !known {
+			q.holder(i, digest)
+			asked[i] = digest
+		}
 	}
-	by := make([]string, len(ways))
-	err = s.engine.Query(ctx, text, args, func(scan engine.Scanner) error {
+	if q.text.Len() == 0 {
+		return found, nil
+	}
+	err := s.engine.Query(ctx, q.text.String(), q.args, func(scan engine.Scanner) error {
 		var way int
 		var order, id string
 		if err := scan(&way, &order, &id); err != nil {
@@ -95,61 +110,67 @@ func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error)
 	if err != nil {
 		return nil, engine.Away(ctx, err)
 	}
+	for way, digest := range asked {
+		s.cache.KeepHolder(moment, digest, found[way])
+	}
 	return found, nil
 }
 
-// findText gives the first of each value with the number of its way. An index has all that is asked for, and finds it however many there are; empty where nothing can be found. A subquery
-// has the limit, because SQLite allows none in a part of a union.
-func (s *Store) findText(ways []event.Lookup) (text string, args []any, err error) {
-	var all strings.Builder
-	part := func(way int, parts ...string) {
-		if all.Len() > 0 {
-			all.WriteString(" UNION ALL ")
-		}
-		all.WriteString(parts[0])
-		all.WriteString(strconv.Itoa(way))
-		for _, p := range parts[1:] {
-			all.WriteString(p)
-		}
+// finding is a query for the number of a way, what comes first of what it finds, and whom it finds. An index has all that is asked for, however many are found.
+type finding struct {
+	text strings.Builder
+	args []any
+}
+
+func (q *finding) part(args []any, texts ...string) {
+	if q.text.Len() > 0 {
+		q.text.WriteString(" UNION ALL ")
 	}
-	for i, w := range ways {
-		if w.Claim != (event.Claim{}) {
-			digest := w.Claim.Digest()
-			part(i, "SELECT ", ", '', object_id FROM claims WHERE digest = ?")
-			args = append(args, digest[:])
+	for _, text := range texts {
+		q.text.WriteString(text)
+	}
+	q.args = append(q.args, args...)
+}
+
+func (q *finding) holder(way int, digest [32]byte) {
+	q.part([]any{digest[:]}, "SELECT ", strconv.Itoa(way), ", '', object_id FROM claims WHERE digest = ?")
+}
+
+// first asks for the first of each value, in a subquery, because SQLite allows no limit in a part of a union.
+func (q *finding) first(k event.Definition, way int, w event.Lookup) error {
+	if k == nil || !slices.Contains(k.Columns(), w.Column) || !slices.Contains(k.Columns(), w.By) {
+		return fmt.Errorf("store: %q has no lookup columns %q and %q", w.Kind, w.Column, w.By)
+	}
+	if !storable(w.Org) {
+		return nil
+	}
+	for _, value := range w.Values {
+		if value == "" || !storable(value) {
 			continue
 		}
-		k, known := s.byName[w.Kind]
-		if !known || !slices.Contains(k.Columns(), w.Column) || !slices.Contains(k.Columns(), w.By) {
-			return "", nil, fmt.Errorf("store: %q has no lookup columns %q and %q", w.Kind, w.Column, w.By)
-		}
-		if !storable(w.Org) {
-			continue
-		}
-		where := "f.org_id = ? AND f."
+		args, where := []any{w.Org, value}, "f.org_id = ? AND f."
 		if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
-			where = "f." + w.Column + " <> '' AND f."
+			args, where = args[1:], "f."+w.Column+" <> '' AND f."
 		}
-		for _, value := range w.Values {
-			if value == "" || !storable(value) {
-				continue
-			}
-			part(i, "SELECT * FROM (SELECT ", ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
-			if !w.Anywhere {
-				args = append(args, w.Org)
-			}
-			args = append(args, value)
-		}
+		q.part(args, "SELECT * FROM (SELECT ", strconv.Itoa(way), ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
 	}
-	return all.String(), args, nil
+	return nil
 }
 
 // Holder implements event.Reader.
 func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 	digest := claim.Digest()
+	if holder, known := s.cache.Holder(digest); known {
+		return holder, nil
+	}
+	moment := s.cache.Moment()
 	var holder string
 	err := s.engine.Query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
-	return holder, engine.Away(ctx, err)
+	if err != nil {
+		return "", engine.Away(ctx, err)
+	}
+	s.cache.KeepHolder(moment, digest, holder)
+	return holder, nil
 }
 
 // Row implements event.Reader.
@@ -160,8 +181,8 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	if !storable(key.Key) {
 		return nil, nil
 	}
-	if known := s.cache.Row(key); known != nil {
-		return s.current(known).Open(s.root), nil
+	if r, known := s.cache.Row(key); known {
+		return s.current(r).Open(s.root), nil
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
@@ -172,7 +193,7 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	if err != nil {
 		return nil, engine.Away(ctx, err)
 	}
-	s.cache.KeepRow(moment, found)
+	s.cache.KeepRow(moment, key, found)
 	return s.current(found).Open(s.root), nil
 }
 

@@ -221,13 +221,9 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 	}
 	for table, keys := range n.Rows {
 		for _, key := range keys {
-			r := &event.Row{RowKey: event.RowKey{Table: table, Key: key}}
-			found, err := e.row("SELECT value, expires FROM "+string(table)+" WHERE key = ?", []any{key}, []any{&r.Value, &r.Expires})
+			r, err := e.beside(event.RowKey{Table: table, Key: key})
 			if err != nil {
 				return l, e.away(err)
-			}
-			if !found {
-				r = nil
 			}
 			l.Rows[event.RowKey{Table: table, Key: key}] = r
 		}
@@ -241,6 +237,24 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 	}
 	e.loaded = l
 	return l, nil
+}
+
+// beside reads one row of a side table for the writer; nil when there is none.
+func (e *sqliteEngine) beside(key event.RowKey) (*event.Row, error) {
+	if r, known := e.cache.Row(key); known {
+		return r, nil
+	}
+	moment := e.cache.Moment()
+	r := &event.Row{RowKey: key}
+	found, err := e.row("SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, []any{&r.Value, &r.Expires})
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		r = nil
+	}
+	e.cache.KeepRow(moment, key, r)
+	return r, nil
 }
 
 // token reads one token for the writer; nil when there is none.
