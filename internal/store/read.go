@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks for it, and
@@ -20,6 +22,19 @@ func storable(text string) bool { return utf8.ValidString(text) && !strings.Cont
 
 // possible tells whether there can be an object with this identifier.
 func possible(id string) bool { return len(id) <= event.MaxID && storable(id) }
+
+// query reads outside any transaction. On PostgreSQL it shares a round trip with what others ask for at that moment. It must be known to be
+// a query that succeeds: if it fails, theirs fail, too.
+func (s *Store) query(ctx context.Context, text string, args []any, each func(engine.Scanner) error) error {
+	if s.records == nil {
+		return engine.Away(ctx, s.engine.Query(ctx, text, args, each))
+	}
+	err := s.records.Along(ctx, readbatch.Question{SQL: text, Args: args, Each: each})
+	if errors.Is(err, readbatch.ErrStopped) {
+		return errStopping
+	}
+	return engine.Away(ctx, err)
+}
 
 // Record implements event.Reader.
 func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
@@ -96,7 +111,7 @@ func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error)
 	if q.text.Len() == 0 {
 		return found, nil
 	}
-	err := s.engine.Query(ctx, q.text.String(), q.args, func(scan engine.Scanner) error {
+	err := s.query(ctx, q.text.String(), q.args, func(scan engine.Scanner) error {
 		var way int
 		var order, id string
 		if err := scan(&way, &order, &id); err != nil {
@@ -108,7 +123,7 @@ func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error)
 		return nil
 	})
 	if err != nil {
-		return nil, engine.Away(ctx, err)
+		return nil, err
 	}
 	for way, digest := range asked {
 		s.cache.KeepHolder(moment, digest, found[way])
@@ -165,9 +180,9 @@ func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 	}
 	moment := s.cache.Moment()
 	var holder string
-	err := s.engine.Query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
+	err := s.query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
 	if err != nil {
-		return "", engine.Away(ctx, err)
+		return "", err
 	}
 	s.cache.KeepHolder(moment, digest, holder)
 	return holder, nil
@@ -186,12 +201,12 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
-	err := s.engine.Query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
+	err := s.query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
 		found = &event.Row{RowKey: key}
 		return scan(&found.Value, &found.Expires)
 	})
 	if err != nil {
-		return nil, engine.Away(ctx, err)
+		return nil, err
 	}
 	s.cache.KeepRow(moment, key, found)
 	return s.current(found).Open(s.root), nil
