@@ -27,9 +27,8 @@ type Reader interface {
 	// RecordsWhere reads up to limit objects of an organization by one of their lookup columns, in the order of another one (by) and of
 	// their identifiers.
 	RecordsWhere(ctx context.Context, kind Kind, org, column, value, by string, limit int) ([]*Record, error)
-	// FirstWhere reads one object of whatever organization that has one of several values in a lookup column: the first of all in the order
-	// of another one (by) and of identifiers. It costs the same however many there are. No object is found by an empty value.
-	FirstWhere(ctx context.Context, kind Kind, column, by string, values []string) (*Record, error)
+	// Find looks for an object in each of several ways, all with one query, and gives its identifier; empty where there is none.
+	Find(ctx context.Context, ways []Lookup) ([]string, error)
 	// List reads a page of objects.
 	List(ctx context.Context, q Query) (Page, error)
 	// Search reads a page of the objects that are found by words.
@@ -59,6 +58,19 @@ type Reader interface {
 	// RowsOf reads up to limit rows of the side table Deliveries whose keys begin with a prefix and come behind after, in the order
 	// of their keys' bytes. Other side tables have no such order.
 	RowsOf(ctx context.Context, table SideTable, prefix, after string, limit int) ([]Row, error)
+}
+
+// Lookup is a way in which an object is found: as the holder of a claim, or by a lookup column.
+type Lookup struct {
+	Claim Claim // empty: by the column
+
+	// The first object of a kind that has one of several values in a lookup column, in the order of another one (By) and of identifiers. It costs the same however
+	// many there are. No object is found by an empty value.
+	Kind       Kind
+	Org        string
+	Anywhere   bool // of whatever organization; Org does not count
+	Column, By string
+	Values     []string
 }
 
 // TokenPart is the part that objects of a kind have in what decides about a token.

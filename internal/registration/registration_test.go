@@ -52,9 +52,9 @@ func (a *asked) Holder(ctx context.Context, c event.Claim) (string, error) {
 	return a.Store.Holder(ctx, c)
 }
 
-func (a *asked) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
-	a.note("records where %s", column)
-	return a.Store.RecordsWhere(ctx, kind, org, column, value, by, limit)
+func (a *asked) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
+	a.note("find in %d ways, by %q", len(ways), ways[0].Column)
+	return a.Store.Find(ctx, ways)
 }
 
 func (a *asked) Do(ctx context.Context, c event.Command) error {

@@ -109,19 +109,17 @@ func (a *asked) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	return a.Store.Row(ctx, key)
 }
 
-func (a *asked) Holder(ctx context.Context, c event.Claim) (string, error) {
-	a.note("holder")
-	return a.Store.Holder(ctx, c)
-}
-
-func (a *asked) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
-	a.note("records where %s", column)
-	return a.Store.RecordsWhere(ctx, kind, org, column, value, by, limit)
-}
-
-func (a *asked) FirstWhere(ctx context.Context, kind event.Kind, column, by string, values []string) (*event.Record, error) {
-	a.note("first of %d where %s", len(values), column)
-	return a.Store.FirstWhere(ctx, kind, column, by, values)
+func (a *asked) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
+	var said []string
+	for _, w := range ways {
+		if w.Claim != (event.Claim{}) {
+			said = append(said, "holder")
+		} else {
+			said = append(said, fmt.Sprintf("first of %d where %s, anywhere: %t", len(w.Values), w.Column, w.Anywhere))
+		}
+	}
+	a.note("find %q", said)
+	return a.Store.Find(ctx, ways)
 }
 
 func (a *asked) Do(ctx context.Context, c event.Command) error {

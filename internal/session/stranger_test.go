@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session/names"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // longest notes the longest identifier that is asked for.
@@ -70,24 +72,36 @@ func TestOrganizationsThatDoNotExistHaveOneShare(t *testing.T) {
 // panics does so about one name, wherever it is looked for.
 type panics struct{ event.Store }
 
-func (b panics) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
-	panic("about boom@mail.test")
+func (b panics) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
+	for _, w := range ways {
+		if w.Column == user.VerifiedEmail && w.Values[0] == user.EmailDigest("boom@mail.test") {
+			panic("about boom@mail.test")
+		}
+	}
+	return b.Store.Find(ctx, ways)
 }
 
 type panicsEarly struct{ event.Store }
 
-func (b panicsEarly) Holder(ctx context.Context, c event.Claim) (string, error) {
-	if c == org.DomainClaim("mail.test") {
+func (b panicsEarly) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
+	if slices.Contains(claimsOf(ways), org.DomainClaim("mail.test")) {
 		panic("about boom@mail.test")
 	}
-	return b.Store.Holder(ctx, c)
+	return b.Store.Find(ctx, ways)
+}
+
+func claimsOf(ways []event.Lookup) (claims []event.Claim) {
+	for _, w := range ways {
+		claims = append(claims, w.Claim)
+	}
+	return claims
 }
 
 func TestANameThatLeadsToAPanicEndsNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, wrap := range map[string]func(event.Store) event.Store{
-			"in a lookup beside the first": func(s event.Store) event.Store { return panics{s} },
-			"before the lookups":           func(s event.Store) event.Store { return panicsEarly{s} },
+			"in a lookup of the name": func(s event.Store) event.Store { return panics{s} },
+			"before the lookups":      func(s event.Store) event.Store { return panicsEarly{s} },
 		} {
 			s, sessions := world(t)
 			withPassword(t, s, cheap())

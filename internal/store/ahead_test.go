@@ -41,6 +41,32 @@ func TestWhatIsAskedForAheadIsReadOnce(t *testing.T) {
 		if o, err := org.Kind.Read(ctx, s, "org_3"); o != nil || err != nil {
 			t.Fatalf("%v, %v", o, err)
 		}
+		// So does everything that a sign-in reads, each in a round trip that it shares.
+		for what, read := range map[string]func() error{
+			"a way to find somebody": func() error {
+				_, err := s.Find(t.Context(), []event.Lookup{{Claim: org.DomainClaim("new.example")}})
+				return err
+			},
+			"a claim": func() error { _, err := s.Holder(t.Context(), org.DomainClaim("newer.example")); return err },
+			"a row": func() error {
+				_, err := s.Row(t.Context(), event.RowKey{Table: event.Secrets, Key: "none"})
+				return err
+			},
+		} {
+			change("Before")
+			along := s.Ahead(t.Context(), []string{"org_1"})
+			if err := read(); err != nil {
+				t.Fatal(err)
+			}
+			change("First")
+			want := "Before"
+			if db.Engine == testdb.SQLite {
+				want = "First"
+			}
+			if o, err := org.Kind.Read(along, s, "org_1"); err != nil || o.Data.Name != want {
+				t.Errorf("along with %s it is called %q, want %q; %v", what, o.Data.Name, want, err)
+			}
+		}
 		change("Second")
 		first := "First"
 		if db.Engine == testdb.SQLite {

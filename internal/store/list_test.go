@@ -199,7 +199,18 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		}
 	}
 	good("users_email_order", recordsWhereText(s.byName["user"], "verified_email", "email_order"), []any{"org_1", "twin", int64(1)})
-	good("users_email_word", firstWhereText(s.byName["user"], "email_word", "email_order", 4), []any{"twin", "nobody", "d000001", "nobody"})
+	inOrg := event.Lookup{Kind: "user", Org: "org_1", Column: "verified_email", By: "email_order", Values: []string{"twin"}}
+	anywhere := event.Lookup{Kind: "user", Anywhere: true, Column: "email_word", By: "email_order", Values: []string{"twin", "nobody", "d000001"}}
+	for index, ways := range map[string][]event.Lookup{"users_email_order": {inOrg}, "users_email_word": {anywhere}, "users_email_order ": {inOrg, anywhere}} {
+		var q finding
+		for i, w := range ways {
+			q.holder(i, [32]byte{})
+			if err := q.first(s.byName[w.Kind], i, w); err != nil {
+				t.Fatal(err)
+			}
+		}
+		good(strings.TrimSpace(index), q.text.String(), q.args)
+	}
 	for org, index := range map[string]string{"org_1": "words_org", "": "words_all"} {
 		q := event.Search{Org: org, Words: []string{"common", "w01", "w02"}}
 		for _, after := range []event.Cursor{{Value: "w01"}, {Value: "w012345", ID: "usr_012345"}} {

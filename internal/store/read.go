@@ -3,14 +3,17 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks for it, and
@@ -19,6 +22,19 @@ func storable(text string) bool { return utf8.ValidString(text) && !strings.Cont
 
 // possible tells whether there can be an object with this identifier.
 func possible(id string) bool { return len(id) <= event.MaxID && storable(id) }
+
+// query reads outside any transaction. On PostgreSQL it shares a round trip with what others ask for at that moment. It must be known to be
+// a query that succeeds: if it fails, theirs fail, too.
+func (s *Store) query(ctx context.Context, text string, args []any, each func(engine.Scanner) error) error {
+	if s.records == nil {
+		return engine.Away(ctx, s.engine.Query(ctx, text, args, each))
+	}
+	err := s.records.Along(ctx, readbatch.Question{SQL: text, Args: args, Each: each})
+	if errors.Is(err, readbatch.ErrStopped) {
+		return errStopping
+	}
+	return engine.Away(ctx, err)
+}
 
 // Record implements event.Reader.
 func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
@@ -72,48 +88,104 @@ func recordsWhereText(k event.Definition, column, by string) string {
 	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
 
-// FirstWhere implements event.Reader.
-func (s *Store) FirstWhere(ctx context.Context, kind event.Kind, column, by string, values []string) (found *event.Record, err error) {
-	k, known := s.byName[kind]
-	if !known || !slices.Contains(k.Columns(), column) || !slices.Contains(k.Columns(), by) {
-		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
+// Find implements event.Reader.
+func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error) {
+	found, by := make([]string, len(ways)), make([]string, len(ways))
+	var q finding
+	asked := map[int][32]byte{}
+	moment := s.cache.Moment()
+	for i, w := range ways {
+		if w.Claim == (event.Claim{}) {
+			if err := q.first(s.byName[w.Kind], i, w); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		digest := w.Claim.Digest()
+		holder, known := s.cache.Holder(digest)
+		if found[i] = holder; !known {
+			q.holder(i, digest)
+			asked[i] = digest
+		}
 	}
-	if len(values) == 0 {
-		return nil, nil
+	if q.text.Len() == 0 {
+		return found, nil
 	}
-	args := make([]any, len(values))
-	for i, v := range values {
-		args[i] = v
-	}
-	err = s.engine.Query(ctx, firstWhereText(k, column, by, len(values)), args, func(scan engine.Scanner) error {
-		r, dest := engine.ScanRecord(k, false)
-		if err := scan(dest...); err != nil {
+	err := s.query(ctx, q.text.String(), q.args, func(scan engine.Scanner) error {
+		var way int
+		var order, id string
+		if err := scan(&way, &order, &id); err != nil {
 			return err
 		}
-		if i := slices.Index(k.Columns(), by); found == nil || cmp.Or(cmp.Compare(r.Columns[i], found.Columns[i]), cmp.Compare(r.ID, found.ID)) < 0 {
-			found = r
+		if found[way] == "" || cmp.Or(cmp.Compare(order, by[way]), cmp.Compare(id, found[way])) < 0 {
+			found[way], by[way] = id, order
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, engine.Away(ctx, err)
+		return nil, err
+	}
+	for way, digest := range asked {
+		s.cache.KeepHolder(moment, digest, found[way])
 	}
 	return found, nil
 }
 
-// firstWhereText gives the first of each value, which the index finds however many there are. That a value is not empty is said
-// again, for the index has no others.
-func firstWhereText(k event.Definition, column, by string, values int) string {
-	one := "(SELECT f.id FROM " + k.Table() + " f WHERE f." + column + " = ? AND f." + column + " <> '' ORDER BY f." + by + ", f.id LIMIT 1)"
-	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + strings.Repeat(one+", ", values-1) + one + ")"
+// finding is a query for the number of a way, what comes first of what it finds, and whom it finds. An index has all that is asked for, however many are found.
+type finding struct {
+	text strings.Builder
+	args []any
+}
+
+func (q *finding) part(args []any, texts ...string) {
+	if q.text.Len() > 0 {
+		q.text.WriteString(" UNION ALL ")
+	}
+	for _, text := range texts {
+		q.text.WriteString(text)
+	}
+	q.args = append(q.args, args...)
+}
+
+func (q *finding) holder(way int, digest [32]byte) {
+	q.part([]any{digest[:]}, "SELECT ", strconv.Itoa(way), ", '', object_id FROM claims WHERE digest = ?")
+}
+
+// first asks for the first of each value, in a subquery, because SQLite allows no limit in a part of a union.
+func (q *finding) first(k event.Definition, way int, w event.Lookup) error {
+	if k == nil || !slices.Contains(k.Columns(), w.Column) || !slices.Contains(k.Columns(), w.By) {
+		return fmt.Errorf("store: %q has no lookup columns %q and %q", w.Kind, w.Column, w.By)
+	}
+	if !storable(w.Org) {
+		return nil
+	}
+	for _, value := range w.Values {
+		if value == "" || !storable(value) {
+			continue
+		}
+		args, where := []any{w.Org, value}, "f.org_id = ? AND f."
+		if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
+			args, where = args[1:], "f."+w.Column+" <> '' AND f."
+		}
+		q.part(args, "SELECT * FROM (SELECT ", strconv.Itoa(way), ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
+	}
+	return nil
 }
 
 // Holder implements event.Reader.
 func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 	digest := claim.Digest()
+	if holder, known := s.cache.Holder(digest); known {
+		return holder, nil
+	}
+	moment := s.cache.Moment()
 	var holder string
-	err := s.engine.Query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
-	return holder, engine.Away(ctx, err)
+	err := s.query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
+	if err != nil {
+		return "", err
+	}
+	s.cache.KeepHolder(moment, digest, holder)
+	return holder, nil
 }
 
 // Row implements event.Reader.
@@ -124,19 +196,19 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	if !storable(key.Key) {
 		return nil, nil
 	}
-	if known := s.cache.Row(key); known != nil {
-		return s.current(known).Open(s.root), nil
+	if r, known := s.cache.Row(key); known {
+		return s.current(r).Open(s.root), nil
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
-	err := s.engine.Query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
+	err := s.query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
 		found = &event.Row{RowKey: key}
 		return scan(&found.Value, &found.Expires)
 	})
 	if err != nil {
-		return nil, engine.Away(ctx, err)
+		return nil, err
 	}
-	s.cache.KeepRow(moment, found)
+	s.cache.KeepRow(moment, key, found)
 	return s.current(found).Open(s.root), nil
 }
 

@@ -85,6 +85,26 @@ var (
 	afterADay   = map[string]int{"throttle": 2, "idempotency": 2, "secrets": 2, "keys": 3, "tokens": 2}
 )
 
+// A node that has seen a counter does not take it for one that is there after the counter was deleted.
+func TestACounterThatWasDeletedIsPutAgain(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		e, s := newExpiring(t, db)
+		key := event.RowKey{Table: event.Throttle, Key: "soon"}
+		put := event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+			_, err := tx.Row(key)
+			tx.PutRow(event.Row{RowKey: key, Value: []byte("again"), Expires: tx.Now() + time.Hour.Microseconds()})
+			return err
+		}}
+		testkit.Must(t, s.Do(t.Context(), put))
+		e.late.Store(int64(2 * time.Hour))
+		testkit.Must(t, s.sweep(t.Context(), time.Minute))
+		testkit.Must(t, s.Do(t.Context(), put))
+		if got := rows(t, s)["throttle"]; got != afterAnHour["throttle"]+1 {
+			t.Errorf("there are %d rows", got)
+		}
+	})
+}
+
 func TestWhatHasExpiredIsDeletedAndNothingElse(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		e, s := newExpiring(t, db)

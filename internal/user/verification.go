@@ -88,7 +88,14 @@ func wordOf(by Verifier, org, key string) string {
 // a provider of the default organization or of the one that has proven the address's domain by DNS; that of somebody with a role in the
 // installation; and that of an administrator of the organization that has proven the domain. prover is empty where none has.
 func TrustedWords(key, defaultOrg, prover string) []string {
-	return []string{EmailDigest(key), wordOf(VerifiedByProvider, defaultOrg, key), wordOf(VerifiedByProvider, prover, key), wordOf(VerifiedByAdministrator, prover, key)}
+	words := []string{EmailDigest(key), wordOf(VerifiedByProvider, defaultOrg, key)}
+	if prover != "" && prover != defaultOrg {
+		words = append(words, wordOf(VerifiedByProvider, prover, key))
+	}
+	if prover != "" {
+		words = append(words, wordOf(VerifiedByAdministrator, prover, key))
+	}
+	return words
 }
 
 // Trusted tells whether the address of a person is verified on a word that counts in all organizations.

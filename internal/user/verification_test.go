@@ -1,6 +1,7 @@
 package user_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -206,6 +207,17 @@ func TestTheInstallationsWordTakesThePlaceOfAnAdministrators(t *testing.T) {
 		must(t, err)
 		if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verification; got != (user.Verification{By: c.want, At: first.At}) {
 			t.Errorf("got %+v, want the word of %s from %d on", got, c.want, first.At)
+		}
+	}
+}
+
+// Each word is one more lookup of every sign-in: none is looked for twice, and none that nobody can have.
+func TestTrustedWordsAreThoseThatSomebodyCanHave(t *testing.T) {
+	for prover, want := range map[string]int{"": 2, "org_def": 3, "org_b": 4} {
+		words := user.TrustedWords("jo@mail.test", "org_def", prover)
+		slices.Sort(words)
+		if different := slices.Compact(slices.Clone(words)); len(words) != want || len(different) != want {
+			t.Errorf("with a domain of %q: %d words, %d different ones", prover, len(words), len(different))
 		}
 	}
 }

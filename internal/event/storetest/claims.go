@@ -15,10 +15,37 @@ var claimChecks = []check{
 	{name: "of many on two nodes who want one name exactly one gets it", test: oneWinnerOfTwo, nodes: true},
 	{name: "a name lost to another node while deciding is refused", test: nameLostMeanwhile, nodes: true},
 	{name: "a released name is free again", test: releasedName},
+	{name: "who has looked for a name sees who has it next", test: nameAfterName},
 	{name: "objects can exchange names in one command", test: exchangedNames},
 	{name: "a name goes back and forth within a batch", test: backAndForth},
 	{name: "an object keeps a name it holds without declaring it", test: keptName},
 	{name: "a command cannot give one name to two objects", test: twiceInOneCommand},
+}
+
+// nameAfterName looks at each moment twice: what a node remembers of the first time must not outlive it.
+func nameAfterName(t *testing.T, e *env) {
+	n := e.open(t)
+	holds := func(want string) {
+		t.Helper()
+		for range 2 {
+			found, err := n.Find(t.Context(), []event.Lookup{{Claim: userName("org_1", "other")}, {Claim: userName("org_1", "ada")}})
+			if err != nil || found[0] != "" || found[1] != want {
+				t.Errorf("found %q, want %q, %v", found, want, err)
+			}
+			if got := holder(t, n, userName("org_1", "ada")); got != want {
+				t.Errorf("held by %q, not %q", got, want)
+			}
+		}
+	}
+	holds("")
+	must(t, n, addUser("usr_a", "ada"))
+	holds("usr_a")
+	must(t, n, rename("usr_a", "eve"))
+	holds("")
+	must(t, n, addUser("usr_b", "ada"))
+	holds("usr_b")
+	must(t, n, remove("usr_b"))
+	holds("")
 }
 
 func oneWinner(t *testing.T, e *env) { raceForName(t, e.open(t)) }

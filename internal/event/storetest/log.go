@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,7 @@ var logChecks = []check{
 	{name: "a read on another node right after a write sees it", test: readAfterWriteElsewhere, nodes: true},
 	{name: "reads find nothing without an error", test: nothingFound},
 	{name: "objects are found by their lookup column", test: lookup},
-	{name: "the first object of all that have one of several values is found", test: firstOfAll},
+	{name: "an object is found in several ways at once, the first of those with one of several values", test: firstOfAll},
 	{name: "the events of one object are read from any of them on", test: eventsOfOne},
 	{name: "an object counts its events from one and remembers when it began", test: sequenceAndTimes},
 	{name: "a clock that is set back does not turn history around", test: clockSetBack},
@@ -97,7 +98,7 @@ func nothingFound(t *testing.T, e *env) {
 		if _, err := n.RecordsWhere(ctx, "user", "org_1", columns[0], "x", columns[1], 10); err == nil {
 			t.Errorf("looking up by %s in the order of %s is no error", columns[0], columns[1])
 		}
-		if _, err := n.FirstWhere(ctx, "user", columns[0], columns[1], []string{"x"}); err == nil {
+		if _, err := n.Find(ctx, []event.Lookup{{Kind: "user", Column: columns[0], By: columns[1], Values: []string{"x"}}}); err == nil {
 			t.Errorf("looking for the first by %s in the order of %s is no error", columns[0], columns[1])
 		}
 	}
@@ -162,22 +163,46 @@ func firstOfAll(t *testing.T, e *env) {
 	add("usr_3", "org_3", "b", 0)
 	add("usr_4", "org_4", "b", 0)
 	add("usr_5", "org_5", "c", 3)
-	for want, emails := range map[string][]string{"usr_2": {"a"}, "usr_3": {"b"}, "usr_5": {"c", "nobody"}, "usr_3 ": {"c", "a", "b"}, "usr_2 ": {"c", "a", "a"}, "": {"nobody"}, " ": {}} {
-		var values []string
+	first := func(org string, emails ...string) event.Lookup {
+		l := event.Lookup{Kind: "user", Org: org, Anywhere: org == "*", Column: "verified_email", By: "email_order"}
 		for _, email := range emails {
-			values = append(values, emailDigest(email))
+			l.Values = append(l.Values, emailDigest(email))
 		}
-		found, err := n.FirstWhere(t.Context(), "user", "verified_email", "email_order", values)
-		got := ""
-		if found != nil {
-			got = found.ID
-		}
-		if err != nil || got != strings.TrimSpace(want) {
-			t.Errorf("%v: found %q, %v", emails, got, err)
-		}
+		return l
 	}
-	if found, err := n.FirstWhere(t.Context(), "user", "type", "email_order", []string{""}); found != nil || err != nil {
-		t.Errorf("by an empty value: %v, %v", found, err)
+	all := []struct {
+		way  event.Lookup
+		want string
+	}{
+		{first("*", "a"), "usr_2"},
+		{first("*", "b"), "usr_3"},
+		{first("*", "c", "nobody"), "usr_5"},
+		{first("*", "c", "a", "b"), "usr_3"},
+		{first("*", "c", "a", "a"), "usr_2"},
+		{first("*", "nobody"), ""},
+		{first("*"), ""},
+		{first("", "a"), ""},
+		{event.Lookup{Claim: userName("org_4", "usr_4")}, "usr_4"},
+		{event.Lookup{Claim: userName("org_4", "usr_3")}, ""},
+		{first("org_1", "a"), "usr_1"},
+		{first("org_1", "b", "c"), ""},
+		{first("org_\x00", "a"), ""},
+		{event.Lookup{Kind: "user", Anywhere: true, Column: "verified_email", By: "email_order", Values: []string{"\x00"}}, ""},
+		{event.Lookup{Kind: "user", Anywhere: true, Column: "type", By: "email_order", Values: []string{""}}, ""},
+	}
+	var together []event.Lookup
+	var want []string
+	for _, one := range all {
+		if found, err := n.Find(t.Context(), []event.Lookup{one.way}); err != nil || len(found) != 1 || found[0] != one.want {
+			t.Errorf("%v: found %q, %v", one.way, found, err)
+		}
+		together, want = append(together, one.way), append(want, one.want)
+	}
+	if found, err := n.Find(t.Context(), together); err != nil || !slices.Equal(found, want) {
+		t.Errorf("together: found %q, want %q, %v", found, want, err)
+	}
+	if found, err := n.Find(t.Context(), nil); err != nil || len(found) != 0 {
+		t.Errorf("in no way: found %q, %v", found, err)
 	}
 }
 

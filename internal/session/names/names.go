@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -49,31 +48,16 @@ func In(orgID, key string) Typed { return Typed{"name", orgID, key} }
 // Parts are what it is counted under.
 func (n Typed) Parts() []string { return []string{n.Kind, n.OrgID, n.Key} }
 
-// lookup is one way in which a name may lead to a user. It gives the user's id; empty where it leads to nobody.
-type lookup func(ctx context.Context) (userID string, err error)
-
-// allOf asks all lookups at the same time, whatever the others find: with PostgreSQL it takes as long as one. So names that nobody has, and
-// names that are found at the last of them, take as long as a name that is found at the first.
-func allOf(ctx context.Context, steps []lookup) (found []string, err error) {
-	found = make([]string, len(steps))
-	failed := make([]error, len(steps))
-	var others sync.WaitGroup
-	look := func(i int) {
-		failed[i] = errs.Guarded(func() (err error) { found[i], err = steps[i](ctx); return err })
-	}
-	for i := 1; i < len(steps); i++ {
-		others.Go(func() { look(i) })
-	}
-	if len(steps) > 0 {
-		look(0)
-	}
-	others.Wait()
-	return found, cmp.Or(failed...)
+// allOf looks in all ways with one query, whatever the others find. So names that nobody has, and names that are found in the last way, take as long as a name
+// that is found in the first. If a name makes the query panic, that is an error of who asked for this name, and no one else's.
+func (s Finder) allOf(ctx context.Context, ways []event.Lookup) (found []string, err error) {
+	err = errs.Guarded(func() (err error) { found, err = s.Store.Find(ctx, ways); return err })
+	return found, err
 }
 
-// firstOf reads the user of the first lookup that finds somebody; nil where none does.
-func (s Finder) firstOf(ctx context.Context, steps []lookup) (*event.Object[user.User], error) {
-	found, err := allOf(ctx, steps)
+// firstOf reads the user of the first way that finds somebody; nil where none does.
+func (s Finder) firstOf(ctx context.Context, ways []event.Lookup) (*event.Object[user.User], error) {
+	found, err := s.allOf(ctx, ways)
 	if err != nil {
 		return nil, err
 	}
@@ -85,41 +69,25 @@ func (s Finder) firstOf(ctx context.Context, steps []lookup) (*event.Object[user
 	return u, nil
 }
 
-// holder finds who holds a claim.
-func (s Finder) holder(c event.Claim) lookup {
-	return func(ctx context.Context) (string, error) { return s.Store.Holder(ctx, c) }
-}
-
 // named finds the user of a user name in an organization.
-func (s Finder) named(orgID, nameKey string) lookup {
-	return s.holder(user.NameClaim(orgID, nameKey))
+func named(orgID, nameKey string) event.Lookup {
+	return event.Lookup{Claim: user.NameClaim(orgID, nameKey)}
 }
 
 // withEmail finds the user of an organization who has a verified e-mail address: of several, whose was verified first, see user.Verification.
-func (s Finder) withEmail(orgID, email string) lookup {
-	return func(ctx context.Context) (string, error) {
-		found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), orgID, user.VerifiedEmail, user.EmailDigest(email), user.FirstByEmail, 1)
-		if err != nil || len(found) == 0 {
-			return "", err
-		}
-		return found[0].ID, nil
-	}
+func withEmail(orgID, email string) event.Lookup {
+	return event.Lookup{Kind: user.Kind.Name(), Org: orgID, Column: user.VerifiedEmail, By: user.FirstByEmail, Values: []string{user.EmailDigest(email)}}
 }
 
 // WithEmail finds the user of an organization who is found there by an e-mail address; empty where nobody is.
 func (s Finder) WithEmail(ctx context.Context, orgID, email string) (userID string, err error) {
-	return s.withEmail(orgID, email)(ctx)
+	found, err := s.allOf(ctx, []event.Lookup{withEmail(orgID, email)})
+	return cmp.Or(found...), err
 }
 
 // withEmailAnywhere finds the user of whatever organization who has an e-mail address that is verified on a word which counts in all of them.
-func (s Finder) withEmailAnywhere(email, prover string) lookup {
-	return func(ctx context.Context) (string, error) {
-		found, err := s.Store.FirstWhere(ctx, user.Kind.Name(), user.EmailWord, user.FirstByEmail, user.TrustedWords(email, s.DefaultOrg, prover))
-		if err != nil || found == nil {
-			return "", err
-		}
-		return found.ID, nil
-	}
+func (s Finder) withEmailAnywhere(email, prover string) event.Lookup {
+	return event.Lookup{Kind: user.Kind.Name(), Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail, Values: user.TrustedWords(email, s.DefaultOrg, prover)}
 }
 
 // Find looks for the user of a login name; nil when there is none. The place is chosen first: the organization that was named, else that of the
@@ -143,13 +111,13 @@ func (s Finder) Find(ctx context.Context, loginName string, at Where) (u *event.
 	if err != nil {
 		return nil, Typed{}, err
 	}
-	typed, steps := s.steps(key, domain, at)
-	u, err = s.firstOf(ctx, steps)
+	typed, ways := s.ways(key, domain, at)
+	u, err = s.firstOf(ctx, ways)
 	return u, typed, err
 }
 
-// steps are the ways in which a folded name may lead to somebody, the first first.
-func (s Finder) steps(key string, domain typedDomain, at Where) (typed Typed, steps []lookup) {
+// ways are those in which a folded name may lead to somebody, the first first.
+func (s Finder) ways(key string, domain typedDomain, at Where) (typed Typed, ways []event.Lookup) {
 	names := []string{key}
 	owned := domain.owner != "" && (at.Org == "" || at.Org == domain.owner)
 	if plain := domain.user + "@" + domain.name; owned && plain != key {
@@ -165,19 +133,19 @@ func (s Finder) steps(key string, domain typedDomain, at Where) (typed Typed, st
 	typed = In(in, key)
 	if owned {
 		typed = In(domain.owner, domain.user)
-		steps = append(steps, s.named(domain.owner, domain.user))
+		ways = append(ways, named(domain.owner, domain.user))
 	}
 	for _, name := range names {
-		steps = append(steps, s.named(in, name))
+		ways = append(ways, named(in, name))
 	}
 	if problem != "" {
-		return typed, steps
+		return typed, ways
 	}
-	steps = append(steps, s.withEmail(in, email))
+	ways = append(ways, withEmail(in, email))
 	if at.Org == "" && !s.EmailsPerOrganization {
-		steps = append(steps, s.withEmailAnywhere(email, domain.prover))
+		ways = append(ways, s.withEmailAnywhere(email, domain.prover))
 	}
-	return typed, steps
+	return typed, ways
 }
 
 // digest stands for a text that is too long to be kept.
@@ -202,21 +170,24 @@ func (s Finder) domainOf(ctx context.Context, loginName, key string) (found type
 	}
 	_, size := utf8.DecodeRuneInString(loginName[at:])
 	var forms []string
-	var steps []lookup
+	var ways []event.Lookup
 	for _, text := range []string{loginName[at+size:], key[keyAt+1:]} {
 		if len(text) >= syntax.MaxTypedDomain {
 			continue
 		}
 		if form, problem := syntax.Domain(text); problem == "" && !slices.Contains(forms, form) {
 			forms = append(forms, form)
-			steps = append(steps, s.holder(org.DomainClaim(form)), s.holder(org.ProvenClaim(form)))
+			ways = append(ways, event.Lookup{Claim: org.DomainClaim(form)}, event.Lookup{Claim: org.ProvenClaim(form)})
 		}
 	}
-	holders, err := allOf(ctx, steps)
+	holders, err := s.allOf(ctx, ways)
+	if err != nil {
+		return found, err
+	}
 	for i, form := range forms {
 		if owner := holders[2*i]; owner != "" {
-			return typedDomain{user: key[:keyAt], name: syntax.NameKey(form), owner: owner, prover: holders[2*i+1]}, err
+			return typedDomain{user: key[:keyAt], name: syntax.NameKey(form), owner: owner, prover: holders[2*i+1]}, nil
 		}
 	}
-	return found, err
+	return found, nil
 }

@@ -18,13 +18,17 @@ type Cache struct {
 	records map[event.Ref]*event.Record // never altered once they are here
 	absent  map[event.Ref]struct{}      // objects that were looked for and are not there
 	tokens  map[[32]byte]*event.Token
-	hashes  map[string][32]byte         // of tokens, by id
-	rows    map[event.RowKey]*event.Row // of the table of secrets; never altered either
+	hashes  map[string][32]byte      // of tokens, by id
+	rows    map[event.SideTable]rows // of the tables that are kept; never altered either
+	holders map[[32]byte]string      // of claims; empty: nobody
 	size    int
 	changes uint64 // how many commits have been told
 
 	Records, Tokens Lookups // that were answered from here, or could not be
 }
+
+// rows are those of one table that were looked for; nil where there is none.
+type rows map[event.RowKey]*event.Row
 
 // Lookups counts those that were looked for.
 type Lookups struct{ Hits, Misses atomic.Int64 }
@@ -41,9 +45,10 @@ func (l *Lookups) count(hit bool) {
 const (
 	MaxBytes = 16 << 20 // of records, about
 	maxRow   = 256      // bytes of a row
-	maxRows  = 4096
+	maxRows  = 4096     // of a table
 
-	maxAbsent = 4096
+	maxAbsent  = 4096
+	maxHolders = 4096
 )
 
 // New makes an empty cache, which knows the kinds of objects that decide about tokens.
@@ -55,7 +60,9 @@ func New(kinds event.TokenKinds) *Cache {
 
 func (c *Cache) empty() {
 	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
-	c.rows, c.absent = map[event.RowKey]*event.Row{}, map[event.Ref]struct{}{}
+	// Clients prove who they are with a secret in each request, and an attempt to sign in reads its counters twice. Rows of other tables are read once or twice.
+	c.rows = map[event.SideTable]rows{event.Secrets: {}, event.Throttle: {}}
+	c.absent, c.holders = map[event.Ref]struct{}{}, map[[32]byte]string{}
 }
 
 // Clear forgets everything, after changes that were not told one by one.
@@ -116,14 +123,42 @@ func (c *Cache) KeepAbsent(moment uint64, ref event.Ref) {
 	c.absent[ref] = struct{}{}
 }
 
-// Row gives a row; nil when it is not here.
-func (c *Cache) Row(key event.RowKey) *event.Row {
-	if c == nil || key.Table != event.Secrets {
-		return nil
+// Row gives a row; nil where there is none. known is false if a query has to tell.
+func (c *Cache) Row(key event.RowKey) (r *event.Row, known bool) {
+	if c == nil {
+		return nil, false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.rows[key]
+	r, known = c.rows[key.Table][key]
+	return r, known
+}
+
+// Holder gives who holds a claim; empty where nobody does. known is false if a query has to tell.
+func (c *Cache) Holder(digest [32]byte) (holder string, known bool) {
+	if c == nil {
+		return "", false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	holder, known = c.holders[digest]
+	return holder, known
+}
+
+// KeepHolder keeps what a query has told of a claim, unless that may be old already.
+func (c *Cache) KeepHolder(moment uint64, digest [32]byte, holder string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes != moment {
+		return
+	}
+	if len(c.holders) >= maxHolders {
+		c.holders = map[[32]byte]string{}
+	}
+	c.holders[digest] = holder
 }
 
 // Token gives a token by its id; nil when it is not here.
@@ -245,21 +280,38 @@ func (c *Cache) KeepToken(moment uint64, t *event.Token) {
 	}
 }
 
-// KeepRow is that for a row. Only secrets are kept: clients prove who they are with each request, everything else is
-// read once or twice.
-func (c *Cache) KeepRow(moment uint64, r *event.Row) {
-	if c == nil || r == nil || r.Table != event.Secrets || len(r.Value) > maxRow {
+// KeepRow is that for a row; nil where there is none.
+func (c *Cache) KeepRow(moment uint64, key event.RowKey, r *event.Row) {
+	if c == nil || !small(key, r) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.changes != moment {
+	if c.rows[key.Table] == nil || c.changes != moment {
 		return
 	}
-	if len(c.rows) >= maxRows {
-		c.rows = map[event.RowKey]*event.Row{}
+	if len(c.rows[key.Table]) >= maxRows {
+		c.rows[key.Table] = rows{}
 	}
-	c.rows[r.RowKey] = r
+	c.rows[key.Table][key] = r
+}
+
+// small tells whether a row is worth its memory.
+func small(key event.RowKey, r *event.Row) bool {
+	return len(key.Key) <= maxRow && (r == nil || len(r.Value) <= maxRow)
+}
+
+// applyRow takes over what became of a row; nil: it was dropped. Counters are read again soon, secrets are not.
+func (c *Cache) applyRow(key event.RowKey, r *event.Row) {
+	held := c.rows[key.Table]
+	if _, known := held[key]; !known {
+		return
+	}
+	if key.Table == event.Throttle && small(key, r) {
+		held[key] = r
+	} else {
+		delete(held, key)
+	}
 }
 
 // Apply takes over what a batch has committed.
@@ -281,11 +333,14 @@ func (c *Cache) Apply(changes *event.Changes) {
 	}
 	for _, rows := range [][]event.Row{changes.Inserted, changes.Updates, changes.Put} {
 		for i := range rows {
-			delete(c.rows, rows[i].RowKey)
+			c.applyRow(rows[i].RowKey, &rows[i])
 		}
 	}
 	for _, k := range changes.Dropped {
-		delete(c.rows, k)
+		c.applyRow(k, nil)
+	}
+	for i := range changes.Claims {
+		delete(c.holders, changes.Claims[i].Digest)
 	}
 }
 

@@ -79,3 +79,119 @@ func TestLookupsAreCounted(t *testing.T) {
 		t.Error("nothing is remembered, and something is found")
 	}
 }
+
+func TestRowsAreKnownAsTheyAre(t *testing.T) {
+	counter, secret := event.RowKey{Table: event.Throttle, Key: "k"}, event.RowKey{Table: event.Secrets, Key: "k"}
+	row := func(key event.RowKey, value string) *event.Row { return &event.Row{RowKey: key, Value: []byte(value)} }
+	const unknown, none = "unknown", "none"
+	says := func(c *Cache, key event.RowKey) string {
+		switch r, known := c.Row(key); {
+		case !known:
+			return unknown
+		case r == nil:
+			return none
+		default:
+			return string(r.Value)
+		}
+	}
+	put := func(key event.RowKey, value string) func(*Cache) {
+		return func(c *Cache) { c.Apply(&event.Changes{Put: []event.Row{*row(key, value)}}) }
+	}
+	large := strings.Repeat("x", maxRow+1)
+	for name, c := range map[string]struct {
+		key     event.RowKey
+		kept    *event.Row
+		happens func(*Cache)
+		want    string
+	}{
+		"a counter":                         {counter, row(counter, "1"), func(*Cache) {}, "1"},
+		"no counter":                        {counter, nil, func(*Cache) {}, none},
+		"a counter that is put":             {counter, nil, put(counter, "2"), "2"},
+		"a counter that is changed":         {counter, row(counter, "1"), func(c *Cache) { c.Apply(&event.Changes{Updates: []event.Row{*row(counter, "2")}}) }, "2"},
+		"a counter that is inserted":        {counter, nil, func(c *Cache) { c.Apply(&event.Changes{Inserted: []event.Row{*row(counter, "2")}}) }, "2"},
+		"a counter that is dropped":         {counter, row(counter, "1"), func(c *Cache) { c.Apply(&event.Changes{Dropped: []event.RowKey{counter}}) }, none},
+		"a counter that becomes too large":  {counter, row(counter, "1"), put(counter, large), unknown},
+		"a counter that is too large":       {counter, row(counter, large), func(*Cache) {}, unknown},
+		"another counter is put":            {counter, row(counter, "1"), put(event.RowKey{Table: event.Throttle, Key: "other"}, "2"), "1"},
+		"a secret":                          {secret, row(secret, "1"), func(*Cache) {}, "1"},
+		"no secret":                         {secret, nil, func(*Cache) {}, none},
+		"a secret that is changed":          {secret, row(secret, "1"), put(secret, "2"), unknown},
+		"a secret that is dropped":          {secret, row(secret, "1"), func(c *Cache) { c.Apply(&event.Changes{Dropped: []event.RowKey{secret}}) }, unknown},
+		"changes that nobody told of":       {counter, row(counter, "1"), (*Cache).Clear, unknown},
+		"a table of which nothing is kept":  {event.RowKey{Table: event.Flows, Key: "k"}, row(event.RowKey{Table: event.Flows, Key: "k"}, "1"), func(*Cache) {}, unknown},
+		"a key that strangers have made up": {event.RowKey{Table: event.Secrets, Key: large}, nil, func(*Cache) {}, unknown},
+		"so many others of the same table":  {counter, row(counter, "1"), manyRows(event.Throttle), unknown},
+		"so many others of another table":   {counter, row(counter, "1"), manyRows(event.Secrets), "1"},
+	} {
+		held := New(event.TokenKinds{})
+		held.KeepRow(held.Moment(), c.key, c.kept)
+		if c.happens(held); says(held, c.key) != c.want {
+			t.Errorf("%s: %s, want %s", name, says(held, c.key), c.want)
+		}
+	}
+	held := New(event.TokenKinds{})
+	if put(counter, "1")(held); says(held, counter) != unknown {
+		t.Error("a row is kept that nobody has looked for")
+	}
+	moment := held.Moment()
+	held.Apply(&event.Changes{})
+	if held.KeepRow(moment, counter, nil); says(held, counter) != unknown {
+		t.Error("what was found before a commit counts after it")
+	}
+	var nothing *Cache
+	if nothing.KeepRow(0, counter, nil); says(nothing, counter) != unknown {
+		t.Error("no cache knows something")
+	}
+}
+
+func manyRows(table event.SideTable) func(*Cache) {
+	return func(c *Cache) {
+		for i := range maxRows {
+			c.KeepRow(c.Moment(), event.RowKey{Table: table, Key: fmt.Sprint(i)}, nil)
+		}
+	}
+}
+
+func TestHoldersOfClaimsAreKnownUntilTheyChange(t *testing.T) {
+	digest := [32]byte{1}
+	for name, c := range map[string]struct {
+		happens func(*Cache)
+		known   bool
+	}{
+		"nothing else": {func(*Cache) {}, true},
+		"another claim changes": {func(c *Cache) {
+			c.Apply(&event.Changes{Claims: []event.ClaimChange{{Digest: [32]byte{2}, Holder: "usr_2"}}})
+		}, true},
+		"the claim is taken": {func(c *Cache) {
+			c.Apply(&event.Changes{Claims: []event.ClaimChange{{Digest: digest, Holder: "usr_2"}}})
+		}, false},
+		"the claim is released":       {func(c *Cache) { c.Apply(&event.Changes{Claims: []event.ClaimChange{{Digest: digest}}}) }, false},
+		"changes that nobody told of": {(*Cache).Clear, false},
+		"so many others are asked for": {func(c *Cache) {
+			for i := range maxHolders {
+				c.KeepHolder(c.Moment(), [32]byte{9, byte(i), byte(i >> 8)}, "")
+			}
+		}, false},
+	} {
+		for _, holder := range []string{"usr_1", ""} {
+			held := New(event.TokenKinds{})
+			held.KeepHolder(held.Moment(), digest, holder)
+			c.happens(held)
+			if got, known := held.Holder(digest); known != c.known || known && got != holder {
+				t.Errorf("%s: held by %q, known: %t", name, got, known)
+			}
+		}
+	}
+	held := New(event.TokenKinds{})
+	moment := held.Moment()
+	held.Apply(&event.Changes{})
+	held.KeepHolder(moment, digest, "usr_1")
+	if _, known := held.Holder(digest); known {
+		t.Error("what was found before a commit counts after it")
+	}
+	var nothing *Cache
+	nothing.KeepHolder(0, digest, "usr_1")
+	if _, known := nothing.Holder(digest); known {
+		t.Error("no cache knows something")
+	}
+}

@@ -151,12 +151,16 @@ func (e *sqliteEngine) Close() error {
 	return errors.Join(all...)
 }
 
+// once is a text that SQLite prepares once. It plans for the value of a limit that is a plain parameter, and so prepares the statement again each time that the
+// parameter is bound, which takes several times as long as a short query. Nothing of ours needs another plan for another limit.
+func once(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT (? + 0)") }
+
 // stmt gives a statement prepared on the writer's connection.
 func (e *sqliteEngine) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	if st := e.prepared[text]; st != nil {
 		return st, nil
 	}
-	st, err := e.conn.PrepareContext(ctx, text)
+	st, err := e.conn.PrepareContext(ctx, once(text))
 	if err == nil {
 		e.prepared[text] = st
 	}
@@ -217,13 +221,9 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 	}
 	for table, keys := range n.Rows {
 		for _, key := range keys {
-			r := &event.Row{RowKey: event.RowKey{Table: table, Key: key}}
-			found, err := e.row("SELECT value, expires FROM "+string(table)+" WHERE key = ?", []any{key}, []any{&r.Value, &r.Expires})
+			r, err := e.beside(event.RowKey{Table: table, Key: key})
 			if err != nil {
 				return l, e.away(err)
-			}
-			if !found {
-				r = nil
 			}
 			l.Rows[event.RowKey{Table: table, Key: key}] = r
 		}
@@ -237,6 +237,24 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 	}
 	e.loaded = l
 	return l, nil
+}
+
+// beside reads one row of a side table for the writer; nil when there is none.
+func (e *sqliteEngine) beside(key event.RowKey) (*event.Row, error) {
+	if r, known := e.cache.Row(key); known {
+		return r, nil
+	}
+	moment := e.cache.Moment()
+	r := &event.Row{RowKey: key}
+	found, err := e.row("SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, []any{&r.Value, &r.Expires})
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		r = nil
+	}
+	e.cache.KeepRow(moment, key, r)
+	return r, nil
 }
 
 // token reads one token for the writer; nil when there is none.
@@ -440,7 +458,7 @@ func (e *sqliteEngine) reader(ctx context.Context, text string) (*sql.Stmt, erro
 	if st, ok := e.cached.Load(text); ok {
 		return st.(*sql.Stmt), nil
 	}
-	st, err := e.readers.PrepareContext(ctx, text)
+	st, err := e.readers.PrepareContext(ctx, once(text))
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +495,7 @@ func (x sqliteTx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	if st := x.prepared[text]; st != nil {
 		return st, nil
 	}
-	st, err := x.tx.PrepareContext(ctx, text)
+	st, err := x.tx.PrepareContext(ctx, once(text))
 	if err == nil {
 		x.prepared[text] = st
 	}

@@ -9,8 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/cache"
@@ -119,5 +123,57 @@ func TestAnErrorAfterTheEndOfTheContextSaysSo(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, closed) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// SQLite plans for the value of a limit, and would prepare each of these statements again for every use.
+func TestAStatementWithALimitIsPreparedOnce(t *testing.T) {
+	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	e := opened.(*sqliteEngine)
+	e.readers.SetMaxOpenConns(1)
+	if err := e.Exec(t.Context(), "CREATE TABLE people (id TEXT PRIMARY KEY) WITHOUT ROWID"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Exec(t.Context(), "INSERT INTO people (id) VALUES ('a'), ('b'), ('c')"); err != nil {
+		t.Fatal(err)
+	}
+	const text = "SELECT id FROM people WHERE id > ? ORDER BY id LIMIT ?"
+	for limit := range int64(4) {
+		found := int64(0)
+		err := e.Query(t.Context(), text, []any{"", limit}, func(Scanner) error { found++; return nil })
+		if err != nil || found != limit {
+			t.Errorf("with a limit of %d: %d, %v", limit, found, err)
+		}
+		if err := e.Exec(t.Context(), "DELETE FROM people WHERE id IN (SELECT id FROM people WHERE id > 'z' ORDER BY id LIMIT ?)", limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tls := libc.NewTLS()
+	defer tls.Close()
+	limited := 0
+	again := func(driverConn any) error {
+		db := uintptr(reflect.ValueOf(driverConn).Elem().FieldByName("db").Uint())
+		for st := sqlite3.Xsqlite3_next_stmt(tls, db, 0); st != 0; st = sqlite3.Xsqlite3_next_stmt(tls, db, st) {
+			text := libc.GoString(sqlite3.Xsqlite3_sql(tls, st))
+			if strings.Contains(text, "LIMIT") {
+				limited++
+			}
+			if n := sqlite3.Xsqlite3_stmt_status(tls, st, sqlite3.SQLITE_STMTSTATUS_REPREPARE, 0); n > 0 {
+				t.Errorf("prepared %d more times: %s", n, text)
+			}
+		}
+		return nil
+	}
+	reader, err := e.readers.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := errors.Join(reader.Raw(again), e.conn.Raw(again)); err != nil || limited != 2 {
+		t.Errorf("looked at %d statements, %v", limited, err)
 	}
 }

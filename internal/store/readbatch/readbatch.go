@@ -42,6 +42,8 @@ type Reader struct {
 	readers int
 	pace    share.Pace // of round trips
 
+	single *Lookups[*Question, struct{}] // queries that are asked for themselves
+
 	mu    sync.Mutex
 	kinds []kind
 }
@@ -63,6 +65,12 @@ type turn interface {
 // each answers, and the work is the database's, which costs by the query more than by the row. Machines with many cores can use more.
 func Start(stopped <-chan struct{}, ask func(ctx context.Context, questions []Question) error) *Reader {
 	r := &Reader{ask: ask, stopped: stopped, wake: make(chan struct{}, 1), readers: max(1, runtime.GOMAXPROCS(0)/4)}
+	r.single = Add(r, func(asked []*Question, _ map[*Question]struct{}) (questions []Question) {
+		for _, q := range asked {
+			questions = append(questions, *q)
+		}
+		return questions
+	})
 	for range r.readers {
 		go r.read()
 	}
@@ -193,6 +201,13 @@ func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	case <-a.reader.stopped:
 		return found, ErrStopped
 	}
+}
+
+// Along asks a question of its own in the next round trip of the lookups, and waits. Errors: those of Asked.Get. After an error the answer may still come, so what the question
+// fills is not to be looked at.
+func (l *Lookups[K, V]) Along(ctx context.Context, q Question) error {
+	_, err := l.reader.single.Get(ctx, &q)
+	return err
 }
 
 // Get asks and waits.

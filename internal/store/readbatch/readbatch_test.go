@@ -172,6 +172,43 @@ func TestWhatNobodyWaitsForComesWithTheNextRoundTrip(t *testing.T) {
 	d.answer <- nil
 }
 
+func TestAQuestionGoesAlongWithLookups(t *testing.T) {
+	d, stopped := newDesk(), make(chan struct{})
+	defer close(stopped)
+	l := Add(Start(stopped, d.ask), doubles("left"))
+	early := l.Ask(1)
+	ask := func(sum *int) chan error {
+		got := make(chan error)
+		go func() {
+			got <- l.Along(t.Context(), Question{SQL: "alone", Args: []any{3, 4}, Each: func(scan func(...any) error) error {
+				var n int
+				defer func() { *sum += n }()
+				return scan(&n)
+			}})
+		}()
+		return got
+	}
+	var sum int
+	got := ask(&sum)
+	if asked := <-d.asked; len(asked) != 2 || asked[0].SQL != "alone" || asked[1].SQL != "left" {
+		t.Errorf("the round trip asks %v", asked)
+	}
+	d.answer <- nil
+	if err := <-got; err != nil || sum != 7 {
+		t.Errorf("the question is answered with %d, %v", sum, err)
+	}
+	if found, err := early.Get(t.Context()); found != "left2" || err != nil {
+		t.Errorf("the lookup: %q, %v", found, err)
+	}
+	away := errors.New("away")
+	got = ask(&sum)
+	<-d.asked
+	d.answer <- away
+	if err := <-got; !errors.Is(err, away) {
+		t.Errorf("a failed query: %v", err)
+	}
+}
+
 func TestRoundTripsAreTold(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
