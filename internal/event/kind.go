@@ -331,16 +331,12 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 		}
 	}
 	for _, f := range facts {
-		if gated, ok := f.(Gated); ok && gated.Since() > o.draft.tx.batch.loaded.FactVersion {
+		if gated, ok := plain(f).(Gated); ok && gated.Since() > o.draft.tx.batch.loaded.FactVersion {
 			return errOlderNodes.Because(NeedsVersion(gated.Since()))
-		}
-		payload, personal, err := o.kind.encode(f)
-		if err != nil {
-			return err
 		}
 		// What is folded is what is stored, not what was given: so a rebuild gives the same bytes, and a fact that
 		// cannot be read back is refused while that is still possible.
-		stored, err := o.kind.Decode(f.EventType(), payload, personal)
+		stored, payload, personal, err := o.kind.stored(f)
 		if err != nil {
 			return err
 		}
@@ -415,23 +411,93 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	return nil
 }
 
-func (k *Objects[S]) encode(f Fact[S]) (payload, personal []byte, err error) {
+// Ahead is the personal part of a fact, encoded and read back ahead of the command that records it. Commands decide one after the other: what a command with many
+// objects does before its turn, nobody waits for.
+type Ahead[S any] struct {
+	personal []byte
+	read     reflect.Value // what is in personal; no value once it was used, because a state may be made of the same memory
+}
+
+// Ahead encodes the personal part of a fact.
+func (k *Objects[S]) Ahead(f Fact[S]) (*Ahead[S], error) {
+	ft, err := k.factType(f)
+	if err != nil {
+		return nil, err
+	}
+	a := &Ahead[S]{}
+	if a.personal, err = ft.encodePersonal(f); err == nil && a.personal != nil {
+		read := reflect.New(ft.typ.Field(ft.personal).Type)
+		if err = json.Unmarshal(a.personal, read.Interface()); err == nil {
+			a.read = read.Elem()
+		}
+	}
+	return a, err
+}
+
+// Of is a fact to be recorded that has this personal part, whatever else is in it.
+func (a *Ahead[S]) Of(f Fact[S]) Fact[S] { return aheadFact[S]{f, a} }
+
+type aheadFact[S any] struct {
+	Fact[S]
+	ahead *Ahead[S]
+}
+
+// plain is the fact itself.
+func plain[S any](f Fact[S]) Fact[S] {
+	if a, ok := f.(aheadFact[S]); ok {
+		return a.Fact
+	}
+	return f
+}
+
+// stored gives a fact as it will be read, and how it is stored.
+func (k *Objects[S]) stored(f Fact[S]) (stored Fact[S], payload, personal []byte, err error) {
+	ft, err := k.factType(f)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if payload, err = json.Marshal(plain(f)); err != nil {
+		return nil, nil, nil, err
+	}
+	a, ok := f.(aheadFact[S])
+	switch {
+	case !ok:
+		if personal, err = ft.encodePersonal(f); err != nil {
+			return nil, nil, nil, err
+		}
+	case a.ahead.read.IsValid():
+		v := reflect.New(ft.typ)
+		if err := json.Unmarshal(payload, v.Interface()); err != nil {
+			return nil, nil, nil, fmt.Errorf("event: payload of %s: %w", f.EventType(), err)
+		}
+		v.Elem().Field(ft.personal).Set(a.ahead.read)
+		a.ahead.read = reflect.Value{}
+		return v.Elem().Interface().(Fact[S]), payload, a.ahead.personal, nil
+	default:
+		personal = a.ahead.personal
+	}
+	stored, err = k.Decode(f.EventType(), payload, personal)
+	return stored, payload, personal, err
+}
+
+func (k *Objects[S]) factType(f Fact[S]) (factType, error) {
 	ft, known := k.facts[f.EventType()]
 	if !known {
-		return nil, nil, fmt.Errorf("event: %s is not in the schema of %q", f.EventType(), k.schema.Name)
+		return ft, fmt.Errorf("event: %s is not in the schema of %q", f.EventType(), k.schema.Name)
 	}
-	if payload, err = json.Marshal(f); err != nil {
-		return nil, nil, err
+	return ft, nil
+}
+
+// encodePersonal gives nil where there is nothing.
+func (ft factType) encodePersonal(f any) ([]byte, error) {
+	if ft.personal < 0 {
+		return nil, nil
 	}
-	if ft.personal >= 0 {
-		if personal, err = json.Marshal(reflect.ValueOf(f).Field(ft.personal).Interface()); err != nil {
-			return nil, nil, err
-		}
-		if string(personal) == "{}" {
-			personal = nil
-		}
+	personal, err := json.Marshal(reflect.ValueOf(f).Field(ft.personal).Interface())
+	if string(personal) == "{}" {
+		personal = nil
 	}
-	return payload, personal, nil
+	return personal, err
 }
 
 // Decode turns a stored event back into its fact. personal is the opened personal part, nil if there is none or it
