@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/migrations"
 )
 
 // TestANewShapeRaisesTheFactVersion: nodes tell by it which of them do not know a shape, and wait for those. The first shape that a release changes raises
@@ -14,6 +15,11 @@ func TestANewShapeRaisesTheFactVersion(t *testing.T) {
 	for _, k := range Kinds {
 		if shape := k.Shape(); shape != want[k.Name()] && (shape > 1 || want[k.Name()] > 0) {
 			t.Errorf("%s has shape %d, not %d: see that event.FactVersion was raised since the last release, and change this test", k.Name(), shape, want[k.Name()])
+		}
+	}
+	for _, k := range Kinds {
+		if shape := k.Shape(); shape > 1 && migrations.Below(k.Table()) != shape {
+			t.Errorf("no index has the %s below shape %d alone: make %s_below_%d by a migration, and drop the one before", k.Table(), shape, k.Table(), shape)
 		}
 	}
 	if event.FactVersion != factVersion {
