@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks for it, and
@@ -60,12 +61,25 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
 	}
 	var found []*event.Record
-	err := s.engine.Query(ctx, recordsWhereText(k, column, by), []any{org, value, int64(limit)}, func(scan engine.Scanner) error {
-		r, dest := engine.ScanRecord(k, false)
-		found = append(found, r)
-		return scan(dest...)
-	})
-	return found, engine.Away(ctx, err)
+	forms := k.Forms(column, value)
+	questions := make([]readbatch.Question, len(forms))
+	for i, form := range forms {
+		questions[i] = readbatch.Question{SQL: recordsWhereText(k, column, by), Args: []any{org, form, int64(limit)}, Each: func(scan func(...any) error) error {
+			r, dest := engine.ScanRecord(k, false)
+			found = append(found, r)
+			return scan(dest...)
+		}}
+	}
+	if err := s.engine.Ask(ctx, questions); err != nil {
+		return nil, engine.Away(ctx, err)
+	}
+	if len(forms) > 1 {
+		i := slices.Index(k.Columns(), by)
+		slices.SortFunc(found, func(x, y *event.Record) int {
+			return cmp.Or(cmp.Compare(x.Columns[i], y.Columns[i]), cmp.Compare(x.ID, y.ID))
+		})
+	}
+	return found[:min(len(found), limit)], nil
 }
 
 func recordsWhereText(k event.Definition, column, by string) string {
@@ -81,11 +95,13 @@ func (s *Store) FirstWhere(ctx context.Context, kind event.Kind, column, by stri
 	if len(values) == 0 {
 		return nil, nil
 	}
-	args := make([]any, len(values))
-	for i, v := range values {
-		args[i] = v
+	var args []any
+	for _, v := range values {
+		for _, form := range k.Forms(column, v) {
+			args = append(args, form)
+		}
 	}
-	err = s.engine.Query(ctx, firstWhereText(k, column, by, len(values)), args, func(scan engine.Scanner) error {
+	err = s.engine.Query(ctx, firstWhereText(k, column, by, len(args)), args, func(scan engine.Scanner) error {
 		r, dest := engine.ScanRecord(k, false)
 		if err := scan(dest...); err != nil {
 			return err

@@ -2,7 +2,7 @@
 -- changed. These have the older ones alone. Kinds that have had one shape only need none.
 CREATE INDEX installations_below_2 ON installations (shape, id) WHERE shape < 2;
 CREATE INDEX orgs_below_4 ON orgs (shape, id) WHERE shape < 4;
-CREATE INDEX users_below_7 ON users (shape, id) WHERE shape < 7;
+CREATE INDEX users_below_8 ON users (shape, id) WHERE shape < 8;
 CREATE INDEX idps_below_5 ON idps (shape, id) WHERE shape < 5;
 CREATE INDEX sign_ins_below_3 ON sign_ins (shape, id) WHERE shape < 3;
 CREATE INDEX apps_below_5 ON apps (shape, id) WHERE shape < 5;
