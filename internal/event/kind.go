@@ -71,6 +71,14 @@ type Schema[S any] struct {
 	Words   func(o *Object[S]) []string // the texts whose words it is found by, see Search; nil for none
 	Token   TokenPart                   // the part it has in a TokenContext: it has the lookup column Standing then
 	Only    string                      // the identifier, where there is one such object; empty: any number
+	// Since is the version of facts from which on the newest shape is written: nodes that know less cannot read it. Until then objects are written in the shape before it. 0: every node
+	// can read it.
+	Since int
+	// Short leaves out of a state what follows from the rest, and Full puts that back: documents of a shape with Since are short. Both leave the memory of the state they are given alone.
+	Short func(state S) S
+	Full  func(state S) S
+	// Forms gives the values of a lookup column that objects are found by together with this one: those of the shape before, where they differ; nil for none.
+	Forms func(column, value string) []string
 	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
 	// stays in memory is not decoded again.
 	Copy func(state *S) S
@@ -98,6 +106,9 @@ func Define[S any](schema Schema[S]) *Objects[S] {
 	}
 	if schema.Token != NoPart && !slices.Contains(schema.Columns, Standing) {
 		panic(fmt.Sprintf("event: the schema of %q decides about tokens without the column %s", schema.Name, Standing))
+	}
+	if (schema.Since > 0) != (schema.Short != nil) || (schema.Short != nil) != (schema.Full != nil) || schema.Since > 0 && schema.Shape < 2 {
+		panic(fmt.Sprintf("event: the schema of %q needs all of Since, Short, Full and a shape before, or none", schema.Name))
 	}
 	k := &Objects[S]{schema: schema, facts: map[Type]factType{}}
 	for _, f := range schema.Facts {
@@ -138,12 +149,16 @@ type Object[S any] struct {
 
 	draft *draft // set inside a command
 	kind  *Objects[S]
+	short bool
 }
 
 // Details of the object as it stands.
 func (o *Object[S]) Details() Details {
 	return Details{Sequence: o.Sequence, Created: o.Created, Changed: o.Changed, Org: o.Org}
 }
+
+// Short tells a Lookup that the object is written in a shape that not every version reads, see Schema.Since.
+func (o *Object[S]) Short() bool { return o.short }
 
 // Record is an object as its state table holds it.
 type Record struct {
@@ -220,10 +235,17 @@ func (k *Objects[S]) Open(rec *Record) (*Object[S], error) {
 		o.Data = k.schema.Copy(prototype)
 		return o, nil
 	}
-	if err := json.Unmarshal(rec.Doc, &o.Data); err != nil {
-		return nil, fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
+	return o, k.decode(rec, &o.Data)
+}
+
+func (k *Objects[S]) decode(rec *Record, state *S) error {
+	if err := json.Unmarshal(rec.Doc, state); err != nil {
+		return fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
 	}
-	return o, nil
+	if k.schema.Full != nil && rec.Shape >= k.schema.Shape {
+		*state = k.schema.Full(*state)
+	}
+	return nil
 }
 
 // Prepare works out the state of a record that is going to be kept, so that Open need not. Nobody else may have it yet.
@@ -232,8 +254,8 @@ func (k *Objects[S]) Prepare(rec *Record) error {
 		return nil
 	}
 	state := new(S)
-	if err := json.Unmarshal(rec.Doc, state); err != nil {
-		return fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
+	if err := k.decode(rec, state); err != nil {
+		return err
 	}
 	rec.state = state
 	return nil
@@ -285,7 +307,7 @@ func (k *Objects[S]) create(tx *Tx, id, org string, beside *draft, facts []Fact[
 		return nil, fmt.Errorf("event: %s %s exists already", k.schema.Name, id)
 	}
 	d.record.Org = org
-	d.record.Shape = k.schema.Shape
+	d.record.Shape = k.ShapeAt(tx.batch.loaded.FactVersion)
 	switch {
 	case beside != nil:
 		d.record.KeyID, d.record.WrappedKey, d.key = beside.record.KeyID, beside.record.WrappedKey, beside.key
@@ -331,16 +353,12 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 		}
 	}
 	for _, f := range facts {
-		if gated, ok := f.(Gated); ok && gated.Since() > o.draft.tx.batch.loaded.FactVersion {
+		if gated, ok := plain(f).(Gated); ok && gated.Since() > o.draft.tx.batch.loaded.FactVersion {
 			return errOlderNodes.Because(NeedsVersion(gated.Since()))
-		}
-		payload, personal, err := o.kind.encode(f)
-		if err != nil {
-			return err
 		}
 		// What is folded is what is stored, not what was given: so a rebuild gives the same bytes, and a fact that
 		// cannot be read back is refused while that is still possible.
-		stored, err := o.kind.Decode(f.EventType(), payload, personal)
+		stored, payload, personal, err := o.kind.stored(f)
 		if err != nil {
 			return err
 		}
@@ -387,13 +405,19 @@ func (k *Objects[S]) Erase(tx *Tx, id string, last Fact[S]) error {
 
 // finish writes the state back into the record after a command has decided.
 func (k *Objects[S]) finish(o *Object[S]) error {
-	doc, err := json.Marshal(&o.Data)
+	d, state := o.draft, &o.Data
+	if d.tx != nil { // what others have written in a newer shape stays in it
+		d.record.Shape = max(d.record.Shape, k.ShapeAt(d.tx.batch.loaded.FactVersion))
+	}
+	if o.short = k.schema.Short != nil && d.record.Shape == k.schema.Shape; o.short {
+		short := k.schema.Short(o.Data)
+		state = &short
+	}
+	doc, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
-	d := o.draft
 	d.record.Doc = doc
-	d.record.Shape = k.schema.Shape
 	if k.schema.Copy != nil {
 		prototype := o.Data
 		d.record.state = &prototype
@@ -415,23 +439,93 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	return nil
 }
 
-func (k *Objects[S]) encode(f Fact[S]) (payload, personal []byte, err error) {
+// Ahead is the personal part of a fact, encoded and read back ahead of the command that records it. Commands decide one after the other: what a command with many
+// objects does before its turn, nobody waits for.
+type Ahead[S any] struct {
+	personal []byte
+	read     reflect.Value // what is in personal; no value once it was used, because a state may be made of the same memory
+}
+
+// Ahead encodes the personal part of a fact.
+func (k *Objects[S]) Ahead(f Fact[S]) (*Ahead[S], error) {
+	ft, err := k.factType(f)
+	if err != nil {
+		return nil, err
+	}
+	a := &Ahead[S]{}
+	if a.personal, err = ft.encodePersonal(f); err == nil && a.personal != nil {
+		read := reflect.New(ft.typ.Field(ft.personal).Type)
+		if err = json.Unmarshal(a.personal, read.Interface()); err == nil {
+			a.read = read.Elem()
+		}
+	}
+	return a, err
+}
+
+// Of is a fact to be recorded that has this personal part, whatever else is in it.
+func (a *Ahead[S]) Of(f Fact[S]) Fact[S] { return aheadFact[S]{f, a} }
+
+type aheadFact[S any] struct {
+	Fact[S]
+	ahead *Ahead[S]
+}
+
+// plain is the fact itself.
+func plain[S any](f Fact[S]) Fact[S] {
+	if a, ok := f.(aheadFact[S]); ok {
+		return a.Fact
+	}
+	return f
+}
+
+// stored gives a fact as it will be read, and how it is stored.
+func (k *Objects[S]) stored(f Fact[S]) (stored Fact[S], payload, personal []byte, err error) {
+	ft, err := k.factType(f)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if payload, err = json.Marshal(plain(f)); err != nil {
+		return nil, nil, nil, err
+	}
+	a, ok := f.(aheadFact[S])
+	switch {
+	case !ok:
+		if personal, err = ft.encodePersonal(f); err != nil {
+			return nil, nil, nil, err
+		}
+	case a.ahead.read.IsValid():
+		v := reflect.New(ft.typ)
+		if err := json.Unmarshal(payload, v.Interface()); err != nil {
+			return nil, nil, nil, fmt.Errorf("event: payload of %s: %w", f.EventType(), err)
+		}
+		v.Elem().Field(ft.personal).Set(a.ahead.read)
+		a.ahead.read = reflect.Value{}
+		return v.Elem().Interface().(Fact[S]), payload, a.ahead.personal, nil
+	default:
+		personal = a.ahead.personal
+	}
+	stored, err = k.Decode(f.EventType(), payload, personal)
+	return stored, payload, personal, err
+}
+
+func (k *Objects[S]) factType(f Fact[S]) (factType, error) {
 	ft, known := k.facts[f.EventType()]
 	if !known {
-		return nil, nil, fmt.Errorf("event: %s is not in the schema of %q", f.EventType(), k.schema.Name)
+		return ft, fmt.Errorf("event: %s is not in the schema of %q", f.EventType(), k.schema.Name)
 	}
-	if payload, err = json.Marshal(f); err != nil {
-		return nil, nil, err
+	return ft, nil
+}
+
+// encodePersonal gives nil where there is nothing.
+func (ft factType) encodePersonal(f any) ([]byte, error) {
+	if ft.personal < 0 {
+		return nil, nil
 	}
-	if ft.personal >= 0 {
-		if personal, err = json.Marshal(reflect.ValueOf(f).Field(ft.personal).Interface()); err != nil {
-			return nil, nil, err
-		}
-		if string(personal) == "{}" {
-			personal = nil
-		}
+	personal, err := json.Marshal(reflect.ValueOf(f).Field(ft.personal).Interface())
+	if string(personal) == "{}" {
+		personal = nil
 	}
-	return payload, personal, nil
+	return personal, err
 }
 
 // Decode turns a stored event back into its fact. personal is the opened personal part, nil if there is none or it
@@ -473,9 +567,9 @@ type Folded struct {
 	First  int64 // the position of its first event, which is its number
 }
 
-// NewFold starts folding one object.
-func (k *Objects[S]) NewFold(keys KeyOpener) Fold {
-	return &fold[S]{keys: keys, object: Object[S]{kind: k, draft: &draft{record: Record{Shape: k.schema.Shape}}}}
+// NewFold starts folding one object, into the shape that every node reads which knows the facts of a version.
+func (k *Objects[S]) NewFold(keys KeyOpener, factVersion int) Fold {
+	return &fold[S]{keys: keys, object: Object[S]{kind: k, draft: &draft{record: Record{Shape: k.ShapeAt(factVersion)}}}}
 }
 
 type fold[S any] struct {
@@ -525,8 +619,11 @@ type Definition interface {
 	Prefix() string
 	Columns() []string
 	Shape() int
+	ShapeAt(factVersion int) int
+	Since() int
+	Forms(column, value string) []string
 	Types() []Type
-	NewFold(keys KeyOpener) Fold
+	NewFold(keys KeyOpener, factVersion int) Fold
 	Prepare(rec *Record) error
 	// Found tells whether objects of the kind are found by words, and Words gives those of one.
 	Found() bool
@@ -549,6 +646,25 @@ func (k *Objects[S]) Columns() []string { return k.schema.Columns }
 
 // Shape of the state documents.
 func (k *Objects[S]) Shape() int { return k.schema.Shape }
+
+// Since is the version of facts from which on the newest shape is written; 0: always.
+func (k *Objects[S]) Since() int { return k.schema.Since }
+
+// ShapeAt is the shape of the documents that are written while every node knows the facts of a version.
+func (k *Objects[S]) ShapeAt(factVersion int) int {
+	if factVersion < k.schema.Since {
+		return k.schema.Shape - 1
+	}
+	return k.schema.Shape
+}
+
+// Forms are the values of a lookup column in which an object may be stored that is found by one of them.
+func (k *Objects[S]) Forms(column, value string) []string {
+	if k.schema.Forms == nil {
+		return []string{value}
+	}
+	return append([]string{value}, k.schema.Forms(column, value)...)
+}
 
 // Token is the part that objects of the kind have in what decides about a token.
 func (k *Objects[S]) Token() TokenPart { return k.schema.Token }

@@ -23,8 +23,8 @@ type shares struct {
 	bulk *share.Places
 	// searches are those of them that search. One reads up to thousands of rows, as many as a list of a hundred pages: half of the places are for them, and lists have the others.
 	searches *share.Places
-	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time (package store): whoever has more of them under way only
-	// makes the others of its organization wait. With two places and Reserve an organization has one of them.
+	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time (package store), one after the other: whoever has more of them
+	// under way only makes the others of its organization wait. With four places and Reserve an organization has two of them: one is made ready while the other is in the writer.
 	costly *share.Places
 }
 
@@ -45,7 +45,7 @@ func newShares(bulk *share.Places) shares {
 		large:    share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
 		bulk:     bulk,
 		searches: share.New(share.Bounds{Places: runtime.GOMAXPROCS(0), Waiting: 256}),
-		costly:   share.New(share.Bounds{Places: 2, Waiting: 256, Reserve: true}),
+		costly:   share.New(share.Bounds{Places: 4, Waiting: 256, Reserve: true}),
 	}
 }
 
@@ -83,7 +83,7 @@ func (h *Handler) searches(ctx context.Context, c *Call, req proto.Message, next
 	return inShare(ctx, h.shares.searches, c, req, next)
 }
 
-// costly gives an organization one operation at a time that writes many objects. The store is told that their number is known. What turns out to write many, because of the one
+// costly gives an organization two operations at a time that write many objects. The store is told that their number is known. What turns out to write many, because of the one
 // object that it is about, waits for the same place at that moment.
 func (h *Handler) costly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	switch {

@@ -120,8 +120,8 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 	untilLoad(t, large, 0, 0)
 }
 
-// An organization has one operation at a time that writes many objects. Another organization, and what is about one object, does not wait for it.
-func TestAnOrganizationHasOneOperationAtATimeThatWritesMany(t *testing.T) {
+// An organization has two operations at a time that write many objects, one that is made ready while the other is written. Another organization, and what is about one object, does not wait for it.
+func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	l := newLab(t)
 	places := l.handler.shares.costly
 	var marked atomic.Int64
@@ -137,19 +137,26 @@ func TestAnOrganizationHasOneOperationAtATimeThatWritesMany(t *testing.T) {
 	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil { // one is under way
 		t.Fatal(err)
 	}
-	second := many("owner")
-	untilLoad(t, places, 1, 1)
-	if o := <-many("neighbour"); o.http != 200 || marked.Load() != 1 {
+	if o := <-many("owner"); o.http != 200 || marked.Load() != 1 {
+		t.Errorf("a second one: %+v, %d", o, marked.Load())
+	}
+	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil { // two are
+		t.Fatal(err)
+	}
+	third := many("owner")
+	untilLoad(t, places, 2, 1)
+	if o := <-many("neighbour"); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("another organization: %+v, %d", o, marked.Load())
 	}
-	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 || marked.Load() != 1 {
+	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("about one object: %+v, %d", o, marked.Load())
 	}
-	untilLoad(t, places, 1, 1)
+	untilLoad(t, places, 2, 1)
 	places.Leave(share.Claim{Org: "org_own"})
-	if o := <-second; o.http != 200 || marked.Load() != 2 {
+	if o := <-third; o.http != 200 || marked.Load() != 3 {
 		t.Errorf("its turn has come: %+v, %d", o, marked.Load())
 	}
+	places.Leave(share.Claim{Org: "org_own"})
 	untilLoad(t, places, 0, 0)
 }
 
@@ -274,11 +281,13 @@ func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) 
 			return tx.Require(all)
 		}})
 	}
-	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil { // one is under way
-		t.Fatal(err)
+	for range 2 { // are under way
+		if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	one := asked(t, l, "owner", "/v1/users/usr_1/password", strings.NewReader(`{"password":"a new password"}`))
-	untilLoad(t, places, 1, 1)
+	untilLoad(t, places, 2, 1)
 	if len(s.ran) != 0 {
 		t.Error("it did not wait")
 	}
@@ -286,5 +295,6 @@ func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) 
 	if o := <-one; o.http != 200 || len(s.ran) != 1 {
 		t.Errorf("its turn has come: %+v, %d", o, len(s.ran))
 	}
+	places.Leave(share.Claim{Org: "org_own"})
 	untilLoad(t, places, 0, 0)
 }

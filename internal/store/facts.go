@@ -7,6 +7,17 @@ import (
 	"github.com/signet-idm/signet/internal/store/engine"
 )
 
+// knownFacts finds out which facts every node is known to know.
+func (s *Store) knownFacts(ctx context.Context) error {
+	have, err := readMeta(ctx, s.engine)
+	if err != nil {
+		return engine.Away(ctx, err)
+	}
+	stored, _ := strconv.Atoi(string(have[engine.FactVersionRow]))
+	s.facts.Store(int64(stored))
+	return nil
+}
+
 // raiseFactVersion lets facts of a version into the log, for good, unless a node is running that does not know them.
 func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err error) {
 	raised, _, err = s.raise(ctx, to)

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/listing"
+	"github.com/signet-idm/signet/internal/store/migrations"
 	"github.com/signet-idm/signet/internal/store/searching"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/test/testdb"
@@ -235,6 +236,9 @@ func listsUseIndexes(t *testing.T, s *Store) {
 	good("events_object", positionOfText, []any{"usr_1", int64(2000)})
 	good("tokens_listed", tokensOfText, []any{"usr_1", "pat", "", int64(1), int64(50)})
 	for _, k := range s.kinds {
-		good(k.Table()+"_shape", folding.OutdatedText(k), []any{int64(1), "", int64(1)})
+		if k.Shape() == 1 { // there is none of an older shape, and nobody looks
+			continue
+		}
+		good(fmt.Sprint(k.Table(), "_below_", migrations.Below(k.Table())), folding.OutdatedText(k), []any{int64(1), "", int64(1)})
 	}
 }

@@ -76,12 +76,25 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
 	}
 	var found []*event.Record
-	err := s.engine.Query(ctx, recordsWhereText(k, column, by), []any{org, value, int64(limit)}, func(scan engine.Scanner) error {
-		r, dest := engine.ScanRecord(k, false)
-		found = append(found, r)
-		return scan(dest...)
-	})
-	return found, engine.Away(ctx, err)
+	forms := k.Forms(column, value)
+	questions := make([]readbatch.Question, len(forms))
+	for i, form := range forms {
+		questions[i] = readbatch.Question{SQL: recordsWhereText(k, column, by), Args: []any{org, form, int64(limit)}, Each: func(scan func(...any) error) error {
+			r, dest := engine.ScanRecord(k, false)
+			found = append(found, r)
+			return scan(dest...)
+		}}
+	}
+	if err := s.engine.Ask(ctx, questions); err != nil {
+		return nil, engine.Away(ctx, err)
+	}
+	if len(forms) > 1 {
+		i := slices.Index(k.Columns(), by)
+		slices.SortFunc(found, func(x, y *event.Record) int {
+			return cmp.Or(cmp.Compare(x.Columns[i], y.Columns[i]), cmp.Compare(x.ID, y.ID))
+		})
+	}
+	return found[:min(len(found), limit)], nil
 }
 
 func recordsWhereText(k event.Definition, column, by string) string {
@@ -163,11 +176,13 @@ func (q *finding) first(k event.Definition, way int, w event.Lookup) error {
 		if value == "" || !storable(value) {
 			continue
 		}
-		args, where := []any{w.Org, value}, "f.org_id = ? AND f."
-		if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
-			args, where = args[1:], "f."+w.Column+" <> '' AND f."
+		for _, form := range k.Forms(w.Column, value) {
+			args, where := []any{w.Org, form}, "f.org_id = ? AND f."
+			if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
+				args, where = args[1:], "f."+w.Column+" <> '' AND f."
+			}
+			q.part(args, "SELECT * FROM (SELECT ", strconv.Itoa(way), ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
 		}
-		q.part(args, "SELECT * FROM (SELECT ", strconv.Itoa(way), ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
 	}
 	return nil
 }

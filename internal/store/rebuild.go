@@ -79,11 +79,20 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 			}
 			return differ("%s: %v", id, why)
 		}
-		err = s.folder().All(ctx, x, &report.Counts, broken, func(k event.Definition, f event.Folded) error {
+		folder := s.folder()
+		folder.FactVersion = event.FactVersion
+		err = folder.All(ctx, x, &report.Counts, broken, func(k event.Definition, f event.Folded) error {
 			rec := f.Record
 			have, err := s.storedRecord(ctx, x, k, rec.ID)
 			if err != nil {
 				return err
+			}
+			if have != nil && have.Shape == rec.Shape-1 && k.Since() > 0 { // as it is written until every node is known to read the newest one
+				before := s.folder()
+				before.FactVersion = k.Since() - 1
+				if err := before.One(ctx, x, rec.ID, func(_ event.Definition, f event.Folded) error { rec = f.Record; return nil }); err != nil {
+					return err
+				}
 			}
 			tables.Count(held, f)
 			terms.Add(f)
@@ -190,7 +199,9 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 			return err
 		}
 		terms := engine.BlockChanges{}
-		err := s.folder().All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
+		folder := s.folder()
+		folder.FactVersion = event.FactVersion // finishWords says so
+		err := folder.All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
 			if derived.Index(terms, f); len(terms) > maxGathered {
 				if err := engine.WriteBlocks(ctx, x, terms); err != nil {
 					return err
@@ -233,6 +244,9 @@ func (s *Store) refold(ctx context.Context) error {
 	case err != nil:
 		return err
 	case running <= 1:
+		if _, err := f.Newest(ctx); err != nil {
+			return err
+		}
 		return f.Refold(ctx)
 	}
 	s.folding = make(chan struct{})
@@ -252,7 +266,7 @@ func (s *Store) Plan(ctx context.Context) (*upgrading.Plan, error) {
 func (s *Store) outdated(loaded event.Loaded) []event.Ref {
 	var old []event.Ref
 	for ref, rec := range loaded.Records {
-		if rec.Shape < s.byName[ref.Kind].Shape() {
+		if rec.Shape < s.byName[ref.Kind].ShapeAt(int(s.facts.Load())) {
 			old = append(old, ref)
 		}
 	}
@@ -267,7 +281,7 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 		err := s.engine.Transact(ctx, func(x engine.Executor) error {
 			var events int64
 			text := s.engine.Dialect("SELECT sequence FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
-			err := x.Query(ctx, text, []any{int64(k.Shape()), ref.ID}, func(scan engine.Scanner) error { return scan(&events) })
+			err := x.Query(ctx, text, []any{int64(k.ShapeAt(int(s.facts.Load()))), ref.ID}, func(scan engine.Scanner) error { return scan(&events) })
 			if err != nil || events == 0 {
 				return err
 			}
@@ -290,7 +304,8 @@ func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f 
 }
 
 func (s *Store) folder() *folding.Folder {
-	return &folding.Folder{Engine: s.engine, Kinds: s.kinds, ByName: s.byName, Root: s.root, Log: s.log}
+	return &folding.Folder{Engine: s.engine, Kinds: s.kinds, ByName: s.byName, Root: s.root, Log: s.log, FactVersion: int(s.facts.Load()),
+		Raise: func(ctx context.Context) (bool, error) { return s.raiseFactVersion(ctx, event.FactVersion) }}
 }
 
 // storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no other.

@@ -202,6 +202,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.engine.Close()
 			return nil, false, err
 		}
+		if err := s.knownFacts(ctx); err != nil {
+			s.engine.Close()
+			return nil, false, err
+		}
 		if err := s.refold(ctx); err != nil {
 			s.engine.Close()
 			return nil, false, err

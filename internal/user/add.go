@@ -89,7 +89,7 @@ func (e HumanAdded) Apply(u *User) {
 	p := e.Personal
 	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Human: &Human{
 		Profile: p.Profile,
-		NameKey: p.NameKey,
+		NameKey: cmp.Or(p.NameKey, syntax.PlainKey(p.Profile.DisplayName)),
 		Email:   Email{Address: p.Email, Key: p.EmailKey, Verified: e.EmailVerified},
 	}}
 	event.Set(&u.Human.Email.Verification, e.Verification)

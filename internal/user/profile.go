@@ -25,9 +25,17 @@ type Profile struct {
 	FirstName         string `json:"firstName"`
 	LastName          string `json:"lastName"`
 	NickName          string `json:"nickName,omitempty"`
-	DisplayName       string `json:"displayName"`
+	DisplayName       string `json:"displayName,omitempty"`
 	PreferredLanguage string `json:"preferredLanguage,omitempty"`
 	Gender            Gender `json:"gender,omitempty"`
+}
+
+// fullName is the display name of whoever has chosen none; empty where nothing is known any more.
+func (p *Profile) fullName() string {
+	if p.FirstName == "" && p.LastName == "" {
+		return ""
+	}
+	return p.FirstName + " " + p.LastName
 }
 
 // Violations lists what is wrong with it, in the names of the API.
@@ -117,7 +125,7 @@ func changedProfile(h *Human, p Profile) ProfileChanged {
 		PreferredLanguage: event.Changed(old.PreferredLanguage, p.PreferredLanguage),
 		Gender:            event.Changed(old.Gender, p.Gender),
 	}
-	if facts.DisplayName != nil || h.NameKey == "" {
+	if facts.DisplayName != nil || h.NameKey == syntax.PlainKey(old.DisplayName) { // the first events had no key, and a plain one stands in
 		facts.NameKey = event.Changed(h.NameKey, syntax.NameKey(p.DisplayName))
 	}
 	return ProfileChanged{Personal: facts}

@@ -36,7 +36,7 @@ const (
 	// It reads many objects. It waits for its turn among lists and searches.
 	Cost_COST_READS_MANY Cost = 1
 	// It writes objects, or has them written later, whose number grows with what
-	// an organization has. Of such calls an organization has one at a time.
+	// an organization has. Of such calls an organization has two at a time.
 	Cost_COST_WRITES_MANY Cost = 2
 	// It searches. Among all that reads many objects, only so many searches run
 	// at a time that lists have their part.

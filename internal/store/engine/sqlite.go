@@ -35,6 +35,7 @@ type sqliteEngine struct {
 	writers *sql.DB // exactly one connection
 	readers *sql.DB
 	conn    *sql.Conn // the writer's; nil when read-only
+	movers  *sql.DB   // one connection that moves the write-ahead log, see move; nil when read-only
 
 	prepared map[string]*sql.Stmt // on conn
 	cached   sync.Map             // query text: *sql.Stmt on readers
@@ -46,6 +47,13 @@ type sqliteEngine struct {
 	path    string
 	syncing sync.Mutex
 	wal     *os.File // the write-ahead log; opened by the first sync
+
+	index    *os.File      // of the write-ahead log; opened by the first tend
+	tended   int           // frames that the log had when it was last told to be moved
+	due      chan struct{} // that it is to be moved
+	moving   sync.Mutex    // it is being moved; taken before writing
+	stopping chan struct{} // nobody moves it any more
+	stopped  chan struct{} // likewise, and nobody does now; nil when read-only
 
 	factVersion int
 }
@@ -110,8 +118,7 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		}
 	}
 	if !readOnly {
-		// A page that many changes have touched goes from the write-ahead log to the file once: a log of up to 16 MB makes that rarer.
-		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)", "wal_autocheckpoint(4000)", "foreign_keys(0)", "cache_size(-8000)"))
+		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)", fmt.Sprintf("wal_autocheckpoint(%d)", tooMany), "foreign_keys(0)", "cache_size(-8000)"))
 		if err != nil {
 			return nil, err
 		}
@@ -120,6 +127,13 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 			e.Close()
 			return nil, fmt.Errorf("opening %s: %w", path, err)
 		}
+		if e.movers, err = sql.Open("sqlite", dsn("synchronous(NORMAL)")); err != nil {
+			e.Close()
+			return nil, err
+		}
+		e.movers.SetMaxOpenConns(1)
+		e.due, e.stopping, e.stopped = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+		go e.moveAll()
 	}
 	if e.readers, err = sql.Open("sqlite", dsn("query_only(1)", "cache_size(-1000)")); err != nil {
 		e.Close()
@@ -133,17 +147,23 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 
 func (e *sqliteEngine) Close() error {
 	var all []error
+	if e.stopped != nil {
+		close(e.stopping)
+		<-e.stopped
+	}
 	// Statements of a single connection are not closed with it, and SQLite keeps a connection that has any.
 	for _, st := range e.prepared {
 		all = append(all, st.Close())
 	}
-	if e.wal != nil {
-		all = append(all, e.wal.Close())
+	for _, f := range []*os.File{e.wal, e.index} {
+		if f != nil {
+			all = append(all, f.Close())
+		}
 	}
 	if e.conn != nil {
 		all = append(all, e.conn.Close())
 	}
-	for _, db := range []*sql.DB{e.readers, e.writers} {
+	for _, db := range []*sql.DB{e.readers, e.movers, e.writers} {
 		if db != nil {
 			all = append(all, db.Close())
 		}
@@ -301,6 +321,7 @@ func (e *sqliteEngine) Commit(ctx context.Context, c *event.Changes) error {
 		e.cache.Clear() // nobody knows
 		return e.away(err)
 	}
+	e.tend()
 	e.cache.Apply(c)
 	e.open = false
 	e.writing.Unlock()
@@ -537,6 +558,7 @@ func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) err
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	e.tend()
 	return e.Sync()
 }
 
@@ -566,6 +588,7 @@ func (e *sqliteEngine) Aside(ctx context.Context, f func(Executor) error) error 
 			return errors.Join(err, e.Exec(ctx, "ROLLBACK"))
 		}
 	}
+	e.tend()
 	return nil
 }
 

@@ -28,6 +28,8 @@ func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
 	if e.conn == nil {
 		return true, nil
 	}
+	e.moving.Lock()
+	defer e.moving.Unlock()
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	wait := func(milliseconds string) error {

@@ -20,6 +20,10 @@ type Folder struct {
 	ByName map[event.Kind]event.Definition
 	Root   secret.MasterKey
 	Log    *slog.Logger
+
+	// FactVersion is that which every node knows: objects are folded into the shape that all of them read. Raise makes it this program's, unless an older node runs.
+	FactVersion int
+	Raise       func(ctx context.Context) (raised bool, err error)
 }
 
 // Counts say what has been read.
@@ -129,7 +133,7 @@ func (h *histories) next(e *event.Event) error {
 	if h.kind = h.folder.ByName[e.Type.Kind()]; h.kind == nil {
 		return h.breaks(fmt.Errorf("event %d has the unknown type %s: use a newer program", e.Position, e.Type))
 	}
-	h.fold = h.kind.NewFold(h.keys)
+	h.fold = h.kind.NewFold(h.keys, h.folder.FactVersion)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/derived"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/migrations"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
@@ -31,7 +32,7 @@ func (f *Folder) Behind(ctx context.Context) (found []event.Definition, err erro
 	var questions []readbatch.Question
 	for _, k := range f.Kinds {
 		if k.Shape() > 1 { // the first one is 1
-			questions = append(questions, readbatch.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
+			questions = append(questions, readbatch.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE " + older(k) + "(shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
 				Args: []any{int64(0), "", int64(k.Shape())}, Each: func(scan func(...any) error) error {
 					found = append(found, k)
 					return scan(new(int64))
@@ -45,9 +46,24 @@ func (f *Folder) Behind(ctx context.Context) (found []event.Definition, err erro
 	return found, err
 }
 
+// older is a condition that all objects of an older shape fulfil. It is that of the index that has these objects and no others: a database uses the index only for statements that name its condition.
+func older(k event.Definition) string {
+	if below := migrations.Below(k.Table()); below >= k.Shape() {
+		return fmt.Sprintf("shape < %d AND ", below)
+	}
+	return "" // by a look at every object; a test of package model says that an index is missing
+}
+
 // CountBehind counts the objects of a kind that have an older shape.
 func (f *Folder) CountBehind(ctx context.Context, k event.Definition) (n int64, err error) {
-	err = f.Engine.Query(ctx, "SELECT count(*) FROM "+k.Table()+" WHERE (shape, id) > (?, ?) AND shape < ?", []any{int64(0), "", int64(k.Shape())},
+	return f.countBelow(ctx, k, k.Shape())
+}
+
+func (f *Folder) countBelow(ctx context.Context, k event.Definition, shape int) (n int64, err error) {
+	if shape == 1 { // the first one
+		return 0, nil
+	}
+	err = f.Engine.Query(ctx, "SELECT count(*) FROM "+k.Table()+" WHERE "+older(k)+"(shape, id) > (?, ?) AND shape < ?", []any{int64(0), "", int64(shape)},
 		func(scan engine.Scanner) error { return scan(&n) })
 	return n, err
 }
@@ -56,12 +72,21 @@ func (f *Folder) CountBehind(ctx context.Context, k event.Definition) (n int64, 
 // shape gives them in order, without a look at any other object. It is put so that no other index would do:
 // PostgreSQL expects most objects to be of any shape it is asked for.
 func OutdatedText(k event.Definition) string {
-	return "SELECT id, sequence FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape <= ? ORDER BY shape, id LIMIT " + fmt.Sprint(maxObjects) + " /* FREE */"
+	return "SELECT id, sequence FROM " + k.Table() + " WHERE " + older(k) + "(shape, id) > (?, ?) AND shape <= ? ORDER BY shape, id LIMIT " + fmt.Sprint(maxObjects) + " /* FREE */"
 }
 
 // Refold folds anew the objects whose stored document is of an older shape than the program's, until there are none. Other nodes may be at work, also on the
 // same: each object is locked, and changed in place. An object whose history is broken is an error.
 func (f *Folder) Refold(ctx context.Context) error { return f.refold(ctx, false) }
+
+// Newest has objects folded into the newest shape from now on, unless an older node runs. Older nodes do not read every shape, so they do not start any more.
+func (f *Folder) Newest(ctx context.Context) (bool, error) {
+	raised, err := f.Raise(ctx)
+	if raised {
+		f.FactVersion = event.FactVersion
+	}
+	return raised, err
+}
 
 func (f *Folder) refold(ctx context.Context, background bool) error {
 	kinds, err := f.Behind(ctx)
@@ -89,17 +114,18 @@ type pass struct {
 }
 
 func (p *pass) run(ctx context.Context) (err error) {
-	if p.total, err = p.CountBehind(ctx, p.kind); err != nil {
+	want := p.kind.ShapeAt(p.FactVersion)
+	if p.total, err = p.countBelow(ctx, p.kind, want); err != nil {
 		return err
 	}
 	for left := p.total; left > 0; {
 		p.broken = 0
-		for shape := 1; shape < p.kind.Shape(); shape++ { // the first one is 1
+		for shape := 1; shape < want; shape++ { // the first one is 1
 			if err := p.shape(ctx, shape); err != nil {
 				return err
 			}
 		}
-		if left, err = p.CountBehind(ctx, p.kind); err != nil {
+		if left, err = p.countBelow(ctx, p.kind, want); err != nil {
 			return err
 		}
 		if left -= p.broken; left > 0 { // others had them locked
@@ -182,9 +208,9 @@ func (p *pass) tell() {
 // what has a new shape, and the people who ask it for that would have to try again.
 func (f *Folder) Beside(ctx context.Context) {
 	for told := false; ; {
-		oldest, err := f.oldest(ctx)
+		newest, err := f.Newest(ctx)
 		switch {
-		case err == nil && oldest >= event.FactVersion:
+		case err == nil && newest:
 			if err = f.refold(ctx, true); err == nil {
 				return
 			}
@@ -199,14 +225,6 @@ func (f *Folder) Beside(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func (f *Folder) oldest(ctx context.Context) (factVersion int, err error) {
-	err = f.Engine.Transact(ctx, func(x engine.Executor) error {
-		factVersion, _, err = f.Engine.Nodes(ctx, x)
-		return err
-	})
-	return factVersion, err
 }
 
 // Replace folds locked objects of a kind anew and changes them in place. events is how many they have.
@@ -341,7 +359,7 @@ func (f *Folder) openKeys(ctx context.Context, x engine.Executor, ids []string) 
 func (f *Folder) Sample(ctx context.Context, k event.Definition, most int) (n int, err error) {
 	err = f.Engine.Snapshot(ctx, func(x engine.Executor) error {
 		var ids []string
-		err := x.Query(ctx, "SELECT id FROM "+k.Table()+" WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT ?", []any{int64(0), "", int64(k.Shape()), int64(most)},
+		err := x.Query(ctx, "SELECT id FROM "+k.Table()+" WHERE "+older(k)+"(shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT ?", []any{int64(0), "", int64(k.Shape()), int64(most)},
 			func(scan engine.Scanner) error {
 				ids = append(ids, "")
 				return scan(&ids[len(ids)-1])

@@ -5,8 +5,10 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed *.sql
@@ -40,6 +42,26 @@ func All() ([]Migration, error) {
 	}
 	return all, nil
 }
+
+// Below gives the shape below which the objects of a table are in the index of older ones, TABLE_below_SHAPE; 0: there is none.
+func Below(table string) int { return below()[table] }
+
+var below = sync.OnceValue(func() map[string]int {
+	shapes, name := map[string]int{}, regexp.MustCompile(`^(\w+)_below_(\d+)$`)
+	all, err := All()
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	for _, m := range all {
+		for _, statement := range m.Statements {
+			c := Parse(statement)
+			if found := name.FindStringSubmatch(c.Name); c.Kind == CreateIndex && found != nil {
+				shapes[found[1]], _ = strconv.Atoi(found[2]) // the last one counts
+			}
+		}
+	}
+	return shapes
+})
 
 // split gives the statements of a file that are more than comments.
 func split(text string) (statements []string) {

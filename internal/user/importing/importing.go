@@ -112,9 +112,13 @@ func (p Import) allowed(permit access.Permit) error {
 func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, once event.Once, judge func(taken []int) error) ([]user.Added, error) {
 	owner := permit.Org()
 	c := event.Command{Origin: permit.Origin(), Read: []event.Ref{org.Kind.Ref(owner)}}
-	facts := make([]user.HumanImported, len(p))
+	facts, ahead := make([]user.HumanImported, len(p)), make([]*event.Ahead[user.User], len(p))
 	for i := range p {
 		facts[i] = p[i].Fact()
+		var err error
+		if ahead[i], err = user.Kind.Ahead(facts[i]); err != nil {
+			return nil, err
+		}
 		c.Create = append(c.Create, user.Kind.Ref(user.Kind.NewID()))
 		c.Claims = append(c.Claims, user.NameClaim(owner, facts[i].Personal.UserNameKey))
 	}
@@ -149,7 +153,7 @@ func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, on
 				continue
 			}
 			facts[i].Verification = user.Said(tx, facts[i].EmailVerified, user.VerifierOf(permit))
-			if _, err := user.Kind.Create(tx, id, owner, facts[i]); err != nil {
+			if _, err := user.Kind.Create(tx, id, owner, ahead[i].Of(facts[i])); err != nil {
 				return err
 			}
 			if p[i].PasswordHash != "" {
