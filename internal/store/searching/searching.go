@@ -114,7 +114,11 @@ func (s *Search) org() int64 {
 	return engine.OrgNumber(s.Query.Org)
 }
 
-const rowsText = "SELECT org, term, block, m0, m1, m2, m3 FROM word_blocks WHERE "
+// What is read of rows: all, or what a set needs.
+const (
+	wholeRows = "SELECT org, term, block, m0, m1, m2, m3 FROM word_blocks WHERE "
+	onlyMasks = "SELECT block, m0, m1, m2, m3 FROM word_blocks WHERE "
+)
 
 // Row is where a row of word_blocks stands.
 type Row struct {
@@ -126,15 +130,19 @@ type Row struct {
 // RowsText reads rows of a term from a place on, in an organization or in all of them. The end of a range is a plain condition: PostgreSQL would not stop where a comparison of rows ends,
 // but read on to the end of the organization.
 func RowsText(org int64, term syntax.QueryTerm, from Row, rows int) (string, []any) {
+	return textOf(wholeRows, org, term, from, rows)
+}
+
+func textOf(columns string, org int64, term syntax.QueryTerm, from Row, rows int) (string, []any) {
 	switch {
 	case org == engine.EveryOrg && term.Whole:
-		return rowsText + "term = ? AND (org, block) >= (?, ?) ORDER BY term, org, block LIMIT ?", []any{term.Text, from.Org, from.Block, int64(rows)}
+		return columns + "term = ? AND (org, block) >= (?, ?) ORDER BY term, org, block LIMIT ?", []any{term.Text, from.Org, from.Block, int64(rows)}
 	case org == engine.EveryOrg:
-		return rowsText + "(term, org, block) >= (?, ?, ?) AND term < ? ORDER BY term, org, block LIMIT ?", []any{from.Term, from.Org, from.Block, endOf(term.Text), int64(rows)}
+		return columns + "(term, org, block) >= (?, ?, ?) AND term < ? ORDER BY term, org, block LIMIT ?", []any{from.Term, from.Org, from.Block, endOf(term.Text), int64(rows)}
 	case term.Whole:
-		return rowsText + "org = ? AND term = ? AND block >= ? ORDER BY org, term, block LIMIT ?", []any{org, term.Text, from.Block, int64(rows)}
+		return columns + "org = ? AND term = ? AND block >= ? ORDER BY org, term, block LIMIT ?", []any{org, term.Text, from.Block, int64(rows)}
 	}
-	return rowsText + "org = ? AND (term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?", []any{org, from.Term, from.Block, endOf(term.Text), int64(rows)}
+	return columns + "org = ? AND (term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?", []any{org, from.Term, from.Block, endOf(term.Text), int64(rows)}
 }
 
 type row struct {
@@ -296,19 +304,21 @@ type set struct {
 }
 
 func (s *set) question(org int64, term syntax.QueryTerm, rows int) readbatch.Question {
-	text, args := RowsText(org, term, Row{Term: term.Text}, rows+1)
+	text, args := textOf(onlyMasks, org, term, Row{Term: term.Text}, rows+1)
 	s.blocks, s.most = map[int64]engine.Mask{}, rows
+	var block int64
+	var m [4]int64
+	into := []any{&block, &m[0], &m[1], &m[2], &m[3]}
 	return readbatch.Question{SQL: text, Args: args, Each: func(scan func(...any) error) error {
-		var r row
-		if err := r.scan(scan); err != nil {
+		if err := scan(into...); err != nil {
 			return err
 		}
 		s.rows++
-		mask := s.blocks[r.Block]
+		mask := s.blocks[block]
 		for i := range mask {
-			mask[i] |= r.mask[i]
+			mask[i] |= uint64(m[i])
 		}
-		s.blocks[r.Block] = mask
+		s.blocks[block] = mask
 		return nil
 	}}
 }
