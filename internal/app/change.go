@@ -51,7 +51,7 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Creat
 	}
 	err := s.Do(ctx, event.Command{
 		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
+		Create: []event.Ref{Kind.Ref(id)},
 		Read:   []event.Ref{org.Kind.Ref(owner)},
 		Decide: func(tx *event.Tx) error {
 			if _, err := org.In(tx, owner); err != nil {

@@ -93,7 +93,7 @@ func add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 	var added Added
 	err := s.Do(ctx, once.Wrap(event.Command{
 		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
+		Create: []event.Ref{Kind.Ref(id)},
 		Read:   []event.Ref{org.Kind.Ref(owner)},
 		Decide: func(tx *event.Tx) error {
 			if _, err := org.In(tx, owner); err != nil {

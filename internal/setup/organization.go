@@ -94,7 +94,7 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 	userID := user.Kind.NewID()
 	err = s.Store.Do(ctx, once.Wrap(event.Command{
 		Origin: permit.Origin(),
-		Write:  []event.Ref{org.Kind.Ref(plan.orgID), user.Kind.Ref(userID)},
+		Create: []event.Ref{org.Kind.Ref(plan.orgID), user.Kind.Ref(userID)},
 		Claims: append(plan.claims(), user.NameClaim(plan.orgID, syntax.NameKey(in.Human.UserName))),
 		Decide: func(tx *event.Tx) error {
 			if len(wrong) > 0 { // a repetition still gets the first answer: the policy may have been another one then

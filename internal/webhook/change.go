@@ -83,7 +83,7 @@ func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Create
 	created := Created{ID: id, Secret: text}
 	err = w.Store.Do(ctx, event.Command{
 		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
+		Create: []event.Ref{Kind.Ref(id)},
 		Read:   []event.Ref{org.Kind.Ref(owner)},
 		Decide: func(tx *event.Tx) error {
 			if _, err := org.In(tx, owner); err != nil {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +73,22 @@ const (
 	scrubPatience = "100"
 )
 
-const sqliteInsertEvent = "INSERT INTO events (" + EventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+// together is how many events one statement writes, and how many claims one reads: half of what a short statement costs is the way to it and back.
+const together = 8
+
+// sqliteInsertEvents writes so many events, and sqliteHolders reads the holders of so many claims, each with the number of its claim.
+var sqliteInsertEvents, sqliteHolders = func() (inserts, holders [together + 1]string) {
+	for n := 1; n <= together; n++ {
+		one := ", (" + Placeholders(strings.Count(EventColumns, ",")+1) + ")"
+		inserts[n] = "INSERT INTO events (" + EventColumns + ") VALUES " + strings.Repeat(one, n)[2:]
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = "SELECT " + strconv.Itoa(i) + ", object_id FROM claims WHERE digest = ?"
+		}
+		holders[n] = strings.Join(parts, " UNION ALL ")
+	}
+	return inserts, holders
+}()
 
 func openSQLite(ctx context.Context, o Options) (Engine, error) {
 	path, readOnly := o.Database, o.ReadOnly
@@ -232,12 +249,10 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 			}
 		}
 	}
-	for _, digest := range n.Claims {
-		holder := ""
-		if _, err := e.row("SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, []any{&holder}); err != nil {
+	for some := range slices.Chunk(n.Claims, together) {
+		if err := e.holders(some, l.Claims); err != nil {
 			return l, e.away(err)
 		}
-		l.Claims[digest] = holder
 	}
 	for table, keys := range n.Rows {
 		for _, key := range keys {
@@ -257,6 +272,28 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 	}
 	e.loaded = l
 	return l, nil
+}
+
+// holders reads who holds claims, for the writer; empty where nobody does.
+func (e *sqliteEngine) holders(digests [][32]byte, found map[[32]byte]string) error {
+	ctx := context.Background()
+	st, err := e.stmt(ctx, sqliteHolders[len(digests)])
+	if err != nil {
+		return err
+	}
+	args := make([]any, len(digests))
+	for i := range digests {
+		args[i], found[digests[i]] = digests[i][:], ""
+	}
+	return scanRows(func(scan Scanner) error {
+		var i int
+		var holder string
+		if err := scan(&i, &holder); err != nil {
+			return err
+		}
+		found[digests[i]] = holder
+		return nil
+	})(st.QueryContext(ctx, args...))
 }
 
 // beside reads one row of a side table for the writer; nil when there is none.
@@ -363,7 +400,13 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 	}
 	for i := range c.Events {
 		c.Events[i].Position = head + int64(i) + 1
-		if err := e.Exec(ctx, sqliteInsertEvent, EventValues(&c.Events[i])...); err != nil {
+	}
+	for some := range slices.Chunk(c.Events, together) {
+		var args []any
+		for i := range some {
+			args = append(args, EventValues(&some[i])...)
+		}
+		if err := e.Exec(ctx, sqliteInsertEvents[len(some)], args...); err != nil {
 			return err
 		}
 	}
