@@ -276,7 +276,7 @@ func EmailDigest(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// shortVersion is the version of facts since which states are short, see short.
+// shortVersion is the version of facts since which states are short, see short, and the events about new people.
 const shortVersion = 6
 
 // short leaves out what most users' other texts say: keys of plain texts, and the name that is made of first and last name. With it, and with digests of half the length, six users take a page of the
