@@ -91,6 +91,7 @@ func (f HumanFacts) short() HumanFacts {
 	leave(&f.UserNameKey, f.UserName)
 	leave(&f.NameKey, f.Profile.DisplayName)
 	leave(&f.EmailKey, f.Email)
+	f.Profile = f.Profile.short()
 	return f
 }
 
@@ -100,6 +101,7 @@ func (HumanAdded) EventType() event.Type { return "user.human_added.v1" }
 // Apply implements event.Fact.
 func (e HumanAdded) Apply(u *User) {
 	p := e.Personal
+	p.Profile = p.Profile.full()
 	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: cmp.Or(p.UserNameKey, syntax.PlainKey(p.UserName)), Human: &Human{
 		Profile: p.Profile,
 		NameKey: cmp.Or(p.NameKey, syntax.PlainKey(p.Profile.DisplayName)),

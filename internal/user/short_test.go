@@ -50,7 +50,7 @@ func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const left = `"userNameKey":"jo",` + `"nameKey":"jo doe",` + `"emailKey":"jo@example.org",`
+	const left = `"userNameKey":"jo",` + `"nameKey":"jo doe",` + `"emailKey":"jo@example.org",` + `"displayName":"Jo Doe",`
 	for name, add := range map[string]func(tx *event.Tx) error{
 		"added": func(tx *event.Tx) error { _, err := AddHuman(tx, "usr_1", "org_1", &n); return err },
 		"imported": func(tx *event.Tx) error {
@@ -74,7 +74,7 @@ func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
 			}
 			sealed[i], states[i] = len(changes.Events[0].Sealed), u.Data
 		}
-		if sealed[0]-sealed[1] != len(left) || !reflect.DeepEqual(states[0], states[1]) || states[1].UserNameKey != "jo" || states[1].Human.Email.Key != "jo@example.org" {
+		if sealed[0]-sealed[1] != len(left) || !reflect.DeepEqual(states[0], states[1]) || states[1].UserNameKey != "jo" || states[1].Human.Email.Key != "jo@example.org" || states[1].Human.Profile.DisplayName != "Jo Doe" {
 			t.Errorf("%s: %d bytes, %+v", name, sealed, states)
 		}
 	}

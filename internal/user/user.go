@@ -292,9 +292,7 @@ func short(u User) User {
 	if h.NameKey == syntax.PlainKey(h.Profile.DisplayName) {
 		h.NameKey = ""
 	}
-	if h.Profile.DisplayName == h.Profile.fullName() {
-		h.Profile.DisplayName = ""
-	}
+	h.Profile = h.Profile.short()
 	if h.Email.Key == syntax.PlainKey(h.Email.Address) {
 		h.Email.Key = ""
 	}
@@ -309,7 +307,7 @@ func full(u User) User {
 		return u
 	}
 	h := *u.Human
-	h.Profile.DisplayName = cmp.Or(h.Profile.DisplayName, h.Profile.fullName())
+	h.Profile = h.Profile.full()
 	h.NameKey = cmp.Or(h.NameKey, syntax.PlainKey(h.Profile.DisplayName))
 	h.Email.Key = cmp.Or(h.Email.Key, syntax.PlainKey(h.Email.Address))
 	u.Human = &h
