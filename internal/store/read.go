@@ -61,7 +61,7 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
 	}
 	var found []*event.Record
-	forms := k.Forms(column, value)
+	forms := s.forms(k, column, value)
 	questions := make([]readbatch.Question, len(forms))
 	for i, form := range forms {
 		questions[i] = readbatch.Question{SQL: recordsWhereText(k, column, by), Args: []any{org, form, int64(limit)}, Each: func(scan func(...any) error) error {
@@ -82,6 +82,15 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 	return found[:min(len(found), limit)], nil
 }
 
+// forms gives what a lookup column has of a value, in every shape that there may be.
+func (s *Store) forms(k event.Definition, column, value string) []string {
+	forms := k.Forms(column, value)
+	if s.newest {
+		return forms[len(forms)-1:]
+	}
+	return forms
+}
+
 func recordsWhereText(k event.Definition, column, by string) string {
 	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
@@ -97,7 +106,7 @@ func (s *Store) FirstWhere(ctx context.Context, kind event.Kind, column, by stri
 	}
 	var args []any
 	for _, v := range values {
-		for _, form := range k.Forms(column, v) {
+		for _, form := range s.forms(k, column, v) {
 			args = append(args, form)
 		}
 	}

@@ -142,7 +142,7 @@ func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 8, Since: shortVersion, Short: short, Full: full, Forms: digestForms,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 8, Since: shortVersion, Short: short, Full: full, Form: digestForm,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
@@ -323,12 +323,12 @@ func shortDigest(digest string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// digestForms: objects of the shape before have the whole digest.
-func digestForms(column, digest string) []string {
-	if column != VerifiedEmail && column != EmailWord || shortDigest(digest) == digest {
-		return nil
+// digestForm: objects of the shape before have the whole digest.
+func digestForm(column, value string) string {
+	if column == VerifiedEmail || column == EmailWord {
+		return shortDigest(value)
 	}
-	return []string{shortDigest(digest)}
+	return value
 }
 
 // Reasons of this package.
