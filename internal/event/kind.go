@@ -77,8 +77,8 @@ type Schema[S any] struct {
 	// Short leaves out of a state what follows from the rest, and Full puts that back: documents of a shape with Since are short. Both leave the memory of the state they are given alone.
 	Short func(state S) S
 	Full  func(state S) S
-	// Forms gives the values of a lookup column that objects are found by together with this one: those of the shape before, where they differ; nil for none.
-	Forms func(column, value string) []string
+	// Form gives what a lookup column of the newest shape has where that of the shape before has a value, which objects are looked for by; nil: the same.
+	Form func(column, value string) string
 	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
 	// stays in memory is not decoded again.
 	Copy func(state *S) S
@@ -658,12 +658,14 @@ func (k *Objects[S]) ShapeAt(factVersion int) int {
 	return k.schema.Shape
 }
 
-// Forms are the values of a lookup column in which an object may be stored that is found by one of them.
+// Forms are the values of a lookup column that objects may have which are found by one, that of the newest shape last.
 func (k *Objects[S]) Forms(column, value string) []string {
-	if k.schema.Forms == nil {
-		return []string{value}
+	if k.schema.Form != nil {
+		if newest := k.schema.Form(column, value); newest != value {
+			return []string{value, newest}
+		}
 	}
-	return append([]string{value}, k.schema.Forms(column, value)...)
+	return []string{value}
 }
 
 // Token is the part that objects of the kind have in what decides about a token.

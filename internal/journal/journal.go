@@ -64,7 +64,7 @@ func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.E
 	}
 	shown.Erased = erased
 	if personal && opened != nil {
-		shown.Personal = readable(opened)
+		shown.Personal = personalOf(e, opened)
 	}
 	return shown, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // payload is that of an event as it is shown. Older versions recorded the addresses of webhooks, in which there may be tokens: of them no more is
@@ -22,6 +23,22 @@ func payload(e *event.Event) json.RawMessage {
 			delete(fields, "url")
 		}
 		tidy(fields)
+	})
+}
+
+// personalOf is the personal part of an event as it is shown. Events about new people leave out a display name that is made of first and last name.
+func personalOf(e *event.Event, opened []byte) json.RawMessage {
+	if e.Type != (user.HumanAdded{}).EventType() && e.Type != (user.HumanImported{}).EventType() {
+		return readable(opened)
+	}
+	return changed(opened, func(fields map[string]any) {
+		tidy(fields)
+		profile, _ := fields["profile"].(map[string]any)
+		if name, _ := profile["displayName"].(string); profile != nil && name == "" {
+			first, _ := profile["firstName"].(string)
+			last, _ := profile["lastName"].(string)
+			profile["displayName"] = user.FullName(first, last)
+		}
 	})
 }
 

@@ -1,6 +1,10 @@
 package journal
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+)
 
 func TestWhatIsShownOfAPayload(t *testing.T) {
 	for stored, shown := range map[string]string{
@@ -14,5 +18,22 @@ func TestWhatIsShownOfAPayload(t *testing.T) {
 		if got := string(readable([]byte(stored))); got != shown {
 			t.Errorf("%s is shown as %s", stored, got)
 		}
+	}
+}
+
+// Who reads the log is told the display name of new people, whether or not their events name it.
+func TestNewPeopleAreShownWithTheirDisplayName(t *testing.T) {
+	for _, of := range []event.Type{"user.human_added.v1", "user.human_imported.v1"} {
+		for personal, want := range map[string]string{
+			`{"userName":"jo","profile":{"firstName":"Jo","lastName":"Doe"},"email":"jo@example.org"}`:                         `{"email":"jo@example.org","profile":{"displayName":"Jo Doe","firstName":"Jo","lastName":"Doe"},"userName":"jo"}`,
+			`{"userName":"jo","userNameKey":"jo","profile":{"firstName":"Jo","lastName":"Doe","displayName":"J"},"email":"x"}`: `{"email":"x","profile":{"displayName":"J","firstName":"Jo","lastName":"Doe"},"userName":"jo"}`,
+		} {
+			if got := string(personalOf(&event.Event{Type: of}, []byte(personal))); got != want {
+				t.Errorf("%s, not %s", got, want)
+			}
+		}
+	}
+	if got := string(personalOf(&event.Event{Type: "user.profile_changed.v1"}, []byte(`{"firstName":"Jo"}`))); got != `{"firstName":"Jo"}` {
+		t.Error(got)
 	}
 }

@@ -206,7 +206,7 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		var q finding
 		for i, w := range ways {
 			q.holder(i, [32]byte{})
-			if err := q.first(s.byName[w.Kind], i, w); err != nil {
+			if err := q.first(s.byName[w.Kind], i, w, s.forms); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -76,7 +76,7 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
 	}
 	var found []*event.Record
-	forms := k.Forms(column, value)
+	forms := s.forms(k, column, value)
 	questions := make([]readbatch.Question, len(forms))
 	for i, form := range forms {
 		questions[i] = readbatch.Question{SQL: recordsWhereText(k, column, by), Args: []any{org, form, int64(limit)}, Each: func(scan func(...any) error) error {
@@ -97,6 +97,15 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 	return found[:min(len(found), limit)], nil
 }
 
+// forms gives what a lookup column has of a value, in every shape that there may be.
+func (s *Store) forms(k event.Definition, column, value string) []string {
+	forms := k.Forms(column, value)
+	if s.newest {
+		return forms[len(forms)-1:]
+	}
+	return forms
+}
+
 func recordsWhereText(k event.Definition, column, by string) string {
 	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
@@ -109,7 +118,7 @@ func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error)
 	moment := s.cache.Moment()
 	for i, w := range ways {
 		if w.Claim == (event.Claim{}) {
-			if err := q.first(s.byName[w.Kind], i, w); err != nil {
+			if err := q.first(s.byName[w.Kind], i, w, s.forms); err != nil {
 				return nil, err
 			}
 			continue
@@ -165,7 +174,7 @@ func (q *finding) holder(way int, digest [32]byte) {
 }
 
 // first asks for the first of each value, in a subquery, because SQLite allows no limit in a part of a union.
-func (q *finding) first(k event.Definition, way int, w event.Lookup) error {
+func (q *finding) first(k event.Definition, way int, w event.Lookup, forms func(k event.Definition, column, value string) []string) error {
 	if k == nil || !slices.Contains(k.Columns(), w.Column) || !slices.Contains(k.Columns(), w.By) {
 		return fmt.Errorf("store: %q has no lookup columns %q and %q", w.Kind, w.Column, w.By)
 	}
@@ -176,7 +185,7 @@ func (q *finding) first(k event.Definition, way int, w event.Lookup) error {
 		if value == "" || !storable(value) {
 			continue
 		}
-		for _, form := range k.Forms(w.Column, value) {
+		for _, form := range forms(k, w.Column, value) {
 			args, where := []any{w.Org, form}, "f.org_id = ? AND f."
 			if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
 				args, where = args[1:], "f."+w.Column+" <> '' AND f."

@@ -119,7 +119,9 @@ func TestShortUsersAreFoundTogetherWithOthers(t *testing.T) {
 		if got := twinShapes(t, s); got != "8/22/22 7/64/64 8/22/22 7/64/64 " {
 			t.Errorf("mixed: %s", got)
 		}
-		wantTwins(t, s, "usr_0", "usr_1", "usr_2", "usr_3")
+		if s.cache == nil { // on the embedded database nobody else can have written them, and a start comes before
+			wantTwins(t, s, "usr_0", "usr_1", "usr_2", "usr_3")
+		}
 		if report, err := s.RebuildCheck(t.Context()); err != nil || len(report.Differences) > 0 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -129,5 +131,8 @@ func TestShortUsersAreFoundTogetherWithOthers(t *testing.T) {
 		defer again.Close()
 		testkit.Await(t, "a start makes all of them short", func() bool { return twinShapes(t, again) == "8/22/22 8/22/22 8/22/22 8/22/22 " })
 		wantTwins(t, again, "usr_0", "usr_1", "usr_2", "usr_3")
+		if forms := again.forms(user.Kind, user.VerifiedEmail, user.EmailDigest(twins)); len(forms) != map[bool]int{true: 1, false: 2}[again.cache != nil] || len(forms[len(forms)-1]) != 22 {
+			t.Errorf("it is looked for by %v", forms)
+		}
 	})
 }

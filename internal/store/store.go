@@ -141,6 +141,7 @@ type Store struct {
 	folding           chan struct{} // closed once no object is folded into a new shape in the background any more; nil: none is
 	words             atomic.Int32  // how far the change from words to word_blocks is, as this node knows
 	indexing          chan struct{} // closed once nothing is done about that in the background any more
+	newest            bool          // every object has the newest shape, and gets no other: nobody else writes, and this node has folded what there was
 	hashes            chan struct{} // closed once no hash of a password is sealed in the background any more
 	hashesDone        bool          // at the start: none was left to seal
 	lastPass          bool          // over all hashes: nobody has to look again after it
@@ -218,6 +219,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.engine.Close()
 			return nil, false, err
 		}
+		s.newest = s.cache != nil && s.facts.Load() >= event.FactVersion
 		if s.cache != nil {
 			end, err := s.Position(ctx)
 			if err != nil {

@@ -69,16 +69,30 @@ type HumanAdded struct {
 	Personal      HumanFacts    `json:"-"`
 }
 
-// HumanFacts is the personal part of HumanAdded. Keys are recorded, not recomputed: Unicode's tables change.
+// HumanFacts is the personal part of HumanAdded. Keys are recorded, not recomputed: Unicode's tables change. Those of plain texts do not, and are left out since shortVersion.
 type HumanFacts struct {
 	UserName    string  `json:"userName"`
-	UserNameKey string  `json:"userNameKey"`
+	UserNameKey string  `json:"userNameKey,omitempty"`
 	Profile     Profile `json:"profile"`
 	NameKey     string  `json:"nameKey,omitempty"` // of the display name; missing in the first events
 	Email       string  `json:"email"`
-	EmailKey    string  `json:"emailKey"`
+	EmailKey    string  `json:"emailKey,omitempty"`
 	Phone       string  `json:"phone,omitempty"`
 	PhoneNormal string  `json:"phoneNormal,omitempty"`
+}
+
+// short leaves out what Apply puts back.
+func (f HumanFacts) short() HumanFacts {
+	leave := func(key *string, text string) {
+		if *key == syntax.PlainKey(text) {
+			*key = ""
+		}
+	}
+	leave(&f.UserNameKey, f.UserName)
+	leave(&f.NameKey, f.Profile.DisplayName)
+	leave(&f.EmailKey, f.Email)
+	f.Profile = f.Profile.short()
+	return f
 }
 
 // EventType implements event.Fact.
@@ -87,10 +101,11 @@ func (HumanAdded) EventType() event.Type { return "user.human_added.v1" }
 // Apply implements event.Fact.
 func (e HumanAdded) Apply(u *User) {
 	p := e.Personal
-	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Human: &Human{
+	p.Profile = p.Profile.full()
+	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: cmp.Or(p.UserNameKey, syntax.PlainKey(p.UserName)), Human: &Human{
 		Profile: p.Profile,
 		NameKey: cmp.Or(p.NameKey, syntax.PlainKey(p.Profile.DisplayName)),
-		Email:   Email{Address: p.Email, Key: p.EmailKey, Verified: e.EmailVerified},
+		Email:   Email{Address: p.Email, Key: cmp.Or(p.EmailKey, syntax.PlainKey(p.Email)), Verified: e.EmailVerified},
 	}}
 	event.Set(&u.Human.Email.Verification, e.Verification)
 	if p.Phone != "" {
@@ -193,6 +208,9 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	facts := n.facts()
 	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
 		return nil, err
+	}
+	if tx.Every(shortVersion) {
+		facts = facts.short()
 	}
 	verification := Said(tx, n.EmailVerified, n.verifier())
 	if verification != nil {

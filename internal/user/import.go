@@ -51,6 +51,20 @@ func (e HumanImported) ApplyAt(u *User, at *event.Event) {
 	}
 }
 
+// Ahead encodes what is recorded of the person ahead of the command that records it.
+func (e HumanImported) Ahead() (*event.Ahead[User], error) {
+	e.Personal = e.Personal.short()
+	return Kind.Ahead(e)
+}
+
+// Recorded is the fact as a command records it, with what was encoded ahead if every node reads that.
+func (e HumanImported) Recorded(tx *event.Tx, ahead *event.Ahead[User]) event.Fact[User] {
+	if tx.Every(shortVersion) {
+		return ahead.Of(e)
+	}
+	return e
+}
+
 // Fact is what is recorded of the person.
 func (p *Imported) Fact() HumanImported {
 	hash := p.PasswordHash != ""

@@ -30,8 +30,8 @@ func crowd(n int, prefix string) (people importing.Import) {
 }
 
 func TestAnImportedPersonIsOneFactAndTheHashIsBesideIt(t *testing.T) {
-	const facts = `{"userName":"Jo","userNameKey":"jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
-		`"preferredLanguage":"de-CH","gender":"diverse"},"nameKey":"jo d.","email":"Jo@Example.org","emailKey":"jo@example.org",` +
+	const facts = `{"userName":"Jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
+		`"preferredLanguage":"de-CH","gender":"diverse"},"email":"Jo@Example.org",` +
 		`"phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`
 	for _, c := range []struct {
 		name    string

@@ -1,6 +1,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -30,12 +31,25 @@ type Profile struct {
 	Gender            Gender `json:"gender,omitempty"`
 }
 
-// fullName is the display name of whoever has chosen none; empty where nothing is known any more.
-func (p *Profile) fullName() string {
-	if p.FirstName == "" && p.LastName == "" {
+// FullName is the display name of whoever has chosen none; empty where nothing is known any more.
+func FullName(firstName, lastName string) string {
+	if firstName == "" && lastName == "" {
 		return ""
 	}
-	return p.FirstName + " " + p.LastName
+	return firstName + " " + lastName
+}
+
+// short leaves out a display name that full puts back.
+func (p Profile) short() Profile {
+	if p.DisplayName == FullName(p.FirstName, p.LastName) {
+		p.DisplayName = ""
+	}
+	return p
+}
+
+func (p Profile) full() Profile {
+	p.DisplayName = cmp.Or(p.DisplayName, FullName(p.FirstName, p.LastName))
+	return p
 }
 
 // Violations lists what is wrong with it, in the names of the API.

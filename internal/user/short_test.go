@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
 )
 
 // What is left out of a document is put back, to the letter, and the state itself is left alone.
@@ -35,6 +38,44 @@ func TestAShortStateSaysTheSame(t *testing.T) {
 		}
 		if read = full(read); !reflect.DeepEqual(read, want) || !reflect.DeepEqual(c.state, want) {
 			t.Errorf("%s: %+v, not %+v", what, read, want)
+		}
+	}
+}
+
+// Nodes of the version before need every key in an event. What comes of it is the same.
+func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
+	n := NewHuman{UserName: "Jo", Profile: Profile{FirstName: "Jo", LastName: "Doe"}, Email: "Jo@example.org"}
+	imported := (&Imported{NewHuman: n}).Fact()
+	ahead, err := imported.Ahead()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const left = `"userNameKey":"jo",` + `"nameKey":"jo doe",` + `"emailKey":"jo@example.org",` + `"displayName":"Jo Doe",`
+	for name, add := range map[string]func(tx *event.Tx) error{
+		"added": func(tx *event.Tx) error { _, err := AddHuman(tx, "usr_1", "org_1", &n); return err },
+		"imported": func(tx *event.Tx) error {
+			_, err := Kind.Create(tx, "usr_1", "org_1", imported.Recorded(tx, ahead))
+			return err
+		},
+	} {
+		var sealed [2]int
+		var states [2]User
+		for i, version := range []int{shortVersion - 1, shortVersion} {
+			loaded := event.NewLoaded()
+			loaded.FactVersion = version
+			b := event.NewBatch(secret.NewMasterKey(), 1, loaded)
+			if err := b.Run(&event.Command{Create: []event.Ref{Kind.Ref("usr_1")}, Claims: []event.Claim{NameClaim("org_1", "jo")}, Decide: add}); err != nil {
+				t.Fatal(err)
+			}
+			changes := b.Changes()
+			u, err := Kind.Open(changes.Created[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sealed[i], states[i] = len(changes.Events[0].Sealed), u.Data
+		}
+		if sealed[0]-sealed[1] != len(left) || !reflect.DeepEqual(states[0], states[1]) || states[1].UserNameKey != "jo" || states[1].Human.Email.Key != "jo@example.org" || states[1].Human.Profile.DisplayName != "Jo Doe" {
+			t.Errorf("%s: %d bytes, %+v", name, sealed, states)
 		}
 	}
 }

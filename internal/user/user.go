@@ -142,7 +142,7 @@ func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 8, Since: shortVersion, Short: short, Full: full, Forms: digestForms,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 8, Since: shortVersion, Short: short, Full: full, Form: digestForm,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
@@ -276,7 +276,7 @@ func EmailDigest(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// shortVersion is the version of facts since which states are short, see short.
+// shortVersion is the version of facts since which states are short, see short, and the events about new people.
 const shortVersion = 6
 
 // short leaves out what most users' other texts say: keys of plain texts, and the name that is made of first and last name. With it, and with digests of half the length, six users take a page of the
@@ -292,9 +292,7 @@ func short(u User) User {
 	if h.NameKey == syntax.PlainKey(h.Profile.DisplayName) {
 		h.NameKey = ""
 	}
-	if h.Profile.DisplayName == h.Profile.fullName() {
-		h.Profile.DisplayName = ""
-	}
+	h.Profile = h.Profile.short()
 	if h.Email.Key == syntax.PlainKey(h.Email.Address) {
 		h.Email.Key = ""
 	}
@@ -309,7 +307,7 @@ func full(u User) User {
 		return u
 	}
 	h := *u.Human
-	h.Profile.DisplayName = cmp.Or(h.Profile.DisplayName, h.Profile.fullName())
+	h.Profile = h.Profile.full()
 	h.NameKey = cmp.Or(h.NameKey, syntax.PlainKey(h.Profile.DisplayName))
 	h.Email.Key = cmp.Or(h.Email.Key, syntax.PlainKey(h.Email.Address))
 	u.Human = &h
@@ -325,12 +323,12 @@ func shortDigest(digest string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// digestForms: objects of the shape before have the whole digest.
-func digestForms(column, digest string) []string {
-	if column != VerifiedEmail && column != EmailWord || shortDigest(digest) == digest {
-		return nil
+// digestForm: objects of the shape before have the whole digest.
+func digestForm(column, value string) string {
+	if column == VerifiedEmail || column == EmailWord {
+		return shortDigest(value)
 	}
-	return []string{shortDigest(digest)}
+	return value
 }
 
 // Reasons of this package.

@@ -54,6 +54,7 @@ type sqliteEngine struct {
 	tended   int           // frames that the log had when it was last told to be moved
 	due      chan struct{} // that it is to be moved
 	moving   sync.Mutex    // it is being moved; taken before writing
+	stop     sync.Once
 	stopping chan struct{} // nobody moves it any more
 	stopped  chan struct{} // likewise, and nobody does now; nil when read-only
 
@@ -165,7 +166,7 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 func (e *sqliteEngine) Close() error {
 	var all []error
 	if e.stopped != nil {
-		close(e.stopping)
+		e.stop.Do(func() { close(e.stopping) })
 		<-e.stopped
 	}
 	// Statements of a single connection are not closed with it, and SQLite keeps a connection that has any.

@@ -16,7 +16,7 @@ func grown(t *testing.T, frames int) (e *sqliteEngine, write func()) {
 	t.Helper()
 	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, opened.Close()) })
+	t.Cleanup(func() { _ = opened.Close() })
 	e = opened.(*sqliteEngine)
 	do := func(text string, args ...any) {
 		t.Helper()
@@ -61,4 +61,10 @@ func TestAnErasureWaitsForTheLogThatIsBeingMoved(t *testing.T) {
 	if !<-scrubbed || e.logFrames() != 0 {
 		t.Errorf("%d frames are left", e.logFrames())
 	}
+}
+
+func TestAnEmbeddedDatabaseCanBeClosedTwice(t *testing.T) {
+	e, _ := grown(t, 1)
+	testkit.Must(t, e.Close())
+	_ = e.Close() // what is closed already may say so
 }

@@ -116,7 +116,7 @@ func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, on
 	for i := range p {
 		facts[i] = p[i].Fact()
 		var err error
-		if ahead[i], err = user.Kind.Ahead(facts[i]); err != nil {
+		if ahead[i], err = facts[i].Ahead(); err != nil {
 			return nil, err
 		}
 		c.Create = append(c.Create, user.Kind.Ref(user.Kind.NewID()))
@@ -153,7 +153,7 @@ func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, on
 				continue
 			}
 			facts[i].Verification = user.Said(tx, facts[i].EmailVerified, user.VerifierOf(permit))
-			if _, err := user.Kind.Create(tx, id, owner, ahead[i].Of(facts[i])); err != nil {
+			if _, err := user.Kind.Create(tx, id, owner, facts[i].Recorded(tx, ahead[i])); err != nil {
 				return err
 			}
 			if p[i].PasswordHash != "" {
