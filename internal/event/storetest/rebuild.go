@@ -118,7 +118,7 @@ func damage(t *testing.T, e *env) {
 		{"an extra term", `INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 2, 0, 0, 0)`},
 		{"a term without anybody", `INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 0, 0, 0, 0)`},
 		{"a term in another organization", `UPDATE word_blocks SET org = 7 WHERE org <> 0`},
-		{"a term of somebody else", `UPDATE word_blocks SET m0 = m0 * 2 WHERE m0 <> 0`},
+		{"a term of somebody else", `UPDATE word_blocks SET m0 = m1, m1 = m2, m2 = m3, m3 = m0`},
 		{"no terms at all", `DELETE FROM word_blocks`},
 		{"no state at all", `DELETE FROM users`},
 	} {

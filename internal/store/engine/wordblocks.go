@@ -221,23 +221,28 @@ func (n *numbers) keep(id string, number int64) {
 	(*n)[id] = number
 }
 
-// The same on PostgreSQL, in one round trip with the rest. The writer knows the numbers of objects whose terms it has changed before; others are looked up by the statements, also those
-// of objects that are new. Both kinds of rows are alike: what changes in a row of the table.
+// The same on PostgreSQL, in one round trip with the rest. The writer knows the numbers of objects whose terms it has changed before; those of others are found by the statements.
+// All kinds of rows are alike: what changes in a row of the table.
 const (
 	knownBits = "SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS v(org, term, block, m0, m1, m2, m3)"
 	// A number is looked up by its object, whatever the planner thinks of the table.
-	foundBits = "SELECT w.org, w.term, w.number >> 8 AS block, " +
+	foundNumbers = "SELECT v.org, v.term, (SELECT e.position FROM events e WHERE e.object_id = v.id AND e.sequence = 1) AS number " +
+		"FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v(id, term, org) OFFSET 0"
+	// That of a new object follows from which of the events of the batch is its first, of how many.
+	newNumbers = "SELECT v.org, v.term, h.position - $4 + v.nth AS number FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS v(nth, term, org), log_head h WHERE h.id = 1"
+	bitsOf     = "SELECT w.org, w.term, w.number >> 8 AS block, " +
 		"bit_or(CASE WHEN w.word = 0 THEN w.bit ELSE 0 END) AS m0, bit_or(CASE WHEN w.word = 1 THEN w.bit ELSE 0 END) AS m1, " +
 		"bit_or(CASE WHEN w.word = 2 THEN w.bit ELSE 0 END) AS m2, bit_or(CASE WHEN w.word = 3 THEN w.bit ELSE 0 END) AS m3 " +
-		"FROM (SELECT n.org, n.term, n.number, (n.number >> 6) & 3 AS word, 1::bigint << (n.number & 63)::int AS bit FROM " +
-		"(SELECT v.org, v.term, (SELECT e.position FROM events e WHERE e.object_id = v.id AND e.sequence = 1) AS number " +
-		"FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v(id, term, org) OFFSET 0) n) w GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+		"FROM (SELECT n.org, n.term, n.number, (n.number >> 6) & 3 AS word, 1::bigint << (n.number & 63)::int AS bit FROM ("
+	ofNumbers = ") n) w GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+	foundBits = bitsOf + foundNumbers + ofNumbers
 
 	intoBlocks = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) "
 	withBits   = " ON CONFLICT (org, term, block) DO UPDATE SET " +
 		"m0 = word_blocks.m0 | excluded.m0, m1 = word_blocks.m1 | excluded.m1, m2 = word_blocks.m2 | excluded.m2, m3 = word_blocks.m3 | excluded.m3"
 	pgSetKnown = intoBlocks + knownBits + withBits
 	pgSetFound = intoBlocks + foundBits + withBits
+	pgSetNew   = intoBlocks + bitsOf + newNumbers + ofNumbers + withBits
 
 	// Each row is looked up once, by its key, also while the planner takes the table for a small one; then it is where it was found: one writer at a time changes the table.
 	// What is deleted would have no bit left.
@@ -253,19 +258,33 @@ const (
 // queueTerms queues what has changed about terms, behind the events of the batch. learned gets numbers of objects, which count if the batch is committed.
 func (e *pgEngine) queueTerms(b *pgx.Batch, c *event.Changes, learned numbers) {
 	known, org, orgNumber := BlockChanges{}, "", OrgNumber("")
+	created := map[string]int64{} // which event of the batch is the first of an object
+	for i := range c.Events {
+		if c.Events[i].Sequence == 1 {
+			created[c.Events[i].ObjectID] = int64(i) + 1
+		}
+	}
 	statements := [...]string{pgClearFound, pgSetFound}
 	for i, terms := range [...][]event.Term{c.Unindexed, c.Indexed} {
-		var ids, texts []string
-		var orgs []int64
+		var ids, texts, newTexts []string
+		var orgs, nths, newOrgs []int64
 		for _, t := range terms {
 			if t.Org != org {
 				org, orgNumber = t.Org, OrgNumber(t.Org)
 			}
-			if number, isKnown := e.numbers[t.ObjectID]; isKnown {
+			number, isKnown := e.numbers[t.ObjectID]
+			nth, isNew := created[t.ObjectID]
+			switch {
+			case isKnown:
 				known.Set(orgNumber, number, i == 1, t.Term)
-			} else {
+			case isNew && i == 1:
+				nths, newTexts, newOrgs = append(nths, nth), append(newTexts, t.Term), append(newOrgs, orgNumber)
+			default:
 				ids, texts, orgs = append(ids, t.ObjectID), append(texts, t.Term), append(orgs, orgNumber)
 			}
+		}
+		if nths != nil {
+			b.Queue(pgSetNew, nths, newTexts, newOrgs, int64(len(c.Events)))
 		}
 		if ids != nil {
 			b.Queue(statements[i], ids, texts, orgs)
