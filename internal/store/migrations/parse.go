@@ -16,6 +16,7 @@ const (
 	CreateIndex
 	DropIndex
 	Insert
+	SetRoom // how much of a page new rows leave free; rows that are there stay where they are
 )
 
 // Change is a statement, understood.
@@ -37,6 +38,7 @@ var forms = []struct {
 	{CreateIndex, regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX (\w+) ON (\w+) `), 1, 2, " INDEX ", " INDEX IF NOT EXISTS "},
 	{DropIndex, regexp.MustCompile(`^DROP INDEX (\w+)$`), 1, 0, "DROP INDEX ", "DROP INDEX IF EXISTS "},
 	{Insert, regexp.MustCompile(`^INSERT INTO (\w+) `), 0, 1, "", ""},
+	{SetRoom, regexp.MustCompile(`^ALTER TABLE (\w+) SET \(fillfactor = \d+\)`), 0, 1, "", ""},
 }
 
 // Parse understands a statement of All.

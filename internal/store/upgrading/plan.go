@@ -141,6 +141,8 @@ func does(c migrations.Change) string {
 		return "drops the index " + c.Name
 	case migrations.Insert:
 		return "adds a row to " + c.Table
+	case migrations.SetRoom:
+		return "leaves room beside new rows of " + c.Table
 	}
 	return "changes whole tables"
 }
