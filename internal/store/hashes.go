@@ -27,11 +27,7 @@ const hashesDone = "hashes_sealed"
 // beginHashes finds out, before anything is written, whether hashes are sealed from the start, whether the last pass has been made already, and whether the pass to come is the last
 // one. It is if every node sealed when this one started, or no other one runs. Others may have to notice first that they can: they write plain hashes until then.
 // A new database has no hashes: nothing has to be done after all.
-func (s *Store) beginHashes(ctx context.Context, created bool) error {
-	have, err := readMeta(ctx, s.engine)
-	if err != nil {
-		return engine.Away(ctx, err)
-	}
+func (s *Store) beginHashes(ctx context.Context, have map[string][]byte, created bool) error {
 	_, s.hashesDone = have[hashesDone]
 	if stored, _ := strconv.Atoi(string(have[engine.FactVersionRow])); stored >= event.SealedRows {
 		s.facts.Store(int64(stored))

@@ -211,11 +211,16 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.engine.Close()
 			return nil, false, err
 		}
-		if err := s.beginHashes(ctx, created); err != nil { // what is written first, too
+		have, err := readMeta(ctx, s.engine)
+		if err != nil {
+			s.engine.Close()
+			return nil, false, engine.Away(ctx, err)
+		}
+		if err := s.beginHashes(ctx, have, created); err != nil { // what is written first, too
 			s.engine.Close()
 			return nil, false, err
 		}
-		if err := s.beginWords(ctx, created); err != nil {
+		if err := s.beginWords(ctx, have, created); err != nil {
 			s.engine.Close()
 			return nil, false, err
 		}

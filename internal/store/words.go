@@ -39,11 +39,7 @@ const (
 )
 
 // beginWords finds out how far it is. A new database has nothing to be found.
-func (s *Store) beginWords(ctx context.Context, created bool) error {
-	have, err := readMeta(ctx, s.engine)
-	if err != nil {
-		return engine.Away(ctx, err)
-	}
+func (s *Store) beginWords(ctx context.Context, have map[string][]byte, created bool) error {
 	switch string(have[engine.WordBlocksRow]) {
 	case rowBuilt:
 		s.words.Store(blocksBuilt)

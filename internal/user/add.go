@@ -83,14 +83,9 @@ type HumanFacts struct {
 
 // short leaves out what Apply puts back.
 func (f HumanFacts) short() HumanFacts {
-	leave := func(key *string, text string) {
-		if *key == syntax.PlainKey(text) {
-			*key = ""
-		}
-	}
-	leave(&f.UserNameKey, f.UserName)
-	leave(&f.NameKey, f.Profile.DisplayName)
-	leave(&f.EmailKey, f.Email)
+	f.UserNameKey = unlessPlain(f.UserNameKey, f.UserName)
+	f.NameKey = unlessPlain(f.NameKey, f.Profile.DisplayName)
+	f.EmailKey = unlessPlain(f.EmailKey, f.Email)
 	f.Profile = f.Profile.short()
 	return f
 }

@@ -282,22 +282,24 @@ const shortVersion = 6
 // short leaves out what most users' other texts say: keys of plain texts, and the name that is made of first and last name. With it, and with digests of half the length, six users take a page of the
 // embedded database, not four.
 func short(u User) User {
-	if u.UserNameKey == syntax.PlainKey(u.UserName) {
-		u.UserNameKey = ""
-	}
+	u.UserNameKey = unlessPlain(u.UserNameKey, u.UserName)
 	if u.Human == nil {
 		return u
 	}
 	h := *u.Human
-	if h.NameKey == syntax.PlainKey(h.Profile.DisplayName) {
-		h.NameKey = ""
-	}
+	h.NameKey = unlessPlain(h.NameKey, h.Profile.DisplayName)
 	h.Profile = h.Profile.short()
-	if h.Email.Key == syntax.PlainKey(h.Email.Address) {
-		h.Email.Key = ""
-	}
+	h.Email.Key = unlessPlain(h.Email.Key, h.Email.Address)
 	u.Human = &h
 	return u
+}
+
+// unlessPlain leaves out the key of a text that is its plain one.
+func unlessPlain(key, text string) string {
+	if key == syntax.PlainKey(text) {
+		return ""
+	}
+	return key
 }
 
 // full is the state again. Events have always named what it puts back: where it is missing, short has left it out.

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// SQLite writes changed pages to the write-ahead log first. From there they are moved to the file of the database, page by page, with two syncs: if COMMIT does that, as SQLite would by
+// SQLite writes changed pages to the write-ahead log first. From there they are moved to the file of the database, page by page, with two syncs, which SQLite calls a checkpoint: if COMMIT does that, as SQLite would by
 // itself, everybody who wants to write waits. So it is done beside the writer, on a connection of its own. What the writer adds meanwhile is left, and SQLite writes the log from its
 // beginning again only if nothing is left: when the log has grown, what is left is moved while nobody writes. That is little.
 //
