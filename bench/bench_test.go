@@ -263,3 +263,18 @@ func TestReport(t *testing.T) {
 		t.Errorf("two rounds became %s", lines[3])
 	}
 }
+
+func TestTheBoundsOfARatio(t *testing.T) {
+	for turns, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 4, 16: 30, 20: 53} { // as tables of the signed-rank test have it
+		if got := outside(turns); got != want {
+			t.Errorf("%d turns: the bounds are number %d from either end, want %d", turns, got, want)
+		}
+	}
+	turns := []float64{0.98, 1.01, 1.00, 0.99, 1.02, 1.00, 0.01, 1.01} // the disk stood still in one of them
+	if at := intervalOf(turns); at.ratio < 0.98 || at.ratio > 1.01 || at.low > at.ratio || at.high < at.ratio || at.high > 1.02 {
+		t.Errorf("%v: %+v", turns, at)
+	}
+	if at := intervalOf([]float64{0.5, 0.5}); at.low != 0 || !math.IsInf(at.high, 1) {
+		t.Errorf("two turns bound a ratio: %+v", at)
+	}
+}

@@ -115,9 +115,11 @@ func pause(ctx context.Context, failed <-chan error, d time.Duration) error {
 	}
 }
 
+var errNoAnswer = errors.New("nothing was answered in the measured time: use a longer one")
+
 func summarize(took []time.Duration, length time.Duration, u usage) (sample, error) {
 	if len(took) == 0 {
-		return sample{}, errors.New("nothing was answered in the measured time: use a longer one")
+		return sample{}, errNoAnswer
 	}
 	slices.Sort(took)
 	n := float64(len(took))
