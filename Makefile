@@ -94,7 +94,7 @@ crash: ## 100 x kill -9 under load on each engine
 
 .PHONY: faults
 faults: ## fail over a cluster of PostgreSQL under load, SIGNET_FAULTS_ROUNDS (4) times on each way to it; every store test behind PgBouncer
-	SIGNET_FAULTS=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -run Faults ./internal/store
+	SIGNET_FAULTS=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -run Faults ./internal/eventlog/store
 	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -tags faults -run Faults -v ./test/program
 	scripts/with-patroni.sh go test -count=1 -timeout 60m -tags faults -run Faults -v ./test/faults
 

@@ -150,7 +150,7 @@ func buildRevision(ctx context.Context, revision, source, binary string) error {
 }
 
 // argonFile is where the cost of a password hash is named, and passes and memory are the names.
-const argonFile = "internal/secret/argon/argon.go"
+const argonFile = "internal/base/secret/argon/argon.go"
 
 var (
 	argonPasses = regexp.MustCompile(`(?m)^(\s+Passes\s+=).*$`)

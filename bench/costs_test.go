@@ -15,7 +15,7 @@ import (
 	"time"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	signet "github.com/signet-idm/signet/internal/server"
+	signet "github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 // What one organization may cost the others, and the database: see docs/decisions/0057.

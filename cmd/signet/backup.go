@@ -12,8 +12,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"github.com/signet-idm/signet/internal/progress"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/base/progress"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 type backupCmd struct {

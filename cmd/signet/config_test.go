@@ -14,7 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/signet-idm/signet/internal/store/proof"
+	"github.com/signet-idm/signet/internal/eventlog/store/proof"
 )
 
 // source says the same setting in one of the ways an operator can. n tells values apart.

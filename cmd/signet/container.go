@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/signet-idm/signet/cmd/signet/remote"
-	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/eventlog/datadir"
 )
 
 type healthCmd struct {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signet-idm/signet/internal/server/doctor"
+	"github.com/signet-idm/signet/internal/ops/doctor"
 )
 
 // doctorCmd takes all flags of start, so that it examines what a server would go by.

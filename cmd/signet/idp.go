@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/progress"
+	"github.com/signet-idm/signet/internal/base/progress"
 )
 
 type checkIDPCmd struct {

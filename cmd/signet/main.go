@@ -21,15 +21,15 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/progress"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/setup"
-	"github.com/signet-idm/signet/internal/signing"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/tracing/otlp"
+	"github.com/signet-idm/signet/internal/base/progress"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/tracing/otlp"
+	"github.com/signet-idm/signet/internal/domain/signing"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/eventlog/store/engine"
+	"github.com/signet-idm/signet/internal/life/setup"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // version is that of the newest section of CHANGELOG.md. Builds between two releases tell theirs apart by the commit.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 type rotateMasterKeyCmd struct {

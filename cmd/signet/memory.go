@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/signet-idm/signet/internal/secret/argon"
-	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/base/secret/argon"
+	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 )
 
 // tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects when there is something to gain, and

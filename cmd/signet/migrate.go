@@ -8,9 +8,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/store/upgrading"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/eventlog/store/upgrading"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 type migrateCmd struct {

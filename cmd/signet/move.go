@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 type moveCmd struct {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/signet-idm/signet/cmd/signet/remote"
-	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/eventlog/datadir"
 )
 
 // remoteFlags say which running server a command works through. Every command that does has them.

@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/signet-idm/signet/internal/progress"
+	"github.com/signet-idm/signet/internal/base/progress"
 )
 
 // stdout and stderr are the only ways to the operator's screen. What is printed may come from rows that somebody has changed, from files that somebody else has written and

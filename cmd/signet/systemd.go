@@ -7,8 +7,8 @@ import (
 	"net"
 
 	"github.com/signet-idm/signet/cmd/signet/remote"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/systemd"
+	"github.com/signet-idm/signet/internal/base/systemd"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // metricsSocket is the name of the socket of systemd for metrics (FileDescriptorName=).

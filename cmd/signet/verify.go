@@ -9,12 +9,12 @@ import (
 
 	"github.com/mattn/go-isatty"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/progress"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/store/proof"
+	"github.com/signet-idm/signet/internal/base/progress"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/eventlog/store/engine"
+	"github.com/signet-idm/signet/internal/eventlog/store/proof"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 type verifyCmd struct {

@@ -11,11 +11,11 @@ import (
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/api/projects"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/project"
-	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // Applications implements ApplicationService.

@@ -5,8 +5,8 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/mask"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/call"
 )
 
 // ModifyApplication sets the named parts of an application of the context organization.

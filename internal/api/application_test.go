@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // appModification has a value in every field, and a mask with these paths.

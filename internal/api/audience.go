@@ -7,9 +7,9 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // ApproveAudience lets a client of another organization have tokens for an application of the context organization.

@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user/credential"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/user/credential"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // expiring is a request for something that expires.

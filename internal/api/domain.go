@@ -4,11 +4,11 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/lifecycle"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
 // checkNewDomain applies the grammar of domains. Elsewhere a malformed domain is one that the organization does not have.

@@ -3,9 +3,9 @@ package api
 import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/enums"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // enum pairs the numbers of the API with the words of an object's package.

@@ -14,14 +14,14 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/journal"
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/journal"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/model"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // Events implements EventService.
@@ -101,7 +101,7 @@ func eventQuery(r eventRequest) journal.Query {
 		f.ObjectIDs = []string{r.GetObjectId()}
 	case r.GetUserId() != "":
 		// The companions of a user have no rights of their own: their organization is the user's.
-		f.ObjectIDs = []string{r.GetUserId(), session.IDFor(r.GetUserId()), grant.IDFor(r.GetUserId())}
+		f.ObjectIDs = []string{r.GetUserId(), session.IDFor(r.GetUserId()), oauth.IDFor(r.GetUserId())}
 	}
 	return journal.Query{Everywhere: r.GetAllOrganizations(), Filter: f}
 }

@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 func TestACursorHidesAndKeepsItsPlace(t *testing.T) {

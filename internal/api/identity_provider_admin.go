@@ -7,9 +7,9 @@ import (
 	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/api/provider"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // AddOIDCIdentityProvider creates a provider in the context organization.

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
 // DeactivateOrganization switches off the organization the path names.

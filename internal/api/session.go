@@ -10,11 +10,11 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/session/ownpage"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/signin/ownpage"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // Sessions implements SessionService.

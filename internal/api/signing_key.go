@@ -8,9 +8,9 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/signing"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/signing"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // SigningKeys implements SigningKeyService.

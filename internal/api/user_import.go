@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api/idempotency"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/user"
-	"github.com/signet-idm/signet/internal/user/importing"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/domain/user/importing"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // ImportUsers creates people in the context organization, all of them or each alone.

@@ -14,11 +14,11 @@ import (
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/api/mask"
 	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/webhook"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/model"
 )
 
 // Webhooks implements WebhookService.

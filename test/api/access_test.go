@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 func (c *Client) access(t *testing.T, as *Actor) *signetv1.GetMyAccessResponse {

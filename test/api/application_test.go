@@ -13,15 +13,15 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -51,8 +51,8 @@ func modifyApp(id string, paths ...string) *signetv1.ModifyApplicationRequest {
 // proves tells whether a secret is one that an application can use now.
 func (w *World) proves(t *testing.T, id, text string) bool {
 	t.Helper()
-	client, err := w.server.Grants().Authenticate(t.Context(), grant.Credentials{Method: app.SecretBasic, ClientID: id, Secret: text})
-	if err != nil && !errors.Is(err, grant.ErrInvalidClient) {
+	client, err := w.server.Grants().Authenticate(t.Context(), oauth.Credentials{Method: app.SecretBasic, ClientID: id, Secret: text})
+	if err != nil && !errors.Is(err, oauth.ErrInvalidClient) {
 		t.Fatal(err)
 	}
 	return err == nil && client.ID() == id

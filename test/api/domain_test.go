@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 // fakeDNS has the TXT records that a test gives it, and none else.

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 const orgID = "x-service-orgid"

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // Home answers for its people: every operation on a user, by everybody who could want it, on users who hold something elsewhere. What must come back follows from the class of the

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 // The matrix: every operation, by everybody, on everything. What must come back is worked out here from the rule in the

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // namesStory: names are told of what the caller may read, and of nothing else, wherever it is.

@@ -6,13 +6,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/idp"
-	"github.com/signet-idm/signet/internal/invitation"
-	"github.com/signet-idm/signet/internal/member"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/user"
-	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/domain/webhook"
+	"github.com/signet-idm/signet/internal/life/invitation"
 )
 
 // One order for every operation: credential, request, permission, existence, state, if-match. That permission comes before existence is in the

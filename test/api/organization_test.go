@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/org"
 )
 
 // listedOrgs reads a list of organizations to its end, in pages of one size.

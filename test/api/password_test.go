@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // free are the operations of a session whose user has to change the password first, and those that look at no session.

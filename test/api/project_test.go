@@ -10,12 +10,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/group"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/project"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/group"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // furnishProjects says how a scene comes to what has to do with projects.

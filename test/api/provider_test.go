@@ -14,9 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/idp"
-	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/org"
 )
 
 var (

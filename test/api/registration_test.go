@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 var (

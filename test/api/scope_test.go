@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // Operations against scopes: what an application needs is worked out here from the definition and the request as it is sent, and from nothing

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // search walks through all pages of a search and gives the user names in order.

@@ -14,7 +14,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // to look at the tables without the store
 	_ "modernc.org/sqlite"
 
-	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

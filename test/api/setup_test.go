@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // The tables of section 4 of the contract, and their neighbours.

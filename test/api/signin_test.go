@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
 )
 
 // signInNameStory: which user a name finds, in the order of the contract.

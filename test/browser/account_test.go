@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testkit"
 )

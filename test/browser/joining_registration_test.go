@@ -9,7 +9,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/test/browser"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/pages"
-	"github.com/signet-idm/signet/internal/pages/pagestest"
+	"github.com/signet-idm/signet/internal/transport/pages"
+	"github.com/signet-idm/signet/internal/transport/pages/pagestest"
 	"github.com/signet-idm/signet/test/browser"
 )
 

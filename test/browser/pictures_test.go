@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/test/browser"
 )
 

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/portal"
 	"github.com/signet-idm/signet/test/testkit"

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/portal"
 )

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/mail/mailtest"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 )
 

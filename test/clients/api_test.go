@@ -20,7 +20,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/gen/openapi"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testkit"

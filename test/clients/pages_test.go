@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/servertest"
 )

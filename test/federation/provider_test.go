@@ -17,13 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/event/eventtest"
-	"github.com/signet-idm/signet/internal/federation"
-	"github.com/signet-idm/signet/internal/federation/failure"
-	"github.com/signet-idm/signet/internal/idp"
-	"github.com/signet-idm/signet/internal/outbound"
-	"github.com/signet-idm/signet/internal/signing"
+	"github.com/signet-idm/signet/internal/base/outbound"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/signing"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/internal/signin/upstream"
+	"github.com/signet-idm/signet/internal/signin/upstream/failure"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -93,7 +93,7 @@ func try(t *testing.T, node, options string) string {
 
 // world is a Federation that can reach a provider on this machine, by a clock that begins with the real time.
 type world struct {
-	*federation.Federation
+	*upstream.Federation
 	t    *testing.T
 	s    *eventtest.Store
 	keys *signing.Keys
@@ -107,17 +107,17 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(client.Close)
 	calls := outbound.NewCalls()
 	keys := signing.New(s, s.Master, s.Now)
-	return &world{t: t, s: s, keys: keys, Federation: federation.New(federation.Config{Client: client, Keys: outbound.NewKeySets(client, s.Now, calls), Calls: calls, Master: s.Master,
+	return &world{t: t, s: s, keys: keys, Federation: upstream.New(upstream.Config{Client: client, Keys: outbound.NewKeySets(client, s.Now, calls), Calls: calls, Master: s.Master,
 		Store: s, Clock: s.Now, ExternalURL: external, Signing: keys})}
 }
 
-func (w *world) provider(address string, change func(o *idp.OIDC)) *federation.Provider {
+func (w *world) provider(address string, change func(o *idp.OIDC)) *upstream.Provider {
 	o := &idp.OIDC{Issuer: address, ClientID: "signet", HasClientSecret: true}
 	if change != nil {
 		change(o)
 	}
 	w.s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_1"), Value: w.s.Master.Wrap("idp client secret", []byte("a secret of the client"), []byte("idp_1"))})
-	return &federation.Provider{ID: "idp_1", Org: "org_a", Data: idp.Provider{Standing: idp.Standing{State: idp.Active}, OIDC: o, Changer: &idp.Changer{Version: 1}}}
+	return &upstream.Provider{ID: "idp_1", Org: "org_a", Data: idp.Provider{Standing: idp.Standing{State: idp.Active}, OIDC: o, Changer: &idp.Changer{Version: 1}}}
 }
 
 // client is Signet as the provider knows it.
@@ -128,7 +128,7 @@ func client(more options) []options {
 }
 
 // person signs in at the provider with a browser, and brings back its answer.
-func (w *world) person(jar http.CookieJar, address, form string) federation.Callback {
+func (w *world) person(jar http.CookieJar, address, form string) upstream.Callback {
 	w.t.Helper()
 	visitor := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	base, err := url.Parse(address)
@@ -137,7 +137,7 @@ func (w *world) person(jar http.CookieJar, address, form string) federation.Call
 		if strings.HasPrefix(address, callback) {
 			u, err := url.Parse(address)
 			must(w.t, err)
-			return federation.Callback{Provider: "idp_1", Browser: browser, Query: u.Query()}
+			return upstream.Callback{Provider: "idp_1", Browser: browser, Query: u.Query()}
 		}
 		var answer *http.Response
 		if strings.Contains(address, "/test/interaction/") {
@@ -158,13 +158,13 @@ func (w *world) person(jar http.CookieJar, address, form string) federation.Call
 		address = next.String()
 	}
 	w.t.Fatal("the provider redirects for ever")
-	return federation.Callback{}
+	return upstream.Callback{}
 }
 
 var input = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`)
 
 // posted reads the form that a provider has the browser post.
-func (w *world) posted(answer *http.Response, body string) federation.Callback {
+func (w *world) posted(answer *http.Response, body string) upstream.Callback {
 	w.t.Helper()
 	if !strings.Contains(body, callback) {
 		w.t.Fatalf("the provider answered with status %d: %s", answer.StatusCode, body)
@@ -173,12 +173,12 @@ func (w *world) posted(answer *http.Response, body string) federation.Callback {
 	for _, field := range input.FindAllStringSubmatch(body, -1) {
 		form.Set(field[1], field[2])
 	}
-	return federation.Callback{Provider: "idp_1", Browser: browser, Form: form}
+	return upstream.Callback{Provider: "idp_1", Browser: browser, Form: form}
 }
 
-func (w *world) signIn(p *federation.Provider, again bool, jar http.CookieJar) (federation.Arrived, error) {
+func (w *world) signIn(p *upstream.Provider, again bool, jar http.CookieJar) (upstream.Arrived, error) {
 	w.t.Helper()
-	address, err := w.Start(w.t.Context(), p, federation.Attempt{Browser: browser, Return: "back", Again: again})
+	address, err := w.Start(w.t.Context(), p, upstream.Attempt{Browser: browser, Return: "back", Again: again})
 	must(w.t, err)
 	cb := w.person(jar, address, "login=jo")
 	return w.Finish(w.t.Context(), p, cb)
@@ -288,13 +288,13 @@ func TestWhatGoesWrongAtAProvider(t *testing.T) {
 			if found != c.found {
 				t.Errorf("a check finds %q, want %q", found, c.found)
 			}
-			address, err := w.Start(t.Context(), p, federation.Attempt{Browser: browser})
+			address, err := w.Start(t.Context(), p, upstream.Attempt{Browser: browser})
 			if c.started {
 				must(t, err)
 				cb := w.person(newJar(t), address, c.form)
 				_, err = w.Finish(t.Context(), p, cb)
 			}
-			failed, ok := err.(*federation.Failure)
+			failed, ok := err.(*upstream.Failure)
 			if !ok || failed.Check != c.check {
 				t.Errorf("got %v, want %s", err, c.check)
 			}

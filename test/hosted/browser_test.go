@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
+	"github.com/signet-idm/signet/internal/ops/server"
 	kit "github.com/signet-idm/signet/test/browser"
 )
 

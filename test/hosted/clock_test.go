@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/store/proof"
+	"github.com/signet-idm/signet/internal/eventlog/store/proof"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )

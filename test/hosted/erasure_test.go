@@ -21,15 +21,15 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // to look at the tables without the store
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/journal"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/store/proof"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/journal"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store/proof"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -418,7 +418,7 @@ func searchPostgres(t *testing.T, url string, stays trace, list []string) {
 // history gives the events of a person and of what stands beside, by object; their chains are whole.
 func (w *world) history(t *testing.T, userID string) map[string][]event.Event {
 	t.Helper()
-	chains := map[string][]event.Event{userID: nil, session.IDFor(userID): nil, grant.IDFor(userID): nil}
+	chains := map[string][]event.Event{userID: nil, session.IDFor(userID): nil, oauth.IDFor(userID): nil}
 	for after := int64(0); ; {
 		events, err := w.server.Store().Events(t.Context(), after, 1000)
 		must(t, err)

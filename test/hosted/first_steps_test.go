@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // TestABrowserThatKeepsNoCookiesIsToldSo: today's browsers can refuse them, and were asked to sign in over and over.

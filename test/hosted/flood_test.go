@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 func TestAFloodFromOneNetworkIsHeldUp(t *testing.T) {

@@ -15,13 +15,13 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/policy"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/user"
-	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/internal/transport/web"
 )
 
 // safe fails where a page lacks what keeps browsers safe, or holds script or style of its own.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 func TestPeopleAreToldInWordsThatTheyComeTooOften(t *testing.T) {

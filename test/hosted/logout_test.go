@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // logoutURL is where an application sends people to sign out.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // subject is whom the ID token beside others is about.

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/policy"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/user"
-	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/internal/transport/web"
 	"github.com/signet-idm/signet/test/portal"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

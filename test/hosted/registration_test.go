@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/policy"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 const termsOfUse = "https://shop.test/terms"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/policy"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // link waits for a mail to somebody and gives the path of the link in it.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/internal/transport/web"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/idp"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/policy"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/grant/trial"
-	"github.com/signet-idm/signet/internal/grant/visited"
-	"github.com/signet-idm/signet/internal/policy"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/trial"
+	"github.com/signet-idm/signet/internal/oauth/visited"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -307,7 +307,7 @@ func TestATrialLeavesNothingBehindAndNobodyTakesItsTokens(t *testing.T) {
 				t.Errorf("%d events were recorded", now-was)
 			}
 		}
-		c, err := grant.Kind.Read(t.Context(), w.server.Store(), grant.IDFor(jo.id))
+		c, err := oauth.Kind.Read(t.Context(), w.server.Store(), oauth.IDFor(jo.id))
 		must(t, err)
 		if c != nil {
 			t.Errorf("a consent is recorded: %+v", c.Data)

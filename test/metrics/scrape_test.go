@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/tracing/otlp"
+	"github.com/signet-idm/signet/internal/base/tracing/otlp"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"

@@ -18,13 +18,13 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // to look at the tables without the store
 	_ "modernc.org/sqlite"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/progress"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/syntax"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/progress"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )

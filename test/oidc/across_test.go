@@ -7,11 +7,11 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -41,7 +41,7 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 				in := w.signIn(person)
 				id, secret := w.applicationOf(theirs, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations, s.TokenFormat = true, format })
 				party := func(scopes ...string) *party {
-					p := w.party(id, secret, append(scopes, "offline_access", grant.RolesScope)...)
+					p := w.party(id, secret, append(scopes, "offline_access", oauth.RolesScope)...)
 					p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 					return p
 				}
@@ -64,18 +64,18 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 					t.Errorf("nobody is asked for more: %v", got)
 				}
 				about := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+tokens.AccessToken)
-				if told, _ := about.json[grant.RolesScope].(map[string]any); len(told) != 1 || told[w.org] == nil {
+				if told, _ := about.json[oauth.RolesScope].(map[string]any); len(told) != 1 || told[w.org] == nil {
 					t.Errorf("told of %v", about.json)
 				}
 
 				// As it was recorded when nobody had to be asked.
-				consents := grant.Kind.Ref(grant.IDFor(person))
+				consents := oauth.Kind.Ref(oauth.IDFor(person))
 				w.do(event.Command{Write: []event.Ref{consents}, Decide: func(tx *event.Tx) error {
-					c, err := grant.Kind.Get(tx, consents.ID)
+					c, err := oauth.Kind.Get(tx, consents.ID)
 					if err != nil {
 						return err
 					}
-					return c.Append(grant.Given{AppID: id, Scopes: c.Data.Apps[id].Scopes, At: tx.Now()})
+					return c.Append(oauth.Given{AppID: id, Scopes: c.Data.Apps[id].Scopes, At: tx.Now()})
 				}})
 				refresh := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"refresh_token"}, "refresh_token": {tokens.RefreshToken}}
 				if got := w.post("/oauth/token", refresh); got.status != 400 || got.json["error"] != "invalid_grant" {
@@ -101,7 +101,7 @@ func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing
 		for _, format := range []app.TokenFormat{app.Opaque, app.JWT} {
 			id, secret := w.application(app.Web, app.SecretPost, func(s *app.Settings) { s.TokenFormat = format })
 			w.api(theirs, "POST", "/v1/apps/"+reader+"/audience_approvals", `{"clientId":"`+id+`"}`)
-			p := w.party(id, secret, grant.RolesScope, "urn:signet:app:"+own+":aud", "urn:signet:app:"+reader+":aud")
+			p := w.party(id, secret, oauth.RolesScope, "urn:signet:app:"+own+":aud", "urn:signet:app:"+reader+":aud")
 			p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 			token := p.tokens(in).AccessToken
 			for _, c := range []struct {
@@ -109,7 +109,7 @@ func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing
 				roles            int
 			}{{"the client", id, secret, 2}, {"another of its organization", own, ownSecret, 2}, {"one of another organization", reader, readerSecret, 1}} {
 				got := w.post("/oauth/introspect", url.Values{"client_id": {c.id}, "client_secret": {c.secret}, "token": {token}})
-				if told, _ := got.json[grant.RolesScope].(map[string]any); len(told) != c.roles || told[w.org] == nil {
+				if told, _ := got.json[oauth.RolesScope].(map[string]any); len(told) != c.roles || told[w.org] == nil {
 					t.Errorf("%s, %s: told of %v", format, c.name, got.json)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

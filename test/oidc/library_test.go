@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -20,11 +20,11 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2/jwt"
 
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

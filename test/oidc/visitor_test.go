@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
 // visitor is a person at a browser that runs no script: it keeps cookies, follows redirects as long as they lead to

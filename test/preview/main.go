@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/signet-idm/signet/internal/pages/pagestest"
+	"github.com/signet-idm/signet/internal/transport/pages/pagestest"
 )
 
 func main() {

@@ -27,8 +27,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/internal/transport/web"
 	"github.com/signet-idm/signet/test/costtest"
 )
 
@@ -334,7 +334,7 @@ func filled(path string) string { return parameter.ReplaceAllString(path, "any")
 // oauthParameters are the names of all parameters that the provider reads, as its source has them.
 func oauthParameters(t *testing.T) []string {
 	t.Helper()
-	return namesRead(t, readParameter, "../../internal/oidc/*.go")
+	return namesRead(t, readParameter, "../../internal/oauth/oidc/*.go")
 }
 
 var readParameter = regexp.MustCompile(`(?:[gG]et|param)\("([a-z_]+)"\)`)
@@ -433,7 +433,7 @@ func sitePaths(t *testing.T) []string {
 // fieldNames are what the pages read: the fields of their forms and the parameters of their addresses, as their source has them.
 func fieldNames(t *testing.T) []string {
 	t.Helper()
-	return namesRead(t, readName, "../../internal/pages/*.go", "../../internal/login/*.go", "../../internal/account/*.go")
+	return namesRead(t, readName, "../../internal/transport/pages/*.go", "../../internal/ui/login/*.go", "../../internal/ui/account/*.go")
 }
 
 // namesRead are those that an expression finds in source files.

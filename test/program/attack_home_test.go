@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 // guests are two organizations with an owner each: a firm, and a host that gives people of the firm roles.

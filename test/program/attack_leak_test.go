@@ -22,7 +22,7 @@ import (
 	"github.com/zitadel/passwap/pbkdf2"
 	"github.com/zitadel/passwap/scrypt"
 
-	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 // The owner of another organization makes twins of somebody, with the same address, verified in every way there is. The address leads to the person before and

@@ -19,7 +19,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 // silent is an identity provider that knows everybody already: it sends whoever comes back at once, and says what a test wants.

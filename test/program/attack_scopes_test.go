@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
 // grantee is an application in a browser that an owner of the installation signs in to, with all that the pages ask for.

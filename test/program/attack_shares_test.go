@@ -13,9 +13,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/share"
+	"github.com/signet-idm/signet/internal/base/fairqueue"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
@@ -170,7 +170,7 @@ func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
 		ofA, ofB := a.person(t, "target"), b.person(t, "other")
 		for name, flood := range map[string]request{"setting passwords": setPassword, "signing in": signIn} {
 			for what, ask := range map[string]request{"sets a password": setPassword, "signs in": signIn} {
-				held := share.Claim{Org: a.id}
+				held := fairqueue.Claim{Org: a.id}
 				for range n {
 					testkit.Must(t, slots.Enter(t.Context(), held))
 				}

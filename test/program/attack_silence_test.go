@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 // via is a proxy that the program trusts, and says to be in front of one address.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/mail/mailtest"
+	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
 // victim is the owner of an organization, with a verified e-mail address.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/internal/domain/webhook"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 const addressToken = "T000-SECRET-IN-THE-ADDRESS"

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/test/testkit"
 )
 

@@ -20,13 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/factor/factortest"
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/syntax"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

@@ -11,22 +11,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/federation/failure"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/group"
-	"github.com/signet-idm/signet/internal/idp"
-	"github.com/signet-idm/signet/internal/installation"
-	"github.com/signet-idm/signet/internal/invitation"
-	"github.com/signet-idm/signet/internal/member"
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/project"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/signing"
-	"github.com/signet-idm/signet/internal/user"
-	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/group"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/signing"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/domain/webhook"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/invitation"
+	"github.com/signet-idm/signet/internal/life/model"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/signin/session"
+	"github.com/signet-idm/signet/internal/signin/upstream/failure"
 )
 
 // sample is an event as it was once written, and what it did. See testdata/events/README.md: payload and personal are
@@ -75,7 +75,7 @@ func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
 	checkSamples(t, all, session.Kind)
 	checkSamples(t, all, app.Kind)
 	checkSamples(t, all, signing.Kind)
-	checkSamples(t, all, grant.Kind)
+	checkSamples(t, all, oauth.Kind)
 	checkSamples(t, all, webhook.Kind)
 	checkSamples(t, all, failure.Kind)
 	checkSamples(t, all, group.Kind)
@@ -212,7 +212,7 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 		if f.test || under(f.dir, testOnly) {
 			continue
 		}
-		name := f.imported(module + "internal/event")
+		name := f.imported(module + "internal/eventlog/event")
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok {
 				if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Define" && isIdent(s.X, name) {
@@ -225,7 +225,7 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	if defined != len(model.Kinds) {
 		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
 	}
-	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind, failure.Kind,
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, oauth.Kind, webhook.Kind, failure.Kind,
 		group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind, member.OfferKind}
 	for _, k := range model.Kinds {
 		found := false

@@ -12,7 +12,7 @@ import (
 
 const (
 	reasonsFile = root + "/docs/api/reasons.txt"
-	errsPackage = module + "internal/errs"
+	errsPackage = module + "internal/base/errs"
 )
 
 // declared is a reason as the code has it.
@@ -25,7 +25,7 @@ type declared struct {
 func reasons(t *testing.T) map[string]*declared {
 	t.Helper()
 	byName := map[string]*declared{}  // USER_NOT_FOUND
-	byConst := map[string]*declared{} // internal/user.NotFound
+	byConst := map[string]*declared{} // internal/domain/user.NotFound
 	program := slices.DeleteFunc(slices.Clone(files(t)), func(f *file) bool { return f.test || under(f.dir, testOnly) })
 	for _, f := range program {
 		errs := f.imported(errsPackage)
@@ -96,7 +96,7 @@ func isIdent(e ast.Expr, name string) bool {
 }
 
 func isReason(f *file, errs string, e ast.Expr) bool {
-	if f.dir == "internal/errs" {
+	if f.dir == "internal/base/errs" {
 		return isIdent(e, "Reason")
 	}
 	s, ok := e.(*ast.SelectorExpr)
@@ -104,7 +104,7 @@ func isReason(f *file, errs string, e ast.Expr) bool {
 }
 
 func kindName(f *file, errs string, e ast.Expr) string {
-	if i, ok := e.(*ast.Ident); ok && f.dir == "internal/errs" {
+	if i, ok := e.(*ast.Ident); ok && f.dir == "internal/base/errs" {
 		return i.Name
 	}
 	if s, ok := e.(*ast.SelectorExpr); ok && isIdent(s.X, errs) {
@@ -113,7 +113,7 @@ func kindName(f *file, errs string, e ast.Expr) string {
 	return ""
 }
 
-// constName spells a constant as internal/user.NotFound, whichever way the file refers to it.
+// constName spells a constant as internal/domain/user.NotFound, whichever way the file refers to it.
 func constName(f *file, e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/factors"
 	"github.com/signet-idm/signet/internal/api/groups"
@@ -28,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/signincounts"
 	"github.com/signet-idm/signet/internal/api/status"
 	"github.com/signet-idm/signet/internal/api/trials"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 // handlers implement the services of the API.

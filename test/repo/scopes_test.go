@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 // generalFile lists what applications may do with the general scopes.
@@ -138,7 +138,7 @@ func TestScopesFitTheOperationsTheyAreFor(t *testing.T) {
 // TestScopesAreSpelledInOnePlace: whoever asks about a scope by its name asks package access.
 func TestScopesAreSpelledInOnePlace(t *testing.T) {
 	for _, f := range files(t) {
-		if f.test || !under(f.dir, []string{"internal"}) || under(f.dir, append(testOnly, "internal/access")) {
+		if f.test || !under(f.dir, []string{"internal"}) || under(f.dir, append(testOnly, "internal/domain/access")) {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(root, f.path))

@@ -71,7 +71,7 @@ var waysOut = map[string][]string{
 // Security list, row 19: whoever calls an address that somebody else chose does so through package outbound. What may call others besides is told
 // where to by its operator.
 func TestOneWayLeadsOut(t *testing.T) {
-	mayCall := []string{"internal/outbound", "internal/store/engine/silence", "cmd/signet/remote", "internal/server/doctor", "internal/tracing/otlp", "bench"}
+	mayCall := []string{"internal/base/outbound", "internal/eventlog/store/engine/silence", "cmd/signet/remote", "internal/ops/doctor", "internal/base/tracing/otlp", "bench"}
 	found := 0
 	for _, f := range files(t) {
 		if f.test || under(f.dir, testOnly) {
@@ -99,7 +99,7 @@ func TestOneWayLeadsOut(t *testing.T) {
 func TestOnlyTestsHashPasswordsCheaply(t *testing.T) {
 	found := 0
 	for _, f := range files(t) {
-		as := f.imported(module + "internal/secret")
+		as := f.imported(module + "internal/base/secret")
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && as != "" && isFunction(s, as, "NewCheapHasher") {
 				if found++; !f.test && !under(f.dir, testOnly) {

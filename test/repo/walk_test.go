@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// step of the walk in docs/architecture.md: | 3 | `internal/rpc` | `binding.serve` | ...
+// step of the walk in docs/architecture.md: | 3 | `internal/transport/rpc` | `binding.serve` | ...
 var walkStep = regexp.MustCompile("(?m)^\\| \\d+ \\| `([a-z/]+)` \\| `(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\|")
 
 // TestTheWalkThroughOneOperationIsShort: docs/architecture.md follows Set User Password from the request's bytes to the disk. Every step is a function that

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/ops/server"
 )
 
 // Start serves until the test ends, on a port of this machine, in a directory of its own and with passwords that cost nothing unless config says otherwise. The server logs to log.

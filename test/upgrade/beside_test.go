@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )

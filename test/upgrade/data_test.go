@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )

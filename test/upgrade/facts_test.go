@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

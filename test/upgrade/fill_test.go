@@ -27,7 +27,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/oauth2"
 
-	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/internal/domain/factor/factortest"
 	"github.com/signet-idm/signet/test/portal"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
 )
 

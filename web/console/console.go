@@ -1,4 +1,4 @@
-// Package console holds the built web console: what Vite made of the sources beside it, compressed. See package internal/console for how it is served.
+// Package console holds the built web console: what Vite made of the sources beside it, compressed. See package internal/ui/console for how it is served.
 package console
 
 import (

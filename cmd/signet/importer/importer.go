@@ -20,9 +20,9 @@ import (
 	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/disk"
-	"github.com/signet-idm/signet/internal/progress"
-	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/base/disk"
+	"github.com/signet-idm/signet/internal/base/progress"
+	"github.com/signet-idm/signet/internal/base/syntax"
 )
 
 // Import is what is to be imported, and where.

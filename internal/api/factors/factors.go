@@ -8,11 +8,11 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/factor"
-	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/factor"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // Service implements FactorService.

@@ -9,16 +9,16 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/group"
-	"github.com/signet-idm/signet/internal/lifecycle"
-	"github.com/signet-idm/signet/internal/member"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/group"
+	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
 // Service implements GroupService.

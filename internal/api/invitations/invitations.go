@@ -15,11 +15,11 @@ import (
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/api/enums"
 	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/invitation"
-	"github.com/signet-idm/signet/internal/session/newcomer"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/invitation"
+	"github.com/signet-idm/signet/internal/signin/newcomer"
 )
 
 // Service implements InvitationService.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
-	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/base/errs"
 )
 
 // Request is a request that changes the parts of an object that its update mask names.

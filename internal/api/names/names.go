@@ -9,16 +9,16 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/group"
-	"github.com/signet-idm/signet/internal/idp"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/project"
-	"github.com/signet-idm/signet/internal/user"
-	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/group"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/domain/webhook"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // Service implements NameService.

@@ -14,13 +14,13 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 const most = 1000 // organizations that are told

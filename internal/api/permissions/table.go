@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/domain/access"
 )
 
 // table is what the definition of the API says about permissions. The server enforces the same rules (package rpc).

@@ -5,8 +5,8 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/mask"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/idp"
 )
 
 // modifiable are the fields that an update mask can name. A secret is only ever meant by its own name: who replaces a

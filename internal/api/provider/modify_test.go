@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/domain/idp"
 )
 
 // modification has a value in every field, and a mask with these paths.

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api/enums"
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // General is the general configuration in a request that creates a provider.

@@ -2,7 +2,7 @@ package provider
 
 import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/domain/idp"
 )
 
 var stylings = map[signetv1.StylingType]idp.Styling{

@@ -4,7 +4,7 @@ package registrations
 import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/enums"
-	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/domain/policy"
 )
 
 var modes = map[signetv1.RegistrationMode]policy.Openness{

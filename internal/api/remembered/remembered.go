@@ -9,10 +9,10 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // Service implements RememberedDeviceService.

@@ -9,9 +9,9 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/session/tally"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/signin/tally"
 )
 
 const usualDays = 30

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/grant/claimset"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 )
 
 // answer shows what the application would get.
-func (s Service) answer(t *grant.Trial, a *grant.TrialAnswer) (out *signetv1.SignInTrialAnswer, err error) {
+func (s Service) answer(t *oauth.Trial, a *oauth.TrialAnswer) (out *signetv1.SignInTrialAnswer, err error) {
 	out = &signetv1.SignInTrialAnswer{Address: a.Address, TokenRequest: s.tokenRequest(t), Scopes: a.Scopes, AccessTokenSeconds: int64(a.RealLife.Seconds()), RefreshToken: a.Refreshes}
 	if out.AccessToken, err = document(a.Access, a.AccessClaims); err != nil {
 		return nil, err

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/grant/asked"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/asked"
 )
 
 // parameter of an authorization request, and what it means.
@@ -42,7 +42,7 @@ func parameters(a asked.Ask) []parameter {
 }
 
 // request shows the request of a trial as the application would send it.
-func (s Service) request(t *grant.Trial) *signetv1.SignInTrialRequest {
+func (s Service) request(t *oauth.Trial) *signetv1.SignInTrialRequest {
 	out := &signetv1.SignInTrialRequest{}
 	var query []string
 	for _, p := range parameters(t.Ask) {
@@ -57,7 +57,7 @@ func (s Service) request(t *grant.Trial) *signetv1.SignInTrialRequest {
 }
 
 // tokenRequest is how the application would ask for tokens, with its secret left out.
-func (s Service) tokenRequest(t *grant.Trial) string {
+func (s Service) tokenRequest(t *oauth.Trial) string {
 	data := []string{"grant_type=authorization_code", "code=CODE", "redirect_uri=" + t.Ask.RedirectURI}
 	if t.Verifier != "" {
 		data = append(data, "code_verifier="+t.Verifier)

@@ -8,16 +8,16 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/grant/asked"
-	"github.com/signet-idm/signet/internal/grant/trial"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/oauth/trial"
 )
 
 // Service implements SignInTrialService.
 type Service struct {
-	Grants *grant.Grants
+	Grants *oauth.Grants
 }
 
 var _ signetv1connect.SignInTrialServiceHandler = Service{}
@@ -76,7 +76,7 @@ var severities = map[trial.Severity]signetv1.SignInTrialSeverity{
 	trial.Error: signetv1.SignInTrialSeverity_SIGN_IN_TRIAL_SEVERITY_ERROR,
 }
 
-func (s Service) trial(t *grant.Trial) *signetv1.SignInTrial {
+func (s Service) trial(t *oauth.Trial) *signetv1.SignInTrial {
 	out := &signetv1.SignInTrial{TrialId: t.ID, AppId: t.App.ID, State: states[t.State], CreationDate: timestamppb.New(event.Time(t.Created)), ExpirationDate: timestamppb.New(event.Time(t.Expires)),
 		Request: s.request(t), Refusal: refusal(t.Refusal)}
 	for _, step := range t.Steps {

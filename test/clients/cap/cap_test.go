@@ -15,7 +15,7 @@ import (
 
 	"github.com/hashicorp/cap/oidc"
 
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/servertest"
 )
 

@@ -29,7 +29,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/servertest"
 )
 

@@ -1,0 +1,148 @@
+package app
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// An application that may use Signet's API is worth what its scopes allow. People gave it their consent as it was, and an owner of the installation gave it the
+// scopes. So whoever lets its codes, tokens or data reach somebody else needs what giving the scopes needs, and people are asked again.
+
+// guard says when a change of one part of the state lets somebody have more of an application.
+type guard struct {
+	widens   func(from, to *App) bool
+	harmless string // why no change of it does; then widens is nil
+}
+
+// guards is the list of all parts of an application's state. A part that is not on it is guarded: any change of it widens. A test asks for a line here.
+var guards = map[string]guard{
+	"AuthMethod":            differs(func(a *App) AuthMethod { return a.AuthMethod }),
+	"GrantTypes":            gains(func(a *App) []GrantType { return a.GrantTypes }),
+	"RedirectURIs":          gains(func(a *App) []string { return a.RedirectURIs }),
+	"PostLogoutURIs":        gains(func(a *App) []string { return a.PostLogoutURIs }),
+	"BackChannelLogoutURI":  moves(func(a *App) string { return a.BackChannelLogoutURI }),
+	"KeySetURI":             moves(func(a *App) string { return a.KeySetURI }),
+	"TokenFormat":           differs(func(a *App) TokenFormat { return a.TokenFormat }),
+	"ConsentRequired":       goesOff(func(a *App) bool { return a.ConsentRequired }),
+	"ExactAuthMethod":       goesOff(func(a *App) bool { return a.ExactAuthMethod }),
+	"IDTokenClaims":         moves(func(a *App) bool { return a.IDTokenClaims == ScopeClaims }),
+	"Keys":                  gains(func(a *App) []Key { return a.Keys }),
+	"OwnSignIn":             moves(func(a *App) bool { return a.OwnSignIn }),
+	"RoleSettings.Project":  moves(func(a *App) string { return a.RoleSettings.Project }),
+	"RoleSettings.Roles":    moves(func(a *App) bool { return a.RoleSettings.Roles }),
+	"RoleSettings.Groups":   moves(func(a *App) bool { return a.RoleSettings.Groups }),
+	"RoleSettings.Required": goesOff(func(a *App) bool { return a.RoleSettings.Required }),
+	"RoleSettings.Metadata": gains(func(a *App) []string { return a.RoleSettings.Metadata }),
+	"Type":                  differs(func(a *App) Type { return a.Type }),
+
+	"HasSecret":           {harmless: "each new secret is a SecretSet, which is guarded; having none takes away"},
+	"OldSecretUntil":      {harmless: "it changes with the secret only"},
+	"State":               {harmless: "switching it off takes away, and switching it on again opens what stood there before"},
+	"Name":                {harmless: "it moves nothing"},
+	"NameKey":             {harmless: "it follows from the name"},
+	"SigningAlgorithm":    {harmless: "both of them are as strong, and tokens reach nobody else"},
+	"AccessTokenSeconds":  {harmless: "within its bounds it reaches nobody else"},
+	"RefreshTokenSeconds": {harmless: "within its bounds it reaches nobody else"},
+	"AllOrganizations":    {harmless: "an owner of the installation opens it, and people of other organizations are asked"},
+	"APIScopes":           {harmless: "these are the scopes themselves: SetAPIAccess has a permission of its own, and people are asked about each"},
+	"Approvals":           {harmless: "they let others send tokens to the application, and give away none of its own"},
+	"Changer":             {harmless: "it records who changed something else"},
+	"Metadata":            {harmless: "programs keep it; Signet does nothing because of it"},
+	"Epoch":               {harmless: "it ends tokens"},
+	"APIEpoch":            {harmless: "it ends tokens and consents"},
+	"Open":                {harmless: "it follows from AllOrganizations"},
+}
+
+func differs[T comparable](part func(*App) T) guard {
+	return guard{widens: func(from, to *App) bool { return part(from) != part(to) }}
+}
+
+// moves: it is another one, and not none.
+func moves[T comparable](part func(*App) T) guard {
+	return guard{widens: func(from, to *App) bool { var none T; return part(from) != part(to) && part(to) != none }}
+}
+
+func goesOff(part func(*App) bool) guard {
+	return guard{widens: func(from, to *App) bool { return part(from) && !part(to) }}
+}
+
+// gains: there is one that was not there before.
+func gains[T comparable](part func(*App) []T) guard {
+	return guard{widens: func(from, to *App) bool {
+		return slices.ContainsFunc(part(to), func(one T) bool { return !slices.Contains(part(from), one) })
+	}}
+}
+
+// parts are the fields that the state consists of, by their names on the list.
+var parts = func() map[string][]int {
+	found := map[string][]int{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[App]()) {
+		switch {
+		case f.Anonymous:
+		case f.Type == reflect.TypeFor[RoleSettings]():
+			for _, inner := range reflect.VisibleFields(f.Type) {
+				found[f.Name+"."+inner.Name] = slices.Concat(f.Index, inner.Index)
+			}
+		default:
+			found[f.Name] = f.Index
+		}
+	}
+	return found
+}()
+
+// widens tells whether codes, tokens or data of an application reach somebody through these facts who did not have them before.
+func widens(from *App, facts []event.Fact[App]) bool {
+	to := *from
+	secret := false
+	for _, f := range facts {
+		f.Apply(&to)
+		_, set := f.(SecretSet)
+		secret = secret || set
+	}
+	if to.State == Removed {
+		return false
+	}
+	for name, index := range parts {
+		g := guards[name]
+		switch {
+		case g.harmless != "":
+		case g.widens != nil:
+			if g.widens(from, &to) {
+				return true
+			}
+		case !reflect.DeepEqual(reflect.ValueOf(from).Elem().FieldByIndex(index).Interface(), reflect.ValueOf(&to).Elem().FieldByIndex(index).Interface()):
+			return true
+		}
+	}
+	return secret
+}
+
+// mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for callers who could not give it the scopes of
+// Signet's API that it has: an owner of the installation gave them to the application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
+func mayActAs(permit access.Permit) func(*App) error {
+	return func(a *App) error {
+		scopes := access.ScopesNamed(a.APIScopes...)
+		if err := permit.CoversScopes(scopes); err != nil {
+			return err
+		}
+		if scopes != 0 && !permit.HoldsFor(scopes|access.APIAccessScope, access.APIAccessWrite, access.Installation) {
+			return ErrOpensWaysIn
+		}
+		return nil
+	}
+}
+
+// Append records a change of an application that somebody makes. All rules about applications change them by it: if the application may use Signet's API and the
+// change lets somebody have more of it, it needs mayActAs and ends the consents to scopes of the API. Errors: those of mayActAs.
+func Append(permit access.Permit, a *event.Object[App], facts ...event.Fact[App]) error {
+	if len(a.Data.APIScopes) > 0 && widens(&a.Data, facts) {
+		if err := mayActAs(permit)(&a.Data); err != nil {
+			return err
+		}
+		facts = append(slices.Clip(facts), APIConsentsEnded{})
+	}
+	return a.Append(facts...)
+}

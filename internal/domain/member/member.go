@@ -1,0 +1,349 @@
+// Package member holds the rules of memberships: which roles users hold in organizations and in the installation, who
+// may give and take them, and that the installation always has an owner who can act.
+//
+// A membership is a fact about the user (docs/decisions/0001); lists of members come from groups of users.
+package member
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// Reasons of this package.
+const (
+	NotFound   errs.Reason = "MEMBER_NOT_FOUND"
+	GrantsMore errs.Reason = "GRANTS_MORE"
+	LastOwner  errs.Reason = "LAST_OWNER"
+
+	LastOrgOwner errs.Reason = "LAST_ORGANIZATION_OWNER"
+
+	OwnOrganization errs.Reason = "OWN_ORGANIZATION"
+)
+
+// Errors that the rules of this package refuse with.
+var (
+	ErrNotFound   = errs.New(errs.NotFound, NotFound, "the user is not a guest there and has no roles there that were given directly")
+	ErrGrantsMore = errs.New(errs.PermissionDenied, GrantsMore, "you cannot grant a role with permissions that you do not have")
+	ErrLastOwner  = errs.New(errs.FailedPrecondition, LastOwner,
+		"the installation would have no active owner: grant IAM_OWNER to another active user first")
+	ErrLastOrgOwner = errs.New(errs.FailedPrecondition, LastOrgOwner,
+		"the organization would have no active owner: grant ORG_OWNER to another active user first, or ask an administrator of the installation")
+)
+
+// ErrOwnOrganization: whoever belongs to an organization is no guest there.
+var ErrOwnOrganization = errs.New(errs.FailedPrecondition, OwnOrganization,
+	"this is your own organization, which you cannot leave: ask one of its owners to remove your account if you do not need it any more")
+
+// errNobody is user.ErrNotFound where no header could name the user's organization.
+var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
+
+// Members are those of an organization or of the installation, in the hands of somebody who may see or change them.
+type Members struct{ permit access.Permit }
+
+// OfOrganization are the members of the permit's organization. A permit for the installation is none for its members:
+// other permissions decide about those. Errors: org.ErrNotFound.
+func OfOrganization(permit access.Permit) (Members, error) {
+	if permit.Reaches(access.Installation) || !permit.Reaches(permit.Org()) {
+		return Members{}, org.ErrNotFound
+	}
+	return Members{permit}, nil
+}
+
+// OfInstallation are the members of the installation. Errors: access.ErrDenied where the permit is for something else.
+func OfInstallation(permit access.Permit) (Members, error) {
+	if !permit.Reaches(access.Installation) {
+		return Members{}, access.ErrDenied
+	}
+	return Members{permit}, nil
+}
+
+// List reads a page of the users who hold roles there, or are guests there, wherever they belong.
+func (m Members) List(ctx context.Context, r event.Reader, after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+	return user.Kind.List(ctx, r, event.Query{Group: user.MembersOf(m.permit.Org()), After: after, Limit: limit})
+}
+
+// Set is what Members.Set did.
+type Set struct {
+	event.Details        // of the user, or of the offer where one was made
+	Offer         string // id of the offer that was made; empty: the roles count at once
+	Home          string // the organization that the user belongs to
+}
+
+// Set gives a user roles there, in place of those given directly before; what groups give stays. No roles make a user of another organization a guest. Somebody of
+// another organization is offered what goes beyond what the person has accepted there: nobody's roles elsewhere grow without their word.
+// Errors: InvalidArgument for unknown roles, and for none where the user would be no guest; ErrGrantsMore; user.ErrNotFound, also
+// for a user of another organization whom the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when
+// match does not hold.
+func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (Set, error) {
+	if wrong := access.RoleViolations(m.permit.Org(), names); len(wrong) > 0 {
+		return Set{}, errs.Invalid(wrong...)
+	}
+	c := roleChange{permit: m.permit, userID: userID, match: match}
+	if c.inInstallation() && len(names) == 0 {
+		return Set{}, errs.Wrong("roles", "must have at least one role: the installation has no guests")
+	}
+	for _, name := range names {
+		c.roles = append(c.roles, access.Role(name))
+	}
+	slices.Sort(c.roles)
+	c.roles = slices.Compact(c.roles)
+	if c.permit.Covers(access.Memberships{c.permit.Org(): c.roles}) != nil {
+		return Set{}, ErrGrantsMore
+	}
+	return c.do(ctx, s)
+}
+
+// Remove takes away all roles that a user was given there directly. A user of another organization leaves it, with its groups and roles of applications. Errors:
+// ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when match does not hold.
+func (m Members) Remove(ctx context.Context, s event.Store, userID string, match event.IfMatch) (event.Details, error) {
+	set, err := roleChange{permit: m.permit, userID: userID, match: match, removes: true}.do(ctx, s)
+	return set.Details, err
+}
+
+// Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave, too: the organization is told so. Errors: ErrOwnOrganization;
+// ErrNotFound; Aborted when match does not hold.
+func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (details event.Details, err error) {
+	target := elsewhere(user.Mine(caller), orgID)
+	err = Settle(func() error {
+		u, err := target.Read(ctx, s)
+		if err != nil {
+			return err
+		}
+		owns := func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) }
+		var owners *Owners
+		var needs event.Command
+		if owns(&u.Data) {
+			if owners, err = OwnersOfBut(ctx, s, orgID, u.ID); err != nil {
+				return err
+			}
+			needs.Read = owners.Reads()
+		}
+		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			if owns(&u.Data) {
+				err := owners.Remain(tx)
+				if errors.Is(err, ErrLastOrgOwner) {
+					err = TellOwnerLost(tx, u.ID, u.Org, orgID)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return End(u, orgID)
+		})
+		return err
+	})
+	if err != nil {
+		return event.Details{}, err
+	}
+	return details, nil
+}
+
+// elsewhere is a user who is in an organization other than the own one. Errors: ErrOwnOrganization; errNotThere.
+func elsewhere(target event.Target[user.User], orgID string) event.Target[user.User] {
+	reach := target.Reach
+	target.Reach = func(u *event.Object[user.User]) error {
+		switch err := reach(u); {
+		case err != nil:
+			return err
+		case u.Org == orgID:
+			return ErrOwnOrganization
+		case !user.IsGuest(u, orgID):
+			return errNotThere
+		}
+		return nil
+	}
+	return target
+}
+
+var errNotThere = errs.New(errs.NotFound, NotFound, "you are not a guest or member there")
+
+// End takes a user out of an organization that is not the user's own, inside a command that declared the user for writing.
+func End(u *event.Object[user.User], orgID string) error {
+	hasRoles := slices.ContainsFunc(u.Data.AppRoles, func(r user.AppRoles) bool { return r.Org == orgID })
+	if len(u.Data.Direct()[orgID]) > 0 && len(u.Data.Groups[orgID]) == 0 && !hasRoles {
+		return u.Append(user.MembershipSet{Scope: orgID}) // nodes of before know it
+	}
+	return u.Append(user.OrgLeft{Org: orgID})
+}
+
+// change is a new set of roles for a user in the permit's scope.
+type roleChange struct {
+	permit  access.Permit
+	userID  string
+	roles   []access.Role
+	removes bool // the membership ends
+	match   event.IfMatch
+}
+
+func (c roleChange) do(ctx context.Context, s event.Store) (set Set, err error) {
+	err = Settle(func() error {
+		u, err := user.Kind.Read(ctx, s, c.userID)
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			return c.nobody()
+		}
+		needs := event.Command{Read: []event.Ref{org.Kind.Ref(u.Org)}}
+		a, err := c.look(ctx, s, u, &needs)
+		if err != nil {
+			return err
+		}
+		var owners *Owners
+		if c.inInstallation() {
+			needs.Write = append(needs.Write, installation.Ref)
+			if c.endsOwner(&u.Data) {
+				if owners, err = OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == c.userID }); err != nil {
+					return err
+				}
+				needs.Read = append(needs.Read, owners.Reads()...)
+			}
+		} else {
+			needs.Read = append(needs.Read, org.Kind.Ref(c.permit.Org()))
+			if c.endsOrgOwner(u, a) {
+				if owners, err = OwnersOfBut(ctx, s, c.permit.Org(), c.userID); err != nil {
+					return err
+				}
+				needs.Read = append(needs.Read, owners.Reads()...)
+			}
+		}
+		target := event.Target[user.User]{Kind: user.Kind, ID: c.userID, Origin: c.permit.Origin(), Reach: c.reach}
+		var offer *event.Object[Offer]
+		details, err := target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			var err error
+			offer, err = c.decide(tx, u, owners, a)
+			return err
+		})
+		if set = (Set{Details: details, Home: u.Org}); err == nil && offer != nil {
+			set.Details, set.Offer = offer.Details(), offer.ID
+		}
+		return err
+	})
+	return set, err
+}
+
+func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Owners, a asked) (*event.Object[Offer], error) {
+	if there, err := present(tx, u.Org); err != nil || !there {
+		return nil, orElse(err, c.nobody())
+	}
+	if c.inInstallation() {
+		if err := c.tellInstallation(tx, &u.Data, owners); err != nil {
+			return nil, err
+		}
+	} else if there, err := present(tx, c.permit.Org()); err != nil || !there {
+		return nil, orElse(err, org.ErrNotFound)
+	} else if c.endsOrgOwner(u, a) {
+		if err := owners.Stop(tx, c.permit.Org(), c.permit.ForInstallation(access.MemberWrite), u); err != nil {
+			return nil, err
+		}
+	}
+	scope := c.permit.Org()
+	if a.foreign {
+		ends := event.Fact[Offer](OfferWasReplaced{})
+		if c.removes {
+			ends = OfferWasWithdrawn{}
+		}
+		if err := c.replace(tx, a, ends); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.removes && a.foreign:
+		return nil, End(u, scope)
+	case !c.removes && len(c.roles) == 0 && u.Org == scope:
+		return nil, errs.Wrong("roles", "must have at least one role: this user belongs to the organization and cannot be a guest in it. To take the roles away, remove the member")
+	case !c.removes && a.foreign && !a.unasked:
+		return c.ask(tx, u, a)
+	case !c.removes && a.foreign:
+		if err := acceptUnasked(u, scope, c.roles); err != nil {
+			return nil, err
+		}
+	}
+	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles, Stays: a.foreign && !c.removes && len(c.roles) == 0})
+}
+
+func (c roleChange) inInstallation() bool { return c.permit.Org() == access.Installation }
+
+// nobody is the refusal where there is no such user. Who takes roles away learns only about members.
+func (c roleChange) nobody() error {
+	if c.removes {
+		return ErrNotFound
+	}
+	return errNobody
+}
+
+// reach refuses a user of whom the caller may not change what the user holds in the scope.
+func (c roleChange) reach(u *event.Object[user.User]) error {
+	if u == nil || u.Data.State == user.Removed {
+		return c.nobody()
+	}
+	scope := c.permit.Org()
+	_, isMember := u.Data.Direct()[scope]
+	isOurs := u.Org == scope
+	isSeen := c.permit.Holds(access.UserRead, u.Org) || c.permit.Holds(access.MemberRead, u.Org)
+	if !isMember && (c.removes || !isOurs && !isSeen) {
+		return c.nobody()
+	}
+	return c.permit.Covers(access.Memberships{scope: u.Data.Memberships[scope]})
+}
+
+func (c roleChange) endsOwner(u *user.User) bool {
+	return IsOwner(u) && !slices.Contains(c.roles, access.IAMOwner)
+}
+
+// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner, which
+// it is told then.
+func (c roleChange) endsOrgOwner(u *event.Object[user.User], a asked) bool {
+	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u, a), access.OrgOwner)
+}
+
+// after are the roles that the user has there afterwards: a guest who is removed leaves the groups, too.
+func (c roleChange) after(u *event.Object[user.User], a asked) []access.Role {
+	roles, scope := slices.Clone(c.atOnce(u, a)), c.permit.Org()
+	if c.removes && u.Org != scope {
+		return roles
+	}
+	for _, g := range u.Data.Groups[scope] {
+		roles = append(roles, u.Data.Counting(scope, g.Roles)...)
+	}
+	return roles
+}
+
+// tellInstallation keeps the installation's list of owners in step, and never lets the last one go.
+func (c roleChange) tellInstallation(tx *event.Tx, u *user.User, owners *Owners) error {
+	i, err := installation.Kind.Get(tx, installation.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.endsOwner(u):
+		if err := owners.Remain(tx); err != nil {
+			return err
+		}
+		return i.Append(installation.OwnerRemoved{UserID: c.userID})
+	case !IsOwner(u) && slices.Contains(c.roles, access.IAMOwner):
+		return i.Append(installation.OwnerAdded{UserID: c.userID})
+	}
+	return i.Append(installation.MembersChanged{UserID: c.userID})
+}
+
+// present tells whether an organization that the command declared is there.
+func present(tx *event.Tx, id string) (bool, error) {
+	o, err := org.Kind.Get(tx, id)
+	return err == nil && o != nil && o.Data.State != org.Removed, err
+}
+
+func orElse(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}

@@ -1,0 +1,559 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+const (
+	// OfferLife is how long an offer can be accepted.
+	OfferLife = 30 * 24 * time.Hour
+	// MaxOffers is how many offers a person is shown, the oldest first. Others wait until there is room, or expire.
+	MaxOffers = 20
+)
+
+// OfferState is what became of an offer.
+type OfferState string
+
+// OPEN -> ACCEPTED, WITHDRAWN, REPLACED or REMOVED. Whether it has expired is judged when somebody looks. That it was declined is not a state of it: its
+// organization is not told.
+const (
+	OfferOpen      OfferState = "open"
+	OfferAccepted  OfferState = "accepted"
+	OfferWithdrawn OfferState = "withdrawn"
+	OfferReplaced  OfferState = "replaced"
+	OfferExpired   OfferState = "expired" // only as StateAt tells
+	OfferRemoved   OfferState = "removed" // with its organization
+)
+
+// Offer is the state of an offer: roles in an organization, or a place as a guest, for somebody who belongs to another one. It is an object of the organization that
+// makes it, and nothing of it counts before the person has accepted it.
+type Offer struct {
+	State   OfferState    `json:"state"`
+	UserID  string        `json:"userId,omitempty"`
+	Roles   []access.Role `json:"roles,omitempty"` // sorted; none: a guest
+	Giver   string        `json:"giver,omitempty"` // who answers for it
+	Expires int64         `json:"expires,omitempty"`
+}
+
+// OfferKind is the kind of offers.
+var OfferKind = event.Define(event.Schema[Offer]{
+	Name: "offer", Table: "offers", Prefix: "ofr", Shape: 1,
+	Facts:   []event.Fact[Offer]{OfferMade{}, OfferWasAccepted{}, OfferWasWithdrawn{}, OfferWasReplaced{}, OfferWasRemoved{}},
+	Columns: []string{event.State},
+	Lookup:  func(o *event.Object[Offer]) []string { return []string{string(o.Data.State)} },
+	Claims: func(o *event.Object[Offer]) []event.Claim {
+		if o.Data.State != OfferOpen {
+			return nil
+		}
+		return []event.Claim{OfferClaim(o.Org, o.Data.UserID)}
+	},
+	Groups: func(o *event.Object[Offer]) []string {
+		if o.Data.State != OfferOpen {
+			return nil
+		}
+		return []string{OffersFor(o.Data.UserID)}
+	},
+	Copy: func(o *Offer) Offer { return *o }, // roles are replaced, never altered
+})
+
+// OfferClaim is the claim of the one open offer of an organization to a user.
+func OfferClaim(org, userID string) event.Claim {
+	return event.Claim{Space: "offer/" + org, Key: userID}
+}
+
+// OffersFor is the group of the open offers to a user.
+func OffersFor(userID string) string { return "offers/" + userID }
+
+// offerVersion is the version of facts from which on nodes know offers.
+const offerVersion = 5
+
+// OfferMade records a new offer.
+type OfferMade struct {
+	UserID  string        `json:"userId"`
+	Roles   []access.Role `json:"roles,omitempty"`
+	Giver   string        `json:"giver"`
+	Expires int64         `json:"expires"`
+}
+
+// EventType implements event.Fact.
+func (OfferMade) EventType() event.Type { return "offer.made.v1" }
+
+// Since implements event.Gated.
+func (OfferMade) Since() int { return offerVersion }
+
+// Apply implements event.Fact.
+func (e OfferMade) Apply(o *Offer) {
+	*o = Offer{State: OfferOpen, UserID: e.UserID, Roles: e.Roles, Giver: e.Giver, Expires: e.Expires}
+}
+
+// OfferWasAccepted records that the person has accepted it.
+type OfferWasAccepted struct{}
+
+// EventType implements event.Fact.
+func (OfferWasAccepted) EventType() event.Type { return "offer.accepted.v1" }
+
+// Apply implements event.Fact.
+func (OfferWasAccepted) Apply(o *Offer) { o.State = OfferAccepted }
+
+// OfferWasWithdrawn records that its organization has taken it back.
+type OfferWasWithdrawn struct{}
+
+// EventType implements event.Fact.
+func (OfferWasWithdrawn) EventType() event.Type { return "offer.withdrawn.v1" }
+
+// Apply implements event.Fact.
+func (OfferWasWithdrawn) Apply(o *Offer) { o.State = OfferWithdrawn }
+
+// OfferWasReplaced records that its organization has decided anew about the person's roles.
+type OfferWasReplaced struct{}
+
+// EventType implements event.Fact.
+func (OfferWasReplaced) EventType() event.Type { return "offer.replaced.v1" }
+
+// Apply implements event.Fact.
+func (OfferWasReplaced) Apply(o *Offer) { o.State = OfferReplaced }
+
+// OfferWasRemoved records that it went with its organization.
+type OfferWasRemoved struct{}
+
+// EventType implements event.Fact.
+func (OfferWasRemoved) EventType() event.Type { return "offer.removed.v1" }
+
+// Apply implements event.Fact.
+func (OfferWasRemoved) Apply(o *Offer) { *o = Offer{State: OfferRemoved} }
+
+// StateAt is the state at a moment, as its organization is told: one that was declined looks like an open one until it expires.
+func (o *Offer) StateAt(now time.Time) OfferState {
+	if o.State == OfferOpen && event.Micros(now) >= o.Expires {
+		return OfferExpired
+	}
+	return o.State
+}
+
+// Reasons about offers.
+const (
+	OfferNotFound errs.Reason = "OFFER_NOT_FOUND"
+	OfferNotOpen  errs.Reason = "OFFER_NOT_OPEN"
+	GiverMayNot   errs.Reason = "OFFER_GIVER_MAY_NOT"
+	RolesChanged  errs.Reason = "OFFERED_ROLES_CHANGED"
+)
+
+// Errors about offers.
+var (
+	ErrOfferNotFound = errs.New(errs.NotFound, OfferNotFound, "there is no offer with this identifier, or it is not for you to see")
+	ErrOfferNotOpen  = errs.New(errs.FailedPrecondition, OfferNotOpen,
+		"this offer is no longer open: it was accepted, declined or withdrawn, has expired, or a newer one has replaced it. Ask the organization for a new one")
+	ErrGiverMayNot = errs.New(errs.FailedPrecondition, GiverMayNot,
+		"whoever made this offer may no longer give these roles: ask the organization for a new one")
+	ErrRolesChanged = errs.New(errs.FailedPrecondition, RolesChanged,
+		"these are not the roles that you have and were given there: read them again, and accept exactly those")
+)
+
+// asked is what a change of roles of somebody from another organization rests on.
+type asked struct {
+	foreign bool   // the user belongs to another organization
+	unasked bool   // an owner of the installation gives roles to somebody of the default organization
+	open    string // id of the offer that is open; empty: none
+	next    string // id of the one to be made
+}
+
+// Unasked gives the default organization to an owner of the installation: nobody asks its people then. Others get none.
+func Unasked(ctx context.Context, r event.Reader, permit access.Permit) (string, error) {
+	if !slices.Contains(permit.Roles()[access.Installation], access.IAMOwner) {
+		return "", nil
+	}
+	i, err := installation.Read(ctx, r)
+	if err != nil || i == nil {
+		return "", err
+	}
+	return i.Data.DefaultOrg, nil
+}
+
+// Give sees to it, before a group gives roles in an organization to somebody, that those wait which the person has not accepted. unasked is what Unasked gives.
+func Give(u *event.Object[user.User], orgID string, roles []access.Role, unasked string) error {
+	if unasked == "" || u.Org != unasked || u.Org == orgID {
+		return user.Ask(u, orgID, roles)
+	}
+	return acceptUnasked(u, orgID, roles)
+}
+
+// acceptUnasked records that roles count for somebody who is not asked, unless they do already.
+func acceptUnasked(u *event.Object[user.User], orgID string, roles []access.Role) error {
+	if exceeds(&u.Data, orgID, roles) || !user.IsGuest(u, orgID) {
+		return user.Accept(u, orgID, roles, user.RolesAccepted{Unasked: true})
+	}
+	return nil
+}
+
+// exceeds tells whether some of the roles are not within what counts for the user in another organization.
+func exceeds(u *user.User, orgID string, roles []access.Role) bool {
+	within := u.Within(orgID)
+	return slices.ContainsFunc(roles, func(r access.Role) bool { return !slices.Contains(within, r) })
+}
+
+// look finds out whether somebody has to be asked, and what is open. It declares what the command needs for it.
+func (c roleChange) look(ctx context.Context, s event.Store, u *event.Object[user.User], needs *event.Command) (a asked, err error) {
+	if a.foreign = !c.inInstallation() && u.Org != c.permit.Org(); !a.foreign {
+		return a, nil
+	}
+	home, err := Unasked(ctx, s, c.permit)
+	if err != nil {
+		return a, err
+	}
+	a.unasked = home == u.Org
+	claim := OfferClaim(c.permit.Org(), c.userID)
+	if a.open, err = s.Holder(ctx, claim); err != nil {
+		return a, err
+	}
+	if needs.Claims = append(needs.Claims, claim); a.open != "" {
+		needs.Write = append(needs.Write, OfferKind.Ref(a.open))
+	}
+	if !c.removes {
+		a.next = OfferKind.NewID()
+		needs.Create = append(needs.Create, OfferKind.Ref(a.next))
+	}
+	return a, nil
+}
+
+// replace ends the open offer: its organization has decided anew. Errors: ErrMoved.
+func (c roleChange) replace(tx *event.Tx, a asked, fact event.Fact[Offer]) error {
+	holder, err := tx.Holder(OfferClaim(c.permit.Org(), c.userID))
+	switch {
+	case err != nil:
+		return err
+	case holder != a.open:
+		return ErrMoved
+	case holder == "":
+		return nil
+	}
+	o, err := OfferKind.Get(tx, holder)
+	if err != nil {
+		return err
+	}
+	return o.Append(fact)
+}
+
+// atOnce are those of the new roles that count without asking.
+func (c roleChange) atOnce(u *event.Object[user.User], a asked) []access.Role {
+	if !a.foreign || a.unasked {
+		return c.roles
+	}
+	within := u.Data.Within(c.permit.Org())
+	return slices.DeleteFunc(slices.Clone(c.roles), func(r access.Role) bool { return !slices.Contains(within, r) })
+}
+
+// ask offers the roles to somebody of another organization. What takes away, or stays within what the person has accepted, is done at once. It gives the offer,
+// nil where nothing is left to ask.
+func (c roleChange) ask(tx *event.Tx, u *event.Object[user.User], a asked) (*event.Object[Offer], error) {
+	scope := c.permit.Org()
+	direct, isMember := u.Data.Direct()[scope]
+	now := c.atOnce(u, a)
+	if isMember && !slices.Equal(now, direct) {
+		if err := u.Append(user.MembershipSet{Scope: scope, Roles: now, Stays: len(now) == 0}); err != nil {
+			return nil, err
+		}
+	}
+	if isMember && len(now) == len(c.roles) {
+		return nil, nil
+	}
+	return OfferKind.Create(tx, a.next, scope, OfferMade{UserID: u.ID, Roles: c.roles, Giver: c.permit.Origin().Actor, Expires: tx.Now() + OfferLife.Microseconds()})
+}
+
+// Shown is an offer as the person sees it.
+type Shown struct {
+	Offer *event.Object[Offer]
+	Org   *event.Object[org.Org]
+}
+
+// OffersTo lists the offers that a user can accept or decline at a moment, the oldest first. Those of organizations that are not active wait.
+func OffersTo(ctx context.Context, s event.Store, userID string, now time.Time) (all []Shown, err error) {
+	declined, err := readDeclined(s.Row(ctx, user.DeclinedRow(userID)))
+	if err != nil {
+		return nil, err
+	}
+	for after := (&event.Cursor{}); after != nil; {
+		var page []*event.Object[Offer]
+		if page, after, err = OfferKind.List(ctx, s, event.Query{Group: OffersFor(userID), After: *after, Limit: 100}); err != nil {
+			return nil, err
+		}
+		for _, o := range page {
+			if o.Data.StateAt(now) != OfferOpen || declined[o.ID] != 0 {
+				continue
+			}
+			by, err := org.Kind.Read(ctx, s, o.Org)
+			if err != nil {
+				return nil, err
+			}
+			if by == nil || by.Data.State != org.Active {
+				continue
+			}
+			if all = append(all, Shown{o, by}); len(all) == MaxOffers {
+				return all, nil
+			}
+		}
+	}
+	return all, nil
+}
+
+// OffersToService is OffersTo for a service user whose keys the caller may make. Errors: user.ErrNotFound; user.ErrNotService; access.ErrTargetHoldsMore.
+func OffersToService(ctx context.Context, s event.Store, permit access.Permit, userID string, now time.Time) ([]Shown, error) {
+	if _, err := service(permit, userID).Read(ctx, s); err != nil {
+		return nil, err
+	}
+	return OffersTo(ctx, s, userID, now)
+}
+
+// service is a service user whose keys the caller may make, and for whom the caller answers.
+func service(permit access.Permit, userID string) event.Target[user.User] {
+	return user.Within(permit, userID).And(func(u *user.User) error { return permit.MayGiveAccess(userID, u.Memberships, permit.Org()) }).And(user.MustBeService)
+}
+
+// readDeclined reads the offers that a user has declined, and until when they are remembered.
+func readDeclined(row *event.Row, err error) (map[string]int64, error) {
+	declined := map[string]int64{}
+	if err != nil || row == nil {
+		return declined, err
+	}
+	return declined, json.Unmarshal(row.Value, &declined)
+}
+
+// AcceptOffer accepts an offer that was made to the caller. Errors: ErrOfferNotFound; ErrOfferNotOpen; ErrGiverMayNot; user.ErrPasswordGiven; Aborted when match
+// does not hold, which is about the user.
+func AcceptOffer(ctx context.Context, s event.Store, caller *access.Caller, id string, match event.IfMatch) (event.Details, error) {
+	return accept(ctx, s, user.Mine(caller), id, match)
+}
+
+// AcceptOfferFor accepts an offer that was made to a service user. Errors: as AcceptOffer; user.ErrNotFound; user.ErrNotService; access.ErrTargetHoldsMore.
+func AcceptOfferFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string, match event.IfMatch) (event.Details, error) {
+	return accept(ctx, s, service(permit, userID), id, match)
+}
+
+func accept(ctx context.Context, s event.Store, target event.Target[user.User], id string, match event.IfMatch) (details event.Details, err error) {
+	if _, err := target.Read(ctx, s); err != nil {
+		return event.Details{}, err
+	}
+	err = Settle(func() error {
+		known, err := offerTo(ctx, s, target.ID, id)
+		if err != nil {
+			return err
+		}
+		giver, err := user.Kind.Read(ctx, s, known.Data.Giver)
+		if err != nil {
+			return err
+		}
+		needs := event.Command{Write: []event.Ref{OfferKind.Ref(id)}, Read: []event.Ref{org.Kind.Ref(known.Org)}, Rows: []event.RowKey{user.DeclinedRow(target.ID)}}
+		if giver != nil && giver.ID != target.ID {
+			needs.Read = append(needs.Read, user.Kind.Ref(giver.ID))
+		}
+		if giver != nil && giver.Org != known.Org {
+			needs.Read = append(needs.Read, org.Kind.Ref(giver.Org))
+		}
+		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			o, err := open(tx, target.ID, id)
+			if err != nil {
+				return err
+			}
+			if u.Data.State != user.Active {
+				return access.ErrUnauthenticated
+			}
+			if err := mayStillGive(tx, o, giver); err != nil {
+				return err
+			}
+			if err := u.Data.MayAccept(o.Data.Roles); err != nil {
+				return err
+			}
+			if err := user.Accept(u, o.Org, o.Data.Roles, user.RolesAccepted{Offer: o.ID}); err != nil {
+				return err
+			}
+			roles := slices.Concat(u.Data.Direct()[o.Org], o.Data.Roles) // what was taken away has gone when the offer was made
+			slices.Sort(roles)
+			roles = slices.Compact(roles)
+			if err := u.Append(user.MembershipSet{Scope: o.Org, Roles: roles, Stays: len(roles) == 0}); err != nil {
+				return err
+			}
+			return o.Append(OfferWasAccepted{})
+		})
+		return err
+	})
+	return details, err
+}
+
+// offerTo reads an offer to a user. Errors: ErrOfferNotFound.
+func offerTo(ctx context.Context, r event.Reader, userID, id string) (*event.Object[Offer], error) {
+	o, err := OfferKind.Read(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || o.Data.UserID != userID || o.Data.State == OfferRemoved {
+		return nil, ErrOfferNotFound
+	}
+	return o, nil
+}
+
+// open gives an offer to a user that can be accepted or declined, inside a command that declared it, its organization and the row of those declined. Errors:
+// ErrOfferNotFound; ErrOfferNotOpen.
+func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
+	o, err := OfferKind.Get(tx, id)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || o.Data.UserID != userID {
+		return nil, ErrOfferNotFound
+	}
+	declined, err := readDeclined(tx.Row(user.DeclinedRow(userID)))
+	if err != nil {
+		return nil, err
+	}
+	by, err := org.Kind.Get(tx, o.Org)
+	if err != nil {
+		return nil, err
+	}
+	if o.Data.State != OfferOpen || tx.Now() >= o.Data.Expires || declined[id] != 0 || by == nil || by.Data.State != org.Active {
+		return nil, ErrOfferNotOpen
+	}
+	return o, nil
+}
+
+// mayStillGive judges who made an offer as somebody who makes it at this moment. Errors: ErrGiverMayNot.
+func mayStillGive(tx *event.Tx, o *event.Object[Offer], known *event.Object[user.User]) error {
+	if known == nil {
+		return ErrGiverMayNot
+	}
+	giver, err := user.Kind.Get(tx, known.ID)
+	if err != nil {
+		return err
+	}
+	home, err := org.Kind.Get(tx, known.Org)
+	if err != nil {
+		return err
+	}
+	if giver == nil || giver.Data.State != user.Active || home == nil || home.Data.State != org.Active ||
+		!giver.Data.Memberships.Hold(access.MemberWrite, o.Org) || !giver.Data.Memberships.Cover(access.Memberships{o.Org: o.Data.Roles}) {
+		return ErrGiverMayNot
+	}
+	return nil
+}
+
+// DeclineOffer declines an offer that was made to the caller. The organization is not told. Errors: ErrOfferNotFound; ErrOfferNotOpen.
+func DeclineOffer(ctx context.Context, s event.Store, caller *access.Caller, id string) error {
+	return decline(ctx, s, user.Mine(caller), id)
+}
+
+// DeclineOfferFor declines an offer that was made to a service user. Errors: as DeclineOffer; user.ErrNotFound; user.ErrNotService; access.ErrTargetHoldsMore.
+func DeclineOfferFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string) error {
+	return decline(ctx, s, service(permit, userID), id)
+}
+
+func decline(ctx context.Context, s event.Store, target event.Target[user.User], id string) error {
+	if _, err := target.Read(ctx, s); err != nil {
+		return err
+	}
+	known, err := offerTo(ctx, s, target.ID, id)
+	if err != nil {
+		return err
+	}
+	row := user.DeclinedRow(target.ID)
+	return s.Do(ctx, event.Command{Origin: target.Origin, Read: []event.Ref{user.Kind.Ref(target.ID), OfferKind.Ref(id), org.Kind.Ref(known.Org)}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		if _, err := target.Get(tx); err != nil {
+			return err
+		}
+		o, err := open(tx, target.ID, id)
+		if err != nil {
+			return err
+		}
+		declined, err := readDeclined(tx.Row(row))
+		if err != nil {
+			return err
+		}
+		for old, until := range declined {
+			if tx.Now() >= until {
+				delete(declined, old)
+			}
+		}
+		declined[id] = o.Data.Expires
+		value, err := json.Marshal(declined)
+		if err == nil {
+			tx.PutRow(event.Row{RowKey: row, Value: value})
+		}
+		return err
+	}})
+}
+
+// AcceptRoles accepts the roles that the caller was given in another organization: those that a group gives and that wait, and those from before anybody was asked.
+// They must be exactly those that the caller has or was given there. Errors: errNotThere; ErrOwnOrganization; ErrRolesChanged; user.ErrPasswordGiven; Aborted when
+// match does not hold.
+func AcceptRoles(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch, names []string) (event.Details, error) {
+	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[user.User]) error {
+		roles := slices.Concat(u.Data.Memberships[orgID], u.Data.Waiting(orgID))
+		slices.Sort(roles)
+		var shown []access.Role
+		for _, name := range names {
+			shown = append(shown, access.Role(name))
+		}
+		slices.Sort(shown)
+		if !slices.Equal(slices.Compact(shown), slices.Compact(roles)) {
+			return ErrRolesChanged
+		}
+		if err := u.Data.MayAccept(roles); err != nil {
+			return err
+		}
+		if accepted, asked := u.Data.Accepted[orgID]; asked && !accepted.Assumed && !exceeds(&u.Data, orgID, roles) {
+			return nil
+		}
+		return user.Accept(u, orgID, roles, user.RolesAccepted{})
+	})
+}
+
+// OfferWithin is an offer that the permit reaches. Errors: ErrOfferNotFound.
+func OfferWithin(permit access.Permit, id string) event.Target[Offer] {
+	return event.Target[Offer]{Kind: OfferKind, ID: id, Origin: permit.Origin(), Reach: func(o *event.Object[Offer]) error {
+		if o == nil || o.Data.State == OfferRemoved || !permit.Reaches(o.Org) {
+			return ErrOfferNotFound
+		}
+		return nil
+	}}
+}
+
+// Offers reads a page of the offers of the permit's organization that are in a state at a moment, the oldest first. An empty state: those in any.
+func Offers(ctx context.Context, r event.Reader, permit access.Permit, state OfferState, now time.Time, after event.Cursor, limit int) ([]*event.Object[Offer], *event.Cursor, error) {
+	if !permit.Reaches(permit.Org()) {
+		return nil, nil, org.ErrNotFound
+	}
+	stored := state
+	if state == OfferExpired {
+		stored = OfferOpen
+	}
+	found, next, err := OfferKind.List(ctx, r, event.Query{Org: permit.Org(), Where: event.Where(event.State, string(stored)), After: after, Limit: limit})
+	if state != "" {
+		found = slices.DeleteFunc(found, func(o *event.Object[Offer]) bool { return o.Data.StateAt(now) != state })
+	}
+	return found, next, err
+}
+
+// Withdraw takes an offer back. Errors: ErrOfferNotFound; ErrOfferNotOpen; Aborted when match does not hold.
+func Withdraw(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return OfferWithin(permit, id).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[Offer]) error {
+		if o.Data.State != OfferOpen || tx.Now() >= o.Data.Expires {
+			return ErrOfferNotOpen
+		}
+		return o.Append(OfferWasWithdrawn{})
+	})
+}
+
+// EndOfferWithOrganization ends an offer whose organization is gone. The command declared it for writing.
+func EndOfferWithOrganization(_ *event.Tx, o *event.Object[Offer]) error {
+	if o.Data.State == OfferRemoved {
+		return nil
+	}
+	return o.Append(OfferWasRemoved{})
+}

@@ -1,0 +1,54 @@
+package org
+
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// PolicySet records what changed about the policy of an organization.
+type PolicySet struct{ policy.Diff }
+
+// EventType implements event.Fact.
+func (PolicySet) EventType() event.Type { return "org.policy_set.v1" }
+
+// Apply implements event.Fact.
+func (e PolicySet) Apply(o *Org) {
+	e.Diff.Apply(&o.Policy)
+	o.SecondFactorRequired = o.Policy.SecondFactorRequired // every request looks at it there
+}
+
+// SetPolicy replaces what the permit's organization asks for. Errors: InvalidArgument; ErrNotFound; Aborted when match does not hold.
+func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
+	if err := p.RegisteringViolations("policy.").Err(); err != nil {
+		return event.Details{}, err
+	}
+	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
+		return o.Append(PolicySet{o.Data.Policy.DiffTo(p)})
+	})
+}
+
+// Settings reads what counts in an organization; in one that is not there, what counts everywhere.
+func Settings(ctx context.Context, r event.Reader, id string) (policy.Settings, error) {
+	everywhere, err := installation.ReadPolicy(ctx, r)
+	if err != nil {
+		return policy.Settings{}, err
+	}
+	here, _, err := ReadPolicy(ctx, r, id)
+	if err != nil {
+		return policy.Settings{}, err
+	}
+	return policy.Effective(everywhere, here), nil
+}
+
+// ReadPolicy reads what an organization asks for, and gives its id. One that is not there asks for nothing and has no id.
+func ReadPolicy(ctx context.Context, r event.Reader, id string) (asked policy.Policy, of string, err error) {
+	o, err := Kind.Read(ctx, r, id)
+	if err != nil || o == nil {
+		return policy.Policy{}, "", err
+	}
+	return o.Data.Policy, o.ID, nil
+}

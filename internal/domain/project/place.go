@@ -1,0 +1,198 @@
+package project
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// spot says where roles of a project are given in an organization: in the project itself, or in the access that the organization has to it. The zero value is
+// nowhere.
+type spot struct{ org, project, access string }
+
+// locate finds the spot of a project in an organization; nowhere where the organization neither has the project nor access to it.
+func locate(ctx context.Context, r event.Reader, orgID, projectID string) (spot, error) {
+	p, err := Kind.Read(ctx, r, projectID)
+	switch {
+	case err != nil:
+		return spot{}, err
+	case p == nil || p.Data.State != Active:
+		return spot{}, nil
+	case p.Org == orgID:
+		return spot{org: orgID, project: projectID}, nil
+	}
+	holder, err := r.Holder(ctx, AccessClaim(projectID, orgID))
+	if err != nil || holder == "" {
+		return spot{}, err
+	}
+	return spot{org: orgID, project: projectID, access: holder}, nil
+}
+
+// spotOf is where roles say that they were given.
+func spotOf(r user.AppRoles) spot {
+	if strings.HasPrefix(r.Place, AccessKind.Prefix()+"_") {
+		return spot{org: r.Org, project: r.Project, access: r.Place}
+	}
+	return spot{org: r.Org, project: r.Place}
+}
+
+// ref points at the object that knows what is given there.
+func (s spot) ref() event.Ref {
+	if s.access != "" {
+		return AccessKind.Ref(s.access)
+	}
+	return Kind.Ref(s.project)
+}
+
+// refs are all objects that say what counts there.
+func (s spot) refs() []event.Ref {
+	if s == (spot{}) {
+		return nil
+	}
+	refs := []event.Ref{org.Kind.Ref(s.org), Kind.Ref(s.project)}
+	if s.access != "" {
+		refs = append(refs, AccessKind.Ref(s.access))
+	}
+	return refs
+}
+
+// place is a spot as it stands.
+type place struct {
+	spot
+	from  *event.Object[Project]
+	given *event.Object[Access] // nil in the project's own organization
+}
+
+// counts tells whether anything that was given there counts.
+func (p place) counts() bool {
+	if p.from == nil || p.from.Data.State != Active {
+		return false
+	}
+	if p.access == "" {
+		return p.from.Org == p.org
+	}
+	return p.given != nil && p.given.Data.State == Active && p.given.Org == p.org && p.given.Data.Project == p.project
+}
+
+// open reads a place.
+func (s spot) open(ctx context.Context, r event.Reader) (p place, err error) {
+	p.spot = s
+	if s == (spot{}) {
+		return p, nil
+	}
+	if p.from, err = Kind.Read(ctx, r, s.project); err == nil && s.access != "" {
+		p.given, err = AccessKind.Read(ctx, r, s.access)
+	}
+	return p, err
+}
+
+// in gives the place inside a command that declared refs. Errors: ErrNotFound; org.ErrNotFound; errStale where the access has ended since it was located.
+func (s spot) in(tx *event.Tx) (p place, err error) {
+	p.spot = s
+	if s == (spot{}) {
+		return p, ErrNotFound
+	}
+	if _, err = org.In(tx, s.org); err != nil {
+		return p, err
+	}
+	if p.from, err = Kind.Get(tx, s.project); err == nil && s.access != "" {
+		p.given, err = AccessKind.Get(tx, s.access)
+	}
+	if err == nil && !p.counts() {
+		err = errStale
+	}
+	return p, err
+}
+
+// id names the place in what was given there.
+func (s spot) id() string {
+	if s.access != "" {
+		return s.access
+	}
+	return s.project
+}
+
+// roles are those that can be given there, and as what they are recorded.
+func (p place) roles() (roles []Role, as []user.AppRole) {
+	if !p.counts() {
+		return nil, nil
+	}
+	for _, r := range p.from.Data.Roles {
+		if p.given == nil {
+			roles, as = append(roles, r), append(as, user.AppRole{Key: r.Key, Epoch: r.Epoch})
+			continue
+		}
+		i := slices.IndexFunc(p.given.Data.Roles, func(g GrantedRole) bool { return g.Key == r.Key && g.Of == r.Epoch })
+		if i >= 0 {
+			roles, as = append(roles, r), append(as, user.AppRole{Key: r.Key, Epoch: p.given.Data.Roles[i].Epoch})
+		}
+	}
+	return roles, as
+}
+
+// resolve gives what is recorded of roles of these keys, each once. Errors: ErrRoleNotFound.
+func (p place) resolve(keys []string) (resolved []user.AppRole, err error) {
+	_, as := p.roles()
+	for _, key := range unique(keys) {
+		i := slices.IndexFunc(as, func(r user.AppRole) bool { return r.Key == key })
+		if i < 0 {
+			return nil, ErrRoleNotFound
+		}
+		resolved = append(resolved, as[i])
+	}
+	return resolved, nil
+}
+
+// counting gives those of the recorded roles that count, in the order in which the project declares them.
+func (p place) counting(recorded []user.AppRole) (counting []Role) {
+	roles, as := p.roles()
+	for i := range roles {
+		if slices.Contains(recorded, as[i]) {
+			counting = append(counting, roles[i])
+		}
+	}
+	return counting
+}
+
+// groups are those with roles there.
+func (p place) groups() []GroupRoles {
+	switch {
+	case !p.counts():
+		return nil
+	case p.given != nil:
+		return p.given.Data.GroupRoles
+	}
+	return p.from.Data.GroupRoles
+}
+
+// setGroup records which roles a group gives there.
+func (p place) setGroup(group string, roles []user.AppRole) error {
+	if p.given != nil {
+		return p.given.Append(AccessGroupRolesSet{Group: group, Roles: roles})
+	}
+	return p.from.Append(GroupRolesSet{Group: group, Roles: roles})
+}
+
+// belongs tells whether a user can have roles in an organization: as one of its own or as a guest.
+func belongs(u *event.Object[user.User], org string) bool {
+	_, guest := u.Data.Memberships[org]
+	return u.Org == org || guest
+}
+
+// ended are those of the roles of somebody whose place is gone for good.
+func ended(ctx context.Context, r event.Reader, all []user.AppRoles) (gone []user.AppRoles, err error) {
+	for _, given := range all {
+		p, err := spotOf(given).open(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if !p.counts() {
+			gone = append(gone, user.AppRoles{Place: given.Place, Project: given.Project, Org: given.Org})
+		}
+	}
+	return gone, nil
+}

@@ -1,0 +1,160 @@
+package user
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// acceptanceVersion is the version of facts from which on nodes know that roles in another organization may wait.
+const acceptanceVersion = 5
+
+// Acceptance is what a user has agreed to in another organization.
+type Acceptance struct {
+	Roles   []access.Role `json:"roles,omitempty"`   // all that bring nothing beyond what was shown, sorted
+	Assumed bool          `json:"assumed,omitempty"` // nobody was asked: it is what the user held before anybody was
+}
+
+// RolesAccepted records which roles count from now on for a user in another organization, in place of those before. The roles are recorded, not recomputed: a
+// later version may know others, or others that hold more.
+type RolesAccepted struct {
+	Scope       string              `json:"scope"`
+	Roles       []access.Role       `json:"roles,omitempty"`
+	Permissions []access.Permission `json:"permissions,omitempty"` // what these roles brought when they were shown
+	Offer       string              `json:"offer,omitempty"`       // the offer that was accepted
+	Assumed     bool                `json:"assumed,omitempty"`     // it was held before anybody was asked
+	Unasked     bool                `json:"unasked,omitempty"`     // an owner of the installation gave it to somebody of the default organization
+}
+
+// EventType implements event.Fact.
+func (RolesAccepted) EventType() event.Type { return "user.roles_accepted.v1" }
+
+// Since implements event.Gated: a node of before would count roles that wait.
+func (RolesAccepted) Since() int { return acceptanceVersion }
+
+// Apply implements event.Fact.
+func (e RolesAccepted) Apply(u *User) {
+	direct, all := u.Direct(), maps.Clone(u.Accepted)
+	if all == nil {
+		all = map[string]Acceptance{}
+	}
+	all[e.Scope] = Acceptance{Roles: e.Roles, Assumed: e.Assumed}
+	u.Accepted = all
+	u.settle(direct)
+}
+
+// forgetAcceptance forgets what the user has agreed to in an organization that the user is in no longer.
+func (u *User) forgetAcceptance(org string) {
+	if _, there := u.Accepted[org]; !there {
+		return
+	}
+	u.Accepted = maps.Clone(u.Accepted)
+	if delete(u.Accepted, org); len(u.Accepted) == 0 {
+		u.Accepted = nil
+	}
+}
+
+// Counting are those of the roles that count for the user in an organization.
+func (u *User) Counting(org string, roles []access.Role) []access.Role {
+	accepted, asked := u.Accepted[org]
+	if !asked {
+		return roles
+	}
+	counting := []access.Role{}
+	for _, r := range roles {
+		if slices.Contains(accepted.Roles, r) {
+			counting = append(counting, r)
+		}
+	}
+	return counting
+}
+
+// Waiting are the roles that the user was given in an organization and has not accepted yet, sorted.
+func (u *User) Waiting(org string) (waiting []access.Role) {
+	for _, r := range u.given(org, "") {
+		if !slices.Contains(u.Memberships[org], r) {
+			waiting = append(waiting, r)
+		}
+	}
+	slices.Sort(waiting)
+	return slices.Compact(waiting)
+}
+
+// Within are the roles that count for somebody in another organization without asking: what was accepted there, or what is held where nobody was asked yet.
+func (u *User) Within(org string) []access.Role {
+	if accepted, asked := u.Accepted[org]; asked {
+		return accepted.Roles
+	}
+	return access.RolesWithin(u.Memberships[org])
+}
+
+// Unaccepted tells whether a user is in another organization without ever having agreed to it.
+func Unaccepted(u *event.Object[User], org string) bool {
+	accepted, asked := u.Data.Accepted[org]
+	return IsGuest(u, org) && (!asked || accepted.Assumed)
+}
+
+// MaxGuest is in how many other organizations a user can be: what is done about the user's credentials is told to each of them in one command.
+const MaxGuest = 1000
+
+// TooManyOrganizations is the reason of ErrTooManyOrganizations.
+const TooManyOrganizations errs.Reason = "TOO_MANY_ORGANIZATIONS"
+
+// ErrTooManyOrganizations is the refusal of one more organization.
+var ErrTooManyOrganizations = errs.New(errs.FailedPrecondition, TooManyOrganizations, "a user can be in at most 1000 other organizations: leave another one first")
+
+// guestIn is in how many other organizations a user is.
+func guestIn(u *event.Object[User]) (n int) {
+	for scope := range u.Data.Memberships {
+		if IsGuest(u, scope) {
+			n++
+		}
+	}
+	return n
+}
+
+// Accept records that the user agrees to roles in another organization, besides those that count there. how says what else is recorded. Errors: ErrTooManyOrganizations.
+func Accept(u *event.Object[User], org string, roles []access.Role, how RolesAccepted) error {
+	if !IsGuest(u, org) && guestIn(u) >= MaxGuest {
+		return ErrTooManyOrganizations
+	}
+	all := slices.Concat(u.Data.Within(org), roles)
+	how.Scope, how.Roles, how.Permissions = org, access.RolesWithin(all), access.PermissionsOf(org, all)
+	return u.Append(how)
+}
+
+// Ask sees to it, before a group gives roles to somebody, that more than the user has accepted in another organization waits: what was held before anybody was asked
+// is recorded as that.
+func Ask(u *event.Object[User], org string, roles []access.Role) error {
+	if _, asked := u.Data.Accepted[org]; asked || u.Org == org {
+		return nil
+	}
+	within := u.Data.Within(org)
+	if !slices.ContainsFunc(roles, func(r access.Role) bool { return !slices.Contains(within, r) }) {
+		return nil
+	}
+	return u.Append(RolesAccepted{Scope: org, Roles: within, Permissions: access.PermissionsOf(org, within), Assumed: true})
+}
+
+// PasswordGiven is the reason of ErrPasswordGiven.
+const PasswordGiven errs.Reason = "PASSWORD_SET_BY_ANOTHER"
+
+// ErrPasswordGiven keeps a password that somebody else knows from becoming one that counts in another organization.
+var ErrPasswordGiven = errs.New(errs.FailedPrecondition, PasswordGiven,
+	"somebody else has set your password and may know it: change it first, then accept roles in another organization")
+
+// MayAccept refuses somebody whose password somebody else has set, where there are roles to accept. Errors: ErrPasswordGiven.
+func (u *User) MayAccept(roles []access.Role) error {
+	if len(roles) > 0 && u.Password.Given {
+		return ErrPasswordGiven
+	}
+	return nil
+}
+
+// DeclinedRow is where it is kept which offers a user has declined. It is no fact: the organization that made an offer must not read in its log what became of it.
+func DeclinedRow(id string) event.RowKey {
+	return event.RowKey{Table: event.Secrets, Key: id + "/declined_offers"}
+}

@@ -1,0 +1,69 @@
+package cache
+
+import (
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// Seen remembers what rows of PostgreSQL mean, so that a row that has not changed since it was last read is not decoded
+// again. It never answers by itself: where an object stands is asked for anew each time, and only a record that
+// stands exactly there is used. The zero value remembers nothing.
+type Seen struct{ records *Cache }
+
+// NewSeen makes one that remembers.
+func NewSeen(kinds event.TokenKinds) Seen { return Seen{New(kinds)} }
+
+// Written remembers the records that a batch has written, and forgets those of destroyed keys.
+func (s Seen) Written(changes *event.Changes) {
+	if s.records != nil {
+		s.records.mu.Lock()
+		defer s.records.mu.Unlock()
+		s.records.applyRecords(changes)
+	}
+}
+
+// Reuse spares records that were just read the decoding, where they have not changed since they were last seen.
+func (s Seen) Reuse(records map[event.Ref]*event.Record) {
+	if s.records == nil {
+		return
+	}
+	for _, r := range records {
+		if old := s.Same(r); old != nil {
+			r.Reuse(old)
+		}
+	}
+}
+
+// Has tells whether an object was read before.
+func (s Seen) Has(ref event.Ref) bool { return s.records != nil && s.records.record(ref) != nil }
+
+// Same gives the record that was read at this sequence, with this hash and shape; nil when there is none.
+func (s Seen) Same(now *event.Record) *event.Record {
+	if s.records == nil {
+		return nil
+	}
+	old := s.records.Same(now)
+	s.records.Records.count(old != nil)
+	return old
+}
+
+// Lookups counts how often the record was the same; nil where nothing is remembered.
+func (s Seen) Lookups() *Lookups {
+	if s.records == nil {
+		return nil
+	}
+	return &s.records.Records
+}
+
+// Keep gives the record to use for one that was just read: the same one, decoded already, or this one from now on.
+func (s Seen) Keep(k event.Definition, r *event.Record) *event.Record {
+	if s.records == nil {
+		return r
+	}
+	if old := s.Same(r); old != nil {
+		return old
+	}
+	if k.Prepare(r) == nil { // what cannot be decoded is for Open to complain about
+		s.records.KeepRecord(s.records.Moment(), r)
+	}
+	return r
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/signet-idm/signet/internal/eventlog/store/engine"
+)
+
+// knownFacts finds out which facts every node is known to know.
+func (s *Store) knownFacts(ctx context.Context) error {
+	have, err := readMeta(ctx, s.engine)
+	if err != nil {
+		return engine.Away(ctx, err)
+	}
+	stored, _ := strconv.Atoi(string(have[engine.FactVersionRow]))
+	s.facts.Store(int64(stored))
+	return nil
+}
+
+// raiseFactVersion lets facts of a version into the log, for good, unless a node is running that does not know them.
+func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err error) {
+	raised, _, err = s.raise(ctx, to)
+	return raised, err
+}
+
+// raise is raiseFactVersion, and tells how many nodes were running.
+func (s *Store) raise(ctx context.Context, to int) (raised bool, running int, err error) {
+	err = s.engine.Transact(ctx, func(x engine.Executor) error {
+		var oldest int
+		var err error
+		if oldest, running, err = s.engine.Nodes(ctx, x); err != nil {
+			return err
+		}
+		have, err := readMeta(ctx, x)
+		if err != nil {
+			return err
+		}
+		stored, _ := strconv.Atoi(string(have[engine.FactVersionRow]))
+		if raised = max(stored, oldest) >= to; !raised || stored >= to {
+			return nil
+		}
+		return putMeta(ctx, x, engine.FactVersionRow, []byte(strconv.Itoa(to)))
+	})
+	if err != nil || !raised {
+		return false, running, engine.Away(ctx, err)
+	}
+	s.facts.Store(int64(to))
+	return true, running, nil
+}

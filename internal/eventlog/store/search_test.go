@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/store/engine"
+	"github.com/signet-idm/signet/internal/eventlog/store/searching"
+)
+
+func searchBeforeIsBounded(t *testing.T, s *Store) {
+	// Nobody has both words, and many have one of them.
+	q := event.Search{Kind: "user", Words: []string{"common", "w0"}, Limit: 10}
+	for range 3 {
+		found, next, err := searching.Before(t.Context(), s.engine, q, 40)
+		if err != nil || len(found) > 0 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		if next == nil || *next == q.After {
+			t.Fatalf("%v after %v: it does not go on behind what it has looked at", next, q.After)
+		}
+		q.After = *next
+	}
+	for range 2 { // with a larger number the rest comes at once, and that is the end where there are few
+		if _, next, err := searching.Before(t.Context(), s.engine, q, 1_000_000); err != nil || next != nil {
+			t.Fatalf("%v, %v", next, err)
+		}
+	}
+}
+
+func searchIsBounded(t *testing.T, s *Store) {
+	looked := 0
+	nobody := func(_ context.Context, numbers []int64) ([]searching.Found, error) {
+		looked += len(numbers)
+		return make([]searching.Found, len(numbers)), nil
+	}
+	for _, c := range []struct {
+		words  []string
+		bounds searching.Bounds
+		pages  int // 0: many
+	}{
+		{[]string{"w"}, searching.Bounds{Looked: 40}, 0},
+		{[]string{"common"}, searching.Bounds{Looked: 40}, 0},
+		{[]string{"common", "x"}, searching.Bounds{First: 1, Rows: 1, Looked: 40}, 0},         // both have more rows: it goes along one of them
+		{[]string{"common", "x"}, searching.Bounds{First: 256, Rows: 100_000, Looked: 40}, 1}, // nobody has both
+		{[]string{"common", "w000001"}, searching.Bounds{First: 100, Looked: 40}, 1},          // few candidates, and nothing else is read
+		{[]string{"common", "nobody"}, searching.Bounds{First: 1, Rows: 1, Looked: 40}, 1},
+	} {
+		for _, org := range []string{"", "org_1"} {
+			search := searching.Search{DB: s.engine, Look: nobody, Bounds: c.bounds, Query: event.Search{Kind: "user", Org: org, Words: c.words, Limit: 10}}
+			pages := 0
+			for more := true; more && pages < 5; pages++ {
+				looked = 0
+				page, next, err := search.Run(t.Context())
+				if err != nil || len(page) > 0 || looked > c.bounds.Looked {
+					t.Fatalf("%q in %q: %v, %v; %d were looked at", c.words, org, page, err, looked)
+				}
+				if more = next != nil; more {
+					if *next == search.Query.After {
+						t.Fatalf("%q in %q does not go on behind %v", c.words, org, *next)
+					}
+					search.Query.After = *next
+				}
+			}
+			if c.pages > 0 && pages != c.pages || c.pages == 0 && pages < 2 {
+				t.Errorf("%q in %q: %d pages", c.words, org, pages)
+			}
+		}
+	}
+}
+
+// That an index is used does not say how much of it is read: behind these words there are thousands of others.
+func searchReadsItsPart(t *testing.T, s *Store) {
+	read := func(text string, args []any) (pages int) {
+		err := s.engine.Query(context.Background(), "EXPLAIN (ANALYZE, BUFFERS) "+text, args, func(scan engine.Scanner) error {
+			var line string
+			if err := scan(&line); err != nil {
+				return err
+			}
+			if found := regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`).FindStringSubmatch(line); found != nil && pages == 0 {
+				hit, _ := strconv.Atoi(found[1])
+				missed, _ := strconv.Atoi(found[2])
+				pages = hit + missed
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return pages
+	}
+	for _, org := range []string{"", "org_0", "org_1"} {
+		text, args := searching.CountText(org, "nobody", 20_000)
+		if pages := read(text, args); pages == 0 || pages > 20 {
+			t.Errorf("counting in %q reads %d pages", org, pages)
+		}
+		text, args = searching.AlongText(event.Search{Org: org, Words: []string{"nobody", "common"}}, "nobody", event.Cursor{Value: "nobody"}, 2000)
+		if pages := read(text, args); pages == 0 || pages > 20 {
+			t.Errorf("searching in %q reads %d pages", org, pages)
+		}
+		number := int64(engine.EveryOrg)
+		if org != "" {
+			number = engine.OrgNumber(org)
+		}
+		for _, term := range []syntax.QueryTerm{{Text: "nobody"}, {Text: "nobody", Whole: true}, {Text: "w000005"}, {Text: "common", Whole: true}} {
+			text, args := searching.RowsText(number, term, searching.Row{Term: term.Text}, 10)
+			if pages := read(text, args); pages == 0 || pages > 20 {
+				t.Errorf("%v in %q reads %d pages", term, org, pages)
+			}
+		}
+	}
+}

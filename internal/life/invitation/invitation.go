@@ -1,0 +1,426 @@
+package invitation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/group"
+	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/limit/mailcount"
+)
+
+// How long a link counts, within bounds.
+const (
+	DefaultLife = 7 * 24 * time.Hour
+	MinLife     = time.Hour
+	MaxLife     = 30 * 24 * time.Hour
+)
+
+// MaxGroups is how many groups an invitation can name.
+const MaxGroups = 20
+
+// Reasons of this package.
+const (
+	NotFound        errs.Reason = "INVITATION_NOT_FOUND"
+	AlreadyInvited  errs.Reason = "ALREADY_INVITED"
+	TooMany         errs.Reason = "TOO_MANY_INVITATIONS"
+	NotPending      errs.Reason = "INVITATION_NOT_PENDING"
+	LinkUnknown     errs.Reason = "INVITATION_LINK_UNKNOWN"
+	LinkReplaced    errs.Reason = "INVITATION_LINK_REPLACED"
+	LinkUsed        errs.Reason = "INVITATION_USED"
+	LinkWithdrawn   errs.Reason = "INVITATION_WITHDRAWN"
+	LinkExpired     errs.Reason = "INVITATION_EXPIRED"
+	OtherAddress    errs.Reason = "INVITATION_FOR_ANOTHER_ADDRESS"
+	InviterMayNot   errs.Reason = "INVITER_MAY_NOT"
+	TooManyPassed   errs.Reason = "TOO_MANY_INVITATIONS_SENT"
+	GroupFull       errs.Reason = "INVITATION_GROUP_FULL"
+	OrgNotAvailable errs.Reason = "INVITATION_ORGANIZATION_NOT_ACTIVE"
+)
+
+// Errors that the rules of invitations refuse with.
+var (
+	ErrNotFound       = errs.New(errs.NotFound, NotFound, "there is no invitation with this identifier in that organization")
+	ErrAlreadyInvited = errs.New(errs.AlreadyExists, AlreadyInvited, "an invitation for this address is pending: send it again, or withdraw it first")
+	ErrTooMany        = errs.New(errs.FailedPrecondition, TooMany, "the organization has 1000 pending invitations: withdraw some, or wait until they are accepted or expire")
+	ErrNotPending     = errs.New(errs.FailedPrecondition, NotPending, "this invitation was accepted or withdrawn, or has expired: create a new one")
+
+	ErrLinkUnknown   = errs.New(errs.NotFound, LinkUnknown, "this link is not that of an invitation: open the whole link from the mail, or ask for a new invitation")
+	ErrLinkReplaced  = errs.New(errs.FailedPrecondition, LinkReplaced, "the invitation was sent again: use the link in the latest mail")
+	ErrLinkUsed      = errs.New(errs.FailedPrecondition, LinkUsed, "this invitation was accepted already: sign in with the account that accepted it")
+	ErrLinkWithdrawn = errs.New(errs.FailedPrecondition, LinkWithdrawn, "this invitation was withdrawn: ask the organization for a new one")
+	ErrLinkExpired   = errs.New(errs.FailedPrecondition, LinkExpired, "this invitation has expired: ask the organization for a new one")
+	ErrOtherAddress  = errs.New(errs.PermissionDenied, OtherAddress,
+		"this invitation is for another e-mail address: sign in with the account that has the invited address as a verified one")
+	ErrInviterMayNot = errs.New(errs.FailedPrecondition, InviterMayNot,
+		"whoever sent this invitation may no longer give what it promises: ask the organization for a new one")
+	ErrGroupFull = errs.New(errs.FailedPrecondition, GroupFull, "a group of this invitation has no room: ask the organization to send it again without that group")
+	ErrOrgAway   = errs.New(errs.FailedPrecondition, OrgNotAvailable, "the organization of this invitation is not active: ask whoever invited you")
+)
+
+// Invitations makes, sends and takes back invitations.
+type Invitations struct {
+	Store       event.Store
+	Master      secret.MasterKey
+	DefaultOrg  string
+	ExternalURL string // https://id.example.org
+	Mail        bool   // this installation sends mail; if not, links are shown
+}
+
+// Path of the page that links lead to.
+const Path = "/login/invitation"
+
+// ParamToken is the parameter of the link that holds the token.
+const ParamToken = "token"
+
+// Address is the address of a link.
+func Address(externalURL, token string) string {
+	return externalURL + Path + "?" + url.Values{ParamToken: {token}}.Encode()
+}
+
+// New is an invitation to make.
+type New struct {
+	Email    string
+	Roles    []string
+	Groups   []string
+	Language string        // of the mail, and of the person; empty: none
+	Life     time.Duration // zero: DefaultLife
+}
+
+// Violations lists what is wrong with it, in the names of the API.
+func (n *New) Violations() (wrong errs.Violations) {
+	_, problem := syntax.Email(n.Email)
+	wrong.Add("email", problem)
+	wrong.Add("language", syntax.Text(n.Language, syntax.MaxLanguage))
+	wrong = append(wrong, access.RoleViolations("", n.Roles)...)
+	if len(n.Groups) > MaxGroups {
+		wrong.Add("groupIds", syntax.TooMany(MaxGroups, "groups"))
+	}
+	wrong.Add("lifetimeSeconds", wrongLife(n.Life))
+	return wrong
+}
+
+func wrongLife(life time.Duration) string {
+	if life != 0 && (life < MinLife || life > MaxLife) {
+		return "must be between 3600 (one hour) and 2592000 (30 days)"
+	}
+	return ""
+}
+
+// Made is a new link of an invitation.
+type Made struct {
+	ID      string
+	Details event.Details
+	Expires time.Time
+	Link    string // where it is shown: this once; empty where it goes by mail
+}
+
+// giver tells what somebody may give.
+type giver struct {
+	holds  func(access.Permission) bool // in the organization
+	covers func(access.Memberships) bool
+}
+
+func giverOf(permit access.Permit) giver {
+	return giver{
+		holds:  func(p access.Permission) bool { return permit.Holds(p, permit.Org()) },
+		covers: func(m access.Memberships) bool { return permit.Covers(m) == nil },
+	}
+}
+
+// mayGive refuses somebody who may not give the roles of this API. Errors: access.ErrDenied; member.ErrGrantsMore.
+func (g giver) mayGive(org string, roles []access.Role) error {
+	switch {
+	case len(roles) == 0:
+		return nil
+	case !g.holds(access.MemberWrite):
+		return access.ErrDenied
+	case !g.covers(access.Memberships{org: roles}):
+		return member.ErrGrantsMore
+	}
+	return nil
+}
+
+// mayAddTo refuses somebody who may not put people into a group. Errors: access.ErrDenied; member.ErrGrantsMore.
+func (g giver) mayAddTo(in *event.Object[group.Group]) error {
+	if !g.holds(access.GroupWrite) || in.Data.HasAppRoles() && !g.holds(access.AppRoleWrite) {
+		return access.ErrDenied
+	}
+	return g.mayGive(in.Org, in.Data.Roles)
+}
+
+// Create invites somebody into the permit's organization. Errors: InvalidArgument with the violations of n, and on groupIds; access.ErrDenied and member.ErrGrantsMore
+// where the caller may not give what it promises; org.ErrNotFound; ErrAlreadyInvited; ErrTooMany; ResourceExhausted where the organization has sent too many today, or there
+// were too many mails to the address.
+func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (Made, error) {
+	if err := n.Violations().Err(); err != nil {
+		return Made{}, err
+	}
+	roles := unique(n.Roles, func(r string) access.Role { return access.Role(r) })
+	groups := unique(n.Groups, func(g string) string { return g })
+	if err := giverOf(permit).mayGive(permit.Org(), roles); err != nil {
+		return Made{}, err
+	}
+	if len(groups) > 0 && !permit.Holds(access.GroupWrite, permit.Org()) {
+		return Made{}, access.ErrDenied
+	}
+	key, _ := syntax.Email(n.Email)
+	id, owner := Kind.NewID(), permit.Org()
+	life := n.Life
+	if life == 0 {
+		life = DefaultLife
+	}
+	next := s.sending(permit, key, life)
+	command := event.Command{
+		Origin: permit.Origin(),
+		Create: []event.Ref{Kind.Ref(id)},
+		Read:   append([]event.Ref{org.Kind.Ref(owner)}, groupRefs(groups)...),
+		Claims: []event.Claim{EmailClaim(owner, key)},
+		Rows:   next.rows(),
+	}
+	var details event.Details
+	command.Decide = func(tx *event.Tx) error {
+		if _, err := org.In(tx, owner); err != nil {
+			return err
+		}
+		if err := mayAddToAll(tx, permit, groups); err != nil {
+			return err
+		}
+		holder, err := tx.Holder(EmailClaim(owner, key))
+		if err != nil {
+			return err
+		}
+		if holder != "" {
+			return ErrAlreadyInvited
+		}
+		if err := next.count(tx, 1); err != nil {
+			return err
+		}
+		i, err := Kind.Create(tx, id, owner, Added{Roles: roles, Groups: groups, Language: n.Language, Inviter: permit.Origin().Actor, Personal: Invited{Email: n.Email, EmailKey: key}})
+		if err != nil {
+			return err
+		}
+		err = next.send(tx, i)
+		details = i.Details()
+		return err
+	}
+	if err := s.counting(ctx, owner, next, func() error { return s.Store.Do(ctx, command) }); err != nil {
+		return Made{}, err
+	}
+	return Made{ID: id, Details: details, Expires: event.Time(next.expires), Link: next.link}, nil
+}
+
+// unique gives the values, each once and sorted; nil for none.
+func unique[T ~string](names []string, of func(string) T) (out []T) {
+	for _, name := range names {
+		out = append(out, of(name))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func groupRefs(ids []string) (refs []event.Ref) {
+	for _, id := range ids {
+		refs = append(refs, group.Kind.Ref(id))
+	}
+	return refs
+}
+
+// mayAddToAll refuses groups that are not there, and those that the caller may not put people into.
+func mayAddToAll(tx *event.Tx, permit access.Permit, ids []string) error {
+	var wrong errs.Violations
+	for i, id := range ids {
+		g, err := group.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		if g == nil || g.Data.State != group.Active || !permit.Reaches(g.Org) {
+			wrong.Add(fmt.Sprintf("groupIds[%d]", i), "is not a group of this organization")
+			continue
+		}
+		if err := giverOf(permit).mayAddTo(g); err != nil {
+			return err
+		}
+	}
+	return wrong.Err()
+}
+
+// Within is an invitation that the permit reaches. Errors: ErrNotFound.
+func Within(permit access.Permit, id string) event.Target[Invitation] {
+	return event.Target[Invitation]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(o *event.Object[Invitation]) error {
+		if o == nil || o.Data.State == Removed || !permit.Reaches(o.Org) {
+			return ErrNotFound
+		}
+		return nil
+	}}
+}
+
+// Get reads an invitation of the permit's organization. Errors: ErrNotFound.
+func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[Invitation], error) {
+	return Within(permit, id).Read(ctx, r)
+}
+
+// List reads a page of the invitations of the permit's organization, the oldest first. An empty state: those in any.
+func List(ctx context.Context, r event.Reader, permit access.Permit, state State, after event.Cursor, limit int) ([]*event.Object[Invitation], *event.Cursor, error) {
+	if !permit.Reaches(permit.Org()) {
+		return nil, nil, org.ErrNotFound
+	}
+	return Kind.List(ctx, r, event.Query{Org: permit.Org(), Where: event.Where(event.State, string(state)), After: after, Limit: limit})
+}
+
+// StateAt is the state at a moment: nobody has to sweep first.
+func (i *Invitation) StateAt(now time.Time) State {
+	if i.State == Pending && event.Micros(now) >= i.Expires {
+		return Expired
+	}
+	return i.State
+}
+
+// Resend makes a new link, which ends the one before, and counts as long as that one unless life says otherwise. The caller answers for the invitation from then on. Errors: as for
+// Create; ErrNotFound; ErrNotPending; Aborted when match does not hold.
+func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string, match event.IfMatch, life time.Duration) (Made, error) {
+	if err := errs.Wrong("lifetimeSeconds", wrongLife(life)); err != nil {
+		return Made{}, err
+	}
+	known, err := Get(ctx, s.Store, permit, id)
+	if err != nil {
+		return Made{}, err
+	}
+	next := s.sending(permit, known.Data.EmailKey, life)
+	needs := event.Command{Read: groupRefs(known.Data.Groups), Rows: next.rows()}
+	var details event.Details
+	err = s.counting(ctx, permit.Org(), next, func() error {
+		details, err = Within(permit, id).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, i *event.Object[Invitation]) error {
+			if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
+				return ErrNotPending
+			}
+			if err := giverOf(permit).mayGive(i.Org, i.Data.Roles); err != nil {
+				return err
+			}
+			if err := mayAddToAll(tx, permit, i.Data.Groups); err != nil {
+				return err
+			}
+			if err := next.count(tx, 0); err != nil {
+				return err
+			}
+			return next.send(tx, i)
+		})
+		return err
+	})
+	if err != nil {
+		return Made{}, err
+	}
+	return Made{ID: id, Details: details, Expires: event.Time(next.expires), Link: next.link}, nil
+}
+
+// Withdraw takes an invitation back. Errors: ErrNotFound; ErrNotPending; Aborted when match does not hold.
+func (s Invitations) Withdraw(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	needs := event.Command{Rows: []event.RowKey{countRow(permit.Org())}}
+	return Within(permit, id).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, i *event.Object[Invitation]) error {
+		if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
+			return ErrNotPending
+		}
+		return end(tx, i, WasWithdrawn{})
+	})
+}
+
+// end ends a pending invitation that nobody has accepted, with the key of the address. The command declared it, and the count of its organization.
+func end(tx *event.Tx, i *event.Object[Invitation], fact event.Fact[Invitation]) error {
+	if err := settled(tx, i); err != nil {
+		return err
+	}
+	if err := i.Erase(); err != nil {
+		return err
+	}
+	return i.Append(fact)
+}
+
+// settled forgets what only a pending invitation has.
+func settled(tx *event.Tx, i *event.Object[Invitation]) error {
+	tx.DropRow(sweepRow(i.Data.Expires, i.ID))
+	c, err := readCount(tx, i.Org)
+	if err != nil {
+		return err
+	}
+	c.Pending = max(c.Pending-1, 0)
+	return c.put(tx, i.Org)
+}
+
+// errFull says that there are as many pending invitations as there may be, if nobody has miscounted.
+var errFull = errors.New("invitation: the count says that the organization is full")
+
+// counting tries something that counts invitations, and counts anew where there seem to be too many.
+func (s Invitations) counting(ctx context.Context, orgID string, next *sending, try func() error) error {
+	err := try()
+	if !errors.Is(err, errFull) {
+		return err
+	}
+	var pending int64
+	for after := (&event.Cursor{}); after != nil && pending <= maxPending; {
+		var page []*event.Object[Invitation]
+		if page, after, err = Kind.List(ctx, s.Store, event.Query{Org: orgID, Where: event.Where(event.State, string(Pending)), After: *after, Limit: 500}); err != nil {
+			return err
+		}
+		pending += int64(len(page))
+	}
+	next.recounted = &pending
+	if err = try(); errors.Is(err, errFull) {
+		return ErrTooMany
+	}
+	return err
+}
+
+// Counts counts the mails with invitations that one organization sends to one address.
+func Counts(master secret.MasterKey, org, emailKey string) mailcount.Count {
+	return mailcount.Of(master, "invitation", org, emailKey)
+}
+
+// CountsEverywhere counts those of all organizations. Nobody is told of this count: it would say that others have invited the person.
+func CountsEverywhere(master secret.MasterKey, emailKey string) mailcount.Count {
+	return mailcount.Of(master, "invitations", emailKey)
+}
+
+// EndWithOrganization ends an invitation whose organization is gone, with the key of the address. The command declared it for writing.
+func EndWithOrganization(tx *event.Tx, i *event.Object[Invitation]) error {
+	if i.Data.State == Removed {
+		return nil
+	}
+	tx.DropRow(sweepRow(i.Data.Expires, i.ID))
+	tx.DropRow(countRow(i.Org))
+	if err := i.Erase(); err != nil {
+		return err
+	}
+	return i.Append(WasRemoved{})
+}
+
+// OfUser lists the invitations that a user has accepted, for whoever erases the user.
+func OfUser(ctx context.Context, r event.Reader, userID string) (refs []event.Ref, err error) {
+	for after := (&event.Cursor{}); after != nil; {
+		var page []*event.Object[Invitation]
+		if page, after, err = Kind.List(ctx, r, event.Query{Group: AcceptedBy(userID), After: *after, Limit: 500}); err != nil {
+			return nil, err
+		}
+		for _, i := range page {
+			refs = append(refs, Kind.Ref(i.ID))
+		}
+	}
+	return refs, nil
+}
+
+// Erase leaves nothing of the address in an invitation whose user is removed. The command declared it for writing.
+func Erase(tx *event.Tx, id string) error {
+	i, err := Kind.Get(tx, id)
+	if err != nil || i == nil || i.Data.State != Accepted || i.Data.Email == "" {
+		return err
+	}
+	return Kind.Erase(tx, id, Erased{})
+}

@@ -1,0 +1,668 @@
+package invitation
+
+import (
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/factor"
+	"github.com/signet-idm/signet/internal/domain/group"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/internal/limit/mailcount"
+	"github.com/signet-idm/signet/internal/signin/newcomer"
+	"github.com/signet-idm/signet/internal/signin/session"
+	"github.com/signet-idm/signet/test/testkit"
+)
+
+var (
+	must   = testkit.Must
+	home   = netip.MustParseAddr("192.0.2.1")
+	hasher = secret.NewCheapHasher()
+
+	owner   = access.Memberships{"org_a": {access.OrgOwner}}
+	manager = access.Memberships{"org_a": {access.OrgUserManager}}
+	viewer  = access.Memberships{"org_a": {access.OrgOwnerViewer}}
+)
+
+const right = "correct horse battery"
+
+// world has the organizations org_def and org_a, with usr_owner and usr_manager in org_a, and groups of org_a: one that gives nothing (grp_plain), one that gives roles (grp_roles), and
+// one that gives roles of applications (grp_app). grp_b is of org_def.
+type world struct {
+	Invitations
+	t         *testing.T
+	store     *eventtest.Store
+	newcomers newcomer.Newcomers
+}
+
+func newWorld(t *testing.T, mail bool) *world {
+	t.Helper()
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind, group.Kind, Kind)
+	factors, err := factor.New(s.Master, "https://id.signet.test")
+	must(t, err)
+	sessions := &session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &session.Standings{}}
+	w := &world{t: t, store: s, newcomers: newcomer.Newcomers{Sessions: sessions},
+		Invitations: Invitations{Store: s, Master: s.Master, DefaultOrg: "org_def", ExternalURL: "https://id.signet.test", Mail: mail}}
+	eventtest.Given(t, s, org.Kind, "org_def", "org_def", nil, org.Added{Name: "def"})
+	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "a"})
+	w.person("usr_owner", "org_a", "owner@a.test", user.VerifiedByOwner)
+	w.person("usr_manager", "org_a", "manager@a.test", user.VerifiedByOwner)
+	w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: owner["org_a"]})
+	w.user("usr_manager", user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
+	for id, facts := range map[string][]event.Fact[group.Group]{
+		"grp_plain": nil,
+		"grp_roles": {group.RolesSet{Roles: []access.Role{access.OrgOwnerViewer}}},
+		"grp_app":   {group.AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}},
+	} {
+		eventtest.Given(t, s, group.Kind, id, "org_a", []event.Claim{group.NameClaim("org_a", id)}, append([]event.Fact[group.Group]{group.Added{Name: id, NameKey: id}}, facts...)...)
+	}
+	eventtest.Given(t, s, group.Kind, "grp_b", "org_def", []event.Claim{group.NameClaim("org_def", "b")}, group.Added{Name: "b", NameKey: "b"})
+	return w
+}
+
+func (w *world) person(id, orgID, email string, by user.Verifier) {
+	w.t.Helper()
+	fact := user.HumanAdded{EmailVerified: by != "", Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: email, EmailKey: strings.ToLower(email), Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}}
+	if by != "" {
+		fact.Verification = &user.Verification{By: by, At: 1}
+	}
+	eventtest.Given(w.t, w.store, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, syntax.NameKey(id))}, fact)
+}
+
+func (w *world) user(id string, facts ...event.Fact[user.User]) {
+	w.t.Helper()
+	eventtest.Given(w.t, w.store, user.Kind, id, "", nil, facts...)
+}
+
+// permit is that of a user with what they hold now.
+func (w *world) permit(id string) access.Permit {
+	w.t.Helper()
+	u := eventtest.State(w.t, w.store, user.Kind, id)
+	p, err := (&access.Caller{UserID: id, OrgID: u.Org, Memberships: u.Data.Memberships}).In("org_a", access.InvitationWrite)
+	must(w.t, err)
+	return p
+}
+
+// link makes the link of an invitation: that which was shown, or that of the mail.
+func (w *world) link(m Made) string {
+	w.t.Helper()
+	if m.Link != "" {
+		u, err := url.Parse(m.Link)
+		must(w.t, err)
+		return u.Query().Get(ParamToken)
+	}
+	events, err := w.store.EventsOf(w.t.Context(), m.ID, 1, 100)
+	must(w.t, err)
+	d, err := Mailed(w.t.Context(), w.store, w.store.Master, &events[len(events)-1])
+	must(w.t, err)
+	return d.Token
+}
+
+func (w *world) invite(n New) (Made, string) {
+	w.t.Helper()
+	m, err := w.Create(w.t.Context(), w.permit("usr_owner"), n)
+	must(w.t, err)
+	return m, w.link(m)
+}
+
+func somebody() newcomer.Person {
+	return newcomer.Person{UserName: "new", FirstName: "New", LastName: "Person", Password: right, Peer: home}
+}
+
+func (w *world) accept(token string) (session.SignedIn, error) {
+	w.t.Helper()
+	return w.AcceptNew(w.t.Context(), w.newcomers, token, somebody())
+}
+
+func (w *world) as(id string) *access.Caller {
+	w.t.Helper()
+	u := eventtest.State(w.t, w.store, user.Kind, id)
+	return &access.Caller{UserID: id, OrgID: u.Org, Memberships: u.Data.Memberships, TokenKind: string(secret.Session)}
+}
+
+func TestWhoMayInviteWithWhat(t *testing.T) {
+	invalid := errs.Invalid(errs.Violation{Field: "x"})
+	for _, c := range []struct {
+		name    string
+		by      string
+		n       New
+		refusal *errs.Error
+	}{
+		{"an owner, with nothing", "usr_owner", New{}, nil},
+		{"an owner, with roles", "usr_owner", New{Roles: []string{"ORG_OWNER", "ORG_OWNER"}}, nil},
+		{"an owner, with all groups", "usr_owner", New{Groups: []string{"grp_plain", "grp_roles", "grp_app", "grp_plain"}}, nil},
+		{"a manager, with nothing", "usr_manager", New{}, nil},
+		{"a manager, with a group that gives nothing", "usr_manager", New{Groups: []string{"grp_plain"}}, nil},
+		{"a manager, with a role", "usr_manager", New{Roles: []string{"ORG_USER_MANAGER"}}, access.ErrDenied},
+		{"a manager, with a group that gives roles", "usr_manager", New{Groups: []string{"grp_roles"}}, access.ErrDenied},
+		{"a manager, with a group that gives roles of applications", "usr_manager", New{Groups: []string{"grp_app"}}, access.ErrDenied},
+		{"somebody who gives members less than an owner, an owner's role", "usr_members", New{Roles: []string{"ORG_OWNER"}}, member.ErrGrantsMore},
+		{"a role that is none", "usr_owner", New{Roles: []string{"IAM_OWNER"}}, invalid},
+		{"a group of another organization", "usr_owner", New{Groups: []string{"grp_b"}}, invalid},
+		{"a group that does not exist", "usr_owner", New{Groups: []string{"grp_x"}}, invalid},
+		{"no address", "usr_owner", New{Email: "nobody"}, invalid},
+		{"too short", "usr_owner", New{Life: time.Hour - time.Second}, invalid},
+		{"too long", "usr_owner", New{Life: 30*24*time.Hour + time.Second}, invalid},
+		{"as short as can be", "usr_owner", New{Life: time.Hour}, nil},
+		{"as long as can be", "usr_owner", New{Life: 30 * 24 * time.Hour}, nil},
+		{"somebody who is invited already", "usr_owner", New{Email: "TWICE@b.test"}, ErrAlreadyInvited},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, true)
+			w.person("usr_members", "org_def", "m@def.test", user.VerifiedByOwner)
+			w.user("usr_members", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOrgManager}}, user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
+			w.invite(New{Email: "twice@b.test"})
+			if c.n.Email == "" {
+				c.n.Email = "New@B.test"
+			}
+			before := w.store.Fingerprint()
+			m, err := w.Create(t.Context(), w.permit(c.by), c.n)
+			if c.refusal != nil {
+				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind || got.Reason != c.refusal.Reason {
+					t.Errorf("got %v", err)
+				}
+				if w.store.Fingerprint() != before {
+					t.Error("a refusal wrote something")
+				}
+				return
+			}
+			must(t, err)
+			i := eventtest.State(t, w.store, Kind, m.ID)
+			if i.Org != "org_a" || i.Data.State != Pending || i.Data.Email != "New@B.test" || i.Data.Inviter != c.by || m.Link != "" || i.Data.Shown || len(i.Data.Groups) > 3 || len(i.Data.Roles) > 1 {
+				t.Errorf("%+v, %+v", i.Data, m)
+			}
+		})
+	}
+}
+
+func TestWhoJoinsByAnInvitation(t *testing.T) {
+	for _, mail := range []bool{true, false} {
+		w := newWorld(t, mail)
+		m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_plain", "grp_roles", "grp_app"}, Language: "de"})
+		if (m.Link == "") != mail || w.store.Stored(t, token) {
+			t.Fatalf("mail %v: shown %q, or stored", mail, m.Link)
+		}
+		l, err := w.Open(t.Context(), token)
+		must(t, err)
+		if l.Email() != "new@b.test" || l.Org.ID != "org_a" || l.Inviter.ID != "usr_owner" {
+			t.Errorf("%+v", l)
+		}
+		_, err = w.Open(t.Context(), token)
+		must(t, err) // looking at it uses nothing up
+		in, err := w.accept(token)
+		must(t, err)
+		u := eventtest.State(t, w.store, user.Kind, in.UserID)
+		h := u.Data.Human
+		if u.Org != "org_a" || h.Email.Address != "new@b.test" || h.Email.Verified != mail || h.Profile.PreferredLanguage != "de" ||
+			!slices.Equal(u.Data.Direct()["org_a"], []access.Role{access.OrgUserManager}) || !u.Data.Memberships.Hold(access.PolicyRead, "org_a") {
+			t.Errorf("mail %v: %+v, %+v", mail, u.Data, h)
+		}
+		if mail && h.Email.Verification.By != user.VerifiedByOwner {
+			t.Errorf("%+v", h.Email)
+		}
+		for _, g := range []string{"grp_plain", "grp_roles", "grp_app"} {
+			if !u.Data.In("org_a", g) {
+				t.Errorf("not in %s", g)
+			}
+		}
+		if g := eventtest.State(t, w.store, group.Kind, "grp_roles"); g.Data.Members != 1 {
+			t.Errorf("the group counts %d", g.Data.Members)
+		}
+		i := eventtest.State(t, w.store, Kind, m.ID)
+		if i.Data.State != Accepted || i.Data.UserID != in.UserID || i.Data.Email == "" {
+			t.Errorf("%+v", i.Data)
+		}
+		_, err = w.accept(token)
+		eventtest.As(t, err, ErrLinkUsed)
+		_, _, err = w.AcceptMine(t.Context(), w.as("usr_owner"), token)
+		eventtest.As(t, err, ErrLinkUsed)
+	}
+}
+
+// Nobody takes a name like somebody's address by a link that proves none.
+func TestAShownLinkProvesNothing(t *testing.T) {
+	for _, mail := range []bool{true, false} {
+		w := newWorld(t, mail)
+		_, token := w.invite(New{Email: "boss@b.test"})
+		for _, name := range []string{"", "boss@b.test", "boss＠b.test"} {
+			p := somebody()
+			p.UserName = name
+			in, err := w.AcceptNew(t.Context(), w.newcomers, token, p)
+			if mail {
+				must(t, err)
+				if u := eventtest.State(t, w.store, user.Kind, in.UserID); !strings.HasPrefix(u.Data.UserName, "boss") {
+					t.Errorf("%+v", u.Data)
+				}
+				break
+			}
+			if e, is := errors.AsType[*errs.Error](err); !is || e.Kind != errs.InvalidArgument {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		p := somebody()
+		p.UserName, p.Email, p.Verification = "other@b.test", "other@b.test", user.Verification{By: user.VerifiedByOwner}
+		if _, err := w.AcceptNew(t.Context(), w.newcomers, token, p); err == nil {
+			t.Error("an invitation was accepted for another address")
+		}
+	}
+}
+
+func TestWhichLinksLeadNowhere(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		given   func(w *world, m Made)
+		refusal *errs.Error
+	}{
+		{"withdrawn", func(w *world, m Made) {
+			_, err := w.Withdraw(w.t.Context(), w.permit("usr_manager"), m.ID, event.IfMatch{})
+			must(w.t, err)
+		}, ErrLinkWithdrawn},
+		{"expired", func(w *world, _ Made) { w.store.Advance(DefaultLife) }, ErrLinkExpired},
+		{"swept", func(w *world, _ Made) {
+			w.store.Advance(DefaultLife)
+			must(w.t, w.Sweep(w.t.Context(), w.store.Now()))
+		}, ErrLinkExpired},
+		{"long ago", func(w *world, _ Made) { w.store.Advance(DefaultLife + kept) }, ErrLinkUnknown},
+		{"replaced", func(w *world, m Made) {
+			w.store.Advance(2 * time.Minute)
+			_, err := w.Resend(w.t.Context(), w.permit("usr_owner"), m.ID, event.IfMatch{}, 0)
+			must(w.t, err)
+		}, ErrLinkReplaced},
+		{"the inviter is no member any more", func(w *world, _ Made) { w.user("usr_owner", user.MembershipSet{Scope: "org_a"}) }, ErrInviterMayNot},
+		{"the inviter holds less", func(w *world, _ Made) {
+			w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
+		}, ErrInviterMayNot},
+		{"the inviter may only look", func(w *world, _ Made) {
+			w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: viewer["org_a"]})
+		}, ErrInviterMayNot},
+		{"the inviter is switched off", func(w *world, _ Made) { w.user("usr_owner", user.Deactivated{}) }, ErrInviterMayNot},
+		{"the inviter is locked", func(w *world, _ Made) { w.user("usr_owner", user.WasLocked{}) }, ErrInviterMayNot},
+		{"the inviter is gone", func(w *world, _ Made) { w.user("usr_owner", user.WasRemoved{}) }, ErrInviterMayNot},
+		{"the organization is switched off", func(w *world, _ Made) { eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.Deactivated{}) }, ErrOrgAway},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, true)
+			w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+			m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_OWNER"}})
+			c.given(w, m)
+			before := w.store.Fingerprint()
+			_, err := w.accept(token)
+			eventtest.As(t, err, c.refusal)
+			_, _, err = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+			eventtest.As(t, err, c.refusal)
+			if w.store.Fingerprint() != before {
+				t.Error("a refusal wrote something")
+			}
+		})
+	}
+	w := newWorld(t, true)
+	other, _ := secret.NewToken(secret.Invitation)
+	session, _ := secret.NewToken(secret.Session)
+	for _, token := range []string{"", "x", other, session} {
+		_, err := w.accept(token)
+		eventtest.As(t, err, ErrLinkUnknown)
+	}
+}
+
+// What a group gives may grow after the invitation: the inviter has to be able to give that.
+func TestAGroupThatGivesMoreIsJudgedAnew(t *testing.T) {
+	for _, c := range []struct {
+		fact    event.Fact[group.Group]
+		refusal *errs.Error
+	}{
+		{group.RolesSet{Roles: []access.Role{access.OrgOwner}}, ErrInviterMayNot},
+		{group.AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, ErrInviterMayNot},
+		{group.WasRemoved{}, nil},
+	} {
+		w := newWorld(t, true)
+		m, err := w.Create(t.Context(), w.permit("usr_manager"), New{Email: "new@b.test", Groups: []string{"grp_plain"}})
+		must(t, err)
+		token := w.link(m)
+		eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, c.fact)
+		in, err := w.accept(token)
+		if c.refusal != nil {
+			eventtest.As(t, err, c.refusal)
+			continue
+		}
+		must(t, err)
+		if u := eventtest.State(t, w.store, user.Kind, in.UserID); len(u.Data.Groups) > 0 {
+			t.Errorf("%+v", u.Data.Groups)
+		}
+	}
+}
+
+// A group that is about to give roles sees everybody who joins.
+func TestAGroupThatCountsIsTold(t *testing.T) {
+	w := newWorld(t, true)
+	_, token := w.invite(New{Email: "new@b.test", Groups: []string{"grp_plain"}})
+	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.MembersCounted{Members: 4})
+	_, err := w.accept(token)
+	must(t, err)
+	if g := eventtest.State(t, w.store, group.Kind, "grp_plain"); g.Data.Members != 5 {
+		t.Errorf("%+v", g.Data)
+	}
+}
+
+func TestWhoAcceptsWithTheirAccount(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		org     string
+		email   string
+		by      user.Verifier
+		given   func(*world)
+		refusal *errs.Error
+	}{
+		{"of another organization, whose owner has proven the address", "org_def", "New@b.test", user.VerifiedByOwner, nil, nil},
+		{"of another organization, on the word of the installation", "org_def", "new@b.test", user.VerifiedByInstallation, nil, nil},
+		{"of another organization, on the word of its administrator", "org_def", "new@b.test", user.VerifiedByAdministrator, nil, ErrOtherAddress},
+		{"of another organization, on the word of its administrator who has proven the domain", "org_def", "new@b.test", user.VerifiedByAdministrator, func(w *world) {
+			eventtest.Given(w.t, w.store, org.Kind, "org_def", "", []event.Claim{org.DomainClaim("b.test"), org.ProvenClaim("b.test")},
+				org.DomainAdded{Domain: "b.test", Verified: true}, org.DomainVerified{Domain: "b.test", Proven: true})
+		}, nil},
+		{"of another organization, not verified", "org_def", "new@b.test", "", nil, ErrOtherAddress},
+		{"with another address", "org_def", "other@b.test", user.VerifiedByOwner, nil, ErrOtherAddress},
+		{"of the same organization", "org_a", "new@b.test", user.VerifiedByAdministrator, nil, nil},
+		{"of the same organization, not verified", "org_a", "new@b.test", "", nil, ErrOtherAddress},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, true)
+			w.person("usr_bea", c.org, c.email, c.by)
+			if c.given != nil {
+				c.given(w)
+			}
+			w.user("usr_bea", user.MembershipSet{Scope: "org_a", Roles: viewer["org_a"]})
+			m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_plain"}})
+			l, err := w.Open(t.Context(), token)
+			must(t, err)
+			if may := w.MayAccept(t.Context(), l, eventtest.State(t, w.store, user.Kind, "usr_bea")); (may == nil) != (c.refusal == nil) {
+				t.Errorf("the page says %v", may)
+			}
+			before := w.store.Fingerprint()
+			in, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+			if c.refusal != nil {
+				eventtest.As(t, err, c.refusal)
+				if w.store.Fingerprint() != before {
+					t.Error("a refusal wrote something")
+				}
+				return
+			}
+			must(t, err)
+			u := eventtest.State(t, w.store, user.Kind, "usr_bea")
+			if in != "org_a" || u.Org != c.org || !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !u.Data.In("org_a", "grp_plain") {
+				t.Errorf("%+v", u.Data)
+			}
+			if i := eventtest.State(t, w.store, Kind, m.ID); i.Data.State != Accepted || i.Data.UserID != "usr_bea" {
+				t.Errorf("%+v", i.Data)
+			}
+		})
+	}
+}
+
+func TestSomebodyFromElsewhereIsAGuestWithoutRoles(t *testing.T) {
+	w := newWorld(t, true)
+	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+	_, token := w.invite(New{Email: "new@b.test"})
+	_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+	must(t, err)
+	u := eventtest.State(t, w.store, user.Kind, "usr_bea")
+	if roles, is := u.Data.Memberships["org_a"]; !is || len(roles) > 0 {
+		t.Errorf("%+v", u.Data.Memberships)
+	}
+}
+
+// Accepting is an acceptance of what the invitation promised when it was sent. Roles that a group has got since then wait.
+func TestRolesThatAGroupGotSinceAnInvitationWait(t *testing.T) {
+	w := newWorld(t, true)
+	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+	m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_roles", "grp_plain"}})
+	if i := eventtest.State(t, w.store, Kind, m.ID); !slices.Equal(i.Data.Promised(), []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) {
+		t.Errorf("promised %v", i.Data.Promised())
+	}
+	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.RolesSet{Roles: []access.Role{access.OrgOwner}})
+	_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+	must(t, err)
+	u := eventtest.State(t, w.store, user.Kind, "usr_bea")
+	if !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || user.Unaccepted(u, "org_a") {
+		t.Errorf("holds %v, waiting %v", u.Data.Memberships, u.Data.Waiting("org_a"))
+	}
+}
+
+func TestNobodyJoinsElsewhereWithAPasswordThatSomebodyElseHasSet(t *testing.T) {
+	for _, roles := range [][]string{nil, {"ORG_USER_MANAGER"}} {
+		w := newWorld(t, true)
+		w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+		w.user("usr_bea", user.PasswordSet{})
+		_, token := w.invite(New{Email: "new@b.test", Roles: roles})
+		_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+		if len(roles) == 0 {
+			must(t, err)
+			continue
+		}
+		eventtest.As(t, err, user.ErrPasswordGiven)
+		w.user("usr_bea", user.PasswordChanged{})
+		_, _, err = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+		must(t, err)
+	}
+}
+
+func TestAnInvitationIsAcceptedOnce(t *testing.T) {
+	w := newWorld(t, true)
+	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
+	_, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_OWNER"}})
+	var all sync.WaitGroup
+	done := make([]error, 64)
+	for i := range done {
+		all.Go(func() {
+			if i%2 == 0 {
+				_, _, done[i] = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+				return
+			}
+			p := somebody()
+			p.UserName += string(rune('a' + i/2))
+			_, done[i] = w.AcceptNew(t.Context(), w.newcomers, token, p)
+		})
+	}
+	all.Wait()
+	n := 0
+	for _, err := range done {
+		if err == nil {
+			n++
+		} else if !errors.Is(err, ErrLinkUsed) && !errors.Is(err, secret.ErrBusy) {
+			t.Error(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("accepted %d times", n)
+	}
+}
+
+// Nothing is left of the address where nobody accepts, nor after the user is gone.
+func TestTheAddressGoesWithTheInvitation(t *testing.T) {
+	const address = "secret.person@b.test"
+	for _, c := range []struct {
+		name string
+		end  func(w *world, m Made, token string)
+	}{
+		{"withdrawn", func(w *world, m Made, _ string) {
+			_, err := w.Withdraw(w.t.Context(), w.permit("usr_owner"), m.ID, event.IfMatch{})
+			must(w.t, err)
+		}},
+		{"expired", func(w *world, _ Made, _ string) {
+			w.store.Advance(DefaultLife)
+			must(w.t, w.Sweep(w.t.Context(), w.store.Now()))
+		}},
+		{"the organization is gone", func(w *world, m Made, _ string) {
+			w.do(m.ID, func(tx *event.Tx) error {
+				i, err := Kind.Get(tx, m.ID)
+				must(w.t, err)
+				return EndWithOrganization(tx, i)
+			})
+		}},
+		{"the user is gone", func(w *world, m Made, token string) {
+			w.person("usr_bea", "org_def", address, user.VerifiedByOwner)
+			_, _, err := w.AcceptMine(w.t.Context(), w.as("usr_bea"), token)
+			must(w.t, err)
+			refs, err := OfUser(w.t.Context(), w.store, "usr_bea")
+			must(w.t, err)
+			if len(refs) != 1 || refs[0].ID != m.ID {
+				w.t.Fatalf("%v", refs)
+			}
+			w.do(m.ID, func(tx *event.Tx) error { return Erase(tx, m.ID) })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, true)
+			m, token := w.invite(New{Email: address})
+			events, err := w.store.EventsOf(t.Context(), m.ID, 1, 10)
+			must(t, err)
+			key := event.RowKey{Table: event.Keys, Key: events[0].KeyID}
+			if row, err := w.store.Row(t.Context(), key); err != nil || row == nil || strings.Contains(string(events[0].Payload), "secret") {
+				t.Fatalf("not sealed under a key of its own: %v", err)
+			}
+			c.end(w, m, token)
+			if row, err := w.store.Row(t.Context(), key); err != nil || row != nil {
+				t.Errorf("the key is left: %v", err)
+			}
+			i := eventtest.State(t, w.store, Kind, m.ID)
+			if text, err := json.Marshal(i.Data); err != nil || strings.Contains(string(text), "secret.person") {
+				t.Errorf("left: %s", text)
+			}
+			if rows, err := w.store.RowsOf(t.Context(), event.Deliveries, sweepPrefix, "", 10); err != nil || len(rows) > 0 {
+				t.Errorf("rows are left: %v", rows)
+			}
+			if c.name == "withdrawn" || c.name == "expired" { // and the address can be invited again
+				w.store.Advance(2 * time.Minute)
+				w.invite(New{Email: address})
+			}
+		})
+	}
+}
+
+func (w *world) do(id string, decide func(*event.Tx) error) {
+	w.t.Helper()
+	must(w.t, w.store.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{Kind.Ref(id)}, Decide: decide}))
+}
+
+func TestSweepingLeavesWhatCounts(t *testing.T) {
+	w := newWorld(t, true)
+	short, _ := w.invite(New{Email: "short@b.test", Life: time.Hour})
+	long, token := w.invite(New{Email: "long@b.test", Life: 2 * time.Hour})
+	w.store.Advance(time.Hour)
+	must(t, w.Sweep(t.Context(), w.store.Now()))
+	if s := eventtest.State(t, w.store, Kind, short.ID); s.Data.State != Expired {
+		t.Errorf("%+v", s.Data)
+	}
+	_, err := w.Resend(t.Context(), w.permit("usr_owner"), short.ID, event.IfMatch{}, 0)
+	eventtest.As(t, err, ErrNotPending)
+	again, err := w.Resend(t.Context(), w.permit("usr_owner"), long.ID, event.IfMatch{}, 0)
+	must(t, err)
+	w.store.Advance(time.Hour)
+	must(t, w.Sweep(t.Context(), w.store.Now()))
+	_, err = w.accept(token)
+	eventtest.As(t, err, ErrLinkReplaced)
+	_, err = w.accept(w.link(again))
+	must(t, err) // it lives as long as the first did, from the second mail on
+}
+
+func TestInvitationsAreBounded(t *testing.T) {
+	w := newWorld(t, true)
+	m, _ := w.invite(New{Email: "a@b.test"})
+	_, err := w.Resend(t.Context(), w.permit("usr_owner"), m.ID, event.IfMatch{}, 0)
+	eventtest.As(t, err, mailcount.ErrTooMany)
+	w.count(counter{Pending: maxPending})
+	w.store.Advance(2 * time.Minute)
+	_, err = w.Create(t.Context(), w.permit("usr_owner"), New{Email: "b@b.test"})
+	must(t, err) // somebody has miscounted
+	w.count(counter{Pending: 1, Day: event.Micros(w.store.Now()) / (24 * time.Hour).Microseconds(), Sent: maxADay})
+	_, err = w.Create(t.Context(), w.permit("usr_owner"), New{Email: "c@b.test"})
+	if e, is := errors.AsType[*errs.Error](err); !is || e.Reason != TooManyPassed || e.RetryAfter <= 0 {
+		t.Errorf("got %v", err)
+	}
+	w.store.Advance(24 * time.Hour)
+	_, err = w.Create(t.Context(), w.permit("usr_owner"), New{Email: "c@b.test"})
+	must(t, err)
+}
+
+func (w *world) count(c counter) {
+	w.t.Helper()
+	value, err := json.Marshal(c)
+	must(w.t, err)
+	w.store.GivenRow(event.Row{RowKey: countRow("org_a"), Value: value})
+}
+
+func TestAnOrganizationHasAtMostSoManyPendingInvitations(t *testing.T) {
+	w := newWorld(t, true)
+	for i := range maxPending {
+		eventtest.Given(t, w.store, Kind, Kind.NewID(), "org_a", []event.Claim{EmailClaim("org_a", string(rune('a'+i%26))+time.Duration(i).String()+"@b.test")},
+			Added{Inviter: "usr_owner", Personal: Invited{Email: "x", EmailKey: string(rune('a'+i%26)) + time.Duration(i).String() + "@b.test"}}, Sent{Link: 1, Life: 1, Expires: event.Micros(w.store.Now().Add(time.Hour))})
+	}
+	w.count(counter{Pending: maxPending})
+	_, err := w.Create(t.Context(), w.permit("usr_owner"), New{Email: "new@b.test"})
+	eventtest.As(t, err, ErrTooMany)
+}
+
+// However many organizations invite somebody, the mailbox gets a few mails, and none of them learns of the others.
+func TestOneMailboxIsNotFlooded(t *testing.T) {
+	w := newWorld(t, true)
+	eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
+	w.user("usr_owner", user.MembershipSet{Scope: "org_c", Roles: owner["org_a"]})
+	permit, err := w.as("usr_owner").In("org_c", access.InvitationWrite)
+	must(t, err)
+	w.invite(New{Email: "new@b.test"})
+	w.store.Advance(time.Second)
+	m, err := w.Create(t.Context(), permit, New{Email: "new@b.test"})
+	must(t, err)
+	events, err := w.store.EventsOf(t.Context(), m.ID, 1, 10)
+	must(t, err)
+	_, err = Mailed(t.Context(), w.store, w.store.Master, &events[1])
+	eventtest.As(t, err, mailcount.ErrTooMany)
+	w.store.Advance(2 * time.Minute)
+	_, err = Mailed(t.Context(), w.store, w.store.Master, &events[1])
+	must(t, err) // it comes a little later
+	_, err = w.Withdraw(t.Context(), permit, m.ID, event.IfMatch{})
+	must(t, err)
+	if _, err = Mailed(t.Context(), w.store, w.store.Master, &events[1]); !errors.Is(err, ErrNothingToSend) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNobodyReachesInvitationsOfOtherOrganizations(t *testing.T) {
+	w := newWorld(t, true)
+	m, _ := w.invite(New{Email: "new@b.test"})
+	w.user("usr_owner", user.MembershipSet{Scope: "org_def", Roles: owner["org_a"]})
+	other, err := w.as("usr_owner").In("org_def", access.InvitationWrite)
+	must(t, err)
+	_, err = Get(t.Context(), w.store, other, m.ID)
+	eventtest.As(t, err, ErrNotFound)
+	_, err = w.Withdraw(t.Context(), other, m.ID, event.IfMatch{})
+	eventtest.As(t, err, ErrNotFound)
+	_, err = w.Resend(t.Context(), other, m.ID, event.IfMatch{}, 0)
+	eventtest.As(t, err, ErrNotFound)
+	for state, n := range map[State]int{"": 0, Pending: 0} {
+		if list, _, err := List(t.Context(), w.store, other, state, event.Cursor{}, 10); err != nil || len(list) != n {
+			t.Errorf("%q: %v, %v", state, list, err)
+		}
+	}
+	for state, n := range map[State]int{"": 1, Pending: 1, Accepted: 0, Withdrawn: 0} {
+		if list, _, err := List(t.Context(), w.store, w.permit("usr_owner"), state, event.Cursor{}, 10); err != nil || len(list) != n {
+			t.Errorf("%q: %v, %v", state, list, err)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+// Package lifecycle switches users and organizations off and on, removes them, and gives people their account back. What a removed organization leaves
+// behind is cleared away in the background, in small steps.
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/invitation"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/signin/session"
+)
+
+// Reasons of this package.
+const (
+	UserWrongState         errs.Reason = "USER_WRONG_STATE"
+	OrganizationWrongState errs.Reason = "ORGANIZATION_WRONG_STATE"
+	DefaultOrganization    errs.Reason = "DEFAULT_ORGANIZATION"
+)
+
+// userStep is one step in a user's life.
+type userStep struct {
+	from user.State // where it starts; empty: anywhere
+	to   string     // in the words of a refusal
+	fact event.Fact[user.User]
+	ends bool // the user cannot act afterwards
+}
+
+// DeactivateUser switches off a user in the permit's organization, and ends all sessions and tokens for good. Errors, here
+// and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state; member.ErrLastOwner; member.ErrLastOrgOwner; Aborted
+// when match does not hold.
+func DeactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Active, "deactivated", user.Deactivated{}, true}.do(ctx, s, permit, id, match)
+}
+
+// ReactivateUser switches a user on again.
+func ReactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Inactive, "reactivated", user.Reactivated{}, false}.do(ctx, s, permit, id, match)
+}
+
+// LockUser locks a user out, and ends all sessions and tokens for good.
+func LockUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Active, "locked", user.WasLocked{}, true}.do(ctx, s, permit, id, match)
+}
+
+// UnlockUser lets a locked user in again.
+func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Locked, "unlocked", user.Unlocked{}, false}.do(ctx, s, permit, id, match)
+}
+
+// RemoveUser ends a user for good and erases the person: nothing secret and nothing personal is left that could be read, or
+// made again from the log.
+func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{"", "removed", user.WasRemoved{}, true}.do(ctx, s, permit, id, match)
+}
+
+func (step userStep) removes() bool { return step.fact == user.WasRemoved{} }
+
+func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (details event.Details, err error) {
+	err = member.Settle(func() error {
+		u, err := user.Get(ctx, s, permit, id)
+		if err != nil {
+			return err
+		}
+		var needs event.Command
+		var owners *member.Owners
+		if step.ends && member.IsOwner(&u.Data) {
+			if owners, err = member.OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == id }); err != nil {
+				return err
+			}
+			needs.Read = owners.Reads()
+			if step.removes() {
+				needs.Write = append(needs.Write, installation.Ref)
+			}
+		}
+		var orgOwners member.OrgOwners // nil: the user goes on
+		if step.ends {
+			if orgOwners, err = member.OrgOwnersBut(ctx, s, u); err != nil {
+				return err
+			}
+			needs.Read = append(needs.Read, orgOwners.Reads()...)
+		}
+		var invitations []event.Ref
+		if step.removes() {
+			if invitations, err = invitation.OfUser(ctx, s, id); err != nil {
+				return err
+			}
+			needs.Write = append(needs.Write, companions(id)...)
+		}
+		target := user.GivesAccess(permit, id)
+		if step.ends {
+			target = user.TakesAway(permit, id)
+		}
+		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			return step.decide(tx, u, owners, orgOwners, permit.ForInstallation(access.UserWrite), invitations)
+		})
+		return err
+	})
+	if err == nil && step.removes() {
+		err = forgetLater(ctx, s, id)
+	}
+	return details, err
+}
+
+// forgetLater erases what somebody has accepted at the very moment before they were removed.
+func forgetLater(ctx context.Context, s event.Store, id string) error {
+	refs, err := invitation.OfUser(ctx, s, id)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	return s.Do(event.WritesMany(ctx), event.Command{Origin: event.Origin{Actor: event.System}, Write: refs, Decide: func(tx *event.Tx) error {
+		for _, i := range refs {
+			if err := invitation.Erase(tx, i.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners, forInstallation bool, invitations []event.Ref) error {
+	if err := step.starts(u.Data.State); err != nil {
+		return err
+	}
+	if orgOwners != nil {
+		if err := orgOwners.Settle(tx, u, forInstallation); err != nil {
+			return err
+		}
+	}
+	if step.ends && member.IsOwner(&u.Data) {
+		if err := owners.Remain(tx); err != nil {
+			return err
+		}
+	}
+	if step.removes() {
+		if err := tx.Require(event.Command{Write: invitations}); err != nil { // they may be very many
+			return err
+		}
+		return end(tx, u, invitations)
+	}
+	return u.Append(step.fact)
+}
+
+// starts refuses where the step does not start from the user's state.
+func (step userStep) starts(state user.State) error {
+	if step.from == "" || step.from == state {
+		return nil
+	}
+	return errs.New(errs.FailedPrecondition, UserWrongState, wrongState("user", string(state), string(step.from), step.to))
+}
+
+func wrongState(what, is, from, to string) string {
+	return "this " + what + " is " + strings.ToUpper(is) + ": only one that is " + strings.ToUpper(from) + " can be " + to
+}
+
+// companions are the objects that stand beside a user and go with it.
+func companions(id string) []event.Ref {
+	return []event.Ref{session.Companion(id), oauth.Companion(id)}
+}
+
+// end removes a user inside a command that declared it and its companions for writing and, where the user owns the
+// installation, that too, and the invitations that the user has accepted. Whatever records something personal of a user declares one of them as well, so it comes before and is
+// erased, or comes after and finds that the user is gone.
+func end(tx *event.Tx, u *event.Object[user.User], invitations []event.Ref) error {
+	for _, i := range invitations {
+		if err := invitation.Erase(tx, i.ID); err != nil {
+			return err
+		}
+	}
+	if member.IsOwner(&u.Data) {
+		i, err := installation.Kind.Get(tx, installation.ID)
+		if err != nil {
+			return err
+		}
+		if i != nil && slices.Contains(i.Data.Owners, u.ID) {
+			if err := i.Append(installation.OwnerRemoved{UserID: u.ID}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range user.SecretRows(u.ID) {
+		tx.DropRow(row)
+	}
+	tx.DropUser(u.ID)
+	if err := session.Erase(tx, u.ID); err != nil {
+		return err
+	}
+	if err := oauth.Erase(tx, u.ID); err != nil {
+		return err
+	}
+	if err := u.Erase(); err != nil {
+		return err
+	}
+	return u.Append(user.WasRemoved{})
+}

@@ -1,0 +1,275 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/trial"
+	"github.com/signet-idm/signet/internal/signin/session"
+	"github.com/signet-idm/signet/internal/signin/session/basis"
+)
+
+// errNoSession: whoever approves has to be signed in, in full.
+var errNoSession = access.ErrUnauthenticated
+
+// terms is what a person lets an application have. Tokens are made from it, as long as it holds.
+type terms struct {
+	Client         string        `json:"client"`
+	ClientEpoch    int64         `json:"clientEpoch,omitempty"`
+	ClientOrg      string        `json:"clientOrg"`
+	ClientOrgEpoch int64         `json:"clientOrgEpoch,omitempty"`
+	APIEpoch       int64         `json:"apiEpoch,omitempty"` // of the application; it counts for scopes of Signet's API only
+	UserID         string        `json:"userId"`
+	OrgID          string        `json:"orgId"`
+	TokenEpoch     int64         `json:"tokenEpoch,omitempty"`
+	OrgEpoch       int64         `json:"orgEpoch,omitempty"`
+	Session        string        `json:"session"`
+	Consent        int64         `json:"consent"` // Consent.Since
+	Scopes         []string      `json:"scopes,omitempty"`
+	Audience       []string      `json:"audience,omitempty"`
+	Nonce          string        `json:"nonce,omitempty"`
+	Claims         []string      `json:"claims,omitempty"` // Request.Claims
+	Proof          session.Proof `json:"proof"`
+	Family         string        `json:"family"`
+	basis.Basis
+
+	places *project.Places // that the basis names, see look
+	trial  bool            // of a trial, see trial.go
+	passed []trial.Step    // of a trial: why nothing was missing
+}
+
+// offline tells whether the tokens outlive the session.
+func (t *terms) offline() bool { return slices.Contains(t.Scopes, OfflineAccess) }
+
+// reads are the objects that holds asks about.
+func (t *terms) reads() []event.Ref {
+	return slices.Concat([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
+}
+
+// holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of their
+// organizations, the consent, the identity provider that the person came through, the access of an organization, a role that is required. look was called before.
+// Errors: ErrInvalidGrant.
+func (t *terms) holds(tx *event.Tx) error {
+	client, err := app.Kind.Get(tx, t.Client)
+	if err != nil {
+		return err
+	}
+	owner, err := org.Kind.Get(tx, t.ClientOrg)
+	if err != nil {
+		return err
+	}
+	u, err := user.Kind.Get(tx, t.UserID)
+	if err != nil {
+		return err
+	}
+	o, err := org.Kind.Get(tx, t.OrgID)
+	if err != nil {
+		return err
+	}
+	c, err := Kind.Get(tx, IDFor(t.UserID))
+	if err != nil {
+		return err
+	}
+	if client == nil || client.Data.State != app.Active || client.Data.Epoch != t.ClientEpoch ||
+		client.Data.APIEpoch != t.APIEpoch && hasAPI(t.Scopes) ||
+		owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch ||
+		u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch ||
+		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
+		c == nil || c.Data.Apps[t.Client].Since != t.Consent {
+		return ErrInvalidGrant
+	}
+	verdict, place, err := t.places.JudgeIn(tx, project.ClientOf(client), project.PersonOf(u), t.Place)
+	if err != nil || !t.Basis.Holds(verdict, place) {
+		return orElse(err, ErrInvalidGrant)
+	}
+	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
+		return orElse(err, ErrInvalidGrant)
+	}
+	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(slices.Concat(t.Scopes, t.Told), client.Data.APIEpoch) {
+		return ErrInvalidGrant.Because(errUnasked)
+	}
+	return nil
+}
+
+// errUnasked is why terms do not hold that an application of another organization was given without asking the person, as it could be before
+// that was a rule.
+var errUnasked = errors.New("the person was never asked, and the application belongs to another organization")
+
+// Approve lets the application of a request have what it asked for, on behalf of the person of a session, and gives the
+// answer that the browser takes there, with a code. It works once. consented are the scopes that the person agreed to; nil
+// where nobody was asked. Everything that Needs tells is asked again at that moment.
+//
+// Errors: ErrRequestNotFound; access.ErrUnauthenticated when the session has ended, or is restricted; ErrWrongOrg;
+// ErrLoginRequired; ErrConsentRequired; ErrAccessDenied; ErrUnknownClient; Aborted.
+func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (Answer, error) {
+	p, err := g.Pending(ctx, id, browser)
+	if err != nil {
+		return Answer{}, err
+	}
+	if p.Trial != "" {
+		return g.approveTrial(ctx, p, browser, bearer, consented)
+	}
+	text, hash := secret.NewToken(secret.Code)
+	row := requestRow(id)
+	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{row}, func(tx *event.Tx, t terms) error {
+		kept, err := tx.Row(row)
+		r, err := decodeFor[Request](g, browser, kept, err)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			return ErrRequestNotFound
+		}
+		tx.DropRow(row)
+		t.Nonce, t.Claims = r.Nonce, r.Claims
+		put(tx, codeRow(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge}, codeLife)
+		return nil
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	return g.answer(p.RedirectURI, p.Mode, p.State, "code", text), nil
+}
+
+// Refuse ends a request and gives the answer that tells the application why. Errors: ErrRequestNotFound.
+func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.Error) (Answer, error) {
+	p, err := g.Pending(ctx, id, browser)
+	if err != nil {
+		return Answer{}, err
+	}
+	if p.Trial != "" {
+		return g.refuseTrial(ctx, p, browser, because)
+	}
+	row := requestRow(id)
+	err = g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			if r, err := tx.Row(row); err != nil || r == nil {
+				return orElse(err, ErrRequestNotFound)
+			}
+			tx.DropRow(row)
+			return nil
+		},
+	})
+	if err != nil {
+		return Answer{}, err
+	}
+	return g.answer(p.RedirectURI, p.Mode, p.State, oauthError(because)...), nil
+}
+
+func orElse(err error, otherwise *errs.Error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// agree settles an agreement with the person of a session in one command, in which then uses up what led to it.
+func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement, rows []event.RowKey, then func(*event.Tx, terms) error) error {
+	if err := unrestricted(bearer); err != nil {
+		return err
+	}
+	caller := bearer.Caller
+	client, err := g.active(ctx, a.client)
+	if err != nil {
+		return err
+	}
+	if client == nil {
+		return ErrUnknownClient
+	}
+	wanted := a.scopes
+	if a.asked {
+		wanted, a.told = both(a.scopes, a.consented), both(a.told, a.consented) // agreeing to more than was asked for gives no more
+	}
+	if a.places, _, err = g.look(ctx, client, caller, a.org); err != nil {
+		return err
+	}
+	aud, scopes, err := g.meantFor(ctx, a.client, client.Org, wanted)
+	if err != nil {
+		return err
+	}
+	in := session.RefOf(caller)
+	return g.Store.Do(ctx, event.Command{
+		Origin: caller.Origin(),
+		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
+		Read:   refs(slices.Concat(in.Reads(), []event.Ref{app.Kind.Ref(a.client), org.Kind.Ref(client.Org)}, a.places.Reads())...),
+		Rows:   rows,
+		Tokens: []string{in.ID},
+		Decide: func(tx *event.Tx) error {
+			_, proof, err := in.Counts(tx)
+			if err != nil {
+				return err
+			}
+			t, err := a.settle(tx, caller, proof, scopes)
+			if err != nil {
+				return err
+			}
+			t.Audience, t.Session = aud, in.ID
+			return then(tx, t)
+		},
+	})
+}
+
+// refusals of an agreement, by what is missing.
+var refusals = map[Need]*errs.Error{NeedsOtherAccount: ErrWrongOrg, NeedsOtherPerson: ErrLoginRequired, NeedsSignIn: ErrLoginRequired,
+	NeedsRole: ErrNoRole, NeedsFactorAgain: ErrLoginRequired, NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
+
+// settle judges an agreement inside its command, and records the consent.
+func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Proof, scopes []string) (terms, error) {
+	client, err := app.Kind.Get(tx, a.client)
+	if err != nil {
+		return terms{}, err
+	}
+	c, err := Kind.Get(tx, IDFor(caller.UserID))
+	if err != nil {
+		return terms{}, err
+	}
+	u, err := user.Kind.Get(tx, caller.UserID)
+	if err != nil {
+		return terms{}, err
+	}
+	if client == nil || client.Data.State != app.Active {
+		return terms{}, ErrUnknownClient
+	}
+	verdict, place, err := a.places.JudgeIn(tx, project.ClientOf(client), project.PersonOf(u), "")
+	if err != nil {
+		return terms{}, err
+	}
+	need, _, err := a.need(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())
+	if err != nil {
+		return terms{}, err
+	}
+	if refused := refusals[need]; refused != nil {
+		return terms{}, refused
+	}
+	owner, err := org.Kind.Get(tx, client.Org)
+	if err != nil {
+		return terms{}, err
+	}
+	if owner == nil || owner.Data.State != org.Active {
+		return terms{}, ErrUnknownClient
+	}
+	o, err := org.Kind.Get(tx, caller.OrgID)
+	if err != nil {
+		return terms{}, err
+	}
+	var since int64
+	var passed []trial.Step
+	if a.trial {
+		passed = trial.Passed(client, caller.OrgID, proof, a.asked, a.asks(client, caller.OrgID) != nil)
+	} else if since, err = give(tx, u.ID, client, slices.Concat(scopes, a.told), a.asked); err != nil {
+		return terms{}, err
+	}
+	return terms{passed: passed, Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, APIEpoch: client.Data.APIEpoch, UserID: u.ID, OrgID: o.ID,
+		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
+		Basis: basis.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
+}

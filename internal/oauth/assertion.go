@@ -1,0 +1,88 @@
+package oauth
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/signin/assertion"
+)
+
+// How far an assertion's times may be from now.
+const (
+	maxAssertionLife = time.Hour
+	clockSkew        = time.Minute
+	maxAssertionID   = 255 // bytes
+)
+
+// againWithin is how long after its first use an assertion without an identifier can be sent again. Two requests of one client in the same second carry
+// the same assertion where the algorithm is deterministic, and libraries that send no jti also retry with it.
+const againWithin = time.Minute
+
+// identified tells whether an assertion needs an identifier of its own (jti).
+type identified bool
+
+const (
+	needsID identified = true  // client assertions
+	mayLack identified = false // the JWT bearer grant, where RFC 7523 makes it optional
+)
+
+// verify judges an assertion of somebody: signed by one of their keys with an algorithm of that key, about themselves,
+// meant for us, short-lived, and used for the first time. Its jti tells that, or what is signed where there is none. Errors: refused.
+func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, keys []jose.JSONWebKey, ids identified, refused *errs.Error) error {
+	if !a.SignedBy(keys, app.MaxKeys) { // an application may publish more, and each costs up to some milliseconds
+		return refused
+	}
+	now := g.Clock()
+	switch {
+	case a.Issuer != id || a.Subject != id,
+		!a.Audience.Contains(g.Issuer) && !a.Audience.Contains(g.TokenEndpoint()),
+		a.Expiry == nil || !now.Before(a.Expiry.Time()) || a.Expiry.Time().After(now.Add(maxAssertionLife+clockSkew)),
+		a.IssuedAt == nil || a.IssuedAt.Time().After(now.Add(clockSkew)) || a.IssuedAt.Time().Before(now.Add(-maxAssertionLife-clockSkew)),
+		a.NotBefore != nil && a.NotBefore.Time().After(now.Add(clockSkew)):
+		return refused
+	}
+	// Whoever gets here holds a key: they are told what to mend.
+	switch {
+	case a.ID == "" && ids == needsID:
+		return refusedFor(refused, "the assertion has no jti: add this claim with a unique identifier")
+	case len(a.ID) > maxAssertionID:
+		return refusedFor(refused, "the jti of the assertion is too long: it can have at most 255 bytes")
+	}
+	row, again, hint := flow("assertion", digest(id+"\x00"+a.ID)), time.Duration(0), "with another jti for every request"
+	if a.ID == "" {
+		row, again, hint = flow("signed", digest(id+"\x00"+a.Signed())), againWithin, "with a new iat, or add a jti"
+	}
+	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: id}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		stored, err := tx.Row(row)
+		if err != nil {
+			return err
+		}
+		if stored == nil {
+			tx.PutRow(event.Row{RowKey: row, Value: firstUse(tx.Now()), Expires: event.Micros(a.Expiry.Time().Add(clockSkew))})
+			return nil
+		}
+		if again == 0 || tx.Now()-usedAt(stored.Value) >= again.Microseconds() {
+			return refusedFor(refused, "the assertion has already been used: make a new one "+hint)
+		}
+		return nil
+	}})
+}
+
+// firstUse is what is stored of an assertion: when it was first used.
+func firstUse(at int64) []byte { return strconv.AppendInt(nil, at, 10) }
+
+func usedAt(value []byte) int64 {
+	at, _ := strconv.ParseInt(string(value), 10, 64) // unreadable: long ago
+	return at
+}
+
+// refusedFor is the same refusal with other words.
+func refusedFor(refused *errs.Error, message string) *errs.Error {
+	return errs.New(refused.Kind, refused.Reason, message)
+}

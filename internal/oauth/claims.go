@@ -1,0 +1,141 @@
+package oauth
+
+import (
+	"context"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/told"
+	"github.com/signet-idm/signet/internal/signin/session"
+)
+
+// How sure Signet is of who signed in, as the claim acr tells it.
+const (
+	SingleFactor = claimset.SingleFactor
+	MultiFactor  = claimset.MultiFactor
+)
+
+// PersonClaims are those that tell about a person, as the scopes allow.
+var PersonClaims = claimset.People
+
+// unix gives seconds, as tokens tell the time.
+func unix(micros int64) int64 { return event.Time(micros).Unix() }
+
+// whom is whom tokens are about.
+type whom struct {
+	user *event.Object[user.User]
+	org  *event.Object[org.Org]
+	held project.Held // what the application is told about roles, groups and metadata
+}
+
+// whose reads whom terms are about, and the places that they rest on. Errors: ErrInvalidGrant where somebody is gone.
+func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *terms) (*whom, error) {
+	u, err := user.Kind.Read(ctx, g.Store, t.UserID)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return nil, ErrInvalidGrant
+	}
+	o, err := org.Kind.Read(ctx, g.Store, u.Org)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil {
+		return nil, ErrInvalidGrant
+	}
+	c, w := told.Agreed(project.ClientOf(client), u.Org, t.Told), project.PersonOf(u)
+	if t.places, err = project.Look(ctx, g.Store, c, w, t.BoundTo(t.Scopes, t.OrgID)); err != nil {
+		return nil, err
+	}
+	held, err := t.places.Held(ctx, g.Store, c, w)
+	return &whom{user: u, org: o, held: held}, err
+}
+
+// ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: reader, nil for the holder. The user and the organization
+// come with the token where they were at hand, as they are at that moment. What the token's application is told about roles and groups is for it and others of its
+// project.
+func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client) (claimset.Set, error) {
+	return g.addClaims(ctx, claimset.New(false), b, reader)
+}
+
+// addClaims is ClaimsOf for a set that there is.
+func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.Bearer, reader *Client) (claimset.Set, error) {
+	u, err := b.Person, error(nil)
+	if u == nil {
+		u, err = user.Self(ctx, g.Store, b.Caller)
+	}
+	if err != nil {
+		return claims, err
+	}
+	o, err := org.Mine(ctx, g.Store, b.Caller)
+	if err != nil {
+		return claims, err
+	}
+	if reader != nil || claims.Explained() { // introspection
+		claims.LoginName = o.Data.LoginName(u.Data.UserName)
+	}
+	if reader == nil {
+		claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg)
+		return claims, g.addHeld(ctx, claims, b, u)
+	}
+	claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
+	if !reader.owns(&b.Token) {
+		if !told.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
+			return claims, nil
+		}
+		other := *b
+		other.Client.Metadata = nil // each application has its own list of keys
+		b = &other
+	}
+	return claims, g.addHeld(ctx, claims, b, u)
+}
+
+// addHeld adds what the application of a token is told about roles, groups and metadata.
+func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Bearer, u *event.Object[user.User]) (err error) {
+	c, w := told.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
+	if !c.Roles && !c.Groups && len(c.Metadata) == 0 {
+		told.Add(claims, project.Held{})
+		return nil
+	}
+	places := b.Places
+	if places == nil {
+		if places, err = project.Look(ctx, g.Store, c, w, b.Given.BoundTo(b.Given.Scopes, u.Org)); err != nil {
+			return err
+		}
+	}
+	held, err := places.Held(ctx, g.Store, c, w)
+	told.Add(claims, held)
+	return err
+}
+
+// Introspection is what is said of an access token that counts: about is what there is to say of its user.
+func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.Set {
+	claims, always := claimset.New(about.Explained()), claimset.Why{Source: claimset.Always}
+	client := b.Token.Client
+	if client == "" {
+		client = b.Token.UserID // a service user acts for itself
+	}
+	for name, value := range map[string]any{"active": true, "token_type": "Bearer", "iss": g.Issuer, "sub": b.Token.UserID, "jti": b.Token.ID, "client_id": client,
+		"scope": strings.Join(b.Given.Scopes, " "), "iat": unix(b.Token.Created), "aud": b.Given.Audience, "exp": unix(b.Token.Expires)} {
+		claims.Put(name, value, always)
+	}
+	claims.AddProof(b.Given.Proof)
+	for name, from := range map[string]string{OrgScope: OrgScope, RolesScope: RolesScope, "username": "preferred_username",
+		told.Roles: told.Roles, told.Groups: told.Groups, told.Metadata: told.Metadata} {
+		if value, known := about.Values[from]; known {
+			if name == "username" { // people of two organizations may have the same user name
+				value = about.LoginName
+			}
+			claims.Put(name, value, about.Why(from))
+		} else if why, noted := about.Missing()[from]; noted {
+			claims.Lacks(why, name)
+		}
+	}
+	return claims
+}

@@ -1,0 +1,146 @@
+package oauth
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/oauth/visited"
+	"github.com/signet-idm/signet/internal/signin/session"
+)
+
+// code is an authorization code on its way. It stays for a while after it was used, so that a second use is recognised.
+type code struct {
+	terms
+	RedirectURI string `json:"redirectUri"`
+	Challenge   string `json:"challenge,omitempty"`
+	Used        bool   `json:"used,omitempty"`
+}
+
+func codeRow(hash []byte) event.RowKey { return flow("code", hex.EncodeToString(hash)) }
+
+// Code is an authorization code that an application wants tokens for.
+type Code struct {
+	Text        string
+	RedirectURI string
+	Verifier    string // PKCE
+}
+
+// Exchange gives tokens for a code, once. A code that comes a second time ends what it led to. Errors: ErrInvalidGrant;
+// ErrUnauthorizedClient.
+func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens, error) {
+	if err := client.may(app.AuthorizationCode); err != nil {
+		return nil, err
+	}
+	kind, hash, ok := secret.ParseToken(c.Text)
+	if !ok || kind != secret.Code {
+		return nil, ErrInvalidGrant
+	}
+	row := codeRow(hash)
+	read, err := decode[code](g.Store.Row(ctx, row))
+	if err != nil {
+		return nil, err
+	}
+	if read == nil || read.Client != client.ID() {
+		return nil, ErrInvalidGrant
+	}
+	if !read.Used && (read.RedirectURI != c.RedirectURI || !asked.Verified(read.Challenge, c.Verifier)) {
+		return nil, ErrInvalidGrant
+	}
+	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{row}, func(tx *event.Tx) (reused bool, err error) {
+		now, err := decode[code](tx.Row(row))
+		switch {
+		case err != nil:
+			return false, err
+		case now == nil:
+			return false, ErrInvalidGrant
+		case now.Used:
+			return true, nil
+		}
+		now.Used = true
+		put(tx, row, now, usedLife)
+		return false, nil
+	})
+}
+
+// firstTokens makes the first tokens of a family, in one command with use, which uses up what leads to them. Errors:
+// ErrInvalidGrant where the terms do not hold any more, or the session that they came from has ended.
+func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows []event.RowKey, use func(*event.Tx) (reused bool, err error)) (*Tokens, error) {
+	made, err := g.prepare(ctx, client.App, t, t.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	var next *refresh
+	if t.offline() && slices.Contains(client.App.Data.GrantTypes, app.RefreshToken) {
+		next = newRefresh(client.App, t)
+		made.Refresh = next.text
+	}
+	in := session.Ref{ID: t.Session, UserID: t.UserID, OrgID: t.OrgID, Provider: t.Proof.Upstream.Of()}
+	var reused bool
+	err = g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: t.UserID},
+		Read:   refs(append(t.reads(), in.Reads()...)...),
+		Rows:   append(slices.Clone(rows), visited.Row(t.UserID), familyRow(t.Family)),
+		Tokens: []string{in.ID},
+		Decide: func(tx *event.Tx) error {
+			var err error
+			if reused, err = use(tx); err != nil || reused {
+				return err
+			}
+			if err := t.holds(tx); err != nil {
+				return err
+			}
+			opened, proof, err := in.Counts(tx)
+			if err != nil {
+				return ErrInvalidGrant.Because(err)
+			}
+			tx.PutToken(made.stored)
+			next.put(tx, t)
+			return visited.Note(tx, t.UserID, t.Session, t.Client, max(opened.Expires, proof.Until))
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if reused {
+		return nil, g.end(ctx, t, "code", rows[0])
+	}
+	return made, nil
+}
+
+// end ends a family: something of it was used twice. marker is the row that goes with it, so that it is ended, and
+// recorded, once. It answers with what the second use is refused with.
+func (g *Grants) end(ctx context.Context, t *terms, what string, marker event.RowKey) error {
+	err := g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System, RequestID: call.From(ctx).RequestID},
+		Write:  []event.Ref{session.Kind.Ref(session.IDFor(t.UserID))},
+		Read:   []event.Ref{user.Kind.Ref(t.UserID)},
+		Rows:   []event.RowKey{marker, familyRow(t.Family)}, // also against tokens that are made at the same moment
+		Decide: func(tx *event.Tx) error {
+			if there, err := tx.Row(marker); err != nil || there == nil {
+				return err
+			}
+			tx.DropRow(marker)
+			tx.DropRow(familyRow(t.Family))
+			tx.DropFamily(t.Family)
+			u, err := user.Kind.Get(tx, t.UserID)
+			if err != nil || u == nil {
+				return err
+			}
+			return session.RecordReuse(tx, t.UserID, session.GrantReused{ClientID: t.Client, What: what})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return ErrInvalidGrant
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -1,0 +1,100 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/asked"
+)
+
+// Logout is the wish of an application that a person be signed out, on its way to the pages.
+type Logout struct {
+	Client    string   `json:"client,omitempty"`   // empty: not known
+	UserID    string   `json:"userId,omitempty"`   // whom the application means; empty: whoever sits there
+	SessionID string   `json:"session,omitempty"`  // likewise
+	Redirect  string   `json:"redirect,omitempty"` // where to go in the end, with the state in it; empty: nowhere
+	UILocales []string `json:"uiLocales,omitempty"`
+}
+
+func logoutRow(id string) event.RowKey { return flow("logout", id) }
+
+// BeginLogout keeps the wish of an application for the pages. redirectURI has to be one that is registered with it, and
+// needs a client. Errors: ErrUnknownClient; ErrRedirectRefused; ResourceExhausted where too much was begun from the network.
+func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI, state string) (id string, err error) {
+	if l.Client != "" {
+		client, err := g.active(ctx, l.Client)
+		if err != nil {
+			return "", err
+		}
+		if client == nil {
+			return "", ErrUnknownClient
+		}
+		if redirectURI != "" && !app.PostLogoutAllowed(&client.Data, redirectURI) {
+			return "", ErrRedirectRefused
+		}
+	} else if redirectURI != "" {
+		return "", ErrRedirectRefused
+	}
+	if err := g.strangers(ctx); err != nil {
+		return "", err
+	}
+	if l.Redirect, err = withState(redirectURI, Ask{State: state}.StateBack()); err != nil {
+		return "", ErrRedirectRefused.Because(err)
+	}
+	l.UILocales = asked.Locales(l.UILocales)
+	id = rand.Text()
+	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
+		g.putFor(tx, browser, logoutRow(id), &l, requestLife)
+		return nil
+	}})
+}
+
+func withState(uri, state string) (string, error) {
+	if uri == "" || state == "" {
+		return uri, nil
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return "", err
+	}
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += url.Values{"state": {state}}.Encode()
+	return u.String(), nil
+}
+
+// PendingLogout finds a wish to be signed out that came by this browser. Errors: ErrRequestNotFound.
+func (g *Grants) PendingLogout(ctx context.Context, id, browser string) (*Logout, error) {
+	row, err := g.Store.Row(ctx, logoutRow(id))
+	l, err := decodeFor[Logout](g, browser, row, err)
+	if err != nil {
+		return nil, err
+	}
+	if l == nil {
+		return nil, ErrRequestNotFound
+	}
+	return l, nil
+}
+
+// EndLogout uses the wish up and gives the address to go to; empty for none. Errors: ErrRequestNotFound.
+func (g *Grants) EndLogout(ctx context.Context, id, browser string) (redirect string, err error) {
+	row := logoutRow(id)
+	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		kept, err := tx.Row(row)
+		l, err := decodeFor[Logout](g, browser, kept, err)
+		if err != nil {
+			return err
+		}
+		if l == nil {
+			return ErrRequestNotFound
+		}
+		redirect = l.Redirect
+		tx.DropRow(row)
+		return nil
+	}})
+	return redirect, err
+}

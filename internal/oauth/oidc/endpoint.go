@@ -1,0 +1,194 @@
+package oidc
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/transport/web"
+)
+
+// Which pages of other origins may read an answer. Some libraries have the browser send cookies along (credentials: 'include'), which is allowed where the origin
+// is named: no endpoint for programs reads them.
+type corsPolicy int
+
+const (
+	noOrigin      corsPolicy = iota
+	clientOrigins            // those that the client that asks runs on, see request.allowOrigin
+	everyOrigin              // it is public
+)
+
+const corsMaxAge = "7200" // seconds
+
+// What a 401 asks for: a client's credential, or an access token.
+const (
+	basicChallenge  = `Basic realm="signet", charset="UTF-8"`
+	bearerChallenge = "Bearer"
+)
+
+// endpoint serves a path for programs.
+type endpoint struct {
+	handle    func(*request) (body any, err error) // body is sent as JSON; nil: nothing is
+	methods   []string
+	cors      corsPolicy
+	public    bool   // the same for everybody, and may be kept
+	challenge string // of a 401
+}
+
+// request is one request of a program. Its form has been read.
+type request struct {
+	*http.Request
+	answer http.Header // of the answer
+	origin string      // of the page that asks; empty for none
+}
+
+// param gives a parameter; empty where it was not sent.
+func (r *request) param(name string) string { return r.PostForm.Get(name) }
+
+// scopes are those that are asked for.
+func (r *request) scopes() []string { return strings.Fields(r.param("scope")) }
+
+// need refuses a request that lacks a parameter.
+func (r *request) need(names ...string) error {
+	for _, name := range names {
+		if r.param(name) == "" {
+			return invalid(name + " missing")
+		}
+	}
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, plain *http.Request) {
+	r := &request{Request: plain, answer: w.Header()}
+	if !e.public {
+		r.answer.Set("Cache-Control", "no-store")
+		r.answer.Set("Pragma", "no-cache")
+	}
+	e.readOrigin(r)
+	if r.Method == http.MethodOptions {
+		e.preflight(r)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	body, err := e.serve(r)
+	if err != nil {
+		e.refuse(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+func (e *endpoint) serve(r *request) (any, error) {
+	if !slices.Contains(e.methods, r.Method) {
+		r.answer.Set("Allow", strings.Join(e.methods, ", "))
+		return nil, errMethod
+	}
+	if err := readForm(r.Request); err != nil {
+		return nil, err
+	}
+	return e.handle(r)
+}
+
+// refuse answers with an error of RFC 6749, and notes it for the log.
+func (e *endpoint) refuse(w http.ResponseWriter, r *request, err error) {
+	web.Failed(r.Context(), err)
+	answer := refusalOf(err)
+	if answer.Status == http.StatusUnauthorized && r.answer.Get("Www-Authenticate") == "" && !(e.challenge == basicChallenge && r.namesClient()) {
+		r.answer.Set("Www-Authenticate", e.challenge)
+	}
+	writeJSON(w, answer.Status, map[string]string{"error": answer.Error, "error_description": answer.Description})
+}
+
+// refuseEarly answers a request of which nothing has been read. Its client is not known, so no page may read the answer but that it waits.
+func (e *endpoint) refuseEarly(w http.ResponseWriter, plain *http.Request, err error) {
+	r := &request{Request: plain, answer: w.Header()}
+	r.answer.Set("Cache-Control", "no-store")
+	e.readOrigin(r)
+	e.refuse(w, r, err)
+}
+
+var (
+	errMethod   = errs.Invalid(errs.Violation{Message: "this path does not support that HTTP method: the header allow lists the supported ones"}).WithStatus(http.StatusMethodNotAllowed)
+	errQuery    = errs.Invalid(errs.Violation{Message: "parameters must not be in the query string, which ends up in logs: send them in the body"})
+	errForm     = errs.Invalid(errs.Violation{Message: "the body must be application/x-www-form-urlencoded"})
+	errTwice    = errs.Invalid(errs.Violation{Message: "a parameter is sent more than once"})
+	errTooLarge = errs.Invalid(errs.Violation{Message: "the body is too large"}).WithStatus(http.StatusRequestEntityTooLarge)
+)
+
+// readForm reads the form, and refuses what an endpoint for programs never takes.
+func readForm(r *http.Request) error {
+	if r.URL.RawQuery != "" {
+		return errQuery
+	}
+	// A request without a body needs no type: user info may be asked for by an empty POST.
+	if r.Method == http.MethodPost && (r.ContentLength != 0 || r.Header.Get("Content-Type") != "") {
+		media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || media != "application/x-www-form-urlencoded" || r.Header.Get("Content-Encoding") != "" {
+			return errForm
+		}
+	}
+	if err := r.ParseForm(); err != nil {
+		if e, full := errors.AsType[*errs.Error](err); full { // there is no room for it, see web.Budget
+			return e
+		}
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return errTooLarge
+		}
+		return errForm
+	}
+	for _, values := range r.Form {
+		if len(values) > 1 {
+			return errTwice
+		}
+	}
+	return nil
+}
+
+func (e *endpoint) readOrigin(r *request) {
+	switch e.cors {
+	case everyOrigin:
+		r.answer.Set("Access-Control-Allow-Origin", "*")
+	case clientOrigins:
+		r.answer.Add("Vary", "Origin")
+		if origins := r.Header["Origin"]; len(origins) == 1 {
+			r.origin = origins[0]
+		}
+	}
+}
+
+// preflight answers the question of a browser. It does not say which client is going to ask, so any origin may: whether a
+// page gets to read the answer is decided when there is one.
+func (e *endpoint) preflight(r *request) {
+	allow := strings.Join(append(slices.Clone(e.methods), http.MethodOptions), ", ")
+	r.answer.Set("Allow", allow)
+	if r.Header.Get("Access-Control-Request-Method") == "" || e.cors != everyOrigin && r.origin == "" {
+		return
+	}
+	if r.origin != "" {
+		r.nameOrigin()
+	}
+	r.answer.Set("Access-Control-Allow-Methods", allow)
+	r.answer.Set("Access-Control-Allow-Headers", "authorization, content-type")
+	r.answer.Set("Access-Control-Max-Age", corsMaxAge)
+}
+
+// allowOrigin lets a page read the answer, if the client that asks runs there.
+func (r *request) allowOrigin(client *oauth.Client) {
+	if r.origin == "" || client.App == nil || !slices.Contains(client.App.Data.Origins(), r.origin) {
+		return
+	}
+	r.nameOrigin()
+	r.answer.Set("Access-Control-Expose-Headers", web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
+}
+
+// nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the second header only beside an origin that is
+// named, never beside "*".
+func (r *request) nameOrigin() {
+	r.answer.Set("Access-Control-Allow-Origin", r.origin)
+	r.answer.Set("Access-Control-Allow-Credentials", "true")
+}

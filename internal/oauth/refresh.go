@@ -1,0 +1,228 @@
+package oauth
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+)
+
+// family is what refresh tokens lead to. Each of them is a row that names its family; the family knows which of them is
+// the current one.
+type family struct {
+	terms
+	Current string `json:"current"` // digest of the refresh token that counts
+}
+
+func familyRow(id string) event.RowKey { return flow("family", id) }
+
+func refreshRow(digest string) event.RowKey { return flow("refresh", digest) }
+
+// refresh is a new refresh token.
+type refresh struct {
+	text   string
+	digest string
+	life   time.Duration
+}
+
+func newRefresh(client *event.Object[app.App], t *terms) *refresh {
+	text, hash := secret.NewToken(secret.Refresh)
+	return &refresh{text: text, digest: hex.EncodeToString(hash), life: seconds(client.Data.RefreshTokenSeconds)}
+}
+
+// put makes the token the current one of its family. Nil puts nothing.
+func (r *refresh) put(tx *event.Tx, t *terms) {
+	if r == nil {
+		return
+	}
+	put(tx, familyRow(t.Family), &family{terms: *t, Current: r.digest}, r.life)
+	put(tx, refreshRow(r.digest), t.Family, r.life)
+}
+
+// shown is a refresh token that a client shows, with the scopes that it asks for and the family as it was read.
+type shown struct {
+	*family
+	text, digest string
+	scopes       []string
+}
+
+// Refresh gives new tokens for a refresh token, which is replaced. One that was just replaced gets the same answer again, as long as nobody has used the refresh
+// token in it. One that was replaced before that ends its family, and so does one of an application of another organization that the person was never asked about.
+// scopes are those that the new access token is for, at most those given at first; none: all of them. Errors: ErrInvalidGrant; ErrInvalidScope;
+// ErrUnauthorizedClient.
+func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scopes []string) (*Tokens, error) {
+	if err := client.may(app.RefreshToken); err != nil {
+		return nil, err
+	}
+	read, digest, err := g.familyOf(ctx, client, text)
+	if err != nil {
+		return nil, err
+	}
+	if read == nil {
+		return nil, ErrInvalidGrant
+	}
+	if len(scopes) == 0 {
+		scopes = read.Scopes
+	}
+	if !subset(scopes, read.Scopes) {
+		return nil, ErrInvalidScope
+	}
+	s := &shown{family: read, text: text, digest: digest, scopes: slices.Clone(scopes)}
+	if read.Current != digest {
+		return g.again(ctx, client, s)
+	}
+	return g.replace(ctx, client, s)
+}
+
+// replace gives new tokens for the current refresh token of a family.
+func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens, error) {
+	t := &s.terms
+	made, err := g.prepare(ctx, client.App, t, s.scopes)
+	if err != nil {
+		return nil, err
+	}
+	next := newRefresh(client.App, t)
+	made.Refresh = next.text
+	var late bool
+	var unasked error
+	err = g.Store.Do(ctx, s.command(func(tx *event.Tx, now *family) error {
+		unasked = nil
+		if late = now.Current != s.digest; late {
+			return nil
+		}
+		if err := t.holds(tx); err != nil {
+			if !errors.Is(err, errUnasked) {
+				return err
+			}
+			unasked = err
+			tx.DropRow(familyRow(t.Family))
+			tx.DropFamily(t.Family)
+			return nil
+		}
+		tx.PutToken(made.stored)
+		next.put(tx, t)
+		g.keepAnswer(tx, s, made)
+		return nil
+	}))
+	switch {
+	case err != nil:
+		return nil, err
+	case unasked != nil:
+		return nil, unasked
+	case late:
+		return g.again(ctx, client, s)
+	}
+	return made, nil
+}
+
+// command is one about the family as it is now. Errors: ErrInvalidGrant where it has ended.
+func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Command {
+	row := familyRow(s.Family)
+	return event.Command{
+		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...), Rows: []event.RowKey{row, answerRow(s.Family)},
+		Decide: func(tx *event.Tx) error {
+			now, err := decode[family](tx.Row(row))
+			if err != nil {
+				return err
+			}
+			if now == nil {
+				return ErrInvalidGrant
+			}
+			return decide(tx, now)
+		},
+	}
+}
+
+// refreshGrace is how long a refresh token that was just replaced gets the same answer again: clients refresh in parallel, and answers get lost.
+const refreshGrace = 10 * time.Second
+
+const purposeRefresh = "answer to a refresh token"
+
+// answerRow is where the last answer to a refresh token of a family is kept.
+func answerRow(family string) event.RowKey { return flow("answer", family) }
+
+// again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors: ErrInvalidGrant.
+func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, error) {
+	if _, err := g.whose(ctx, client.App, &s.terms); err != nil {
+		return nil, err
+	}
+	var same *Tokens
+	err := g.Store.Do(ctx, s.command(func(tx *event.Tx, now *family) (err error) {
+		if same, err = g.keptAnswer(tx, s, now); err != nil || same == nil {
+			return err
+		}
+		return s.holds(tx)
+	}))
+	if err != nil {
+		return nil, err
+	}
+	if same == nil {
+		return nil, g.end(ctx, &s.terms, "refresh_token", familyRow(s.Family))
+	}
+	return same, nil
+}
+
+// answerKey seals the answer to a refresh token. It belongs to the token, which is stored nowhere: what is stored gives nobody tokens.
+func (g *Grants) answerKey(s *shown) secret.DataKey {
+	return g.Master.DataKeyOf(purposeRefresh, []byte(s.text))
+}
+
+// question is what an answer belongs to: other scopes are another question.
+func (s *shown) question() []byte {
+	return []byte(s.Family + " " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.scopes))), " "))
+}
+
+// keepAnswer keeps the answer to a refresh token for a while. The next one of the family takes its place.
+func (g *Grants) keepAnswer(tx *event.Tx, s *shown, made *Tokens) {
+	plain, err := json.Marshal(made)
+	if err != nil {
+		panic(err) // plain fields of ours
+	}
+	tx.PutRow(event.Row{RowKey: answerRow(s.Family), Value: g.answerKey(s).Seal(plain, s.question()), Expires: tx.Now() + refreshGrace.Microseconds()})
+}
+
+// keptAnswer is what keepAnswer kept for this token; nil after the time, and once the refresh token in it was used.
+func (g *Grants) keptAnswer(tx *event.Tx, s *shown, now *family) (*Tokens, error) {
+	row, err := tx.Row(answerRow(s.Family))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	opened := *row
+	if opened.Value, err = g.answerKey(s).Open(row.Value, s.question()); err != nil {
+		return nil, nil
+	}
+	made, err := decode[Tokens](&opened, nil)
+	if err != nil {
+		return nil, err
+	}
+	// A node of the version before uses refresh tokens without keeping the answer.
+	if _, hash, _ := secret.ParseToken(made.Refresh); hex.EncodeToString(hash) != now.Current {
+		return nil, nil
+	}
+	return made, nil
+}
+
+// familyOf finds the family of a refresh token of a client, also of one that was replaced; nil where there is none.
+func (g *Grants) familyOf(ctx context.Context, client *Client, text string) (found *family, digest string, err error) {
+	kind, hash, ok := secret.ParseToken(text)
+	if !ok || kind != secret.Refresh {
+		return nil, "", nil
+	}
+	digest = hex.EncodeToString(hash)
+	id, err := decode[string](g.Store.Row(ctx, refreshRow(digest)))
+	if err != nil || id == nil {
+		return nil, "", err
+	}
+	found, err = decode[family](g.Store.Row(ctx, familyRow(*id)))
+	if err != nil || found == nil || found.Client != client.ID() {
+		return nil, "", err
+	}
+	return found, digest, nil
+}

@@ -1,0 +1,423 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/oauth/claimreq"
+	"github.com/signet-idm/signet/internal/oauth/told"
+	"github.com/signet-idm/signet/internal/oauth/trial"
+	"github.com/signet-idm/signet/internal/signin/session"
+)
+
+// Ask is an authorization request as an application sends it.
+type Ask = asked.Ask
+
+// Answer is how a browser takes the parameters of an answer to the application.
+type Answer = asked.Answer
+
+// ResponseModes are the ways in which answers reach applications.
+var ResponseModes = asked.Modes
+
+// Request is an authorization request on its way.
+type Request struct {
+	ID          string   `json:"-"`
+	Client      string   `json:"client"`
+	RedirectURI string   `json:"redirectUri"`
+	Mode        string   `json:"mode,omitempty"` // response_mode; empty: the default
+	State       string   `json:"state,omitempty"`
+	Nonce       string   `json:"nonce,omitempty"`
+	Scopes      []string `json:"scopes,omitempty"`
+	Challenge   string   `json:"challenge,omitempty"` // PKCE, S256
+	Prompt      []string `json:"prompt,omitempty"`
+	MaxAge      *int64   `json:"maxAge,omitempty"` // seconds
+	LoginHint   string   `json:"loginHint,omitempty"`
+	UILocales   []string `json:"uiLocales,omitempty"`
+	// ProviderHint is the identity provider that the application wants people to be sent to.
+	ProviderHint string   `json:"providerHint,omitempty"`
+	Subject      string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
+	Org          string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
+	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
+	Told         []string `json:"told,omitempty"`    // the claims about roles and groups that it is told
+	Timed        bool     `json:"timed,omitempty"`   // it takes nobody of whom it is not known when they proved to be there
+	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
+	Prefers      bool     `json:"prefers,omitempty"` // it prefers one, and takes what there is
+	Created      int64    `json:"created"`
+
+	Trial string `json:"-"` // whose trial it is, see trial.go; empty: it is real
+}
+
+// Silent tells that nobody is to be asked anything.
+func (r *Request) Silent() bool { return slices.Contains(r.Prompt, asked.PromptNone) }
+
+// Creates tells whether the application wants the person to make an account.
+func (r *Request) Creates() bool { return slices.Contains(r.Prompt, asked.PromptCreate) }
+
+// Began is what became of an authorization request: the id under which the pages find it, or the address to send the
+// browser to at once because it is refused.
+type Began struct {
+	ID      string
+	Refused Answer // none where there is an ID
+	Because error  // of Refused, for the log
+}
+
+func requestRow(id string) event.RowKey { return flow("request", id) }
+
+// Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
+// ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals go back to the
+// application.
+func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
+	client, err := g.asking(ctx, a)
+	if err != nil {
+		return Began{}, err
+	}
+	// Before anything that a stranger has written is read: that costs more than it takes to send it.
+	if err := g.strangers(ctx); err != nil {
+		return Began{}, err
+	}
+	r, err := g.read(ctx, client, a)
+	if refused, ours := asRefusal(err); ours {
+		return Began{Refused: g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...), Because: err}, nil
+	}
+	if err != nil {
+		return Began{}, err
+	}
+	r.ID = rand.Text()
+	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
+		r.Created = tx.Now()
+		g.putFor(tx, a.Browser, requestRow(r.ID), r, requestLife)
+		return nil
+	}})
+	return Began{ID: r.ID}, err
+}
+
+// asking finds the application of a request, if the address to go back to is one of its own. Errors: ErrUnknownClient; ErrRedirectRefused.
+func (g *Grants) asking(ctx context.Context, a Ask) (*event.Object[app.App], error) {
+	client, err := g.active(ctx, a.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	if client == nil || !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode) {
+		return nil, ErrUnknownClient
+	}
+	if !app.RedirectAllowed(&client.Data, a.RedirectURI) {
+		return nil, ErrRedirectRefused
+	}
+	return client, nil
+}
+
+// read judges a request of an application. Nobody is asked about what cannot be given, and what can be given later on, nobody was asked about.
+func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, error) {
+	r, err := read(client, a)
+	if err != nil {
+		return nil, err
+	}
+	if r.Org, err = g.boundTo(ctx, r.Scopes); err != nil {
+		return nil, err
+	}
+	_, r.Scopes, err = g.meantFor(ctx, client.ID, client.Org, r.Scopes)
+	return r, err
+}
+
+// asRefusal gives an error that is the application's fault, not ours.
+func asRefusal(err error) (*errs.Error, bool) {
+	e, ours := errors.AsType[*errs.Error](err)
+	return e, ours && e.Kind != errs.Internal && e.Kind != errs.Unavailable && e.Kind != errs.DeadlineExceeded && e.Kind != errs.Cancelled
+}
+
+// oauthError renders a refusal as the parameters that go back to the application.
+func oauthError(e *errs.Error) []string {
+	return []string{"error", strings.ToLower(string(e.Reason)), "error_description", e.Message}
+}
+
+// read judges a request whose client and redirect URI are fine.
+func read(client *event.Object[app.App], a Ask) (*Request, error) {
+	if err := a.Parameters(); err != nil {
+		return nil, err
+	}
+	if err := a.Challenge(client.Data.AuthMethod == app.NoAuth); err != nil {
+		return nil, err
+	}
+	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, Mode: a.ResponseMode, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
+		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: asked.Locales(strings.Fields(a.UILocales)), Subject: a.Subject}
+	var err error
+	if r.Prompt, err = asked.Prompt(a.Prompt); err != nil {
+		return nil, err
+	}
+	if r.MaxAge, err = asked.MaxAge(a.MaxAge); err != nil {
+		return nil, err
+	}
+	if a.Unknown && r.Silent() {
+		return nil, ErrLoginRequired
+	}
+	scopes := strings.Fields(a.Scope)
+	if len(scopes) > maxScopes {
+		return nil, ErrInvalidScope
+	}
+	r.Scopes, r.Told = appScopes(&client.Data, scopes), told.Names(client.Data.RoleSettings)
+	return r, r.readClaims(a.Claims, strings.Fields(a.ACRValues))
+}
+
+// readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is demanded. Claims beyond the scopes are left out
+// when there is a token. levels are those of acr_values, the best one first. Errors: InvalidArgument; ErrUnmetAuthentication.
+func (r *Request) readClaims(text string, levels []string) error {
+	claims, problem := claimreq.Read(text)
+	switch {
+	case problem != "":
+		return errs.Wrong("claims", problem)
+	case claims.Subject != "" && r.Subject != "" && claims.Subject != r.Subject:
+		return errs.Wrong("claims", "must name the person of id_token_hint as sub, or nobody")
+	}
+	r.Timed = claims.Timed
+	r.Claims, r.Subject = both(PersonClaims, claims.Names), cmp.Or(claims.Subject, r.Subject)
+	if first := both(append(levels, claims.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
+		r.Prefers = first[0] == MultiFactor
+	}
+	if claims.Levels == nil || slices.Contains(claims.Levels, SingleFactor) {
+		return nil
+	}
+	if r.Factor = slices.Contains(claims.Levels, MultiFactor); !r.Factor {
+		return ErrUnmetAuthentication
+	}
+	return nil
+}
+
+// Pending is a request on its way with what the pages show of it.
+type Pending struct {
+	*Request
+	App *event.Object[app.App]
+	Org *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
+}
+
+// Place tells where login names are looked for: in the organization that the sign-in is bound to, where a name of somewhere else finds nobody, and else
+// first in that of the application, unless it is for all of them. Both are empty where there is no request.
+func (p *Pending) Place() (bound, ofApplication string) {
+	if p == nil {
+		return "", ""
+	}
+	if !p.App.Data.AllOrganizations {
+		ofApplication = p.App.Org
+	}
+	return p.Request.Org, ofApplication
+}
+
+// Afresh tells whether the application wants the person to prove anew who they are (prompt=login, max_age=0).
+func (r *Request) Afresh() bool {
+	return slices.Contains(r.Prompt, asked.PromptLogin) || r.MaxAge != nil && *r.MaxAge == 0
+}
+
+// Dated tells whether the application wants to know when the person proved who they are.
+func (r *Request) Dated() bool { return r.Afresh() || r.MaxAge != nil || r.Timed }
+
+// Asks are the scopes and claims that people are asked about; not nil where there are none.
+func (r *Request) Asks() []string { return append(append([]string{}, r.Scopes...), r.Told...) }
+
+// Fits tells whether somebody could sign in to an application in the organization that the sign-in is bound to: their home, or one in which they are guests if the
+// application has a project. Whether they may is told by Needs.
+func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
+	_, guest := caller.Memberships[bound]
+	return bound == "" || bound == caller.OrgID || guest && a.Data.RoleSettings.Project != ""
+}
+
+// begun is a real request that was begun in this browser; nil where there is none.
+func (g *Grants) begun(ctx context.Context, id, browser string) (*Request, error) {
+	row, err := g.Store.Row(ctx, requestRow(id))
+	return decodeFor[Request](g, browser, row, err)
+}
+
+// Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
+// application was switched off meanwhile.
+func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
+	find := g.begun
+	if strings.HasPrefix(id, trial.Prefix) {
+		find = g.walked
+	}
+	r, err := find(ctx, id, browser)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, ErrRequestNotFound
+	}
+	r.ID = id
+	p := &Pending{Request: r}
+	if p.App, err = g.active(ctx, r.Client); err != nil {
+		return nil, err
+	}
+	if p.App == nil {
+		return nil, ErrUnknownClient
+	}
+	if r.Org != "" {
+		p.Org, err = org.Kind.Read(ctx, g.Store, r.Org)
+	}
+	return p, err
+}
+
+// Need is what is missing before a request can be approved.
+type Need string
+
+// The needs, in the order in which they are seen to.
+const (
+	NeedsNothing      Need = ""
+	NeedsOtherAccount Need = "other_account" // the person is not in the organization that the sign-in is bound to
+	NeedsOtherPerson  Need = "other_person"  // the application means somebody else
+	NeedsRole         Need = "role"          // the application is for people with a role only
+	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
+	NeedsFactorAgain  Need = "factor_again"  // the person has to prove the second factor again, too
+	NeedsFactor       Need = "factor"        // the person has to prove a second factor
+	NeedsConsent      Need = "consent"       // the person has to be asked
+)
+
+// Needs tells what is missing for a person who is signed in, and why. Errors: access.ErrUnauthenticated for something else than a
+// session that counts in full; ErrAccessDenied where people of the organization may not use the application.
+func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Need, trial.Why, error) {
+	if err := unrestricted(bearer); err != nil {
+		return "", trial.Why{}, err
+	}
+	proof, err := session.ProofOf(&bearer.Token)
+	if err != nil {
+		return "", trial.Why{}, err
+	}
+	c, err := Kind.Read(ctx, g.Store, IDFor(bearer.Caller.UserID))
+	if err != nil {
+		return "", trial.Why{}, err
+	}
+	_, verdict, err := g.look(ctx, p.App, bearer.Caller, p.Request.Org)
+	if err != nil {
+		return "", trial.Why{}, err
+	}
+	return p.agreement(nil).need(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
+}
+
+// agreement is what somebody is about to let an application have.
+type agreement struct {
+	client    string
+	scopes    []string // asked for
+	told      []string // claims about roles and groups
+	org       string   // that the person has to be in; empty: any
+	subject   string   // who the person has to be; empty: anybody
+	since     int64    // the person must have proven to be who they are at that time or later
+	begun     int64    // when the application asked
+	timed     bool     // it must be known when the person proved it
+	factor    bool     // the person must have proven a second factor
+	prefers   bool     // if they have one
+	maxAge    *int64   // the person must have proven it since then, or at most so many seconds ago
+	ask       bool     // the person has to be asked, whatever was given before
+	asked     bool     // the person has been asked
+	consented []string // what they agreed to, if they were
+	places    *project.Places
+	trial     bool // it is a trial: nothing is recorded
+}
+
+func (r *Request) agreement(consented []string) agreement {
+	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, timed: r.Timed, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, asked.PromptConsent),
+		asked: consented != nil, consented: consented}
+	if slices.Contains(r.Prompt, asked.PromptLogin) {
+		a.since = r.Created
+	}
+	return a
+}
+
+// tooOld tells why what was proven at a moment is older than the application takes; nil where it is not. What was proven since it asked never is, or nobody
+// could ever be young enough for max_age=0.
+func (a agreement) tooOld(at, now int64) *trial.Why {
+	switch {
+	case at < a.since:
+		return &trial.Why{Because: trial.ByPrompt, Detail: asked.PromptLogin}
+	case a.maxAge != nil && at < a.begun && now-at > seconds(*a.maxAge).Microseconds():
+		return &trial.Why{Because: trial.ByMaxAge, Detail: strconv.FormatInt(*a.maxAge, 10)}
+	}
+	return nil
+}
+
+// need judges an agreement for a person, with what is known of them at a moment, and says why it needs what is missing.
+func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdict project.Verdict, proof session.Proof, given Consent, now int64) (Need, trial.Why, error) {
+	if client == nil || client.Data.State != app.Active {
+		return "", trial.Why{}, ErrUnknownClient
+	}
+	known := proof.Known()
+	first, second := known.Proven(who.SecondFactor)
+	switch {
+	case a.subject != "" && a.subject != who.UserID:
+		return NeedsOtherPerson, trial.Why{Because: trial.ByHint}, nil
+	case verdict == project.OtherOrg:
+		return NeedsOtherAccount, trial.Why{Because: trial.OtherOrg, Detail: a.org}, nil
+	case verdict == project.NoRole:
+		return NeedsRole, trial.Why{Because: trial.NoRole}, nil
+	case verdict != project.Admitted:
+		return "", trial.Why{}, ErrAccessDenied
+	}
+	if why := a.tooOld(first, now); why != nil {
+		return NeedsSignIn, *why, nil
+	}
+	if why := a.tooOld(second, now); why != nil {
+		return NeedsFactorAgain, *why, nil
+	}
+	if a.timed && known.At() == 0 {
+		return NeedsSignIn, trial.Why{Because: trial.ByClaims}, nil
+	}
+	switch {
+	case a.factor && !known.Factor:
+		return NeedsFactor, trial.Why{Because: trial.ByClaims}, nil
+	case a.prefers && who.SecondFactor && !known.Factor:
+		return NeedsFactor, trial.Why{Because: trial.ByACR}, nil
+	}
+	if why := a.asks(client, who.OrgID); !a.asked && why != nil && (a.ask || !given.covers(slices.Concat(a.scopes, a.told), client.Data.APIEpoch)) {
+		return NeedsConsent, *why, nil
+	}
+	if !a.asked && given.outdated(a.scopes, client.Data.APIEpoch) {
+		return NeedsConsent, trial.Why{Because: trial.AppChanged}, nil
+	}
+	return NeedsNothing, trial.Why{Because: trial.NothingMissing}, nil
+}
+
+// asks tells why people of an organization have to be asked what an application may have; nil where they have not. What leaves the organization is theirs to
+// give, whatever those say who set the application up.
+func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Why {
+	switch {
+	case a.ask:
+		return &trial.Why{Because: trial.ByPrompt, Detail: asked.PromptConsent}
+	case client.Org != userOrg:
+		return &trial.Why{Because: trial.AppOfOtherOrg}
+	case client.Data.ConsentRequired:
+		return &trial.Why{Because: trial.BySetting, Detail: "consentRequired"}
+	}
+	if always := alwaysAsked(a.scopes); len(always) > 0 {
+		return &trial.Why{Because: trial.ByScope, Detail: always[0]}
+	}
+	return nil
+}
+
+// answer takes parameters back to the application, in pairs. What the address has in its query stays.
+func (g *Grants) answer(redirectURI, mode, state string, parameters ...string) Answer {
+	add := url.Values{"iss": {g.Issuer}}
+	for i := 0; i < len(parameters); i += 2 {
+		add.Set(parameters[i], parameters[i+1])
+	}
+	if state != "" {
+		add.Set("state", state)
+	}
+	return asked.AnswerAt(redirectURI, mode, add)
+}
+
+// unrestricted refuses what is not a session that counts in full.
+func unrestricted(b *session.Bearer) error {
+	if b == nil || b.Token.Kind != string(secret.Session) || b.Caller.MustChangePassword || b.Caller.MustProveSecondFactor {
+		return errNoSession
+	}
+	return nil
+}

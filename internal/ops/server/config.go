@@ -1,0 +1,355 @@
+package server
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/base/tracing/otlp"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/eventlog/store"
+	"github.com/signet-idm/signet/internal/life/mail"
+	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
+	"github.com/signet-idm/signet/internal/ops/verification"
+	"github.com/signet-idm/signet/internal/transport/rpc"
+)
+
+// Config is what the operator can set. Its zero value with Listen and DataDir works.
+type Config struct {
+	Listen          string
+	ExternalURL     string // empty: made from Listen
+	InsecureURL     bool   // ExternalURL may be http although it is not on this machine
+	DataDir         string
+	Database        string        // a postgres:// address; empty: the embedded database in DataDir
+	DatabaseWait    time.Duration // how long a start waits for a database that is away
+	ShutdownDelay   time.Duration // how long a server that stops says that it is not ready before it stops listening
+	MasterKey       string        // the key itself, from the environment
+	MasterKeyFile   string
+	DomainSuffix    string // empty: the external host name
+	FirstAdminFile  string
+	TLSCert         string
+	TLSKey          string
+	TrustedProxies  []string
+	CORSOrigins     []string
+	MetricsListen   string
+	Profiling       bool     // profiles are served beside the metrics
+	OutboundAllow   []string // networks that are called although they are not public
+	Development     bool
+	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
+	WebhookRetry    time.Duration // before the second try of an event; zero: likewise
+	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
+	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
+
+	// Rates such as 100/s, see package ratelimit; empty or off: no limit, but for LimitPublic, which is ratelimit.DefaultPublic if it is empty.
+	LimitCaller, LimitOrganization, LimitNetwork, LimitPublic string
+
+	NoConsole bool // the web console is not served
+
+	Traces otlp.Settings
+
+	VerifyEvery time.Duration // how often the log is verified; zero: never
+
+	BackupDirectory string        // empty: no scheduled backups
+	BackupEvery     time.Duration // zero, as in the next one: as package backups has it
+	BackupKeep      int
+	BackupMaxAge    time.Duration // zero: however old they are
+
+	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
+
+	SMTPURL          string // empty: no mail
+	SMTPFrom         string
+	SMTPPasswordFile string
+	SMTPRoots        *x509.CertPool // who signs the mail server's certificate; nil: as the machine trusts
+
+	// Sockets that somebody else has opened, such as systemd. They count instead of Listen and MetricsListen.
+	Listener, MetricsListener net.Listener
+
+	Version string // of the program, for the metrics
+
+	Resolver org.Resolver     // where the proof of a domain is looked for; nil: as the machine resolves names
+	Hasher   *secret.Hasher   // of passwords; nil: secret.NewHasher, which is what the program has
+	Clock    func() time.Time // nil: time.Now, which is what the program has
+}
+
+// settled is a Config with every default filled in and every value checked, before anything is opened or made.
+type settled struct {
+	Config
+	external    *url.URL
+	proxies     []netip.Prefix
+	outbound    []netip.Prefix
+	certificate *tls.Certificate // nil: cleartext
+	smtp        *mail.SMTP       // nil: no mail
+	traces      *otlp.Checked    // nil: nothing is traced
+
+	caller, organization, network, public ratelimit.Rate
+}
+
+// maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
+const maxSuffix = 140
+
+// Bounds of StartsPerMinute: with less nobody could sign in after some typing errors, with more nothing is held up.
+const (
+	minStarts = 10
+	maxStarts = 1_000_000
+)
+
+func (c Config) settle() (*settled, error) {
+	s := &settled{Config: c}
+	if c.Resolver == nil {
+		s.Resolver = net.DefaultResolver
+	}
+	if c.Clock == nil {
+		s.Clock = time.Now
+	}
+	if c.Hasher == nil {
+		s.Hasher = secret.NewHasher(0, 0)
+	}
+	if c.Listener != nil {
+		c.Listen = c.Listener.Addr().String()
+		s.Listen = c.Listen
+	}
+	if err := checkAddress(c.Listen); err != nil {
+		return nil, fmt.Errorf("--listen %q must be an address such as localhost:8080: %w", c.Listen, err)
+	}
+	if err := checkAddress(c.MetricsListen); err != nil && c.MetricsListen != "" {
+		return nil, fmt.Errorf("--metrics-listen %q must be an address such as localhost:9090: %w", c.MetricsListen, err)
+	}
+	if c.Profiling && c.MetricsListen == "" && c.MetricsListener == nil {
+		return nil, errors.New("--profiling needs --metrics-listen: profiles are served there and nowhere else")
+	}
+	if err := c.checkDatabase(); err != nil {
+		return nil, err
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return nil, errors.New("--tls-cert and --tls-key belong together: set both or none")
+	}
+	if c.TLSCert != "" {
+		certificate, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("reading --tls-cert and --tls-key: %w", err)
+		}
+		s.certificate = &certificate
+	}
+	if err := s.settleExternal(); err != nil {
+		return nil, err
+	}
+	if err := s.checkCookies(); err != nil {
+		return nil, err
+	}
+	if c.Development && !isLoopback(s.external.Hostname()) {
+		return nil, errors.New("--development needs an external URL on this machine, such as http://localhost:8080")
+	}
+	if err := s.settleSuffix(); err != nil {
+		return nil, err
+	}
+	if err := s.settleMail(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.traces, err = c.Traces.Check(); err != nil {
+		return nil, err
+	}
+	for _, text := range c.TrustedProxies {
+		prefix, err := parsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("--trusted-proxies %q is not an address or a network such as 10.0.0.0/8", text)
+		}
+		s.proxies = append(s.proxies, prefix)
+	}
+	if err := s.settleOutbound(); err != nil {
+		return nil, err
+	}
+	if err := s.settleBackups(); err != nil {
+		return nil, err
+	}
+	if c.VerifyEvery != 0 && (c.VerifyEvery < verification.MinEvery || c.VerifyEvery > verification.MaxEvery) {
+		return nil, fmt.Errorf("--verify-every must be between %s and %s, or 0 for never", verification.MinEvery, verification.MaxEvery)
+	}
+	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {
+		return nil, errors.New("--database-wait must be between 0s and 24h")
+	}
+	if c.ShutdownDelay < 0 || c.ShutdownDelay > maxShutdownDelay {
+		return nil, errors.New("--shutdown-delay must be between 0s and 5m")
+	}
+	if c.WebhookLease != 0 && (c.WebhookLease < time.Second || c.WebhookLease > time.Hour) {
+		return nil, errors.New("--webhook-lease must be between 1s and 1h")
+	}
+	if c.WebhookRetry != 0 && (c.WebhookRetry < 100*time.Millisecond || c.WebhookRetry > time.Minute) {
+		return nil, errors.New("--webhook-retry must be between 100ms and 1m")
+	}
+	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts || c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
+		return nil, fmt.Errorf("--starts-per-minute must be between %d and %d", minStarts, maxStarts)
+	}
+	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, network.DefaultPerMinute)
+	if err := s.settleLimits(); err != nil {
+		return nil, err
+	}
+	s.CORSOrigins = nil
+	for _, text := range c.CORSOrigins {
+		origin := strings.TrimSpace(text)
+		if !rpc.IsOrigin(origin) {
+			return nil, fmt.Errorf("--cors-origins %q must be an origin such as https://app.example.org, in lower case and without a path", text)
+		}
+		s.CORSOrigins = append(s.CORSOrigins, origin)
+	}
+	return s, nil
+}
+
+func (s *settled) settleLimits() (err error) {
+	for _, l := range []struct {
+		flag, text, otherwise string
+		rate                  *ratelimit.Rate
+	}{
+		{"--limit-caller", s.LimitCaller, "off", &s.caller}, {"--limit-organization", s.LimitOrganization, "off", &s.organization},
+		{"--limit-network", s.LimitNetwork, "off", &s.network}, {"--limit-public", s.LimitPublic, ratelimit.DefaultPublic.String(), &s.public},
+	} {
+		if *l.rate, err = ratelimit.Parse(cmp.Or(l.text, l.otherwise)); err != nil {
+			return fmt.Errorf("%s %q %w", l.flag, l.text, err)
+		}
+	}
+	return nil
+}
+
+// settleOutbound lists the networks that are called although they are not public. A developer's own machine is one.
+func (s *settled) settleOutbound() error {
+	for _, text := range s.OutboundAllow {
+		prefix, err := parsePrefix(strings.TrimSpace(text))
+		if err != nil || prefix.Addr().Is4In6() {
+			return fmt.Errorf("--outbound-allow %q is not an address or a network such as 10.0.0.0/8", text)
+		}
+		s.outbound = append(s.outbound, prefix)
+	}
+	if s.Development {
+		s.outbound = append(s.outbound, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
+	}
+	return nil
+}
+
+// checkDatabase does not repeat the value: there may be a password in it.
+func (c Config) checkDatabase() error {
+	if c.Database != "" && !store.IsPostgres(c.Database) {
+		return errors.New("--database must be a URL such as postgres://user@host:5432/name; leave it out for the embedded database")
+	}
+	return nil
+}
+
+func (s *settled) settleExternal() error {
+	if s.ExternalURL == "" {
+		scheme := "http"
+		if s.certificate != nil {
+			scheme = "https"
+		}
+		host, name, _ := net.SplitHostPort(s.Listen)
+		port, _ := net.LookupPort("tcp", name) // both are known to be fine
+		if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+			host = "localhost"
+		}
+		s.external = &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(port))}
+		s.ExternalURL = s.external.String()
+		return nil
+	}
+	u, err := url.Parse(s.ExternalURL)
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
+	}
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil {
+		return fmt.Errorf("--external-url %q must be a URL such as https://id.example.org", hideUser(s.ExternalURL))
+	}
+	s.external = &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
+	s.ExternalURL = s.external.String()
+	return nil
+}
+
+// checkCookies refuses a URL at which people cannot sign in: browsers keep our cookies only where nobody on the way can read them.
+func (s *settled) checkCookies() error {
+	if s.external.Scheme == "https" || isLoopback(s.external.Hostname()) || s.InsecureURL {
+		return nil
+	}
+	return fmt.Errorf("nobody could sign in at %s: browsers keep the cookies of signing in only for https, or for this machine. "+
+		"Set --external-url to the https:// URL under which clients reach the server (with --tls-cert and --tls-key, or behind a proxy). "+
+		"If only the API is used, and not the pages, add --insecure-external-url", s.ExternalURL)
+}
+
+// hideUser keeps a password that somebody put into a URL out of the message about it.
+func hideUser(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
+		return scheme + "://…" + rest[at:]
+	}
+	return text
+}
+
+func (s *settled) settleSuffix() error {
+	suffix := s.DomainSuffix
+	if suffix == "" {
+		suffix = s.external.Hostname()
+		if _, err := netip.ParseAddr(suffix); err == nil {
+			suffix = "localhost"
+		}
+	}
+	ascii, problem := syntax.Domain(strings.Trim(suffix, "."))
+	if problem == "" && len(ascii) > maxSuffix {
+		problem = fmt.Sprintf("must have at most %d characters", maxSuffix)
+	}
+	if problem != "" {
+		return fmt.Errorf("--domain-suffix %q must be a domain such as id.example.org: it %s", suffix, problem)
+	}
+	s.DomainSuffix = ascii
+	return nil
+}
+
+func (s *settled) settleMail() (err error) {
+	if s.SMTPURL == "" {
+		if s.SMTPFrom != "" || s.SMTPPasswordFile != "" {
+			return errors.New("--smtp-from and --smtp-password-file need --smtp-url")
+		}
+		return nil
+	}
+	s.smtp, err = mail.NewSMTP(mail.Settings{URL: s.SMTPURL, From: s.SMTPFrom, PasswordFile: s.SMTPPasswordFile, Roots: s.SMTPRoots})
+	return err
+}
+
+// listening puts the port that the system chose into a URL that was made from --listen.
+func (s *settled) listening(addr net.Addr) {
+	if tcp, ok := addr.(*net.TCPAddr); ok && s.external.Port() == "0" {
+		s.external.Host = net.JoinHostPort(s.external.Hostname(), strconv.Itoa(tcp.Port))
+		s.ExternalURL = s.external.String()
+	}
+}
+
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New("it must be a host and a port")
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return errors.New("there is no such port")
+	}
+	return nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	return netip.ParsePrefix(text)
+}
+
+func isLoopback(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback()
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}

@@ -1,0 +1,248 @@
+// Package federated lets people in whom an identity provider has recognised: it opens sessions for those who are linked, links and registers others, and
+// says which links they have. What the provider said has been checked before; what its word is worth here, package links decides.
+package federated
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/installation"
+	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/signin/session"
+	"github.com/signet-idm/signet/internal/signin/session/links"
+	"github.com/signet-idm/signet/internal/signin/tally"
+)
+
+// Sessions lets people in through identity providers, too.
+type Sessions struct{ *session.Sessions }
+
+// Through is where somebody comes from who signs in through a provider.
+type Through struct {
+	OrgID     string // that the sign-in is bound to: only its users are let in; empty: any
+	AppOrg    string // the organization of the application that it is for; it decides nothing here
+	By        *ByCode
+	NoLink    bool // nobody is linked by the address: it has to be somebody who is linked already
+	Peer      netip.Addr
+	UserAgent string
+	RequestID string
+}
+
+// SignInThrough opens a session for the user who is linked to an identity, or who is linked by the address of it where the provider may do that.
+// Errors: session.ErrNotLinked; session.ErrLinkSuspended; session.ErrMethodNotAllowed; session.ErrSignInFailed, whatever else is in the way, also that the
+// provider was changed or switched off since the identity was checked.
+func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Through) (in session.SignedIn, err error) {
+	counts := who.Org // where it counts
+	defer func() { s.Tally.Outcome(counts, tally.Provider, err) }()
+	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)
+	id, err := s.Store.Holder(ctx, claim)
+	if err != nil {
+		return session.SignedIn{}, err
+	}
+	byEmail := id == ""
+	if byEmail && !at.NoLink {
+		if id, err = s.withEmail(ctx, who); err != nil {
+			return session.SignedIn{}, err
+		}
+	}
+	if id == "" {
+		return session.SignedIn{}, session.ErrNotLinked
+	}
+	u, err := user.Kind.Read(ctx, s.Store, id)
+	if err != nil {
+		return session.SignedIn{}, err
+	}
+	if u == nil {
+		return session.SignedIn{}, session.ErrSignInFailed
+	}
+	counts = u.Org
+	everywhere, err := installation.ReadPolicy(ctx, s.Store)
+	if err != nil {
+		return session.SignedIn{}, err
+	}
+	made := session.PrepareSession(u.ID)
+	command := event.Command{
+		Origin: event.Origin{Actor: u.ID, RequestID: at.RequestID},
+		Write:  []event.Ref{session.Companion(u.ID)},
+		Read:   append([]event.Ref{user.Kind.Ref(u.ID), idp.Kind.Ref(who.Provider), installation.Ref}, orgs(u.Org, who.Org)...),
+		Claims: []event.Claim{claim},
+		Rows:   sessionRows(who),
+		Decide: func(tx *event.Tx) error {
+			p, err := s.provider(tx, who)
+			if err != nil {
+				return err
+			}
+			now, o, err := s.person(tx, u.ID, u.Org)
+			if err != nil {
+				return err
+			}
+			if !links.Reaches(p, now.Org, s.DefaultOrg) || at.OrgID != "" && at.OrgID != now.Org {
+				return session.ErrSignInFailed
+			}
+			l, err := s.link(tx, p, now, who, byEmail)
+			if err != nil {
+				return err
+			}
+			if !links.Counts(p, now, l) {
+				return session.ErrLinkSuspended
+			}
+			if !o.Data.Policy.AllowsProvider(p.ID) {
+				return session.ErrMethodNotAllowed
+			}
+			// Whoever was linked by an address proves the factors that they have all the same.
+			proof, err := s.proof(tx, p, o, l, who, byEmail && now.Data.SecondFactor)
+			if err != nil {
+				return err
+			}
+			if err := at.By.redeem(tx, now); err != nil {
+				return err
+			}
+			if err := remember(tx, who, now.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
+				return err
+			}
+			return made.Open(tx, now, o, everywhere, proof, session.PlaceOf(at.Peer, at.UserAgent))
+		},
+	}
+	if byEmail {
+		command.Write = append(command.Write, user.Kind.Ref(u.ID))
+	}
+	at.By.declare(&command)
+	if err := s.Store.Do(ctx, command); err != nil {
+		return session.SignedIn{}, err
+	}
+	return made.SignedIn, nil
+}
+
+// orgs points at organizations, each once.
+func orgs(a, b string) []event.Ref {
+	if a == b || b == "" {
+		return []event.Ref{org.Kind.Ref(a)}
+	}
+	return []event.Ref{org.Kind.Ref(a), org.Kind.Ref(b)}
+}
+
+// provider gives the provider of an identity inside a command that declared it and the organization that owns it, as it was when the identity was checked. Errors:
+// session.ErrSignInFailed.
+func (s Sessions) provider(tx *event.Tx, who idp.Identity) (*event.Object[idp.Provider], error) {
+	p, err := idp.Kind.Get(tx, who.Provider)
+	if err != nil {
+		return nil, err
+	}
+	if !links.Usable(p) || p.Org != who.Org || p.Data.Epoch != who.Epoch || p.Data.Changer.Version != who.Version || who.Issuer == "" || who.Subject == "" {
+		return nil, session.ErrSignInFailed
+	}
+	owner, err := org.Kind.Get(tx, p.Org)
+	if err == nil && (owner == nil || owner.Data.State != org.Active) {
+		err = session.ErrSignInFailed
+	}
+	return p, err
+}
+
+// person gives somebody who may sign in, with the organization. Errors: session.ErrSignInFailed.
+func (s Sessions) person(tx *event.Tx, id, orgID string) (*event.Object[user.User], *event.Object[org.Org], error) {
+	u, err := user.Kind.Get(tx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := org.Kind.Get(tx, orgID)
+	if err == nil && (u == nil || !session.MaySignIn(&u.Data, o)) {
+		err = session.ErrSignInFailed
+	}
+	return u, o, err
+}
+
+// link gives the link of a user to an identity, and adds it where the address says who it is. Errors: session.ErrNotLinked where it has gone meanwhile.
+func (s Sessions) link(tx *event.Tx, p *event.Object[idp.Provider], u *event.Object[user.User], who idp.Identity, byEmail bool) (user.Link, error) {
+	holder, err := tx.Holder(user.LinkClaim(who.Provider, who.Issuer, who.Subject))
+	if err != nil {
+		return user.Link{}, err
+	}
+	l, there := u.Data.Human.LinkTo(who.Provider, who.Issuer, who.Subject)
+	switch {
+	case there && holder == u.ID:
+		return l, nil
+	case !byEmail || holder != "":
+		return user.Link{}, session.ErrNotLinked
+	}
+	owner, err := org.Kind.Get(tx, p.Org)
+	if err != nil {
+		return user.Link{}, err
+	}
+	if (links.Match{Provider: p, Owner: owner, Who: who, Same: []*event.Object[user.User]{u}}).ByEmail() == nil {
+		return user.Link{}, session.ErrNotLinked
+	}
+	return user.AddLink(tx, u, linkTo(who), true)
+}
+
+// linkTo is the link to an identity.
+func linkTo(who idp.Identity) user.Link {
+	return user.Link{Provider: who.Provider, Issuer: who.Issuer, Subject: who.Subject, Name: nameOf(who)}
+}
+
+// maxName is how many bytes of what a provider calls somebody are kept.
+const maxName = 200
+
+// nameOf is by what people know their account at a provider.
+func nameOf(who idp.Identity) string {
+	for _, name := range []string{who.Email, who.UserName} {
+		if name != "" && len(name) <= maxName {
+			return name
+		}
+	}
+	return ""
+}
+
+// withEmail finds the user whom the address of an identity may stand for; empty for nobody. The command asks again.
+func (s Sessions) withEmail(ctx context.Context, who idp.Identity) (string, error) {
+	p, err := idp.Kind.Read(ctx, s.Store, who.Provider)
+	if err != nil || p == nil || !p.Data.General.LinkByEmail {
+		return "", err
+	}
+	owner, err := org.Kind.Read(ctx, s.Store, p.Org)
+	if err != nil {
+		return "", err
+	}
+	same, err := user.WithEmail(ctx, s.Store, p.Org, emailKey(who.Email), 3)
+	if err != nil {
+		return "", err
+	}
+	if u := (links.Match{Provider: p, Owner: owner, Who: who, Same: same}).ByEmail(); u != nil {
+		return u.ID, nil
+	}
+	return "", nil
+}
+
+// proof is what the word of a provider proves. Its second factor counts where the user's organization says so. Where the installation asks everybody for
+// one, only a provider of the default organization is believed about that: an organization cannot ask for less.
+func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Object[org.Org], l user.Link, who idp.Identity, own bool) (session.Proof, error) {
+	i, err := installation.Kind.Get(tx, installation.ID)
+	if err != nil {
+		return session.Proof{}, err
+	}
+	up := &session.Upstream{Provider: p.ID, Link: l.ID, Epoch: p.Data.Epoch, Said: min(who.Proven, tx.Now())}
+	if who.Session != "" {
+		up.Session = SessionDigest(who.Session)
+	}
+	believed := secondFactorOf(o.Data.Policy.SignIn, p.ID) && (i == nil || !i.Data.SecondFactorRequired || p.Org == s.DefaultOrg)
+	return session.Proof{Methods: []session.Method{session.ByProvider}, SecondFactor: believed && !own && links.SecondFactor(who.Methods), Upstream: up}, nil
+}
+
+func secondFactorOf(p policy.SignIn, provider string) bool {
+	for _, id := range p.SecondFactorProviders {
+		if id == provider {
+			return true
+		}
+	}
+	return false
+}
+
+// SessionDigest is what session.Upstream keeps of a provider's own session.
+func SessionDigest(sid string) string {
+	sum := sha256.Sum256([]byte(sid))
+	return hex.EncodeToString(sum[:])
+}

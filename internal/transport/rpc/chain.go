@@ -1,0 +1,414 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/tracing"
+	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/transport/web"
+)
+
+// A Call is one request on its way through the chain, whatever protocol it came by.
+type Call struct {
+	op     *operation
+	info   *call.Info
+	header http.Header   // as received; metadata, in gRPC
+	limit  time.Duration // how long it may take; 0: for ever
+
+	exchange *web.Exchange
+
+	// decode fills the request from the wire. Violations mean that nothing can be said about the rest of the message;
+	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
+	decode   func(ctx context.Context, req proto.Message) ([]errs.Violation, error)
+	problems []errs.Violation
+	names    []string // identifiers of what a read is about, where they are known before it is decoded
+
+	// marshal writes the answer of one that is no stream for the wire. A list takes as long as to read it, so it does both in the place that it has, see shares.
+	marshal func(resp proto.Message) error
+
+	send func(proto.Message) error // one message of a stream
+	bare bool                      // only the head of a stream is asked for
+}
+
+// run is the rest of the chain. The request it gets is empty until the step validate has passed.
+type run func(ctx context.Context, c *Call, req proto.Message) (proto.Message, error)
+
+// step is one link of the chain: it answers by itself or lets next do it.
+type step func(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error)
+
+func link(last run, steps ...step) run {
+	for _, s := range slices.Backward(steps) {
+		next := last
+		last = func(ctx context.Context, c *Call, req proto.Message) (proto.Message, error) {
+			return s(ctx, c, req, next)
+		}
+	}
+	return last
+}
+
+// chain is what every operation runs behind.
+func (h *Handler) chain() run {
+	return link(operate, guard, limit, rate, h.authenticate, rateOfCaller, spare, h.large, h.validate, h.authorize, h.atOnce, h.searches, h.bulk, h.costly)
+}
+
+// guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end as its protocol wants.
+func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp proto.Message, err error) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(p) // net/http's own way to drop a connection
+		default:
+			resp, err = nil, errs.Recovered(p)
+		}
+	}()
+	return next(ctx, c, req)
+}
+
+// limit ends the request's context when its time is over, and gives failures that come from that their name.
+func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	resp, err := next(call.With(ctx, c.info), c, req)
+	if err == nil {
+		return resp, nil
+	}
+	if _, ours := errors.AsType[*errs.Error](err); ours || ctx.Err() == nil {
+		return nil, err
+	}
+	if _, bug := errors.AsType[*errs.Panicked](err); bug {
+		return nil, err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, errDeadline.Because(err)
+	}
+	return nil, errs.ErrGone.Because(err)
+}
+
+// rate counts the request against the limits of its network, before anything is read, hashed or looked up for it.
+func rate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	as := web.WithToken
+	if c.op.rule.GetPublic() {
+		as = web.AsPublic
+	}
+	if err := c.exchange.FromNetwork(as); err != nil {
+		return nil, err
+	}
+	return next(ctx, c, req)
+}
+
+// rateOfCaller counts it against those of the caller and the caller's organization.
+func rateOfCaller(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if caller := c.info.Caller; caller != nil {
+		if err := c.exchange.OfCaller(caller.UserID, caller.OrgID); err != nil {
+			return nil, err
+		}
+	}
+	return next(ctx, c, req)
+}
+
+// authenticate finds out who is calling. Public operations do not look at credentials at all.
+func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.op.rule.GetPublic() {
+		return next(ctx, c, req)
+	}
+	if _, named := bearer(c.header); named && len(c.names) > 0 && h.config.Ahead != nil {
+		ctx = h.config.Ahead(ctx, c.names)
+	}
+	spanned, span := tracing.Start(ctx, "authenticate")
+	var err error
+	c.info.Caller, err = h.identify(spanned, c)
+	if span.End(err); err != nil {
+		return nil, err
+	}
+	resp, err := next(ctx, c, req)
+	if used := c.info.Caller.Used; used != nil && err == nil {
+		used()
+	}
+	return resp, err
+}
+
+// identify asks who the call's token belongs to at this moment.
+func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error) {
+	token, ok := bearer(c.header)
+	switch {
+	case len(c.header[keyAuthorization]) == 0:
+		return nil, access.ErrNoToken
+	case !ok:
+		return nil, access.ErrNotAToken
+	}
+	caller, err := h.config.Authenticate(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if caller == nil {
+		return nil, access.ErrUnauthenticated
+	}
+	own := *caller // whoever hands callers out may keep them
+	own.RequestID, own.Needs = c.info.RequestID, h.needs
+	return &own, nil
+}
+
+// spare refuses those who could not do it anywhere, where a request may be so large that reading it is worth sparing. That is the one
+// exception from the order of answers: they do not learn what is wrong with the request.
+func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.op.maxBody <= maxBody || c.info.Caller == nil {
+		return next(ctx, c, req)
+	}
+	if err := c.unrestricted(c.info.Caller, req); err != nil {
+		return nil, err
+	}
+	if p := access.Permission(c.op.rule.GetPermission()); p != "" && !c.info.Caller.Memberships.HoldAnywhere(p) {
+		return nil, access.ErrDenied
+	}
+	return next(ctx, c, req)
+}
+
+// fewBytes are what every grammar can read at no cost.
+const fewBytes = 4 << 10
+
+// validate decodes the request and collects everything that is wrong with it and its headers.
+func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	spanned, span := tracing.Start(ctx, "validate")
+	err := h.read(spanned, c, req)
+	if span.End(err); err != nil {
+		return nil, err
+	}
+	return next(ctx, c, req)
+}
+
+func (h *Handler) read(ctx context.Context, c *Call, req proto.Message) error {
+	unreadable, err := c.decode(ctx, req)
+	if err != nil {
+		return err
+	}
+	// What is wrong on the wire comes first: a number where a name should be is not an empty name.
+	found := append(unreadable, c.problems...)
+	if len(unreadable) == 0 {
+		broken, tooLong, err := h.rules.Check(req)
+		if err != nil {
+			return err
+		}
+		// Lengths come before grammars, whose work grows with them. What is only a little too long is told together with all else.
+		if h.config.Check != nil && !(tooLong && proto.Size(req) > fewBytes) {
+			more, err := h.config.Check(req, h.check)
+			if err != nil {
+				return err
+			}
+			broken = append(broken, more...)
+		}
+		wire := found
+		for _, v := range broken {
+			// A list that lost an element that cannot be read is not one that was sent too short.
+			if !slices.ContainsFunc(wire, func(w errs.Violation) bool { return insideOf(map[string]bool{v.Field: true}, w.Field) }) {
+				found = append(found, v)
+			}
+		}
+	}
+	found = append(found, c.readHeaders()...)
+	if len(unreadable) == 0 || c.op.orgID == nil {
+		found = append(found, c.settleOrganization(req)...)
+	}
+	if len(found) > 0 {
+		return errs.Invalid(firstOfEach(found)...)
+	}
+	return nil
+}
+
+// firstOfEach keeps one violation per field, none inside an object that is wrong itself, and no more of them than a
+// caller can read, in an order that does not depend on the protocol.
+func firstOfEach(all []errs.Violation) []errs.Violation {
+	var kept []errs.Violation
+	seen := map[string]bool{}
+	for _, v := range all {
+		if v.Field != "" && (seen[v.Field] || insideOf(seen, v.Field)) {
+			continue
+		}
+		seen[v.Field] = true
+		if kept = append(kept, v); len(kept) == strictjson.MaxViolations {
+			break
+		}
+	}
+	// An object may have been found wrong after something inside it.
+	kept = slices.DeleteFunc(kept, func(v errs.Violation) bool { return insideOf(seen, v.Field) })
+	slices.SortStableFunc(kept, func(a, b errs.Violation) int { return compareFields(a.Field, b.Field) })
+	return kept
+}
+
+// compareFields orders paths by name, and elements of a list by number: roles[2] comes before roles[10].
+func compareFields(a, b string) int {
+	for a != "" && b != "" {
+		nameA, restA, _ := strings.Cut(a, "[")
+		nameB, restB, _ := strings.Cut(b, "[")
+		if c := strings.Compare(nameA, nameB); c != 0 {
+			return c
+		}
+		var indexA, indexB string
+		indexA, a, _ = strings.Cut(restA, "]")
+		indexB, b, _ = strings.Cut(restB, "]")
+		if c := cmp.Or(cmp.Compare(len(indexA), len(indexB)), strings.Compare(indexA, indexB)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// insideOf tells whether one of the objects that hold a field is among those given.
+func insideOf(fields map[string]bool, field string) bool {
+	for i, c := range field {
+		if (c == '.' || c == '[') && fields[field[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// settleOrganization relates the header x-service-orgid to the request, in the way of the operation's scope. The header
+// is never ignored: it agrees, or it decides, or it is refused.
+func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
+	header := c.info.OrgHeader
+	if header == "" {
+		return nil
+	}
+	switch c.op.rule.GetScope() {
+	case signetv1.Scope_SCOPE_SELF:
+		if c.info.Caller == nil {
+			return []errs.Violation{{Field: orgHeader, Message: "does not apply to this operation"}}
+		}
+		if header != c.info.Caller.OrgID {
+			return []errs.Violation{{Field: orgHeader, Message: "must be your own organization, or be left out: this operation cannot address another one"}}
+		}
+	case signetv1.Scope_SCOPE_PATH:
+		if header != req.ProtoReflect().Get(c.op.orgID).String() {
+			return []errs.Violation{{Field: orgHeader, Message: "must be the organization that the request names, or be left out"}}
+		}
+	case signetv1.Scope_SCOPE_REQUEST:
+		m := req.ProtoReflect()
+		switch m.Get(c.op.orgID).String() {
+		case "":
+			m.Set(c.op.orgID, protoString(header))
+		case header:
+		default:
+			return []errs.Violation{{Field: orgHeader, Message: "must be the same as orgId, or be left out"}}
+		}
+	}
+	return nil
+}
+
+// authorize decides about permission, where that does not depend on the target. An operation that takes long can have it
+// decided again, see access.Permit.Renew.
+func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.info.Caller == nil {
+		if !c.op.rule.GetPublic() {
+			return nil, access.ErrUnauthenticated
+		}
+		return next(ctx, c, req)
+	}
+	spanned, span := tracing.Start(ctx, "authorize")
+	permit, err := h.judge(spanned, c, c.info.Caller, req)
+	if span.End(err); err != nil {
+		return nil, err
+	}
+	c.info.Permit = permit.Renewing(func(ctx context.Context) (access.Permit, error) {
+		caller, err := h.identify(ctx, c)
+		if err != nil {
+			return access.Permit{}, err
+		}
+		return h.judge(ctx, c, caller, req)
+	})
+	return next(ctx, c, req)
+}
+
+// judge checks whether a caller may make the request now. Where no permission is needed, or the operation checks it, the permit proves nothing.
+func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) (access.Permit, error) {
+	if err := c.unrestricted(caller, req); err != nil {
+		return access.Permit{}, err
+	}
+	if err := h.proven(ctx, c, caller, req); err != nil {
+		return access.Permit{}, err
+	}
+	permission, scope := access.Permission(c.op.rule.GetPermission()), c.op.rule.GetScope()
+	switch {
+	case permission == "" || scope == signetv1.Scope_SCOPE_TARGET:
+		return access.Permit{}, nil
+	case scope == signetv1.Scope_SCOPE_SELF:
+		return caller.In(access.Installation, permission)
+	case scope == signetv1.Scope_SCOPE_PATH:
+		return h.permit(ctx, caller, req.ProtoReflect().Get(c.op.orgID).String(), permission)
+	}
+	// A caller who moves meanwhile does not take the request along.
+	return h.permit(ctx, caller, cmp.Or(c.info.OrgHeader, c.info.Caller.OrgID), permission)
+}
+
+// permit checks a permission in an organization that exists. That of the caller does, or the credential would not count.
+// In another one the caller's sign-in may not be enough. Roles in one that is gone are worth nothing, and only who holds roles in the installation is told that it is. What a
+// request names is always looked for: access.Installation is not an organization that it could choose.
+func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string, permission access.Permission) (access.Permit, error) {
+	permit, err := caller.In(org, permission)
+	if err != nil || org == caller.OrgID || h.config.Organization == nil {
+		return permit, err
+	}
+	if err := h.config.Organization(ctx, caller, org, permission); err != nil {
+		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound && !caller.Memberships.Hold(permission, access.Installation) {
+			err = access.ErrDenied
+		}
+		return access.Permit{}, err
+	}
+	return permit, nil
+}
+
+// unrestricted refuses a session that must prove a second factor or change its password first, where that counts, and an
+// application that was not given the scopes that the request needs.
+func (c *Call) unrestricted(caller *access.Caller, req proto.Message) error {
+	if caller.MustProveSecondFactor && !c.op.rule.GetUnprovenSession() {
+		return access.ErrSecondFactor
+	}
+	if caller.MustChangePassword && !c.op.rule.GetRestrictedSession() {
+		return access.ErrPasswordChange
+	}
+	return c.op.within(caller, req)
+}
+
+// proven refuses people who would change how they sign in themselves without the proof that the operation asks for.
+func (h *Handler) proven(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) error {
+	wanted := c.op.rule.GetProof()
+	if wanted == signetv1.Proof_PROOF_UNSPECIFIED {
+		return nil
+	}
+	if c.op.userID != nil && req.ProtoReflect().Get(c.op.userID).String() != caller.UserID {
+		return nil
+	}
+	if h.config.Proven == nil {
+		return access.ErrDenied
+	}
+	return h.config.Proven(ctx, caller, wanted == signetv1.Proof_PROOF_RECENT)
+}
+
+// operate runs the operation, unless nobody waits for it any more.
+func operate(ctx context.Context, c *Call, req proto.Message) (proto.Message, error) {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errNotStarted.Because(err)
+	case err != nil:
+		return nil, errs.ErrGone.Because(err)
+	}
+	ctx, span := tracing.Start(ctx, "operate")
+	resp, err := c.op.invoke(ctx, req)
+	if err == nil {
+		err = c.marshal(resp)
+	}
+	span.End(err)
+	return resp, err
+}

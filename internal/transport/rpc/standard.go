@@ -1,0 +1,143 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
+	"google.golang.org/genproto/googleapis/rpc/code"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/transport/rpc/frame"
+	"github.com/signet-idm/signet/internal/transport/web"
+)
+
+// mountStandard adds what every such server has: probes, the description of the API, gRPC reflection and health. They
+// are public and tell nothing that the product's documentation does not.
+func (h *Handler) mountStandard() (problems []error) {
+	add := func(method, path string, serve serveFunc) {
+		if err := h.root.add(method, path, serve); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	add(http.MethodGet, "/healthz", func(x *exchange, _ []string) {
+		x.Quiet = true
+		x.answer(http.StatusOK, []byte(`{"status":"ok"}`))
+	})
+	add(http.MethodGet, "/readyz", func(x *exchange, _ []string) { x.serveReady() })
+	if h.config.OpenAPI != nil {
+		add(http.MethodGet, "/openapi.json", func(x *exchange, _ []string) { x.answer(http.StatusOK, h.config.OpenAPI) })
+	}
+
+	// Nothing here is worth compressing, and unpacking is how small requests become large.
+	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(64<<10), connect.WithCompression("gzip", nil, nil))
+	names := make([]string, 0, len(h.config.Services)+1)
+	for _, s := range h.config.Services {
+		names = append(names, string(s.Name))
+	}
+	reflector := grpcreflect.NewStaticReflector(append(names, grpchealth.HealthV1ServiceName)...)
+	path, handler := grpcreflect.NewHandlerV1(reflector, options)
+	add(http.MethodPost, path+"ServerReflectionInfo", foreign(path[1:]+"ServerReflectionInfo", handler, brief))
+	path, handler = grpcreflect.NewHandlerV1Alpha(reflector, options)
+	add(http.MethodPost, path+"ServerReflectionInfo", foreign(path[1:]+"ServerReflectionInfo", handler, brief))
+	path, handler = grpchealth.NewHandler(&health{h: h, names: names, watchers: map[*watcher]bool{}}, options)
+	add(http.MethodPost, path+"Check", foreign(path[1:]+"Check", handler, brief))
+	add(http.MethodPost, path+"Watch", foreign(path[1:]+"Watch", handler, watch))
+	return problems
+}
+
+// serveReady tells whether requests can be served, and what the operator should know all the same. What exactly has failed is for the operator, so only the
+// log says it.
+func (x *exchange) serveReady() {
+	x.Quiet = true
+	if err := x.h.ready(x.Request.Context()); err != nil {
+		refusal := *errNotReady.Because(err)
+		if known, ok := errors.AsType[*errs.Error](err); ok {
+			refusal.Message += ": " + known.Message
+		}
+		x.refuse(&refusal)
+		return
+	}
+	var details map[string]string
+	if x.h.config.Details != nil {
+		details = x.h.config.Details()
+	}
+	body, err := json.Marshal(struct {
+		Status  string            `json:"status"`
+		Details map[string]string `json:"details,omitempty"`
+	}{"ok", details})
+	if err != nil {
+		x.refuse(err)
+		return
+	}
+	x.answer(http.StatusOK, body)
+}
+
+// readyTime is for looking whether the server is ready. Whoever asks takes no answer for a no after a second or two.
+const readyTime = 900 * time.Millisecond
+
+// ready logs when the answer changes, and not each time that somebody asks.
+func (h *Handler) ready(ctx context.Context) error {
+	if h.config.Ready == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	err := h.config.Ready(limited)
+	switch {
+	case err != nil && ctx.Err() != nil: // whoever asked has gone
+	case err != nil && !h.unready.Swap(true):
+		h.config.Log.WarnContext(ctx, "not ready", "error", err.Error(), "cause", errors.Unwrap(err))
+	case err == nil && h.unready.Swap(false):
+		h.config.Log.InfoContext(ctx, "ready again")
+	}
+	return err
+}
+
+// foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin sets.
+func foreign(procedure string, handler http.Handler, begin func(x *exchange) (ctx context.Context, end func(), err error)) serveFunc {
+	return func(x *exchange, _ []string) {
+		x.Info.Procedure, x.Quiet = procedure, true
+		protocol, contentType := grpcProtocol(x.Request.Header)
+		if x.Protocol = protocol; protocol == "" || isText(contentType) {
+			x.Protocol = "http"
+			x.refuse(errNotText)
+			return
+		}
+		ctx, end, err := begin(x)
+		if err != nil {
+			x.endGRPC(contentType, new(bytes.Buffer), err)
+			return
+		}
+		defer end()
+		r := x.Request.WithContext(ctx)
+		r.Body = frame.NewChecked(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
+		handler.ServeHTTP(x.ResponseWriter, r)
+		if n, err := strconv.Atoi(x.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
+			x.Code = code.Code(n).String()
+		}
+	}
+}
+
+// broken is what the library answers to a body that cannot be read. By itself it would call that an internal error.
+func broken(ctx context.Context, err error) error {
+	if err = readError(ctx, err); ctx.Err() != nil {
+		return err
+	}
+	e := shown(err)
+	return connect.NewError(connect.Code(web.AnswerTo(e).GRPC), errors.New(e.Message))
+}
+
+// brief gives a call as much time as any other.
+func brief(x *exchange) (context.Context, func(), error) {
+	ctx, cancel := context.WithTimeout(x.Request.Context(), x.limit)
+	stop := x.interruptible(ctx)
+	return ctx, func() { stop(); cancel() }, nil
+}

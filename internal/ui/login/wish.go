@@ -1,0 +1,44 @@
+package login
+
+import (
+	"net/url"
+
+	"github.com/signet-idm/signet/internal/transport/pages"
+)
+
+// Wish is what a page of ours wants of the sign-in before it goes on.
+type Wish struct {
+	To      string // the page to come back to
+	Account string // the session that it is about; empty: whoever is there
+	Again   bool   // a proof that is recent; who has given one is not asked
+	Other   bool   // another account than those in the browser
+	Request string // the application's, in the place of a page of ours; empty: none
+	Way     bool   // no other page before the sign-in, which somebody has come from
+}
+
+// Link leads to the sign-in.
+func (w Wish) Link() pages.Link { return pages.To(Path, w.Parameters()) }
+
+// Parameters are those of the sign-in.
+func (w Wish) Parameters() url.Values {
+	query := url.Values{paramTo: {w.To}}
+	if w.Request != "" {
+		query = url.Values{paramRequest: {w.Request}}
+	}
+	if w.Way {
+		query.Set(paramOther, otherWay)
+	}
+	if w.Account != "" {
+		query.Set(paramAccount, w.Account)
+	}
+	if w.Again {
+		query.Set(paramAgain, "1")
+	}
+	if w.Other {
+		query.Set(paramOther, "1")
+	}
+	return query
+}
+
+// Several tells whether the browser has more accounts than the current one.
+func (a *Accounts) Several() bool { return len(a.all) > 1 }
