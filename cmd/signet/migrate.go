@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/signet-idm/signet/internal/eventlog/store"
-	"github.com/signet-idm/signet/internal/eventlog/store/upgrading"
+	"github.com/signet-idm/signet/internal/eventlog/store/schema"
 	"github.com/signet-idm/signet/internal/ops/server"
 )
 
@@ -75,7 +75,7 @@ func (c *migrateCmd) show(ctx context.Context, st *store.Store) error {
 	return err
 }
 
-func printPlan(p *upgrading.Plan) {
+func printPlan(p *schema.Plan) {
 	if p.Empty() {
 		fmt.Fprintf(stdout, "There is nothing to do: the schema has version %d, and every object has the shape of this version.\n", p.Schema.Have)
 		return
@@ -103,7 +103,7 @@ func printPlan(p *upgrading.Plan) {
 }
 
 // whatHappens says when it is done, and what others notice.
-func whatHappens(p *upgrading.Plan) []string {
+func whatHappens(p *schema.Plan) []string {
 	if !p.Postgres {
 		return []string{"Stop the server first. signet migrate, or the next start, does all of it before the server is ready."}
 	}

@@ -11,11 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/invitations"
-	"github.com/signet-idm/signet/internal/api/metadatas"
-	"github.com/signet-idm/signet/internal/api/projects"
-	"github.com/signet-idm/signet/internal/api/provider"
-	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
@@ -45,7 +40,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.SetOrganizationPolicyRequest:
 		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
 	case *signetv1.StartRegistrationRequest:
-		return registrations.StartViolations(r)
+		return checkStartRegistration(r)
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.AddApplicationRequest:
@@ -97,7 +92,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return slices.Concat(invitations.Check(req), provider.Check(req), projects.Check(req), metadatas.Check(req))
+	return slices.Concat(checkInvitation(req), checkProvider(req), checkProject(req), checkMetadata(req))
 }
 
 // changed are the details of a manipulation: no creation date.

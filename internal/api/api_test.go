@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
@@ -186,7 +185,7 @@ func TestTheIdempotencyKeyBelongsToCallerMethodAndRequest(t *testing.T) {
 	base := call.Info{Caller: &access.Caller{UserID: "usr_a"}, Procedure: "signet.v1.OrganizationService/SetupOrganization", IdempotencyKey: "k1", OrgHeader: ""}
 	make := func(t *testing.T, info call.Info, req proto.Message) event.Once {
 		t.Helper()
-		o, err := idempotency.Once(call.With(t.Context(), &info), master, now, req)
+		o, err := onceFor(call.With(t.Context(), &info), master, now, req)
 		must(t, err)
 		return o
 	}

@@ -9,8 +9,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
@@ -48,7 +46,7 @@ func (s Applications) GetApplication(ctx context.Context, r *signetv1.GetApplica
 // ListApplications reads a page of the applications of the context organization.
 func (s Applications) ListApplications(ctx context.Context, r *signetv1.ListApplicationsRequest) (*signetv1.ListApplicationsResponse, error) {
 	filter := app.Filter{Name: r.GetName(), State: appStates.name(r.GetState()), Type: appTypes.name(r.GetType())}
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
 		return app.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {
@@ -155,7 +153,7 @@ func (s Applications) SetApplicationOwnSignIn(ctx context.Context, r *signetv1.S
 // SetApplicationRoleSettings says which project an application of the context organization belongs to, and what it is told about people there.
 func (s Applications) SetApplicationRoleSettings(ctx context.Context, r *signetv1.SetApplicationRoleSettingsRequest) (*signetv1.SetApplicationRoleSettingsResponse, error) {
 	info := call.From(ctx)
-	d, err := project.SetRoleSettings(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, projects.RoleSettings(r))
+	d, err := project.SetRoleSettings(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, roleSettings(r))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +162,7 @@ func (s Applications) SetApplicationRoleSettings(ctx context.Context, r *signetv
 
 // ListAllOrganizationsApplications reads a page of the applications for all organizations.
 func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
 		return app.ListOpen(ctx, s.Store, call.From(ctx).Permit, after, limit)
 	})
 	if err != nil {
@@ -185,7 +183,7 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm), AccessTokenSeconds: int32(st.AccessTokenSeconds),
 		RefreshTokenSeconds: int32(st.RefreshTokenSeconds), ConsentRequired: st.ConsentRequired, AllOrganizations: st.AllOrganizations,
 		HasSecret: st.HasSecret, OwnSignIn: st.OwnSignIn, ApiScopes: st.APIScopes, ExactAuthMethod: st.ExactAuthMethod,
-		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)), RoleSettings: projects.ShowRoleSettings(st.RoleSettings)}
+		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)), RoleSettings: showRoleSettings(st.RoleSettings)}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))
 	}

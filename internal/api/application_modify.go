@@ -4,7 +4,6 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/mask"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
 )
@@ -20,27 +19,27 @@ func (s Applications) ModifyApplication(ctx context.Context, r *signetv1.ModifyA
 }
 
 // modifiableApp are the fields that an update mask can name.
-var modifiableApp = mask.Of(&signetv1.ModifyApplicationRequest{}, mask.Mask{NeverEmpty: []string{"name"}})
+var modifiableApp = maskOf(&signetv1.ModifyApplicationRequest{}, mask{NeverEmpty: []string{"name"}})
 
 // changeOf keeps what the mask of a request names.
 func changeOf(r *signetv1.ModifyApplicationRequest) app.SettingsChanged {
 	fields, s := modifiableApp.Named(r), settingsOf(r)
 	return app.SettingsChanged{
-		Name:                 mask.Value(fields, "name", r.GetName()),
-		AuthMethod:           mask.Value(fields, "auth_method", s.AuthMethod),
-		GrantTypes:           mask.Value(fields, "grant_types", s.GrantTypes),
-		RedirectURIs:         mask.Value(fields, "redirect_uris", s.RedirectURIs),
-		PostLogoutURIs:       mask.Value(fields, "post_logout_uris", s.PostLogoutURIs),
-		BackChannelLogoutURI: mask.Value(fields, "back_channel_logout_uri", s.BackChannelLogoutURI),
-		KeySetURI:            mask.Value(fields, "key_set_uri", s.KeySetURI),
-		TokenFormat:          mask.Value(fields, "token_format", s.TokenFormat),
-		SigningAlgorithm:     mask.Value(fields, "signing_algorithm", s.SigningAlgorithm),
-		AccessTokenSeconds:   mask.Value(fields, "access_token_seconds", s.AccessTokenSeconds),
-		RefreshTokenSeconds:  mask.Value(fields, "refresh_token_seconds", s.RefreshTokenSeconds),
-		ConsentRequired:      mask.Value(fields, "consent_required", s.ConsentRequired),
-		AllOrganizations:     mask.Value(fields, "all_organizations", s.AllOrganizations),
-		ExactAuthMethod:      mask.Value(fields, "exact_auth_method", s.ExactAuthMethod),
-		IDTokenClaims:        mask.Value(fields, "id_token_claims", s.IDTokenClaims),
+		Name:                 masked(fields, "name", r.GetName()),
+		AuthMethod:           masked(fields, "auth_method", s.AuthMethod),
+		GrantTypes:           masked(fields, "grant_types", s.GrantTypes),
+		RedirectURIs:         masked(fields, "redirect_uris", s.RedirectURIs),
+		PostLogoutURIs:       masked(fields, "post_logout_uris", s.PostLogoutURIs),
+		BackChannelLogoutURI: masked(fields, "back_channel_logout_uri", s.BackChannelLogoutURI),
+		KeySetURI:            masked(fields, "key_set_uri", s.KeySetURI),
+		TokenFormat:          masked(fields, "token_format", s.TokenFormat),
+		SigningAlgorithm:     masked(fields, "signing_algorithm", s.SigningAlgorithm),
+		AccessTokenSeconds:   masked(fields, "access_token_seconds", s.AccessTokenSeconds),
+		RefreshTokenSeconds:  masked(fields, "refresh_token_seconds", s.RefreshTokenSeconds),
+		ConsentRequired:      masked(fields, "consent_required", s.ConsentRequired),
+		AllOrganizations:     masked(fields, "all_organizations", s.AllOrganizations),
+		ExactAuthMethod:      masked(fields, "exact_auth_method", s.ExactAuthMethod),
+		IDTokenClaims:        masked(fields, "id_token_claims", s.IDTokenClaims),
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
@@ -105,7 +104,7 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 	providers := IdentityProviders{Store: s, Master: s.Master, Clock: s.Now}
 	organizations := Organizations{Setup: setup.Setup{Store: s, Hasher: hasher}, Master: s.Master, Clock: s.Now}
 	hooks := Webhooks{&webhook.Webhooks{Store: s, Root: s.Master, Clock: s.Now}}
-	shared := projects.Service{Store: s, Master: s.Master, Clock: s.Now}
+	shared := Projects{Store: s, Master: s.Master, Clock: s.Now}
 	everything := &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "F", LastName: "L", NickName: "N", DisplayName: "D", PreferredLanguage: "de"}
 	email, phone := &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"}, &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+1"}
 	masked := func(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }

@@ -7,11 +7,9 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -78,7 +76,7 @@ func (s Credentials) RevokeUserToken(ctx context.Context, r *signetv1.RevokeUser
 }
 
 // tokens renders a page of tokens.
-func (s Credentials) tokens(ctx context.Context, whose session.Whose, r paging.Request) ([]*signetv1.Token, string, error) {
+func (s Credentials) tokens(ctx context.Context, whose session.Whose, r pageRequest) ([]*signetv1.Token, string, error) {
 	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.PAT, r)
 	var out []*signetv1.Token
 	for _, t := range shown {
@@ -89,8 +87,8 @@ func (s Credentials) tokens(ctx context.Context, whose session.Whose, r paging.R
 }
 
 // listed reads a page of sessions or tokens.
-func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r paging.Request) ([]session.Shown, string, error) {
-	return paging.Of(ctx, master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
+func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r pageRequest) ([]session.Shown, string, error) {
+	return pageOf(ctx, master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
 		return sessions.List(ctx, whose, kind, after, limit)
 	})
 }
@@ -98,7 +96,7 @@ func listed(ctx context.Context, sessions *session.Sessions, master secret.Maste
 // SetServiceSecret makes a secret for a service user of the context organization.
 func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServiceSecretRequest) (*signetv1.SetServiceSecretResponse, error) {
 	info := call.From(ctx)
-	d, text, err := credential.SetSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	d, text, err := user.SetSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +106,7 @@ func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServic
 // RemoveServiceSecret removes the secret of a service user of the context organization.
 func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.RemoveServiceSecretRequest) (*signetv1.RemoveServiceSecretResponse, error) {
 	info := call.From(ctx)
-	d, err := credential.RemoveSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	d, err := user.RemoveSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +116,7 @@ func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.Remove
 // AddServiceKey adds a public key to a service user of the context organization.
 func (s Credentials) AddServiceKey(ctx context.Context, r *signetv1.AddServiceKeyRequest) (*signetv1.AddServiceKeyResponse, error) {
 	info := call.From(ctx)
-	d, id, err := credential.AddKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, newKey(r))
+	d, id, err := user.AddKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, newKey(r))
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +143,7 @@ func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServic
 // RemoveServiceKey removes a key of a service user of the context organization.
 func (s Credentials) RemoveServiceKey(ctx context.Context, r *signetv1.RemoveServiceKeyRequest) (*signetv1.RemoveServiceKeyResponse, error) {
 	info := call.From(ctx)
-	d, err := credential.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetKeyId())
+	d, err := user.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetKeyId())
 	if err != nil {
 		return nil, err
 	}

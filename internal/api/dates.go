@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -44,6 +44,6 @@ func newToken(r interface {
 func newKey(r interface {
 	expiring
 	GetPublicKey() string
-}) credential.NewKey {
-	return credential.NewKey{PublicKey: r.GetPublicKey(), Expires: expiry(r)}
+}) user.NewKey {
+	return user.NewKey{PublicKey: r.GetPublicKey(), Expires: expiry(r)}
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/enums"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -16,7 +15,7 @@ func (e enum[N, W]) name(n N) W { return e[n] }
 
 // number gives the number of a word; the zero number where there is none.
 func (e enum[N, W]) number(w W) N {
-	return enums.Number(e, w)
+	return numberOf(e, w)
 }
 
 var genders = enum[signetv1.Gender, user.Gender]{

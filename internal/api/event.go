@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
@@ -44,7 +43,7 @@ type eventRequest interface {
 func (s Events) ListEvents(ctx context.Context, r *signetv1.ListEventsRequest) (*signetv1.ListEventsResponse, error) {
 	query := eventQuery(r)
 	query.Filter.To = micros(r.GetTo())
-	entries, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
+	entries, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
 		position, err := positionOf(after)
 		if err != nil {
 			return nil, nil, err

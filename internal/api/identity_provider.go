@@ -6,8 +6,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/idempotency"
-	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/idp"
@@ -46,7 +44,7 @@ func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signet
 		return nil, err
 	}
 	d, err := idp.Replace(ctx, s.Store, permit, r.GetIdpId(), info.IfMatch, idp.General{
-		Name: r.GetName(), Styling: provider.Styling(r.GetStylingType()), AutoRegister: r.GetAutoRegister(),
+		Name: r.GetName(), Styling: stylingOf(r.GetStylingType()), AutoRegister: r.GetAutoRegister(),
 	})
 	if err != nil {
 		return nil, err
@@ -56,12 +54,12 @@ func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signet
 
 // AddJWTIdentityProvider creates a provider in the context organization.
 func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context, r *signetv1.AddJWTIdentityProviderRequest) (*signetv1.AddJWTIdentityProviderResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
 	added, err := idp.AddJWT(ctx, s.Store, call.From(ctx).Permit, once,
-		provider.General(r), idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
+		generalOf(r), idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +72,13 @@ func (s IdentityProviders) GetIdentityProvider(ctx context.Context, r *signetv1.
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetIdentityProviderResponse{Idp: provider.Show(p, complete(p.Details()))}, nil
+	return &signetv1.GetIdentityProviderResponse{Idp: showProvider(p, complete(p.Details()))}, nil
 }
 
 // ModifyIdentityProvider sets the named parts of a provider of the context organization.
 func (s IdentityProviders) ModifyIdentityProvider(ctx context.Context, r *signetv1.ModifyIdentityProviderRequest) (*signetv1.ModifyIdentityProviderResponse, error) {
 	info := call.From(ctx)
-	d, err := idp.Modify(ctx, s.Store, s.Master, info.Permit, r.GetIdpId(), info.IfMatch, provider.Modification(r))
+	d, err := idp.Modify(ctx, s.Store, s.Master, info.Permit, r.GetIdpId(), info.IfMatch, providerModification(r))
 	if err != nil {
 		return nil, err
 	}

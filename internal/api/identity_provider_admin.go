@@ -4,9 +4,6 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/idempotency"
-	"github.com/signet-idm/signet/internal/api/paging"
-	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -14,12 +11,12 @@ import (
 
 // AddOIDCIdentityProvider creates a provider in the context organization.
 func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signetv1.AddOIDCIdentityProviderRequest) (*signetv1.AddOIDCIdentityProviderResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
 	added, err := idp.AddOIDC(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
-		provider.General(r), provider.OIDC(r), r.GetClientSecret())
+		generalOf(r), oidcOf(r), r.GetClientSecret())
 	if err != nil {
 		return nil, err
 	}
@@ -28,12 +25,12 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signe
 
 // AddOAuthIdentityProvider creates a provider in the context organization.
 func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context, r *signetv1.AddOAuthIdentityProviderRequest) (*signetv1.AddOAuthIdentityProviderResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
 	added, err := idp.AddOAuth(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
-		provider.General(r), provider.OAuth(r), r.GetClientSecret())
+		generalOf(r), oauthOf(r), r.GetClientSecret())
 	if err != nil {
 		return nil, err
 	}
@@ -56,15 +53,15 @@ func (s IdentityProviders) CheckIdentityProvider(ctx context.Context, r *signetv
 
 // ListIdentityProviders reads a page of the providers of the context organization.
 func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
-		return idp.List(ctx, s.Store, call.From(ctx).Permit, provider.Filter(r), after, limit)
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
+		return idp.List(ctx, s.Store, call.From(ctx).Permit, providerFilter(r), after, limit)
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListIdentityProvidersResponse{NextPageToken: next}
 	for _, p := range found {
-		out.Idps = append(out.Idps, provider.Show(p, complete(p.Details())))
+		out.Idps = append(out.Idps, showProvider(p, complete(p.Details())))
 	}
 	return out, nil
 }

@@ -9,8 +9,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/enums"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
@@ -245,7 +243,7 @@ var offerStates = map[signetv1.Offer_State]member.OfferState{
 
 // ListOffers reads a page of the offers that an organization has made.
 func (s Members) ListOffers(ctx context.Context, r *signetv1.ListOffersRequest) (*signetv1.ListOffersResponse, error) {
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[member.Offer], *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[member.Offer], *event.Cursor, error) {
 		return member.Offers(ctx, s.Store, call.From(ctx).Permit, offerStates[r.GetState()], s.Clock(), after, limit)
 	})
 	if err != nil {
@@ -253,7 +251,7 @@ func (s Members) ListOffers(ctx context.Context, r *signetv1.ListOffersRequest) 
 	}
 	out := &signetv1.ListOffersResponse{NextPageToken: next}
 	for _, o := range found {
-		out.Offers = append(out.Offers, &signetv1.Offer{OfferId: o.ID, Details: complete(o.Details()), State: enums.Number(offerStates, o.Data.StateAt(s.Clock())), UserId: o.Data.UserID,
+		out.Offers = append(out.Offers, &signetv1.Offer{OfferId: o.ID, Details: complete(o.Details()), State: numberOf(offerStates, o.Data.StateAt(s.Clock())), UserId: o.Data.UserID,
 			Roles: roleNames(o.Data.Roles), ExpirationDate: timestamppb.New(event.Time(o.Data.Expires))})
 	}
 	return out, nil
@@ -280,9 +278,9 @@ func (s Members) LeaveOrganization(ctx context.Context, r *signetv1.LeaveOrganiz
 }
 
 // list reads a page of the members that the permit is for.
-func (s Members) list(ctx context.Context, r paging.Request, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
+func (s Members) list(ctx context.Context, r pageRequest, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
 	permit := call.From(ctx).Permit
-	users, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+	users, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 		all, err := of(permit)
 		if err != nil {
 			return nil, nil, err

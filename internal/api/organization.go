@@ -6,7 +6,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -28,7 +27,7 @@ var _ signetv1connect.OrganizationServiceHandler = Organizations{}
 
 // SetupOrganization creates an organization with its administrator.
 func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}

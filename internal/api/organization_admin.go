@@ -4,7 +4,6 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -22,7 +21,7 @@ func (s Organizations) GetMyOrganization(ctx context.Context, _ *signetv1.GetMyO
 // ListOrganizations reads a page of the installation's organizations.
 func (s Organizations) ListOrganizations(ctx context.Context, r *signetv1.ListOrganizationsRequest) (*signetv1.ListOrganizationsResponse, error) {
 	filter := org.Filter{Name: r.GetName(), Domain: r.GetDomain(), State: orgStates.name(r.GetState())}
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
 		return org.List(ctx, s.Setup.Store, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {

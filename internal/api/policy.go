@@ -5,7 +5,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -69,7 +68,7 @@ func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrga
 		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{Users: int32(out.Users), UserNames: out.UserNames, Incomplete: out.Incomplete,
 			Message: "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way"})
 	}
-	if w := registrations.Warning(r.GetPolicy(), s.Mail); w != nil {
+	if w := registrationWarning(r.GetPolicy(), s.Mail); w != nil {
 		answer.Warnings = append(answer.Warnings, w)
 	}
 	return answer, nil
@@ -88,13 +87,13 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 		SignIn: policy.SignIn{SignInMethods: waysOf(p.GetSignInMethods()), Providers: p.GetIdpIds(), DefaultProvider: p.GetDefaultIdpId(),
 			SecondFactorProviders: p.GetSecondFactorIdpIds(), RegistersFromDefault: p.GetRegistersFromDefault()},
 		Guests:      policy.Guests{GuestProofSeconds: int64(p.GetGuestProofSeconds())},
-		Registering: registrations.Policy(p),
+		Registering: registrationPolicy(p),
 		Devices:     policy.Devices{RememberDeviceSeconds: int64(p.GetRememberDeviceSeconds()), DevicesNotRemembered: p.GetDevicesNotRemembered()},
 	}
 }
 
 func showPolicy(p policy.Policy) *signetv1.Policy {
-	return registrations.ShowPolicy(p.Registering, &signetv1.Policy{PasswordRulesForAdministrators: p.BindsAdministrators(),
+	return showRegistrationPolicy(p.Registering, &signetv1.Policy{PasswordRulesForAdministrators: p.BindsAdministrators(),
 		SecondFactorRequired: p.SecondFactorRequired, PasswordMinLength: int32(p.PasswordMinLength), CommonPasswordsRefused: p.CommonPasswordsRefused,
 		NetworkAttempts: int32(p.NetworkAttempts), NetworkWaitSeconds: int32(p.NetworkWaitSeconds),
 		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/signin/session"
@@ -59,7 +58,7 @@ func (s Sessions) EndUserSessions(ctx context.Context, r *signetv1.EndUserSessio
 }
 
 // sessions renders a page of sessions.
-func (s Sessions) sessions(ctx context.Context, whose session.Whose, r paging.Request) ([]*signetv1.Session, string, error) {
+func (s Sessions) sessions(ctx context.Context, whose session.Whose, r pageRequest) ([]*signetv1.Session, string, error) {
 	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.Session, r)
 	var out []*signetv1.Session
 	for _, t := range shown {

@@ -6,7 +6,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -118,11 +117,11 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 	if err != nil {
 		return nil, err
 	}
-	return show(u, o), nil
+	return showUser(u, o), nil
 }
 
 // show is a user beside the organization that it belongs to; nil where there is none.
-func show(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
+func showUser(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
 	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.Data.State), UserName: u.Data.UserName}
 	if o != nil {
 		out.LoginNames = o.Data.LoginNames(u.Data.UserName)
@@ -132,7 +131,7 @@ func show(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
 		human := &signetv1.User_Human{
 			Profile: &signetv1.User_Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName,
 				DisplayName: p.DisplayName, PreferredLanguage: p.PreferredLanguage, Gender: genders.number(p.Gender)},
-			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.Data.Password.ChangeRequired, AcceptedTerms: registrations.ShowTerms(h.Terms),
+			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.Data.Password.ChangeRequired, AcceptedTerms: showTerms(h.Terms),
 		}
 		if h.Phone != nil {
 			human.Phone, human.IsPhoneVerified = h.Phone.Number, h.Phone.Verified

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/idempotency"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -14,7 +12,7 @@ import (
 
 // AddHumanUser creates a person in the context organization.
 func (s Users) AddHumanUser(ctx context.Context, r *signetv1.AddHumanUserRequest) (*signetv1.AddHumanUserResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +38,7 @@ func humanOf(r *signetv1.AddHumanUserRequest) user.NewHuman {
 
 // AddServiceUser creates a service user in the context organization.
 func (s Users) AddServiceUser(ctx context.Context, r *signetv1.AddServiceUserRequest) (*signetv1.AddServiceUserResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +56,7 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 	filter := user.Filter{UserName: r.GetUserName(), Name: r.GetName(), Email: r.GetEmail(),
 		State: userStates.name(r.GetState()), Type: userTypes.name(r.GetType())}
 	var owner *event.Object[org.Org]
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
 		if owner, err = org.Home(ctx, s.Store, info.Caller, info.Permit.Org()); err != nil {
 			return nil, nil, err
 		}
@@ -69,7 +67,7 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 	}
 	out := &signetv1.ListUsersResponse{NextPageToken: next}
 	for _, u := range found {
-		out.Users = append(out.Users, show(u, owner))
+		out.Users = append(out.Users, showUser(u, owner))
 	}
 	return out, nil
 }
@@ -83,7 +81,7 @@ func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) 
 	if r.GetPageSize() == 0 {
 		r.PageSize = usualSearch
 	}
-	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 		return user.Search(ctx, s.Store, info.Permit, r.GetQuery(), r.GetAllOrganizations(), after, limit)
 	})
 	if err != nil {
@@ -103,7 +101,7 @@ func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) 
 		if owner == nil { // its users are about to go, too
 			continue
 		}
-		out.Results = append(out.Results, &signetv1.SearchUsersResponse_Found{User: show(u, owner), OrgId: owner.ID, OrgName: owner.Data.Name})
+		out.Results = append(out.Results, &signetv1.SearchUsersResponse_Found{User: showUser(u, owner), OrgId: owner.ID, OrgName: owner.Data.Name})
 	}
 	return out, nil
 }

@@ -7,24 +7,22 @@ import (
 	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/importing"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // ImportUsers creates people in the context organization, all of them or each alone.
 func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
-	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
 	info := call.From(ctx)
 	out := &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}
-	people := make(importing.Import, 0, len(r.GetUsers()))
+	people := make(user.Import, 0, len(r.GetUsers()))
 	place := make([]int, 0, len(r.GetUsers())) // of people among the results
 	for i, u := range r.GetUsers() {
 		out.Results[i] = &signetv1.ImportUsersResponse_Result{Reference: u.GetReference()}

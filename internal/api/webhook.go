@@ -12,8 +12,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
-	"github.com/signet-idm/signet/internal/api/mask"
-	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/webhook"
@@ -52,7 +50,7 @@ func (s Webhooks) GetWebhook(ctx context.Context, r *signetv1.GetWebhookRequest)
 // ListWebhooks reads a page of the webhooks of the context organization.
 func (s Webhooks) ListWebhooks(ctx context.Context, r *signetv1.ListWebhooksRequest) (*signetv1.ListWebhooksResponse, error) {
 	filter := webhook.Filter{Name: r.GetName(), State: webhookStates.name(r.GetState())}
-	found, next, err := paging.Of(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]*event.Object[webhook.Webhook], *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]*event.Object[webhook.Webhook], *event.Cursor, error) {
 		return s.Webhooks.List(ctx, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {
@@ -66,18 +64,18 @@ func (s Webhooks) ListWebhooks(ctx context.Context, r *signetv1.ListWebhooksRequ
 }
 
 // modifiableWebhook are the fields that an update mask can name.
-var modifiableWebhook = mask.Of(&signetv1.ModifyWebhookRequest{}, mask.Mask{NeverEmpty: []string{"name", "url"}})
+var modifiableWebhook = maskOf(&signetv1.ModifyWebhookRequest{}, mask{NeverEmpty: []string{"name", "url"}})
 
 // ModifyWebhook sets the named parts of a webhook of the context organization.
 func (s Webhooks) ModifyWebhook(ctx context.Context, r *signetv1.ModifyWebhookRequest) (*signetv1.ModifyWebhookResponse, error) {
 	info, fields := call.From(ctx), modifiableWebhook.Named(r)
 	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.Modification{
-		Name:             mask.Value(fields, "name", r.GetName()),
-		URL:              mask.Value(fields, "url", r.GetUrl()),
-		Types:            mask.Value(fields, "types", r.GetTypes()),
-		AllOrganizations: mask.Value(fields, "all_organizations", r.GetAllOrganizations()),
-		OrganizationIDs:  mask.Value(fields, "organization_ids", r.GetOrganizationIds()),
-		PersonalData:     mask.Value(fields, "personal_data", r.GetPersonalData()),
+		Name:             masked(fields, "name", r.GetName()),
+		URL:              masked(fields, "url", r.GetUrl()),
+		Types:            masked(fields, "types", r.GetTypes()),
+		AllOrganizations: masked(fields, "all_organizations", r.GetAllOrganizations()),
+		OrganizationIDs:  masked(fields, "organization_ids", r.GetOrganizationIds()),
+		PersonalData:     masked(fields, "personal_data", r.GetPersonalData()),
 	})
 	if err != nil {
 		return nil, err
@@ -142,7 +140,7 @@ func (s Webhooks) TestWebhook(ctx context.Context, r *signetv1.TestWebhookReques
 
 // ListWebhookFailures reads a page of what could not be sent.
 func (s Webhooks) ListWebhookFailures(ctx context.Context, r *signetv1.ListWebhookFailuresRequest) (*signetv1.ListWebhookFailuresResponse, error) {
-	found, next, err := paging.Of(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.Failure, *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.Failure, *event.Cursor, error) {
 		return s.Webhooks.Failures(ctx, call.From(ctx).Permit, r.GetWebhookId(), r.GetRetrying(), after, limit)
 	})
 	if err != nil {
@@ -162,7 +160,7 @@ func (s Webhooks) ListWebhookFailures(ctx context.Context, r *signetv1.ListWebho
 
 // ListWebhookHeldEvents reads a page of what waits.
 func (s Webhooks) ListWebhookHeldEvents(ctx context.Context, r *signetv1.ListWebhookHeldEventsRequest) (*signetv1.ListWebhookHeldEventsResponse, error) {
-	found, next, err := paging.Of(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.HeldEvent, *event.Cursor, error) {
+	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.HeldEvent, *event.Cursor, error) {
 		return s.Webhooks.HeldEvents(ctx, call.From(ctx).Permit, r.GetWebhookId(), after, limit)
 	})
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/basis"
 )
 
 // errNoSession: whoever approves has to be signed in, in full.
@@ -40,7 +39,7 @@ type terms struct {
 	Claims         []string      `json:"claims,omitempty"` // Request.Claims
 	Proof          session.Proof `json:"proof"`
 	Family         string        `json:"family"`
-	basis.Basis
+	session.Basis
 
 	places *project.Places // that the basis names, see look
 	trial  bool            // of a trial, see trial.go
@@ -271,5 +270,5 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	}
 	return terms{passed: passed, Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, APIEpoch: client.Data.APIEpoch, UserID: u.ID, OrgID: o.ID,
 		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
-		Basis: basis.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
+		Basis: session.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/claimreq"
+	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
 func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
@@ -50,8 +50,8 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 		{"no person", `{"id_token":{"sub":{"values":["usr_a","usr_b"]}}}`, "", Request{}, errs.Invalid()},
 		{"another person than the hint", `{"id_token":{"sub":{"value":"usr_b"}}}`, "usr_a", Request{}, errs.Invalid()},
 		{"a person with a long name", `{"id_token":{"sub":{"value":"` + strings.Repeat("x", maxID+1) + `"}}}`, "", Request{}, errs.Invalid()},
-		{"as long as it may be", "{" + strings.Repeat(" ", claimreq.MaxLength-2) + "}", "", Request{}, nil},
-		{"too long", "{" + strings.Repeat(" ", claimreq.MaxLength-1) + "}", "", Request{}, errs.Invalid()},
+		{"as long as it may be", "{" + strings.Repeat(" ", request.MaxClaims-2) + "}", "", Request{}, nil},
+		{"too long", "{" + strings.Repeat(" ", request.MaxClaims-1) + "}", "", Request{}, errs.Invalid()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Request{Subject: tt.hint}

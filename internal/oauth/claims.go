@@ -10,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/told"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -49,7 +48,7 @@ func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *te
 	if o == nil {
 		return nil, ErrInvalidGrant
 	}
-	c, w := told.Agreed(project.ClientOf(client), u.Org, t.Told), project.PersonOf(u)
+	c, w := claimset.Agreed(project.ClientOf(client), u.Org, t.Told), project.PersonOf(u)
 	if t.places, err = project.Look(ctx, g.Store, c, w, t.BoundTo(t.Scopes, t.OrgID)); err != nil {
 		return nil, err
 	}
@@ -86,7 +85,7 @@ func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.
 	}
 	claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
 	if !reader.owns(&b.Token) {
-		if !told.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
+		if !claimset.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
 			return claims, nil
 		}
 		other := *b
@@ -98,9 +97,9 @@ func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.
 
 // addHeld adds what the application of a token is told about roles, groups and metadata.
 func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Bearer, u *event.Object[user.User]) (err error) {
-	c, w := told.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
+	c, w := claimset.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
 	if !c.Roles && !c.Groups && len(c.Metadata) == 0 {
-		told.Add(claims, project.Held{})
+		claimset.AddRoles(claims, project.Held{})
 		return nil
 	}
 	places := b.Places
@@ -110,7 +109,7 @@ func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Be
 		}
 	}
 	held, err := places.Held(ctx, g.Store, c, w)
-	told.Add(claims, held)
+	claimset.AddRoles(claims, held)
 	return err
 }
 
@@ -127,7 +126,7 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 	}
 	claims.AddProof(b.Given.Proof)
 	for name, from := range map[string]string{OrgScope: OrgScope, RolesScope: RolesScope, "username": "preferred_username",
-		told.Roles: told.Roles, told.Groups: told.Groups, told.Metadata: told.Metadata} {
+		claimset.Roles: claimset.Roles, claimset.Groups: claimset.Groups, claimset.Metadata: claimset.Metadata} {
 		if value, known := about.Values[from]; known {
 			if name == "username" { // people of two organizations may have the same user name
 				value = about.LoginName

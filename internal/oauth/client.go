@@ -12,7 +12,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/assertion"
 	"github.com/signet-idm/signet/internal/signin/session"
@@ -146,7 +145,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 	if u != nil {
 		state = &u.Data
 	}
-	if c.Method == app.NoAuth || !credential.SecretMatches(state, stored, c.Secret) {
+	if c.Method == app.NoAuth || !user.SecretMatches(state, stored, c.Secret) {
 		return nil, refusedClient("no active service user has this client_id and secret")
 	}
 	return &Client{Service: u}, nil

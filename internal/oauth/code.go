@@ -11,8 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/asked"
-	"github.com/signet-idm/signet/internal/oauth/visited"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -51,7 +50,7 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	if read == nil || read.Client != client.ID() {
 		return nil, ErrInvalidGrant
 	}
-	if !read.Used && (read.RedirectURI != c.RedirectURI || !asked.Verified(read.Challenge, c.Verifier)) {
+	if !read.Used && (read.RedirectURI != c.RedirectURI || !request.Verified(read.Challenge, c.Verifier)) {
 		return nil, ErrInvalidGrant
 	}
 	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{row}, func(tx *event.Tx) (reused bool, err error) {
@@ -87,7 +86,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: t.UserID},
 		Read:   refs(append(t.reads(), in.Reads()...)...),
-		Rows:   append(slices.Clone(rows), visited.Row(t.UserID), familyRow(t.Family)),
+		Rows:   append(slices.Clone(rows), VisitedRow(t.UserID), familyRow(t.Family)),
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
 			var err error
@@ -103,7 +102,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
-			return visited.Note(tx, t.UserID, t.Session, t.Client, max(opened.Expires, proof.Until))
+			return noteVisit(tx, t.UserID, t.Session, t.Client, max(opened.Expires, proof.Until))
 		},
 	})
 	if err != nil {

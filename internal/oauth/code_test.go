@@ -17,8 +17,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/oauth/asked"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -418,7 +418,7 @@ func TestVerifiers(t *testing.T) {
 		{challenge(), "", false}, {"", verifier, false}, {challenge(), verifier + "x", false}, {sum("short"), "short", false}, {sum(long + "x"), long + "x", false},
 		{verifier, verifier, false},
 	} {
-		if got := asked.Verified(tt.challenge, tt.verifier); got != tt.want {
+		if got := request.Verified(tt.challenge, tt.verifier); got != tt.want {
 			t.Errorf("%q %q: %v", tt.challenge, tt.verifier, got)
 		}
 	}

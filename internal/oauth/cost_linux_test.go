@@ -9,8 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
-	"github.com/signet-idm/signet/internal/limit/usercode"
-	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/assertion"
 	"github.com/signet-idm/signet/test/costtest"
 )
@@ -36,9 +35,9 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		"a client": func(s string) {
 			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})
 		},
-		"a user code":    func(s string) { _ = usercode.Canonical(s) },
+		"a user code":    func(s string) { _ = CanonicalUserCode(s) },
 		"a redirect URI": func(s string) { app.RedirectAllowed(spa, s) },
-		"languages":      func(s string) { asked.Locales(strings.Fields(s)) },
+		"languages":      func(s string) { request.Locales(strings.Fields(s)) },
 		"other parameters": func(s string) {
 			a := ask("app_spa", "openid")
 			a.Prompt, a.MaxAge, a.CodeChallenge = s, s, s

@@ -22,8 +22,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/oauth/asked"
-	"github.com/signet-idm/signet/internal/oauth/told"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -45,11 +45,11 @@ func TestWhatAnAuthorizationRequestMayBe(t *testing.T) {
 		{"a request object counts more than the rest", func(a *Ask) { a.Request, a.ResponseType = "e30.e30.", "token" }, "REQUEST_NOT_SUPPORTED"},
 
 		{"the longest texts", func(a *Ask) {
-			a.State, a.Nonce, a.LoginHint = long(asked.MaxState), long(asked.MaxNonce), long(asked.MaxHint)
+			a.State, a.Nonce, a.LoginHint = long(request.MaxState), long(request.MaxNonce), long(request.MaxHint)
 		}, "prompt [], max age none, scopes [openid]"},
-		{"a long state", func(a *Ask) { a.State = long(asked.MaxState + 1) }, "INVALID_REQUEST state"},
-		{"a long nonce", func(a *Ask) { a.Nonce = long(asked.MaxNonce + 1) }, "INVALID_REQUEST nonce"},
-		{"a long hint", func(a *Ask) { a.LoginHint = long(asked.MaxHint + 1) }, "INVALID_REQUEST login_hint"},
+		{"a long state", func(a *Ask) { a.State = long(request.MaxState + 1) }, "INVALID_REQUEST state"},
+		{"a long nonce", func(a *Ask) { a.Nonce = long(request.MaxNonce + 1) }, "INVALID_REQUEST nonce"},
+		{"a long hint", func(a *Ask) { a.LoginHint = long(request.MaxHint + 1) }, "INVALID_REQUEST login_hint"},
 
 		{"no challenge", func(a *Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "INVALID_REQUEST code_challenge"},
 		{"a method of no challenge", func(a *Ask) { a.CodeChallenge = "" }, "INVALID_REQUEST code_challenge"},
@@ -207,9 +207,9 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 		{name: "a consent across organizations that was given", org: "org_b", app: elsewhere, asks: agreement{scopes: []string{"openid"}}, given: asked},
 		{name: "a consent to general scopes", asks: agreement{scopes: []string{"signet.self", "signet.write"}}},
 		{name: "a consent to scopes that open ways in", asks: agreement{scopes: []string{"signet.passwords"}}, want: NeedsConsent},
-		{name: "a consent to claims about roles", app: asks, asks: agreement{scopes: []string{"openid"}, told: []string{told.Roles}}, given: asked, want: NeedsConsent},
-		{name: "a consent to claims about roles across organizations", org: "org_b", app: elsewhere, asks: agreement{scopes: []string{"openid"}, told: []string{told.Roles}}, given: asked, want: NeedsConsent},
-		{name: "a consent to claims about roles in one organization", asks: agreement{scopes: []string{"openid"}, told: []string{told.Roles}}},
+		{name: "a consent to claims about roles", app: asks, asks: agreement{scopes: []string{"openid"}, told: []string{claimset.Roles}}, given: asked, want: NeedsConsent},
+		{name: "a consent to claims about roles across organizations", org: "org_b", app: elsewhere, asks: agreement{scopes: []string{"openid"}, told: []string{claimset.Roles}}, given: asked, want: NeedsConsent},
+		{name: "a consent to claims about roles in one organization", asks: agreement{scopes: []string{"openid"}, told: []string{claimset.Roles}}},
 		{name: "a consent and a proof", app: asks, asks: agreement{since: begun}, proof: begun - 1, want: NeedsSignIn},
 		{name: "a proof that is too old, after a consent", app: asks, asks: agreement{since: begun, asked: true}, proof: begun - 1, want: NeedsSignIn},
 		{name: "another person, after a consent", asks: agreement{subject: "usr_b", asked: true}, want: NeedsOtherPerson},

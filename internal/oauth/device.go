@@ -12,8 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/limit/usercode"
-	"github.com/signet-idm/signet/internal/oauth/told"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -71,10 +70,10 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Code)
-	d := &device{Client: client.ID(), Scopes: scopes, Told: told.Names(client.App.Data.RoleSettings), Org: bound, Interval: int64(deviceInterval / time.Second)}
+	d := &device{Client: client.ID(), Scopes: scopes, Told: claimset.RoleClaimsOf(client.App.Data.RoleSettings), Org: bound, Interval: int64(deviceInterval / time.Second)}
 	const tries = 5
 	for range tries {
-		code := usercode.New()
+		code := NewUserCode()
 		row, before := g.userCodeRows(code)
 		taken := false
 		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row, before}, Decide: func(tx *event.Tx) error {
@@ -97,7 +96,7 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 			return nil, err
 		}
 		if !taken {
-			return &Device{DeviceCode: text, UserCode: usercode.Shown(code), Life: deviceLife, Interval: deviceInterval}, nil
+			return &Device{DeviceCode: text, UserCode: ShownUserCode(code), Life: deviceLife, Interval: deviceInterval}, nil
 		}
 	}
 	return nil, errBusy
@@ -122,11 +121,11 @@ func (p *PendingDevice) Asks() []string { return append(append([]string{}, p.Sco
 // DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
 // (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).
 func (g *Grants) DeviceByUserCode(ctx context.Context, peer netip.Addr, typed string) (*PendingDevice, error) {
-	guesses := usercode.Guesses{Store: g.Store, Master: g.Master}
+	guesses := UserCodeGuesses{Store: g.Store, Master: g.Master}
 	if err := guesses.Count(ctx, peer); err != nil {
 		return nil, err
 	}
-	p, err := g.deviceBy(ctx, usercode.Canonical(typed))
+	p, err := g.deviceBy(ctx, CanonicalUserCode(typed))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +136,7 @@ func (g *Grants) DeviceByUserCode(ctx context.Context, peer netip.Addr, typed st
 }
 
 func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, error) {
-	if len(code) != usercode.Length {
+	if len(code) != UserCodeLength {
 		return nil, nil
 	}
 	key, before := g.userCodeRows(code)
@@ -149,7 +148,7 @@ func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, err
 	if err != nil || digest == nil {
 		return nil, err
 	}
-	p := &PendingDevice{UserCode: usercode.Shown(code), row: deviceRow(*digest), code: key}
+	p := &PendingDevice{UserCode: ShownUserCode(code), row: deviceRow(*digest), code: key}
 	if p.device, err = decode[device](g.Store.Row(ctx, p.row)); err != nil || p.device == nil || p.device.answered() {
 		return nil, err
 	}

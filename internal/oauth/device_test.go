@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/limit/usercode"
 )
 
 var home, elsewhere = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
@@ -102,18 +101,18 @@ func TestWhoeverGuessesUserCodesIsSlowedDown(t *testing.T) {
 	w := newWorld(t)
 	d, err := w.BeginDevice(t.Context(), w.client("app_tv"), nil)
 	must(t, err)
-	for range usercode.MaxMisses {
+	for range MaxUserCodeMisses {
 		_, err := w.DeviceByUserCode(t.Context(), home, "BBBB-BBBB")
 		wants(t, err, errUserCode)
 	}
 	_, err = w.DeviceByUserCode(t.Context(), home, d.UserCode)
-	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != UserCodeThrottled || e.RetryAfter <= 0 || e.RetryAfter > usercode.Window {
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != UserCodeThrottled || e.RetryAfter <= 0 || e.RetryAfter > UserCodeWindow {
 		t.Errorf("got %v", err)
 	}
 	_, err = w.DeviceByUserCode(t.Context(), elsewhere, d.UserCode)
 	must(t, err)
 	// The window does not grow with further tries.
-	w.store.Advance(usercode.Window)
+	w.store.Advance(UserCodeWindow)
 	_, err = w.DeviceByUserCode(t.Context(), home, "BBBB-BBBB")
 	wants(t, err, errUserCode)
 }
@@ -122,20 +121,20 @@ func TestParallelGuessesAtUserCodesCountEachOther(t *testing.T) {
 	w := newWorld(t)
 	d, err := w.BeginDevice(t.Context(), w.client("app_tv"), nil)
 	must(t, err)
-	for range 2 * usercode.MaxMisses { // right ones are no guesses
+	for range 2 * MaxUserCodeMisses { // right ones are no guesses
 		_, err := w.DeviceByUserCode(t.Context(), home, d.UserCode)
 		must(t, err)
 	}
 	var heard atomic.Int64
 	var wait sync.WaitGroup
-	for range 5 * usercode.MaxMisses {
+	for range 5 * MaxUserCodeMisses {
 		wait.Go(func() {
 			if _, err := w.DeviceByUserCode(context.Background(), home, "BBBB-BBBB"); errors.Is(err, errUserCode) {
 				heard.Add(1)
 			}
 		})
 	}
-	if wait.Wait(); heard.Load() != usercode.MaxMisses {
+	if wait.Wait(); heard.Load() != MaxUserCodeMisses {
 		t.Errorf("%d guesses were heard", heard.Load())
 	}
 }
@@ -143,8 +142,8 @@ func TestParallelGuessesAtUserCodesCountEachOther(t *testing.T) {
 func TestUserCodes(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		code := usercode.New()
-		if len(code) != usercode.Length || usercode.Canonical(code[:4]+"-"+strings.ToLower(code[4:])) != code || seen[code] {
+		code := NewUserCode()
+		if len(code) != UserCodeLength || CanonicalUserCode(code[:4]+"-"+strings.ToLower(code[4:])) != code || seen[code] {
 			t.Errorf("got %s", code)
 		}
 		seen[code] = true

@@ -19,8 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/told"
-	"github.com/signet-idm/signet/internal/signin/session/basis"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // vendor is a world in which org_b is a customer of org_a: it has an access (pac_b) to the project prj_p of org_a with the roles admin and viewer, and so has
@@ -109,7 +108,7 @@ func (w *world) need(client, userID, scopes string) string {
 func seen(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	only := map[string]any{}
-	for _, name := range told.Claims {
+	for _, name := range claimset.RoleClaims {
 		if value, there := claims[name]; there {
 			only[strings.TrimPrefix(name, "urn:signet:")] = value
 		}
@@ -348,10 +347,10 @@ func TestWhatDoesNotFitIntoATokenIsSaidAndFoundElsewhere(t *testing.T) {
 		})
 	}
 	t.Run("the bound", func(t *testing.T) {
-		for size, fits := range map[int]bool{told.MaxToken: true, told.MaxToken + 1: false} {
+		for size, fits := range map[int]bool{claimset.MaxToken: true, claimset.MaxToken + 1: false} {
 			claims := claimset.New(false)
-			told.AddToToken(claims, project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", size-len(`{"o":[""]}`)-len(`{}`))}}, Groups: map[string][]string{}})
-			if _, there := claims.Values[told.Roles]; there != fits {
+			claimset.AddRolesToToken(claims, project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", size-len(`{"o":[""]}`)-len(`{}`))}}, Groups: map[string][]string{}})
+			if _, there := claims.Values[claimset.Roles]; there != fits {
 				t.Errorf("%d bytes: %v", size, there)
 			}
 		}
@@ -564,7 +563,7 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	}
 	list, err := w.Consents(t.Context(), w.signIn("usr_b").Caller)
 	must(t, err)
-	if len(list) != 1 || !slices.Contains(list[0].Scopes, told.Roles) {
+	if len(list) != 1 || !slices.Contains(list[0].Scopes, claimset.Roles) {
 		t.Errorf("listed %+v", list)
 	}
 	// Who agrees to the scopes alone is not told about.
@@ -583,7 +582,7 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	_, err = w.Refresh(t.Context(), w.client("app_spa"), named.Refresh, nil)
 	wants(t, err, ErrInvalidGrant)
 	// The names are no scopes.
-	if made := w.agreed("app_spa", "usr_b", scopes+" urn:signet:app_roles urn:signet:groups"); slices.ContainsFunc(made.Scopes, func(s string) bool { return slices.Contains(told.Claims, s) }) {
+	if made := w.agreed("app_spa", "usr_b", scopes+" urn:signet:app_roles urn:signet:groups"); slices.ContainsFunc(made.Scopes, func(s string) bool { return slices.Contains(claimset.RoleClaims, s) }) {
 		t.Errorf("granted %q", made.Scopes)
 	}
 	// Switched off, it is told no longer.
@@ -615,7 +614,7 @@ func TestADeviceTellsWhatItsPageSaid(t *testing.T) {
 	must(t, err)
 	p, err := w.DeviceByUserCode(t.Context(), home, d.UserCode)
 	must(t, err)
-	if !slices.Equal(Asks(p.Asks()), []string{told.Roles}) {
+	if !slices.Equal(Asks(p.Asks()), []string{claimset.Roles}) {
 		t.Errorf("it asks %q", p.Asks())
 	}
 	must(t, w.ApproveDevice(t.Context(), p, w.signIn("usr_b"), p.Asks()))
@@ -683,7 +682,7 @@ func TestWhatItCostsToBeTold(t *testing.T) {
 
 func TestABasisNamesThePlaceThatItRestsOn(t *testing.T) {
 	for place, want := range map[string]bool{"": true, "pac_b": true, "pac_c": false} {
-		if (basis.Basis{Place: "pac_b"}).Holds(project.Admitted, place) != want || (basis.Basis{}).Holds(project.Admitted, place) != (place == "") {
+		if (session.Basis{Place: "pac_b"}).Holds(project.Admitted, place) != want || (session.Basis{}).Holds(project.Admitted, place) != (place == "") {
 			t.Errorf("%q", place)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/told"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 )
 
@@ -39,7 +38,7 @@ func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *
 	person := claimset.New(t.trial)
 	person.AddPerson(w.user, w.org, made.Scopes, client.Org)
 	claims.Take(person, inIDToken(&client.Data, t.Claims))
-	told.AddToToken(claims, w.held)
+	claimset.AddRolesToToken(claims, w.held)
 	made.idClaims = claims
 	token, err := g.Signer.Sign(ctx, client.Data.SigningAlgorithm, t.typ(IDTokenType), claims.Values)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
 // Logout is the wish of an application that a person be signed out, on its way to the pages.
@@ -44,7 +44,7 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	if l.Redirect, err = withState(redirectURI, Ask{State: state}.StateBack()); err != nil {
 		return "", ErrRedirectRefused.Because(err)
 	}
-	l.UILocales = asked.Locales(l.UILocales)
+	l.UILocales = request.Locales(l.UILocales)
 	id = rand.Text()
 	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		g.putFor(tx, browser, logoutRow(id), &l, requestLife)

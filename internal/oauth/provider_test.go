@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/limit/usercode"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -57,7 +56,7 @@ func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 			request := w.begin(ask("app_spa", "openid"))
 			device, err := w.BeginDevice(t.Context(), w.client("app_tv"), []string{"openid", "offline_access"})
 			must(t, err)
-			pending, err := w.deviceBy(t.Context(), usercode.Canonical(device.UserCode))
+			pending, err := w.deviceBy(t.Context(), CanonicalUserCode(device.UserCode))
 			must(t, err)
 			must(t, w.ApproveDevice(t.Context(), pending, in, []string{"openid", "offline_access"}))
 			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access, "signed": signed.Access} {

@@ -17,21 +17,20 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/asked"
-	"github.com/signet-idm/signet/internal/oauth/claimreq"
-	"github.com/signet-idm/signet/internal/oauth/told"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // Ask is an authorization request as an application sends it.
-type Ask = asked.Ask
+type Ask = request.Ask
 
 // Answer is how a browser takes the parameters of an answer to the application.
-type Answer = asked.Answer
+type Answer = request.Answer
 
 // ResponseModes are the ways in which answers reach applications.
-var ResponseModes = asked.Modes
+var ResponseModes = request.Modes
 
 // Request is an authorization request on its way.
 type Request struct {
@@ -62,10 +61,10 @@ type Request struct {
 }
 
 // Silent tells that nobody is to be asked anything.
-func (r *Request) Silent() bool { return slices.Contains(r.Prompt, asked.PromptNone) }
+func (r *Request) Silent() bool { return slices.Contains(r.Prompt, request.PromptNone) }
 
 // Creates tells whether the application wants the person to make an account.
-func (r *Request) Creates() bool { return slices.Contains(r.Prompt, asked.PromptCreate) }
+func (r *Request) Creates() bool { return slices.Contains(r.Prompt, request.PromptCreate) }
 
 // Began is what became of an authorization request: the id under which the pages find it, or the address to send the
 // browser to at once because it is refused.
@@ -153,12 +152,12 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 		return nil, err
 	}
 	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, Mode: a.ResponseMode, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: asked.Locales(strings.Fields(a.UILocales)), Subject: a.Subject}
+		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: request.Locales(strings.Fields(a.UILocales)), Subject: a.Subject}
 	var err error
-	if r.Prompt, err = asked.Prompt(a.Prompt); err != nil {
+	if r.Prompt, err = request.Prompt(a.Prompt); err != nil {
 		return nil, err
 	}
-	if r.MaxAge, err = asked.MaxAge(a.MaxAge); err != nil {
+	if r.MaxAge, err = request.MaxAge(a.MaxAge); err != nil {
 		return nil, err
 	}
 	if a.Unknown && r.Silent() {
@@ -168,14 +167,14 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 	if len(scopes) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	r.Scopes, r.Told = appScopes(&client.Data, scopes), told.Names(client.Data.RoleSettings)
+	r.Scopes, r.Told = appScopes(&client.Data, scopes), claimset.RoleClaimsOf(client.Data.RoleSettings)
 	return r, r.readClaims(a.Claims, strings.Fields(a.ACRValues))
 }
 
 // readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is demanded. Claims beyond the scopes are left out
 // when there is a token. levels are those of acr_values, the best one first. Errors: InvalidArgument; ErrUnmetAuthentication.
 func (r *Request) readClaims(text string, levels []string) error {
-	claims, problem := claimreq.Read(text)
+	claims, problem := request.ReadClaims(text)
 	switch {
 	case problem != "":
 		return errs.Wrong("claims", problem)
@@ -217,7 +216,7 @@ func (p *Pending) Place() (bound, ofApplication string) {
 
 // Afresh tells whether the application wants the person to prove anew who they are (prompt=login, max_age=0).
 func (r *Request) Afresh() bool {
-	return slices.Contains(r.Prompt, asked.PromptLogin) || r.MaxAge != nil && *r.MaxAge == 0
+	return slices.Contains(r.Prompt, request.PromptLogin) || r.MaxAge != nil && *r.MaxAge == 0
 }
 
 // Dated tells whether the application wants to know when the person proved who they are.
@@ -324,9 +323,9 @@ type agreement struct {
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, timed: r.Timed, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, asked.PromptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, timed: r.Timed, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, request.PromptConsent),
 		asked: consented != nil, consented: consented}
-	if slices.Contains(r.Prompt, asked.PromptLogin) {
+	if slices.Contains(r.Prompt, request.PromptLogin) {
 		a.since = r.Created
 	}
 	return a
@@ -337,7 +336,7 @@ func (r *Request) agreement(consented []string) agreement {
 func (a agreement) tooOld(at, now int64) *trial.Why {
 	switch {
 	case at < a.since:
-		return &trial.Why{Because: trial.ByPrompt, Detail: asked.PromptLogin}
+		return &trial.Why{Because: trial.ByPrompt, Detail: request.PromptLogin}
 	case a.maxAge != nil && at < a.begun && now-at > seconds(*a.maxAge).Microseconds():
 		return &trial.Why{Because: trial.ByMaxAge, Detail: strconv.FormatInt(*a.maxAge, 10)}
 	}
@@ -390,7 +389,7 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Why {
 	switch {
 	case a.ask:
-		return &trial.Why{Because: trial.ByPrompt, Detail: asked.PromptConsent}
+		return &trial.Why{Because: trial.ByPrompt, Detail: request.PromptConsent}
 	case client.Org != userOrg:
 		return &trial.Why{Because: trial.AppOfOtherOrg}
 	case client.Data.ConsentRequired:
@@ -411,7 +410,7 @@ func (g *Grants) answer(redirectURI, mode, state string, parameters ...string) A
 	if state != "" {
 		add.Set("state", state)
 	}
-	return asked.AnswerAt(redirectURI, mode, add)
+	return request.AnswerAt(redirectURI, mode, add)
 }
 
 // unrestricted refuses what is not a session that counts in full.

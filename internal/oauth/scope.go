@@ -14,8 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/oauth/trial"
-	"github.com/signet-idm/signet/internal/oauth/weight"
-	"github.com/signet-idm/signet/internal/signin/session/basis"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // The scopes.
@@ -28,9 +27,9 @@ const (
 	OrgScope      = claimset.OrgScope
 	RolesScope    = claimset.RolesScope
 
-	orgByID     = basis.OrgByID     // sign in to this organization only
-	orgByDomain = basis.OrgByDomain // the same, by one of its domains
-	audience    = "urn:signet:app:" // …:aud makes a token for another application
+	orgByID     = session.OrgByID     // sign in to this organization only
+	orgByDomain = session.OrgByDomain // the same, by one of its domains
+	audience    = "urn:signet:app:"   // …:aud makes a token for another application
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.
@@ -166,4 +165,4 @@ func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller
 }
 
 // ByWeight gives scopes in the order in which people are asked about them.
-var ByWeight = weight.Sorted
+var ByWeight = claimset.SortedScopes

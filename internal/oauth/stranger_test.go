@@ -11,8 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/limit/network"
-	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
+	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
 func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
@@ -24,12 +24,12 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		"a device":   func(ctx context.Context) error { _, err := w.BeginDevice(ctx, w.client("app_tv"), nil); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 2, Clock: w.store.Now}
+			w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 2, Clock: w.store.Now}
 			for range 2 {
 				must(t, begin(from(home)))
 			}
 			before := w.store.Fingerprint()
-			eventtest.Refused(t, begin(from(home)), errs.ResourceExhausted, network.Throttled)
+			eventtest.Refused(t, begin(from(home)), errs.ResourceExhausted, ratelimit.NetworkThrottled)
 			if w.store.Fingerprint() != before {
 				t.Error("something is stored")
 			}
@@ -37,7 +37,7 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		})
 	}
 	// What comes from no application of ours is not read, leaves nothing behind, and does not count.
-	w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
+	w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 1, Clock: w.store.Now}
 	for _, a := range []Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}} {
 		_, _ = w.Begin(from(home), a)
 	}
@@ -60,11 +60,11 @@ func TestWhatIsRefusedCountsBeforeItIsRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
+			w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 1, Clock: w.store.Now}
 			if err := begin(); errs.KindOf(err) == errs.ResourceExhausted {
 				t.Fatal(err)
 			}
-			eventtest.Refused(t, begin(), errs.ResourceExhausted, network.Throttled)
+			eventtest.Refused(t, begin(), errs.ResourceExhausted, ratelimit.NetworkThrottled)
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 		"one prompt again":    func(a *Ask) { a.Prompt = strings.Repeat("login ", 5000) },
 		"unknown long scopes": func(a *Ask) { a.Scope = "openid " + long },
 		"as much as there may be": func(a *Ask) {
-			a.State, a.Nonce, a.LoginHint, a.Scope = long[:asked.MaxState], long[:asked.MaxNonce], long[:asked.MaxHint], "openid"
+			a.State, a.Nonce, a.LoginHint, a.Scope = long[:request.MaxState], long[:request.MaxNonce], long[:request.MaxHint], "openid"
 			a.Claims = `{"id_token":{"` + strings.Join(PersonClaims, `":null,"`) + `":null,"` + long[:3000] + `":null}}`
 			for i := range maxScopes - 1 {
 				a.Scope += " urn:signet:app:" + string(rune('A'+i)) + long[:maxID-1] + ":aud"

@@ -15,10 +15,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/told"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/basis"
 )
 
 // Tokens is what an application is given. The texts are shown this once.
@@ -51,7 +49,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
 		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family, Provider: t.Proof.Upstream.Of(),
 		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, APIEpoch: t.APIEpoch, Proof: t.Proof,
-			Basis: basis.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
+			Basis: session.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
 	if !t.offline() {
 		made.stored.Session = t.Session
 	}
@@ -84,7 +82,7 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 	}
 	orgs, together := []string{client.Org}, true
 	for _, a := range readers {
-		orgs, together = append(orgs, a.Org), together && told.SameProject(a, client.Org, client.Data.RoleSettings.Project)
+		orgs, together = append(orgs, a.Org), together && claimset.SameProject(a, client.Org, client.Data.RoleSettings.Project)
 	}
 	claims.AddOrganization(w.user, w.org, made.Scopes, orgs...)
 	var held project.Held
@@ -93,8 +91,8 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 			held.Metadata = nil // each application has its own list of keys
 		}
 	}
-	told.AddToToken(claims, held)
-	told.Withhold(claims, w.held, held)
+	claimset.AddRolesToToken(claims, held)
+	claimset.WithholdRoles(claims, w.held, held)
 	made.claims = claims
 	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, t.typ("at+jwt"), claims.Values); err != nil {
 		return fmt.Errorf("sign an access token: %w", err)

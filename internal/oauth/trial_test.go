@@ -16,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/told"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -150,18 +149,18 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 // Claims that are left out of a token say why, also those about roles.
 func TestWhyClaimsAreLeftOut(t *testing.T) {
 	held := project.Held{Roles: map[string][]string{"o": {"admin"}}, Groups: map[string][]string{}, Metadata: map[string]string{"k": "v"}}
-	large := project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", told.MaxToken)}}}
+	large := project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", claimset.MaxToken)}}}
 	for name, tt := range map[string]struct {
 		add  func(claimset.Set)
 		want []string
 	}{
-		"nothing is switched on": {func(s claimset.Set) { told.AddToToken(s, project.Held{}) }, []string{told.Roles + " setting", told.Groups + " setting", told.Metadata + " setting"}},
-		"all is switched on":     {func(s claimset.Set) { told.AddToToken(s, held) }, nil},
-		"it is too large":        {func(s claimset.Set) { told.AddToToken(s, large) }, []string{told.Roles + " size"}},
+		"nothing is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, project.Held{}) }, []string{claimset.Roles + " setting", claimset.Groups + " setting", claimset.Metadata + " setting"}},
+		"all is switched on":     {func(s claimset.Set) { claimset.AddRolesToToken(s, held) }, nil},
+		"it is too large":        {func(s claimset.Set) { claimset.AddRolesToToken(s, large) }, []string{claimset.Roles + " size"}},
 		"others read it": {func(s claimset.Set) {
-			told.AddToToken(s, project.Held{})
-			told.Withhold(s, held, project.Held{})
-		}, []string{told.Roles + " audience", told.Groups + " audience", told.Metadata + " audience"}},
+			claimset.AddRolesToToken(s, project.Held{})
+			claimset.WithholdRoles(s, held, project.Held{})
+		}, []string{claimset.Roles + " audience", claimset.Groups + " audience", claimset.Metadata + " audience"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := claimset.New(true)

@@ -22,7 +22,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
@@ -328,10 +327,10 @@ func serviceSecretStory(t *testing.T, c *Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum := sha256.Sum256([]byte(text)); row != nil && credential.SecretMatches(&u.Data, row, text) && string(row.Value) != string(sum[:]) {
+		if sum := sha256.Sum256([]byte(text)); row != nil && user.SecretMatches(&u.Data, row, text) && string(row.Value) != string(sum[:]) {
 			t.Error("something else than its SHA-256 is stored")
 		}
-		return credential.SecretMatches(&u.Data, row, text)
+		return user.SecretMatches(&u.Data, row, text)
 	}
 	c.refused(t, noSecret, s.owner, remove)
 	c.refused(t, sequenceMismatch, s.owner, set, stale)

@@ -19,7 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/ui/console/consoletoken"
+	"github.com/signet-idm/signet/internal/ui/console"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
 )
@@ -135,7 +135,7 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		token, id := got.json["token"].(string), b.session()
 		expires, err := time.Parse(time.RFC3339, got.json["expiresAt"].(string))
 		must(t, err)
-		if left := time.Until(expires); left > consoletoken.Life || left < consoletoken.Life-time.Minute || got.json["sessionId"] != id || got.json["userId"] != jo.id ||
+		if left := time.Until(expires); left > console.TokenLife || left < console.TokenLife-time.Minute || got.json["sessionId"] != id || got.json["userId"] != jo.id ||
 			got.json["expiresIn"].(float64) < 240 || got.json["prove"] != "/login?account="+id+"&again=1&to=%2Fconsole%2Fusers%3Fx%3Dy" {
 			t.Errorf("got %v", got.json)
 		}
@@ -386,14 +386,14 @@ func TestWhatIsNoTokenOfTheConsole(t *testing.T) {
 		bearer, err := sessions.SessionByHash(t.Context(), hashOf(b.jar[sessionCookie]))
 		must(t, err)
 		past := *sessions
-		past.Clock = func() time.Time { return time.Now().Add(-consoletoken.Life) }
-		expired, _ := consoletoken.Tokens{Sessions: &past}.New(bearer)
+		past.Clock = func() time.Time { return time.Now().Add(-console.TokenLife) }
+		expired, _ := console.Tokens{Sessions: &past}.New(bearer)
 		pat, err := sessions.Bearer(t.Context(), w.server.FirstAdmin.Token)
 		must(t, err)
-		ofPAT, _ := consoletoken.Tokens{Sessions: sessions}.New(pat)
+		ofPAT, _ := console.Tokens{Sessions: sessions}.New(pat)
 		unknown := *bearer
 		unknown.Token.Hash = hashOf("nothing")
-		nobodys, _ := consoletoken.Tokens{Sessions: sessions}.New(&unknown)
+		nobodys, _ := console.Tokens{Sessions: sessions}.New(&unknown)
 		for name, wrong := range map[string]string{
 			"expired": expired, "of a personal access token": ofPAT, "of no session": nobodys, "cut": token[:len(token)-1], "longer": token + "A", "altered": token[:60] + flipped(token[60]) + token[61:],
 			"of another installation": elsewhere.signedIn(elsewhere.person(elsewhere.org, true)).consoleToken(), "the hash itself": "sgn_con_" + strings.Repeat("A", 92),

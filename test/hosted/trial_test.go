@@ -16,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/trial"
-	"github.com/signet-idm/signet/internal/oauth/visited"
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
 )
@@ -312,7 +311,7 @@ func TestATrialLeavesNothingBehindAndNobodyTakesItsTokens(t *testing.T) {
 		if c != nil {
 			t.Errorf("a consent is recorded: %+v", c.Data)
 		}
-		row, err := w.server.Store().Row(t.Context(), visited.Row(jo.id))
+		row, err := w.server.Store().Row(t.Context(), oauth.VisitedRow(jo.id))
 		must(t, err)
 		if row != nil {
 			t.Errorf("the application would be told of the end of the session: %s", row.Value)

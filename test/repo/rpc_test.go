@@ -14,19 +14,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api"
-	"github.com/signet-idm/signet/internal/api/factors"
-	"github.com/signet-idm/signet/internal/api/groups"
-	"github.com/signet-idm/signet/internal/api/invitations"
-	"github.com/signet-idm/signet/internal/api/links"
-	"github.com/signet-idm/signet/internal/api/metadatas"
-	"github.com/signet-idm/signet/internal/api/names"
-	"github.com/signet-idm/signet/internal/api/permissions"
-	"github.com/signet-idm/signet/internal/api/projects"
-	"github.com/signet-idm/signet/internal/api/registrations"
-	"github.com/signet-idm/signet/internal/api/remembered"
-	"github.com/signet-idm/signet/internal/api/signincounts"
-	"github.com/signet-idm/signet/internal/api/status"
-	"github.com/signet-idm/signet/internal/api/trials"
 	"github.com/signet-idm/signet/internal/domain/access"
 )
 
@@ -42,20 +29,20 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.ApplicationService":      api.Applications{},
 	"signet.v1.WebhookService":          api.Webhooks{},
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
-	"signet.v1.FactorService":           factors.Service{},
+	"signet.v1.FactorService":           api.Factors{},
 	"signet.v1.EventService":            api.Events{},
-	"signet.v1.LinkService":             links.Service{},
-	"signet.v1.GroupService":            groups.Service{},
-	"signet.v1.NameService":             names.Service{},
-	"signet.v1.ProjectService":          projects.Service{},
-	"signet.v1.MetadataService":         metadatas.Service{},
-	"signet.v1.InvitationService":       invitations.Service{},
-	"signet.v1.RegistrationService":     registrations.Service{},
-	"signet.v1.RememberedDeviceService": remembered.Service{},
-	"signet.v1.AccessService":           permissions.Service{},
-	"signet.v1.StatusService":           status.Service{},
-	"signet.v1.SignInTrialService":      trials.Service{},
-	"signet.v1.SignInCountService":      signincounts.Service{},
+	"signet.v1.LinkService":             api.Links{},
+	"signet.v1.GroupService":            api.Groups{},
+	"signet.v1.NameService":             api.Names{},
+	"signet.v1.ProjectService":          api.Projects{},
+	"signet.v1.MetadataService":         api.Metadata{},
+	"signet.v1.InvitationService":       api.Invitations{},
+	"signet.v1.RegistrationService":     api.Registrations{},
+	"signet.v1.RememberedDeviceService": api.RememberedDevices{},
+	"signet.v1.AccessService":           api.Access{},
+	"signet.v1.StatusService":           api.Status{},
+	"signet.v1.SignInTrialService":      api.SignInTrials{},
+	"signet.v1.SignInCountService":      api.SignInCounts{},
 }
 
 // methods calls check for every RPC of the API.

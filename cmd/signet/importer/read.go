@@ -17,7 +17,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
 // Format of a file.
@@ -142,7 +142,7 @@ func (r *reader) next() (*person, *rejection, error) {
 				return nil, r.reject(lineInvalid, problem), nil
 			}
 		} else {
-			wrong, _ = strictjson.Unmarshal(text, p)
+			wrong, _ = strict.UnmarshalJSON(text, p)
 		}
 		if len(wrong) > 0 {
 			return nil, r.invalid(p, wrong), nil
@@ -246,7 +246,7 @@ func (r *reader) columns(p *person, text string) (wrong []errs.Violation, proble
 		if field.Kind() == protoreflect.BoolKind {
 			cell = strings.ToLower(cell) // spreadsheets write TRUE
 		}
-		if problem := strictjson.SetField(m, field, cell); problem != "" {
+		if problem := strict.SetField(m, field, cell); problem != "" {
 			wrong = append(wrong, errs.Violation{Field: r.names[i], Message: problem})
 		}
 	}

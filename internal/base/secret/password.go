@@ -52,7 +52,7 @@ const bcryptLength = 72
 //
 // A hash takes tens of milliseconds of a core and 19 MiB, so a flood of sign-ins could take the whole server. All
 // methods share slots: at most so many of them work at the same time. The others wait, and the organizations that they work for take turns, see
-// package share and For. Within an organization, callers who are authorised go first in three turns of four, see Public, and
+// package fairqueue and For. Within an organization, callers who are authorised go first in three turns of four, see Public, and
 // those go by the networks they come from. Who finds the line full, or 8 MiB waiting in it, gets ErrBusy or share.ErrUsedUp. So does
 // whose deadline passes in it; a caller who leaves gets ctx.Err().
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/access"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
@@ -125,7 +125,7 @@ func (a *App) KeysAt(now time.Time) []Key {
 
 // AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound; access.ErrMoreScopes and ErrOpensWaysIn as
 // GenerateSecret; InvalidArgument with the violations of n at that moment; ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
-func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n credential.NewKey) (details event.Details, keyID string, err error) {
+func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
 	details, err = Within(permit, id).And(mayActAs(permit)).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {

@@ -19,19 +19,19 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
 
 // newKey is a key that nobody else has.
-func newKey(t *testing.T) credential.NewKey {
+func newKey(t *testing.T) user.NewKey {
 	t.Helper()
 	key, _, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
 	der, err := x509.MarshalPKIXPublicKey(key)
 	must(t, err)
-	return credential.NewKey{PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
+	return user.NewKey{PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
 }
 
 // generate makes a secret for app_active.
@@ -239,7 +239,7 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	if before, after := ids(a.KeysAt(end.Add(-time.Microsecond))), ids(a.KeysAt(end)); !slices.Equal(before, []string{id, second}) || !slices.Equal(after, []string{second}) {
 		t.Errorf("before its end %q count, afterwards %q", before, after)
 	}
-	_, _, err = app.AddKey(t.Context(), s, ownerA, "app_active", stale, credential.NewKey{PublicKey: form})
+	_, _, err = app.AddKey(t.Context(), s, ownerA, "app_active", stale, user.NewKey{PublicKey: form})
 	eventtest.As(t, err, app.ErrKeyExists)
 	mark = s.Mark()
 	_, err = app.RemoveKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, id)
@@ -257,7 +257,7 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	_, _, err = app.AddKey(t.Context(), s, ownerA, "app_active", stale, newKey(t))
 	eventtest.As(t, err, app.ErrTooManyKeys)
 	over := s.Now()
-	_, keyID, err := app.AddKey(t.Context(), s, ownerA, "app_api", event.IfMatch{}, credential.NewKey{PublicKey: "x", Expires: &over})
+	_, keyID, err := app.AddKey(t.Context(), s, ownerA, "app_api", event.IfMatch{}, user.NewKey{PublicKey: "x", Expires: &over})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "publicKey", "expirationDate")
 	if keyID != "" {
 		t.Error("a refusal names a key")
@@ -268,7 +268,7 @@ func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
 	s := world(t)
 	soon := s.Now().Add(time.Hour)
 	var expiring []string
-	texts := map[string]credential.NewKey{}
+	texts := map[string]user.NewKey{}
 	for range app.MaxKeys {
 		n := newKey(t)
 		n.Expires = &soon
@@ -281,7 +281,7 @@ func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
 	eventtest.As(t, err, app.ErrTooManyKeys)
 	s.Advance(time.Microsecond)
 	// One that has expired may come again.
-	again := credential.NewKey{PublicKey: texts[expiring[0]].PublicKey}
+	again := user.NewKey{PublicKey: texts[expiring[0]].PublicKey}
 	details, id, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, again)
 	must(t, err)
 	a := eventtest.State(t, s, app.Kind, "app_active")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
@@ -157,7 +157,7 @@ func TestAKeyThatWasTakenAwayIsGuardedWhenItComesBack(t *testing.T) {
 	manager := of(t, "org_a", access.AppWrite, access.Memberships{"org_a": {access.OrgSettingsManager}})
 	_, err := app.RemoveKey(t.Context(), s, manager, "app_active", event.IfMatch{}, "pky_1")
 	must(t, err)
-	_, _, err = app.AddKey(t.Context(), s, manager, "app_active", event.IfMatch{}, credential.NewKey{PublicKey: "x"})
+	_, _, err = app.AddKey(t.Context(), s, manager, "app_active", event.IfMatch{}, user.NewKey{PublicKey: "x"})
 	if !errors.Is(err, app.ErrOpensWaysIn) {
 		t.Error(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/credential"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
@@ -47,14 +46,14 @@ func matches(t *testing.T, s *eventtest.Store, text string) bool {
 	t.Helper()
 	row, err := s.Row(t.Context(), user.SecretRow("usr_robot"))
 	must(t, err)
-	return credential.SecretMatches(&eventtest.State(t, s, user.Kind, "usr_robot").Data, row, text)
+	return user.SecretMatches(&eventtest.State(t, s, user.Kind, "usr_robot").Data, row, text)
 }
 
 func TestASecretIsShownOnceAndKeptAsItsHash(t *testing.T) {
 	s := withRobot(t)
 	p := permit(t, "org_a", manages)
 	mark := s.Mark()
-	d, text, err := credential.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1})
+	d, text, err := user.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.secret_set.v1", Payload: `{}`})
 	if u := eventtest.State(t, s, user.Kind, "usr_robot"); d != u.Details() || d.Sequence != 2 || !u.Data.Service.HasSecret {
@@ -78,20 +77,20 @@ func TestASecretIsShownOnceAndKeptAsItsHash(t *testing.T) {
 		t.Error("it does not count")
 	}
 
-	_, next, err := credential.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{})
+	_, next, err := user.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{})
 	must(t, err)
 	if matches(t, s, text) || !matches(t, s, next) {
 		t.Error("the earlier secret still counts, or the new one does not")
 	}
 	mark = s.Mark()
-	_, err = credential.RemoveSecret(t.Context(), s, p, "usr_robot", event.IfMatch{})
+	_, err = user.RemoveSecret(t.Context(), s, p, "usr_robot", event.IfMatch{})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.secret_removed.v1", Payload: `{}`})
 	if row, _ := s.Row(t.Context(), user.SecretRow("usr_robot")); row != nil || matches(t, s, next) {
 		t.Error("a removed secret is still there")
 	}
-	_, err = credential.RemoveSecret(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1})
-	eventtest.As(t, err, credential.ErrSecretNotFound)
+	_, err = user.RemoveSecret(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1})
+	eventtest.As(t, err, user.ErrSecretNotFound)
 }
 
 func TestWhenASecretCounts(t *testing.T) {
@@ -129,7 +128,7 @@ func TestWhenASecretCounts(t *testing.T) {
 		{"a removed user", change(func(u *user.User) { *u = user.User{Standing: user.Standing{State: user.Removed}} }), stored, text, false},
 		{"a person", change(func(u *user.User) { u.Service, u.Human = nil, &user.Human{} }), stored, text, false},
 	} {
-		if got := credential.SecretMatches(c.u, c.row, c.text); got != c.want {
+		if got := user.SecretMatches(c.u, c.row, c.text); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}
@@ -154,8 +153,8 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	text := newKey(t)
 	expires := s.Now().Add(time.Hour + 1500*time.Nanosecond)
 	mark := s.Mark()
-	d, id, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1},
-		credential.NewKey{PublicKey: "\n" + strings.ReplaceAll(text, "\n", "\r\n"), Expires: &expires})
+	d, id, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1},
+		user.NewKey{PublicKey: "\n" + strings.ReplaceAll(text, "\n", "\r\n"), Expires: &expires})
 	must(t, err)
 	now := event.Micros(s.Now())
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.key_added.v1", Payload: `{"keyId":"` + id + `","publicKey":` + strconv.Quote(text) +
@@ -163,14 +162,14 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	if !strings.HasPrefix(id, "pky_") || d.Sequence != 2 {
 		t.Errorf("key %s, details %+v", id, d)
 	}
-	_, second, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, credential.NewKey{PublicKey: newKey(t)})
+	_, second, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
 	must(t, err)
 	keys := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service.Keys
 	if len(keys) != 2 || keys[0].ID != id || keys[0].PublicKey != text || keys[1].ID != second || keys[1].Expires != 0 {
 		t.Errorf("keys %+v", keys)
 	}
 	mark = s.Mark()
-	_, err = credential.RemoveKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, id)
+	_, err = user.RemoveKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, id)
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.key_removed.v1", Payload: `{"keyId":"` + id + `"}`})
 	if keys = eventtest.State(t, s, user.Kind, "usr_robot").Data.Service.Keys; len(keys) != 1 || keys[0].ID != second {
@@ -183,20 +182,20 @@ func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
 	p := permit(t, "org_a", manages)
 	soon := s.Now().Add(time.Hour)
 	first := newKey(t)
-	for i := range credential.MaxKeys {
-		n := credential.NewKey{PublicKey: first, Expires: &soon}
+	for i := range user.MaxKeys {
+		n := user.NewKey{PublicKey: first, Expires: &soon}
 		if i > 0 {
 			n.PublicKey = newKey(t)
 		}
-		_, _, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, n)
+		_, _, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, n)
 		must(t, err)
 	}
 	s.Advance(time.Hour - time.Microsecond)
-	_, _, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, credential.NewKey{PublicKey: newKey(t)})
-	eventtest.As(t, err, credential.ErrTooManyKeys)
+	_, _, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
+	eventtest.As(t, err, user.ErrTooManyKeys)
 	s.Advance(time.Microsecond)
 	// One that has expired may come again.
-	details, id, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, credential.NewKey{PublicKey: first})
+	details, id, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: first})
 	must(t, err)
 	u := eventtest.State(t, s, user.Kind, "usr_robot")
 	if keys := u.Data.Service.Keys; len(keys) != 1 || keys[0].ID != id || details.Sequence != u.Sequence {
@@ -209,11 +208,11 @@ func TestWhichKeysAreNotAdded(t *testing.T) {
 	must(t, service(t, s, "usr_full", "org_a", "full"))
 	p := permit(t, "org_a", manages)
 	text := newKey(t)
-	for range credential.MaxKeys {
-		_, _, err := credential.AddKey(t.Context(), s, p, "usr_full", event.IfMatch{}, credential.NewKey{PublicKey: newKey(t)})
+	for range user.MaxKeys {
+		_, _, err := user.AddKey(t.Context(), s, p, "usr_full", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
 		must(t, err)
 	}
-	_, _, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, credential.NewKey{PublicKey: text})
+	_, _, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: text})
 	must(t, err)
 	stale := event.IfMatch{Set: true, Sequence: 99}
 	moved := errs.New(errs.Aborted, event.SequenceMismatch, "")
@@ -224,23 +223,23 @@ func TestWhichKeysAreNotAdded(t *testing.T) {
 		key     string
 		refusal *errs.Error
 	}{
-		{"the same key again", "usr_robot", event.IfMatch{}, text + "\n", credential.ErrKeyExists},
+		{"the same key again", "usr_robot", event.IfMatch{}, text + "\n", user.ErrKeyExists},
 		{"another sequence", "usr_robot", stale, newKey(t), moved},
-		{"the same key is asked before the sequence", "usr_robot", stale, text, credential.ErrKeyExists},
-		{"one key too many", "usr_full", event.IfMatch{}, newKey(t), credential.ErrTooManyKeys},
-		{"the number is asked before the sequence", "usr_full", stale, newKey(t), credential.ErrTooManyKeys},
+		{"the same key is asked before the sequence", "usr_robot", stale, text, user.ErrKeyExists},
+		{"one key too many", "usr_full", event.IfMatch{}, newKey(t), user.ErrTooManyKeys},
+		{"the number is asked before the sequence", "usr_full", stale, newKey(t), user.ErrTooManyKeys},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.Fingerprint()
-			_, _, err := credential.AddKey(t.Context(), s, p, c.id, c.match, credential.NewKey{PublicKey: c.key})
+			_, _, err := user.AddKey(t.Context(), s, p, c.id, c.match, user.NewKey{PublicKey: c.key})
 			eventtest.As(t, err, c.refusal)
 			if s.Fingerprint() != before {
 				t.Error("something was written")
 			}
 		})
 	}
-	_, err = credential.RemoveKey(t.Context(), s, p, "usr_robot", stale, "pky_x")
-	eventtest.As(t, err, credential.ErrKeyNotFound)
+	_, err = user.RemoveKey(t.Context(), s, p, "usr_robot", stale, "pky_x")
+	eventtest.As(t, err, user.ErrKeyNotFound)
 
 	for name, c := range map[string]struct {
 		key    string
@@ -254,11 +253,11 @@ func TestWhichKeysAreNotAdded(t *testing.T) {
 		"for ever is fine":                  {newKey(t), -1, nil},
 		"no key, and over before it begins": {"x", 0, []string{"publicKey", "expirationDate"}},
 	} {
-		n := credential.NewKey{PublicKey: c.key}
+		n := user.NewKey{PublicKey: c.key}
 		if at := s.Now().Add(c.after); c.after >= 0 {
 			n.Expires = &at
 		}
-		_, _, err := credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, n)
+		_, _, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, n)
 		if c.fields == nil {
 			must(t, err)
 			continue
@@ -278,23 +277,23 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 	eventtest.Given(t, s, user.Kind, "usr_off", "", nil, user.Deactivated{})
 	operations := map[string]func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error{
 		"set a secret": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
-			_, text, err := credential.SetSecret(ctx, s, p, id, m)
+			_, text, err := user.SetSecret(ctx, s, p, id, m)
 			if err != nil && text != "" {
 				t.Error("a refusal shows a secret")
 			}
 			return err
 		},
 		"add a key": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
-			_, _, err := credential.AddKey(ctx, s, p, id, m, credential.NewKey{PublicKey: newKey(t)})
+			_, _, err := user.AddKey(ctx, s, p, id, m, user.NewKey{PublicKey: newKey(t)})
 			return err
 		},
 		"remove a secret": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
-			_, err := credential.RemoveSecret(ctx, s, p, id, m)
+			_, err := user.RemoveSecret(ctx, s, p, id, m)
 			return err
 		},
 		"remove a key": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
 			keys := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service.Keys
-			_, err := credential.RemoveKey(ctx, s, p, id, m, keys[len(keys)-1].ID)
+			_, err := user.RemoveKey(ctx, s, p, id, m, keys[len(keys)-1].ID)
 			return err
 		},
 	}
@@ -341,9 +340,9 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 func TestNothingIsLeftOfTheCredentialsOfARemovedServiceUser(t *testing.T) {
 	s := withRobot(t)
 	p := permit(t, "org_a", manages)
-	_, text, err := credential.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{})
+	_, text, err := user.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{})
 	must(t, err)
-	_, _, err = credential.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, credential.NewKey{PublicKey: newKey(t)})
+	_, _, err = user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
 	must(t, err)
 	eventtest.Given(t, s, user.Kind, "usr_robot", "", nil, user.WasRemoved{})
 	if u := eventtest.State(t, s, user.Kind, "usr_robot"); u.Data.Service != nil || matches(t, s, text) {

@@ -12,7 +12,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/importing"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
@@ -20,7 +19,7 @@ import (
 const joHash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
 
 // crowd is n people with names that begin alike.
-func crowd(n int, prefix string) (people importing.Import) {
+func crowd(n int, prefix string) (people user.Import) {
 	for i := range n {
 		one := user.Imported{NewHuman: jo}
 		one.UserName = fmt.Sprint(prefix, i)
@@ -44,13 +43,13 @@ func TestAnImportedPersonIsOneFactAndTheHashIsBesideIt(t *testing.T) {
 		{"with a hash that has to be replaced", user.Imported{NewHuman: jo, PasswordHash: joHash, ChangeRequired: true},
 			`{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true,"changeRequired":true}`, user.Password{Version: 1, ChangeRequired: true}},
 	} {
-		for name, run := range map[string]func(importing.Import, context.Context, event.Store, access.Permit, event.Once) ([]user.Added, error){
-			"together": importing.Import.Together, "each": importing.Import.Each,
+		for name, run := range map[string]func(user.Import, context.Context, event.Store, access.Permit, event.Once) ([]user.Added, error){
+			"together": user.Import.Together, "each": user.Import.Each,
 		} {
 			t.Run(c.name+", "+name, func(t *testing.T) {
 				s := place(t)
 				mark := s.Mark()
-				added, err := run(importing.Import{c.person}, t.Context(), s, permit(t, "org_a", manager), event.Once{})
+				added, err := run(user.Import{c.person}, t.Context(), s, permit(t, "org_a", manager), event.Once{})
 				must(t, err)
 				s.Then(t, mark, eventtest.Fact{Object: added[0].ID, Type: "user.human_imported.v1", Payload: c.payload, Personal: facts})
 				u := eventtest.State(t, s, user.Kind, added[0].ID)

@@ -8,7 +8,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/domain/user/importing"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
@@ -30,7 +29,7 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 	}
 	bring := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
 		return func(t *testing.T, s *eventtest.Store) string {
-			added, err := importing.Import{{NewHuman: jo}}.Each(t.Context(), s, permit(t, "org_a", m), event.Once{})
+			added, err := user.Import{{NewHuman: jo}}.Each(t.Context(), s, permit(t, "org_a", m), event.Once{})
 			must(t, err)
 			return added[0].ID
 		}

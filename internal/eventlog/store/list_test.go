@@ -14,7 +14,6 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/folding"
 	"github.com/signet-idm/signet/internal/eventlog/store/listing"
 	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
-	"github.com/signet-idm/signet/internal/eventlog/store/searching"
 	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
 )
@@ -215,10 +214,10 @@ func listsUseIndexes(t *testing.T, s *Store) {
 	for org, index := range map[string]string{"org_1": "words_org", "": "words_all"} {
 		q := event.Search{Org: org, Words: []string{"common", "w01", "w02"}}
 		for _, after := range []event.Cursor{{Value: "w01"}, {Value: "w012345", ID: "usr_012345"}} {
-			text, args := searching.AlongText(q, "w01", after, 50)
+			text, args := listing.AlongText(q, "w01", after, 50)
 			good(index, text, args)
 		}
-		text, args := searching.CountText(org, "common", 500)
+		text, args := listing.CountText(org, "common", 500)
 		good(index, text, args)
 	}
 	blocks := map[int64]string{engine.EveryOrg: "word_blocks_term", engine.OrgNumber("org_1"): "word_blocks_"} // of one term both are as good
@@ -227,7 +226,7 @@ func listsUseIndexes(t *testing.T, s *Store) {
 	}
 	for org, index := range blocks {
 		for _, term := range []syntax.QueryTerm{{Text: "common"}, {Text: "w0", Whole: true}} {
-			text, args := searching.RowsText(org, term, searching.Row{Org: org, Term: "common", Block: 3}, 50)
+			text, args := listing.RowsText(org, term, listing.Row{Org: org, Term: "common", Block: 3}, 50)
 			good(index, text, args)
 		}
 	}

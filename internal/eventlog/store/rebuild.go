@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/eventlog/store/derived"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/internal/eventlog/store/folding"
-	"github.com/signet-idm/signet/internal/eventlog/store/upgrading"
+	"github.com/signet-idm/signet/internal/eventlog/store/schema"
 )
 
 // RebuildReport says what a rebuild or a check has seen.
@@ -54,13 +53,13 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 		if err != nil {
 			return err
 		}
-		tables := derived.WithWords
+		tables := folding.TablesWithWords
 		if built {
-			tables = derived.Usual
+			tables = folding.UsualTables
 		}
 		stored := map[event.Kind]int{}
-		held := derived.Counts{}
-		var terms derived.BlockSum
+		held := folding.DerivedCounts{}
+		var terms folding.BlockSum
 		unknown := false // what an object is found by
 		// A history that cannot be folded says nothing about the object's state. It is there, and counts.
 		broken := func(k event.Definition, id string, why error) error {
@@ -138,7 +137,7 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 		if !built || unknown {
 			return nil
 		}
-		have, err := derived.StoredBlocks(ctx, x)
+		have, err := folding.StoredBlocks(ctx, x)
 		if errors.Is(err, engine.ErrOtherType) || err == nil && have != terms {
 			return differ("word_blocks: what objects are found by does not match their states: %d entries are stored, %d are expected", have.Entries, terms.Entries)
 		}
@@ -190,7 +189,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 				return err
 			}
 		}
-		for _, table := range append(derived.WithWords.Names(), "word_blocks") {
+		for _, table := range append(folding.TablesWithWords.Names(), "word_blocks") {
 			if err := x.Exec(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
@@ -202,7 +201,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 		folder := s.folder()
 		folder.FactVersion = event.FactVersion // finishWords says so
 		err := folder.All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
-			if derived.Index(terms, f); len(terms) > maxGathered {
+			if folding.IndexWords(terms, f); len(terms) > maxGathered {
 				if err := engine.WriteBlocks(ctx, x, terms); err != nil {
 					return err
 				}
@@ -258,8 +257,8 @@ func (s *Store) refold(ctx context.Context) error {
 }
 
 // Plan says what an upgrade is going to do. It changes nothing and may run beside a server.
-func (s *Store) Plan(ctx context.Context) (*upgrading.Plan, error) {
-	return upgrading.NewPlan(ctx, s.folder(), s.postgres, event.FactVersion)
+func (s *Store) Plan(ctx context.Context) (*schema.Plan, error) {
+	return schema.NewPlan(ctx, s.folder(), s.postgres, event.FactVersion)
 }
 
 // outdated gives the loaded objects of an older shape than the program's, in the order of locks.
@@ -300,7 +299,7 @@ func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f 
 	if err != nil {
 		return err
 	}
-	return derived.Usual.Insert(ctx, x, f)
+	return folding.UsualTables.Insert(ctx, x, f)
 }
 
 func (s *Store) folder() *folding.Folder {

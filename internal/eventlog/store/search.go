@@ -11,8 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
+	"github.com/signet-idm/signet/internal/eventlog/store/listing"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
-	"github.com/signet-idm/signet/internal/eventlog/store/searching"
 )
 
 // Search implements event.Reader.
@@ -27,7 +27,7 @@ func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) 
 	if page, done, err := s.searchBefore(ctx, q); done || err != nil {
 		return page, err
 	}
-	search := searching.Search{DB: s.engine, Query: q, Bounds: searching.Usual, Look: func(ctx context.Context, numbers []int64) ([]searching.Found, error) {
+	search := listing.Search{DB: s.engine, Query: q, Bounds: listing.UsualBounds, Look: func(ctx context.Context, numbers []int64) ([]listing.Found, error) {
 		return s.lookAt(ctx, k, q, numbers)
 	}}
 	records, next, err := search.Run(ctx)
@@ -41,7 +41,7 @@ func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) 
 }
 
 // lookAt gives the objects with these numbers, as far as a search is for them.
-func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search, numbers []int64) ([]searching.Found, error) {
+func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search, numbers []int64) ([]listing.Found, error) {
 	ids, err := s.idsOf(ctx, numbers)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search, 
 	if err != nil {
 		return nil, err
 	}
-	found := make([]searching.Found, len(refs))
+	found := make([]listing.Found, len(refs))
 	for i, ref := range refs {
 		r := records[ref]
 		if r == nil || q.Org != "" && r.Org != q.Org {
@@ -67,7 +67,7 @@ func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search, 
 		if !slices.ContainsFunc(q.Words, func(beginning string) bool {
 			return !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, beginning) })
 		}) {
-			found[i] = searching.Found{Record: r, Terms: syntax.Terms(words)}
+			found[i] = listing.Found{Record: r, Terms: syntax.Terms(words)}
 		}
 	}
 	return found, nil

@@ -9,14 +9,14 @@ import (
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
-	"github.com/signet-idm/signet/internal/eventlog/store/searching"
+	"github.com/signet-idm/signet/internal/eventlog/store/listing"
 )
 
 func searchBeforeIsBounded(t *testing.T, s *Store) {
 	// Nobody has both words, and many have one of them.
 	q := event.Search{Kind: "user", Words: []string{"common", "w0"}, Limit: 10}
 	for range 3 {
-		found, next, err := searching.Before(t.Context(), s.engine, q, 40)
+		found, next, err := listing.Before(t.Context(), s.engine, q, 40)
 		if err != nil || len(found) > 0 {
 			t.Fatalf("%v, %v", found, err)
 		}
@@ -26,7 +26,7 @@ func searchBeforeIsBounded(t *testing.T, s *Store) {
 		q.After = *next
 	}
 	for range 2 { // with a larger number the rest comes at once, and that is the end where there are few
-		if _, next, err := searching.Before(t.Context(), s.engine, q, 1_000_000); err != nil || next != nil {
+		if _, next, err := listing.Before(t.Context(), s.engine, q, 1_000_000); err != nil || next != nil {
 			t.Fatalf("%v, %v", next, err)
 		}
 	}
@@ -34,24 +34,24 @@ func searchBeforeIsBounded(t *testing.T, s *Store) {
 
 func searchIsBounded(t *testing.T, s *Store) {
 	looked := 0
-	nobody := func(_ context.Context, numbers []int64) ([]searching.Found, error) {
+	nobody := func(_ context.Context, numbers []int64) ([]listing.Found, error) {
 		looked += len(numbers)
-		return make([]searching.Found, len(numbers)), nil
+		return make([]listing.Found, len(numbers)), nil
 	}
 	for _, c := range []struct {
 		words  []string
-		bounds searching.Bounds
+		bounds listing.Bounds
 		pages  int // 0: many
 	}{
-		{[]string{"w"}, searching.Bounds{Looked: 40}, 0},
-		{[]string{"common"}, searching.Bounds{Looked: 40}, 0},
-		{[]string{"common", "x"}, searching.Bounds{First: 1, Rows: 1, Looked: 40}, 0},         // both have more rows: it goes along one of them
-		{[]string{"common", "x"}, searching.Bounds{First: 256, Rows: 100_000, Looked: 40}, 1}, // nobody has both
-		{[]string{"common", "w000001"}, searching.Bounds{First: 100, Looked: 40}, 1},          // few candidates, and nothing else is read
-		{[]string{"common", "nobody"}, searching.Bounds{First: 1, Rows: 1, Looked: 40}, 1},
+		{[]string{"w"}, listing.Bounds{Looked: 40}, 0},
+		{[]string{"common"}, listing.Bounds{Looked: 40}, 0},
+		{[]string{"common", "x"}, listing.Bounds{First: 1, Rows: 1, Looked: 40}, 0},         // both have more rows: it goes along one of them
+		{[]string{"common", "x"}, listing.Bounds{First: 256, Rows: 100_000, Looked: 40}, 1}, // nobody has both
+		{[]string{"common", "w000001"}, listing.Bounds{First: 100, Looked: 40}, 1},          // few candidates, and nothing else is read
+		{[]string{"common", "nobody"}, listing.Bounds{First: 1, Rows: 1, Looked: 40}, 1},
 	} {
 		for _, org := range []string{"", "org_1"} {
-			search := searching.Search{DB: s.engine, Look: nobody, Bounds: c.bounds, Query: event.Search{Kind: "user", Org: org, Words: c.words, Limit: 10}}
+			search := listing.Search{DB: s.engine, Look: nobody, Bounds: c.bounds, Query: event.Search{Kind: "user", Org: org, Words: c.words, Limit: 10}}
 			pages := 0
 			for more := true; more && pages < 5; pages++ {
 				looked = 0
@@ -94,11 +94,11 @@ func searchReadsItsPart(t *testing.T, s *Store) {
 		return pages
 	}
 	for _, org := range []string{"", "org_0", "org_1"} {
-		text, args := searching.CountText(org, "nobody", 20_000)
+		text, args := listing.CountText(org, "nobody", 20_000)
 		if pages := read(text, args); pages == 0 || pages > 20 {
 			t.Errorf("counting in %q reads %d pages", org, pages)
 		}
-		text, args = searching.AlongText(event.Search{Org: org, Words: []string{"nobody", "common"}}, "nobody", event.Cursor{Value: "nobody"}, 2000)
+		text, args = listing.AlongText(event.Search{Org: org, Words: []string{"nobody", "common"}}, "nobody", event.Cursor{Value: "nobody"}, 2000)
 		if pages := read(text, args); pages == 0 || pages > 20 {
 			t.Errorf("searching in %q reads %d pages", org, pages)
 		}
@@ -107,7 +107,7 @@ func searchReadsItsPart(t *testing.T, s *Store) {
 			number = engine.OrgNumber(org)
 		}
 		for _, term := range []syntax.QueryTerm{{Text: "nobody"}, {Text: "nobody", Whole: true}, {Text: "w000005"}, {Text: "common", Whole: true}} {
-			text, args := searching.RowsText(number, term, searching.Row{Term: term.Text}, 10)
+			text, args := listing.RowsText(number, term, listing.Row{Term: term.Text}, 10)
 			if pages := read(text, args); pages == 0 || pages > 20 {
 				t.Errorf("%v in %q reads %d pages", term, org, pages)
 			}

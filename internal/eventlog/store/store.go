@@ -26,15 +26,11 @@ import (
 	"github.com/signet-idm/signet/internal/base/fairqueue"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/eventlog/store/batchtrace"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/internal/eventlog/store/proof"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
-	"github.com/signet-idm/signet/internal/eventlog/store/readiness"
 	"github.com/signet-idm/signet/internal/eventlog/store/schema"
-	"github.com/signet-idm/signet/internal/eventlog/store/sqltrace"
-	"github.com/signet-idm/signet/internal/eventlog/store/stats"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -84,7 +80,7 @@ type Options struct {
 	FactVersion int  // of the facts that this node knows, see event.Gated; event.FactVersion when 0
 	Traced      bool // requests may be traced
 
-	Stats *stats.Stats // is told what the store does; nil: nobody is
+	Stats *Stats // is told what the store does; nil: nobody is
 
 	maxObjects int // of an ordinary command, for tests; event.MaxObjects when 0
 	schema     int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
@@ -110,7 +106,7 @@ type Store struct {
 	postgres   bool
 	facts      atomic.Int64 // version of the facts that every node knows, as far as this one has asked
 	times      scrubTimes
-	stats      *stats.Stats
+	stats      *Stats
 
 	queue             chan *pending // nil: read-only
 	long              chan *pending // commands with many objects, see event.MaxObjects
@@ -127,7 +123,7 @@ type Store struct {
 	longPace          fairqueue.Pace // of long ones, with the turn of others after each
 	written           event.Bell
 	recent            event.Tail // the last durable events of the embedded database, for those who read each of them right after it was written
-	ready             readiness.Readiness
+	ready             Readiness
 	durable           atomic.Int64         // see onDisk
 	rememberEnd       func(position int64) // nil: nobody wants to know
 	broken            atomic.Bool          // the disk failed: nothing is written any more
@@ -183,7 +179,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		return nil, false, err
 	}
 	if o.Traced {
-		s.engine = sqltrace.New(s.engine, s.postgres)
+		s.engine = engine.Traced(s.engine, s.postgres)
 	}
 	if o.wrap != nil {
 		s.engine = o.wrap(s.engine)
@@ -260,7 +256,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		if s.cache == nil { // a node that starts needs its connections to get ready
 			s.sealer.Delay = time.Second
 		}
-		s.stats.Begin(stats.Parts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer, Ready: &s.ready, Waiting: func() int { return len(s.queue) + len(s.long) }})
+		s.stats.Begin(statsParts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer, Ready: &s.ready, Waiting: func() int { return len(s.queue) + len(s.long) }})
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 		go s.sealHashes()
 		go s.indexAll()
@@ -304,7 +300,7 @@ type pending struct {
 	upkeep  bool         // nobody waits for it, see event.InBackground
 	erases  bool         // it has destroyed keys of personal data
 	done    chan error
-	trace   *batchtrace.Command
+	trace   *commandTrace
 }
 
 const (
@@ -354,7 +350,7 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	if err := pace.Admit(ctx, len(queue), fairqueue.ErrBusy); err != nil {
 		return err
 	}
-	p := &pending{command: c, upkeep: event.IsInBackground(ctx), done: make(chan error, 1), trace: batchtrace.Queued(ctx)}
+	p := &pending{command: c, upkeep: event.IsInBackground(ctx), done: make(chan error, 1), trace: traceQueued(ctx)}
 	select {
 	case queue <- p:
 	case <-ctx.Done():
@@ -562,7 +558,7 @@ func answer(commands []*pending, err error) {
 func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
 	s.ready.Begin()
 	wrote := false
-	trace := batchtrace.Begin(commands, func(p *pending) *batchtrace.Command { return p.trace })
+	trace := traceBatch(commands, func(p *pending) *commandTrace { return p.trace })
 	defer func() { s.ready.End(wrote, failed); trace.Failed(failed) }()
 	defer s.stats.Batch(len(commands), time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)

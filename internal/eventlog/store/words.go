@@ -8,10 +8,9 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/eventlog/store/derived"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/internal/eventlog/store/folding"
-	"github.com/signet-idm/signet/internal/eventlog/store/searching"
+	"github.com/signet-idm/signet/internal/eventlog/store/listing"
 )
 
 // Objects are found by what is in word_blocks. The version before kept words instead. An upgraded database has both until the terms of all objects are in word_blocks: nodes write both, and
@@ -211,7 +210,7 @@ func (s *Store) termsBetween(ctx context.Context, x engine.Executor, after, last
 			}
 			for _, id := range old { // they say more once they are folded anew
 				err := s.folder().One(ctx, x, id, func(_ event.Definition, f event.Folded) error {
-					derived.Index(terms, f)
+					folding.IndexWords(terms, f)
 					return nil
 				})
 				if err != nil {
@@ -243,10 +242,10 @@ func (s *Store) emptyStep(ctx context.Context, x engine.Executor, _ int64) (more
 
 // searchBefore searches by words, if they are still in use.
 func (s *Store) searchBefore(ctx context.Context, q event.Search) (page event.Page, done bool, err error) {
-	if s.words.Load() != wordsInUse || searching.Own(q.After) {
+	if s.words.Load() != wordsInUse || listing.OwnCursor(q.After) {
 		return page, false, nil
 	}
-	found, next, err := searching.Before(ctx, s.engine, q, searching.MaxBefore)
+	found, next, err := listing.Before(ctx, s.engine, q, listing.MaxBefore)
 	if err != nil {
 		return page, false, engine.Away(ctx, err)
 	}

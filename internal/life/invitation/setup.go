@@ -15,7 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/mailcount"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -218,7 +218,7 @@ func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n
 	if wrong := rules.Chosen().Violations("password", n.Password); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
-	hash, err := sessions.Hasher.Public(known.User.Org, network.Name(n.Peer), len(n.Password)).Hash(ctx, n.Password)
+	hash, err := sessions.Hasher.Public(known.User.Org, ratelimit.NetworkName(n.Peer), len(n.Password)).Hash(ctx, n.Password)
 	if err != nil {
 		return event.Details{}, err
 	}

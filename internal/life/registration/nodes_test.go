@@ -18,7 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/eventlog/store"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -104,7 +104,7 @@ func TestScaleManyWhoNeverConfirmLeaveNothing(t *testing.T) {
 		before := events()
 		var box outbox
 		sessions := sessionsOf(t, s, s.RootKey(), clock)
-		sessions.NetworkLimiter = &network.Limiter{PerMinute: network.DefaultPerMinute, Clock: clock.Now}
+		sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: ratelimit.DefaultPerNetwork, Clock: clock.Now}
 		r := New(sessions, &box)
 		var all sync.WaitGroup
 		places := make(chan struct{}, 64)

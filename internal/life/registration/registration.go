@@ -23,7 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -77,7 +77,7 @@ type Registrations struct {
 	Sessions *session.Sessions
 	Mail     Mailer // nil: nobody can register
 
-	orgs, node network.Fair
+	orgs, node ratelimit.FairPool
 	waiting    atomic.Pointer[waiting]
 }
 
@@ -89,7 +89,7 @@ type waiting struct {
 
 // New makes one.
 func New(sessions *session.Sessions, mail Mailer) *Registrations {
-	return &Registrations{Sessions: sessions, Mail: mail, orgs: network.Fair{PerMinute: perOrg, Clock: sessions.Clock}, node: network.Fair{PerMinute: perNode, Clock: sessions.Clock}}
+	return &Registrations{Sessions: sessions, Mail: mail, orgs: ratelimit.FairPool{PerMinute: perOrg, Clock: sessions.Clock}, node: ratelimit.FairPool{PerMinute: perNode, Clock: sessions.Clock}}
 }
 
 // admit counts one more start, unless others would have to do without theirs. Errors: ResourceExhausted (REGISTRATION_THROTTLED).
@@ -100,7 +100,7 @@ func (s *Registrations) admit(orgID string, peer netip.Addr) error {
 	if wait := s.node.Wait("", orgID); wait > 0 {
 		return tooMany(wait)
 	}
-	if wait := s.orgs.Take(orgID, network.Name(peer)); wait > 0 {
+	if wait := s.orgs.Take(orgID, ratelimit.NetworkName(peer)); wait > 0 {
 		return tooMany(wait)
 	}
 	if wait := s.node.Take("", orgID); wait > 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -135,7 +135,7 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 		{"an address that is too long", nil, start("org_b", strings.Repeat("a", 250)+"@b.test"), "INVALID_REQUEST email"},
 		{"a language that is too long", nil, Start{OrgID: "org_b", Email: "a@b.test", Language: "elevenchars"}, "INVALID_REQUEST preferredLanguage"},
 		{"too many from one network", func(w *world) {
-			w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 10, Clock: w.store.Now}
+			w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 10, Clock: w.store.Now}
 			must(w.t, w.Sessions.NetworkLimiter.Take(home, 1))
 		}, start("org_b", "a@b.test"), "NETWORK_THROTTLED"},
 		{"too many in one organization", func(w *world) { flood(&w.orgs, "org_b", perOrg) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
@@ -167,7 +167,7 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 }
 
 // flood takes so many starts, each for somebody else.
-func flood(f *network.Fair, pool string, starts int) {
+func flood(f *ratelimit.FairPool, pool string, starts int) {
 	for i := range starts {
 		f.Take(pool, fmt.Sprint("flood ", i))
 	}

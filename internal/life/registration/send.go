@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/notify"
 	"github.com/signet-idm/signet/internal/limit/mailcount"
-	"github.com/signet-idm/signet/internal/signin/session/names"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // A registration waits in a row, sealed, until a node has sent its mail. The node notes that it is at it, with the token, so that another one takes over with the
@@ -162,7 +162,7 @@ func (s *Registrations) judge(ctx context.Context, p *pending) (o *event.Object[
 // known tells whether there is somebody with the address in the organization.
 func (s *Registrations) known(ctx context.Context, p *pending) (bool, error) {
 	key, _ := syntax.Email(p.Email)
-	id, err := names.Finder{Store: s.Sessions.Store}.WithEmail(ctx, p.OrgID, key)
+	id, err := session.NameFinder{Store: s.Sessions.Store}.WithEmail(ctx, p.OrgID, key)
 	return id != "", err
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/limit/network"
 )
 
 // RateLimited is the reason to refuse a request above a limit.
@@ -40,7 +39,7 @@ func NewLimits(caller, organization, network, public Rate, clock func() time.Tim
 
 // Key is that of a network; programs that may yet prove who they are count apart from people, so that neither holds up the other.
 func Key(peer netip.Addr, programs bool) []byte {
-	of := network.Of(peer).As16()
+	of := NetworkOf(peer).As16()
 	if programs {
 		return append(of[:], 1)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/notify"
-	"github.com/signet-idm/signet/internal/oauth/visited"
+	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -123,7 +123,7 @@ func (b *BackChannel) handle(ctx context.Context, e *event.Event) error {
 }
 
 // problems says why applications have not been told; nil where all have.
-func (b *BackChannel) problems(left []visited.Visited) error {
+func (b *BackChannel) problems(left []oauth.Visited) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []error

@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/oauth"
-	"github.com/signet-idm/signet/internal/oauth/told"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 )
 
 var errIssuer = errs.Invalid(errs.Violation{Message: "there is no issuer with this path: its discovery document is at " + openIDPath}).WithStatus(http.StatusNotFound)
@@ -44,7 +44,7 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,
 		"introspection_endpoint_auth_methods_supported":            methods,
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
-		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, oauth.PersonClaims, []string{told.Roles, told.Groups, told.Metadata}),
+		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, oauth.PersonClaims, []string{claimset.Roles, claimset.Groups, claimset.Metadata}),
 		"claims_parameter_supported":                               true,
 		"prompt_values_supported":                                  []string{"none", "login", "consent", "select_account", "create"},
 		"code_challenge_methods_supported":                         []string{"S256"},

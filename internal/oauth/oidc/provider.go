@@ -1,4 +1,4 @@
-// Package oidc is the OpenID Connect provider: it puts the rules of package grant on the wire.
+// Package oidc is the OpenID Connect provider: it puts the rules of package oauth on the wire.
 //
 //	/oauth/authorize, /oauth/logout   a browser comes by: redirects to the pages, or an error page (browser.go)
 //	/oauth/token and the others       programs: RFC 6749 JSON, errors included (token.go, info.go, discovery.go)
@@ -7,7 +7,7 @@
 // endpoint.go: it reads the form, refuses secrets in a query string, parameters sent twice, other methods and media types,
 // and writes the answer.
 //
-// Errors are those of package grant. A reason that OAuth has a word for is that word in upper case (errors.go).
+// Errors are those of package oauth. A reason that OAuth has a word for is that word in upper case (errors.go).
 package oidc
 
 import (

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/signet-idm/signet/internal/oauth/asked"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
 // Code is a stable name of something that stands out about an authorization request.
@@ -74,7 +74,7 @@ func (f Finding) Message() string {
 }
 
 // StandsOut says what is ignored of a request, or is probably not meant. unaskable tells why a scope cannot be given; empty where it can.
-func StandsOut(a asked.Ask, unaskable func(scope string) Code) (found []Finding) {
+func StandsOut(a request.Ask, unaskable func(scope string) Code) (found []Finding) {
 	scopes := strings.Fields(a.Scope)
 	for _, s := range scopes {
 		if code := unaskable(s); code != "" {
@@ -92,8 +92,8 @@ func StandsOut(a asked.Ask, unaskable func(scope string) Code) (found []Finding)
 	if a.CodeChallenge == "" {
 		found = append(found, Finding{Severity: Info, Code: NoPKCE, Parameter: "code_challenge"})
 	}
-	if slices.Contains(strings.Fields(a.Prompt), asked.PromptCreate) {
-		found = append(found, Finding{Severity: Info, Code: NoRegistration, Parameter: "prompt", Value: asked.PromptCreate})
+	if slices.Contains(strings.Fields(a.Prompt), request.PromptCreate) {
+		found = append(found, Finding{Severity: Info, Code: NoRegistration, Parameter: "prompt", Value: request.PromptCreate})
 	}
 	return found
 }

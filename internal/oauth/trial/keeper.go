@@ -43,8 +43,8 @@ type Kept struct {
 	Record
 	Browser string          `json:"browser,omitempty"` // digest of the one that opened it
 	Since   int64           `json:"since,omitempty"`   // when it was opened
-	Request json.RawMessage `json:"request"`           // as package grant has read it
-	Terms   json.RawMessage `json:"terms,omitempty"`   // of package grant, when it was approved
+	Request json.RawMessage `json:"request"`           // as package oauth has read it
+	Terms   json.RawMessage `json:"terms,omitempty"`   // of package oauth, when it was approved
 }
 
 // open is an entry in the list of those that a person has not finished.

@@ -1,5 +1,5 @@
 // Package trial has what is kept of a trial of a sign-in: an administrator signs in to an application with their own account, and sees what happened
-// on the way and why. The rules are in package grant (trial.go), the pages in package login note the steps.
+// on the way and why. The rules are in package oauth (trial.go), the pages in package login note the steps.
 package trial
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/oauth/asked"
+	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
 const (
@@ -43,9 +43,9 @@ const (
 
 // Record is what is kept of a trial.
 type Record struct {
-	UserID  string    `json:"userId"`  // who started it: nobody else can walk it
-	Session string    `json:"session"` // in which they did: only its browser can walk it
-	Ask     asked.Ask `json:"ask"`     // as the application would send it
+	UserID  string      `json:"userId"`  // who started it: nobody else can walk it
+	Session string      `json:"session"` // in which they did: only its browser can walk it
+	Ask     request.Ask `json:"ask"`     // as the application would send it
 	// Verifier is that of the challenge, which the application would keep; empty: none.
 	Verifier string   `json:"verifier,omitempty"`
 	State    State    `json:"state"`

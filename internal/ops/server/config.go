@@ -19,7 +19,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/eventlog/store"
 	"github.com/signet-idm/signet/internal/life/mail"
-	"github.com/signet-idm/signet/internal/limit/network"
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/ops/verification"
 	"github.com/signet-idm/signet/internal/transport/rpc"
@@ -191,7 +190,7 @@ func (c Config) settle() (*settled, error) {
 	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts || c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
 		return nil, fmt.Errorf("--starts-per-minute must be between %d and %d", minStarts, maxStarts)
 	}
-	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, network.DefaultPerMinute)
+	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, ratelimit.DefaultPerNetwork)
 	if err := s.settleLimits(); err != nil {
 		return nil, err
 	}

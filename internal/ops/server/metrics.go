@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/tracing"
 	"github.com/signet-idm/signet/internal/domain/webhook"
 	"github.com/signet-idm/signet/internal/eventlog/notify"
-	"github.com/signet-idm/signet/internal/eventlog/store/stats"
+	"github.com/signet-idm/signet/internal/eventlog/store"
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
 	"github.com/signet-idm/signet/internal/signin/tally"
@@ -25,7 +25,7 @@ import (
 
 // gauges are the metrics of a node that the server itself keeps. docs/operations/metrics.md lists all there are, with the meaning of each label.
 type gauges struct {
-	store     *stats.Stats
+	store     *store.Stats
 	followers *notify.Meters
 	mails     *prometheus.CounterVec
 	hashWait  prometheus.Histogram
@@ -33,7 +33,7 @@ type gauges struct {
 }
 
 func newGauges(clock func() time.Time) *gauges {
-	store := stats.New()
+	store := store.NewStats()
 	g := &gauges{
 		store:     store,
 		followers: &notify.Meters{Names: []string{oidc.FollowerName, webhook.FollowerName}, Clock: clock, Position: store.Position},

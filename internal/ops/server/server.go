@@ -18,19 +18,6 @@ import (
 
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/api"
-	factorsapi "github.com/signet-idm/signet/internal/api/factors"
-	"github.com/signet-idm/signet/internal/api/groups"
-	"github.com/signet-idm/signet/internal/api/invitations"
-	"github.com/signet-idm/signet/internal/api/links"
-	"github.com/signet-idm/signet/internal/api/metadatas"
-	"github.com/signet-idm/signet/internal/api/names"
-	"github.com/signet-idm/signet/internal/api/permissions"
-	"github.com/signet-idm/signet/internal/api/projects"
-	"github.com/signet-idm/signet/internal/api/registrations"
-	"github.com/signet-idm/signet/internal/api/remembered"
-	"github.com/signet-idm/signet/internal/api/signincounts"
-	"github.com/signet-idm/signet/internal/api/status"
-	"github.com/signet-idm/signet/internal/api/trials"
 	"github.com/signet-idm/signet/internal/base/fairqueue"
 	"github.com/signet-idm/signet/internal/base/outbound"
 	"github.com/signet-idm/signet/internal/base/secret"
@@ -51,7 +38,6 @@ import (
 	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/internal/life/registration"
 	"github.com/signet-idm/signet/internal/life/setup"
-	"github.com/signet-idm/signet/internal/limit/network"
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
@@ -68,10 +54,7 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 	"github.com/signet-idm/signet/internal/ui/account"
 	"github.com/signet-idm/signet/internal/ui/console"
-	"github.com/signet-idm/signet/internal/ui/console/consoletoken"
 	"github.com/signet-idm/signet/internal/ui/login"
-	"github.com/signet-idm/signet/internal/ui/login/invited"
-	registeringpages "github.com/signet-idm/signet/internal/ui/login/registering"
 	built "github.com/signet-idm/signet/web/console"
 )
 
@@ -189,7 +172,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: config.Clock, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
-		Standings: &session.Standings{}, Renewals: &s.renewals, Tally: counted, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: config.Clock}}
+		Standings: &session.Standings{}, Renewals: &s.renewals, Tally: counted, Audience: config.ExternalURL, NetworkLimiter: &ratelimit.NetworkLimiter{PerMinute: config.StartsPerMinute, Clock: config.Clock}}
 	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
 	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
@@ -210,27 +193,27 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: config.Clock, Checker: s.federation}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master, Clock: config.Clock}},
-			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: config.Clock}},
-			{Name: "signet.v1.NameService", Impl: names.Service{Store: s.store, Clock: config.Clock}},
+			{Name: "signet.v1.GroupService", Impl: api.Groups{Store: s.store, Master: master, Clock: config.Clock}},
+			{Name: "signet.v1.NameService", Impl: api.Names{Store: s.store, Clock: config.Clock}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}, Mail: s.sender() != nil}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: config.Clock}},
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: config.Clock}},
-			{Name: "signet.v1.FactorService", Impl: factorsapi.Service{Store: s.store, Sessions: sessions}},
-			{Name: "signet.v1.RememberedDeviceService", Impl: remembered.Service{Sessions: sessions, Master: master}},
-			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
-			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: config.Clock, Cleaner: cleaner}},
-			{Name: "signet.v1.MetadataService", Impl: metadatas.Service{Store: s.store}},
-			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: config.Clock}},
-			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
-			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, config.Clock, defaultOrg)},
+			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
+			{Name: "signet.v1.RememberedDeviceService", Impl: api.RememberedDevices{Sessions: sessions, Master: master}},
+			{Name: "signet.v1.LinkService", Impl: api.Links{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
+			{Name: "signet.v1.ProjectService", Impl: api.Projects{Store: s.store, Master: master, Clock: config.Clock, Cleaner: cleaner}},
+			{Name: "signet.v1.MetadataService", Impl: api.Metadata{Store: s.store}},
+			{Name: "signet.v1.InvitationService", Impl: api.Invitations{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: config.Clock}},
+			{Name: "signet.v1.RegistrationService", Impl: api.Registrations{Registrations: registering}},
+			{Name: "signet.v1.AccessService", Impl: api.NewAccess(s.store, config.Clock, defaultOrg)},
 			{Name: "signet.v1.StatusService", Impl: s.status(counts)},
-			{Name: "signet.v1.SignInTrialService", Impl: trials.Service{Grants: s.grants}},
-			{Name: "signet.v1.SignInCountService", Impl: signincounts.Service{Tally: counted}},
+			{Name: "signet.v1.SignInTrialService", Impl: api.SignInTrials{Grants: s.grants}},
+			{Name: "signet.v1.SignInCountService", Impl: api.SignInCounts{Tally: counted}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
-		Authenticate: consoletoken.Tokens{Sessions: sessions}.Authenticate,
+		Authenticate: console.Tokens{Sessions: sessions}.Authenticate,
 		Proven:       sessions.Proven,
 		Ahead:        s.store.Ahead,
 		Organization: func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error {
@@ -274,8 +257,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 }
 
 // status tells how the node and the installation are doing.
-func (s *Server) status(webhooks *webhook.Metrics) status.Service {
-	out := status.Service{Version: s.config.Version, Engine: "SQLite", Started: s.config.Clock(), Clock: s.config.Clock, Log: s.store, Followers: []string{oidc.FollowerName},
+func (s *Server) status(webhooks *webhook.Metrics) api.Status {
+	out := api.Status{Version: s.config.Version, Engine: "SQLite", Started: s.config.Clock(), Clock: s.config.Clock, Log: s.store, Followers: []string{oidc.FollowerName},
 		Webhooks: webhooks, Mail: s.sender() != nil, Keys: s.keys}
 	if s.config.Database != "" {
 		out.Engine = "PostgreSQL"
@@ -320,17 +303,17 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		site.Handle(path, handler)
 	}
 	browsers := login.Browsers{Sessions: sessions, Clock: s.config.Clock}
-	joining := invited.Pages{Store: s.store, Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Pages: shown, Browsers: browsers, Providers: s.federation != nil}
+	joining := login.InvitationPages{Store: s.store, Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Pages: shown, Browsers: browsers, Providers: s.federation != nil}
 	for path, handler := range joining.Handlers() {
 		site.Handle(path, handler)
 	}
 	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: s.config.Clock, Master: master, Mail: s.sender() != nil,
 		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering, Console: !s.config.NoConsole}).Mount(site)
 	if !s.config.NoConsole {
-		(&console.Console{Files: built.Files(), Pages: shown, Browsers: browsers, Tokens: consoletoken.Tokens{Sessions: sessions},
-			Limiter: &network.Limiter{PerMinute: s.config.StartsPerMinute, Clock: s.config.Clock}}).Mount(site)
+		(&console.Console{Files: built.Files(), Pages: shown, Browsers: browsers, Tokens: console.Tokens{Sessions: sessions},
+			Limiter: &ratelimit.NetworkLimiter{PerMinute: s.config.StartsPerMinute, Clock: s.config.Clock}}).Mount(site)
 	}
-	(&registeringpages.Pages{Store: s.store, Registrations: registering, Grants: s.grants, Shown: shown, Browsers: browsers}).Mount(site)
+	(&login.RegistrationPages{Store: s.store, Registrations: registering, Grants: s.grants, Shown: shown, Browsers: browsers}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: s.config.Clock,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}

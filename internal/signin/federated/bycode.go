@@ -6,7 +6,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/links"
 )
 
 // ByCode says that somebody comes by the sign-in page of an application, with a code that was sent there through the browser. Nil: by our own pages.
@@ -45,7 +44,7 @@ func (c *ByCode) redeem(tx *event.Tx, u *event.Object[user.User]) error {
 		return err
 	}
 	if a == nil || !a.Data.SignsInItself() || a.Org != c.Org || u.Org != a.Org || code == nil || used != nil ||
-		!a.Data.Changer.All(func(roles access.Memberships) bool { return links.CouldBe(roles, u) }) {
+		!a.Data.Changer.All(func(roles access.Memberships) bool { return session.CouldLink(roles, u) }) {
 		return session.ErrSignInFailed
 	}
 	tx.DropRow(c.Code)

@@ -1,5 +1,5 @@
 // Package federated lets people in whom an identity provider has recognised: it opens sessions for those who are linked, links and registers others, and
-// says which links they have. What the provider said has been checked before; what its word is worth here, package links decides.
+// says which links they have. What the provider said has been checked before; what its word is worth here, package session (links.go) decides.
 package federated
 
 import (
@@ -15,7 +15,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/links"
 	"github.com/signet-idm/signet/internal/signin/tally"
 )
 
@@ -81,14 +80,14 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 			if err != nil {
 				return err
 			}
-			if !links.Reaches(p, now.Org, s.DefaultOrg) || at.OrgID != "" && at.OrgID != now.Org {
+			if !session.ProviderReaches(p, now.Org, s.DefaultOrg) || at.OrgID != "" && at.OrgID != now.Org {
 				return session.ErrSignInFailed
 			}
 			l, err := s.link(tx, p, now, who, byEmail)
 			if err != nil {
 				return err
 			}
-			if !links.Counts(p, now, l) {
+			if !session.LinkCounts(p, now, l) {
 				return session.ErrLinkSuspended
 			}
 			if !o.Data.Policy.AllowsProvider(p.ID) {
@@ -133,7 +132,7 @@ func (s Sessions) provider(tx *event.Tx, who idp.Identity) (*event.Object[idp.Pr
 	if err != nil {
 		return nil, err
 	}
-	if !links.Usable(p) || p.Org != who.Org || p.Data.Epoch != who.Epoch || p.Data.Changer.Version != who.Version || who.Issuer == "" || who.Subject == "" {
+	if !session.ProviderUsable(p) || p.Org != who.Org || p.Data.Epoch != who.Epoch || p.Data.Changer.Version != who.Version || who.Issuer == "" || who.Subject == "" {
 		return nil, session.ErrSignInFailed
 	}
 	owner, err := org.Kind.Get(tx, p.Org)
@@ -173,7 +172,7 @@ func (s Sessions) link(tx *event.Tx, p *event.Object[idp.Provider], u *event.Obj
 	if err != nil {
 		return user.Link{}, err
 	}
-	if (links.Match{Provider: p, Owner: owner, Who: who, Same: []*event.Object[user.User]{u}}).ByEmail() == nil {
+	if (session.EmailMatch{Provider: p, Owner: owner, Who: who, Same: []*event.Object[user.User]{u}}).ByEmail() == nil {
 		return user.Link{}, session.ErrNotLinked
 	}
 	return user.AddLink(tx, u, linkTo(who), true)
@@ -211,7 +210,7 @@ func (s Sessions) withEmail(ctx context.Context, who idp.Identity) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if u := (links.Match{Provider: p, Owner: owner, Who: who, Same: same}).ByEmail(); u != nil {
+	if u := (session.EmailMatch{Provider: p, Owner: owner, Who: who, Same: same}).ByEmail(); u != nil {
 		return u.ID, nil
 	}
 	return "", nil
@@ -229,7 +228,7 @@ func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Ob
 		up.Session = SessionDigest(who.Session)
 	}
 	believed := secondFactorOf(o.Data.Policy.SignIn, p.ID) && (i == nil || !i.Data.SecondFactorRequired || p.Org == s.DefaultOrg)
-	return session.Proof{Methods: []session.Method{session.ByProvider}, SecondFactor: believed && !own && links.SecondFactor(who.Methods), Upstream: up}, nil
+	return session.Proof{Methods: []session.Method{session.ByProvider}, SecondFactor: believed && !own && session.ProviderSecondFactor(who.Methods), Upstream: up}, nil
 }
 
 func secondFactorOf(p policy.SignIn, provider string) bool {

@@ -183,7 +183,7 @@ func TestTheSecondFactorIsAskedForAfterAProvider(t *testing.T) {
 	}
 }
 
-// Every condition of linking by an address stands in package links; here is what comes of it.
+// Every condition of linking by an address stands in package session (links.go); here is what comes of it.
 func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 	byEmail := idp.OIDCAdded{General: idp.General{Name: "b", LinkByEmail: true}, OIDC: idp.OIDC{Issuer: "https://b.test"}}
 	for _, c := range []struct {

@@ -10,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/links"
 )
 
 func emailKey(email string) string {
@@ -77,7 +76,7 @@ func (s Sessions) stepThrough(ctx context.Context, caller *access.Caller, from s
 		if err != nil {
 			return err
 		}
-		if !links.Reaches(p, caller.OrgID, s.DefaultOrg) {
+		if !session.ProviderReaches(p, caller.OrgID, s.DefaultOrg) {
 			return session.ErrSignInFailed
 		}
 		if !o.Data.Policy.AllowsProvider(p.ID) {
@@ -95,7 +94,7 @@ func (s Sessions) ReproveThrough(ctx context.Context, caller *access.Caller, who
 		switch {
 		case !there:
 			return session.ErrNotLinked
-		case !links.Counts(p, in.User(), l):
+		case !session.LinkCounts(p, in.User(), l):
 			return session.ErrLinkSuspended
 		case !who.Fresh:
 			return session.ErrNotRecent
@@ -176,7 +175,7 @@ func confirm(tx *event.Tx, u *event.Object[user.User], linkID, provider, by stri
 	if err != nil {
 		return err
 	}
-	if !there || l.Provider != provider || !links.Usable(p) {
+	if !there || l.Provider != provider || !session.ProviderUsable(p) {
 		return user.ErrLinkNotFound
 	}
 	return u.Append(user.LinkConfirmed{LinkID: linkID, Confirmed: user.Confirm(tx, u, p.Data.Changer.Version, by)})
@@ -231,7 +230,7 @@ func (s Sessions) Links(ctx context.Context, u *event.Object[user.User]) ([]Show
 		if err != nil {
 			return nil, err
 		}
-		one := Shown{Link: l, Suspended: !links.Counts(p, u, l) || !links.Reaches(p, u.Org, s.DefaultOrg)}
+		one := Shown{Link: l, Suspended: !session.LinkCounts(p, u, l) || !session.ProviderReaches(p, u.Org, s.DefaultOrg)}
 		if p != nil {
 			one.ProviderName = p.Data.General.Name
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/signin/session/links"
+	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // How far a policy is tried on people.
@@ -58,7 +58,7 @@ func (s Sessions) usable(ctx context.Context, orgID string, p policy.SignIn) err
 			if err != nil {
 				return err
 			}
-			ok = links.Reaches(provider, orgID, s.DefaultOrg) && provider.Data.State != idp.Removed
+			ok = session.ProviderReaches(provider, orgID, s.DefaultOrg) && provider.Data.State != idp.Removed
 			known[id] = ok
 		}
 		if !ok {

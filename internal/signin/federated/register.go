@@ -15,7 +15,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/links"
 	"github.com/signet-idm/signet/internal/signin/tally"
 )
 
@@ -155,7 +154,7 @@ func (s Sessions) registersIn(tx *event.Tx, p *event.Object[idp.Provider], in st
 		return nil, err
 	case o == nil || o.Data.State != org.Active:
 		return nil, session.ErrSignInFailed
-	case !links.Reaches(p, in, s.DefaultOrg) || !invited && (!p.Data.General.AutoRegister || p.Org != in && !o.Data.Policy.RegistersFromDefault):
+	case !session.ProviderReaches(p, in, s.DefaultOrg) || !invited && (!p.Data.General.AutoRegister || p.Org != in && !o.Data.Policy.RegistersFromDefault):
 		return nil, session.ErrNotLinked
 	case !o.Data.Policy.AllowsProvider(p.ID):
 		return nil, session.ErrMethodNotAllowed

@@ -15,7 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/signin/tally"
 )
@@ -171,7 +171,7 @@ func (n Newcomers) first(ctx context.Context, p *Person) (*first, error) {
 	if wrong := rules.Chosen().Violations("password", p.Password); len(wrong) > 0 {
 		return nil, errs.Invalid(wrong...)
 	}
-	hash, err := n.Hasher.Public(p.OrgID, network.Name(p.Peer), len(p.Password)).Hash(ctx, p.Password)
+	hash, err := n.Hasher.Public(p.OrgID, ratelimit.NetworkName(p.Peer), len(p.Password)).Hash(ctx, p.Password)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/federated"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/links"
 )
 
 const (
@@ -167,7 +166,7 @@ func (p Pages) offered(ctx context.Context, id, orgID string) error {
 	if err != nil {
 		return err
 	}
-	if !links.Usable(found) || !links.Reaches(found, orgID, p.DefaultOrg) || !asked.AllowsProvider(id) {
+	if !session.ProviderUsable(found) || !session.ProviderReaches(found, orgID, p.DefaultOrg) || !asked.AllowsProvider(id) {
 		return idp.ErrNotFound
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/federated"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testkit"
@@ -323,7 +323,7 @@ func TestWhichProvidersAnApplicationCanStartWith(t *testing.T) {
 func TestANetworkAsksSoOftenForApplications(t *testing.T) {
 	w := newWorld(t)
 	r := w.code("idp_b", "new")
-	w.NetworkLimiter = &network.Limiter{PerMinute: 3, Clock: w.store.Now}
+	w.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 3, Clock: w.store.Now}
 	wrong := w.client()
 	wrong.Secret = "x"
 	for _, ask := range []func(context.Context) error{
@@ -337,7 +337,7 @@ func TestANetworkAsksSoOftenForApplications(t *testing.T) {
 		eventtest.As(t, ask(t.Context()), ErrClient)
 	}
 	_, err := w.SignIn(t.Context(), r, &Registration{})
-	if e, ours := err.(*errs.Error); !ours || e.Reason != network.Throttled {
+	if e, ours := err.(*errs.Error); !ours || e.Reason != ratelimit.NetworkThrottled {
 		t.Errorf("got %v", err)
 	}
 }

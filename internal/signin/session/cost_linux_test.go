@@ -3,7 +3,6 @@ package session
 import (
 	"testing"
 
-	"github.com/signet-idm/signet/internal/signin/session/names"
 	"github.com/signet-idm/signet/test/costtest"
 )
 
@@ -12,7 +11,7 @@ func TestNoLoginNameCostsMuch(t *testing.T) {
 	_, s := world(t)
 	for _, size := range []int{600, 2000, 8000, 1 << 20} {
 		costtest.Bounded(t, size, func(name string) {
-			if _, _, err := s.find(t.Context(), name, names.Where{}); err != nil {
+			if _, _, err := s.find(t.Context(), name, NameScope{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -20,7 +19,7 @@ func TestNoLoginNameCostsMuch(t *testing.T) {
 	for _, size := range []int{2000, 8000, 20_000} {
 		costtest.Grows(t, "a domain of Han characters", size, costtest.Most/4, func(size int) func() {
 			name := "a@" + costtest.Alphabets[0].Text(size)
-			return func() { _, _, _ = s.find(t.Context(), name, names.Where{}) }
+			return func() { _, _, _ = s.find(t.Context(), name, NameScope{}) }
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/signin/session/signins"
 )
 
 // Reasons when there is nothing to end.
@@ -67,7 +66,7 @@ func (s *Sessions) Revoke(ctx context.Context, w Whose, id string) error {
 
 // EndDevice lets a device be forgotten at once. Sessions that were opened on it go on. Errors: as End, with ErrDeviceNotFound.
 func (s *Sessions) EndDevice(ctx context.Context, w Whose, id string) error {
-	return s.drop(ctx, w, secret.Device, id, ErrDeviceNotFound, signins.DeviceEnded{DeviceID: id})
+	return s.drop(ctx, w, secret.Device, id, ErrDeviceNotFound, DeviceEnded{DeviceID: id})
 }
 
 // drop removes a token that counts. Of several calls at once one succeeds.

@@ -21,7 +21,7 @@ var ErrLastFactor = errs.New(errs.FailedPrecondition, LastFactor,
 // mayEnrol says who may add a second factor: who has proven those there are already. A session that still has to prove one
 // may add the first, since nobody can prove what there is not. Errors: access.ErrSecondFactor; access.ErrPasswordChange;
 // ErrNotRecent; user.ErrNotHuman.
-func (s *state) mayEnrol() error {
+func (s *InSession) mayEnrol() error {
 	switch {
 	case s.user.Data.Human == nil:
 		return user.ErrNotHuman
@@ -37,7 +37,7 @@ func (s *state) mayEnrol() error {
 
 // mayChange says who may remove factors and make recovery codes. Errors: access.ErrSecondFactor; ErrNotRecent;
 // user.ErrNotHuman.
-func (s *state) mayChange() error {
+func (s *InSession) mayChange() error {
 	switch {
 	case s.user.Data.Human == nil:
 		return user.ErrNotHuman
@@ -50,7 +50,7 @@ func (s *state) mayChange() error {
 }
 
 // mayLose keeps the last factor where one is required. Errors: ErrLastFactor.
-func (s *state) mayLose() error {
+func (s *InSession) mayLose() error {
 	if s.required && len(s.user.Data.Human.Factors) == 1 {
 		return ErrLastFactor
 	}
@@ -75,7 +75,7 @@ func (s *Sessions) StartTOTP(ctx context.Context, caller *access.Caller) (factor
 // one that waits for its first code. Another one is made where it is not. Errors: as StartTOTP.
 func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown string) (made factor.NewTOTP, err error) {
 	row := factor.TOTPRow(caller.TokenID)
-	_, err = s.step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *state) error {
+	_, err = s.Step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *InSession) error {
 		if err := st.mayEnrol(); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown 
 // ConfirmTOTP adds the app that was told the secret of StartTOTP, on a code that it shows. Errors: as StartTOTP;
 // InvalidArgument on name and on code.
 func (s *Sessions) ConfirmTOTP(ctx context.Context, caller *access.Caller, name, code string, from From) (Enrolled, error) {
-	return s.enrol(ctx, caller, factor.TOTPRow(caller.TokenID), ByTOTP, from, name, func(st *state) (string, error) {
+	return s.enrol(ctx, caller, factor.TOTPRow(caller.TokenID), ByTOTP, from, name, func(st *InSession) (string, error) {
 		return s.Factors.AddTOTP(st.tx, st.user, st.session.ID, name, code)
 	})
 }
@@ -109,7 +109,7 @@ func (s *Sessions) ConfirmTOTP(ctx context.Context, caller *access.Caller, name,
 // StartPasskey begins to add a passkey, and gives what the browser needs. Errors: as StartTOTP;
 // factor.ErrPasskeysUnavailable.
 func (s *Sessions) StartPasskey(ctx context.Context, caller *access.Caller) (options string, err error) {
-	started, err := s.start(ctx, caller, (*state).mayEnrol, s.Factors.StartPasskey)
+	started, err := s.start(ctx, caller, (*InSession).mayEnrol, s.Factors.StartPasskey)
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +119,7 @@ func (s *Sessions) StartPasskey(ctx context.Context, caller *access.Caller) (opt
 // ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on name and on credential;
 // factor.ErrPasskeyExists.
 func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, name, credential string, from From) (Enrolled, error) {
-	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, (*state).mayEnrol); err != nil {
+	if _, err := s.Step(ctx, caller, From{}, false, event.Command{}, (*InSession).mayEnrol); err != nil {
 		return Enrolled{}, err // who may not is told that, not what is wrong with the passkey
 	}
 	made, err := factor.ReadNewPasskey(credential)
@@ -129,18 +129,18 @@ func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, na
 	if err := s.Factors.Check(ctx, s.Store, made, caller.UserID, caller.TokenID); err != nil {
 		return Enrolled{}, err
 	}
-	return s.enrol(ctx, caller, made.Row, ByPasskey, from, name, func(st *state) (string, error) {
+	return s.enrol(ctx, caller, made.Row, ByPasskey, from, name, func(st *InSession) (string, error) {
 		return s.Factors.AddPasskey(st.tx, st.user, made, name)
 	})
 }
 
-func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.RowKey, by Method, from From, name string, add func(*state) (string, error)) (Enrolled, error) {
+func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.RowKey, by Method, from From, name string, add func(*InSession) (string, error)) (Enrolled, error) {
 	var out Enrolled
 	if err := errs.Wrong("name", syntax.Text(name, syntax.MaxName)); err != nil {
 		return out, err
 	}
 	command := event.Command{Rows: []event.RowKey{row, user.FactorsRow(caller.UserID)}}
-	stepped, err := s.step(ctx, caller, from, true, command, func(st *state) (err error) {
+	stepped, err := s.Step(ctx, caller, from, true, command, func(st *InSession) (err error) {
 		if err := st.mayEnrol(); err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.R
 			return err
 		}
 		out.Details = st.user.Details()
-		return st.prove(by, from.place())
+		return st.prove(by, from.Place())
 	})
 	if err != nil {
 		return Enrolled{}, err
@@ -161,7 +161,7 @@ func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.R
 // access.ErrSecondFactor; factor.ErrNotFound; ErrLastFactor; Aborted when match does not hold.
 func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, match event.IfMatch, id string) (details event.Details, err error) {
 	command := event.Command{Rows: []event.RowKey{user.FactorsRow(caller.UserID)}}
-	_, err = s.step(ctx, caller, From{}, true, command, func(st *state) error {
+	_, err = s.Step(ctx, caller, From{}, true, command, func(st *InSession) error {
 		if err := st.mayChange(); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (s *Sessions) RenameFactor(ctx context.Context, caller *access.Caller, matc
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return event.Details{}, err
 	}
-	_, err = s.step(ctx, caller, From{}, true, event.Command{}, func(st *state) error {
+	_, err = s.Step(ctx, caller, From{}, true, event.Command{}, func(st *InSession) error {
 		if err := st.mayChange(); err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (s *Sessions) RenameFactor(ctx context.Context, caller *access.Caller, matc
 func (s *Sessions) MakeRecoveryCodes(ctx context.Context, caller *access.Caller) ([]string, error) {
 	codes := factor.NewRecoveryCodes()
 	command := event.Command{Rows: []event.RowKey{user.FactorsRow(caller.UserID)}}
-	_, err := s.step(ctx, caller, From{}, true, command, func(st *state) error {
+	_, err := s.Step(ctx, caller, From{}, true, command, func(st *InSession) error {
 		if err := st.mayChange(); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func TestWhoMayEnrolChangeAndLoseFactors(t *testing.T) {
 				u.Data.Human = nil
 			}
 			must(t, s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
-				st := &state{tx: tx, user: u, required: c.required, unproven: c.unproven, proof: Proof{At: tx.Now() - c.age.Microseconds()}}
+				st := &InSession{tx: tx, user: u, required: c.required, unproven: c.unproven, proof: Proof{At: tx.Now() - c.age.Microseconds()}}
 				eventtest.As(t, st.mayEnrol(), c.enrol)
 				eventtest.As(t, st.mayChange(), c.change)
 				if !c.service {

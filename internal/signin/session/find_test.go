@@ -13,7 +13,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/signin/session/names"
 )
 
 func TestWhoALoginNameFinds(t *testing.T) {
@@ -67,7 +66,7 @@ func TestWhoALoginNameFinds(t *testing.T) {
 		{"a verified e-mail in any width", "ｊo＠mail.test", "", "usr_jo"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, _, err := sessions.find(t.Context(), c.login, names.Where{Org: c.org})
+			u, _, err := sessions.find(t.Context(), c.login, NameScope{Org: c.org})
 			must(t, err)
 			got := ""
 			if u != nil {
@@ -93,13 +92,13 @@ func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
 	verified("usr_owner", &user.Verification{By: user.VerifiedByOwner, At: 1_000_000})
 	counting := &lookups{Store: s}
 	sessions.Store = counting
-	u, _, err := sessions.find(t.Context(), "JO@mail.test", names.Where{})
+	u, _, err := sessions.find(t.Context(), "JO@mail.test", NameScope{})
 	must(t, err)
 	if u == nil || u.ID != "usr_owner" || counting.queries != 2 {
 		t.Errorf("found %v after %d queries", u, counting.queries)
 	}
 	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.WasRemoved{})
-	if u, _, err = sessions.find(t.Context(), "jo@mail.test", names.Where{}); err != nil || u == nil || u.ID != "usr_0000" {
+	if u, _, err = sessions.find(t.Context(), "jo@mail.test", NameScope{}); err != nil || u == nil || u.ID != "usr_0000" {
 		t.Errorf("found %v, %v", u, err)
 	}
 }
@@ -109,7 +108,7 @@ func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
 func TestEverySpellingOfAnUnknownNameIsOneAccount(t *testing.T) {
 	_, sessions := world(t)
 	key := func(login, org string) string {
-		_, nobody, err := sessions.find(t.Context(), login, names.Where{Org: org})
+		_, nobody, err := sessions.find(t.Context(), login, NameScope{Org: org})
 		must(t, err)
 		return strings.Join(nobody.Parts(), "|")
 	}
@@ -134,7 +133,7 @@ func TestALongLoginNameIsNotReadAsADomain(t *testing.T) {
 		name.WriteRune(rune(0x4e00 + i%20000))
 	}
 	start := time.Now()
-	u, _, err := sessions.find(t.Context(), name.String(), names.Where{})
+	u, _, err := sessions.find(t.Context(), name.String(), NameScope{})
 	if u != nil || err != nil {
 		t.Errorf("found %v, %v", u, err)
 	}
@@ -162,7 +161,7 @@ func TestALoginNameThatNobodyCanHaveIsNotFoldedAndNotLookedUp(t *testing.T) {
 	long := strings.Repeat("\ufdfa", 340_000)
 	counting := &lookups{Store: s}
 	sessions.Store = counting
-	u, nobody, err := sessions.find(t.Context(), long, names.Where{})
+	u, nobody, err := sessions.find(t.Context(), long, NameScope{})
 	must(t, err)
 	if u != nil || counting.ways != 0 {
 		t.Errorf("found %v after %d lookups", u, counting.ways)
@@ -170,10 +169,10 @@ func TestALoginNameThatNobodyCanHaveIsNotFoldedAndNotLookedUp(t *testing.T) {
 	if size := len(strings.Join(nobody.Parts(), "")); size > 200 || nobody.Kind != "long name" {
 		t.Errorf("the throttle is given %q and more, %d bytes", nobody.Kind, size)
 	}
-	if _, other, _ := sessions.find(t.Context(), long+"x", names.Where{}); other == nobody {
+	if _, other, _ := sessions.find(t.Context(), long+"x", NameScope{}); other == nobody {
 		t.Error("two long names are counted as one")
 	}
-	if _, other, _ := sessions.find(t.Context(), long, names.Where{Org: "org_b"}); other == nobody {
+	if _, other, _ := sessions.find(t.Context(), long, NameScope{Org: "org_b"}); other == nobody {
 		t.Error("one name in two organizations is counted as one")
 	}
 }
@@ -191,7 +190,7 @@ func TestTheLongestNamesAreStillFound(t *testing.T) {
 		"the e-mail address":             email,
 		"the e-mail address in capitals": strings.ToUpper(email),
 	} {
-		if u, _, err := sessions.find(t.Context(), login, names.Where{}); err != nil || u == nil || u.ID != "usr_long" {
+		if u, _, err := sessions.find(t.Context(), login, NameScope{}); err != nil || u == nil || u.ID != "usr_long" {
 			t.Errorf("%s: found %v, %v", what, u, err)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/signin/session/device"
-	"github.com/signet-idm/signet/internal/signin/session/useragent"
 )
 
 // Shown is what lists show of a session or a token.
@@ -50,7 +48,7 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 		if err != nil {
 			return nil, nil, err
 		}
-		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) && (kind != secret.Device || device.Of(&t).Holds(&u.Data)) {
+		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) && (kind != secret.Device || deviceOf(&t).Holds(&u.Data)) {
 			shown = append(shown, Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
 		}
 	}
@@ -62,7 +60,7 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 
 // nameOf is what a session from this place is called.
 func nameOf(p Place) string {
-	return strings.TrimRight(p.Address+" "+useragent.Name(p.UserAgent), " ")
+	return strings.TrimRight(p.Address+" "+browserName(p.UserAgent), " ")
 }
 
 // Place tells where a session was opened; empty where that is not known.

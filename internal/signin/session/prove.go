@@ -50,7 +50,7 @@ func (a Answer) method() Method {
 // StartProof begins to prove a passkey in the caller's session, and gives what the browser needs. Errors: PermissionDenied
 // without a session; factor.ErrNoPasskey; factor.ErrPasskeysUnavailable.
 func (s *Sessions) StartProof(ctx context.Context, caller *access.Caller) (options string, err error) {
-	started, err := s.start(ctx, caller, func(*state) error { return nil }, s.Factors.StartProof)
+	started, err := s.start(ctx, caller, func(*InSession) error { return nil }, s.Factors.StartProof)
 	if err != nil {
 		return "", err
 	}
@@ -58,10 +58,10 @@ func (s *Sessions) StartProof(ctx context.Context, caller *access.Caller) (optio
 }
 
 // start makes a challenge for the caller's session, where the session may have one.
-func (s *Sessions) start(ctx context.Context, caller *access.Caller, may func(*state) error,
+func (s *Sessions) start(ctx context.Context, caller *access.Caller, may func(*InSession) error,
 	begin func(u *event.Object[user.User], row *event.Row, sessionID string) (*factor.Started, error)) (started *factor.Started, err error) {
 	row := user.FactorsRow(caller.UserID)
-	_, err = s.step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *state) error {
+	_, err = s.Step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *InSession) error {
 		if err := may(st); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 	right := false
 	command := t.declare(event.Command{Rows: rows})
 	// A recovery code that is spent is a fact about the user, the use of a factor is not.
-	out, err := s.step(ctx, caller, from, a.method() == ByRecovery, command, func(st *state) (err error) {
+	out, err := s.Step(ctx, caller, from, a.method() == ByRecovery, command, func(st *InSession) (err error) {
 		switch a.method() {
 		case ByTOTP:
 			right, err = s.Factors.UseTOTP(st.tx, st.user.ID, a.TOTPCode)
@@ -177,7 +177,7 @@ func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, me
 		}
 		return t.record(tx, r)
 	}
-	t = s.throttle(rules, a, me.ID, from.Peer, from.place())
+	t = s.throttle(rules, a, me.ID, from.Peer, from.Place())
 	t.Limits.Account.Ceiling = t.Limits.Network.Ceiling
 	if method != ByPasskey { // which nobody guesses
 		t.ByTheDay(s.Master, a)
@@ -203,14 +203,14 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if err := s.mayUsePassword(ctx, me); err != nil {
 		return Stepped{}, err
 	}
-	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, func(*state) error { return nil }); err != nil {
+	if _, err := s.Step(ctx, caller, From{}, false, event.Command{}, func(*InSession) error { return nil }); err != nil {
 		return Stepped{}, err // hashing is only for those who are in a session
 	}
 	rules, err := org.Settings(ctx, s.Store, me.Org)
 	if err != nil {
 		return Stepped{}, err
 	}
-	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.place())
+	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.Place())
 	right, upgraded, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), me, password)
 	if err != nil {
 		return Stepped{}, err
@@ -218,7 +218,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if !right {
 		return Stepped{}, errWrongPassword()
 	}
-	out, err := s.step(ctx, caller, from, false, t.declare(event.Command{}), func(st *state) error {
+	out, err := s.Step(ctx, caller, from, false, t.declare(event.Command{}), func(st *InSession) error {
 		if right = st.user.Data.Password.Version == me.Data.Password.Version; !right {
 			return t.Failed(st.tx)
 		}

@@ -140,4 +140,4 @@ func (p Proof) shown(secondFactor bool) access.Shown {
 }
 
 // recent asks the same inside a step.
-func (s *state) recent() bool { return s.proof.recent(s.tx.Now(), s.user.Data.SecondFactor) }
+func (s *InSession) recent() bool { return s.proof.recent(s.tx.Now(), s.user.Data.SecondFactor) }

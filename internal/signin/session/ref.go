@@ -47,7 +47,7 @@ func (r Ref) Counts(tx *event.Tx) (*event.Token, Proof, error) {
 }
 
 // look tells what a command sees of a session that counts. Errors: access.ErrUnauthenticated where it does not.
-func (r Ref) look(tx *event.Tx) (*state, error) {
+func (r Ref) look(tx *event.Tx) (*InSession, error) {
 	t, err := tx.Token(r.ID)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r Ref) look(tx *event.Tx) (*state, error) {
 	if t == nil || t.UserID != r.UserID || t.Provider != r.Provider || u == nil || o == nil || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
 		return nil, access.ErrUnauthenticated
 	}
-	s := &state{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired, passkeys: o.Data.Policy.Allows(policy.WithPasskey)}
+	s := &InSession{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired, passkeys: o.Data.Policy.Allows(policy.WithPasskey)}
 	if s.proof, err = ProofOf(t); err != nil {
 		return nil, err
 	}

@@ -7,11 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/signin/session/renewals"
 )
-
-// Renewals lets sessions live on beside the requests that use them.
-type Renewals = renewals.Renewals
 
 // Live gives a session that begins now the life that the rules allow, and tells when its token expires. Whoever gives
 // an open session another token keeps Until and Idle and lets it expire when the token before did.

@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/guessing"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 // resetCounts is how many starts asking for a reset counts as: it may send somebody a mail.
@@ -84,7 +84,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err != nil {
 		return event.Details{}, undecided(err)
 	}
-	hash, err := s.Hasher.Public(orgID, network.Name(r.Peer), len(r.Password)).Hash(ctx, r.Password)
+	hash, err := s.Hasher.Public(orgID, ratelimit.NetworkName(r.Peer), len(r.Password)).Hash(ctx, r.Password)
 	if err != nil {
 		return event.Details{}, undecided(err)
 	}

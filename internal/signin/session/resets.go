@@ -16,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/mailcount"
-	"github.com/signet-idm/signet/internal/signin/session/names"
 )
 
 // A request to reset a password waits in a row, sealed, until a node looks for whom it is. So whoever asks is answered after the same
@@ -135,12 +134,12 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 	}
 	var u *event.Object[user.User]
 	if w.LoginName != "" {
-		if u, _, err = s.find(ctx, w.LoginName, names.Where{Org: w.OrgID, App: w.AppOrg}); err != nil {
+		if u, _, err = s.find(ctx, w.LoginName, NameScope{Org: w.OrgID, App: w.AppOrg}); err != nil {
 			return err
 		}
 	}
 	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: w.RequestID}, Rows: []event.RowKey{row.RowKey}}
-	id := names.NobodyID
+	id := NobodyID
 	var count mailcount.Count
 	hasNoOther := false
 	if u != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/guessing"
-	"github.com/signet-idm/signet/internal/limit/network"
-	"github.com/signet-idm/signet/internal/signin/session/names"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/tally"
 )
 
@@ -60,7 +59,7 @@ func userRef(id string) event.Ref { return user.Kind.Ref(id) }
 // SignIn opens a session. Errors: ErrSignInFailed after the same work whatever was wrong; ResourceExhausted when
 // slowed down, before any work; Unavailable when too many passwords are being checked.
 func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err error) {
-	u, typed, err := s.find(ctx, a.LoginName, names.Where{Org: a.OrgID, App: a.AppOrg})
+	u, typed, err := s.find(ctx, a.LoginName, NameScope{Org: a.OrgID, App: a.AppOrg})
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -80,7 +79,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	place := PlaceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
-	right, upgraded, err := s.try(ctx, s.Hasher.Public(shareOf, network.Name(a.Peer), len(a.LoginName)+len(a.OrgID)), t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx, s.Hasher.Public(shareOf, ratelimit.NetworkName(a.Peer), len(a.LoginName)+len(a.OrgID)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -226,7 +225,7 @@ func MaySignIn(u *user.User, o *event.Object[org.Org]) bool {
 
 // verify checks a password with the same work whether or not there is somebody to check it for.
 func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
-	stored, err := s.Store.Row(ctx, user.PasswordRow(cmp.Or(idOf(u), names.NobodyID)))
+	stored, err := s.Store.Row(ctx, user.PasswordRow(cmp.Or(idOf(u), NobodyID)))
 	if err != nil {
 		return false, nil, err
 	}
@@ -286,7 +285,7 @@ func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin,
 }
 
 // atPassword is an attempt at a password under a name as typed, in the form that find gives. u is nil where nobody has it.
-func atPassword(u *event.Object[user.User], typed names.Typed) guessing.Aim {
+func atPassword(u *event.Object[user.User], typed TypedName) guessing.Aim {
 	account, version := typed.Parts(), "0"
 	if u != nil {
 		version = strconv.FormatInt(u.Data.Password.Version, 10)
@@ -305,7 +304,7 @@ func idOf(u *event.Object[user.User]) string {
 
 // atOwnPassword is an attempt by somebody who is signed in. It counts like one to sign in with the user name.
 func atOwnPassword(u *event.Object[user.User]) guessing.Aim {
-	return atPassword(u, names.In(u.Org, u.Data.UserNameKey))
+	return atPassword(u, typedNameIn(u.Org, u.Data.UserNameKey))
 }
 
 // PlaceOf is where a request came from.
@@ -427,7 +426,7 @@ func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller
 		return Stepped{}, err
 	}
 	from := From{Peer: p.Peer, UserAgent: p.UserAgent, Rotate: true}
-	return s.step(ctx, caller, from, false, event.Command{}, func(st *state) error { return st.prove(ByPassword, from.place()) })
+	return s.Step(ctx, caller, from, false, event.Command{}, func(st *InSession) error { return st.prove(ByPassword, from.Place()) })
 }
 
 // errPasswordMoved: somebody set the password while the current one was being checked.

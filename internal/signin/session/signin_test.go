@@ -14,7 +14,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/signin/session/names"
 )
 
 const place = `{"address":"192.0.2.1","userAgent":"browser"}`
@@ -102,7 +101,7 @@ func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 			}
 			var want []eventtest.Fact
 			if c.recorded {
-				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, names.Where{})
+				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, NameScope{})
 				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place}}
 			}
 			s.Then(t, mark, want...)

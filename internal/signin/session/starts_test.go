@@ -6,7 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
@@ -31,10 +31,10 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a.sessions.NetworkLimiter = &network.Limiter{PerMinute: 10, Clock: a.Now}
+			a.sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 10, Clock: a.Now}
 			must(t, a.sessions.NetworkLimiter.Take(home, 10))
 			before := a.Fingerprint()
-			eventtest.Refused(t, begin(home), errs.ResourceExhausted, network.Throttled)
+			eventtest.Refused(t, begin(home), errs.ResourceExhausted, ratelimit.NetworkThrottled)
 			if a.Fingerprint() != before {
 				t.Error("something is stored")
 			}

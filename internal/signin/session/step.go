@@ -21,9 +21,7 @@ type From struct {
 }
 
 // Place is where it comes from.
-func (f From) Place() Place { return f.place() }
-
-func (f From) place() Place { return PlaceOf(f.Peer, f.UserAgent) }
+func (f From) Place() Place { return PlaceOf(f.Peer, f.UserAgent) }
 
 // Stepped is a session after a step. Token is the new one, shown this once; empty where the token stays.
 type Stepped struct {
@@ -31,8 +29,8 @@ type Stepped struct {
 	Expires time.Time
 }
 
-// state is what a step in a session sees.
-type state struct {
+// InSession is what a step in a session sees.
+type InSession struct {
 	tx       *event.Tx
 	user     *event.Object[user.User]
 	session  *event.Token
@@ -44,7 +42,7 @@ type state struct {
 }
 
 // prove notes one more proof in the session, and records it.
-func (s *state) prove(by Method, place Place) error {
+func (s *InSession) prove(by Method, place Place) error {
 	if !slices.Contains(s.proof.Methods, by) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), by)
 	}
@@ -60,21 +58,18 @@ func (s *state) prove(by Method, place Place) error {
 	return record(s.tx, s.user.ID, SecondFactorProven{SessionID: s.session.ID, Method: by, Personal: place})
 }
 
-// InSession is what a step in a session sees.
-type InSession = state
-
 // User is the person of the session, for writing where the step declared that.
-func (s *state) User() *event.Object[user.User] { return s.user }
+func (s *InSession) User() *event.Object[user.User] { return s.user }
 
 // Tx is the command of the step.
-func (s *state) Tx() *event.Tx { return s.tx }
+func (s *InSession) Tx() *event.Tx { return s.tx }
 
 // Upstream is the provider that the session came through; nil: none.
-func (s *state) Upstream() *Upstream { return s.proof.Upstream }
+func (s *InSession) Upstream() *Upstream { return s.proof.Upstream }
 
 // MayLink says who may change how they sign in: in a session that counts in full, with a recent proof. Errors: user.ErrNotHuman; access.ErrSecondFactor;
 // access.ErrPasswordChange; ErrNotRecent.
-func (s *state) MayLink() error {
+func (s *InSession) MayLink() error {
 	if err := s.mayChange(); err != nil {
 		return err
 	}
@@ -85,7 +80,7 @@ func (s *state) MayLink() error {
 }
 
 // Ends is when the session ends at the latest.
-func (s *state) Ends() int64 { return max(s.session.Expires, s.proof.Until) }
+func (s *InSession) Ends() int64 { return max(s.session.Expires, s.proof.Until) }
 
 // Ends is when a session ends at the latest: one that ends by not being used may live on by being used.
 func (b *Bearer) Ends() int64 {
@@ -98,7 +93,7 @@ func (b *Bearer) Ends() int64 {
 
 // ProveThrough notes that the person proved to a provider at a moment who they are. Like a password it is no second factor. sid is the digest of the
 // provider's own session where that is the one that ends ours now; empty: it stays as it is.
-func (s *state) ProveThrough(provider, sid string, at int64, place Place) error {
+func (s *InSession) ProveThrough(provider, sid string, at int64, place Place) error {
 	if !slices.Contains(s.proof.Methods, ByProvider) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)
 	}
@@ -110,16 +105,10 @@ func (s *state) ProveThrough(provider, sid string, at int64, place Place) error 
 	return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Provider: provider, Personal: place})
 }
 
-// Step is for steps of other packages: it lets decide act in the caller's session while the session counts. Errors: PermissionDenied without a session;
-// access.ErrUnauthenticated when the session has ended meanwhile.
-func (s *Sessions) Step(ctx context.Context, caller *access.Caller, from From, writes bool, c event.Command, decide func(*InSession) error) (Stepped, error) {
-	return s.step(ctx, caller, from, writes, c, decide)
-}
-
-// step lets decide act in the caller's session while the session counts, in one command, and keeps what it makes of the
+// Step lets decide act in the caller's session while the session counts, in one command, and keeps what it makes of the
 // proof. c declares what deciding needs besides the user, who is declared for writing where writes is set. Errors:
 // PermissionDenied without a session; access.ErrUnauthenticated when the session has ended meanwhile.
-func (s *Sessions) step(ctx context.Context, caller *access.Caller, from From, writes bool, c event.Command, decide func(*state) error) (Stepped, error) {
+func (s *Sessions) Step(ctx context.Context, caller *access.Caller, from From, writes bool, c event.Command, decide func(*InSession) error) (Stepped, error) {
 	if caller.TokenKind != string(secret.Session) {
 		return Stepped{}, errSessionOnly
 	}

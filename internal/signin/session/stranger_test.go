@@ -14,7 +14,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/signin/session/names"
 )
 
 // longest notes the longest identifier that is asked for.
@@ -40,7 +39,7 @@ func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
 		if _, err := sessions.SignIn(t.Context(), a); !errors.Is(err, ErrSignInFailed) {
 			t.Errorf("signing in: %v", err)
 		}
-		u, typed, err := sessions.find(t.Context(), "jo@def.test", names.Where{Org: a.OrgID})
+		u, typed, err := sessions.find(t.Context(), "jo@def.test", NameScope{Org: a.OrgID})
 		if must(t, err); u != nil {
 			t.Errorf("found %v", u)
 		}

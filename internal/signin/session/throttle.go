@@ -6,7 +6,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/guessing"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 // SignInThrottled is the reason of a refusal before any work is done.
@@ -30,7 +30,7 @@ func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string
 	if userID != "" && a.Report == nil {
 		a.Report = t.record
 	}
-	t.Throttle = guessing.New(s.Master, a, network.Name(peer))
+	t.Throttle = guessing.New(s.Master, a, ratelimit.NetworkName(peer))
 	t.Limits.Network = guessing.Limits{Free: rules.NetworkAttempts, Ceiling: rules.NetworkWait()}
 	t.Limits.Account = guessing.Limits{Free: max(rules.AccountAttempts, accountOverNetwork*rules.NetworkAttempts), Ceiling: rules.AccountWait()}
 	return t

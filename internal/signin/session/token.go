@@ -20,9 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/limit/network"
-	"github.com/signet-idm/signet/internal/signin/session/basis"
-	"github.com/signet-idm/signet/internal/signin/session/names"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/signin/tally"
 )
 
@@ -49,12 +47,12 @@ type Sessions struct {
 	// Tally counts sign-ins; nil: nobody does.
 	Tally *tally.Tally
 	// NetworkLimiter bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
-	NetworkLimiter *network.Limiter
+	NetworkLimiter *ratelimit.NetworkLimiter
 }
 
 // find looks for the user of a login name, see names.Finder.Find.
-func (s *Sessions) find(ctx context.Context, loginName string, at names.Where) (*event.Object[user.User], names.Typed, error) {
-	return names.Finder{Store: s.Store, DefaultOrg: s.DefaultOrg, EmailsPerOrganization: s.EmailsPerOrganization}.Find(ctx, loginName, at)
+func (s *Sessions) find(ctx context.Context, loginName string, at NameScope) (*event.Object[user.User], TypedName, error) {
+	return NameFinder{Store: s.Store, DefaultOrg: s.DefaultOrg, EmailsPerOrganization: s.EmailsPerOrganization}.Find(ctx, loginName, at)
 }
 
 // Proof is what is known of how the person of a session was recognised. It is kept with the session's token.
@@ -106,7 +104,7 @@ type Given struct {
 	ClientOrgEpoch int64    `json:"clientOrgEpoch,omitempty"`
 	APIEpoch       int64    `json:"apiEpoch,omitempty"` // of the application; it counts for scopes of Signet's API only
 	Proof          Proof    `json:"proof,omitzero"`     // of the sign-in it came from
-	basis.Basis
+	Basis
 }
 
 // Text is what Token.Data holds of it.

@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/signin/session/links"
 )
 
 // Reasons of those who sign in in another way than a password.
@@ -70,7 +69,7 @@ func (s *Sessions) WaysIn(ctx context.Context, orgID string, p policy.SignIn, u 
 		if err != nil {
 			return nil, err
 		}
-		if links.Reaches(provider, orgID, s.DefaultOrg) && links.Counts(provider, u, l) {
+		if ProviderReaches(provider, orgID, s.DefaultOrg) && LinkCounts(provider, u, l) {
 			return append(ways, policy.WithProvider), nil
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
-	"github.com/signet-idm/signet/internal/signin/session/names"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -56,7 +55,7 @@ var (
 )
 
 // found is who a name leads to.
-func (s *Sessions) found(t *testing.T, login string, at names.Where) string {
+func (s *Sessions) found(t *testing.T, login string, at NameScope) string {
 	t.Helper()
 	u, _, err := s.find(t.Context(), login, at)
 	must(t, err)
@@ -83,32 +82,32 @@ func TestWhoIsFoundWhere(t *testing.T) {
 		} {
 			verified(t, s.Store, p.id, p.org, p.email, p.v)
 		}
-		app, x := names.Where{App: "org_app"}, names.Where{Org: "org_x"}
+		app, x := NameScope{App: "org_app"}, NameScope{Org: "org_x"}
 		for _, c := range []struct {
 			name      string
-			at        names.Where
+			at        NameScope
 			login     string
 			want, off string // off: where addresses are not looked for in other organizations
 		}{
-			{"a bare name: the default organization", names.Where{}, "jo", "usr_jo_org_def", "usr_jo_org_def"},
-			{"a domain of another one", names.Where{}, "jo@x.test", "usr_jo_org_x", "usr_jo_org_x"},
-			{"a domain that DNS has proven", names.Where{}, "jo@p.test", "usr_jo_org_p", "usr_jo_org_p"},
-			{"an address there, on whatever word", names.Where{}, "def@mail.test", "usr_def", "usr_def"},
-			{"elsewhere, by its owner", names.Where{}, "owner@mail.test", "usr_owner", ""},
-			{"in any case and width", names.Where{}, "OWNER＠Mail.test", "usr_owner", ""},
-			{"elsewhere, by the installation", names.Where{}, "all@mail.test", "usr_all", ""},
-			{"elsewhere, by a provider of the default organization", names.Where{}, "bydef@mail.test", "usr_bydef", ""},
-			{"elsewhere, by a provider of its own", names.Where{}, "byx@mail.test", "", ""},
-			{"elsewhere, by a provider of one that has proven another domain", names.Where{}, "mbyp@mail.test", "", ""},
-			{"elsewhere, by an administrator", names.Where{}, "admin@mail.test", "", ""},
-			{"elsewhere, by an administrator of one that has proven another domain", names.Where{}, "padmin@mail.test", "", ""},
-			{"elsewhere, at a domain that is only vouched for", names.Where{}, "admin@vouched.test", "", ""},
-			{"at a domain that DNS has proven, there", names.Where{}, "padmin@p.test", "usr_padmin", "usr_padmin"},
-			{"at a proven domain, not there, by its owner", names.Where{}, "xowner@p.test", "usr_xowner", ""},
-			{"at a proven domain, not there, by a provider of the one that has proven it", names.Where{}, "xbyp@p.test", "usr_xbyp", ""},
-			{"at a proven domain, not there, by an administrator", names.Where{}, "xadmin@p.test", "", ""},
-			{"at a proven domain, not there, by another provider", names.Where{}, "xbyx@p.test", "", ""},
-			{"at a proven domain, but in the default organization: the place is chosen once", names.Where{}, "def@p.test", "", ""},
+			{"a bare name: the default organization", NameScope{}, "jo", "usr_jo_org_def", "usr_jo_org_def"},
+			{"a domain of another one", NameScope{}, "jo@x.test", "usr_jo_org_x", "usr_jo_org_x"},
+			{"a domain that DNS has proven", NameScope{}, "jo@p.test", "usr_jo_org_p", "usr_jo_org_p"},
+			{"an address there, on whatever word", NameScope{}, "def@mail.test", "usr_def", "usr_def"},
+			{"elsewhere, by its owner", NameScope{}, "owner@mail.test", "usr_owner", ""},
+			{"in any case and width", NameScope{}, "OWNER＠Mail.test", "usr_owner", ""},
+			{"elsewhere, by the installation", NameScope{}, "all@mail.test", "usr_all", ""},
+			{"elsewhere, by a provider of the default organization", NameScope{}, "bydef@mail.test", "usr_bydef", ""},
+			{"elsewhere, by a provider of its own", NameScope{}, "byx@mail.test", "", ""},
+			{"elsewhere, by a provider of one that has proven another domain", NameScope{}, "mbyp@mail.test", "", ""},
+			{"elsewhere, by an administrator", NameScope{}, "admin@mail.test", "", ""},
+			{"elsewhere, by an administrator of one that has proven another domain", NameScope{}, "padmin@mail.test", "", ""},
+			{"elsewhere, at a domain that is only vouched for", NameScope{}, "admin@vouched.test", "", ""},
+			{"at a domain that DNS has proven, there", NameScope{}, "padmin@p.test", "usr_padmin", "usr_padmin"},
+			{"at a proven domain, not there, by its owner", NameScope{}, "xowner@p.test", "usr_xowner", ""},
+			{"at a proven domain, not there, by a provider of the one that has proven it", NameScope{}, "xbyp@p.test", "usr_xbyp", ""},
+			{"at a proven domain, not there, by an administrator", NameScope{}, "xadmin@p.test", "", ""},
+			{"at a proven domain, not there, by another provider", NameScope{}, "xbyx@p.test", "", ""},
+			{"at a proven domain, but in the default organization: the place is chosen once", NameScope{}, "def@p.test", "", ""},
 
 			{"an application: a bare name of its organization", app, "jo", "usr_jo_org_app", "usr_jo_org_app"},
 			{"an application: no bare name of the default one", app, "usr_def", "", ""},
@@ -126,9 +125,9 @@ func TestWhoIsFoundWhere(t *testing.T) {
 			{"named: an address there, on whatever word", x, "admin@mail.test", "usr_admin", "usr_admin"},
 			{"named: an address of the default one", x, "def@mail.test", "", ""},
 			{"named: at a domain that another one has proven", x, "padmin@p.test", "", ""},
-			{"named: the one that has proven it", names.Where{Org: "org_p"}, "padmin@p.test", "usr_padmin", "usr_padmin"},
-			{"named: an owner's address elsewhere", names.Where{Org: "org_p"}, "owner@mail.test", "", ""},
-			{"named comes before an application", names.Where{Org: "org_x", App: "org_app"}, "app@mail.test", "", ""},
+			{"named: the one that has proven it", NameScope{Org: "org_p"}, "padmin@p.test", "usr_padmin", "usr_padmin"},
+			{"named: an owner's address elsewhere", NameScope{Org: "org_p"}, "owner@mail.test", "", ""},
+			{"named comes before an application", NameScope{Org: "org_x", App: "org_app"}, "app@mail.test", "", ""},
 		} {
 			for off, want := range map[bool]string{false: c.want, true: c.off} {
 				s.EmailsPerOrganization = off
@@ -150,7 +149,7 @@ func TestAnAdministratorElsewhereTakesNobodysAddress(t *testing.T) {
 			verified(t, s.Store, fmt.Sprint("usr_a", i), "org_x", email, byAdmin) // the oldest word of all
 			verified(t, s.Store, fmt.Sprint("usr_b", i), "org_x", email, byX)
 			verified(t, s.Store, fmt.Sprint("usr_c", i), "org_p", email, byP)
-			for _, at := range []names.Where{{}, {App: "org_app"}, {Org: "org_app"}, {App: "org_def"}} {
+			for _, at := range []NameScope{{}, {App: "org_app"}, {Org: "org_app"}, {App: "org_def"}} {
 				got := s.found(t, email, at)
 				anywhere := at.Org == "" && at.App != "org_app"
 				if got != victim && !(anywhere && v == byAdmin && got == "") {
@@ -161,7 +160,7 @@ func TestAnAdministratorElsewhereTakesNobodysAddress(t *testing.T) {
 		// Where nobody has proven anything, a domain that an administrator vouched for brings nobody's addresses.
 		verified(t, s.Store, "usr_v", "org_app", "v@vouched.test", byOwner)
 		verified(t, s.Store, "usr_twin", "org_p", "v@vouched.test", byAdmin)
-		for _, at := range []names.Where{{}, {App: "org_app"}} {
+		for _, at := range []NameScope{{}, {App: "org_app"}} {
 			if got := s.found(t, "v@vouched.test", at); got != "usr_v" {
 				t.Errorf("at %+v the address leads to %q", at, got)
 			}
@@ -184,7 +183,7 @@ func TestTheFirstOfSeveralIsFoundAnywhere(t *testing.T) {
 			ids := []string{fmt.Sprint("usr_", i, "a"), fmt.Sprint("usr_", i, "b")}
 			verified(t, s.Store, ids[0], "org_x", email, c.first)
 			verified(t, s.Store, ids[1], "org_app", email, c.second)
-			if got := s.found(t, email, names.Where{}); got != ids[c.want] {
+			if got := s.found(t, email, NameScope{}); got != ids[c.want] {
 				t.Errorf("%+v and %+v: found %s", c.first, c.second, got)
 			}
 		}

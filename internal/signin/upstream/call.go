@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/limit/breaker"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 const (
@@ -61,8 +60,8 @@ func called(err error, check, hint string) *Failure {
 }
 
 // document is the JSON object in an answer.
-func document(answer *outbound.Response) (signed.Claims, error) {
-	return signed.ReadClaims(answer.Body)
+func document(answer *outbound.Response) (tokenClaims, error) {
+	return readClaims(answer.Body)
 }
 
 // address is an address of a provider with parameters. What its query has already stays, ours count where names are the same. A browser may reach what

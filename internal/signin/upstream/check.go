@@ -20,7 +20,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/signin/assertion"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 // checkDeadline is for all that Check fetches.
@@ -276,7 +275,7 @@ func (c *check) get(ctx context.Context, check, name, address string) (answer *o
 // clock compares the clock of a server with ours.
 func (c *check) clock(name string, header http.Header) {
 	date, err := http.ParseTime(header.Get("Date"))
-	if off := c.Clock().Sub(date).Abs(); err == nil && off > signed.Skew && header.Get("Age") == "" && !c.late {
+	if off := c.Clock().Sub(date).Abs(); err == nil && off > clockSkew && header.Get("Age") == "" && !c.late {
 		c.late = true
 		c.warning("clock", fmt.Sprintf("the clock of the server of %s differs from ours by %s", name, off.Round(time.Second)), "Set both clocks by NTP: tokens are refused if they differ by more than a minute.")
 	}

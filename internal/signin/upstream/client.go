@@ -19,7 +19,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/outbound"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 const (
@@ -41,7 +40,7 @@ type client struct {
 }
 
 // exchange trades the code of an answer for tokens. Errors: *Failure.
-func (f *Federation) exchange(ctx context.Context, p *Provider, c client, s *state, answer url.Values) (signed.Claims, error) {
+func (f *Federation) exchange(ctx context.Context, p *Provider, c client, s *state, answer url.Values) (tokenClaims, error) {
 	code := answer.Get("code")
 	if code == "" || len(code) > maxCode {
 		return nil, failure.New(failure.Code, "the answer carries no code")
@@ -61,7 +60,7 @@ func (f *Federation) exchange(ctx context.Context, p *Provider, c client, s *sta
 }
 
 // tokens reads what a token endpoint answered. Errors: *Failure.
-func tokens(got *outbound.Response) (signed.Claims, error) {
+func tokens(got *outbound.Response) (tokenClaims, error) {
 	said, err := document(got)
 	if err == nil {
 		problem, _ := said.Text("error")

@@ -14,7 +14,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 // maxJWTLife is how long a token of a portal may be valid: each is remembered until it has expired.
@@ -36,7 +35,7 @@ func (f *Federation) finishJWT(ctx context.Context, p *Provider, s *state, heade
 	if err != nil {
 		return nil, err
 	}
-	token, err := signed.Read(text, signed.Algorithms)
+	token, err := readToken(text, signatureAlgorithms)
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +43,12 @@ func (f *Federation) finishJWT(ctx context.Context, p *Provider, s *state, heade
 		return nil, err
 	}
 	c := token.Claims
-	if err := c.Check(signed.Expect{Issuer: p.Data.JWT.Issuer, Audience: audienceOf(p), Now: f.Clock(), MaxLife: maxJWTLife}); err != nil {
+	if err := c.Check(expectedClaims{Issuer: p.Data.JWT.Issuer, Audience: audienceOf(p), Now: f.Clock(), MaxLife: maxJWTLife}); err != nil {
 		return nil, err
 	}
 	expires, _ := c.Time("exp")
 	digest := token.Digest()
-	err = f.once(ctx, "idp_token/"+p.ID+"/"+hex.EncodeToString(digest[:]), expires.Add(2*signed.Skew),
+	err = f.once(ctx, "idp_token/"+p.ID+"/"+hex.EncodeToString(digest[:]), expires.Add(2*clockSkew),
 		failure.New(failure.Replayed, "this token was used before: make a new one for every sign-in"))
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func carried(header http.Header, name string) (string, error) {
 }
 
 // verify finds the key that a token names at an address, and checks the signature. Errors: *Failure.
-func (f *Federation) verify(ctx context.Context, p *Provider, address string, token *signed.Token) error {
+func (f *Federation) verify(ctx context.Context, p *Provider, address string, token *signedToken) error {
 	keys, err := f.Keys.Find(ctx, p.Org, address, token.KeyID)
 	if err != nil {
 		return called(err, failure.Keys, "the key set of the provider cannot be fetched: check its address, and that it answers with a JSON Web Key Set")
@@ -95,7 +94,7 @@ func (f *Federation) verify(ctx context.Context, p *Provider, address string, to
 }
 
 // aboutSignIn takes over what a token says about how somebody signed in at the provider.
-func (f *Federation) aboutSignIn(who *idp.Identity, c signed.Claims, s *state) {
+func (f *Federation) aboutSignIn(who *idp.Identity, c tokenClaims, s *state) {
 	for _, method := range c.Texts("amr") {
 		if plain(method, maxMethod) && !slices.Contains(who.Methods, method) {
 			who.Methods = append(who.Methods, method)
@@ -105,11 +104,11 @@ func (f *Federation) aboutSignIn(who *idp.Identity, c signed.Claims, s *state) {
 		who.Session = sid
 	}
 	at, ok := c.Time("auth_time")
-	if now := f.Clock(); ok && !at.After(now.Add(signed.Skew)) && at.Unix() > 0 {
+	if now := f.Clock(); ok && !at.After(now.Add(clockSkew)) && at.Unix() > 0 {
 		who.Proven = min(event.Micros(at), event.Micros(now))
 	}
 	// A provider that was asked to let the person prove it anew and says that they did, did so after it was asked, whatever its clock says.
-	if started := event.Time(s.Started); s.Again && who.Proven != 0 && !at.Before(started.Add(-signed.Skew)) {
+	if started := event.Time(s.Started); s.Again && who.Proven != 0 && !at.Before(started.Add(-clockSkew)) {
 		who.Fresh, who.Proven = true, max(who.Proven, s.Started)
 	}
 }
@@ -117,7 +116,7 @@ func (f *Federation) aboutSignIn(who *idp.Identity, c signed.Claims, s *state) {
 // advertised are the algorithms that a provider says it signs with, as far as they count.
 func advertised(names []string) []jose.SignatureAlgorithm {
 	if names == nil {
-		return signed.Algorithms
+		return signatureAlgorithms
 	}
-	return slices.DeleteFunc(slices.Clone(signed.Algorithms), func(a jose.SignatureAlgorithm) bool { return !slices.Contains(names, string(a)) })
+	return slices.DeleteFunc(slices.Clone(signatureAlgorithms), func(a jose.SignatureAlgorithm) bool { return !slices.Contains(names, string(a)) })
 }

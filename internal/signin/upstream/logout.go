@@ -12,7 +12,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 // logoutEvent is what makes a token a logout token (OpenID Connect Back-Channel Logout 1.0, 2.4).
@@ -52,7 +51,7 @@ func (f *Federation) signOut(ctx context.Context, p *Provider, text string, end 
 	if err != nil {
 		return err
 	}
-	token, err := signed.Read(text, advertised(m.IDTokenAlgorithms))
+	token, err := readToken(text, advertised(m.IDTokenAlgorithms))
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func (f *Federation) signOut(ctx context.Context, p *Provider, text string, end 
 }
 
 // logoutToken judges the claims of a logout token (OpenID Connect Back-Channel Logout 1.0, 2.6). Errors: *Failure.
-func (f *Federation) logoutToken(p *Provider, m *metadata, c signed.Claims) (SignedOut, error) {
+func (f *Federation) logoutToken(p *Provider, m *metadata, c tokenClaims) (SignedOut, error) {
 	o := p.Data.OIDC
 	ofTenant, _ := c.Text("tid")
 	out := SignedOut{Provider: p.ID, Issuer: m.issuerFor(o, ofTenant)}
@@ -82,7 +81,7 @@ func (f *Federation) logoutToken(p *Provider, m *metadata, c signed.Claims) (Sig
 		return SignedOut{}, failure.New(failure.Issuer, "the token names no tenant (tid) that its issuer could be of")
 	}
 	_, hasSubject := c["sub"]
-	if err := c.Check(signed.Expect{Issuer: out.Issuer, Audience: o.ClientID, Now: f.Clock(), NoSubject: !hasSubject}); err != nil {
+	if err := c.Check(expectedClaims{Issuer: out.Issuer, Audience: o.ClientID, Now: f.Clock(), NoSubject: !hasSubject}); err != nil {
 		return SignedOut{}, err
 	}
 	if id, _ := c.Text("jti"); !plain(id, maxTokenID) {
@@ -109,7 +108,7 @@ func (f *Federation) logoutToken(p *Provider, m *metadata, c signed.Claims) (Sig
 }
 
 // isLogout tells whether the event of a logout is among those of a token.
-func isLogout(c signed.Claims) bool {
+func isLogout(c tokenClaims) bool {
 	var events map[string]json.RawMessage
 	if json.Unmarshal(c["events"], &events) != nil {
 		return false
@@ -119,12 +118,12 @@ func isLogout(c signed.Claims) bool {
 }
 
 // tokenUse is what the use of a logout token is remembered by, and how long: after that it is too old.
-func tokenUse(p *Provider, c signed.Claims) (key string, until time.Time) {
+func tokenUse(p *Provider, c tokenClaims) (key string, until time.Time) {
 	issuer, _ := c.Text("iss")
 	id, _ := c.Text("jti")
 	issued, _ := c.Time("iat")
 	sum := sha256.Sum256([]byte(issuer + "\x00" + id))
-	return "idp_logout/" + p.ID + "/" + hex.EncodeToString(sum[:]), issued.Add(signed.MaxAge + 2*signed.Skew)
+	return "idp_logout/" + p.ID + "/" + hex.EncodeToString(sum[:]), issued.Add(maxTokenAge + 2*clockSkew)
 }
 
 // again lets something happen that once has refused since.

@@ -16,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 // logoutClaims are those of a logout token, some of them changed.
@@ -170,8 +169,8 @@ func TestALogoutTokenCountsOnce(t *testing.T) {
 		t.Errorf("signed again, it is refused by %q", got)
 	}
 	// As long as it is fresh, it is remembered.
-	w.s.Advance(signed.MaxAge + signed.Skew/2)
-	stale := w.logout(map[string]any{"iat": w.s.Now().Add(-signed.MaxAge - signed.Skew/2).Unix()})
+	w.s.Advance(maxTokenAge + clockSkew/2)
+	stale := w.logout(map[string]any{"iat": w.s.Now().Add(-maxTokenAge - clockSkew/2).Unix()})
 	if got := refused(t, w.SignOut(t.Context(), p, stale, "", end)); got != "logout_"+failure.Replayed {
 		t.Errorf("at the end of its life it is refused by %q", got)
 	}

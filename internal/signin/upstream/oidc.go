@@ -16,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 func (f *Federation) startOIDC(ctx context.Context, p *Provider, s *state, text, hint string) (string, error) {
@@ -106,7 +105,7 @@ func (f *Federation) finishOIDC(ctx context.Context, p *Provider, s *state, answ
 	if who.Tenant, err = tenant(o, c); err != nil {
 		return nil, err
 	}
-	documents := []signed.Claims{c}
+	documents := []tokenClaims{c}
 	if m.UserInfoEndpoint != "" && access != "" && !complete(o.Claims, c) {
 		more, err := f.userInfo(ctx, p, m.UserInfoEndpoint, access, who.Subject)
 		if err != nil {
@@ -127,13 +126,13 @@ func (f *Federation) finishOIDC(ctx context.Context, p *Provider, s *state, answ
 }
 
 // idToken checks the ID token of an answer (OpenID Connect Core 1.0, 3.1.3.7). Errors: *Failure.
-func (f *Federation) idToken(ctx context.Context, p *Provider, m *metadata, s *state, got signed.Claims, access string) (signed.Claims, error) {
+func (f *Federation) idToken(ctx context.Context, p *Provider, m *metadata, s *state, got tokenClaims, access string) (tokenClaims, error) {
 	o := p.Data.OIDC
 	text, ok := got.Text("id_token")
 	if !ok {
 		return nil, failure.New(failure.Token, "the provider sent no ID token: it must speak OpenID Connect, not only OAuth 2.0")
 	}
-	token, err := signed.Read(text, advertised(m.IDTokenAlgorithms))
+	token, err := readToken(text, advertised(m.IDTokenAlgorithms))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +145,7 @@ func (f *Federation) idToken(ctx context.Context, p *Provider, m *metadata, s *s
 	if issuer == "" {
 		return nil, failure.New(failure.Issuer, "the token names no tenant (tid) that its issuer could be of")
 	}
-	if err := c.Check(signed.Expect{Issuer: issuer, Audience: o.ClientID, Now: f.Clock()}); err != nil {
+	if err := c.Check(expectedClaims{Issuer: issuer, Audience: o.ClientID, Now: f.Clock()}); err != nil {
 		return nil, err
 	}
 	party, _ := c.Text("azp")
@@ -181,7 +180,7 @@ func accessTokenHash(algorithm, access string) string {
 }
 
 // userInfo asks for what the ID token does not say. Only an answer about the same person counts. Errors: *Failure.
-func (f *Federation) userInfo(ctx context.Context, p *Provider, address, access, subject string) (signed.Claims, error) {
+func (f *Federation) userInfo(ctx context.Context, p *Provider, address, access, subject string) (tokenClaims, error) {
 	c, err := f.read(ctx, p, address, access, "the userinfo endpoint")
 	if err != nil {
 		return nil, err
@@ -193,7 +192,7 @@ func (f *Federation) userInfo(ctx context.Context, p *Provider, address, access,
 }
 
 // read fetches a JSON object with an access token. Errors: *Failure.
-func (f *Federation) read(ctx context.Context, p *Provider, address, access, name string) (signed.Claims, error) {
+func (f *Federation) read(ctx context.Context, p *Provider, address, access, name string) (tokenClaims, error) {
 	answer, err := f.fetch(ctx, p, address, access)
 	if err != nil {
 		return nil, err
@@ -211,7 +210,7 @@ func (f *Federation) fetch(ctx context.Context, p *Provider, address, access str
 }
 
 // tenant is the company of a person, at providers that many share. Errors: *Failure.
-func tenant(o *idp.OIDC, c signed.Claims) (string, error) {
+func tenant(o *idp.OIDC, c tokenClaims) (string, error) {
 	name := ""
 	switch {
 	case isMicrosoft(o):

@@ -8,7 +8,6 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/idp"
-	"github.com/signet-idm/signet/internal/signin/upstream/signed"
 )
 
 const (
@@ -24,7 +23,7 @@ func plain(s string, limit int) bool {
 
 // person takes names, language and e-mail from what a provider sent; of several documents the first that has one counts. What is no text, too long, or has
 // control characters is passed over.
-func person(who *idp.Identity, names idp.Claims, documents ...signed.Claims) {
+func person(who *idp.Identity, names idp.Claims, documents ...tokenClaims) {
 	take := func(into *string, name string, limit int) {
 		for _, c := range documents {
 			if s, ok := c.Text(name); ok && *into == "" && plain(s, limit) {
@@ -54,7 +53,7 @@ func person(who *idp.Identity, names idp.Claims, documents ...signed.Claims) {
 }
 
 // complete tells whether a document has all that people are registered with.
-func complete(names idp.Claims, c signed.Claims) bool {
+func complete(names idp.Claims, c tokenClaims) bool {
 	var who idp.Identity
 	person(&who, names, c)
 	return who.UserName != "" && who.FirstName != "" && who.LastName != "" && who.Email != ""
@@ -62,7 +61,7 @@ func complete(names idp.Claims, c signed.Claims) bool {
 
 // verified tells whether a provider says that an e-mail is the person's. Only the claim that is about the e-mail of OpenID Connect says so, and only in a
 // document that has this e-mail.
-func verified(who *idp.Identity, names idp.Claims, documents ...signed.Claims) bool {
+func verified(who *idp.Identity, names idp.Claims, documents ...tokenClaims) bool {
 	if who.Email == "" || names.Email != "" && names.Email != "email" {
 		return false
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/tracing"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/transport/strict"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -237,7 +237,7 @@ func firstOfEach(all []errs.Violation) []errs.Violation {
 			continue
 		}
 		seen[v.Field] = true
-		if kept = append(kept, v); len(kept) == strictjson.MaxViolations {
+		if kept = append(kept, v); len(kept) == strict.MaxViolations {
 			break
 		}
 	}

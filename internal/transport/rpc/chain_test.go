@@ -21,7 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -145,10 +145,10 @@ func TestRefusals(t *testing.T) {
 		{"a repeated idempotency key", setupOrg.as("admin", "idempotency-key", "a", "idempotency-key", "a"), invalid, 400, errs.InvalidRequest,
 			map[string]string{"idempotency-key": "must be sent only once"}},
 		{"a NUL in a string", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a\x00", LastName: "b", DisplayName: "c"}),
-			invalid, 400, errs.InvalidRequest, map[string]string{"firstName": strictproto.ProblemNUL}},
+			invalid, 400, errs.InvalidRequest, map[string]string{"firstName": strict.ProblemNUL}},
 		{"a NUL deep in a message", setupOrg.as("admin").sending(&signetv1.SetupOrganizationRequest{
 			Org: &signetv1.SetupOrganizationRequest_Org{Name: "a\x00"}, Roles: []string{"ORG_OWNER", "\x00"}}),
-			invalid, 400, errs.InvalidRequest, map[string]string{"human": "is required", "org.name": strictproto.ProblemNUL, "roles[1]": strictproto.ProblemNUL}},
+			invalid, 400, errs.InvalidRequest, map[string]string{"human": "is required", "org.name": strict.ProblemNUL, "roles[1]": strict.ProblemNUL}},
 		{"a body that is too large", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: strings.Repeat("x", maxBody)}),
 			8, 413, BodyTooLarge, nil},
 		{"what the operation refuses", getUser.as("admin", "x-request-id", "ask-operation"), notFound, 404, "USER_UNKNOWN", nil},

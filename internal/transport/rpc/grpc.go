@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/transport/rpc/frame"
 )
 
 // grpcTypes maps the content types of gRPC to the protocol they stand for.
@@ -68,9 +67,9 @@ func (x *exchange) serveGRPC(op *operation) {
 		x.serveStream(&grpcStream{x, contentType})
 		return
 	}
-	buf := frame.Buffers.Get()
-	defer frame.Buffers.Put(buf)
-	x.marshal = func(resp proto.Message) error { return frame.Append(buf, resp) }
+	buf := buffers.Get()
+	defer buffers.Put(buf)
+	x.marshal = func(resp proto.Message) error { return appendFrame(buf, resp) }
 	err := x.perform()
 	if err != nil {
 		buf.Reset()
@@ -106,16 +105,16 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	buf := frame.Buffers.Get()
-	defer frame.Buffers.Put(buf)
+	buf := buffers.Get()
+	defer buffers.Put(buf)
 	end := x.interruptible(ctx)
 	body := io.Reader(x.Request.Body)
 	if x.text {
-		body = frame.NewText(body)
+		body = newBase64Reader(body)
 	}
-	err := frame.Read(body, buf, compressed, x.op.maxBody)
+	err := readFrame(body, buf, compressed, x.op.maxBody)
 	end()
-	if errors.Is(err, frame.ErrTooLarge) {
+	if errors.Is(err, errFrameTooLarge) {
 		return nil, errBodyTooLarge(x.op.maxBody)
 	}
 	if err != nil {
@@ -137,7 +136,7 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 	h["Cache-Control"] = []string{"no-store"}
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
 	if x.Protocol == "grpc-web" {
-		frame.AppendTrailer(message, trailer)
+		appendTrailer(message, trailer)
 		x.encode(message)
 		h["Content-Length"] = []string{strconv.Itoa(message.Len())}
 		_, _ = x.Write(message.Bytes())
@@ -162,7 +161,7 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 // encode gives what was written the form of the text mode, where that is spoken.
 func (x *exchange) encode(buf *bytes.Buffer) {
 	if x.text {
-		frame.EncodeText(buf)
+		encodeBase64(buf)
 	}
 }
 
@@ -177,7 +176,7 @@ func (x *exchange) trailer(err error) [][2]string {
 func statusTrailer(st *status.Status) [][2]string {
 	trailer := [][2]string{
 		{"Grpc-Status", strconv.Itoa(int(st.GetCode()))},
-		{"Grpc-Message", frame.PercentEncode(st.GetMessage())},
+		{"Grpc-Message", percentEncode(st.GetMessage())},
 	}
 	if raw, err := proto.Marshal(st); err == nil {
 		trailer = append(trailer, [2]string{"Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(raw)})

@@ -27,8 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/transport/rpc/frame"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -182,7 +181,7 @@ func TestFrames(t *testing.T) {
 	t.Run("more violations than anybody reads", func(t *testing.T) {
 		raw, _ := proto.Marshal(&signetv1.SetupOrganizationRequest{Roles: slices.Repeat([]string{"\x00"}, 1000)})
 		o := l.frame(t, l.h2, "application/grpc", "OrganizationService/SetupOrganization", frameOf(0, raw), bearerOf("admin"))
-		if o.code != 3 || len(o.violations) != 50 || o.violations["roles[49]"] != strictproto.ProblemNUL {
+		if o.code != 3 || len(o.violations) != 50 || o.violations["roles[49]"] != strict.ProblemNUL {
 			t.Errorf("got %d violations", len(o.violations))
 		}
 	})
@@ -318,7 +317,7 @@ func TestUnpackingStopsAtTheLimit(t *testing.T) {
 	}
 	w.Close()
 	var buf bytes.Buffer
-	if err := frame.Read(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err, frame.ErrTooLarge) {
+	if err := readFrame(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err, errFrameTooLarge) {
 		t.Fatal(err)
 	}
 	if buf.Len() > maxBody+1 {
@@ -330,7 +329,7 @@ func TestPercentEncoding(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "plain text~": "plain text~", "100 %": "100 %25", "ä\n": "%C3%A4%0A", "a\x7f": "a%7F",
 	} {
-		if got := frame.PercentEncode(in); got != want {
+		if got := percentEncode(in); got != want {
 			t.Errorf("%q became %q", in, got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 const (
@@ -107,7 +107,7 @@ func (c *health) isReady(ctx context.Context) bool { return c.h.ready(ctx) == ni
 
 // watch lets a call last until its caller or the server ends it, where there is room.
 func watch(x *exchange) (context.Context, func(), error) {
-	from := network.Name(x.Info.Peer)
+	from := ratelimit.NetworkName(x.Info.Peer)
 	leave, err := x.h.watches.enter(from, from)
 	if err != nil {
 		return nil, nil, err

@@ -13,8 +13,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
 // TestListsAreNotDecodedBeyondTheirLimit: an empty element has two bytes on the wire and a hundred times that in memory.
@@ -47,7 +46,7 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 	var req signetv1.ImportUsersRequest
 	for n, want := range map[int]bool{1000: true, 1001: false} {
 		body := `{"users":[{}` + strings.Repeat(`,{}`, n-1) + `]}`
-		found, complete := strictjson.Unmarshal([]byte(body), &req)
+		found, complete := strict.UnmarshalJSON([]byte(body), &req)
 		if complete != want || len(req.GetUsers()) > 1000 || !want && (len(found) != 1 || found[0].Field != "users" || found[0].Message != "must have at most 1000 elements") {
 			t.Errorf("%d elements: %v, %d are read", n, found, len(req.GetUsers()))
 		}
@@ -56,7 +55,7 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 
 // Lists are not decoded beyond their limit wherever they are and whatever they hold: every element is looked at.
 func TestLongListsAreRefusedUnread(t *testing.T) {
-	most := func(n int) []errs.Violation { return []errs.Violation{{Message: strictjson.TooManyElements(n)}} }
+	most := func(n int) []errs.Violation { return []errs.Violation{{Message: strict.TooManyElements(n)}} }
 	roles := func(n int) []string { return slices.Repeat([]string{"a"}, n) }
 	for name, c := range map[string]struct {
 		message proto.Message
@@ -79,18 +78,18 @@ func TestLongListsAreRefusedUnread(t *testing.T) {
 			if want[0].Field = c.field; c.field == "" {
 				want = nil
 			}
-			got, _ := strictproto.For(c.message.ProtoReflect().Descriptor()).Unmarshal(raw, c.message.ProtoReflect().New().Interface(), nil)
+			got, _ := strict.NewProto(c.message.ProtoReflect().Descriptor()).Unmarshal(raw, c.message.ProtoReflect().New().Interface(), nil)
 			if c.field == "oidc.scopes" { // its limit is that of the definition
 				want[0].Message = got[0].Message
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("over gRPC: %v, want %v", got, want)
 			}
-			body, err := strictjson.Marshal(c.message)
+			body, err := strict.MarshalJSON(c.message)
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, _ := strictjson.Unmarshal(body, c.message.ProtoReflect().New().Interface())
+			found, _ := strict.UnmarshalJSON(body, c.message.ProtoReflect().New().Interface())
 			if !slices.Equal(found, want) {
 				t.Errorf("as JSON: %v, want %v", found, want)
 			}

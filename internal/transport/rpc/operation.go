@@ -19,7 +19,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/domain/access"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
 // Service is one proto service and what implements it: a value with a method
@@ -50,7 +50,7 @@ type operation struct {
 	searches    bool                           // it searches: lists have their part beside such operations
 	costly      bool                           // it writes many objects: see shares
 	reads       bool                           // it changes nothing
-	proto       strictproto.Decoder            // of the request
+	proto       strict.Proto                   // of the request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // path of what to use instead, or empty
 	method      reflect.Value
@@ -131,7 +131,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if err := op.readScopes(); err != nil {
 		return nil, err
 	}
-	op.proto = strictproto.For(md.Input())
+	op.proto = strict.NewProto(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	op.costly = op.rule.GetCost() == signetv1.Cost_COST_WRITES_MANY
 	op.searches = op.rule.GetCost() == signetv1.Cost_COST_SEARCHES

@@ -8,9 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/signet-idm/signet/internal/transport/rpc/frame"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
 // eventStream writes server-sent events: the stream of REST.
@@ -34,7 +32,7 @@ func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) erro
 	if s.x.op.isSign(r) {
 		buf.WriteString(": nothing happened\n")
 	} else {
-		body, err := strictjson.Marshal(m)
+		body, err := strict.MarshalJSON(m)
 		if err != nil {
 			return err
 		}
@@ -51,7 +49,7 @@ func (s *eventStream) end(buf *bytes.Buffer, err error) {
 	if err == nil {
 		return
 	}
-	body, err := strictjson.Marshal(statusOf(s.x.settle(err), s.x.Info.RequestID))
+	body, err := strict.MarshalJSON(statusOf(s.x.settle(err), s.x.Info.RequestID))
 	if err != nil { // it cannot fail, see refuse
 		body = []byte("{}")
 	}
@@ -80,7 +78,7 @@ func (x *exchange) setCursor(m protoreflect.Message) {
 	case len(values) > 1:
 		x.problem(lastEventHeader, "must be sent only once")
 	case !utf8.ValidString(values[0]):
-		x.problem(lastEventHeader, strictproto.ProblemUTF8)
+		x.problem(lastEventHeader, strict.ProblemUTF8)
 	default:
 		m.Set(x.op.cursor, protoString(values[0]))
 	}
@@ -102,7 +100,7 @@ func (s *grpcStream) open(h http.Header) {
 }
 
 func (s *grpcStream) write(buf *bytes.Buffer, m proto.Message, _ bool) error {
-	if err := frame.Append(buf, m); err != nil {
+	if err := appendFrame(buf, m); err != nil {
 		return err
 	}
 	s.x.encode(buf)
@@ -112,7 +110,7 @@ func (s *grpcStream) write(buf *bytes.Buffer, m proto.Message, _ bool) error {
 func (s *grpcStream) end(buf *bytes.Buffer, err error) {
 	trailer := s.x.trailer(err)
 	if s.x.Protocol == "grpc-web" {
-		frame.AppendTrailer(buf, trailer)
+		appendTrailer(buf, trailer)
 		s.x.encode(buf)
 		return
 	}

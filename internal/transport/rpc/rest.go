@@ -19,9 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/transport/rpc/frame"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -97,7 +95,7 @@ func (b *binding) serve(x *exchange, values []string) {
 	}
 	var body []byte
 	x.marshal = func(resp proto.Message) (err error) {
-		body, err = strictjson.Marshal(resp)
+		body, err = strict.MarshalJSON(resp)
 		return err
 	}
 	if err := x.perform(); err != nil {
@@ -109,8 +107,8 @@ func (b *binding) serve(x *exchange, values []string) {
 
 // decode fills the request from the body or the query, and then from the path.
 func (b *binding) decode(ctx context.Context, x *exchange, values []string, req proto.Message) ([]errs.Violation, error) {
-	buf := frame.Buffers.Get()
-	defer frame.Buffers.Put(buf)
+	buf := buffers.Get()
+	defer buffers.Put(buf)
 	if err := x.readBody(ctx, buf); err != nil {
 		return nil, err
 	}
@@ -131,7 +129,7 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 		}
 		// Where the path says everything, nobody has to send an empty object.
 		if buf.Len() > 0 || m.Descriptor().Fields().Len() > len(b.params) {
-			found, complete := strictjson.Unmarshal(buf.Bytes(), req)
+			found, complete := strict.UnmarshalJSON(buf.Bytes(), req)
 			if complete {
 				x.problems = append(x.problems, found...)
 			} else {
@@ -154,7 +152,7 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 		if sent := m.Get(fd).String(); sent != "" && sent != values[i] {
 			x.problem(fd.JSONName(), "must be the same as in the path, or be left out")
 		}
-		m.Set(fd, protoString(strictproto.Storable(values[i])))
+		m.Set(fd, protoString(strict.Storable(values[i])))
 	}
 	return unreadable, nil
 }
@@ -174,7 +172,7 @@ func (b *binding) setQuery(x *exchange, m protoreflect.Message, query url.Values
 		default:
 			seen[fd] = true
 			for _, text := range texts {
-				if problem := strictjson.SetField(m, fd, text); problem != "" {
+				if problem := strict.SetField(m, fd, text); problem != "" {
 					x.problem(fd.JSONName(), problem)
 					break
 				}
@@ -185,7 +183,7 @@ func (b *binding) setQuery(x *exchange, m protoreflect.Message, query url.Values
 
 // problem notes something wrong beside the message itself. There is no use in noting more than are ever shown.
 func (x *exchange) problem(field, message string) {
-	if len(x.problems) < strictjson.MaxViolations {
+	if len(x.problems) < strict.MaxViolations {
 		x.problems = append(x.problems, errs.Violation{Field: field, Message: message})
 	}
 }
@@ -319,7 +317,7 @@ func (x *exchange) refuse(err error) {
 	if x.Answered() {
 		return
 	}
-	body, err := strictjson.Marshal(statusOf(e, x.Info.RequestID))
+	body, err := strict.MarshalJSON(statusOf(e, x.Info.RequestID))
 	if err != nil { // it cannot fail: all text in it is UTF-8 and all its types are known
 		body = []byte("{}")
 	}

@@ -20,7 +20,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 
 	"github.com/signet-idm/signet/internal/domain/access"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/transport/strict"
 
 	"github.com/signet-idm/signet/internal/transport/web"
 )
@@ -61,7 +61,7 @@ func TestRESTBodies(t *testing.T) {
 		{"a body on a read", "GET", "/v1/users/usr_9", "application/json", `{"userId":"usr_9"}`, 400, "INVALID_REQUEST", map[string]string{"": "this operation takes no body"}},
 		{"an empty object on a removal", "DELETE", "/v1/sessions/ses_1", "application/json", " {}\n", 200, "", nil},
 		{"a NUL in the body under the name of a path's parameter", "POST", "/v1/users/%00/password", "application/json", `{"userId":"\u0000","password":"p"}`, 400, "INVALID_REQUEST",
-			map[string]string{"userId": strictproto.ProblemNUL}},
+			map[string]string{"userId": strict.ProblemNUL}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, client := range []*http.Client{l.h1, l.h2} {
@@ -373,7 +373,7 @@ func TestAMalformedIdentifierIsAnUnknownOne(t *testing.T) {
 	// Beside it, what is text stays a mistake.
 	raw, _ := proto.Marshal(&signetv1.UpdateJWTIdentityProviderRequest{IdpId: id, JwtEndpoint: "e\x00", Issuer: "i", KeysEndpoint: "k"})
 	o := l.frame(t, l.h2, "application/grpc", "IdentityProviderService/UpdateJWTIdentityProvider", frameOf(0, raw), bearerOf("owner"))
-	if len(o.violations) != 1 || o.violations["jwtEndpoint"] != strictproto.ProblemNUL {
+	if len(o.violations) != 1 || o.violations["jwtEndpoint"] != strict.ProblemNUL {
 		t.Errorf("got %d %q", o.code, o.violations)
 	}
 }

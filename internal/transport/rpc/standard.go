@@ -15,7 +15,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/transport/rpc/frame"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -118,7 +117,7 @@ func foreign(procedure string, handler http.Handler, begin func(x *exchange) (ct
 		}
 		defer end()
 		r := x.Request.WithContext(ctx)
-		r.Body = frame.NewChecked(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
+		r.Body = newCheckedBody(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
 		handler.ServeHTTP(x.ResponseWriter, r)
 		if n, err := strconv.Atoi(x.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
 			x.Code = code.Code(n).String()

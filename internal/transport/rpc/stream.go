@@ -15,7 +15,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/fairqueue"
 	"github.com/signet-idm/signet/internal/domain/call"
-	"github.com/signet-idm/signet/internal/transport/rpc/frame"
 )
 
 // StreamLimits bounds what streams can take up. The zero value means the defaults.
@@ -186,8 +185,8 @@ func (x *exchange) serveStream(out outlet) {
 	}
 	defer x.Metrics.StreamEnds(x.Info.Procedure, x.Protocol)
 	s.cutShort()
-	buf := frame.Buffers.Get()
-	defer frame.Buffers.Put(buf)
+	buf := buffers.Get()
+	defer buffers.Put(buf)
 	out.end(buf, err)
 	_, _ = x.Write(buf.Bytes()) // who has gone is not told anything anyway
 	_ = s.control.Flush()
@@ -206,8 +205,8 @@ type stream struct {
 
 // send writes one message and waits until it is on its way: who reads slowly is sent nothing that waits in memory.
 func (s *stream) send(m proto.Message) error {
-	buf := frame.Buffers.Get()
-	defer frame.Buffers.Put(buf)
+	buf := buffers.Get()
+	defer buffers.Put(buf)
 	if err := s.out.write(buf, m, !s.opened); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 // TooMuchAtOnce is the reason to refuse a body for which there is no room.
@@ -124,7 +124,7 @@ func (s *reservation) add(n int) error {
 
 // begin takes what a body costs that has yet to come.
 func (s *reservation) begin(peer netip.Addr) error {
-	s.network = network.Of(peer)
+	s.network = ratelimit.NetworkOf(peer)
 	if err := s.budget.take(s.network, leastBody, true); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package console serves the web console: the built application under /console/, and the token that it calls the API with.
 //
 // The application is files, the same for everybody. What it shows it reads from the API, with a token that a signed-in browser gets here by a
-// request that only a page of ours can make. The token is the browser's session for a few minutes (package consoletoken). Who is not signed
+// request that only a page of ours can make. The token is the browser's session for a few minutes (consoletoken.go). Who is not signed
 // in, or not in full, is told which page of the sign-in leads on from there and back.
 package console
 
@@ -10,10 +10,9 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/signet-idm/signet/internal/limit/network"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/console/consoletoken"
 	"github.com/signet-idm/signet/internal/ui/login"
 )
 
@@ -28,8 +27,8 @@ type Console struct {
 	Files    fs.FS // as web/console has them
 	Pages    *pages.Pages
 	Browsers login.Browsers
-	Tokens   consoletoken.Tokens
-	Limiter  *network.Limiter // of the requests for tokens; nil: none
+	Tokens   Tokens
+	Limiter  *ratelimit.NetworkLimiter // of the requests for tokens; nil: none
 }
 
 // Mount registers the application and what it asks for.

@@ -66,7 +66,7 @@ func (d *atDevice) here() string {
 
 // signIn lets somebody sign in first.
 func (d *atDevice) signIn() error {
-	redirect(d.w, Path+"?"+url.Values{paramTo: {d.here()}}.Encode())
+	Redirect(d.w, Path+"?"+url.Values{paramTo: {d.here()}}.Encode())
 	return nil
 }
 

@@ -10,9 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/signin/session"
-	"github.com/signet-idm/signet/internal/signin/session/devices"
 	"github.com/signet-idm/signet/internal/transport/pages"
-	"github.com/signet-idm/signet/internal/ui/login/remembered"
 )
 
 // passkeyToSignIn gives what the browser needs for a sign-in with nothing but a passkey; nothing where there are none.
@@ -112,8 +110,8 @@ func (secondFactor) show(v *visit, frame pages.Frame) error {
 }
 
 // remembered is the browser, in which the second factor may be remembered.
-func (v *visit) remembered() remembered.Browser {
-	return remembered.Browser{Devices: devices.Devices{Sessions: v.Sessions}, W: v.w, R: v.r}
+func (v *visit) remembered() RememberedBrowser {
+	return RememberedBrowser{Devices: session.Devices{Sessions: v.Sessions}, W: v.w, R: v.r}
 }
 
 func (f secondFactor) take(v *visit) error {

@@ -41,8 +41,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/upstream"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/arrivals"
-	"github.com/signet-idm/signet/internal/ui/login/forms"
 )
 
 // Paths of the pages of this package, besides those that package mail links to and pages.PathSignOut.
@@ -51,7 +49,7 @@ const (
 	PathForgot = "/forgot"
 	PathDevice = "/device"
 
-	PathRegister = "/login/register" // see package registering
+	PathRegister = "/login/register" // registration.go
 )
 
 // Login serves the pages of signing in.
@@ -75,7 +73,7 @@ type Login struct {
 	Console       bool // there is a console at pages.PathConsole
 }
 
-func (l *Login) arrivals() arrivals.Keeper { return arrivals.Keeper{Store: l.Store, Master: l.Master} }
+func (l *Login) arrivals() Arrivals { return Arrivals{Store: l.Store, Master: l.Master} }
 
 // Mount registers the pages.
 func (l *Login) Mount(site *web.Site) {
@@ -157,10 +155,10 @@ func ReadForm(p *pages.Pages, w http.ResponseWriter, r *http.Request, wrong page
 func (l *Login) wayIn(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept")
 	if l.Console && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		redirect(w, pages.PathConsole)
+		Redirect(w, pages.PathConsole)
 		return nil
 	}
-	redirect(w, pages.PathAccount)
+	Redirect(w, pages.PathAccount)
 	return nil
 }
 
@@ -180,7 +178,7 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if !to.IsNone() {
-			redirect(w, to.String())
+			Redirect(w, to.String())
 			return nil
 		}
 	}
@@ -253,9 +251,6 @@ func pageOf(err error) web.Page {
 	}
 	return web.AnswerTo(err).Page
 }
-
-// redirect sends the browser on with a GET.
-var redirect = forms.Redirect
 
 // link leads to this page with some of its parameters changed; empty ones are left out.
 func (v *visit) link(change url.Values) pages.Link { return pages.To(Path, v.parameters(change)) }

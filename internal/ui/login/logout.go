@@ -128,7 +128,7 @@ func (o *leaving) over() error {
 		return nil
 	}
 	if o.r.Method != http.MethodPost {
-		redirect(o.w, to)
+		Redirect(o.w, to)
 		return nil
 	}
 	link, err := pages.Outward(to)

@@ -21,7 +21,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/arrivals"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -184,15 +183,15 @@ func TestTheAccountThatASignInIsAbout(t *testing.T) {
 func TestWhoMayLinkWhatAProviderHasBrought(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		arrival *arrivals.Arrival
+		arrival *Arrival
 		created int64
 		want    bool
 	}{
 		{"nobody was brought", nil, 1, true},
-		{"a session from before", &arrivals.Arrival{At: 5}, 4, false},
-		{"a session from since", &arrivals.Arrival{At: 5}, 5, true},
-		{"the session that wanted to link", &arrivals.Arrival{At: 5, Linking: "ses_a"}, 4, true},
-		{"another session than that", &arrivals.Arrival{At: 5, Linking: "ses_b"}, 9, false},
+		{"a session from before", &Arrival{At: 5}, 4, false},
+		{"a session from since", &Arrival{At: 5}, 5, true},
+		{"the session that wanted to link", &Arrival{At: 5, Linking: "ses_a"}, 4, true},
+		{"another session than that", &Arrival{At: 5, Linking: "ses_b"}, 9, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			accounts := signedIn("a", "x")

@@ -18,7 +18,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/arrivals"
 )
 
 // continuePart is what follows the id of a provider in the address where people are asked whether they want to go on to an application that has a
@@ -41,7 +40,7 @@ func (l *Login) startForApplication(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return failedFor(w, r, t, err)
 	}
-	redirect(w, address)
+	Redirect(w, address)
 	return nil
 }
 
@@ -71,7 +70,7 @@ func goBack(w http.ResponseWriter, t *ownpage.Attempt, name, value string) error
 	if err != nil {
 		return err
 	}
-	redirect(w, link.String())
+	Redirect(w, link.String())
 	return nil
 }
 
@@ -94,11 +93,11 @@ func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *ev
 	if failed != nil {
 		return failedFor(w, r, t, failed)
 	}
-	id, err := l.arrivals().Keep(r.Context(), web.KnownBrowser(r), arrivals.Arrival{Who: back.Identity, Provider: p.Data.General.Name, Attempt: text})
+	id, err := l.arrivals().Keep(r.Context(), web.KnownBrowser(r), Arrival{Who: back.Identity, Provider: p.Data.General.Name, Attempt: text})
 	if err != nil {
 		return err
 	}
-	redirect(w, pages.To(PathProvider+p.ID+"/"+continuePart, url.Values{paramArrival: {id}}).String())
+	Redirect(w, pages.To(PathProvider+p.ID+"/"+continuePart, url.Values{paramArrival: {id}}).String())
 	return nil
 }
 
@@ -122,7 +121,7 @@ func (l *Login) continueToApplication(w http.ResponseWriter, r *http.Request) er
 	if r.Method == http.MethodPost {
 		switch r.PostFormValue(pages.FieldDo) {
 		case pages.DoAllow:
-			code, err := l.OwnPages.Code(r.Context(), t, a.Who, arrivals.Row(a.ID))
+			code, err := l.OwnPages.Code(r.Context(), t, a.Who, arrivalRow(a.ID))
 			if err != nil {
 				return err
 			}

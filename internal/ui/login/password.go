@@ -6,21 +6,12 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
-	"github.com/signet-idm/signet/internal/ui/login/forms"
 )
 
 // rules are those of the organization of the person.
 func (v *visit) rules() (policy.Settings, error) {
 	return org.Settings(v.r.Context(), v.Store, v.person.Org)
 }
-
-// What the forms about passwords have in common, see package forms.
-var (
-	PasswordRules    = forms.PasswordRules
-	NewPassword      = forms.NewPassword
-	ChangedPassword  = forms.ChangedPassword
-	PasswordProblems = forms.PasswordProblems
-)
 
 // rulesFor are those of the organization of a user; those of the default one where there is no such user.
 func (l *Login) rulesFor(r *http.Request, userID string) (policy.Settings, error) {

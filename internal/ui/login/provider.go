@@ -26,10 +26,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/arrivals"
-	"github.com/signet-idm/signet/internal/ui/login/backchannel"
-	"github.com/signet-idm/signet/internal/ui/login/newaccount"
-	"github.com/signet-idm/signet/internal/ui/login/offer"
 )
 
 // PathProvider is where the way to a provider begins, with its id behind.
@@ -49,8 +45,8 @@ func Linking(session, to string) url.Values {
 }
 
 // offered reads what the place of a sign-in offers.
-func (l *Login) offered(ctx context.Context, place string) (offer.Offer, error) {
-	return offer.At(ctx, l.Store, place, l.Sessions.DefaultOrg)
+func (l *Login) offered(ctx context.Context, place string) (Offer, error) {
+	return offerAt(ctx, l.Store, place, l.Sessions.DefaultOrg)
 }
 
 // place is the organization that whoever signs in is taken to be of, until they say who they are.
@@ -182,7 +178,7 @@ func (l *Login) mountProviders(site *web.Site) {
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
 	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
 	site.Handle(PathProvider+"*/"+continuePart, l.Pages.SameOrigin(l.page(l.continueToApplication)))
-	told := backchannel.Receiver{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
+	told := LogoutReceiver{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
 	site.Handle(PathProvider+"*/logout", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told.Serve(w, r, providerIn(r)) })) // from providers themselves
 }
 
@@ -255,7 +251,7 @@ func (v *visit) start(p *event.Object[idp.Provider], hint string, why trial.Beca
 		return v.failedThere(err)
 	}
 	if !chosen {
-		redirect(v.w, address)
+		Redirect(v.w, address)
 		return nil
 	}
 	v.keepChoice(v.w, v.r, p)
@@ -355,7 +351,7 @@ func (v *visit) failedThere(err error) error {
 // arrive goes on with somebody whom a provider has brought.
 func (v *visit) arrive(p *event.Object[idp.Provider], back upstream.Arrived) error {
 	ctx, who := v.r.Context(), back.Identity
-	kept := arrivals.Arrival{Who: who, Provider: p.Data.General.Name}
+	kept := Arrival{Who: who, Provider: p.Data.General.Name}
 	switch {
 	case v.linking():
 		kept.Linking = v.bearer.Token.ID
@@ -400,7 +396,7 @@ func (v *visit) asksFirst(p *event.Object[idp.Provider], who idp.Identity) (bool
 }
 
 // land signs somebody in whom a provider has brought, or asks for what is missing. chosen tells that they have pressed a button of ours for it.
-func (v *visit) land(p *event.Object[idp.Provider], kept arrivals.Arrival, chosen bool) error {
+func (v *visit) land(p *event.Object[idp.Provider], kept Arrival, chosen bool) error {
 	ctx, who := v.r.Context(), kept.Who
 	bound, ofApplication := v.pending.Place()
 	info := call.From(ctx)
@@ -506,19 +502,19 @@ func (v *visit) notIn(err error) error {
 }
 
 // hold keeps an arrival and shows the page that it needs.
-func (v *visit) hold(a arrivals.Arrival) error {
+func (v *visit) hold(a Arrival) error {
 	id, err := v.arrivals().Keep(v.r.Context(), v.browser, a)
 	if err != nil {
 		return err
 	}
-	redirect(v.w, v.link(url.Values{paramArrival: {id}, paramLink: {""}}).String())
+	Redirect(v.w, v.link(url.Values{paramArrival: {id}, paramLink: {""}}).String())
 	return nil
 }
 
 // registration is what is known of somebody who has no account yet.
 func (v *visit) registration(who idp.Identity) federated.Registration {
 	bound, _ := v.pending.Place()
-	return newaccount.Of(who, bound, call.From(v.r.Context()))
+	return registrationOf(who, bound, call.From(v.r.Context()))
 }
 
 // invited adds what an invitation brings to the registration of somebody who is on the way from its page.
@@ -555,7 +551,7 @@ func (register) show(v *visit, with pages.Frame) error {
 		return session.ErrSignInFailed
 	}
 	with.For = registersFor(known, invited)
-	v.render(pages.Register{Invited: invited, In: in.Data.Name, Frame: v.frame(with), Terms: newaccount.Terms(asked, known.AcceptedTerms), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
+	v.render(pages.Register{Invited: invited, In: in.Data.Name, Frame: v.frame(with), Terms: shownTerms(asked, known.AcceptedTerms), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
 		UserName: known.UserName, Email: known.Email, Existing: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
 	return nil
 }
@@ -587,7 +583,7 @@ func (p register) take(v *visit) error {
 	}
 	in, err := v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
 	if err != nil {
-		problems, err := newaccount.Problems(err)
+		problems, err := newAccountProblems(err)
 		if err != nil {
 			return err
 		}
@@ -657,10 +653,10 @@ func (c confirmLink) take(v *visit) error {
 		return err
 	}
 	if v.arrival.Linking != "" && v.r.PostFormValue(pages.FieldDo) == pages.DoDeny {
-		redirect(v.w, pages.PathSecurity) // where they came from, with nothing to say
+		Redirect(v.w, pages.PathSecurity) // where they came from, with nothing to say
 		return nil
 	}
-	redirect(v.w, v.link(url.Values{paramAccount: {v.bearer.Token.ID}, paramArrival: {""}, paramLink: {""}, paramOther: {""}}).String())
+	Redirect(v.w, v.link(url.Values{paramAccount: {v.bearer.Token.ID}, paramArrival: {""}, paramLink: {""}, paramOther: {""}}).String())
 	return nil
 }
 

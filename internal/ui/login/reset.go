@@ -15,7 +15,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/mailed"
 )
 
 // Cookies for the way by a mail.
@@ -82,7 +81,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	back := pages.ForgetCookie(cookieBack)
 	if pending != nil {
 		request.OrgID, request.AppOrg = pending.Place() // as for the password
-		back = pages.Cookie(cookieBack, pending.ID, mailed.Life)
+		back = pages.Cookie(cookieBack, pending.ID, mailedLife)
 	}
 	if err := l.Sessions.RequestReset(r.Context(), request); err != nil {
 		return err
@@ -94,8 +93,8 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 
 // reset takes a new password from somebody who has a code from a mail. The code is looked at only with the password.
 func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
-	m, moved := mailed.From(w, r, cookieReset)
-	if moved || l.noCookie(w, r, r.URL.Query().Has(mailed.Param), nil) {
+	m, moved := mailedLink(w, r, cookieReset)
+	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
 		return nil
 	}
 	useless := func() error {
@@ -130,7 +129,7 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.User, Code: m.Code, Password: chosen, Answer: session.Answer{TOTPCode: r.PostFormValue(pages.FieldCode)},
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
-	case isAbout(err, mailed.ParamCode):
+	case isAbout(err, ParamMailedCode):
 		return useless()
 	case errors.Is(err, session.ErrResetFactor):
 		factor = true
@@ -176,8 +175,8 @@ func isAbout(err error, field string) bool {
 // verify takes the code that proves an e-mail address, from whoever has the mail or from the person who is signed in, who can
 // ask for another mail.
 func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
-	m, moved := mailed.From(w, r, cookieVerify)
-	if moved || l.noCookie(w, r, r.URL.Query().Has(mailed.Param), nil) {
+	m, moved := mailedLink(w, r, cookieVerify)
+	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
 		return nil
 	}
 	accounts, err := l.Browsers.Accounts(r)
@@ -189,7 +188,7 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 		bearer = nil // the link is about somebody else
 	}
 	if bearer == nil && m.User == "" {
-		redirect(w, Path+"?"+url.Values{paramTo: {mail.VerifyPath}}.Encode())
+		Redirect(w, Path+"?"+url.Values{paramTo: {mail.VerifyPath}}.Encode())
 		return nil
 	}
 	p := proof{visit: &visit{Login: l, w: w, r: r, accounts: accounts}, mailed: m}
@@ -206,7 +205,7 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 // proof is a visit to prove an e-mail address.
 type proof struct {
 	*visit
-	mailed mailed.Link
+	mailed MailedLink
 }
 
 func (p *proof) answer() error {
@@ -240,7 +239,7 @@ func (p *proof) answer() error {
 		origin := event.Origin{Actor: p.mailed.User, RequestID: call.From(p.r.Context()).RequestID}
 		_, err = user.VerifyEmailByCode(p.r.Context(), p.Store, p.Master, origin, p.mailed.User, code)
 	}
-	if isAbout(err, mailed.ParamCode) {
+	if isAbout(err, ParamMailedCode) {
 		return wrong(pages.WrongCode())
 	}
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/mailed"
 )
 
 // paramRestored says that an address was taken back, on the way to a new password.
@@ -20,8 +19,8 @@ const paramRestored = "restored"
 // restore takes an e-mail address back for somebody who has the link of the mail about its change, and leads to a new password.
 // Opening the page does nothing and tells nothing; the button does.
 func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
-	m, moved := mailed.From(w, r, cookieRestore)
-	if moved || l.noCookie(w, r, r.URL.Query().Has(mailed.Param), nil) {
+	m, moved := mailedLink(w, r, cookieRestore)
+	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
 		return nil
 	}
 	if m.Code == "" {
@@ -39,7 +38,7 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 	code, err := lifecycle.Restore{UserID: m.User, Code: m.Code, RequestID: info.RequestID}.Do(r.Context(), l.Store, l.Master, l.Sessions.Factors)
 	e, ours := errors.AsType[*errs.Error](err)
 	switch {
-	case isAbout(err, mailed.ParamCode):
+	case isAbout(err, ParamMailedCode):
 		http.SetCookie(w, pages.ForgetCookie(cookieRestore))
 		return l.badLink(w, r, pages.To(Path, nil))
 	case ours && e.Kind == errs.FailedPrecondition:
@@ -49,7 +48,7 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, pages.ForgetCookie(cookieRestore))
-	http.SetCookie(w, mailed.Cookie(cookieReset, m.User, code))
-	redirect(w, mail.ResetPath+"?"+url.Values{mailed.ParamUser: {m.User}, paramRestored: {"1"}}.Encode())
+	http.SetCookie(w, mailedCookie(cookieReset, m.User, code))
+	Redirect(w, mail.ResetPath+"?"+url.Values{ParamMailedUser: {m.User}, paramRestored: {"1"}}.Encode())
 	return nil
 }

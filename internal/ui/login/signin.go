@@ -14,14 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
-	"github.com/signet-idm/signet/internal/ui/login/forms"
 )
-
-// Enrolment is the adding of a second factor, see forms.Enrolment.
-type Enrolment = forms.Enrolment
-
-// Problem says what keeps a form from being accepted, see forms.Problem.
-var Problem = forms.Problem
 
 // chooseAccount lets somebody pick one of the accounts of the browser.
 type chooseAccount struct{}
@@ -61,7 +54,7 @@ func (v *visit) known(ctx context.Context, bearer *session.Bearer) (pages.KnownA
 func (chooseAccount) take(v *visit) error {
 	id := v.r.PostFormValue(pages.FieldID)
 	if v.r.PostFormValue(pages.FieldDo) == pages.DoOther || v.accounts.Session(id) == nil {
-		redirect(v.w, v.other().String())
+		Redirect(v.w, v.other().String())
 		return nil
 	}
 	if !v.trial() { // it leaves nothing behind
@@ -349,7 +342,7 @@ func (arrived) show(v *visit, with pages.Frame) error {
 	case v.elsewhere():
 		return chooseAccount{}.show(v, with)
 	}
-	redirect(v.w, v.to)
+	Redirect(v.w, v.to)
 	return nil
 }
 

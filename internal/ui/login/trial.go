@@ -21,7 +21,7 @@ func (l *Login) try(w http.ResponseWriter, r *http.Request) error {
 	if err := l.Grants.Trials().Open(r.Context(), id, web.Browser(w, r), func(session string) bool { return accounts.Session(session) != nil }); err != nil {
 		return err
 	}
-	redirect(w, pages.To(Path, url.Values{paramRequest: {id}}).String())
+	Redirect(w, pages.To(Path, url.Values{paramRequest: {id}}).String())
 	return nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
-	"github.com/signet-idm/signet/internal/ui/login/arrivals"
 )
 
 // visit is one request of a browser to a page, with what is read for it.
@@ -31,7 +30,7 @@ type visit struct {
 	pending  *oauth.Pending // nil: to a page of ours
 	to       string
 	accounts *Accounts
-	arrival  *arrivals.Arrival // whom a provider has brought; nil: nobody
+	arrival  *Arrival // whom a provider has brought; nil: nobody
 
 	// Of the account that was chosen; nil where none is.
 	bearer *session.Bearer
@@ -181,7 +180,7 @@ func (v *visit) leave(with oauth.Answer) error {
 	}
 	to := with.Address
 	if v.trial() || v.r.Method != http.MethodPost && v.r.URL.Query().Get(paramAccount) == "" { // a trial leads to a page of ours
-		redirect(v.w, to)
+		Redirect(v.w, to)
 		return nil
 	}
 	link, err := pages.Outward(to)
@@ -225,7 +224,7 @@ func (v *visit) on(account string, with ...string) error {
 	for _, name := range with {
 		change.Set(name, "1")
 	}
-	redirect(v.w, v.link(change).String())
+	Redirect(v.w, v.link(change).String())
 	return nil
 }
 

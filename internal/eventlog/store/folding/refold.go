@@ -10,7 +10,6 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/eventlog/store/derived"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
@@ -249,7 +248,7 @@ func (f *Folder) Replace(ctx context.Context, x engine.Executor, k event.Definit
 // those that it may not have yet.
 func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definition, all []event.Folded) ([]engine.Statement, error) {
 	if !k.Found() {
-		return derived.Usual.Replacing(ctx, x, all)
+		return UsualTables.Replacing(ctx, x, all)
 	}
 	if _, err := LockHead(ctx, f.Engine, x); err != nil {
 		return nil, err
@@ -258,12 +257,12 @@ func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definiti
 	if err != nil {
 		return nil, err
 	}
-	tables, terms := derived.WithWords, engine.BlockChanges{}
+	tables, terms := TablesWithWords, engine.BlockChanges{}
 	if built {
-		tables = derived.Usual
+		tables = UsualTables
 	}
 	for _, folded := range all {
-		derived.Index(terms, folded)
+		IndexWords(terms, folded)
 	}
 	statements, err := tables.Replacing(ctx, x, all)
 	return append(statements, terms.Statements()...), err

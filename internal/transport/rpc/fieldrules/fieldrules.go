@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
 // Rules are the field rules of requests. Those of a message are read when the first one is judged: that takes some microseconds, and most
@@ -200,7 +200,7 @@ func (v *value) oneOf() string {
 	if v.element {
 		return "value must be one of the defined enum values"
 	}
-	return "must be one of " + strictjson.EnumNames(v.enum)
+	return "must be one of " + strict.EnumNames(v.enum)
 }
 
 // empty tells whether the value is always fine. What is in a message is known only when all of it has been read.

@@ -22,7 +22,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/transport/rpc/fieldrules"
-	"github.com/signet-idm/signet/internal/transport/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
 func TestARangeIsSaidInFewWords(t *testing.T) {
@@ -118,7 +118,7 @@ func oracle(validator protovalidate.Validator, req proto.Message, seen map[strin
 	}
 	for _, v := range broken.Violations {
 		seen[v.Proto.GetRuleId()] = true
-		found = append(found, errs.Violation{Field: strictjson.JSONPath(req.ProtoReflect().Descriptor(), protovalidate.FieldPathString(v.Proto.GetField())), Message: inWords(v)})
+		found = append(found, errs.Violation{Field: strict.JSONPath(req.ProtoReflect().Descriptor(), protovalidate.FieldPathString(v.Proto.GetField())), Message: inWords(v)})
 		if id := v.Proto.GetRuleId(); id == "string.max_len" || id == "repeated.max_items" {
 			tooLong = true
 		}
@@ -155,7 +155,7 @@ func inWords(v *protovalidate.Violation) string {
 		}
 	case "enum.defined_only":
 		if v.FieldDescriptor != nil && v.FieldDescriptor.Enum() != nil {
-			return "must be one of " + strictjson.EnumNames(v.FieldDescriptor.Enum())
+			return "must be one of " + strict.EnumNames(v.FieldDescriptor.Enum())
 		}
 	}
 	return v.Proto.GetMessage()

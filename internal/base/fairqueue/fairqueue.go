@@ -1,0 +1,533 @@
+// Package fairqueue divides what a node has little of between the organizations that want it, so that none of them can use it up.
+//
+// Places are so many of something that are held at once: slots for hashing, messages on their way, open streams. A place that becomes free goes to the
+// organization that holds the fewest, and of several to the one that has waited longest for its turn, however many wait behind one another. An
+// organization that is alone gets all there is, unless Bounds.Reserve is set. Where there is no room to wait in, the organization that has the most waiting makes room.
+//
+// What is held for long cannot be divided that way: who comes would have to wait until somebody leaves. Bounds.Reserve keeps room for
+// others there.
+package fairqueue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/errs"
+)
+
+// UsedUp says that an organization has its share of something, and has to wait until it needs less of it.
+const UsedUp errs.Reason = "ORGANIZATION_SHARE_USED_UP"
+
+// ErrUsedUp is the refusal of one more for an organization that has its share.
+var ErrUsedUp = &errs.Error{Kind: errs.ResourceExhausted, Reason: UsedUp, RetryAfter: 2 * time.Second,
+	Message: "your organization has used up its share of this server: send fewer requests at the same time, and try again shortly"}
+
+// Busy says that more is asked for than the server can begin in time.
+const Busy errs.Reason = "SERVER_BUSY"
+
+// ErrBusy is the refusal where it is nobody's share.
+var ErrBusy = &errs.Error{Kind: errs.Unavailable, Reason: Busy, RetryAfter: time.Second,
+	Message: "this server is busy: try again shortly, or on another node"}
+
+// Bounds of places.
+type Bounds struct {
+	Places  int // that are held at once
+	Waiting int // callers whom we know that wait; 0: nobody does
+	Public  int // others who wait
+	Bytes   int // that the waiting of either kind keep in memory; 0: any
+
+	// Reserve gives an organization another place only while more are free than it holds already: it never has more than half, the next
+	// one never more than half of what is left, and so on.
+	Reserve bool
+
+	// Full is the refusal where it is nobody's share, UsedUp where it is; nil: ErrBusy and ErrUsedUp.
+	Full, UsedUp *errs.Error
+}
+
+// Claim is what somebody wants a place for.
+type Claim struct {
+	Org     string
+	Network string // of who asks, where an organization's own turn is divided by that, too
+	Public  bool   // anybody can ask for it, so what the organization's own people ask for goes first, three times out of four
+	Bytes   int    // that the caller keeps in memory while it waits
+}
+
+// Places are divided between organizations. They are safe for concurrent use.
+type Places struct {
+	bounds Bounds
+
+	mu      sync.Mutex
+	free    int
+	lent    int // see Lend
+	groups  map[string]*group
+	turns   uint64 // that were given so far
+	arrived uint64
+	line    [2]load // of all that wait, those whom we know and the public
+	refused Refused
+	pace    Pace
+	moved   time.Time // when the line last moved, or began
+}
+
+// Refused is how many were refused so far: because of an organization's share, and because there is no room for anybody, or none in time.
+type Refused struct{ UsedUp, Full uint64 }
+
+// load is what waits somewhere.
+type load struct{ callers, bytes int }
+
+func (l *load) add(callers, bytes int) { l.callers, l.bytes = l.callers+callers, l.bytes+bytes }
+
+// group is one organization.
+type group struct {
+	held  int
+	last  uint64 // its last turn; at first the one before it came, so that being new is no merit
+	lanes []*lane
+	line  [2]load
+	own   int // turns of its own people in a row while the public waited
+}
+
+// mostOwn turns of its own people are followed by one of the public: a client that sets passwords without a pause must not keep everybody from signing in.
+const mostOwn = 3
+
+// lane is one network within an organization, and either what is public or what is not.
+type lane struct {
+	network string
+	public  bool
+	held    int
+	last    uint64
+	waiting []*waiter
+}
+
+type waiter struct {
+	claim   Claim
+	arrived uint64
+	turn    chan error // nil: the place is the waiter's; else why it will not be
+}
+
+// Of groups and lanes that nobody uses so many are kept, to be used again.
+const (
+	idleGroups = 256
+	idleLanes  = 8
+)
+
+// New makes places that are all free.
+func New(b Bounds) *Places {
+	if b.Full == nil {
+		b.Full = ErrBusy
+	}
+	if b.UsedUp == nil {
+		b.UsedUp = ErrUsedUp
+	}
+	return &Places{bounds: b, free: b.Places, groups: map[string]*group{}}
+}
+
+// Do runs work in a place; nil has room for all. Errors: those of Enter, and of work. Work that has begun is not interrupted.
+func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
+	if p == nil {
+		return work()
+	}
+	if err := p.Enter(ctx, c); err != nil {
+		return err
+	}
+	defer p.Leave(c)
+	// When the place and the end of ctx come together, the work would be for nobody.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return work()
+}
+
+// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
+func (p *Places) Enter(ctx context.Context, c Claim) error {
+	p.mu.Lock()
+	g := p.group(c.Org)
+	if p.may(g) { // nobody who waits could take it, or would have
+		p.hold(g, g.lane(c, p.turns))
+		p.mu.Unlock()
+		return nil
+	}
+	err := p.pace.Admit(ctx, p.ahead(g, &c), p.bounds.Full)
+	if err != nil {
+		p.refused.Full++
+	} else {
+		err = p.makeRoom(g, &c)
+	}
+	if err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	w := p.queue(g, c)
+	p.mu.Unlock()
+
+	select {
+	case err := <-w.turn:
+		return err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case err := <-w.turn: // it came at the same moment
+		if err == nil {
+			p.leave(c)
+		}
+	default:
+		p.unqueue(w)
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.refused.Full++
+		return p.bounds.Full.Because(ctx.Err())
+	}
+	return ctx.Err()
+}
+
+// Try takes a place that is free at this moment, and tells whether there was one.
+func (p *Places) Try(c Claim) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.group(c.Org)
+	if !p.may(g) {
+		return false
+	}
+	p.hold(g, g.lane(c, p.turns))
+	return true
+}
+
+// Leave gives a place back.
+func (p *Places) Leave(c Claim) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave(c)
+}
+
+// Lend runs work that goes before whatever the places are for: until it is done, n of them are given to nobody. The work does not wait until they are free, and one place is always
+// given. nil has none to lend.
+func (p *Places) Lend(n int, work func() error) error {
+	if p == nil {
+		return work()
+	}
+	lend := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lent += n
+		p.call()
+	}
+	lend(n)
+	defer lend(-n)
+	return work()
+}
+
+// Load tells how many places are held, and how many callers wait.
+func (p *Places) Load() (held, waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bounds.Places - p.free, p.waiting()
+}
+
+// Bounds are those that the places were made with, with the refusals that follow from them.
+func (p *Places) Bounds() Bounds { return p.bounds }
+
+// Refused tells how many were refused.
+func (p *Places) Refused() Refused {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+func (p *Places) waiting() int { return p.line[0].callers + p.line[1].callers }
+
+// may tells whether an organization may have one more.
+func (p *Places) may(g *group) bool {
+	if p.lent >= p.free && p.free < p.bounds.Places {
+		return false
+	}
+	return p.free > 0 && (!p.bounds.Reserve || g.held < p.free)
+}
+
+func (p *Places) hold(g *group, l *lane) {
+	p.free--
+	p.turns++
+	g.held, g.last = g.held+1, p.turns
+	if l.public || g.line[class(true)].callers == 0 {
+		g.own = 0
+	} else {
+		g.own++
+	}
+	l.held, l.last = l.held+1, p.turns
+}
+
+func (p *Places) leave(c Claim) {
+	g := p.groups[c.Org]
+	if g == nil || g.lane(c, p.turns).held == 0 {
+		panic("share: a place is given back that nobody holds")
+	}
+	g.held--
+	g.lane(c, p.turns).held--
+	p.free++
+	p.call()
+}
+
+// call gives what is free to those who wait for it.
+func (p *Places) call() {
+	for p.waiting() > 0 {
+		g, l := p.next()
+		if g == nil {
+			return
+		}
+		w := l.waiting[0]
+		p.unqueue(w)
+		p.hold(g, l)
+		now := time.Now()
+		p.pace.Moved(1, now.Sub(p.moved))
+		p.moved = now
+		w.turn <- nil
+	}
+}
+
+// next finds whose turn it is.
+func (p *Places) next() (best *group, first *lane) {
+	for _, g := range p.groups {
+		if g.line[0].callers+g.line[1].callers == 0 || !p.may(g) {
+			continue
+		}
+		if l := g.next(); best == nil || before(g.held, best.held, g.last, best.last, l, first) {
+			best, first = g, l
+		}
+	}
+	return best, first
+}
+
+// next finds whose turn it is within an organization where somebody waits.
+func (g *group) next() (best *lane) {
+	publicFirst := g.own >= mostOwn
+	for _, l := range g.lanes {
+		switch {
+		case len(l.waiting) == 0:
+		case best == nil, l.public == publicFirst && best.public != publicFirst,
+			l.public == best.public && before(l.held, best.held, l.last, best.last, l, best):
+			best = l
+		}
+	}
+	return best
+}
+
+// before compares two of whom the first is a candidate for the place of the second.
+func before(held, otherHeld int, last, otherLast uint64, l, other *lane) bool {
+	switch {
+	case held != otherHeld:
+		return held < otherHeld
+	case last != otherLast:
+		return last < otherLast
+	case l.public != other.public:
+		return other.public
+	}
+	return l.waiting[0].arrived < other.waiting[0].arrived
+}
+
+func class(public bool) int {
+	if public {
+		return 1
+	}
+	return 0
+}
+
+// ahead tells how many turns a newcomer waits for at least: those of its own organization that go before it, and as many of each other that waits.
+func (p *Places) ahead(g *group, c *Claim) int {
+	own, lanes, groups := g.line[0].callers, 0, 0
+	if c.Public {
+		for _, l := range g.lanes {
+			if l.public && len(l.waiting) > 0 {
+				lanes++
+			}
+		}
+		public := min(g.line[1].callers, len(g.lane(*c, p.turns).waiting)*lanes)
+		own = public + min(own, public*mostOwn)
+	}
+	for _, other := range p.groups {
+		if other.line[0].callers+other.line[1].callers > 0 {
+			groups++
+		}
+	}
+	return min(p.waiting(), own*groups)
+}
+
+func (p *Places) queue(g *group, c Claim) *waiter {
+	if p.waiting() == 0 {
+		p.moved = time.Now()
+	}
+	p.arrived++
+	w := &waiter{claim: c, arrived: p.arrived, turn: make(chan error, 1)}
+	l := g.lane(c, p.turns)
+	l.waiting = append(l.waiting, w)
+	p.line[class(c.Public)].add(1, c.Bytes)
+	g.line[class(c.Public)].add(1, c.Bytes)
+	return w
+}
+
+func (p *Places) unqueue(w *waiter) {
+	g := p.groups[w.claim.Org]
+	l := g.lane(w.claim, p.turns)
+	for i, other := range l.waiting {
+		if other == w {
+			copy(l.waiting[i:], l.waiting[i+1:])
+			l.waiting[len(l.waiting)-1] = nil
+			l.waiting = l.waiting[:len(l.waiting)-1]
+			break
+		}
+	}
+	p.line[class(w.claim.Public)].add(-1, -w.claim.Bytes)
+	g.line[class(w.claim.Public)].add(-1, -w.claim.Bytes)
+}
+
+// makeRoom sees that one more can wait: where the line is full, whoever has the most in it loses what came last.
+func (p *Places) makeRoom(g *group, c *Claim) error {
+	line, most := &p.line[class(c.Public)], p.bounds.Waiting
+	if c.Public {
+		most = p.bounds.Public
+	}
+	for {
+		weigh := func(l load) int { return l.callers }
+		mine := 1
+		switch {
+		case line.callers >= most:
+		case p.bounds.Bytes > 0 && c.Bytes > p.bounds.Bytes-line.bytes:
+			weigh = func(l load) int { return l.bytes }
+			mine = c.Bytes
+		default:
+			return nil
+		}
+		victim := p.heaviest(g, c, weigh, mine)
+		switch {
+		case victim != nil:
+			p.unqueue(victim)
+			p.refused.UsedUp++
+			victim.turn <- p.bounds.UsedUp
+		case p.free > 0, 0 < g.line[class(c.Public)].callers && g.line[class(c.Public)].callers < line.callers:
+			p.refused.UsedUp++
+			return p.bounds.UsedUp
+		default:
+			p.refused.Full++
+			return p.bounds.Full
+		}
+	}
+}
+
+// heaviest finds who has to make room: the last of the organization that has the most waiting, or else of the network that has, where
+// that is more than the newcomer's would have. Of what is public the networks come first, and the organization's turn is never at the expense of a
+// network that has less waiting than the newcomer's: anybody can name any organization.
+func (p *Places) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *waiter {
+	networks, lanes := map[string]load{}, []*lane(nil)
+	for _, other := range p.groups {
+		for _, l := range other.lanes {
+			if l.public == c.Public && len(l.waiting) > 0 {
+				sum, here := networks[l.network], l.load()
+				sum.add(here.callers, here.bytes)
+				networks[l.network], lanes = sum, append(lanes, l)
+			}
+		}
+	}
+	ofNetwork := func() *waiter {
+		most := c.Network
+		for network, sum := range networks {
+			if weigh(sum) > weigh(networks[most]) {
+				most = network
+			}
+		}
+		if weigh(networks[most]) > weigh(networks[c.Network])+mine {
+			return last(lanes, func(l *lane) bool { return l.network == most })
+		}
+		return nil
+	}
+	ofOrganization := func() *waiter {
+		may := func(l *lane) bool {
+			return l.public == c.Public && (!l.public || l.network == c.Network || weigh(networks[l.network]) >= weigh(networks[c.Network])+mine)
+		}
+		var from *group
+		most := weigh(g.line[class(c.Public)]) + mine
+		for _, other := range p.groups {
+			var sum load
+			for _, l := range other.lanes {
+				if may(l) {
+					here := l.load()
+					sum.add(here.callers, here.bytes)
+				}
+			}
+			if other != g && weigh(sum) > most {
+				from, most = other, weigh(sum)
+			}
+		}
+		if from == nil {
+			return nil
+		}
+		return last(from.lanes, may)
+	}
+	first, second := ofOrganization, ofNetwork
+	if c.Public {
+		first, second = second, first
+	}
+	if w := first(); w != nil {
+		return w
+	}
+	return second()
+}
+
+// load is what waits in a lane.
+func (l *lane) load() (sum load) {
+	for _, w := range l.waiting {
+		sum.add(1, w.claim.Bytes)
+	}
+	return sum
+}
+
+// last gives the newest waiter of the longest of these lanes.
+func last(lanes []*lane, of func(*lane) bool) *waiter {
+	var longest *lane
+	for _, l := range lanes {
+		if of(l) && len(l.waiting) > 0 && (longest == nil || len(l.waiting) > len(longest.waiting)) {
+			longest = l
+		}
+	}
+	return longest.waiting[len(longest.waiting)-1]
+}
+
+func (p *Places) group(org string) *group {
+	g := p.groups[org]
+	if g == nil {
+		if len(p.groups) >= idleGroups {
+			for key, other := range p.groups {
+				if other.held == 0 && other.line == [2]load{} {
+					delete(p.groups, key)
+				}
+			}
+		}
+		g = &group{last: p.turns}
+		p.groups[org] = g
+	}
+	return g
+}
+
+func (g *group) lane(c Claim, turns uint64) *lane {
+	idle := 0
+	for _, l := range g.lanes {
+		if l.network == c.Network && l.public == c.Public {
+			return l
+		}
+		if l.held == 0 && len(l.waiting) == 0 {
+			idle++
+		}
+	}
+	if idle >= idleLanes {
+		kept := g.lanes[:0]
+		for _, l := range g.lanes {
+			if l.held > 0 || len(l.waiting) > 0 {
+				kept = append(kept, l)
+			}
+		}
+		clear(g.lanes[len(kept):])
+		g.lanes = kept
+	}
+	l := &lane{network: c.Network, public: c.Public, last: turns}
+	g.lanes = append(g.lanes, l)
+	return l
+}

@@ -1,0 +1,222 @@
+// Package upstream is the protocol side of signing in through other identity providers: OpenID Connect, plain OAuth 2.0, and portals that hand out
+// JWTs. It sends a browser to a provider, checks everything that comes back, and says who the provider says it is (idp.Identity). Whose account that is,
+// and whether it may be used, is for package session.
+//
+// Start stores nothing: the state that the browser carries is sealed, and nonce and PKCE verifier follow from it. Finish uses a state up before it sends
+// anything, so that however often and wherever an answer is brought here, it counts once. What a provider sends is hostile until the last check has passed,
+// nothing of it is part of an error, and its tokens are not kept.
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/signet-idm/signet/internal/base/fairqueue"
+	"github.com/signet-idm/signet/internal/base/outbound"
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/limit/breaker"
+	"github.com/signet-idm/signet/internal/signin/upstream/failure"
+)
+
+const (
+	deadline  = 10 * time.Second // over all calls of one sign-in
+	maxAnswer = 64 << 10         // bytes of what an endpoint answers
+)
+
+// Failure is a sign-in that a check refused.
+type Failure = failure.Failure
+
+// Provider is a provider as it was read for a request.
+type Provider = event.Object[idp.Provider]
+
+// Signer signs with the keys of this installation. *signing.Keys is one.
+type Signer interface {
+	Sign(ctx context.Context, alg, typ string, claims any) (string, error)
+}
+
+// Config is what a Federation needs.
+type Config struct {
+	Client      *outbound.Client
+	Keys        *outbound.KeySets
+	Calls       *fairqueue.Places // what organizations share of calls that are waited for
+	Master      secret.MasterKey
+	Store       event.Store
+	Clock       func() time.Time
+	ExternalURL string // without a slash at the end
+	Signing     Signer // for private_key_jwt
+	// Failed is told the organization of a provider through which a sign-in failed; nil: nobody is.
+	Failed func(org string)
+	// Failing is told of failures that could not be recorded; nil: nobody is.
+	Failing func(error)
+}
+
+// Federation signs people in through providers. It is safe for concurrent use.
+type Federation struct {
+	Config
+	metadata *outbound.Kept[*metadata]
+	breakers *breaker.Breakers
+	failures *failure.Recorder
+}
+
+// New makes a Federation.
+func New(c Config) *Federation {
+	f := &Federation{Config: c, breakers: breaker.New(c.Clock), failures: failure.NewRecorder(c.Store, c.Clock)}
+	f.metadata = outbound.NewKept(c.Clock, c.Calls, f.askMetadata)
+	return f
+}
+
+// Attempt is a sign-in that begins.
+type Attempt struct {
+	Browser   string // what only this browser knows; never empty
+	Return    string // what Finish gives back
+	Again     bool   // the person has to prove again who they are, although the provider may know them
+	MaxAge    *int64 // how many seconds ago the person may have proven it at most; nil: any number
+	Chosen    bool   // somebody pressed a button of ours in this browser to get there
+	Hint      string // the name that was typed; may be empty
+	RequestID string
+}
+
+// Callback is what a browser brings back from a provider.
+type Callback struct {
+	Provider  string // whose callback address was called
+	Browser   string
+	Query     url.Values
+	Form      url.Values // of a POST
+	Header    http.Header
+	Peer      netip.Addr
+	RequestID string
+}
+
+// Arrived is who came, and what for.
+type Arrived struct {
+	Identity idp.Identity
+	Return   string
+	Again    bool
+	Chosen   bool // see Attempt
+}
+
+// CallbackAddress is where a provider sends people back to. It is registered there.
+func (f *Federation) CallbackAddress(id string) string {
+	return f.ExternalURL + "/login/idp/" + url.PathEscape(id) + "/callback"
+}
+
+// Start gives the address that a browser is sent to. Errors: *Failure, which is recorded; those of event.Reader.
+func (f *Federation) Start(ctx context.Context, p *Provider, a Attempt) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	address, err := f.start(ctx, p, a)
+	return address, f.record(ctx, p, a.RequestID, err)
+}
+
+func (f *Federation) start(ctx context.Context, p *Provider, a Attempt) (string, error) {
+	if err := usable(p); err != nil {
+		return "", err
+	}
+	s, text, err := f.newState(p, a)
+	if err != nil {
+		return "", err
+	}
+	switch p.Data.Type() {
+	case idp.IsJWT:
+		return f.startJWT(p, s, text)
+	case idp.IsOIDC:
+		return f.startOIDC(ctx, p, s, text, a.Hint)
+	case idp.IsOAuth:
+		return f.startOAuth(p, s, text, a.Hint)
+	}
+	return "", errNoType
+}
+
+// Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store. With an error, Return is what it is where
+// the state says so, and there is no Identity.
+func (f *Federation) Finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	arrived, err := f.finish(ctx, p, c)
+	return arrived, f.record(ctx, p, c.RequestID, err)
+}
+
+func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
+	if err := usable(p); err != nil {
+		return Arrived{}, err
+	}
+	answer, err := c.values()
+	if err != nil {
+		return Arrived{}, err
+	}
+	s, err := f.openState(answer.Get("state"), p, c)
+	if err != nil {
+		return Arrived{}, err
+	}
+	back := Arrived{Return: s.Return, Again: s.Again, Chosen: s.Chosen}
+	if err := f.useUp(ctx, s); err != nil {
+		return back, err
+	}
+	var who *idp.Identity
+	switch p.Data.Type() {
+	case idp.IsJWT:
+		who, err = f.finishJWT(ctx, p, s, c.Header, answer)
+	case idp.IsOIDC:
+		who, err = f.finishOIDC(ctx, p, s, answer)
+	case idp.IsOAuth:
+		who, err = f.finishOAuth(ctx, p, s, answer)
+	default:
+		err = errNoType
+	}
+	if err != nil {
+		return back, err
+	}
+	who.Provider, who.Org, who.Epoch, who.Version = p.ID, p.Org, p.Data.Epoch, p.Data.Changer.Version
+	back.Identity = *who
+	return back, nil
+}
+
+var errNoType = failure.New(failure.Configuration, "the provider has no configuration: remove it and create another one")
+
+// usable tells whether a provider signs anybody in.
+func usable(p *Provider) error {
+	switch {
+	case p.Data.State != idp.Active:
+		return failure.New(failure.Inactive, "the provider is switched off: reactivate it if people should sign in through it")
+	case p.Data.Changer == nil:
+		return failure.New(failure.Inactive, "nobody has confirmed this provider since it can be used: check it, or change its configuration")
+	}
+	return nil
+}
+
+// values are the parameters of an answer: those of the form where it was posted. Who sends one twice means two things at once.
+func (c *Callback) values() (url.Values, error) {
+	values := c.Query
+	if len(c.Form) > 0 {
+		values = c.Form
+	}
+	for _, name := range []string{"state", "code", "error", "iss", "user"} {
+		if len(values[name]) > 1 {
+			return nil, failure.New(failure.State, "a parameter of the answer was sent more than once")
+		}
+	}
+	return values, nil
+}
+
+// record writes a failure down, whether or not who caused it is still there, and gives it back.
+func (f *Federation) record(ctx context.Context, p *Provider, requestID string, err error) error {
+	failed, ok := errors.AsType[*Failure](err)
+	if !ok || failed == nil {
+		return err
+	}
+	if f.Failed != nil {
+		f.Failed(p.Org)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+	if problem := f.failures.Record(ctx, p.ID, p.Org, failed.Check, requestID); problem != nil && f.Failing != nil {
+		f.Failing(problem)
+	}
+	return failed
+}
