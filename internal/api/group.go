@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/base/secret"
