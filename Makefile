@@ -103,6 +103,10 @@ alerts: ## check the alerts for Prometheus and try some of them; needs promtool 
 	promtool check rules packaging/prometheus/signet.rules.yaml
 	promtool test rules packaging/prometheus/signet.test.yaml
 
+.PHONY: cost
+cost: ## processor time: nothing that a stranger sends costs much to read, and its cost grows with its length only
+	go test -count=1 -tags cost -run 'Costs|RefusedUnread' ./internal/...
+
 .PHONY: overload
 overload: ## 640 callers of the dearest operations with a reader beside; 100,000 bad requests at every entry point
 	SIGNET_BAD_REQUESTS=100000 go test -count=1 -timeout 20m -tags overload -run 'Overload|BadRequests' -v ./test/program

