@@ -8,6 +8,7 @@ import (
 
 // Texts is what has been read of one kind. The zero value is ready for use. What it gives is shared and not to be altered.
 type Texts[T any] struct {
+	none   T // what an empty text means
 	mu     sync.RWMutex
 	byText map[string]*T
 }
@@ -18,7 +19,7 @@ const maxKnown = 10_000
 // Read gives the meaning of a text. An empty one, of what does not exist or is not recorded yet, is the zero value.
 func (k *Texts[T]) Read(text string) (*T, error) {
 	if text == "" {
-		return new(T), nil
+		return &k.none, nil
 	}
 	k.mu.RLock()
 	value := k.byText[text]
