@@ -168,6 +168,9 @@ func (c *startCmd) serverConfig() server.Config {
 func (c *startCmd) Run(ctx context.Context) error {
 	began := time.Now()
 	tuneMemory()
+	if !c.Profiling {
+		runtime.MemProfileRate = 0 // nobody will ask where memory was taken: no allocation has to note it
+	}
 	config := c.serverConfig()
 	log := c.logger()
 	var err error

@@ -24,7 +24,7 @@ import (
 
 const mostOrganizations = 1000 // organizations that are told
 
-// Service implements AccessService.
+// Access implements AccessService.
 type Access struct {
 	Store event.Reader
 	Clock func() time.Time
@@ -36,7 +36,7 @@ type Access struct {
 
 var _ signetv1connect.AccessServiceHandler = Access{}
 
-// New makes the service. It reads the definition of the API when it is first asked.
+// NewAccess makes the service. It reads the definition of the API when it is first asked.
 func NewAccess(r event.Reader, clock func() time.Time, defaultOrg string) Access {
 	return Access{Store: r, Clock: clock, DefaultOrg: defaultOrg, table: sync.OnceValue(readPermissionTable)}
 }
@@ -113,7 +113,7 @@ func organizationsOf(caller *access.Caller) (ids []string, more bool) {
 	return ids, false
 }
 
-// states by their number in the API.
+// accessStates by their number in the API.
 var accessStates = map[org.State]signetv1.Organization_State{
 	org.Active: signetv1.Organization_STATE_ACTIVE, org.Inactive: signetv1.Organization_STATE_INACTIVE,
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// Service implements FactorService.
+// Factors implements FactorService.
 type Factors struct {
 	Store    event.Store
 	Sessions *session.Sessions

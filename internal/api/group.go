@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
-// Service implements GroupService.
+// Groups implements GroupService.
 type Groups struct {
 	Store  event.Store
 	Master secret.MasterKey

@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 )
 
-// modifiable are the fields that an update mask can name. A secret is only ever meant by its own name: who replaces a
+// modifiableProvider are the fields that an update mask can name. A secret is only ever meant by its own name: who replaces a
 // configuration as it was shown has no secret to send along.
 var modifiableProvider = maskOf(&signetv1.ModifyIdentityProviderRequest{}, mask{
 	NeverEmpty: []string{"name", "jwt.jwt_endpoint", "jwt.issuer", "jwt.keys_endpoint", "oidc.issuer", "oidc.client_id",
@@ -18,7 +18,7 @@ var modifiableProvider = maskOf(&signetv1.ModifyIdentityProviderRequest{}, mask{
 
 const oidcSecret, oauthSecret = "oidc.client_secret", "oauth.client_secret"
 
-// checkModification relates the mask to the values, and judges those it names.
+// checkProviderModification relates the mask to the values, and judges those it names.
 func checkProviderModification(r *signetv1.ModifyIdentityProviderRequest) []errs.Violation {
 	m := providerModification(r)
 	wrong := slices.Concat(modifiableProvider.Check(r), repeatedNames("oidc.parameters", r.GetOidc().GetParameters()), repeatedNames("oauth.parameters", r.GetOauth().GetParameters()))
@@ -30,7 +30,7 @@ func checkProviderModification(r *signetv1.ModifyIdentityProviderRequest) []errs
 	return wrong
 }
 
-// Modification keeps what the mask of a request names.
+// providerModification keeps what the mask of a request names.
 func providerModification(r *signetv1.ModifyIdentityProviderRequest) idp.Modification {
 	fields := modifiableProvider.Named(r)
 	jwt, oidc, oauth := r.GetJwt(), r.GetOidc(), r.GetOauth()
@@ -79,7 +79,7 @@ func providerModification(r *signetv1.ModifyIdentityProviderRequest) idp.Modific
 	return m
 }
 
-// clientOf keeps what the mask names of what both kinds of clients have.
+// providerClient keeps what the mask names of what both kinds of clients have.
 func providerClient(fields map[string]bool, prefix string, r interface {
 	GetClientId() string
 	GetScopes() []string

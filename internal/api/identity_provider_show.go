@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// General is the general configuration in a request that creates a provider.
+// generalOf is the general configuration in a request that creates a provider.
 func generalOf(r interface {
 	GetName() string
 	GetStylingType() signetv1.StylingType
@@ -26,13 +26,13 @@ func generalOf(r interface {
 	return idp.General{Name: r.GetName(), Styling: stylings[r.GetStylingType()], AutoRegister: r.GetAutoRegister(), LinkByEmail: r.GetLinkByEmail()}
 }
 
-// OIDC is the configuration in a request that creates a provider.
+// oidcOf is the configuration in a request that creates a provider.
 func oidcOf(r *signetv1.AddOIDCIdentityProviderRequest) idp.OIDC {
 	return idp.OIDC{Issuer: r.GetIssuer(), ClientID: r.GetClientId(), Scopes: r.GetScopes(), Preset: providerPresets[r.GetPreset()], ClientAuth: clientAuths[r.GetClientAuth()],
 		FormPost: r.GetFormPost(), Parameters: providerParameters(r.GetParameters()), Claims: providerClaims(r.GetClaims()), Tenants: r.GetTenants(), TeamID: r.GetTeamId(), KeyID: r.GetKeyId()}
 }
 
-// OAuth is the configuration in a request that creates a provider.
+// oauthOf is the configuration in a request that creates a provider.
 func oauthOf(r *signetv1.AddOAuthIdentityProviderRequest) idp.OAuth {
 	return idp.OAuth{AuthorizationEndpoint: r.GetAuthorizationEndpoint(), TokenEndpoint: r.GetTokenEndpoint(), UserEndpoint: r.GetUserEndpoint(), EmailsEndpoint: r.GetEmailsEndpoint(),
 		ClientID: r.GetClientId(), Scopes: r.GetScopes(), Preset: providerPresets[r.GetPreset()], ClientAuth: clientAuths[r.GetClientAuth()],
@@ -77,7 +77,7 @@ func repeatedNames(field string, list []*signetv1.IdentityProviderParameter) (wr
 	return wrong
 }
 
-// Show gives a provider as reads show it.
+// showProvider gives a provider as reads show it.
 func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *signetv1.IdentityProvider {
 	g := p.Data.General
 	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: details, State: numberOf(providerStates, p.Data.State), Name: g.Name, StylingType: numberOf(stylings, g.Styling),
@@ -108,7 +108,7 @@ func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *sig
 	return out
 }
 
-// Check lists what is wrong with a request about providers beyond the field rules of the definition.
+// checkProvider lists what is wrong with a request about providers beyond the field rules of the definition.
 func checkProvider(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.AddOIDCIdentityProviderRequest:

@@ -33,10 +33,10 @@ var clientAuths = map[signetv1.IdentityProviderClientAuth]idp.ClientAuth{
 	signetv1.IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_PRIVATE_KEY_JWT:    idp.PrivateKeyJWT,
 }
 
-// Styling gives the word of a number.
+// stylingOf gives the word of a number.
 func stylingOf(n signetv1.StylingType) idp.Styling { return stylings[n] }
 
-// Filter says which providers a request lists.
+// providerFilter says which providers a request lists.
 func providerFilter(r *signetv1.ListIdentityProvidersRequest) idp.Filter {
 	return idp.Filter{Name: r.GetName(), State: providerStates[r.GetState()], Type: providerTypes[r.GetType()]}
 }

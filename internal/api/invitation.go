@@ -19,7 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/signin/newcomer"
 )
 
-// Service implements InvitationService.
+// Invitations implements InvitationService.
 type Invitations struct {
 	Invitations invitation.Invitations
 	Newcomers   newcomer.Newcomers
@@ -28,7 +28,7 @@ type Invitations struct {
 
 var _ signetv1connect.InvitationServiceHandler = Invitations{}
 
-// states pairs the numbers of the API with the words of the package.
+// invitationStates pairs the numbers of the API with the words of the package.
 var invitationStates = map[signetv1.Invitation_State]invitation.State{
 	signetv1.Invitation_STATE_PENDING:   invitation.Pending,
 	signetv1.Invitation_STATE_ACCEPTED:  invitation.Accepted,
@@ -36,7 +36,7 @@ var invitationStates = map[signetv1.Invitation_State]invitation.State{
 	signetv1.Invitation_STATE_EXPIRED:   invitation.Expired,
 }
 
-// Check lists what is wrong with a request beyond the field rules of the definition.
+// checkInvitation lists what is wrong with a request beyond the field rules of the definition.
 func checkInvitation(req proto.Message) []errs.Violation {
 	if r, is := req.(*signetv1.CreateInvitationRequest); is {
 		n := wantedInvitation(r)
@@ -113,7 +113,7 @@ func (s Invitations) AcceptInvitation(ctx context.Context, r *signetv1.AcceptInv
 	return &signetv1.AcceptInvitationResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires), UserId: in.UserID, SecondFactorRequired: in.SecondFactorRequired}, nil
 }
 
-// asSent names the fields as the request has them.
+// invitationAsSent names the fields as the request has them.
 func invitationAsSent(err error) error {
 	e, ours := errors.AsType[*errs.Error](err)
 	if !ours || len(e.Fields) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/signin/federated"
 )
 
-// Service implements LinkService.
+// Links implements LinkService.
 type Links struct {
 	Store    event.Store
 	Sessions federated.Sessions

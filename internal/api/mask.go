@@ -14,13 +14,13 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-// Request is a request that changes the parts of an object that its update mask names.
+// maskedRequest is a request that changes the parts of an object that its update mask names.
 type maskedRequest interface {
 	proto.Message
 	GetUpdateMask() *fieldmaskpb.FieldMask
 }
 
-// Mask is what the update mask of a request can name.
+// mask is what the update mask of a request can name.
 type mask struct {
 	NeverEmpty []string // paths that cannot be without a value
 	ByNameOnly []string // paths that the name of their message does not mean
@@ -31,14 +31,14 @@ type mask struct {
 // Leaves are the fields that the mask can name.
 func (m *mask) Leaves() []maskLeaf { return m.leaves() }
 
-// Leaf is a field that holds no message, or a list, which is set as a whole.
+// maskLeaf is a field that holds no message, or a list, which is set as a whole.
 type maskLeaf struct {
 	Path  string // in the names of the definition, as masks have them
 	json  string
 	Steps []protoreflect.FieldDescriptor
 }
 
-// Of adds the fields of a request to a mask. The first of them says which object it is about, and is none of its parts. They are read when they are
+// maskOf adds the fields of a request to a mask. The first of them says which object it is about, and is none of its parts. They are read when they are
 // first needed.
 func maskOf(r maskedRequest, m mask) *mask {
 	m.leaves = sync.OnceValue(func() []maskLeaf { return leavesOf(r.ProtoReflect().Descriptor(), nil) })
@@ -129,7 +129,7 @@ func (m *mask) list() string {
 	return strings.Join(names, ", ")
 }
 
-// Value gives a value where the mask names its field.
+// masked gives a value where the mask names its field.
 func masked[T any](fields map[string]bool, path string, value T) *T {
 	if fields[path] {
 		return &value

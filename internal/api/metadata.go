@@ -19,20 +19,20 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Service implements MetadataService.
+// Metadata implements MetadataService.
 type Metadata struct {
 	Store event.Store
 }
 
 var _ signetv1connect.MetadataServiceHandler = Metadata{}
 
-// change is what all requests that change metadata have.
+// metadataChange is what all requests that change metadata have.
 type metadataChange interface {
 	GetSet() []*signetv1.MetadataPair
 	GetRemove() []string
 }
 
-// Check lists what is wrong with a request beyond the field rules of the definition.
+// checkMetadata lists what is wrong with a request beyond the field rules of the definition.
 func checkMetadata(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.SetUserMetadataRequest, *signetv1.SetOrganizationMetadataRequest, *signetv1.SetApplicationMetadataRequest, *signetv1.SetProjectMetadataRequest:
@@ -56,7 +56,7 @@ func showMetadata(all map[string]string) (shown []*signetv1.MetadataPair) {
 	return shown
 }
 
-// set changes the metadata of one kind of object.
+// setMetadata changes the metadata of one kind of object.
 func setMetadata[S any](ctx context.Context, s Metadata, of event.Target[S], r metadataChange, have func(*S) map[string]string, fact func(metadata.Change) event.Fact[S]) (*signetv1.Details, error) {
 	d, err := metadata.Set(ctx, s.Store, of, call.From(ctx).IfMatch, metadataPairs(r.GetSet()), r.GetRemove(), have, fact)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Service implements NameService.
+// Names implements NameService.
 type Names struct {
 	Store event.Reader
 	Clock func() time.Time
@@ -28,14 +28,14 @@ type Names struct {
 
 var _ signetv1connect.NameServiceHandler = Names{}
 
-// named is a kind of objects that have names.
+// namedKind is a kind of objects that have names.
 type namedKind struct {
 	kind event.Definition
 	read access.Permission                          // what it takes to read one
 	name func(*event.Record) (name string, _ error) // empty of one that is gone
 }
 
-// kinds are those, by the prefix of their identifiers.
+// namedKinds are those, by the prefix of their identifiers.
 var namedKinds = byPrefix(
 	namedKind{user.Kind, access.UserRead, nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
 	namedKind{org.Kind, access.OrgRead, nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
@@ -68,7 +68,7 @@ func nameOf[S any](kind *event.Objects[S], name func(*S) (shown string, gone boo
 	}
 }
 
-// kindOf is the kind that an identifier is of by its prefix.
+// namedKindOf is the kind that an identifier is of by its prefix.
 func namedKindOf(id string) (namedKind, bool) {
 	prefix, _, _ := strings.Cut(id, "_")
 	k, known := namedKinds[prefix]
@@ -115,7 +115,7 @@ func (s Names) LookUpNames(ctx context.Context, r *signetv1.LookUpNamesRequest) 
 // isOwn tells whether it is the caller, or the caller's organization.
 func isOwn(caller *access.Caller, id string) bool { return id == caller.UserID || id == caller.OrgID }
 
-// mayRead tells whether the caller holds what it takes to read an object, in the organization that owns it.
+// mayReadName tells whether the caller holds what it takes to read an object, in the organization that owns it.
 func mayReadName(caller *access.Caller, r *event.Record) bool {
 	k, _ := namedKindOf(r.ID)
 	return isOwn(caller, r.ID) || caller.Memberships.Hold(k.read, r.Org)

@@ -1,6 +1,6 @@
 package api
 
-// Number gives the number of a word; the zero number where there is none.
+// numberOf gives the number of a word; the zero number where there is none.
 func numberOf[N, W comparable](words map[N]W, w W) (n N) {
 	for number, word := range words {
 		if word == w {

@@ -19,14 +19,14 @@ import (
 // defaultPage is how many entries a page has when nobody says so.
 const defaultPage = 50
 
-// Request is a request for a page.
+// pageRequest is a request for a page.
 type pageRequest interface {
 	proto.Message
 	GetPageSize() int32
 	GetPageToken() string
 }
 
-// Start tells which part of a list a request asks for. A page token is sealed, because it names the last entry seen, and
+// startPage tells which part of a list a request asks for. A page token is sealed, because it names the last entry seen, and
 // bound to the query it came from. Errors: InvalidArgument on pageToken.
 func startPage(ctx context.Context, master secret.MasterKey, r pageRequest) (after event.Cursor, limit int, err error) {
 	limit = defaultPage
@@ -54,7 +54,7 @@ func startPage(ctx context.Context, master secret.MasterKey, r pageRequest) (aft
 	return after, limit, nil
 }
 
-// Next is the token for the page behind a cursor; empty for nil.
+// nextPage is the token for the page behind a cursor; empty for nil.
 func nextPage(ctx context.Context, master secret.MasterKey, r pageRequest, next *event.Cursor) (string, error) {
 	if next == nil {
 		return "", nil
@@ -70,7 +70,7 @@ func nextPage(ctx context.Context, master secret.MasterKey, r pageRequest, next 
 	return base64.RawURLEncoding.EncodeToString(master.Wrap(pageTokens, text, query)), nil
 }
 
-// Of reads the page that a request asks for, and gives the token of the next one.
+// pageOf reads the page that a request asks for, and gives the token of the next one.
 func pageOf[T any](ctx context.Context, master secret.MasterKey, r pageRequest,
 	list func(after event.Cursor, limit int) ([]T, *event.Cursor, error)) (found []T, next string, err error) {
 	after, limit, err := startPage(ctx, master, r)

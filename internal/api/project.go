@@ -17,7 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
-// Service implements ProjectService.
+// Projects implements ProjectService.
 type Projects struct {
 	Store   event.Store
 	Master  secret.MasterKey
@@ -27,7 +27,7 @@ type Projects struct {
 
 var _ signetv1connect.ProjectServiceHandler = Projects{}
 
-// Check lists what is wrong with a request beyond the field rules of the definition.
+// checkProject lists what is wrong with a request beyond the field rules of the definition.
 func checkProject(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.SetProjectRoleRequest:
@@ -142,12 +142,12 @@ func roleKeys(roles []project.Role) (keys []string) {
 	return keys
 }
 
-// RoleSettings are those that a request sends for an application.
+// roleSettings are those that a request sends for an application.
 func roleSettings(r *signetv1.SetApplicationRoleSettingsRequest) app.RoleSettings {
 	return app.RoleSettings{Project: r.GetProjectId(), Roles: r.GetRolesInTokens(), Groups: r.GetGroupsInTokens(), Required: r.GetRoleRequired(), Metadata: r.GetMetadataKeys()}
 }
 
-// ShowRoleSettings shows those of an application; nil where there are none.
+// showRoleSettings shows those of an application; nil where there are none.
 func showRoleSettings(s app.RoleSettings) *signetv1.ApplicationRoleSettings {
 	if s.Equal(app.RoleSettings{}) {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/registration"
 )
 
-// Service implements RegistrationService.
+// Registrations implements RegistrationService.
 type Registrations struct{ Registrations *registration.Registrations }
 
 var _ signetv1connect.RegistrationServiceHandler = Registrations{}
@@ -35,7 +35,7 @@ func startRegistration(r *signetv1.StartRegistrationRequest) registration.Start 
 	return registration.Start{OrgID: r.GetOrgId(), Email: r.GetEmail(), Language: r.GetPreferredLanguage()}
 }
 
-// StartViolations lists what is wrong with a start.
+// checkStartRegistration lists what is wrong with a start.
 func checkStartRegistration(r *signetv1.StartRegistrationRequest) []errs.Violation {
 	in := startRegistration(r)
 	return in.Violations()
@@ -62,7 +62,7 @@ func (s Registrations) FinishRegistration(ctx context.Context, r *signetv1.Finis
 	return &signetv1.FinishRegistrationResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires), UserId: in.UserID, SecondFactorRequired: in.SecondFactorRequired}, nil
 }
 
-// ShowTerms shows what somebody has accepted; nil for nothing.
+// showTerms shows what somebody has accepted; nil for nothing.
 func showTerms(t *user.Terms) *signetv1.User_AcceptedTerms {
 	if t == nil {
 		return nil

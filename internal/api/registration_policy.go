@@ -11,18 +11,18 @@ var registrationModes = map[signetv1.RegistrationMode]policy.Openness{
 	signetv1.RegistrationMode_REGISTRATION_MODE_PROVEN_DOMAINS: policy.ToDomains,
 }
 
-// Policy reads what a policy says about registration.
+// registrationPolicy reads what a policy says about registration.
 func registrationPolicy(p *signetv1.Policy) policy.Registering {
 	return policy.Registering{Registration: registrationModes[p.GetRegistration()], TermsURI: p.GetTermsUri(), PrivacyURI: p.GetPrivacyUri()}
 }
 
-// ShowPolicy puts it into a policy.
+// showRegistrationPolicy puts it into a policy.
 func showRegistrationPolicy(r policy.Registering, into *signetv1.Policy) *signetv1.Policy {
 	into.Registration, into.TermsUri, into.PrivacyUri = numberOf(registrationModes, r.Registration), r.TermsURI, r.PrivacyURI
 	return into
 }
 
-// Warning is about a policy under which nobody can register all the same; nil where there is nothing to say.
+// registrationWarning is about a policy under which nobody can register all the same; nil where there is nothing to say.
 func registrationWarning(p *signetv1.Policy, mail bool) *signetv1.PolicyWarning {
 	if mail || registrationPolicy(p).Registration == policy.ToNobody {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// Service implements RememberedDeviceService.
+// RememberedDevices implements RememberedDeviceService.
 type RememberedDevices struct {
 	Sessions *session.Sessions
 	Master   secret.MasterKey

@@ -15,7 +15,7 @@ import (
 
 const usualCountedDays = 30
 
-// Service implements SignInCountService.
+// SignInCounts implements SignInCountService.
 type SignInCounts struct{ Tally *tally.Tally }
 
 var _ signetv1connect.SignInCountServiceHandler = SignInCounts{}

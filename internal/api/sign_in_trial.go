@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/oauth/trial"
 )
 
-// Service implements SignInTrialService.
+// SignInTrials implements SignInTrialService.
 type SignInTrials struct {
 	Grants *oauth.Grants
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
-// parameter of an authorization request, and what it means.
+// trialParameter of an authorization request, and what it means.
 type trialParameter struct{ name, value, meaning string }
 
-// parameters of a request, in the order in which people read them.
+// trialParameters of a request, in the order in which people read them.
 func trialParameters(a request.Ask) []trialParameter {
 	all := []trialParameter{
 		{"client_id", a.ClientID, "The application."},

@@ -15,7 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/notify"
 )
 
-// Log is what is asked of the store.
+// StatusLog is what is asked of the store.
 type StatusLog interface {
 	event.Reader
 	// Position is that of the last event.
@@ -26,7 +26,7 @@ type StatusLog interface {
 	Lost() int64
 }
 
-// Service implements StatusService.
+// Status implements StatusService.
 type Status struct {
 	Version, Engine string
 	Started         time.Time

@@ -120,7 +120,7 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 	return showUser(u, o), nil
 }
 
-// show is a user beside the organization that it belongs to; nil where there is none.
+// showUser is a user beside the organization that it belongs to; nil where there is none.
 func showUser(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
 	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.Data.State), UserName: u.Data.UserName}
 	if o != nil {

@@ -29,7 +29,7 @@ const (
 	UserCodeWindow    = 10 * time.Minute // in which they are counted
 )
 
-// New makes a code.
+// NewUserCode makes a code.
 func NewUserCode() string {
 	var code strings.Builder
 	for range UserCodeLength {
@@ -42,12 +42,12 @@ func NewUserCode() string {
 	return code.String()
 }
 
-// Shown is a code as devices show it: BCDF-GHJK.
+// ShownUserCode is a code as devices show it: BCDF-GHJK.
 func ShownUserCode(code string) string {
 	return code[:UserCodeLength/2] + "-" + code[UserCodeLength/2:]
 }
 
-// Canonical reads a code as people type it: in any case, with any separators.
+// CanonicalUserCode reads a code as people type it: in any case, with any separators.
 func CanonicalUserCode(typed string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(letters, r) {
@@ -57,12 +57,12 @@ func CanonicalUserCode(typed string) string {
 	}, strings.ToUpper(typed))
 }
 
-// Throttled is the reason for which guesses are refused.
+// UserCodeThrottled is the reason for which guesses are refused.
 const UserCodeThrottled errs.Reason = "USER_CODE_THROTTLED"
 
 var errThrottled = errs.Error{Kind: errs.ResourceExhausted, Reason: UserCodeThrottled, Message: "too many wrong codes came from this network: wait before trying again"}
 
-// Guesses counts the codes that come from a network.
+// UserCodeGuesses counts the codes that come from a network.
 type UserCodeGuesses struct {
 	Store  event.Store
 	Master secret.MasterKey

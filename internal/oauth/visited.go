@@ -30,10 +30,10 @@ type Visits struct {
 	Sessions *session.Sessions
 }
 
-// Row holds those of all sessions of a user.
+// VisitedRow holds those of all sessions of a user.
 func VisitedRow(userID string) event.RowKey { return flows.Key("visited", userID) }
 
-// Note remembers that a session led to tokens of an application, inside a command that declared the user's row.
+// noteVisit remembers that a session led to tokens of an application, inside a command that declared the user's row.
 func noteVisit(tx *event.Tx, userID, session, client string, expires int64) error {
 	row := VisitedRow(userID)
 	read, err := flows.Decode[[]Visited](tx.Row(row))

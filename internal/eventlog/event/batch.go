@@ -328,6 +328,7 @@ type Tx struct {
 	byRef   map[Ref]*draft  // the same; nil while they are few
 	refs    map[Ref]bool    // what was declared, true: for writing; nil while it is little, or nobody has asked
 	rowKeys map[RowKey]bool // likewise, of rows
+	claims  map[Claim]bool  // likewise, of claims
 	rows    map[RowKey]*Row
 	tokens  []TokenChange
 }
@@ -363,7 +364,7 @@ func (tx *Tx) Holder(c Claim) (string, error) { return tx.holder(c, c.Digest()) 
 
 func (tx *Tx) holder(c Claim, digest [32]byte) (string, error) {
 	// Another command of the batch may have declared it: what works must not depend on the company.
-	if !slices.Contains(tx.command.Claims, c) {
+	if !tx.declaredClaim(c) {
 		return "", fmt.Errorf("event: a claim on %s was not declared", c.Space)
 	}
 	if holder, changed := tx.batch.claims[digest]; changed {
@@ -555,6 +556,17 @@ func (tx *Tx) declaredRow(key RowKey) bool {
 		tx.rowKeys = set(tx.command.Rows)
 	}
 	return tx.rowKeys[key]
+}
+
+// declaredClaim tells whether the command named a claim.
+func (tx *Tx) declaredClaim(c Claim) bool {
+	if len(tx.command.Claims) <= few {
+		return slices.Contains(tx.command.Claims, c)
+	}
+	if tx.claims == nil {
+		tx.claims = set(tx.command.Claims)
+	}
+	return tx.claims[c]
 }
 
 func (d *draft) exists() bool { return d.record.Sequence > 0 }

@@ -10,7 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/tracing"
 )
 
-// Command is one command on its way through the store. Nil: its request is not traced.
+// commandTrace is one command on its way through the store. Nil: its request is not traced.
 type commandTrace struct {
 	span   tracing.Span
 	queued time.Time
@@ -18,7 +18,7 @@ type commandTrace struct {
 	stored time.Time // when it was committed
 }
 
-// Queued is a command that begins to wait.
+// traceQueued is a command that begins to wait.
 func traceQueued(ctx context.Context) *commandTrace {
 	span := tracing.Of(ctx)
 	if !span.Recorded() {
@@ -34,14 +34,14 @@ func (c *commandTrace) Durable(err error) {
 	}
 }
 
-// Batch is one try to run commands in one transaction. Nil: none of them is traced.
+// batchTrace is one try to run commands in one transaction. Nil: none of them is traced.
 type batchTrace struct {
 	traced                 []*commandTrace
 	size                   int
 	began, loaded, decided time.Time
 }
 
-// Begin notes that a transaction of these commands begins.
+// traceBatch notes that a transaction of these commands begins.
 func traceBatch[P any](commands []P, trace func(P) *commandTrace) (b *batchTrace) {
 	for _, p := range commands {
 		c := trace(p)

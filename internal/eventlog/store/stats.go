@@ -20,7 +20,7 @@ type Stats struct {
 	of statsParts
 }
 
-// Parts of a store that tell something.
+// statsParts of a store that tell something.
 type statsParts struct {
 	Engine  engine.Engine
 	Cache   *cache.Cache   // nil: none
@@ -35,7 +35,7 @@ var (
 	sizes = []float64{1, 2, 4, 8, 16, 32, 64, 128}
 )
 
-// New makes one that has counted nothing.
+// NewStats makes one that has counted nothing.
 func NewStats() *Stats {
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
 		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "signet", Name: name, Help: help, Buckets: buckets})

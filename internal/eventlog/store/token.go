@@ -147,10 +147,12 @@ func (s *Store) askAppTokens(hashes [][32]byte, found map[[32]byte]*event.TokenC
 
 func (s *Store) tokenQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte, client bool, found map[[32]byte]*event.TokenContext) []readbatch.Question {
 	args, size := filled(hashes, func(hash [32]byte) any { return hash[:] })
+	// One row is read after the other: of these, nothing is kept.
+	user, org := event.Record{Ref: s.part(event.TokenUser, "")}, event.Record{Ref: s.part(event.TokenOrg, "")}
+	to := make([]any, 0, 26) // more where a client has the token
 	return []readbatch.Question{{SQL: texts[size], Args: args, Each: func(scan engine.Scanner) error {
 		b := &event.TokenContext{}
-		user, org := event.Record{Ref: s.part(event.TokenUser, "")}, event.Record{Ref: s.part(event.TokenOrg, "")}
-		to := append(engine.ScanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
+		to = append(append(to[:0], engine.ScanToken(&b.Token)...), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
 			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding, &b.InstallationStanding)
 		if client {
 			b.Session = &event.Token{}
@@ -193,8 +195,8 @@ func (s *Store) recordQuestions(refs []event.Ref, found map[event.Ref]*event.Rec
 		}
 	}
 	for kind, ids := range seen {
+		r := event.Record{Ref: event.Ref{Kind: kind}} // one row is read after the other, and it is not kept
 		questions = append(questions, each(&s.sql.version, kind, ids, func(scan engine.Scanner) error {
-			r := event.Record{Ref: event.Ref{Kind: kind}}
 			if err := scan(&r.ID, &r.Sequence, &r.Hash, &r.Shape); err != nil {
 				return err
 			}

@@ -5,7 +5,7 @@ package ratelimit
 
 import "net/netip"
 
-// Of gives the network of an address, by which what strangers do is counted: hosts on IPv6 have a whole /64 to themselves.
+// NetworkOf gives the network of an address, by which what strangers do is counted: hosts on IPv6 have a whole /64 to themselves.
 func NetworkOf(a netip.Addr) netip.Addr {
 	a = a.Unmap()
 	if a.Is6() {
@@ -15,7 +15,7 @@ func NetworkOf(a netip.Addr) netip.Addr {
 	return a
 }
 
-// Name is Of as text.
+// NetworkName is Of as text.
 func NetworkName(a netip.Addr) string {
 	of := NetworkOf(a)
 	if of.Is6() {

@@ -11,14 +11,14 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Throttled is the reason of a refusal to begin one more thing for a network.
+// NetworkThrottled is the reason of a refusal to begin one more thing for a network.
 const NetworkThrottled errs.Reason = "NETWORK_THROTTLED"
 
-// DefaultPerMinute is how much can be begun from one network within a minute, where nothing else is set: enough for the many people
+// DefaultPerNetwork is how much can be begun from one network within a minute, where nothing else is set: enough for the many people
 // behind one address of a company.
 const DefaultPerNetwork = 600
 
-// Limiter bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of a password or an answer of
+// NetworkLimiter bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of a password or an answer of
 // a passkey leaves rows in the database until they expire, and whoever sends it has proven nothing yet: so only so many are taken from one
 // network. It can begin PerMinute at once, and gets them back evenly within a minute. Sign-ins with a password need none of this: no more of
 // them are heard than passwords can be hashed.

@@ -20,13 +20,13 @@ const (
 	Overflow = "urn:signet:overflow" // the claims that did not fit into the token
 )
 
-// Claims lists them.
+// RoleClaims lists them.
 var RoleClaims = []string{Roles, Groups, Metadata, Overflow}
 
 // MaxToken is how many bytes of JSON the claims can have together in a token: tokens travel in headers.
 const MaxToken = 4096
 
-// Names are the claims that are switched on for an application.
+// RoleClaimsOf are the claims that are switched on for an application.
 func RoleClaimsOf(s app.RoleSettings) []string {
 	var names []string
 	if s.Roles {
@@ -74,7 +74,7 @@ func present(h project.Held) map[string]any {
 	return claims
 }
 
-// Add adds the claims as they are.
+// AddRoles adds the claims as they are.
 func AddRoles(claims Set, h project.Held) {
 	for name, value := range present(h) {
 		claims.Put(name, value, Why{Source: Setting, Of: settings[name]})
@@ -84,7 +84,7 @@ func AddRoles(claims Set, h project.Held) {
 	}
 }
 
-// AddToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection have them.
+// AddRolesToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection have them.
 func AddRolesToToken(claims Set, h project.Held) {
 	size := 0
 	var names []string
@@ -105,7 +105,7 @@ func AddRolesToToken(claims Set, h project.Held) {
 	claims.Lacks(Missing{Lack: TooLarge}, names...)
 }
 
-// Withhold notes that claims are not told because others read them, too.
+// WithholdRoles notes that claims are not told because others read them, too.
 func WithholdRoles(claims Set, whole, told project.Held) {
 	there := present(told)
 	for name := range present(whole) {

@@ -25,7 +25,7 @@ func weight(scope string) int {
 	return 0
 }
 
-// Sorted gives scopes in the order in which people are asked about them: first what they should not overlook, because it is unusual or gives more
+// SortedScopes gives scopes in the order in which people are asked about them: first what they should not overlook, because it is unusual or gives more
 // than others. In the alphabet it would stand below what nearly every application asks for.
 func SortedScopes(scopes []string) []string {
 	return slices.SortedStableFunc(slices.Values(scopes), func(a, b string) int { return weight(a) - weight(b) })

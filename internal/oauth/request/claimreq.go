@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// MaxLength of the parameter, in bytes.
+// MaxClaims of the parameter, in bytes.
 const MaxClaims = 4000
 
 const maxSubject = 100 // longer than any identifier
 
-// Asked is what an application asks for. What it asks of the user info needs no notice: that tells everything that the scopes allow.
+// Claims is what an application asks for. What it asks of the user info needs no notice: that tells everything that the scopes allow.
 type Claims struct {
 	Names   []string // of the claims in the ID token, in any order
 	Subject string   // who the person has to be; empty: anybody
@@ -46,7 +46,7 @@ func (c *claim) texts() []string {
 	return texts
 }
 
-// Read reads the parameter. The problem is empty where there is none.
+// ReadClaims reads the parameter. The problem is empty where there is none.
 func ReadClaims(text string) (asked Claims, problem string) {
 	if text == "" {
 		return Claims{}, ""

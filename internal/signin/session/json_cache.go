@@ -5,19 +5,20 @@ import (
 	"sync"
 )
 
-// Texts is what has been read of one kind. The zero value is ready for use. What it gives is shared and not to be altered.
+// jsonCache has decoded JSON of one kind by its text. The zero value is ready for use. What it gives is shared and not to be altered.
 type jsonCache[T any] struct {
+	none   T // what an empty text means
 	mu     sync.RWMutex
 	byText map[string]*T
 }
 
-// maxKnown bounds the memory; a standing has about a hundred bytes, what an application was given a few hundred.
+// maxCachedTexts bounds the memory; a standing has about a hundred bytes, what an application was given a few hundred.
 const maxCachedTexts = 10_000
 
 // Read gives the meaning of a text. An empty one, of what does not exist or is not recorded yet, is the zero value.
 func (k *jsonCache[T]) Read(text string) (*T, error) {
 	if text == "" {
-		return new(T), nil
+		return &k.none, nil
 	}
 	k.mu.RLock()
 	value := k.byText[text]

@@ -19,17 +19,17 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Usable tells whether a provider signs anybody in: it is active, and somebody answers for it.
+// ProviderUsable tells whether a provider signs anybody in: it is active, and somebody answers for it.
 func ProviderUsable(p *event.Object[idp.Provider]) bool {
 	return p != nil && p.Data.Offered()
 }
 
-// Reaches tells whether a provider is for users of an organization: its own, and those of all organizations where it is the default one's.
+// ProviderReaches tells whether a provider is for users of an organization: its own, and those of all organizations where it is the default one's.
 func ProviderReaches(p *event.Object[idp.Provider], orgID, defaultOrg string) bool {
 	return p != nil && (p.Org == orgID || p.Org == defaultOrg)
 }
 
-// Counts tells whether a link of a user counts now. One that does not is suspended until it is confirmed. A confirmation is worth what the user held in the own organization and
+// LinkCounts tells whether a link of a user counts now. One that does not is suspended until it is confirmed. A confirmation is worth what the user held in the own organization and
 // in the installation: a role that another organization gives never suspends it.
 func LinkCounts(p *event.Object[idp.Provider], u *event.Object[user.User], l user.Link) bool {
 	if !ProviderUsable(p) || l.Provider != p.ID {
@@ -41,18 +41,18 @@ func LinkCounts(p *event.Object[idp.Provider], u *event.Object[user.User], l use
 	return answeredFor(p, u) || l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version && l.Confirmed.Roles.Cover(u.Data.Memberships.At(u.Org))
 }
 
-// answered: everybody who answers for a setting of the provider could have signed in as the user by setting a password. The roles are those of that time, and what
+// answeredFor: everybody who answers for a setting of the provider could have signed in as the user by setting a password. The roles are those of that time, and what
 // they hold is what roles of that name hold today.
 func answeredFor(p *event.Object[idp.Provider], u *event.Object[user.User]) bool {
 	return p.Data.Changer.All(func(roles access.Memberships) bool { return CouldLink(roles, u) })
 }
 
-// CouldBe tells whether somebody with these roles could sign in as a user anyway, by setting a password: user.GivesAccess asks the same of a caller.
+// CouldLink tells whether somebody with these roles could sign in as a user anyway, by setting a password: user.GivesAccess asks the same of a caller.
 func CouldLink(roles access.Memberships, u *event.Object[user.User]) bool {
 	return roles.Hold(access.CredentialWrite, u.Org) && roles.Cover(u.Data.Memberships.Worth(u.Org))
 }
 
-// Match is somebody who may be linked by an e-mail address.
+// EmailMatch is somebody who may be linked by an e-mail address.
 type EmailMatch struct {
 	Provider *event.Object[idp.Provider]
 	Owner    *event.Object[org.Org] // of the provider
@@ -89,13 +89,13 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 	return u
 }
 
-// proven tells whether an organization has proven the domain of an address by DNS. That somebody vouches for it does not do.
+// provenDomain tells whether an organization has proven the domain of an address by DNS. That somebody vouches for it does not do.
 func provenDomain(o *event.Object[org.Org], email string) bool {
 	domain, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
 	return problem == "" && slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == domain && d.Proven })
 }
 
-// shared are the hosts of providers that many companies use.
+// sharedIssuers are the hosts of providers that many companies use.
 var sharedIssuers = []string{"accounts.google.com", "login.microsoftonline.com", "sts.windows.net", "appleid.apple.com", "gitlab.com", "github.com"}
 
 // ownTenant tells whether a provider that many companies share says that the person belongs to a tenant of the organization. Where a provider tells
@@ -122,14 +122,14 @@ func ownTenant(p *idp.Provider, tenant string) bool {
 	return tenant != "" && slices.Contains(tenants, tenant)
 }
 
-// methods are the kinds of proof behind the values of RFC 8176: what somebody knows, has, or is.
+// secondFactorMethods are the kinds of proof behind the values of RFC 8176: what somebody knows, has, or is.
 var secondFactorMethods = map[string]string{
 	"pwd": "knows", "pin": "knows", "kba": "knows",
 	"otp": "has", "sms": "has", "tel": "has", "hwk": "has", "swk": "has", "sc": "has", "pop": "has",
 	"fpt": "is", "face": "is", "iris": "is", "retina": "is", "vbm": "is",
 }
 
-// SecondFactor tells whether a provider says that it has checked two factors: in these words, or by naming methods of two kinds. A code by itself is
+// ProviderSecondFactor tells whether a provider says that it has checked two factors: in these words, or by naming methods of two kinds. A code by itself is
 // one factor like any other.
 func ProviderSecondFactor(amr []string) bool {
 	kinds := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 // NobodyID is looked up in the place of a user that a name does not lead to.
 const NobodyID = "usr_nobody"
 
-// Finder looks for users by their login names.
+// NameFinder looks for users by their login names.
 type NameFinder struct {
 	Store event.Store
 	// DefaultOrg is where names are looked for that lead to no other organization.
@@ -28,20 +28,20 @@ type NameFinder struct {
 	EmailsPerOrganization bool
 }
 
-// Where says where a name was typed.
+// NameScope says where a name was typed.
 type NameScope struct {
 	Org string // that was named; empty: none
 	App string // the organization of the application that the person signs in to; empty: there is none, or it is for all organizations
 }
 
-// Typed is what the throttle counts a login name under.
+// TypedName is what the throttle counts a login name under.
 type TypedName struct {
 	Kind  string
 	OrgID string // that the name leads to, or what stands for one that cannot be
 	Key   string
 }
 
-// In is a name that is looked up in an organization.
+// typedNameIn is a name that is looked up in an organization.
 func typedNameIn(orgID, key string) TypedName { return TypedName{"name", orgID, key} }
 
 // Parts are what it is counted under.
@@ -68,7 +68,7 @@ func (s NameFinder) firstOf(ctx context.Context, ways []event.Lookup) (*event.Ob
 	return u, nil
 }
 
-// named finds the user of a user name in an organization.
+// namedIn finds the user of a user name in an organization.
 func namedIn(orgID, nameKey string) event.Lookup {
 	return event.Lookup{Claim: user.NameClaim(orgID, nameKey)}
 }
@@ -147,7 +147,7 @@ func (s NameFinder) ways(key string, domain typedDomain, at NameScope) (typed Ty
 	return typed, ways
 }
 
-// digest stands for a text that is too long to be kept.
+// nameDigest stands for a text that is too long to be kept.
 func nameDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

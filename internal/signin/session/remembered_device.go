@@ -14,7 +14,7 @@ type Device struct {
 	Browser string   `json:"browser"` // what kind it is
 }
 
-// New is the browser that a person uses now.
+// newDevice is the browser that a person uses now.
 func newDevice(u *user.User, userAgent string) Device {
 	return Device{Factors: factorIDs(u), Browser: browserName(userAgent)}
 }
@@ -28,7 +28,7 @@ func (d Device) Text() string {
 	return string(text)
 }
 
-// Of reads what is kept with a token. What cannot be read is nobody's.
+// deviceOf reads what is kept with a token. What cannot be read is nobody's.
 func deviceOf(t *event.Token) (d Device) {
 	if json.Unmarshal([]byte(t.Data), &d) != nil {
 		return Device{}

@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Most is how many devices are remembered for one user. One more takes the place of the oldest.
+// MaxDevices is how many devices are remembered for one user. One more takes the place of the oldest.
 const MaxDevices = 20
 
 // Devices remembers devices.

@@ -217,7 +217,7 @@ func RecordReuse(tx *event.Tx, userID string, fact GrantReused) error {
 // RecordEnd records that a session was ended, as RecordReuse does.
 func RecordEnd(tx *event.Tx, userID string, fact Ended) error { return record(tx, userID, fact) }
 
-// Record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
+// record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
 // companion for writing and the user for reading or writing. Of somebody who was removed nothing is recorded.
 func record(tx *event.Tx, userID string, facts ...event.Fact[SignIns]) error {
 	if len(facts) == 0 {

@@ -13,7 +13,7 @@ var (
 	}
 )
 
-// Name puts a user agent in a few words of ours; empty where it is not known.
+// browserName puts a user agent in a few words of ours; empty where it is not known.
 func browserName(userAgent string) string {
 	find := func(in []struct{ mark, name string }) string {
 		for _, one := range in {

@@ -18,7 +18,7 @@ const (
 	maxList    = 20  // values of a list that count
 )
 
-// Claims are what an issuer says, each as it was sent.
+// tokenClaims are what an issuer says, each as it was sent.
 type tokenClaims map[string]json.RawMessage
 
 // Text is a claim that is a string. What cannot be told from another text once it is read is none: broken surrogates all read alike.

@@ -21,17 +21,17 @@ const (
 	maxLength = 16 << 10 // bytes of a token
 	maxTries  = 4        // keys that are tried for one: each costs up to some milliseconds
 
-	// Skew is how far the clock of an issuer may be off.
+	// clockSkew is how far the clock of an issuer may be off.
 	clockSkew = time.Minute
-	// MaxAge is how long ago a token may have been issued: it was just brought here.
+	// maxTokenAge is how long ago a token may have been issued: it was just brought here.
 	maxTokenAge = 10 * time.Minute
 )
 
-// Algorithms are those that count. None of them works with a key that is not secret.
+// signatureAlgorithms are those that count. None of them works with a key that is not secret.
 var signatureAlgorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA}
 
-// Token is a token that was read. What it claims counts only after Verify.
+// signedToken is a token that was read. What it claims counts only after Verify.
 type signedToken struct {
 	Claims    tokenClaims
 	KeyID     string
@@ -41,7 +41,7 @@ type signedToken struct {
 	input  string // what the signature is of
 }
 
-// Read takes a token apart. Errors: *failure.Failure.
+// readToken takes a token apart. Errors: *failure.Failure.
 func readToken(text string, allowed []jose.SignatureAlgorithm) (*signedToken, error) {
 	notOne := failure.New(failure.Token, "what was sent is not a signed token in the compact form: send header.payload.signature, at most 16 KiB")
 	if len(text) > maxLength {
@@ -94,7 +94,7 @@ func (t *signedToken) Verify(keys []jose.JSONWebKey) error {
 // Digest tells tokens apart. It leaves the signature out: whoever has a token can often make another valid signature of it.
 func (t *signedToken) Digest() [32]byte { return sha256.Sum256([]byte(t.input)) }
 
-// Expect is what a token has to say.
+// expectedClaims is what a token has to say.
 type expectedClaims struct {
 	Issuer   string
 	Audience string
@@ -135,7 +135,7 @@ func (c tokenClaims) Check(e expectedClaims) error {
 	return err
 }
 
-// ReadClaims reads a JSON object. Names are compared exactly, which encoding/json does not do for structs.
+// readClaims reads a JSON object. Names are compared exactly, which encoding/json does not do for structs.
 func readClaims(text []byte) (tokenClaims, error) {
 	var c tokenClaims
 	if !utf8.Valid(text) {

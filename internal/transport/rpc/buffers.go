@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Pool lends buffers for the bytes of requests and answers.
+// bufferPool lends buffers for the bytes of requests and answers.
 type bufferPool struct{ pool sync.Pool }
 
-// Buffers are those of the whole program.
+// buffers are those of the whole program.
 var buffers = bufferPool{sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 
 // Get lends a buffer.

@@ -24,12 +24,12 @@ const (
 	flagWebTrailers = 0x80
 )
 
-// ErrTooLarge is the end of reading a message that has more bytes than it may.
+// errFrameTooLarge is the end of reading a message that has more bytes than it may.
 var errFrameTooLarge = errors.New("frame: the message is too large")
 
 func malformed(message string) error { return errs.Invalid(errs.Violation{Message: message}) }
 
-// Read reads the only message of a request, of at most limit bytes, into buf. It stops at the first byte that is too
+// readFrame reads the only message of a request, of at most limit bytes, into buf. It stops at the first byte that is too
 // many.
 func readFrame(r io.Reader, buf *bytes.Buffer, compressed bool, limit int64) error {
 	var start [head]byte
@@ -119,7 +119,7 @@ func (i inflated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Checked passes on the uncompressed frames of a body, as many as there are, and fails at the first one that is none.
+// checkedBody passes on the uncompressed frames of a body, as many as there are, and fails at the first one that is none.
 type checkedBody struct {
 	io.Closer
 	body io.Reader
@@ -129,7 +129,7 @@ type checkedBody struct {
 	left int64 // bytes of the message that have not
 }
 
-// NewChecked makes a Checked of a body. What Read fails with is what fail makes of it.
+// newCheckedBody makes a Checked of a body. What Read fails with is what fail makes of it.
 func newCheckedBody(body io.ReadCloser, fail func(error) error) *checkedBody {
 	return &checkedBody{Closer: body, body: body, fail: fail}
 }
@@ -161,7 +161,7 @@ func (c *checkedBody) Read(p []byte) (int, error) {
 	return n, c.fail(err)
 }
 
-// Append writes a message as one frame.
+// appendFrame writes a message as one frame.
 func appendFrame(buf *bytes.Buffer, m proto.Message) error {
 	raw, err := proto.MarshalOptions{}.MarshalAppend(append(buf.AvailableBuffer(), make([]byte, head)...), m)
 	if err != nil {
@@ -172,7 +172,7 @@ func appendFrame(buf *bytes.Buffer, m proto.Message) error {
 	return nil
 }
 
-// AppendTrailer writes the last frame of gRPC-Web, which looks like the headers of HTTP/1 with names in lower case.
+// appendTrailer writes the last frame of gRPC-Web, which looks like the headers of HTTP/1 with names in lower case.
 func appendTrailer(buf *bytes.Buffer, trailer [][2]string) {
 	size := 0
 	for _, t := range trailer {
@@ -184,7 +184,7 @@ func appendTrailer(buf *bytes.Buffer, trailer [][2]string) {
 	}
 }
 
-// PercentEncode writes a message as gRPC wants it in a header: printable ASCII as it is, all else escaped.
+// percentEncode writes a message as gRPC wants it in a header: printable ASCII as it is, all else escaped.
 func percentEncode(s string) string {
 	const hex = "0123456789ABCDEF"
 	plain := func(c byte) bool { return ' ' <= c && c <= '~' && c != '%' }

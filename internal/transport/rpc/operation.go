@@ -337,7 +337,8 @@ func (op *operation) successorOf(req protoreflect.Message) string {
 
 // invoke calls the implementation.
 func (op *operation) invoke(ctx context.Context, req proto.Message) (proto.Message, error) {
-	out := op.method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})
+	// A value of the parameter's own type is taken as it is. Package reflect would look up each time whether another one has the methods.
+	out := op.method.Call([]reflect.Value{reflect.ValueOf(&ctx).Elem(), reflect.ValueOf(req)})
 	if err, ok := out[1].Interface().(error); ok && err != nil {
 		return nil, err
 	}

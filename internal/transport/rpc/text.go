@@ -10,14 +10,14 @@ import (
 // The text mode of gRPC-Web is the binary one in base64, which is how browsers can read a stream before its end. Padding may stand wherever a
 // sender had nothing more to send, so each part is decoded by itself.
 
-// Text reads what a body in base64 stands for.
+// base64Reader reads what a body in base64 stands for.
 type base64Reader struct {
 	body    io.Reader
 	text    [4 << 10]byte
 	decoded []byte // not read yet; a part of text
 }
 
-// NewText makes a Text of a body.
+// newBase64Reader makes a Text of a body.
 func newBase64Reader(body io.Reader) *base64Reader { return &base64Reader{body: body} }
 
 // Read implements io.Reader.
@@ -38,7 +38,7 @@ func (t *base64Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// decodeText decodes base64 in place. Padding ends a part, not the text.
+// decodeBase64 decodes base64 in place. Padding ends a part, not the text.
 func decodeBase64(text []byte) ([]byte, error) {
 	decoded := text[:0]
 	for len(text) > 0 {
@@ -55,7 +55,7 @@ func decodeBase64(text []byte) ([]byte, error) {
 	return decoded, nil
 }
 
-// EncodeText replaces what a buffer holds by the same in base64.
+// encodeBase64 replaces what a buffer holds by the same in base64.
 func encodeBase64(buf *bytes.Buffer) {
 	text := base64.StdEncoding.AppendEncode(nil, buf.Bytes())
 	buf.Reset()

@@ -13,7 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-// Unmarshal resets m and fills it from body, which must be one JSON object. Without violations all of the body was
+// UnmarshalJSON resets m and fills it from body, which must be one JSON object. Without violations all of the body was
 // understood. With violations, m is not to be acted on; complete tells that the body was read to its end, so
 // that m holds every other field and can be checked for more that is wrong. A violation of the body as a
 // whole has an empty Field.

@@ -17,13 +17,13 @@ import (
 
 const maxDepth = 64
 
-// Decoder reads messages of one type.
+// Proto reads messages of one type.
 type Proto struct {
 	md    protoreflect.MessageDescriptor
 	lists listsIn
 }
 
-// For makes the decoder of a type of message.
+// NewProto makes the decoder of a type of message.
 func NewProto(md protoreflect.MessageDescriptor) Proto {
 	lists := listsIn{}
 	lists.look(md)

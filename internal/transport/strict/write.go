@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Marshal writes m as compact JSON. It fails on what JSON cannot carry: a string that is not UTF-8, a time out of range,
+// MarshalJSON writes m as compact JSON. It fails on what JSON cannot carry: a string that is not UTF-8, a time out of range,
 // an Any of unknown type, a type that the package does not support.
 func MarshalJSON(m proto.Message) ([]byte, error) { return AppendJSON(make([]byte, 0, usual), m) }
 
 // usual is what most messages fit into.
 const usual = 1 << 10
 
-// AppendMarshal is Marshal into the end of dst. On an error, what it returns is not to be used.
+// AppendJSON is Marshal into the end of dst. On an error, what it returns is not to be used.
 func AppendJSON(dst []byte, m proto.Message) ([]byte, error) {
 	e := encoder{out: dst}
 	if err := e.message(m.ProtoReflect()); err != nil {

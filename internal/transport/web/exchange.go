@@ -79,6 +79,21 @@ func (s *Site) observe(x *Exchange) {
 	if code == "" {
 		code = strconv.Itoa(cmp.Or(x.status, http.StatusOK))
 	}
+	level, why := explain(x.Failure)
+	x.endSpan(code, level)
+	if x.Quiet && level < slog.LevelError {
+		level = slog.LevelDebug
+	}
+	if s.config.Log.Enabled(x.Request.Context(), level) {
+		s.config.Log.LogAttrs(x.Request.Context(), level, "request", append(x.attrs(code, took), why...)...)
+	}
+	if !x.Quiet {
+		x.Metrics.Count(cmp.Or(x.Info.Procedure, "unknown"), x.Protocol, code, reasonOf(x.Failure), took)
+	}
+}
+
+// attrs is what the log says of every request, with room for why it failed.
+func (x *Exchange) attrs(code string, took time.Duration) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs,
 		slog.String("requestId", x.Info.RequestID),
@@ -93,15 +108,7 @@ func (s *Site) observe(x *Exchange) {
 	if x.span.Recorded() {
 		attrs = append(attrs, slog.String("traceId", x.span.TraceID()))
 	}
-	level, why := explain(x.Failure)
-	x.endSpan(code, level)
-	if x.Quiet && level < slog.LevelError {
-		level = slog.LevelDebug
-	}
-	s.config.Log.LogAttrs(x.Request.Context(), level, "request", append(attrs, why...)...)
-	if !x.Quiet {
-		x.Metrics.Count(cmp.Or(x.Info.Procedure, "unknown"), x.Protocol, code, reasonOf(x.Failure), took)
-	}
+	return attrs
 }
 
 // reasonOf gives the reason of a refusal; empty where there is none.

@@ -49,6 +49,7 @@ type Handler interface {
 type Site struct {
 	config Config
 	pages  map[string]page
+	parts  map[string]bool // first parts of their paths
 	trees  []page
 	lost   page // nil handler: the API answers everybody
 	isAPI  func(path string) bool
@@ -70,12 +71,13 @@ func New(config Config) (*Site, error) {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Site{config: config, pages: map[string]page{}}, nil
+	return &Site{config: config, pages: map[string]page{}, parts: map[string]bool{}}, nil
 }
 
 // Handle serves a page. A path that ends with a slash stands for everything below it, down to the next slash; but / is
-// the way in and nothing else. A * stands for an identifier, with one part behind it.
+// the way in and nothing else. A * stands for an identifier, with one part behind it, and never for the first part.
 func (s *Site) Handle(path string, handler http.Handler) {
+	s.parts[firstPart(path)] = true
 	s.pages[path] = s.page(path, handler)
 }
 
@@ -136,14 +138,8 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handler gives the page at a path, or the API.
 func (s *Site) handler(r *http.Request) Handler {
 	path := r.URL.EscapedPath()
-	if p, known := s.pages[path]; known {
-		return p
-	}
-	if end := strings.LastIndexByte(path, '/'); end > 0 {
-		if p, known := s.pages[path[:end+1]]; known {
-			return p
-		}
-		if p, known := s.pages[path[:strings.LastIndexByte(path[:end], '/')+1]+"*"+path[end:]]; known {
+	if s.parts[firstPart(path)] { // most requests are to the API
+		if p, known := s.pageAt(path); known {
 			return p
 		}
 	}
@@ -156,6 +152,29 @@ func (s *Site) handler(r *http.Request) Handler {
 		return s.lost
 	}
 	return s.config.API
+}
+
+// firstPart is a path up to its second slash.
+func firstPart(path string) string {
+	if path != "" {
+		if end := strings.IndexByte(path[1:], '/'); end >= 0 {
+			return path[:end+1]
+		}
+	}
+	return path
+}
+
+func (s *Site) pageAt(path string) (p page, known bool) {
+	if p, known = s.pages[path]; known {
+		return p, true
+	}
+	if end := strings.LastIndexByte(path, '/'); end > 0 {
+		if p, known = s.pages[path[:end+1]]; known {
+			return p, true
+		}
+		p, known = s.pages[path[:strings.LastIndexByte(path[:end], '/')+1]+"*"+path[end:]]
+	}
+	return p, known
 }
 
 // page is a handler that is not of the API.

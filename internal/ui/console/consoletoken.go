@@ -17,7 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// Life is how long a token counts at most. It never counts longer than its session.
+// TokenLife is how long a token counts at most. It never counts longer than its session.
 const TokenLife = 5 * time.Minute
 
 // A token is a prefix that secret scanners know, and the base64 of the sealed end of its life (8 bytes) and hash of the session's own token (32).

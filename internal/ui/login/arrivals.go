@@ -29,14 +29,14 @@ type Arrival struct {
 
 const arrivalLife = 15 * time.Minute
 
-// Row is where an arrival is.
+// arrivalRow is where an arrival is.
 func arrivalRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "arrival/" + id}
 }
 
 const arrivalPurpose = "arrival from a provider"
 
-// Keeper keeps arrivals.
+// Arrivals keeps arrivals.
 type Arrivals struct {
 	Store  event.Store
 	Master secret.MasterKey

@@ -21,7 +21,7 @@ const (
 	logoutToken = "logout_token"
 )
 
-// Receiver takes what providers send.
+// LogoutReceiver takes what providers send.
 type LogoutReceiver struct {
 	Store      event.Store
 	Federation *upstream.Federation

@@ -35,7 +35,7 @@ const (
 	withAccount  = "account"
 )
 
-// Pages serves them.
+// InvitationPages serves them.
 type InvitationPages struct {
 	Store       event.Store
 	Invitations invitation.Invitations
@@ -91,7 +91,7 @@ func (p InvitationPages) refuse(w http.ResponseWriter, r *http.Request, err erro
 	p.Pages.Render(w, r, http.StatusBadRequest, pages.Failed{What: what, Next: pages.To(pages.PathAccount, nil)})
 }
 
-// token reads the link that a browser came by; moved tells that the browser was sent to the same page without it.
+// invitationToken reads the link that a browser came by; moved tells that the browser was sent to the same page without it.
 func invitationToken(w http.ResponseWriter, r *http.Request, cookie string) (text string, moved bool) {
 	if query := r.URL.Query(); query.Has(invitation.ParamToken) {
 		if text := query.Get(invitation.ParamToken); len(text) < 200 {
@@ -108,7 +108,7 @@ func invitationToken(w http.ResponseWriter, r *http.Request, cookie string) (tex
 	return text, false
 }
 
-// visit is one request of a browser to the page of an invitation.
+// invitationVisit is one request of a browser to the page of an invitation.
 type invitationVisit struct {
 	InvitationPages
 	w        http.ResponseWriter
@@ -262,7 +262,7 @@ func (v *invitationVisit) password() error {
 	return v.create(p, show)
 }
 
-// named tells what is wrong with the names.
+// personProblems tells what is wrong with the names.
 func personProblems(p newcomer.Person) ([]pages.Problem, error) {
 	err := p.Violations().Err()
 	if err == nil {

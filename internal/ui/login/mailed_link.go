@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// Life of the cookie that holds a code: codes live no longer.
+// mailedLife of the cookie that holds a code: codes live no longer.
 const mailedLife = time.Hour
 
 // Parameters of a link in a mail.
@@ -22,11 +22,11 @@ const (
 	ParamMailedUser = "user"
 	ParamMailedCode = "code"
 
-	// Param says that the browser was given a cookie in place of the code.
+	// paramMailed says that the browser was given a cookie in place of the code.
 	paramMailed = "mailed"
 )
 
-// Link is what a link in a mail says: whom it is about, and the code that only the reader of the mail has.
+// MailedLink is what a link in a mail says: whom it is about, and the code that only the reader of the mail has.
 type MailedLink struct{ User, Code string }
 
 var (
@@ -34,12 +34,12 @@ var (
 	codeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z]{1,20}$`) })
 )
 
-// Cookie holds a code for somebody.
+// mailedCookie holds a code for somebody.
 func mailedCookie(name, user, code string) *http.Cookie {
 	return pages.Cookie(name, user+separator+code, mailedLife)
 }
 
-// From reads the link that a browser came by. The code leaves the address before any page is shown, for addresses end up in
+// mailedLink reads the link that a browser came by. The code leaves the address before any page is shown, for addresses end up in
 // histories and are sent along to others: it goes on in a cookie, and moved tells that the browser was sent to the same page
 // without it. Nothing is done with the code, so that programs that look at the links in mails do no harm.
 func mailedLink(w http.ResponseWriter, r *http.Request, cookie string) (m MailedLink, moved bool) {

@@ -17,7 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
-// Terms shows what an organization asks new people to accept.
+// shownTerms shows what an organization asks new people to accept.
 func shownTerms(p policy.Policy, accepted string) pages.Terms {
 	t := pages.Terms{Accepted: accepted != "" && accepted == p.TermsURI}
 	t.Terms, _ = pages.Outward(p.TermsURI) // what is no address is not there
@@ -25,7 +25,7 @@ func shownTerms(p policy.Policy, accepted string) pages.Terms {
 	return t
 }
 
-// Problems says what kept an account from being made. Errors that no form can show are given back.
+// newAccountProblems says what kept an account from being made. Errors that no form can show are given back.
 func newAccountProblems(err error) ([]pages.Problem, error) {
 	e, ours := errors.AsType[*errs.Error](err)
 	if !ours {
@@ -61,7 +61,7 @@ func newAccountProblems(err error) ([]pages.Problem, error) {
 	return problems, nil
 }
 
-// Of is what is known of somebody whom a provider has brought and who has no account yet. bound is the organization that the sign-in is bound to; empty: none.
+// registrationOf is what is known of somebody whom a provider has brought and who has no account yet. bound is the organization that the sign-in is bound to; empty: none.
 func registrationOf(who idp.Identity, bound string, info *call.Info) federated.Registration {
 	r := federated.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
 		Email: who.Email, EmailFromProvider: true, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}

@@ -16,7 +16,7 @@ type Offer struct {
 	store   event.Store
 }
 
-// At reads how people of a place may sign in. Providers are read when they are asked for: there may be many.
+// offerAt reads how people of a place may sign in. Providers are read when they are asked for: there may be many.
 func offerAt(ctx context.Context, s event.Store, place, defaultOrg string) (Offer, error) {
 	asked, _, err := org.ReadPolicy(ctx, s, place)
 	return Offer{Methods: asked, place: idp.Place{Org: place, DefaultOrg: defaultOrg, Ways: asked.SignIn}, store: s}, err

@@ -34,7 +34,7 @@ const (
 	// the browser was given a cookie in place of it
 )
 
-// Pages serves them.
+// RegistrationPages serves them.
 type RegistrationPages struct {
 	Store         event.Store
 	Registrations *registration.Registrations
@@ -73,7 +73,7 @@ func (p *RegistrationPages) onTheWay(r *http.Request, id string) (*oauth.Pending
 	return pending, err
 }
 
-// frame is what every page shows.
+// registrationFrame is what every page shows.
 func registrationFrame(pending *oauth.Pending, o *event.Object[org.Org], problems []pages.Problem) pages.Frame {
 	f := pages.Frame{Problems: problems}
 	if pending != nil {
@@ -202,7 +202,7 @@ func (p *RegistrationPages) finish(w http.ResponseWriter, r *http.Request) error
 	return f.take()
 }
 
-// form is a visit to the page behind the link.
+// registrationForm is a visit to the page behind the link.
 type registrationForm struct {
 	*RegistrationPages
 	w       http.ResponseWriter

@@ -17,7 +17,7 @@ const (
 	maxRemembered = 8 // people in one browser
 )
 
-// Browser is one that a request came from.
+// RememberedBrowser is one that a request came from.
 type RememberedBrowser struct {
 	Devices session.Devices
 	W       http.ResponseWriter

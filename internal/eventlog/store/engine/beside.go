@@ -12,24 +12,36 @@ const (
 	deleteWord = "DELETE FROM words WHERE object_id = ? AND word = ?"
 )
 
-// writeBeside writes rows, groups and tokens, the same way on both engines. Rows that were looked for and absent are plainly
-// inserted: where another node was faster, that fails, and the batch decides again.
-func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) error {
-	for _, r := range c.Inserted {
-		if err := exec("INSERT INTO "+string(r.Table)+" (key, value, expires) VALUES (?, ?, ?)", r.Key, r.Value, r.Expires); err != nil {
+// orReplace ends a statement that inserts rows of side tables, whether or not they are there.
+const orReplace = " ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires"
+
+func insertRow(table event.SideTable, ending string) string {
+	return "INSERT INTO " + string(table) + " (key, value, expires) VALUES (?, ?, ?)" + ending
+}
+
+// insertEach inserts rows of side tables one by one.
+func insertEach(rows []event.Row, ending string, exec func(sql string, args ...any) error) error {
+	for _, r := range rows {
+		if err := exec(insertRow(r.Table, ending), r.Key, r.Value, r.Expires); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// writeBeside writes rows, groups and tokens, in the same order on both engines. Rows that were looked for and absent are plainly
+// inserted: where another node was faster, that fails, and the batch decides again. insert takes rows in order of their keys.
+func writeBeside(c *event.Changes, insert func(rows []event.Row, ending string) error, exec func(sql string, args ...any) error) error {
+	if err := insert(c.Inserted, ""); err != nil {
+		return err
 	}
 	for _, r := range c.Updates {
 		if err := exec("UPDATE "+string(r.Table)+" SET value = ?, expires = ? WHERE key = ?", r.Value, r.Expires, r.Key); err != nil {
 			return err
 		}
 	}
-	for _, r := range c.Put {
-		if err := exec("INSERT INTO "+string(r.Table)+" (key, value, expires) VALUES (?, ?, ?) "+
-			"ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires", r.Key, r.Value, r.Expires); err != nil {
-			return err
-		}
+	if err := insert(c.Put, orReplace); err != nil {
+		return err
 	}
 	for _, k := range c.Dropped {
 		if err := exec("DELETE FROM "+string(k.Table)+" WHERE key = ?", k.Key); err != nil {

@@ -395,11 +395,12 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 			b.Queue("INSERT INTO claims (digest, object_id) SELECT * FROM unnest($1::bytea[], $2::text[])", claimed, holders)
 		}
 	}
-	err := writeBeside(c, func(sql string, args ...any) error {
+	exec := func(sql string, args ...any) error {
 		b.Queue(e.text(sql), args...)
 		return nil
-	})
-	if err != nil {
+	}
+	insert := func(rows []event.Row, ending string) error { return insertTogether(b, rows, ending, exec) }
+	if err := writeBeside(c, insert, exec); err != nil {
 		return err
 	}
 	if len(c.Events) > 0 {

@@ -136,3 +136,27 @@ func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes, learned numbers) {
 			ids, words, orgs, WordBlocksRow)
 	}
 }
+
+// insertTogether inserts rows of side tables with one statement a table: whoever imports people writes two rows for each.
+func insertTogether(b *pgx.Batch, rows []event.Row, ending string, exec func(sql string, args ...any) error) error {
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].Table == rows[0].Table {
+			n++
+		}
+		if n == 1 {
+			if err := insertEach(rows[:1], ending, exec); err != nil {
+				return err
+			}
+		} else {
+			keys, values, expires := make([]string, n), make([][]byte, n), make([]int64, n)
+			for i, r := range rows[:n] {
+				keys[i], values[i], expires[i] = r.Key, r.Value, r.Expires
+			}
+			b.Queue("INSERT INTO "+string(rows[0].Table)+" (key, value, expires) "+
+				"SELECT * FROM unnest($1::text[], $2::bytea[], $3::bigint[])"+ending, keys, values, expires)
+		}
+		rows = rows[n:]
+	}
+	return nil
+}

@@ -389,7 +389,9 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 			return err
 		}
 	}
-	if err := writeBeside(c, func(text string, args ...any) error { return e.Exec(ctx, text, args...) }); err != nil {
+	exec := func(text string, args ...any) error { return e.Exec(ctx, text, args...) }
+	insert := func(rows []event.Row, ending string) error { return insertEach(rows, ending, exec) }
+	if err := writeBeside(c, insert, exec); err != nil {
 		return err
 	}
 	if len(c.Events) == 0 {

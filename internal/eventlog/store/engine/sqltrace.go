@@ -15,7 +15,7 @@ type traced struct {
 	system string
 }
 
-// New is the same engine with spans.
+// Traced is the same engine with spans.
 func Traced(e Engine, postgres bool) Engine {
 	system := "sqlite"
 	if postgres {

@@ -10,7 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// Index notes in what is to be changed in word_blocks that an object is found by its words.
+// IndexWords notes in what is to be changed in word_blocks that an object is found by its words.
 func IndexWords(into engine.BlockChanges, f event.Folded) {
 	if len(f.Words) > 0 {
 		into.Set(engine.OrgNumber(f.Record.Org), f.First, true, syntax.Terms(f.Words)...)

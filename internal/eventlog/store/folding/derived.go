@@ -25,13 +25,13 @@ type table struct {
 // Tables are some of these tables.
 type Tables []table
 
-// Usual are those with rows by object. What objects are found by is in word_blocks besides.
+// UsualTables are those with rows by object. What objects are found by is in word_blocks besides.
 var UsualTables = Tables{
 	{name: "claims", called: "claims", read: "SELECT object_id, digest FROM claims", scan: scanBytes, want: claimRows, insert: insertClaims},
 	{name: "groupings", called: "groups", read: "SELECT object_id, name FROM groupings", scan: scanTexts, want: func(f event.Folded) []string { return f.Groups }, insert: insertGroups},
 }
 
-// WithWords are the same, and the words that objects are found by until word_blocks has all of them.
+// TablesWithWords are the same, and the words that objects are found by until word_blocks has all of them.
 var TablesWithWords = append(UsualTables[:len(UsualTables):len(UsualTables)],
 	table{name: "words", called: "words", read: "SELECT object_id, org_id, word FROM words", scan: scanWords, want: wordRows, insert: insertWords})
 
@@ -176,7 +176,7 @@ func insertWords(f event.Folded) []engine.Statement {
 	return []engine.Statement{{SQL: "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?)" + strings.Repeat(", (?, ?, ?)", len(f.Words)-1), Args: rows}}
 }
 
-// Counts are numbers of rows, by table.
+// DerivedCounts are numbers of rows, by table.
 type DerivedCounts map[string]int
 
 // Count counts what an object should have.

@@ -46,7 +46,7 @@ type Bounds struct {
 	Looked int // objects that are looked at
 }
 
-// Usual bounds: with a million users whose numbers follow each other, a term that all of them have takes 3,907 rows.
+// UsualBounds bounds: with a million users whose numbers follow each other, a term that all of them have takes 3,907 rows.
 var UsualBounds = Bounds{First: 256, Rows: 16_000, Looked: 1000}
 
 // Run gives the objects of the page, and where the next one begins; nil: nowhere.
@@ -71,7 +71,7 @@ func (s *Search) Run(ctx context.Context) (page []*event.Record, next *event.Cur
 // met is what the cursor of several terms begins with. No term is like it.
 const met = "&"
 
-// Own tells whether a cursor is one of searches in word_blocks, and not one of Before.
+// OwnCursor tells whether a cursor is one of searches in word_blocks, and not one of Before.
 func OwnCursor(c event.Cursor) bool {
 	_, err := placeOf(c)
 	return c.ID != "" && err == nil
@@ -80,7 +80,7 @@ func OwnCursor(c event.Cursor) bool {
 // errCursor is the answer to a cursor of Before that comes after the change, or to one of another search.
 var errCursor = errs.Invalid(errs.Violation{Field: "pageToken", Message: "is no longer valid: begin with the first page again"})
 
-// place is where a page ends, among the objects of a term: in all organizations they come organization by organization.
+// searchPlace is where a page ends, among the objects of a term: in all organizations they come organization by organization.
 type searchPlace struct{ org, number int64 }
 
 // cursor gives the place for a term.

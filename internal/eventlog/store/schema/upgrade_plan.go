@@ -113,7 +113,7 @@ func (p *Plan) addMigration(ctx context.Context, e engine.Engine, m migrations.M
 	return nil
 }
 
-// sample measures how many seconds it takes to fold an object. The first of them pay for what is read and prepared once for all, and others may use the processor
+// sampleFold measures how many seconds it takes to fold an object. The first of them pay for what is read and prepared once for all, and others may use the processor
 // meanwhile: the quickest of several counts.
 func sampleFold(ctx context.Context, f *folding.Folder, k event.Definition) (each float64, err error) {
 	for i := range samples {
