@@ -221,13 +221,13 @@ func (p *Places) get(tx *event.Tx, before *Places) (err error) {
 
 // counts tells whether there is a project.
 func (p *Places) counts() bool {
-	return p.project != nil && p.project.Data.State == Active && p.project.Org == p.client.Org
+	return counts(p.project, nil, p.client.Org)
 }
 
 // in gives the access of an organization; nil where there is none that counts.
 func (p *Places) in(id string, w Person) *event.Object[Access] {
 	a := p.found[id]
-	if a == nil || a.Data.State != Active || a.Org != id || a.Data.Project != p.client.Project || a.Data.Owner != p.client.Org {
+	if a == nil || !p.counts() || !counts(p.project, a, id) {
 		return nil
 	}
 	if o := p.orgs[id]; id != w.Org && (o == nil || o.Data.State != org.Active) {
@@ -297,11 +297,11 @@ func (p *Places) Roles(w Person) map[string][]string {
 	if !p.counts() {
 		return all
 	}
-	collect := func(id, place string, groups []GroupRoles, counts func(user.AppRole) bool) {
+	collect := func(id string, a *event.Object[Access], place string, groups []GroupRoles) {
 		var keys []string
 		add := func(roles []user.AppRole) {
 			for _, r := range roles {
-				if counts(r) {
+				if isDeclared(p.project, a, r) {
 					keys = append(keys, r.Key)
 				}
 			}
@@ -327,22 +327,15 @@ func (p *Places) Roles(w Person) map[string][]string {
 			all[id] = slices.Compact(keys)
 		}
 	}
-	declared := func(key string, epoch int64) bool {
-		return slices.ContainsFunc(p.project.Data.Roles, func(r Role) bool { return r.Key == key && r.Epoch == epoch })
-	}
 	if p.place(p.client.Org, w) != "" {
-		collect(p.client.Org, p.project.ID, p.project.Data.GroupRoles, func(r user.AppRole) bool { return declared(r.Key, r.Epoch) })
+		collect(p.client.Org, nil, p.project.ID, p.project.Data.GroupRoles)
 	}
 	for id := range p.found {
 		if p.place(id, w) == "" {
 			continue
 		}
 		a := p.in(id, w)
-		collect(id, a.ID, a.Data.GroupRoles, func(r user.AppRole) bool {
-			return slices.ContainsFunc(a.Data.Roles, func(g GrantedRole) bool {
-				return g.Key == r.Key && g.Epoch == r.Epoch && declared(g.Key, g.Of)
-			})
-		})
+		collect(id, a, a.ID, a.Data.GroupRoles)
 	}
 	return all
 }

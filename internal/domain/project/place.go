@@ -69,13 +69,22 @@ type place struct {
 
 // counts tells whether anything that was given there counts.
 func (p place) counts() bool {
-	if p.from == nil || p.from.Data.State != Active {
+	if p.access != "" && p.given == nil {
 		return false
 	}
-	if p.access == "" {
-		return p.from.Org == p.org
+	return counts(p.from, p.given, p.org)
+}
+
+// counts tells whether roles that an organization gives count: those of its own project, if a is nil, or those that it
+// was granted by an access. Administration and tokens ask the same.
+func counts(p *event.Object[Project], a *event.Object[Access], organization string) bool {
+	if p == nil || p.Data.State != Active {
+		return false
 	}
-	return p.given != nil && p.given.Data.State == Active && p.given.Org == p.org && p.given.Data.Project == p.project
+	if a == nil {
+		return p.Org == organization
+	}
+	return a.Data.State == Active && a.Org == organization && a.Data.Project == p.ID && a.Data.Owner == p.Org
 }
 
 // open reads a place.
@@ -122,16 +131,34 @@ func (p place) roles() (roles []Role, as []user.AppRole) {
 		return nil, nil
 	}
 	for _, r := range p.from.Data.Roles {
-		if p.given == nil {
-			roles, as = append(roles, r), append(as, user.AppRole{Key: r.Key, Epoch: r.Epoch})
-			continue
-		}
-		i := slices.IndexFunc(p.given.Data.Roles, func(g GrantedRole) bool { return g.Key == r.Key && g.Of == r.Epoch })
-		if i >= 0 {
-			roles, as = append(roles, r), append(as, user.AppRole{Key: r.Key, Epoch: p.given.Data.Roles[i].Epoch})
+		if recorded, ok := recordedAs(r, p.given); ok {
+			roles, as = append(roles, r), append(as, recorded)
 		}
 	}
 	return roles, as
+}
+
+// recordedAs is what is recorded of somebody who has a role that a project declares: the role itself, or what an access
+// was granted of it. It is not ok if the access was not granted the role as it is declared now.
+func recordedAs(r Role, a *event.Object[Access]) (as user.AppRole, ok bool) {
+	if a == nil {
+		return user.AppRole{Key: r.Key, Epoch: r.Epoch}, true
+	}
+	i := slices.IndexFunc(a.Data.Roles, func(g GrantedRole) bool { return g.Key == r.Key && g.Of == r.Epoch })
+	if i < 0 {
+		return user.AppRole{}, false
+	}
+	return user.AppRole{Key: r.Key, Epoch: a.Data.Roles[i].Epoch}, true
+}
+
+// isDeclared tells whether a recorded role counts: the project declares it, and the access, if any, was granted it.
+func isDeclared(p *event.Object[Project], a *event.Object[Access], recorded user.AppRole) bool {
+	i := slices.IndexFunc(p.Data.Roles, func(r Role) bool { return r.Key == recorded.Key })
+	if i < 0 {
+		return false
+	}
+	as, ok := recordedAs(p.Data.Roles[i], a)
+	return ok && as == recorded
 }
 
 // resolve gives what is recorded of roles of these keys, each once. Errors: ErrRoleNotFound.
