@@ -161,7 +161,7 @@ func refs(all ...event.Ref) []event.Ref {
 // maxID is longer than any identifier.
 const maxID = 100
 
-// meanwhile begins work at once. What it gives back waits for the result; whoever does not need it need not call it.
+// meanwhile runs f in a goroutine. The function that it returns waits for the result; calling it is optional.
 func meanwhile[T any](work func() (T, error)) (result func() (T, error)) {
 	type outcome struct {
 		value T

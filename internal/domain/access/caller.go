@@ -44,8 +44,8 @@ type Caller struct {
 	Client string
 	Scopes []string
 
-	// Needs tells what it takes to do with a permission all that can be done with it. It counts where there are Scopes; a
-	// permission that is not in it is none that scopes allow.
+	// Needs are the scopes that a token needs before a permission counts. It is used only if there are Scopes. No scope gives a
+	// permission that is missing here.
 	Needs map[Permission]APIScopes
 
 	// Used is to be called once the request has been carried out: the credential lives on by being used. A request that was

@@ -274,7 +274,7 @@ const (
 
 // Judge tells whether somebody may use the application: people of its own organization, everybody where it is open, and whoever is at home or a guest in an
 // organization that has an access to its project, or a guest of its own organization where it has a project. place is what that rests on; empty: on nothing
-// that ends with a grant. only is the place of an earlier judgement, if that one is to go on: an access that was withdrawn and granted again is another one.
+// that ends with a grant. only restricts it to the grant that a token was issued under: an access that was withdrawn and granted again is another one.
 func (p *Places) Judge(w Person, only string) (v Verdict, place string) {
 	if p.bound != "" && p.bound != w.Org {
 		if place = p.place(p.bound, w); place == "" || only != "" && only != place {

@@ -111,7 +111,7 @@ func putBefore(tx *event.Tx, id string, kept []before) error {
 }
 
 // leave notes that the event to come replaces the user's address, or lets it be unverified, inside a command that declared BeforeRow. own says that the
-// person does it. What others do is nobody's to undo, nor what came before it.
+// person does it: only the user's own changes can be undone.
 func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	kept, err := parseBefore(tx.Row(BeforeRow(u.ID)))
 	if err != nil {

@@ -178,8 +178,8 @@ func (d *Dir) Database() (string, error) {
 	return path, nil
 }
 
-// Mend lets the embedded database roll back what was cut off in the moment it was made: until it is in its usual mode
-// (write-ahead log), a crash can leave a journal behind, and who only reads is then refused. The lock has to be held.
+// Mend recovers a half-created database. Until it is in its usual mode (write-ahead log), a crash can leave a journal
+// behind, which refuses readers. The caller holds the lock.
 func (d *Dir) Mend(ctx context.Context) error {
 	path, err := d.Database()
 	if err != nil || !cutOff(path) {

@@ -79,7 +79,7 @@ func (b *Batch) Run(c *Command) error {
 			b.events = append(b.events, d.events...)
 			b.size += d.size + len(record.Doc)
 			b.regroup(d)
-			b.reword(d)
+			b.updateSearchWords(d)
 		} else if !d.writable || !d.exists() {
 			b.reads[d.ref] = struct{}{} // what is absent has no lock either
 		}
@@ -113,8 +113,9 @@ func (b *Batch) regroup(d *draft) {
 	}
 }
 
-// reword notes what an object is no longer found by, and what it is found by now. Mostly no text has changed, and then its words are not even worked out.
-func (b *Batch) reword(d *draft) {
+// updateSearchWords notes what an object is no longer found by, and what it is found by now. Mostly no text has changed; then
+// its words are not worked out.
+func (b *Batch) updateSearchWords(d *draft) {
 	if slices.Equal(d.textsBefore, d.texts) {
 		return
 	}

@@ -238,7 +238,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		go s.answerDurable()
 		go s.answerErased()
 		reader := readbatch.Start(s.stopping, s.engine.Ask)
-		reader.Told = s.stats.Read
+		reader.OnRoundTrip = s.stats.Read
 		s.tokens, s.appTokens = readbatch.Add(reader, s.askTokens), readbatch.Add(reader, s.askAppTokens)
 		if s.cache == nil { // each read is a round trip
 			s.seen = cache.NewSeen(s.tokenKinds)

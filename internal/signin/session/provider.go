@@ -81,8 +81,8 @@ func (known providers) read(ctx context.Context, r event.Reader, id string) (*id
 	return known[id], nil
 }
 
-// provided tells whether a token counts as far as the provider goes that its person came through. What it holds of that stands in the
-// proof of a session, and in that of the sign-in that led to another token.
+// provided tells whether a token is valid as far as its provider and link are. They are named in the proof of a session, and in
+// that of the sign-in that led to another token.
 func provided(t *event.Token, who *user.Standing, now *idp.Standing) bool {
 	if t.Provider == "" {
 		return true

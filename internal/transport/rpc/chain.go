@@ -161,8 +161,8 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 	return &own, nil
 }
 
-// spare refuses those who could not do it anywhere, where a request may be so large that reading it is worth sparing. That is the one
-// exception from the order of answers: they do not learn what is wrong with the request.
+// spare rejects callers without the permission before it reads a large body. This is the one exception from the order of
+// answers: they do not learn what is wrong with the request.
 func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.op.maxBody <= maxBody || c.info.Caller == nil {
 		return next(ctx, c, req)
@@ -176,8 +176,8 @@ func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 	return next(ctx, c, req)
 }
 
-// fewBytes are what every grammar can read at no cost.
-const fewBytes = 4 << 10
+// maxCheapRequest is a size at which no grammar takes long.
+const maxCheapRequest = 4 << 10
 
 // validate decodes the request and collects everything that is wrong with it and its headers.
 func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
@@ -202,7 +202,7 @@ func (h *Handler) read(ctx context.Context, c *Call, req proto.Message) error {
 			return err
 		}
 		// Lengths come before grammars, whose work grows with them. What is only a little too long is told together with all else.
-		if h.config.Check != nil && !(tooLong && proto.Size(req) > fewBytes) {
+		if h.config.Check != nil && !(tooLong && proto.Size(req) > maxCheapRequest) {
 			more, err := h.config.Check(req, h.check)
 			if err != nil {
 				return err

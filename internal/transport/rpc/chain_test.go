@@ -325,7 +325,7 @@ func TestLengthsComeBeforeGrammars(t *testing.T) {
 		m.Org.Domain = domain
 		return setupOrg.as("admin").sending(m)
 	}
-	for domain, want := range map[string]string{strings.Repeat("ä", 200): "is no domain", strings.Repeat("ä", fewBytes): "must have at most 200 characters"} {
+	for domain, want := range map[string]string{strings.Repeat("ä", 200): "is no domain", strings.Repeat("ä", maxCheapRequest): "must have at most 200 characters"} {
 		l.everywhere(t, setUp(domain), func(t *testing.T, o outcome) {
 			if short := want == "is no domain"; o.code != 3 || !maps.Equal(o.violations, map[string]string{"org.domain": want}) || read != short {
 				t.Errorf("%d characters: %d %v, read: %v", len(domain)/2, o.code, o.violations, read)

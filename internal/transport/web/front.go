@@ -181,7 +181,8 @@ func (b *body) awaitsInvitation() bool {
 	return !b.begun && b.r.ProtoMajor == 1 && b.r.Header["Expect"] != nil
 }
 
-// What is thrown away is read into. Who sends nothing takes up a sip, and nobody more than the least body is counted for.
+// Buffers for bytes that are discarded. The first has 512 bytes, so that a client that sends nothing takes up little memory;
+// the second is as large as the least that is counted for a body.
 var (
 	sips   = sync.Pool{New: func() any { return new([512]byte) }}
 	scraps = sync.Pool{New: func() any { return new([leastBody]byte) }}

@@ -51,7 +51,7 @@ func (v *visit) signInWithPasskey(credential string) error {
 // secondFactor asks for one of the factors that the person has; again, because the application wants it anew.
 type secondFactor struct{ again bool }
 
-func (f secondFactor) silently() *errs.Error {
+func (f secondFactor) promptNoneError() *errs.Error {
 	if f.again {
 		return oauth.ErrLoginRequired
 	}
@@ -159,7 +159,7 @@ func (v *visit) remember(in session.Stepped) error {
 // enrol asks for a first factor, because one is required.
 type enrol struct{}
 
-func (enrol) silently() *errs.Error { return oauth.ErrInteractionRequired }
+func (enrol) promptNoneError() *errs.Error { return oauth.ErrInteractionRequired }
 
 func (e enrol) show(v *visit, frame pages.Frame) error {
 	frame = v.frame(frame)

@@ -17,8 +17,8 @@ type step interface {
 	show(v *visit, with pages.Frame) error
 	// take handles the page's form.
 	take(v *visit) error
-	// silently is the answer to an application that wants nobody to be asked; nil where nobody has to be.
-	silently() *errs.Error
+	// promptNoneError is the answer to an application that sent prompt=none; nil: the page needs nobody.
+	promptNoneError() *errs.Error
 }
 
 // facts decide which page comes next.
@@ -82,7 +82,7 @@ func (v *visit) next() (step, trial.Why, error) {
 // next is the page for the first thing that is missing and why it comes, or the refusal of an application that wants nobody to be asked for it.
 func (f facts) next() (step, trial.Why) {
 	page, why := f.page()
-	if refusal := page.silently(); f.silent && refusal != nil {
+	if refusal := page.promptNoneError(); f.silent && refusal != nil {
 		return refused{refusal}, why
 	}
 	return page, why

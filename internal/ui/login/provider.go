@@ -431,7 +431,7 @@ func (v *visit) land(p *event.Object[idp.Provider], kept Arrival, chosen bool) e
 // confirmArrival asks somebody whether they want to sign in whom an address has led to a provider and back.
 type confirmArrival struct{}
 
-func (confirmArrival) silently() *errs.Error { return oauth.ErrLoginRequired }
+func (confirmArrival) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (confirmArrival) show(v *visit, with pages.Frame) error {
 	who := v.arrival.Who
@@ -528,7 +528,7 @@ func (v *visit) invited(n *federated.Registration) (bool, error) {
 // register asks for what a new account lacks.
 type register struct{}
 
-func (register) silently() *errs.Error { return oauth.ErrLoginRequired }
+func (register) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (register) show(v *visit, with pages.Frame) error {
 	known := v.registration(v.arrival.Who)
@@ -611,7 +611,7 @@ func (v *visit) leaving() pages.Link {
 // unlinked says that nobody is linked, and how to change that.
 type unlinked struct{}
 
-func (unlinked) silently() *errs.Error { return oauth.ErrLoginRequired }
+func (unlinked) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (unlinked) show(v *visit, with pages.Frame) error {
 	v.render(pages.Unlinked{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), Suspended: v.arrival.Suspended,
@@ -624,7 +624,7 @@ func (u unlinked) take(v *visit) error { return u.show(v, pages.Frame{}) }
 // confirmLink asks somebody who has signed in whether an account at a provider is theirs.
 type confirmLink struct{}
 
-func (confirmLink) silently() *errs.Error { return oauth.ErrInteractionRequired }
+func (confirmLink) promptNoneError() *errs.Error { return oauth.ErrInteractionRequired }
 
 func (confirmLink) show(v *visit, with pages.Frame) error {
 	v.render(pages.ConfirmLink{Frame: v.frame(with), LoginName: v.loginName(), Provider: v.arrival.Provider, As: v.arrival.As()}, with.Problems)
@@ -663,7 +663,7 @@ func (c confirmLink) take(v *visit) error {
 // proveThrough asks somebody who has no password to sign in at a provider once more.
 type proveThrough struct{}
 
-func (proveThrough) silently() *errs.Error { return oauth.ErrLoginRequired }
+func (proveThrough) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (proveThrough) show(v *visit, with pages.Frame) error {
 	view := pages.ProveThrough{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}

@@ -19,7 +19,7 @@ import (
 // chooseAccount lets somebody pick one of the accounts of the browser.
 type chooseAccount struct{}
 
-func (chooseAccount) silently() *errs.Error { return oauth.ErrSelectionRequired }
+func (chooseAccount) promptNoneError() *errs.Error { return oauth.ErrSelectionRequired }
 
 func (chooseAccount) show(v *visit, with pages.Frame) error {
 	view := pages.ChooseAccount{Frame: v.frame(with)}
@@ -68,7 +68,7 @@ type loginName struct {
 	removed string // what a passkey answered that counts no more; the browser is told
 }
 
-func (loginName) silently() *errs.Error { return oauth.ErrLoginRequired }
+func (loginName) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (l loginName) show(v *visit, with pages.Frame) error {
 	name := v.r.PostFormValue(pages.FieldLoginName)
@@ -192,7 +192,7 @@ func (v *visit) enter(in session.SignedIn, with ...string) error {
 // password asks somebody who is signed in to prove it once more.
 type password struct{}
 
-func (password) silently() *errs.Error { return oauth.ErrLoginRequired }
+func (password) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (password) show(v *visit, with pages.Frame) error {
 	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()}, with.Problems)
@@ -234,7 +234,7 @@ func (v *visit) stepped(s session.Stepped) error {
 // notAllowed asks for another account, because the application is not for people of this one's organization.
 type notAllowed struct{ loginName }
 
-func (notAllowed) silently() *errs.Error { return oauth.ErrAccessDenied }
+func (notAllowed) promptNoneError() *errs.Error { return oauth.ErrAccessDenied }
 
 func (n notAllowed) show(v *visit, _ pages.Frame) error {
 	return n.loginName.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}})
@@ -243,7 +243,7 @@ func (n notAllowed) show(v *visit, _ pages.Frame) error {
 // noRole says that the application is for people with a role only, and leads back to it.
 type noRole struct{}
 
-func (noRole) silently() *errs.Error { return oauth.ErrNoRole }
+func (noRole) promptNoneError() *errs.Error { return oauth.ErrNoRole }
 
 func (noRole) show(v *visit, with pages.Frame) error {
 	v.render(pages.NoRole{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}, with.Problems)
@@ -255,7 +255,7 @@ func (noRole) take(v *visit) error { return v.sayNo(oauth.ErrNoRole) }
 // refused sends the person back to the application with an error.
 type refused struct{ why *errs.Error }
 
-func (r refused) silently() *errs.Error { return r.why }
+func (r refused) promptNoneError() *errs.Error { return r.why }
 
 func (r refused) show(v *visit, _ pages.Frame) error { return v.sayNo(r.why) }
 
@@ -264,7 +264,7 @@ func (r refused) take(v *visit) error { return v.sayNo(r.why) }
 // newPassword asks for another password, because somebody else chose the one there is.
 type newPassword struct{}
 
-func (newPassword) silently() *errs.Error { return oauth.ErrInteractionRequired }
+func (newPassword) promptNoneError() *errs.Error { return oauth.ErrInteractionRequired }
 
 func (newPassword) show(v *visit, with pages.Frame) error {
 	rules, err := v.rules()
@@ -304,7 +304,7 @@ func (n newPassword) take(v *visit) error {
 // consent asks whether the application may have what it wants.
 type consent struct{}
 
-func (consent) silently() *errs.Error { return oauth.ErrConsentRequired }
+func (consent) promptNoneError() *errs.Error { return oauth.ErrConsentRequired }
 
 func (consent) show(v *visit, with pages.Frame) error {
 	publisher, err := org.Kind.Read(v.r.Context(), v.Store, v.pending.App.Org)
@@ -333,7 +333,7 @@ func (c consent) take(v *visit) error {
 // has said so by the form of chooseAccount, or has signed in.
 type arrived struct{}
 
-func (arrived) silently() *errs.Error { return nil }
+func (arrived) promptNoneError() *errs.Error { return nil }
 
 func (arrived) show(v *visit, with pages.Frame) error {
 	switch {

@@ -67,7 +67,7 @@ func (v *visit) endTrial(problem string, why trial.Because) error {
 // notOwn ends a trial in which another account is used than that of its person. A session that was opened for it ends as well: a trial leaves none behind.
 type notOwn struct{}
 
-func (notOwn) silently() *errs.Error { return nil }
+func (notOwn) promptNoneError() *errs.Error { return nil }
 
 func (notOwn) show(v *visit, _ pages.Frame) error {
 	if v.bearer.Token.Created >= v.pending.Created {

@@ -13,7 +13,7 @@ type Wish struct {
 	Again   bool   // a proof that is recent; who has given one is not asked
 	Other   bool   // another account than those in the browser
 	Request string // the application's, in the place of a page of ours; empty: none
-	Way     bool   // no other page before the sign-in, which somebody has come from
+	Way     bool   // skip registration: the user came from there
 }
 
 // Link leads to the sign-in.

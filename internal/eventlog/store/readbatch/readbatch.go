@@ -32,8 +32,9 @@ type Question struct {
 
 // Reader asks the database what lookups of several kinds want to know.
 type Reader struct {
-	// Told of every round trip: how many lookups it answered, and how long it took. Set before anybody asks; nil: nobody is.
-	Told func(lookups int, took time.Duration)
+	// OnRoundTrip is called after every round trip with the number of lookups that it answered and how long it took. It is set
+	// before the first lookup; nil: nothing is called.
+	OnRoundTrip func(lookups int, took time.Duration)
 
 	ask     func(ctx context.Context, questions []Question) error
 	stopped <-chan struct{}
@@ -129,8 +130,8 @@ func (r *Reader) answer(turns []turn) {
 	err := r.ask(ctx, questions)
 	took := time.Since(begun)
 	r.pace.Moved(1, took)
-	if r.Told != nil {
-		r.Told(lookups, took)
+	if r.OnRoundTrip != nil {
+		r.OnRoundTrip(lookups, took)
 	}
 	for _, t := range turns {
 		t.answer(err)

@@ -215,7 +215,7 @@ func TestRoundTripsAreTold(t *testing.T) {
 	d := newDesk()
 	r := Start(stop, d.ask)
 	told := make(chan int, 1)
-	r.Told = func(lookups int, took time.Duration) { told <- lookups }
+	r.OnRoundTrip = func(lookups int, took time.Duration) { told <- lookups }
 	l, other := Add(r, doubles("a")), Add(r, doubles("b"))
 	l.Ask(1)
 	l.Ask(2)
