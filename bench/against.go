@@ -19,11 +19,11 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 )
 
-// The guard against a loss of speed that nobody sees: two revisions of the program, each on a database of its own, filled
-// the same way, measured in turns.
+// The guard against a loss of speed that nobody sees: two revisions of the program, each on a database of its own,
+// filled the same way, measured in turns.
 //
-// Both are built with a password hash that costs next to nothing. It is the same in both anyway, and forty milliseconds of
-// it would hide whatever happened to the rest of an operation.
+// Both are built with a password hash that costs next to nothing. It is the same in both anyway, and forty milliseconds
+// of it would hide whatever happened to the rest of an operation.
 
 const (
 	againstRounds = 8
@@ -188,8 +188,8 @@ func buildCheapHash(ctx context.Context, source, scratch, binary string) error {
 	return nil
 }
 
-// openProgram starts a program on an empty database and fills that by the program's own API and commands. What it returns
-// is to be closed, also after an error.
+// openProgram starts a program on an empty database and fills that by the program's own API and commands. What it
+// returns is to be closed, also after an error.
 func openProgram(ctx context.Context, p *plan, engine, revision, binary, dir string) (*program, error) {
 	one := &program{subject: &subject{engine: engine, binary: binary, dir: filepath.Join(dir, "data")}, revision: revision, missing: map[string]bool{}}
 	if engine == "postgres" {
@@ -254,7 +254,8 @@ func (one *program) probe(mayMiss bool) error {
 	return nil
 }
 
-// importUsers runs the program's own command, with users whose names begin with a text, and says how many a second there were.
+// importUsers runs the program's own command, with users whose names begin with a text, and says how many a second
+// there were.
 func (one *program) importUsers(ctx context.Context, org, prefix string, users int) (perSecond float64, err error) {
 	const hash = "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW"
 	var lines bytes.Buffer
@@ -282,8 +283,8 @@ func (one *program) importUsers(ctx context.Context, org, prefix string, users i
 // turn is both programs measured right after each other.
 type turn struct{ now, before sample }
 
-// measure takes one turn of everything on one engine. Who comes first changes from turn to turn, so that neither is always
-// the one that finds the other's unfinished work.
+// measure takes one turn of everything on one engine. Who comes first changes from turn to turn, so that neither is
+// always the one that finds the other's unfinished work.
 func (two pair) measure(ctx context.Context, p *plan, round int, found map[cell][]turn) error {
 	order := []*program{two.before, two.now}
 	if round%2 == 1 {
@@ -345,9 +346,9 @@ func (one *program) take(ctx context.Context, p *plan, op *operation, callers in
 // interval is a ratio of throughputs with the bounds that it lies within with 95 % certainty.
 type interval struct{ low, ratio, high float64 }
 
-// intervalOf estimates the ratio from those of the turns, each of two programs measured right after each other (Hodges and
-// Lehmann), with the interval that belongs to the signed-rank test. Both go by ranks: a turn in which the disk stood still
-// counts as one turn and no more. Fewer than six turns bound nothing.
+// intervalOf estimates the ratio from those of the turns, each of two programs measured right after each other (Hodges
+// and Lehmann), with the interval that belongs to the signed-rank test. Both go by ranks: a turn in which the disk
+// stood still counts as one turn and no more. Fewer than six turns bound nothing.
 func intervalOf(ratios []float64) interval {
 	var averages []float64 // of every two turns, and of each with itself
 	for i := range ratios {

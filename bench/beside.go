@@ -19,8 +19,8 @@ func (p *plan) besides() bool {
 	return p.largest() >= manyCallers && slices.Contains(p.ops, operationNamed(signIn)) && slices.Contains(p.ops, operationNamed(myself))
 }
 
-// measureBeside lets 64 callers sign in and times the reads of one other meanwhile, once the queue in front of the password hash
-// is as long as it gets.
+// measureBeside lets 64 callers sign in and times the reads of one other meanwhile, once the queue in front of the
+// password hash is as long as it gets.
 func (s *subject) measureBeside(ctx context.Context, p *plan) (beside, error) {
 	const warm = 2 * time.Second
 	measured := max(p.measured, time.Second)

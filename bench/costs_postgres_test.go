@@ -19,8 +19,9 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// postgresCounter stands between the server and PostgreSQL, and counts what goes over the wire: the statements that are executed, the times that somebody waits for
-// an answer to them, the rows that PostgreSQL says it has written, and the transactions that wrote something, each of which waits for the disk.
+// postgresCounter stands between the server and PostgreSQL, and counts what goes over the wire: the statements that are
+// executed, the times that somebody waits for an answer to them, the rows that PostgreSQL says it has written, and the
+// transactions that wrote something, each of which waits for the disk.
 type postgresCounter struct {
 	address string // to be used instead of the database's
 	direct  *pgx.Conn

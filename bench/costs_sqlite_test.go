@@ -18,8 +18,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// sqliteCounter counts what the connections to one database file do, without the server's help: SQLite itself tells of every statement that begins and of every
-// row before it changes.
+// sqliteCounter counts what the connections to one database file do, without the server's help: SQLite itself tells of
+// every statement that begins and of every row before it changes.
 type sqliteCounter struct {
 	file string
 
@@ -61,7 +61,8 @@ func countSQLite(t *testing.T, file string) *sqliteCounter {
 				return nil
 			}
 			conn.(sqlite.HookRegisterer).RegisterPreUpdateHook(c.changed)
-			// The driver does not pass on sqlite3_trace_v2. Package scrubvfs, which pins the driver's version, has the casts explained.
+			// The driver does not pass on sqlite3_trace_v2. Package scrubvfs, which pins the driver's version, has the
+			// casts explained.
 			raw := reflect.ValueOf(conn).Elem()
 			begins := func(_ *libc.TLS, _ uint32, _, _, text uintptr) int32 { return c.begins(libc.GoString(text)) }
 			keep.Lock()
@@ -115,7 +116,8 @@ func (c *sqliteCounter) begun() (n int64) {
 	return n
 }
 
-// written is how many bytes the write-ahead log has. It is emptied when the next call is to be counted: SQLite begins again at its front.
+// written is how many bytes the write-ahead log has. It is emptied when the next call is to be counted: SQLite begins
+// again at its front.
 func (c *sqliteCounter) written(t *testing.T) int64 {
 	info, err := os.Stat(c.file + "-wal")
 	testkit.Must(t, err)

@@ -40,8 +40,9 @@ type column struct {
 	held bool
 }
 
-// columns are those of an engine. On PostgreSQL, whether one read more is needed depends on what this node has seen of a row before and somebody has changed since, and on
-// what comes together in one round trip; the writer's statements do not.
+// columns are those of an engine. On PostgreSQL, whether one read more is needed depends on what this node has seen of
+// a row before and somebody has changed since, and on what comes together in one round trip; the writer's statements do
+// not.
 func columns(engine string) []column {
 	rows := column{"rows", func(c *counts) int64 { return c.rows }, true}
 	syncs := column{"syncs", func(c *counts) int64 { return c.syncs }, true}
@@ -98,8 +99,8 @@ func importSome(p *person, prefix string, count int) call {
 	return call{token: p.token, verb: "POST", path: "/v1/users/_import", message: r}
 }
 
-// What each call costs stands in docs/operations/sizing.md. Rows, index entries, statements, round trips and syncs are held: nobody adds one unseen. If you
-// change one on purpose, write the tables again, and say why in the commit:
+// What each call costs stands in docs/operations/sizing.md. Rows, index entries, statements, round trips and syncs are
+// held: nobody adds one unseen. If you change one on purpose, write the tables again, and say why in the commit:
 //
 //	SIGNET_UPDATE_DOCS=1 scripts/with-postgres.sh go test -count=1 -run TestWhatACallCosts ./bench
 func TestWhatACallCosts(t *testing.T) {
@@ -189,7 +190,8 @@ func quiet(t *testing.T, begun func() int64) {
 	})
 }
 
-// undisturbed is what the call cost beside which nothing else happened: the server's own work only adds to it. Of what is never the same twice it takes the median.
+// undisturbed is what the call cost beside which nothing else happened: the server's own work only adds to it. Of what
+// is never the same twice it takes the median.
 func undisturbed(all []counts) counts {
 	middle := func(of func(c *counts) int64) int64 {
 		values := make([]int64, len(all))

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// The floors are fixed. They have tables of their own and rows of a fixed size, so that a table, an index or a column more of the
-// server makes the server slower beside its floor, and not the floor slower with it. Do not change what is below for a change of
-// the program: ratios of different commits would not compare any more.
+// The floors are fixed. They have tables of their own and rows of a fixed size, so that a table, an index or a column
+// more of the server makes the server slower beside its floor, and not the floor slower with it. Do not change what is
+// below for a change of the program: ratios of different commits would not compare any more.
 //
 //   - "event + row" of an operation that writes: one state row is read by its key, one event is inserted, the row is updated, and
 //     its one index has another entry. That is one row more in the log, one changed row and one changed index entry.
@@ -23,7 +23,8 @@ const (
 	floorNameBytes  = 24  // of the entry in the index
 )
 
-// floorTables makes the tables of the floors. Events have no index but their position, and states one besides their key.
+// floorTables makes the tables of the floors. Events have no index but their position, and states one besides their
+// key.
 var floorTables = []string{
 	"CREATE TABLE floor_events (position %s PRIMARY KEY, object_id TEXT NOT NULL, sequence BIGINT NOT NULL, time BIGINT NOT NULL, body TEXT NOT NULL)",
 	"CREATE TABLE floor_states (id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, changed BIGINT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL)",

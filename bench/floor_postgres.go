@@ -95,8 +95,8 @@ func (p *postgres) exec(ctx context.Context, statement string) error {
 	return err
 }
 
-// vacuum removes the dead rows that writes have left, as PostgreSQL does by itself after a minute or so: reads of the server
-// and of their floor start from the same.
+// vacuum removes the dead rows that writes have left, as PostgreSQL does by itself after a minute or so: reads of the
+// server and of their floor start from the same.
 func vacuum(ctx context.Context, databases ...string) error {
 	for _, address := range databases {
 		conn, err := pgx.Connect(ctx, address)
@@ -122,9 +122,9 @@ func (p *postgres) close() error {
 	return errors.Join(all...)
 }
 
-// rawPostgres is the floor of operations that write on PostgreSQL: a connection and a transaction per caller, as pgbench
-// would do it. BEGIN, the state row locked and read, the event inserted, the state row updated, COMMIT: five prepared
-// statements, each a round trip. Positions come from a sequence, so nobody waits for anybody else.
+// rawPostgres is the floor of operations that write on PostgreSQL: a connection and a transaction per caller, as
+// pgbench would do it. BEGIN, the state row locked and read, the event inserted, the state row updated, COMMIT: five
+// prepared statements, each a round trip. Positions come from a sequence, so nobody waits for anybody else.
 type rawPostgres struct {
 	conns      []*pgconn.PgConn
 	event      string // the body of every event

@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// rawRead is the floor of operations that read: an HTTP server with nothing in it but the read of one state row by the primary
-// key. It runs in this process, which its callers share.
+// rawRead is the floor of operations that read: an HTTP server with nothing in it but the read of one state row by the
+// primary key. It runs in this process, which its callers share.
 type rawRead struct {
 	address    string
 	server     *http.Server

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The floor of a write is one event, one changed state row and one changed index entry, in tables of its own, whatever the server's tables have become.
+// The floor of a write is one event, one changed state row and one changed index entry, in tables of its own, whatever
+// the server's tables have become.
 func TestTheFloorOfWritesIsFixed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "floor.db")
 	f, err := openRawSQLite(t.Context(), file, 2)

@@ -29,8 +29,8 @@ type crowd struct {
 // The crowds: the first is what the others are compared with.
 var crowds = []crowd{{"0 groups", 0, nil}, {"200 groups", 200, nil}, {"20 that give roles", 20, []access.Role{access.OrgUserManager, access.OrgSettingsManager}}}
 
-// grouped are the operations whose cost must not depend on the groups of the caller: a read of the own user, the introspection of an own access token, and
-// little more than the check of the own credential.
+// grouped are the operations whose cost must not depend on the groups of the caller: a read of the own user, the
+// introspection of an own access token, and little more than the check of the own credential.
 var grouped = []struct {
 	name string
 	call func(p *person) call

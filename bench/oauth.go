@@ -35,8 +35,8 @@ func (p *person) introspect() call {
 // redirectURI is where browsers are sent back to. Nobody listens there: the code is read out of the address.
 const redirectURI = "http://127.0.0.1/callback"
 
-// enterApplication adds a service user and two applications to the organization, and signs the person in to one of them as a
-// browser does, which gives an access token that the other may ask about.
+// enterApplication adds a service user and two applications to the organization, and signs the person in to one of them
+// as a browser does, which gives an access token that the other may ask about.
 func (p *person) enterApplication(conn *restConn) error {
 	var robot signetv1.AddServiceUserResponse
 	var secret signetv1.SetServiceSecretResponse
@@ -81,8 +81,8 @@ func (p *person) enterApplication(conn *restConn) error {
 	return p.checkTokens(conn)
 }
 
-// checkTokens makes sure that what is going to be measured is what it is taken for: an introspection that finds nothing is
-// answered with 200, too.
+// checkTokens makes sure that what is going to be measured is what it is taken for: an introspection that finds nothing
+// is answered with 200, too.
 func (p *person) checkTokens(conn *restConn) error {
 	request, err := p.introspect().rest()
 	if err != nil {

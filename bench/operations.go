@@ -32,7 +32,8 @@ type operation struct {
 	httpOnly bool                       // it has no gRPC
 	ends     bool                       // measured with the fewest and the most callers only, so that a whole run ends in time
 
-	// steps make an operation of several requests, each of which needs the answer to the one before; nil: it is one call.
+	// steps make an operation of several requests, each of which needs the answer to the one before; nil: it is one
+	// call.
 	steps func(w *world, i int) func(conn *restConn) error
 }
 
@@ -103,7 +104,8 @@ const (
 	namedMany = "ListUsers by name 200k"
 )
 
-// searches are what is searched for: a word that everybody has, of whom 50 are given; and two words that half of all have each, and five have both.
+// searches are what is searched for: a word that everybody has, of whom 50 are given; and two words that half of all
+// have each, and five have both.
 var searches = []struct{ name, query string }{{"one word", "beispiel"}, {"two words", oddWord + " " + evenWord}}
 
 // sizes are the organizations that are searched in, the smallest first.

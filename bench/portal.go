@@ -87,8 +87,9 @@ func (p *person) enterPortal(conn *restConn) error {
 	return err
 }
 
-// throughPortal gives what signs somebody in through the portal, each time with a state and a token of its own, in one browser: the way there and the way
-// back are two requests. The first time asks, and registers them; from then on the browser has chosen the portal.
+// throughPortal gives what signs somebody in through the portal, each time with a state and a token of its own, in one
+// browser: the way there and the way back are two requests. The first time asks, and registers them; from then on the
+// browser has chosen the portal.
 func throughPortal(w *world, i int) func(conn *restConn) error {
 	b := &portalBrowser{provider: w.people[i].portal, cookies: map[string]string{}}
 	return func(conn *restConn) error {

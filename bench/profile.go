@@ -27,7 +27,8 @@ func (p *plan) profiling(engine string) []string {
 	return []string{"--profiling", "--metrics-listen", profilesAddress(engine)}
 }
 
-// profile begins to take a CPU profile of the server after a while, for as long as a cell is measured. What it returns waits for it.
+// profile begins to take a CPU profile of the server after a while, for as long as a cell is measured. What it returns
+// waits for it.
 func (s *server) profile(ctx context.Context, p *plan, c cell, after time.Duration) (wait func() error) {
 	if p.profiles == "" {
 		return func() error { return nil }

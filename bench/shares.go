@@ -26,8 +26,8 @@ const (
 	sharesRequests  = 20    // for the bytes
 )
 
-// measureShares has 64 callers of one organization change the roles of a group of 1,000 members, and times what somebody of another organization does meanwhile. base is
-// another build of the program to compare with; empty: none.
+// measureShares has 64 callers of one organization change the roles of a group of 1,000 members, and times what
+// somebody of another organization does meanwhile. base is another build of the program to compare with; empty: none.
 func measureShares(ctx context.Context, p *plan, binary, base, temporary string) (passed bool, err error) {
 	type build struct{ name, binary string }
 	builds := []build{{"this", binary}}

@@ -27,8 +27,8 @@ type variant struct {
 	samples []sample
 }
 
-// measureTraces compares UpdateMyProfile with traces off, at 1 % and for every request, on the embedded database: by turns, in short slices, in one run. base is
-// another build of the program to compare with; empty: none.
+// measureTraces compares UpdateMyProfile with traces off, at 1 % and for every request, on the embedded database: by
+// turns, in short slices, in one run. base is another build of the program to compare with; empty: none.
 func measureTraces(ctx context.Context, p *plan, binary, base, temporary string) (passed bool, err error) {
 	var received atomic.Int64
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,8 +16,8 @@ var injected = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^SIGNET(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 })
 
-// warnAboutVariables names the variables that look like settings and are none: a typing error must not silently leave a default in place. They may be
-// meant for another program, so that they are no reason to stop.
+// warnAboutVariables names the variables that look like settings and are none: a typing error must not silently leave a
+// default in place. They may be meant for another program, so that they are no reason to stop.
 func warnAboutVariables(out io.Writer, app *kong.Application, environment []string) {
 	for _, name := range unknownVariables(app, environment) {
 		hint := "see signet start --help for the settings"

@@ -381,8 +381,8 @@ type starting struct {
 	Start  startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
 }
 
-// parseStart reads the command line of a start, without the flags of all other commands, which would take a tenth of the time until the server is
-// ready. Nil: there is something to say that only a parser with all commands can.
+// parseStart reads the command line of a start, without the flags of all other commands, which would take a tenth of
+// the time until the server is ready. Nil: there is something to say that only a parser with all commands can.
 func parseStart(args, environment []string) *kong.Context {
 	if len(args) == 0 || args[0] != "start" || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-h") || strings.HasPrefix(a, "--h") }) {
 		return nil
@@ -398,8 +398,8 @@ func parseStart(args, environment []string) *kong.Context {
 	return parsed
 }
 
-// untilSignal gives a context that the first signal ends. From the moment on at which anybody can learn of that, a second signal ends the
-// program at once.
+// untilSignal gives a context that the first signal ends. From the moment on at which anybody can learn of that, a
+// second signal ends the program at once.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)

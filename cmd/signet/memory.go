@@ -14,8 +14,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 )
 
-// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects when there is something to gain, and
-// the limit makes it collect in time when much is in use. GOGC and GOMEMLIMIT win.
+// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects when there is
+// something to gain, and the limit makes it collect in time when much is in use. GOGC and GOMEMLIMIT win.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -25,17 +25,17 @@ func tuneMemory() {
 	}
 }
 
-// releaseMemory gives back to the system what the first start has used and nothing needs again: the memory of a password hash, which a pool keeps
-// over one collection, and what making keys has left.
+// releaseMemory gives back to the system what the first start has used and nothing needs again: the memory of a
+// password hash, which a pool keeps over one collection, and what making keys has left.
 func releaseMemory() {
 	runtime.GC()
 	debug.FreeOSMemory()
 }
 
-// memoryLimit is how much memory the Go runtime should get along with: room for requests, for the cache, and for a password hash and its
-// surroundings on every core. With 640 callers, 60 MiB of requests are in use, half of it a batch of imports: with less room than 96 MiB the
-// collector does not rest, and everybody waits for it. Of what the cgroup allows it takes three quarters at most: SQLite and the kernel need
-// some, too. No cgroup limit is 0.
+// memoryLimit is how much memory the Go runtime should get along with: room for requests, for the cache, and for a
+// password hash and its surroundings on every core. With 640 callers, 60 MiB of requests are in use, half of it a batch
+// of imports: with less room than 96 MiB the collector does not rest, and everybody waits for it. Of what the cgroup
+// allows it takes three quarters at most: SQLite and the kernel need some, too. No cgroup limit is 0.
 func memoryLimit(cores int, cgroup int64) int64 {
 	const requests, perCore = 96 << 20, argon.MemoryKiB<<10 + 5<<20
 	limit := requests + cache.MaxBytes + int64(cores)*perCore
@@ -45,8 +45,9 @@ func memoryLimit(cores int, cgroup int64) int64 {
 	return limit
 }
 
-// cgroupMemory is the smallest memory limit of the cgroups that this process is in, version 1 or 2; 0 where there is none. In a container
-// the path may be the host's, so a directory that is not there says nothing, and the root counts always.
+// cgroupMemory is the smallest memory limit of the cgroups that this process is in, version 1 or 2; 0 where there is
+// none. In a container the path may be the host's, so a directory that is not there says nothing, and the root counts
+// always.
 func cgroupMemory(root fs.FS) (least int64) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {

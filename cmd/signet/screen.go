@@ -7,8 +7,9 @@ import (
 	"github.com/signet-idm/signet/internal/base/progress"
 )
 
-// stdout and stderr are the only ways to the operator's screen. What is printed may come from rows that somebody has changed, from files that somebody else has written and
-// from servers elsewhere: no control character of it reaches the terminal.
+// stdout and stderr are the only ways to the operator's screen. What is printed may come from rows that somebody has
+// changed, from files that somebody else has written and from servers elsewhere: no control character of it reaches the
+// terminal.
 var (
 	stdout io.Writer = screen{os.Stdout}
 	stderr io.Writer = screen{os.Stderr}

@@ -36,8 +36,9 @@ func passedSockets() (main, metrics net.Listener, err error) {
 	return main, metrics, nil
 }
 
-// tellSystemd says that the server is ready, that it stops when it does, and meanwhile that it is alive: that it answers requests. Whether it is ready does not
-// count. A restart would help neither a database that is away nor a full disk, and would end the reads that still work.
+// tellSystemd says that the server is ready, that it stops when it does, and meanwhile that it is alive: that it
+// answers requests. Whether it is ready does not count. A restart would help neither a database that is away nor a full
+// disk, and would end the reads that still work.
 func tellSystemd(ctx context.Context, log *slog.Logger, listening net.Addr, config server.Config) {
 	tell := func(state string) {
 		if err := systemd.Notify(state); err != nil {

@@ -1,4 +1,5 @@
-// Command native is a program on somebody's computer that signs its user in with the browser. docs/guides/native.md explains it.
+// Command native is a program on somebody's computer that signs its user in with the browser. docs/guides/native.md
+// explains it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command spa serves a single-page application that signs people in with Signet. The application is app.js; this program only hands out
-// its files and settings. docs/guides/single-page.md explains it.
+// Command spa serves a single-page application that signs people in with Signet. The application is app.js; this
+// program only hands out its files and settings. docs/guides/single-page.md explains it.
 package main
 
 import (

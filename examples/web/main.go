@@ -1,4 +1,5 @@
-// Command web is a small web application that people sign in to with Signet. docs/guides/web-application.md explains it.
+// Command web is a small web application that people sign in to with Signet. docs/guides/web-application.md explains
+// it.
 package main
 
 import (
@@ -85,7 +86,8 @@ func (a *application) home(w http.ResponseWriter, r *http.Request) {
 	_ = page.Execute(w, who)
 }
 
-// signIn sends the browser to Signet. Three random values stay in its cookies, so that only this browser can come back with the answer.
+// signIn sends the browser to Signet. Three random values stay in its cookies, so that only this browser can come back
+// with the answer.
 func (a *application) signIn(w http.ResponseWriter, r *http.Request) {
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	for name, value := range map[string]string{"state": state, "nonce": nonce, "verifier": verifier} {

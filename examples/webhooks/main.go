@@ -1,4 +1,5 @@
-// Command webhooks receives the events that Signet sends, and checks their signatures. docs/guides/webhooks.md explains it.
+// Command webhooks receives the events that Signet sends, and checks their signatures. docs/guides/webhooks.md explains
+// it.
 package main
 
 import (

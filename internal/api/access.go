@@ -86,8 +86,8 @@ func (s Access) ListRoles(context.Context, *signetv1.ListRolesRequest) (*signetv
 	return s.table().render(), nil
 }
 
-// held are the permissions that the caller has by roles in a scope and can do something with. A token that is bound by scopes can use a permission
-// if it can call one of the operations that need it.
+// held are the permissions that the caller has by roles in a scope and can do something with. A token that is bound by
+// scopes can use a permission if it can call one of the operations that need it.
 func (s Access) held(caller *access.Caller, scope string) (names []string) {
 	given := access.ScopesGiven(caller.Scopes)
 	for _, p := range access.PermissionsOf(scope, caller.Memberships[scope]) {
@@ -98,8 +98,8 @@ func (s Access) held(caller *access.Caller, scope string) (names []string) {
 	return names
 }
 
-// organizationsOf are the identifiers of the organizations that a caller is in, the own one first. The bound keeps an answer small; somebody
-// with so many is better served by lists.
+// organizationsOf are the identifiers of the organizations that a caller is in, the own one first. The bound keeps an
+// answer small; somebody with so many is better served by lists.
 func organizationsOf(caller *access.Caller) (ids []string, more bool) {
 	for _, id := range slices.Sorted(maps.Keys(caller.Memberships)) {
 		if id != access.Installation && id != caller.OrgID {
@@ -141,7 +141,8 @@ func needsOf(refusal error) (signetv1.OrganizationAccess_Need, error) {
 // errNobody does not name the organization: the request is not about one.
 var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
 
-// over tells whether the caller may give access to a user's account, and take away from it. Errors: errNobody, also where the caller may not read the user: nobody learns here who exists.
+// over tells whether the caller may give access to a user's account, and take away from it. Errors: errNobody, also
+// where the caller may not read the user: nobody learns here who exists.
 func (s Access) over(ctx context.Context, caller *access.Caller, id string) (giveAccess, takeAway bool, err error) {
 	u, err := user.Kind.Read(ctx, s.Store, id)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 )
 
-// permissionTable is what the definition of the API says about permissions. The server enforces the same rules (package rpc).
+// permissionTable is what the definition of the API says about permissions. The server enforces the same rules (package
+// rpc).
 type permissionTable struct {
 	operations map[access.Permission][]*signetv1.Operation
 	scopes     map[access.Permission][]access.APIScopes // with which applications can use a permission, each for itself

@@ -50,7 +50,8 @@ func TestDetailsOfAChangeHaveNoCreationDate(t *testing.T) {
 	}
 }
 
-// checkEnum wants every number of the API to have a word of its own and back, except zero, which stands for the empty word.
+// checkEnum wants every number of the API to have a word of its own and back, except zero, which stands for the empty
+// word.
 func checkEnum[N interface {
 	comparable
 	protoreflect.Enum

@@ -150,7 +150,8 @@ func (s Applications) SetApplicationOwnSignIn(ctx context.Context, r *signetv1.S
 	return &signetv1.SetApplicationOwnSignInResponse{Details: changed(d)}, nil
 }
 
-// SetApplicationRoleSettings says which project an application of the context organization belongs to, and what it is told about people there.
+// SetApplicationRoleSettings says which project an application of the context organization belongs to, and what it is
+// told about people there.
 func (s Applications) SetApplicationRoleSettings(ctx context.Context, r *signetv1.SetApplicationRoleSettingsRequest) (*signetv1.SetApplicationRoleSettingsResponse, error) {
 	info := call.From(ctx)
 	d, err := project.SetRoleSettings(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, roleSettings(r))

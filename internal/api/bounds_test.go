@@ -32,8 +32,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/rpc/fieldrules"
 )
 
-// outside are variants of a request with one text or list out of the bounds that the definition gives it. What may be left out and is sent empty is
-// the same to a rule.
+// outside are variants of a request with one text or list out of the bounds that the definition gives it. What may be
+// left out and is sent empty is the same to a rule.
 func outside(m protoreflect.Message) (variants []proto.Message) {
 	var walk func(at protoreflect.Message, needed bool, copied func() (root, at protoreflect.Message))
 	walk = func(at protoreflect.Message, needed bool, copied func() (protoreflect.Message, protoreflect.Message)) {
@@ -84,8 +84,8 @@ func outside(m protoreflect.Message) (variants []proto.Message) {
 	return variants
 }
 
-// TestTheRulesRefuseWhatTheDefinitionRefuses calls operations past the chain that judges requests by the definition: the rules behind them say the
-// same of every text and list that is out of bounds.
+// TestTheRulesRefuseWhatTheDefinitionRefuses calls operations past the chain that judges requests by the definition:
+// the rules behind them say the same of every text and list that is out of bounds.
 func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 	s := eventtest.New(t, model.Kinds...)
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"})

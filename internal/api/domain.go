@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
-// checkNewDomain applies the grammar of domains. Elsewhere a malformed domain is one that the organization does not have.
+// checkNewDomain applies the grammar of domains. Elsewhere a malformed domain is one that the organization does not
+// have.
 func checkNewDomain(r *signetv1.AddDomainRequest) []errs.Violation {
 	if _, problem := syntax.Domain(r.GetDomain()); problem != "" {
 		return []errs.Violation{{Field: "domain", Message: problem}}

@@ -108,7 +108,8 @@ func (s Groups) RemoveGroupMember(ctx context.Context, r *signetv1.RemoveGroupMe
 	return &signetv1.RemoveGroupMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
 }
 
-// ownerless tells somebody who may leave the organization without an owner whether it is. What was changed stays so if that cannot be read.
+// ownerless tells somebody who may leave the organization without an owner whether it is. What was changed stays so if
+// that cannot be read.
 func (s Groups) ownerless(ctx context.Context) []string {
 	permit := call.From(ctx).Permit
 	if !permit.ForInstallation(access.MemberWrite) {

@@ -15,8 +15,8 @@ import (
 // keepAnswers is how long an idempotency key is remembered.
 const keepAnswers = 24 * time.Hour
 
-// onceFor reads the idempotency key of a request. Caller, method and key find the kept answer; the request itself, together
-// with the organization it is about, is remembered as a MAC only, since it may hold a password.
+// onceFor reads the idempotency key of a request. Caller, method and key find the kept answer; the request itself,
+// together with the organization it is about, is remembered as a MAC only, since it may hold a password.
 func onceFor(ctx context.Context, master secret.MasterKey, now time.Time, req proto.Message) (event.Once, error) {
 	info := call.From(ctx)
 	if info.IdempotencyKey == "" {

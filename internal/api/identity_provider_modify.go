@@ -8,8 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 )
 
-// modifiableProvider are the fields that an update mask can name. A secret is only ever meant by its own name: who replaces a
-// configuration as it was shown has no secret to send along.
+// modifiableProvider are the fields that an update mask can name. A secret is only ever meant by its own name: who
+// replaces a configuration as it was shown has no secret to send along.
 var modifiableProvider = maskOf(&signetv1.ModifyIdentityProviderRequest{}, mask{
 	NeverEmpty: []string{"name", "jwt.jwt_endpoint", "jwt.issuer", "jwt.keys_endpoint", "oidc.issuer", "oidc.client_id",
 		"oauth.authorization_endpoint", "oauth.token_endpoint", "oauth.user_endpoint", "oauth.client_id"},

@@ -38,8 +38,8 @@ type maskLeaf struct {
 	Steps []protoreflect.FieldDescriptor
 }
 
-// maskOf adds the fields of a request to a mask. The first of them says which object it is about, and is none of its parts. They are read when they are
-// first needed.
+// maskOf adds the fields of a request to a mask. The first of them says which object it is about, and is none of its
+// parts. They are read when they are first needed.
 func maskOf(r maskedRequest, m mask) *mask {
 	m.leaves = sync.OnceValue(func() []maskLeaf { return leavesOf(r.ProtoReflect().Descriptor(), nil) })
 	return &m
@@ -94,8 +94,8 @@ func (m *mask) Named(r maskedRequest) map[string]bool {
 	return fields
 }
 
-// Check relates an update mask to the values beside it. What is sent but not named is refused: to drop it in silence would
-// lose data.
+// Check relates an update mask to the values beside it. What is sent but not named is refused: to drop it in silence
+// would lose data.
 func (m *mask) Check(r maskedRequest) []errs.Violation {
 	paths := r.GetUpdateMask().GetPaths()
 	if len(paths) == 0 {

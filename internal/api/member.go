@@ -64,7 +64,8 @@ func (s Members) RemoveOrganizationMember(ctx context.Context, r *signetv1.Remov
 	return &signetv1.RemoveOrganizationMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
 }
 
-// ownerless tells somebody who may leave the organization without an owner whether it is. What was changed stays so if that cannot be read.
+// ownerless tells somebody who may leave the organization without an owner whether it is. What was changed stays so if
+// that cannot be read.
 func (s Members) ownerless(ctx context.Context) []string {
 	permit := call.From(ctx).Permit
 	if !permit.ForInstallation(access.MemberWrite) {
@@ -137,7 +138,8 @@ func renderMembership(m member.Membership) *signetv1.Membership {
 	return shown
 }
 
-// ListUserMemberships tells the own organization of a user what the user holds there, and what others gave the user without an acceptance.
+// ListUserMemberships tells the own organization of a user what the user holds there, and what others gave the user
+// without an acceptance.
 func (s Members) ListUserMemberships(ctx context.Context, r *signetv1.ListUserMembershipsRequest) (*signetv1.ListUserMembershipsResponse, error) {
 	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
@@ -322,7 +324,8 @@ func (s Members) homes(ctx context.Context, users []*event.Object[user.User], sc
 	return homes, nil
 }
 
-// home is the organization that somebody belongs to who got roles in another one; nil: in this one. What was changed stays so if that cannot be read.
+// home is the organization that somebody belongs to who got roles in another one; nil: in this one. What was changed
+// stays so if that cannot be read.
 func (s Members) home(ctx context.Context, homeID string) *signetv1.Home {
 	scope := call.From(ctx).Permit.Org()
 	if homeID == scope {

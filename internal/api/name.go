@@ -75,7 +75,8 @@ func namedKindOf(id string) (namedKind, bool) {
 	return k, known
 }
 
-// LookUpNames reads all objects at once, and then the organizations that decide about them. What the caller may not read is left out like what there is not.
+// LookUpNames reads all objects at once, and then the organizations that decide about them. What the caller may not
+// read is left out like what there is not.
 func (s Names) LookUpNames(ctx context.Context, r *signetv1.LookUpNamesRequest) (*signetv1.LookUpNamesResponse, error) {
 	caller := call.From(ctx).Caller
 	var refs []event.Ref
@@ -121,7 +122,8 @@ func mayReadName(caller *access.Caller, r *event.Record) bool {
 	return isOwn(caller, r.ID) || caller.Memberships.Hold(k.read, r.Org)
 }
 
-// admits judges organizations as a request to each of them would be: it must be there, and the sign-in of a guest must be enough for it.
+// admits judges organizations as a request to each of them would be: it must be there, and the sign-in of a guest must
+// be enough for it.
 func (s Names) admits(ctx context.Context, caller *access.Caller, of []event.Ref, records map[event.Ref]*event.Record) (func(id string, p access.Permission) bool, error) {
 	var ids []string
 	for _, ref := range of {

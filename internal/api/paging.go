@@ -26,8 +26,8 @@ type pageRequest interface {
 	GetPageToken() string
 }
 
-// startPage tells which part of a list a request asks for. A page token is sealed, because it names the last entry seen, and
-// bound to the query it came from. Errors: InvalidArgument on pageToken.
+// startPage tells which part of a list a request asks for. A page token is sealed, because it names the last entry
+// seen, and bound to the query it came from. Errors: InvalidArgument on pageToken.
 func startPage(ctx context.Context, master secret.MasterKey, r pageRequest) (after event.Cursor, limit int, err error) {
 	limit = defaultPage
 	if r.GetPageSize() > 0 {

@@ -22,7 +22,8 @@ func showRegistrationPolicy(r policy.Registering, into *signetv1.Policy) *signet
 	return into
 }
 
-// registrationWarning is about a policy under which nobody can register all the same; nil where there is nothing to say.
+// registrationWarning is about a policy under which nobody can register all the same; nil where there is nothing to
+// say.
 func registrationWarning(p *signetv1.Policy, mail bool) *signetv1.PolicyWarning {
 	if mail || registrationPolicy(p).Registration == policy.ToNobody {
 		return nil

@@ -75,7 +75,8 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 // usualSearch is how many users a page of a search has when nobody says so.
 const usualSearch = 20
 
-// SearchUsers reads a page of the users of the context organization, or of all, who are found by words. Each organization is read once.
+// SearchUsers reads a page of the users of the context organization, or of all, who are found by words. Each
+// organization is read once.
 func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) (*signetv1.SearchUsersResponse, error) {
 	info := call.From(ctx)
 	if r.GetPageSize() == 0 {

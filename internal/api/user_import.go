@@ -92,7 +92,8 @@ func checkImport(r *signetv1.ImportUsersRequest, rules call.Rules) (all []errs.V
 	return all, nil
 }
 
-// both adds what the rule says of other fields than those, and what is in them, that the definition has found wrong already.
+// both adds what the rule says of other fields than those, and what is in them, that the definition has found wrong
+// already.
 func both(defined, ruled []errs.Violation) []errs.Violation {
 	all := slices.Clip(defined)
 	for _, v := range ruled {

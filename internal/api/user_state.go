@@ -86,7 +86,8 @@ func (s Users) held(ctx context.Context, id string) (access.Memberships, error) 
 	return u.Data.Memberships, nil
 }
 
-// ownerless tells which organizations of a user who has ended have no owner any more. What was changed stays so if that cannot be read.
+// ownerless tells which organizations of a user who has ended have no owner any more. What was changed stays so if that
+// cannot be read.
 func (s Users) ownerless(ctx context.Context, held access.Memberships) []string {
 	ids, _ := member.Ownerless(ctx, s.Store, held)
 	return ids

@@ -73,7 +73,8 @@ func unasked(w *world, client string, scopes ...string) {
 	eventtest.Given(w.t, w.store, Kind, IDFor("usr_a"), "org_a", nil, Given{AppID: client, Scopes: scopes, At: event.Micros(w.store.Now())})
 }
 
-// before is what came of a sign-in of usr_a from before people of other organizations had to be asked: rows as they were.
+// before is what came of a sign-in of usr_a from before people of other organizations had to be asked: rows as they
+// were.
 func (w *world) before(client string, scopes ...string) (t terms, refresh *refresh, access string) {
 	w.t.Helper()
 	a := w.client(client).App

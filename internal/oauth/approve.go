@@ -54,9 +54,9 @@ func (t *terms) reads() []event.Ref {
 	return slices.Concat([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
 }
 
-// holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of their
-// organizations, the consent, the identity provider that the person came through, the access of an organization, a role that is required. look was called before.
-// Errors: ErrInvalidGrant.
+// holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of
+// their organizations, the consent, the identity provider that the person came through, the access of an organization,
+// a role that is required. look was called before. Errors: ErrInvalidGrant.
 func (t *terms) holds(tx *event.Tx) error {
 	client, err := app.Kind.Get(tx, t.Client)
 	if err != nil {
@@ -99,13 +99,13 @@ func (t *terms) holds(tx *event.Tx) error {
 	return nil
 }
 
-// errUnasked is why terms do not hold that an application of another organization was given without asking the person, as it could be before
-// that was a rule.
+// errUnasked is why terms do not hold that an application of another organization was given without asking the person,
+// as it could be before that was a rule.
 var errUnasked = errors.New("the person was never asked, and the application belongs to another organization")
 
 // Approve lets the application of a request have what it asked for, on behalf of the person of a session, and gives the
-// answer that the browser takes there, with a code. It works once. consented are the scopes that the person agreed to; nil
-// where nobody was asked. Everything that Needs tells is asked again at that moment.
+// answer that the browser takes there, with a code. It works once. consented are the scopes that the person agreed to;
+// nil where nobody was asked. Everything that Needs tells is asked again at that moment.
 //
 // Errors: ErrRequestNotFound; access.ErrUnauthenticated when the session has ended, or is restricted; ErrWrongOrg;
 // ErrLoginRequired; ErrConsentRequired; ErrAccessDenied; ErrUnknownClient; Aborted.

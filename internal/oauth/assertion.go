@@ -20,8 +20,9 @@ const (
 	maxAssertionID   = 255 // bytes
 )
 
-// againWithin is how long after its first use an assertion without an identifier can be sent again. Two requests of one client in the same second carry
-// the same assertion where the algorithm is deterministic, and libraries that send no jti also retry with it.
+// againWithin is how long after its first use an assertion without an identifier can be sent again. Two requests of one
+// client in the same second carry the same assertion where the algorithm is deterministic, and libraries that send no
+// jti also retry with it.
 const againWithin = time.Minute
 
 // identified tells whether an assertion needs an identifier of its own (jti).
@@ -33,7 +34,8 @@ const (
 )
 
 // verify judges an assertion of somebody: signed by one of their keys with an algorithm of that key, about themselves,
-// meant for us, short-lived, and used for the first time. Its jti tells that, or what is signed where there is none. Errors: refused.
+// meant for us, short-lived, and used for the first time. Its jti tells that, or what is signed where there is none.
+// Errors: refused.
 func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, keys []jose.JSONWebKey, ids identified, refused *errs.Error) error {
 	if !a.SignedBy(keys, app.MaxKeys) { // an application may publish more, and each costs up to some milliseconds
 		return refused

@@ -56,9 +56,9 @@ func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *te
 	return &whom{user: u, org: o, held: held}, err
 }
 
-// ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: reader, nil for the holder. The user and the organization
-// come with the token where they were at hand, as they are at that moment. What the token's application is told about roles and groups is for it and others of its
-// project.
+// ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: reader,
+// nil for the holder. The user and the organization come with the token where they were at hand, as they are at that
+// moment. What the token's application is told about roles and groups is for it and others of its project.
 func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client) (claimset.Set, error) {
 	return g.addClaims(ctx, claimset.New(false), b, reader)
 }

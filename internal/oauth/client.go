@@ -55,8 +55,8 @@ func (c *Client) owns(t *event.Token) bool {
 	return t.Client == "" && t.UserID == c.Service.ID
 }
 
-// reads tells whether the client may know about a token: its own, or one that is meant for it. An application of another organization may have
-// taken its approval back since.
+// reads tells whether the client may know about a token: its own, or one that is meant for it. An application of
+// another organization may have taken its approval back since.
 func (c *Client) reads(b *session.Bearer) bool {
 	return c.owns(&b.Token) || c.App != nil && slices.Contains(b.Given.Audience, c.App.ID) && app.Takes(c.App, cmp.Or(b.Token.Client, b.Token.UserID), b.ClientOrg)
 }

@@ -286,7 +286,8 @@ func TestAssertions(t *testing.T) {
 	}
 }
 
-// otherBase64 writes an assertion in other characters that mean the same: a line break in the header, where Go's decoder skips it.
+// otherBase64 writes an assertion in other characters that mean the same: a line break in the header, where Go's
+// decoder skips it.
 func otherBase64(t *testing.T, text string) string {
 	t.Helper()
 	other := text[:4] + "\n" + text[4:]

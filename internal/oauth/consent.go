@@ -89,11 +89,12 @@ func (Erased) Apply(c *Consents) { *c = Consents{} }
 // Companion points at the consents of a user, for a command that calls Erase.
 func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
 
-// Erase forgets what a user who is being removed let applications have, inside a command that declared the Companion for
-// writing.
+// Erase forgets what a user who is being removed let applications have, inside a command that declared the Companion
+// for writing.
 func Erase(tx *event.Tx, userID string) error { return Kind.Erase(tx, IDFor(userID), Erased{}) }
 
-// givenTo is what an application was let have; the zero value for nothing. c is nil for a person who never let any have something.
+// givenTo is what an application was let have; the zero value for nothing. c is nil for a person who never let any have
+// something.
 func givenTo(appID string, c *event.Object[Consents]) Consent {
 	if c == nil {
 		return Consent{}
@@ -114,8 +115,8 @@ func (c Consent) counting(apiEpoch int64) []string {
 	return slices.DeleteFunc(slices.Clone(c.Scopes), access.IsAPIScope)
 }
 
-// outdated tells whether the application had scopes of Signet's API, wants such again, and was changed in between so that others have more of it. Then the person
-// is asked even if the application needs no consent otherwise.
+// outdated tells whether the application had scopes of Signet's API, wants such again, and was changed in between so
+// that others have more of it. Then the person is asked even if the application needs no consent otherwise.
 func (c Consent) outdated(scopes []string, apiEpoch int64) bool {
 	return c.API != apiEpoch && (c.API != 0 || hasAPI(c.Scopes)) && hasAPI(scopes)
 }
@@ -204,8 +205,8 @@ func (g *Grants) Publisher(ctx context.Context, a *event.Object[app.App], caller
 	return o.Data.Name, nil
 }
 
-// WithdrawSince takes back what applications were let have, or more than before, since a moment: whoever used the account then may
-// not have been its owner. The command declared the Companion for writing.
+// WithdrawSince takes back what applications were let have, or more than before, since a moment: whoever used the
+// account then may not have been its owner. The command declared the Companion for writing.
 func WithdrawSince(tx *event.Tx, userID string, at int64) error {
 	c, err := Kind.Get(tx, IDFor(userID))
 	if err != nil || c == nil {
@@ -223,8 +224,8 @@ func WithdrawSince(tx *event.Tx, userID string, at int64) error {
 	return nil
 }
 
-// Withdraw takes back what an application was let have, and ends all that it was given: tokens of every kind, and codes on
-// their way. Errors: ErrConsentNotFound.
+// Withdraw takes back what an application was let have, and ends all that it was given: tokens of every kind, and codes
+// on their way. Errors: ErrConsentNotFound.
 func (g *Grants) Withdraw(ctx context.Context, caller *access.Caller, appID string) error {
 	return g.Store.Do(ctx, event.Command{
 		Origin: caller.Origin(),

@@ -329,7 +329,8 @@ func TestEveryWayToAuthenticateAgainstEveryClient(t *testing.T) {
 	}
 }
 
-// A token is the business of the client that it was given to, and of the applications that it is meant for. Only the first may end it.
+// A token is the business of the client that it was given to, and of the applications that it is meant for. Only the
+// first may end it.
 func TestWhoReadsAndEndsAnAccessToken(t *testing.T) {
 	application := func(id, org string, approves ...string) *Client {
 		a := &event.Object[app.App]{ID: id, Org: org}

@@ -35,8 +35,9 @@ type device struct {
 
 func deviceRow(digest string) event.RowKey { return flow("device", digest) }
 
-// userCodeRows are where it is kept which device shows a code. A code is so short that its digest could be found by trying all: so the key is a MAC. Nodes of
-// the version before know only the digest, which is written while one of them runs.
+// userCodeRows are where it is kept which device shows a code. A code is so short that its digest could be found by
+// trying all: so the key is a MAC. Nodes of the version before know only the digest, which is written while one of them
+// runs.
 func (g *Grants) userCodeRows(code string) (row, before event.RowKey) {
 	return flow("user_code", hex.EncodeToString(g.Master.MAC("user code of a device", []byte(code)))), flow("user_code", digest(code))
 }
@@ -49,8 +50,8 @@ type Device struct {
 	Interval   time.Duration
 }
 
-// BeginDevice starts the way of a device. Errors: ErrUnauthorizedClient; ErrInvalidScope; ResourceExhausted where too much was begun from the
-// network.
+// BeginDevice starts the way of a device. Errors: ErrUnauthorizedClient; ErrInvalidScope; ResourceExhausted where too
+// much was begun from the network.
 func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string) (*Device, error) {
 	if err := client.may(app.DeviceCode); err != nil {
 		return nil, err
@@ -176,7 +177,8 @@ func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *se
 	})
 }
 
-// RefuseDevice tells the application on a device that the person does not want it. Errors: NotFound (USER_CODE_NOT_FOUND).
+// RefuseDevice tells the application on a device that the person does not want it. Errors: NotFound
+// (USER_CODE_NOT_FOUND).
 func (g *Grants) RefuseDevice(ctx context.Context, p *PendingDevice) error {
 	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{p.row}, Decide: func(tx *event.Tx) error {
 		return p.answer(tx, func(d *device) { d.Refused = true })

@@ -22,8 +22,9 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// vendor is a world in which org_b is a customer of org_a: it has an access (pac_b) to the project prj_p of org_a with the roles admin and viewer, and so has
-// org_c (pac_c) with viewer. app_spa, app_web and app_tv, app_jwt are of the project.
+// vendor is a world in which org_b is a customer of org_a: it has an access (pac_b) to the project prj_p of org_a with
+// the roles admin and viewer, and so has org_c (pac_c) with viewer. app_spa, app_web and app_tv, app_jwt are of the
+// project.
 func vendor(t *testing.T, s app.RoleSettings) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -688,7 +689,8 @@ func TestABasisNamesThePlaceThatItRestsOn(t *testing.T) {
 	}
 }
 
-// A sign-in that is bound to an organization lets its guests in only where the application has a project that the organization can use.
+// A sign-in that is bound to an organization lets its guests in only where the application has a project that the
+// organization can use.
 func TestGuestsAtABoundSignIn(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

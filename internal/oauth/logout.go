@@ -22,7 +22,8 @@ type Logout struct {
 func logoutRow(id string) event.RowKey { return flow("logout", id) }
 
 // BeginLogout keeps the wish of an application for the pages. redirectURI has to be one that is registered with it, and
-// needs a client. Errors: ErrUnknownClient; ErrRedirectRefused; ResourceExhausted where too much was begun from the network.
+// needs a client. Errors: ErrUnknownClient; ErrRedirectRefused; ResourceExhausted where too much was begun from the
+// network.
 func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI, state string) (id string, err error) {
 	if l.Client != "" {
 		client, err := g.active(ctx, l.Client)

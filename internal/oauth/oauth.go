@@ -1,5 +1,5 @@
-// Package oauth holds the rules of OAuth: what people let applications have, and the tokens that follow from it. It knows
-// no HTTP; package oidc puts it on the wire, and the hosted pages ask people.
+// Package oauth holds the rules of OAuth: what people let applications have, and the tokens that follow from it. It
+// knows no HTTP; package oidc puts it on the wire, and the hosted pages ask people.
 //
 // The way of a sign-in to an application:
 //
@@ -11,8 +11,9 @@
 //
 // Access tokens are stored like any other (event.Token), by their hash, whether they are opaque or a JWT. Without
 // offline_access they live and die with the session that they came from. With it they, and the refresh tokens beside
-// them, live by the user's epoch of tokens. All that came from one code is a family: a code or a refresh token that is used
-// twice was stolen once, and ends its family. Only a refresh token that was replaced a moment ago gets the same answer again (refresh.go).
+// them, live by the user's epoch of tokens. All that came from one code is a family: a code or a refresh token that is
+// used twice was stolen once, and ends its family. Only a refresh token that was replaced a moment ago gets the same
+// answer again (refresh.go).
 //
 // What a person allowed is an object beside the person (kind consent). Every command that makes a token rests on it, so
 // whoever withdraws it ends what was given, refresh tokens and codes on their way included.
@@ -102,7 +103,8 @@ type Signer interface {
 
 // KeySets finds the public keys that applications publish.
 type KeySets interface {
-	// Find gives the keys at an address of an organization that signatures of this key id can be checked with; of all ids where it is empty.
+	// Find gives the keys at an address of an organization that signatures of this key id can be checked with; of all
+	// ids where it is empty.
 	Find(ctx context.Context, org, address, keyID string) ([]jose.JSONWebKey, error)
 }
 

@@ -53,9 +53,10 @@ type shown struct {
 	scopes       []string
 }
 
-// Refresh gives new tokens for a refresh token, which is replaced. One that was just replaced gets the same answer again, as long as nobody has used the refresh
-// token in it. One that was replaced before that ends its family, and so does one of an application of another organization that the person was never asked about.
-// scopes are those that the new access token is for, at most those given at first; none: all of them. Errors: ErrInvalidGrant; ErrInvalidScope;
+// Refresh gives new tokens for a refresh token, which is replaced. One that was just replaced gets the same answer
+// again, as long as nobody has used the refresh token in it. One that was replaced before that ends its family, and so
+// does one of an application of another organization that the person was never asked about. scopes are those that the
+// new access token is for, at most those given at first; none: all of them. Errors: ErrInvalidGrant; ErrInvalidScope;
 // ErrUnauthorizedClient.
 func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scopes []string) (*Tokens, error) {
 	if err := client.may(app.RefreshToken); err != nil {
@@ -140,7 +141,8 @@ func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Comm
 	}
 }
 
-// refreshGrace is how long a refresh token that was just replaced gets the same answer again: clients refresh in parallel, and answers get lost.
+// refreshGrace is how long a refresh token that was just replaced gets the same answer again: clients refresh in
+// parallel, and answers get lost.
 const refreshGrace = 10 * time.Second
 
 const purposeRefresh = "answer to a refresh token"
@@ -148,7 +150,8 @@ const purposeRefresh = "answer to a refresh token"
 // answerRow is where the last answer to a refresh token of a family is kept.
 func answerRow(family string) event.RowKey { return flow("answer", family) }
 
-// again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors: ErrInvalidGrant.
+// again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors:
+// ErrInvalidGrant.
 func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, error) {
 	if _, err := g.whose(ctx, client.App, &s.terms); err != nil {
 		return nil, err
@@ -169,7 +172,8 @@ func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, 
 	return same, nil
 }
 
-// answerKey seals the answer to a refresh token. It belongs to the token, which is stored nowhere: what is stored gives nobody tokens.
+// answerKey seals the answer to a refresh token. It belongs to the token, which is stored nowhere: what is stored gives
+// nobody tokens.
 func (g *Grants) answerKey(s *shown) secret.DataKey {
 	return g.Master.DataKeyOf(purposeRefresh, []byte(s.text))
 }

@@ -77,8 +77,8 @@ type Began struct {
 func requestRow(id string) event.RowKey { return flow("request", id) }
 
 // Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
-// ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals go back to the
-// application.
+// ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals
+// go back to the application.
 func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	client, err := g.asking(ctx, a)
 	if err != nil {
@@ -104,7 +104,8 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	return Began{ID: r.ID}, err
 }
 
-// asking finds the application of a request, if the address to go back to is one of its own. Errors: ErrUnknownClient; ErrRedirectRefused.
+// asking finds the application of a request, if the address to go back to is one of its own. Errors: ErrUnknownClient;
+// ErrRedirectRefused.
 func (g *Grants) asking(ctx context.Context, a Ask) (*event.Object[app.App], error) {
 	client, err := g.active(ctx, a.ClientID)
 	if err != nil {
@@ -119,7 +120,8 @@ func (g *Grants) asking(ctx context.Context, a Ask) (*event.Object[app.App], err
 	return client, nil
 }
 
-// read judges a request of an application. Nobody is asked about what cannot be given, and what can be given later on, nobody was asked about.
+// read judges a request of an application. Nobody is asked about what cannot be given, and what can be given later on,
+// nobody was asked about.
 func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, error) {
 	r, err := read(client, a)
 	if err != nil {
@@ -171,8 +173,9 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 	return r, r.readClaims(a.Claims, strings.Fields(a.ACRValues))
 }
 
-// readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is demanded. Claims beyond the scopes are left out
-// when there is a token. levels are those of acr_values, the best one first. Errors: InvalidArgument; ErrUnmetAuthentication.
+// readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is
+// demanded. Claims beyond the scopes are left out when there is a token. levels are those of acr_values, the best one
+// first. Errors: InvalidArgument; ErrUnmetAuthentication.
 func (r *Request) readClaims(text string, levels []string) error {
 	claims, problem := request.ReadClaims(text)
 	switch {
@@ -202,8 +205,9 @@ type Pending struct {
 	Org *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
 }
 
-// Place tells where login names are looked for: in the organization that the sign-in is bound to, where a name of somewhere else finds nobody, and else
-// first in that of the application, unless it is for all of them. Both are empty where there is no request.
+// Place tells where login names are looked for: in the organization that the sign-in is bound to, where a name of
+// somewhere else finds nobody, and else first in that of the application, unless it is for all of them. Both are empty
+// where there is no request.
 func (p *Pending) Place() (bound, ofApplication string) {
 	if p == nil {
 		return "", ""
@@ -225,8 +229,8 @@ func (r *Request) Dated() bool { return r.Afresh() || r.MaxAge != nil || r.Timed
 // Asks are the scopes and claims that people are asked about; not nil where there are none.
 func (r *Request) Asks() []string { return append(append([]string{}, r.Scopes...), r.Told...) }
 
-// Fits tells whether somebody could sign in to an application in the organization that the sign-in is bound to: their home, or one in which they are guests if the
-// application has a project. Whether they may is told by Needs.
+// Fits tells whether somebody could sign in to an application in the organization that the sign-in is bound to: their
+// home, or one in which they are guests if the application has a project. Whether they may is told by Needs.
 func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
 	_, guest := caller.Memberships[bound]
 	return bound == "" || bound == caller.OrgID || guest && a.Data.RoleSettings.Project != ""
@@ -281,8 +285,9 @@ const (
 	NeedsConsent      Need = "consent"       // the person has to be asked
 )
 
-// Needs tells what is missing for a person who is signed in, and why. Errors: access.ErrUnauthenticated for something else than a
-// session that counts in full; ErrAccessDenied where people of the organization may not use the application.
+// Needs tells what is missing for a person who is signed in, and why. Errors: access.ErrUnauthenticated for something
+// else than a session that counts in full; ErrAccessDenied where people of the organization may not use the
+// application.
 func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Need, trial.Why, error) {
 	if err := unrestricted(bearer); err != nil {
 		return "", trial.Why{}, err
@@ -331,8 +336,8 @@ func (r *Request) agreement(consented []string) agreement {
 	return a
 }
 
-// tooOld tells why what was proven at a moment is older than the application takes; nil where it is not. What was proven since it asked never is, or nobody
-// could ever be young enough for max_age=0.
+// tooOld tells why what was proven at a moment is older than the application takes; nil where it is not. What was
+// proven since it asked never is, or nobody could ever be young enough for max_age=0.
 func (a agreement) tooOld(at, now int64) *trial.Why {
 	switch {
 	case at < a.since:
@@ -384,8 +389,8 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 	return NeedsNothing, trial.Why{Because: trial.NothingMissing}, nil
 }
 
-// asks tells why people of an organization have to be asked what an application may have; nil where they have not. What leaves the organization is theirs to
-// give, whatever those say who set the application up.
+// asks tells why people of an organization have to be asked what an application may have; nil where they have not. What
+// leaves the organization is theirs to give, whatever those say who set the application up.
 func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Why {
 	switch {
 	case a.ask:

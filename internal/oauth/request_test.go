@@ -359,7 +359,8 @@ func TestConsent(t *testing.T) {
 		t.Errorf("listed %+v", list)
 	}
 
-	// An application that needs no consent is listed, but that was no consent: it is asked for once the application needs it.
+	// An application that needs no consent is listed, but that was no consent: it is asked for once the application
+	// needs it.
 	w.tokens("app_spa", "usr_a", "openid")
 	c, err := Kind.Read(t.Context(), w.store, IDFor("usr_a"))
 	must(t, err)

@@ -54,8 +54,8 @@ func askable(asked, api []string, offline bool) []string {
 	return slices.Compact(kept)
 }
 
-// unaskable tells why a scope cannot be given: it means nothing here, is one of Signet's API that the client may not have, or is offline access where there are
-// no refresh tokens; empty where it can.
+// unaskable tells why a scope cannot be given: it means nothing here, is one of Signet's API that the client may not
+// have, or is offline access where there are no refresh tokens; empty where it can.
 func unaskable(s string, api []string, offline bool) trial.Code {
 	switch {
 	case access.IsAPIScope(s) && !slices.Contains(api, s):
@@ -89,8 +89,8 @@ func audienceOf(scope string) string {
 	return id
 }
 
-// boundTo gives the organization that a sign-in is bound to by its scopes; empty for none. Errors: ErrInvalidScope where
-// they contradict each other or name none.
+// boundTo gives the organization that a sign-in is bound to by its scopes; empty for none. Errors: ErrInvalidScope
+// where they contradict each other or name none.
 func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 	bound := ""
 	for _, s := range scopes {
@@ -121,8 +121,8 @@ func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 }
 
 // meantFor works out the audience of tokens with these scopes: the client itself, the applications that are asked for,
-// and Signet's own API. Applications of other organizations than the client's that have not approved the client are left out, and so
-// are their scopes.
+// and Signet's own API. Applications of other organizations than the client's that have not approved the client are
+// left out, and so are their scopes.
 func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string, scopes []string) (aud, kept []string, err error) {
 	aud = []string{clientID}
 	for _, s := range scopes {

@@ -22,8 +22,8 @@ func (g *Grants) ClientCredentials(ctx context.Context, client *Client, scopes [
 	return g.serve(ctx, client.Service, scopes)
 }
 
-// ByAssertion gives the service user who signed an assertion an access token. Errors: ErrInvalidGrant, whatever is wrong
-// with the assertion.
+// ByAssertion gives the service user who signed an assertion an access token. Errors: ErrInvalidGrant, whatever is
+// wrong with the assertion.
 func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) (*Tokens, error) {
 	said, err := assertion.Read(text)
 	if err != nil {
@@ -42,8 +42,8 @@ func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) 
 	return g.serve(ctx, u, scopes)
 }
 
-// serve makes an access token of a service user. It can do with Signet's API what its scopes and the user's roles allow, and it gets
-// every scope that is asked for: nobody else acts with it.
+// serve makes an access token of a service user. It can do with Signet's API what its scopes and the user's roles
+// allow, and it gets every scope that is asked for: nobody else acts with it.
 func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []string) (*Tokens, error) {
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope

@@ -32,8 +32,8 @@ type Tokens struct {
 	claims, idClaims claimset.Set // of a trial, with their reasons
 }
 
-// prepare makes an access token and an ID token for an application, to be given by a command that finds the terms to hold. What it is not approved for, or not any
-// more, is left out.
+// prepare makes an access token and an ID token for an application, to be given by a command that finds the terms to
+// hold. What it is not approved for, or not any more, is left out.
 func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms, scopes []string) (*Tokens, error) {
 	_, scopes, err := g.meantFor(ctx, client.ID, client.Org, scopes)
 	if err != nil {
@@ -133,8 +133,8 @@ func (g *Grants) narrowed(aud, scopes []string) []string {
 }
 
 // Introspect tells a client about an access token: only about one that it was given, or that is meant for it. Nil: it
-// does not count, or is none of the client's business. authenticate tells which client asks; the token is read meanwhile.
-// Errors: those of authenticate.
+// does not count, or is none of the client's business. authenticate tells which client asks; the token is read
+// meanwhile. Errors: those of authenticate.
 func (g *Grants) Introspect(ctx context.Context, text string, authenticate func() (*Client, error)) (*session.Bearer, error) {
 	token := meanwhile(func() (*session.Bearer, error) { return g.Bearer(ctx, text) })
 	client, err := authenticate()
@@ -163,8 +163,8 @@ func (g *Grants) Bearer(ctx context.Context, text string) (*session.Bearer, erro
 	return b, nil
 }
 
-// Revoke ends an access token of the client, or a refresh token with all that belongs to it. What is unknown, or not the
-// client's, is left alone: it is not an error.
+// Revoke ends an access token of the client, or a refresh token with all that belongs to it. What is unknown, or not
+// the client's, is left alone: it is not an error.
 func (g *Grants) Revoke(ctx context.Context, client *Client, text string) error {
 	found, _, err := g.familyOf(ctx, client, text)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 //
 //	StartTrial ──► Trials().Open in the browser ──► pages: Pending, Needs, Trials().Note ──► Approve or Refuse ──► FinishTrial
 //
-// The agreement is judged like any other, but Approve makes neither a consent nor a code: it keeps the terms. FinishTrial makes tokens of them by the same code as
-// for applications, and stores none: so nothing here takes them.
+// The agreement is judged like any other, but Approve makes neither a consent nor a code: it keeps the terms.
+// FinishTrial makes tokens of them by the same code as for applications, and stores none: so nothing here takes them.
 
 // Trial is a trial of a sign-in as its person sees it.
 type Trial struct {
@@ -66,9 +66,10 @@ func gone(err error) error {
 	return err
 }
 
-// StartTrial begins a trial of a sign-in to an application of the permit's organization, for the person of a session. If the request is refused at once, there is
-// nothing to walk: the trial has no ID. Without an address to go back to, it is the first one that is registered.
-// Errors: app.ErrNotFound; trial.ErrSession for an application, a token and a service user; ResourceExhausted.
+// StartTrial begins a trial of a sign-in to an application of the permit's organization, for the person of a session.
+// If the request is refused at once, there is nothing to walk: the trial has no ID. Without an address to go back to,
+// it is the first one that is registered. Errors: app.ErrNotFound; trial.ErrSession for an application, a token and a
+// service user; ResourceExhausted.
 func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *access.Caller, a Ask, pkce bool) (*Trial, error) {
 	client, err := app.Get(ctx, g.Store, permit, a.ClientID)
 	if err != nil {
@@ -145,7 +146,8 @@ func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a A
 	return r, found, nil, nil
 }
 
-// EndTrial ends a trial that cannot go on, and gives the address to send the browser to. Nothing is kept of who else was there. Errors: ErrRequestNotFound.
+// EndTrial ends a trial that cannot go on, and gives the address to send the browser to. Nothing is kept of who else
+// was there. Errors: ErrRequestNotFound.
 func (g *Grants) EndTrial(ctx context.Context, p *Pending, browser, problem string, why trial.Why) (redirect string, err error) {
 	return trial.Address(p.Client, p.ID), gone(g.Trials().Refuse(ctx, p.ID, browser, trial.Refusal{Error: problem, Description: why.Message()}, why))
 }
@@ -200,7 +202,8 @@ type TrialAnswer struct {
 	Introspection claimset.Set
 }
 
-// FinishTrial says what the application would get, if it would get a code, and forgets the trial. Errors: trial.ErrNotFound; trial.ErrNotEnded.
+// FinishTrial says what the application would get, if it would get a code, and forgets the trial. Errors:
+// trial.ErrNotFound; trial.ErrNotEnded.
 func (g *Grants) FinishTrial(ctx context.Context, caller *access.Caller, id string) (*Trial, *TrialAnswer, error) {
 	t, k, err := g.ownTrial(ctx, caller, id)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// An application that others have more of since: codes, tokens and consents with scopes of the API end, all others go on.
+// An application that others have more of since: codes, tokens and consents with scopes of the API end, all others go
+// on.
 func TestATurnedApplicationLosesWhatPeopleGaveItOfTheAPI(t *testing.T) {
 	for _, client := range []string{"app_spa", "app_jwt", "app_asks"} {
 		t.Run(client, func(t *testing.T) {

@@ -1,5 +1,6 @@
-// This file makes and reads the codes that devices without a browser show, and slows down whoever guesses them. A person types such a code on another
-// device. The codes have eight consonants: they spell no words, and there are 25 billion of them.
+// This file makes and reads the codes that devices without a browser show, and slows down whoever guesses them. A
+// person types such a code on another device. The codes have eight consonants: they spell no words, and there are 25
+// billion of them.
 
 package oauth
 
@@ -74,7 +75,8 @@ type misses struct {
 	Until int64 `json:"until"`
 }
 
-// Count counts a code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted (USER_CODE_THROTTLED).
+// Count counts a code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted
+// (USER_CODE_THROTTLED).
 func (g UserCodeGuesses) Count(ctx context.Context, peer netip.Addr) error {
 	return g.change(ctx, peer, func(m *misses, now int64) error {
 		if m.Count >= MaxUserCodeMisses {

@@ -18,7 +18,8 @@ type Visited struct {
 }
 
 const (
-	// visitedLife is how long it is remembered after the session could have ended by itself: there may be somebody to tell still.
+	// visitedLife is how long it is remembered after the session could have ended by itself: there may be somebody to
+	// tell still.
 	visitedLife = 24 * time.Hour
 	// maxVisited sessions of a user are remembered, the latest.
 	maxVisited = 200

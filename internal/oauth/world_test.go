@@ -62,9 +62,9 @@ func (s signer) Sign(_ context.Context, algorithm, typ string, claims any) (stri
 	return signed.CompactSerialize()
 }
 
-// world has the organizations org_a and org_b with a person each (usr_a, usr_b), a service user usr_robot in org_a, and the
-// applications app_web (keeps a secret), app_spa, app_tv (devices), app_jwt (JWT tokens), app_asks (needs consent) and app_all (of
-// org_b, for everybody), all with refresh tokens.
+// world has the organizations org_a and org_b with a person each (usr_a, usr_b), a service user usr_robot in org_a, and
+// the applications app_web (keeps a secret), app_spa, app_tv (devices), app_jwt (JWT tokens), app_asks (needs consent)
+// and app_all (of org_b, for everybody), all with refresh tokens.
 type world struct {
 	*Grants
 	t     *testing.T

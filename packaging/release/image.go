@@ -152,7 +152,8 @@ func (r *release) image(platforms []platform, roots []byte) error {
 	return os.WriteFile(r.name("image.tar"), packed, 0o644)
 }
 
-// imageFiles is the whole content of the image. It has no shell and no package: what is not there cannot be attacked and needs no updates.
+// imageFiles is the whole content of the image. It has no shell and no package: what is not there cannot be attacked
+// and needs no updates.
 func imageFiles(binary string, roots []byte) []entry {
 	return []entry{
 		{name: "etc/", mode: 0o755},

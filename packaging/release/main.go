@@ -1,5 +1,6 @@
-// Command release makes everything that is published with a version, byte for byte the same wherever it runs: the program for all systems, the
-// image for containers, the Debian packages, the chart, an SBOM for each program, and the checksums.
+// Command release makes everything that is published with a version, byte for byte the same wherever it runs: the
+// program for all systems, the image for containers, the Debian packages, the chart, an SBOM for each program, and the
+// checksums.
 //
 // It runs at the root of the repository (scripts/release.sh does that, with the pinned tools and compiler):
 //

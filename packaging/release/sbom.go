@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// bundled are the packages that the console imports (docs/decisions/0043). What these need themselves follows from the lock file.
+// bundled are the packages that the console imports (docs/decisions/0043). What these need themselves follows from the
+// lock file.
 var bundled = []string{"svelte", "bits-ui", "@internationalized/date", "@lucide/svelte", "@connectrpc/connect", "@connectrpc/connect-web", "@bufbuild/protobuf"}
 
 // lockFile is what is used of the console's package-lock.json.
@@ -54,8 +55,8 @@ func (l lockFile) inBundle() (places []string, err error) {
 	return places, nil
 }
 
-// sbom lists what is in the program, in the format of CycloneDX: the Go modules, as the program itself knows them, and the packages that
-// the console is built from. It has no time and no number of its own.
+// sbom lists what is in the program, in the format of CycloneDX: the Go modules, as the program itself knows them, and
+// the packages that the console is built from. It has no time and no number of its own.
 func (r *release) sbom(t target, binary string) error {
 	path := r.name(t.system + "_" + t.arch + ".cdx.json")
 	if err := r.tool("cyclonedx-gomod", "bin", "-json", "-noserial", "-std", "-version", "v"+r.version, "-output", path, binary); err != nil {

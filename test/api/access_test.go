@@ -26,7 +26,8 @@ func accessIn(a *signetv1.GetMyAccessResponse, org string) *signetv1.Organizatio
 	return nil
 }
 
-// tells whether an operation is allowed, as the definition of GetMyAccess says that it is to be read. It uses what ListRoles tells of the operation.
+// tells whether an operation is allowed, as the definition of GetMyAccess says that it is to be read. It uses what
+// ListRoles tells of the operation.
 func tells(a *signetv1.GetMyAccessResponse, p string, op *signetv1.Operation, org string) bool {
 	if a.GetLimitedToScopes() && !enough(a.GetScopes(), op.GetScopes()) {
 		return false
@@ -38,8 +39,8 @@ func tells(a *signetv1.GetMyAccessResponse, p string, op *signetv1.Operation, or
 	return !op.GetInstallation() && slices.Contains(o.GetPermissions(), p) && o.GetNeeds() == signetv1.OrganizationAccess_NEED_UNSPECIFIED
 }
 
-// accessMatches sends every operation that needs a permission, as everybody of the matrix and as applications, and compares what the server answers with
-// what it has told them that they may.
+// accessMatches sends every operation that needs a permission, as everybody of the matrix and as applications, and
+// compares what the server answers with what it has told them that they may.
 func accessMatches(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	m := newMatrix(t, w)
@@ -105,7 +106,8 @@ func accessMatches(t *testing.T, w *World) {
 	}
 }
 
-// rolesListed compares what is told about roles with the contract's table, and what is told about permissions with the definition.
+// rolesListed compares what is told about roles with the contract's table, and what is told about permissions with the
+// definition.
 func rolesListed(t *testing.T, w *World) {
 	told := done[*signetv1.ListRolesResponse](t, &Client{w, w.rest}, w.scene(t).user, &signetv1.ListRolesRequest{})
 	var names, permissions []string

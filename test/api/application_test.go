@@ -58,7 +58,8 @@ func (w *World) proves(t *testing.T, id, text string) bool {
 	return err == nil && client.ID() == id
 }
 
-// tokenFor gives an application of a user's organization a token of that user, as a sign-in would, and tells from then on whether it counts.
+// tokenFor gives an application of a user's organization a token of that user, as a sign-in would, and tells from then
+// on whether it counts.
 func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() bool) {
 	t.Helper()
 	token, hash := secret.NewToken(secret.Access)
@@ -448,7 +449,8 @@ func appKeyStory(t *testing.T, c *Client) {
 	same(t, "keys", len(c.app(t, s.owner, id).GetKeys()), 19)
 }
 
-// appAccessStory: only owners of the installation let an application use this API, and another decision ends its tokens.
+// appAccessStory: only owners of the installation let an application use this API, and another decision ends its
+// tokens.
 func appAccessStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	id, here := s.app, header(orgID, s.org)

@@ -44,8 +44,8 @@ var bounds = []struct {
 	{"ChangeMyPassword", "newPassword", 1, 72},
 }
 
-// boundCases send every bounded field at its edges. All fields of an operation are at their edge in one request (a password
-// costs a hash); one past it, each is alone.
+// boundCases send every bounded field at its edges. All fields of an operation are at their edge in one request (a
+// password costs a hash); one past it, each is alone.
 func boundCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
 	longest, shortest := map[string]proto.Message{}, map[string]proto.Message{}

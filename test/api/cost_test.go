@@ -13,8 +13,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// What an organization has a lot of is changed and removed. Whichever operation writes all of it at once says so in its rule: the store sees it, and a World fails if one does
-// not.
+// What an organization has a lot of is changed and removed. Whichever operation writes all of it at once says so in its
+// rule: the store sees it, and a World fails if one does not.
 func TestOperationsOnALotOfObjectsSaySo(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := openWorld(t, db)
@@ -58,8 +58,9 @@ func TestOperationsOnALotOfObjectsSaySo(t *testing.T) {
 	})
 }
 
-// A user has roles in very many organizations, and owns them alone. Every operation on this user that tells them is carried out, and tells all of them. It is long and waits for the
-// place of its organization, which its definition cannot say.
+// A user has roles in very many organizations, and owns them alone. Every operation on this user that tells them is
+// carried out, and tells all of them. It is long and waits for the place of its organization, which its definition
+// cannot say.
 func TestOperationsOnAUserOfManyOrganizationsAreLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := openWorld(t, db)

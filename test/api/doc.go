@@ -29,11 +29,12 @@
 //		Req: with(profile(), "preferredLanguage", "elevenchars"), Want: invalid("preferredLanguage")},
 //
 // Req decides which operation is called. Start from a valid request and change one field with the function with, which
-// takes the path of the field in JSON names; nil takes the field away. Header, where needed, is header("if-match", "3").
-// Want is ok, invalid(fields…), or refused(code, reason). A function Check looks at the answer more closely.
+// takes the path of the field in JSON names; nil takes the field away. Header, where needed, is header("if-match",
+// "3"). Want is ok, invalid(fields…), or refused(code, reason). A function Check looks at the answer more closely.
 //
 // # How to add an operation
 //
-// It is in the tests that are driven by the descriptors by itself: a valid request is made from its fields (generate_test.go),
-// and who may send it follows from its rule (matrix_test.go). A test says so where the request made is not valid.
+// It is in the tests that are driven by the descriptors by itself: a valid request is made from its fields
+// (generate_test.go), and who may send it follows from its rule (matrix_test.go). A test says so where the request made
+// is not valid.
 package api

@@ -22,8 +22,8 @@ var (
 	noFactor       = refused(codes.NotFound, "FACTOR_NOT_FOUND")
 )
 
-// codeApp is an authenticator app. The server takes each of its codes once, and not only that of this moment: the first one
-// enrols the app, the next one proves it, both right away.
+// codeApp is an authenticator app. The server takes each of its codes once, and not only that of this moment: the first
+// one enrols the app, the next one proves it, both right away.
 type codeApp struct {
 	secret string
 	begun  time.Time
@@ -219,8 +219,8 @@ func strangePasskeys(t *testing.T, w *World) {
 	}
 }
 
-// missingFactorStory: a session whose second factor is missing can do nothing but prove it and end itself, whatever it asks
-// for, also when it is older than the factor. Personal access tokens go on.
+// missingFactorStory: a session whose second factor is missing can do nothing but prove it and end itself, whatever it
+// asks for, also when it is older than the factor. Personal access tokens go on.
 func missingFactorStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := s.holder(t, iamOwner)
@@ -295,8 +295,8 @@ func factorAdminStory(t *testing.T, c *Client) {
 	c.refused(t, targetHoldsMore, lesser, &signetv1.RemoveUserFactorRequest{UserId: boss.UserID, FactorId: id})
 }
 
-// factorsOnce: a code, a recovery code, a challenge and a secret count once, however many try at the same moment, over all
-// content types and, on PostgreSQL, two nodes.
+// factorsOnce: a code, a recovery code, a challenge and a secret count once, however many try at the same moment, over
+// all content types and, on PostgreSQL, two nodes.
 func factorsOnce(t *testing.T, w *World) {
 	s := w.scene(t)
 	c := &Client{w, w.rest}

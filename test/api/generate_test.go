@@ -112,7 +112,8 @@ func required(fd protoreflect.FieldDescriptor) bool {
 	return rules.GetRequired() || rules.GetString().GetMinLen() > 0 || rules.GetRepeated().GetMinItems() > 0
 }
 
-// identifier is what a parameter of the path names: an object of the scene, or something of such an object that is not there.
+// identifier is what a parameter of the path names: an object of the scene, or something of such an object that is not
+// there.
 func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 	switch fd.Name() {
 	case "user_id":
@@ -246,8 +247,8 @@ var publicKey = sync.OnceValue(func() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 })
 
-// everythingCovered sees whether all operations have a valid request. A session that must change its password is refused
-// after the request was looked at, and before anything is done.
+// everythingCovered sees whether all operations have a valid request. A session that must change its password is
+// refused after the request was looked at, and before anything is done.
 func everythingCovered(t *testing.T, w *World) {
 	if len(operations) < 13 {
 		t.Fatalf("only %d operations were found", len(operations))

@@ -11,8 +11,9 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 )
 
-// Home answers for its people: every operation on a user, by everybody who could want it, on users who hold something elsewhere. What must come back follows from the class of the
-// operation, and from nothing the server uses for that. An operation that is new gives access until it is listed here.
+// Home answers for its people: every operation on a user, by everybody who could want it, on users who hold something
+// elsewhere. What must come back follows from the class of the operation, and from nothing the server uses for that. An
+// operation that is new gives access until it is listed here.
 
 // takesAway are the operations that only take something away from a user.
 var takesAway = map[string]bool{

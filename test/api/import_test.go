@@ -197,7 +197,8 @@ func importSize(t *testing.T, w *World) {
 	}
 	same(t, "imported", done[*importAnswer](t, c, s.owner, &importRequest{Users: people[:1000]}).GetImported(), 1000)
 	same(t, "listed", len(c.listedUsers(t, s.owner, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})), 1000)
-	// The smallest users there are would take a hundred times their size in memory: nobody decodes more than may be there.
+	// The smallest users there are would take a hundred times their size in memory: nobody decodes more than may be
+	// there.
 	w.raw(t, "POST", "/v1/users/_import", s.owner, nil, `{"users":[{}`+strings.Repeat(",{}", 1_000_000)+`]}`).mustBe(t, invalid("users"))
 	crowd := &importRequest{Users: slices.Repeat([]*importPerson{{}}, 1_000_000)}
 	for _, wire := range w.wires[1:] {
@@ -205,7 +206,8 @@ func importSize(t *testing.T, w *World) {
 	}
 }
 
-// importedHashes: whoever comes with the hash of another system signs in with the password, and has one of ours afterwards.
+// importedHashes: whoever comes with the hash of another system signs in with the password, and has one of ours
+// afterwards.
 func importedHashes(t *testing.T, w *World) {
 	w = openWorld(t, testdb.New(t, w.db.Engine), func(c *server.Config) { c.Hasher = secret.NewHasher(0, 0) }) // as the program has it
 	s := w.scene(t)

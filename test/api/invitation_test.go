@@ -130,7 +130,8 @@ func guestInvitationStory(t *testing.T, c *Client) {
 	c.refused(t, linkUsed, bea, accept)
 }
 
-// passwordSetupStory: an administrator sends a link by which somebody sets a password. It is worth no more than the administrator's own word.
+// passwordSetupStory: an administrator sends a link by which somebody sets a password. It is worth no more than the
+// administrator's own word.
 func passwordSetupStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})

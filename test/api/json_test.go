@@ -70,7 +70,8 @@ func jsonTypes(t *testing.T, w *World) {
 
 type wrong struct{ json, suffix string }
 
-// wrongTypes are JSON values that a field cannot take. suffix is what the path of the violation has besides the field's.
+// wrongTypes are JSON values that a field cannot take. suffix is what the path of the violation has besides the
+// field's.
 func wrongTypes(fd protoreflect.FieldDescriptor, g *generator) []wrong {
 	var values []string
 	switch {

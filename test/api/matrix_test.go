@@ -189,7 +189,8 @@ func (m *matrix) situations(op *operation, p *party) (all []situation) {
 // has tells whether the path of the operation has a parameter.
 func (op *operation) has(name string) bool { return isParameter(op, name) }
 
-// target is the parameter that names an object: a user, an identity provider, an application, a project or what is in it, or else an organization.
+// target is the parameter that names an object: a user, an identity provider, an application, a project or what is in
+// it, or else an organization.
 func (op *operation) target() string {
 	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "grantId", "projectId", "invitationId", "offerId", "orgId"} {
 		if op.has(name) {
@@ -384,8 +385,8 @@ var refusedSamples = map[string]string{
 	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND", "RemoveProjectRole": "PROJECT_ROLE_NOT_FOUND", "AcceptServiceUserOffer": "OFFER_NOT_FOUND",
 }
 
-// mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that none
-// of them changes anything: they end there, or before that at the state of their target.
+// mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that
+// none of them changes anything: they end there, or before that at the state of their target.
 func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 	t.Helper()
 	fail := func(why string) {

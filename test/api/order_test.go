@@ -15,8 +15,8 @@ import (
 	"github.com/signet-idm/signet/internal/life/invitation"
 )
 
-// One order for every operation: credential, request, permission, existence, state, if-match. That permission comes before existence is in the
-// matrix, which asks everybody about everything; here are the other steps.
+// One order for every operation: credential, request, permission, existence, state, if-match. That permission comes
+// before existence is in the matrix, which asks everybody about everything; here are the other steps.
 
 // requestOrderCases send every operation a header that is not valid: without a credential, and without permission.
 func requestOrderCases(t *testing.T, w *World) (cases []Case) {
@@ -127,8 +127,8 @@ func (op *operation) conditions() []condition {
 	}}}
 }
 
-// sequenceComesLast sends every update to objects in every state, with an if-match that does not hold and then without one. Whatever refuses it
-// without refuses it with; only where nothing does, the sequence is what is wrong.
+// sequenceComesLast sends every update to objects in every state, with an if-match that does not hold and then without
+// one. Whatever refuses it without refuses it with; only where nothing does, the sequence is what is wrong.
 func sequenceComesLast(t *testing.T, w *World) {
 	reached := map[string]bool{}
 	for i, op := range operations {

@@ -212,7 +212,8 @@ func endedMeanwhile(t *testing.T, w *World) {
 	}
 }
 
-// pausedWire sends the body of a request once the server asks for it, which it does when it knows the caller, and pause has returned.
+// pausedWire sends the body of a request once the server asks for it, which it does when it knows the caller, and pause
+// has returned.
 type pausedWire struct {
 	wire
 	pause func()

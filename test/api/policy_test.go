@@ -158,8 +158,8 @@ func secondFactorPolicyStory(t *testing.T, c *Client) {
 	c.me(t, in)
 }
 
-// installationPolicy needs an installation of its own, on PostgreSQL with two nodes: what is set on one counts on the other
-// with the very next request.
+// installationPolicy needs an installation of its own, on PostgreSQL with two nodes: what is set on one counts on the
+// other with the very next request.
 func installationPolicy(t *testing.T, outer *World) {
 	w := openWorld(t, testdb.New(t, outer.db.Engine))
 	nodes := []wire{w.rest}

@@ -218,7 +218,8 @@ func projectStory(t *testing.T, c *Client) {
 	}
 }
 
-// grantStory: a vendor and two customers. Security list 5: neither side learns more of the other than the contract of the two.
+// grantStory: a vendor and two customers. Security list 5: neither side learns more of the other than the contract of
+// the two.
 func grantStory(t *testing.T, c *Client) {
 	d := c.newDeal(t, "reader", "writer")
 	second := c.w.newScene(t)
@@ -516,7 +517,8 @@ func grantRace(t *testing.T, w *World) {
 	}
 }
 
-// grantsBounded: strangers do not fill the list of an organization, and what refuses them does not tell whether there is one.
+// grantsBounded: strangers do not fill the list of an organization, and what refuses them does not tell whether there
+// is one.
 func grantsBounded(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	full := refused(codes.FailedPrecondition, "TOO_MANY_PENDING_GRANTS")

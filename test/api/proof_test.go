@@ -36,8 +36,8 @@ func (w *World) oldSession(t *testing.T, as *Actor) *Actor {
 	return &in
 }
 
-// proofCases let people who may everything at every operation that changes how they sign in, with themselves as its target: by a
-// personal access token, by an application, and in a session whose proof is old.
+// proofCases let people who may everything at every operation that changes how they sign in, with themselves as its
+// target: by a personal access token, by an application, and in a session whose proof is old.
 func proofCases(t *testing.T, w *World) (cases []Case) {
 	s := w.newScene(t)
 	owner := w.addUser(t, person{Org: s.org, Domain: s.domain, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})

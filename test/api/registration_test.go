@@ -54,7 +54,8 @@ func (w *World) registrationIn(t *testing.T, m mailtest.Message) string {
 	return token
 }
 
-// registrations: who proves an address becomes a user once, where the organization wants that, and strangers learn nothing.
+// registrations: who proves an address becomes a user once, where the organization wants that, and strangers learn
+// nothing.
 func registrations(t *testing.T, w *World) {
 	without := w.newScene(t)
 	answered := done[*signetv1.SetOrganizationPolicyResponse](t, &Client{w, w.rest}, without.owner, setPolicy(without.org, &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN}))

@@ -16,8 +16,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// removalSurvivesRestart removes an organization with many users, stops the server while it clears them away, and lets the
-// next one finish.
+// removalSurvivesRestart removes an organization with many users, stops the server while it clears them away, and lets
+// the next one finish.
 func removalSurvivesRestart(t *testing.T, w *World) {
 	const users = 1000
 	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: t.TempDir(), MasterKey: string(w.master.Text())}

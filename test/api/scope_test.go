@@ -21,8 +21,8 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// Operations against scopes: what an application needs is worked out here from the definition and the request as it is sent, and from nothing
-// the server uses for that.
+// Operations against scopes: what an application needs is worked out here from the definition and the request as it is
+// sent, and from nothing the server uses for that.
 
 var (
 	scopeRequired = refused(codes.PermissionDenied, "SCOPE_REQUIRED")
@@ -108,8 +108,8 @@ func (w *World) accessToken(t *testing.T, a *Actor, audience string, scopes ...s
 	return text
 }
 
-// scopeCases try every operation with every scope alone, with the general ones together, with all, and with all but one of those it needs, for
-// somebody who may do everything.
+// scopeCases try every operation with every scope alone, with the general ones together, with all, and with all but one
+// of those it needs, for somebody who may do everything.
 func scopeCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
 	owner := s.holder(t, iamOwner)
@@ -175,8 +175,8 @@ func scopeCases(t *testing.T, w *World) (cases []Case) {
 	return cases
 }
 
-// lesserApplicationCases let an application with just the scopes of an operation at users who hold more than these scopes allow, and let it give
-// more than they allow.
+// lesserApplicationCases let an application with just the scopes of an operation at users who hold more than these
+// scopes allow, and let it give more than they allow.
 func lesserApplicationCases(t *testing.T, w *World) (cases []Case) {
 	s := w.newScene(t)
 	owner := s.holder(t, iamOwner)

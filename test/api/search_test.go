@@ -28,7 +28,8 @@ func (c *Client) search(t *testing.T, as *Actor, req *signetv1.SearchUsersReques
 	return nil
 }
 
-// searchUsersStory: users are found by the beginnings of their words, in one organization or in all, at once and until they are gone.
+// searchUsersStory: users are found by the beginnings of their words, in one organization or in all, at once and until
+// they are gone.
 func searchUsersStory(t *testing.T, c *Client) {
 	s, other := c.w.newScene(t), c.w.newScene(t)
 	mark := unique("mark")

@@ -146,7 +146,8 @@ type radio struct {
 	stop context.CancelFunc
 }
 
-// tune begins to follow events, over the content type of the client. The first message, which says where it begins, has been read.
+// tune begins to follow events, over the content type of the client. The first message, which says where it begins, has
+// been read.
 func (c *Client) tune(t *testing.T, as *Actor, req *signetv1.StreamEventsRequest, h ...Header) *radio {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -17,8 +17,8 @@ var throttledAnswer = refused(codes.ResourceExhausted, "SIGN_IN_THROTTLED")
 // freeAttempts is how often a password may be wrong before the next attempt has to wait.
 const freeAttempts = 5
 
-// untilThrottled sends a request that fails until it is turned away unheard. The waiting time doubles from one second, so
-// that happens soon, however slow the machine is.
+// untilThrottled sends a request that fails until it is turned away unheard. The waiting time doubles from one second,
+// so that happens soon, however slow the machine is.
 func untilThrottled(t *testing.T, w *World, over wire, as *Actor, req proto.Message, heardAs Want) (a *Answer, heard int) {
 	t.Helper()
 	for ; heard < 20; heard++ {

@@ -186,7 +186,8 @@ func webhooksServed(t *testing.T, w *World) {
 	same(t, "the test message", types["webhook.test.v1"], 1)
 }
 
-// failures gives the scene's webhook two events that have failed, and others that wait behind one of them. It is switched off, or it would act.
+// failures gives the scene's webhook two events that have failed, and others that wait behind one of them. It is
+// switched off, or it would act.
 func (l *library) failures(t *testing.T) {
 	c := &Client{l.w, l.w.rest}
 	l.second = done[*signetv1.AddWebhookResponse](t, c, l.owner, addWebhook("Second", "signing.*")).GetWebhookId()

@@ -62,7 +62,8 @@ type World struct {
 	answers bytes.Buffer // all of them, but for those that answer a secret
 }
 
-// openWorld starts a server on a fresh database, set up in another way where that is asked for. It lives as long as the test.
+// openWorld starts a server on a fresh database, set up in another way where that is asked for. It lives as long as the
+// test.
 func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))

@@ -19,12 +19,13 @@ func NeedAxe(t testing.TB) {
 	}
 }
 
-// runAxe asks for the rules of WCAG 2.2, levels A and AA, and for what is good practice besides. A colour on its way to another one is none to judge: transitions
-// come to their end first.
+// runAxe asks for the rules of WCAG 2.2, levels A and AA, and for what is good practice besides. A colour on its way to
+// another one is none to judge: transitions come to their end first.
 const runAxe = `document.getAnimations().filter(a => a instanceof CSSTransition).forEach(a => a.finish()), axe.run(document, {rules: {'color-contrast': {enabled: %t}}, resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})
 	.then(r => JSON.stringify(r.violations.map(v => ({id: v.id, help: v.help, at: v.nodes.map(n => n.html + ' ' + (n.any[0] ? n.any[0].message : ''))}))))`
 
-// Axe gives what keeps people from using the page that is open, one line each. Looking at colours takes most of its time.
+// Axe gives what keeps people from using the page that is open, one line each. Looking at colours takes most of its
+// time.
 func (tab *Tab) Axe(colours bool) []string {
 	tab.t.Helper()
 	script, err := axe()

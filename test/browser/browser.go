@@ -1,8 +1,9 @@
-// Package browser drives a real Chromium for the tests of the pages: it opens them, fills in forms, presses buttons, holds a
-// passkey in its hand, takes pictures, and asks axe whether people who do not see or do not use a mouse can use them.
+// Package browser drives a real Chromium for the tests of the pages: it opens them, fills in forms, presses buttons,
+// holds a passkey in its hand, takes pictures, and asks axe whether people who do not see or do not use a mouse can use
+// them.
 //
-// Start it through scripts/with-browser.sh, which installs what is missing. Nothing here waits for time: every step waits for
-// what it needs, and fails when the deadline of the test's browser passes.
+// Start it through scripts/with-browser.sh, which installs what is missing. Nothing here waits for time: every step
+// waits for what it needs, and fails when the deadline of the test's browser passes.
 package browser
 
 import (
@@ -106,7 +107,8 @@ func (b *Browser) Tab(t testing.TB) *Tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Chromium's shell asks nobody whether a page may copy what somebody pressed a button for; the whole browser lets it.
+	// Chromium's shell asks nobody whether a page may copy what somebody pressed a button for; the whole browser lets
+	// it.
 	err = cdpbrowser.SetPermission(&cdpbrowser.PermissionDescriptor{Name: "clipboard-write"}, cdpbrowser.PermissionSettingGranted).WithBrowserContextID(profile).Do(executor)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +128,8 @@ func (b *Browser) Tab(t testing.TB) *Tab {
 	return tab
 }
 
-// listen keeps what the browser complains about: errors of scripts, things that a policy did not allow, files that are missing.
+// listen keeps what the browser complains about: errors of scripts, things that a policy did not allow, files that are
+// missing.
 func (tab *Tab) listen(e any) {
 	var said string
 	switch e := e.(type) {
@@ -244,8 +247,8 @@ func (tab *Tab) try(actions ...chromedp.Action) error {
 	}
 }
 
-// replaced says whether a step did nothing because its element was looked up in a document that was being replaced: a page that
-// has just been opened may still announce itself.
+// replaced says whether a step did nothing because its element was looked up in a document that was being replaced: a
+// page that has just been opened may still announce itself.
 func replaced(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "No node with given id found")
 }

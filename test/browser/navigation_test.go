@@ -23,7 +23,8 @@ func (v *visitor) signedInCookie() bool {
 	return false
 }
 
-// A page of another site has the browser of somebody who is signed in at the provider open addresses here, with all the cookies that browsers send along.
+// A page of another site has the browser of somebody who is signed in at the provider open addresses here, with all the
+// cookies that browsers send along.
 func TestAForeignPageRegistersAndSignsInNobody(t *testing.T) {
 	u, b := another(t), browser.Start(t)
 	i, sink := withMail(t, func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} })

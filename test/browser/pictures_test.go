@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/test/browser"
 )
 
-// TestPictures is for people: make pictures writes one of every page into .cache/pictures, in English in every look, and in the other languages in
-// light and on a phone, where texts that are too long show first.
+// TestPictures is for people: make pictures writes one of every page into .cache/pictures, in English in every look,
+// and in the other languages in light and on a phone, where texts that are too long show first.
 func TestPictures(t *testing.T) {
 	b, origin := browser.Start(t), preview(t)
 	tab := b.Tab(t)

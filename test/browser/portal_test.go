@@ -33,8 +33,8 @@ type behindPortal struct {
 	idp string
 }
 
-// atPortal starts all three. The configuration of nginx is the one of the guide, with what its comments say replaced. Header names where nginx puts the token;
-// empty: where the provider looks for it that names none.
+// atPortal starts all three. The configuration of nginx is the one of the guide, with what its comments say replaced.
+// Header names where nginx puts the token; empty: where the provider looks for it that names none.
 func atPortal(t *testing.T, header string, more map[string]any) *behindPortal {
 	t.Helper()
 	port := freePort(t)

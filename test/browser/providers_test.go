@@ -272,7 +272,8 @@ func TestProvidersAndSecondFactors(t *testing.T) {
 	v.Submit("main form button.primary")
 	v.arrives()
 
-	// Who comes for somebody else's account, and signs in to their own, links nothing before they have proven all of it.
+	// Who comes for somebody else's account, and signs in to their own, links nothing before they have proven all of
+	// it.
 	v = i.visitor(t, b)
 	v.Open(i.ask())
 	v.button(f.idp)

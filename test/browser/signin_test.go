@@ -426,8 +426,8 @@ func TestSecondFactors(t *testing.T) {
 	})
 }
 
-// TestWhereNoCookiesAreKeptThePageSaysSo is what people saw as a sign-in that began again and again: over http, browsers refuse cookies that are
-// meant for https.
+// TestWhereNoCookiesAreKeptThePageSaysSo is what people saw as a sign-in that began again and again: over http,
+// browsers refuse cookies that are meant for https.
 func TestWhereNoCookiesAreKeptThePageSaysSo(t *testing.T) {
 	s := servertest.Start(t, server.Config{Listen: "localhost:0", ExternalURL: "http://id.signet.test:0", InsecureURL: true}, io.Discard)
 	tab := browser.Start(t).Tab(t)

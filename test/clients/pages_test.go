@@ -14,7 +14,8 @@ import (
 	"github.com/signet-idm/signet/test/servertest"
 )
 
-// Libraries for pages, in Chromium, with nothing but the issuer and the client: what they show of a person comes from the ID token.
+// Libraries for pages, in Chromium, with nothing but the issuer and the client: what they show of a person comes from
+// the ID token.
 func TestPagesSignIn(t *testing.T) {
 	s := servertest.Start(t, server.Config{Listen: "localhost:0"}, t.Output())
 	call(t, s, "/v1/users/human", map[string]any{"userName": "jo", "password": "correct horse", "noChangeRequired": true,

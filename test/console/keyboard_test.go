@@ -21,7 +21,8 @@ func (w *window) key(key string, modifiers ...input.Modifier) {
 	w.Do(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
 }
 
-// reachable marks everything that can be used and gives how many there are. Of the choices of a group, one is reached and the arrows lead to the others.
+// reachable marks everything that can be used and gives how many there are. Of the choices of a group, one is reached
+// and the arrows lead to the others.
 const reachable = `(() => {
 	document.querySelectorAll('[data-use]').forEach((e) => e.removeAttribute('data-use'));
 	const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
@@ -83,7 +84,8 @@ func (w *window) walk() {
 	}
 }
 
-// opens tries every button of the view: if it opens something, the focus goes there, stays there, and comes back with Escape.
+// opens tries every button of the view: if it opens something, the focus goes there, stays there, and comes back with
+// Escape.
 func (w *window) opens(path string) {
 	w.t.Helper()
 	const buttons = `[...document.querySelectorAll('main button')].filter((e) => e.checkVisibility() && !e.disabled && e.type !== 'submit')`

@@ -263,7 +263,8 @@ func (w *window) sees(text string) {
 	w.until(fmt.Sprintf("%q is to be seen", text), fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// mark waits for an element that a script finds, and gives a selector for it. When the view draws it anew, the selector is for the new one.
+// mark waits for an element that a script finds, and gives a selector for it. When the view draws it anew, the selector
+// is for the new one.
 func (w *window) mark(what, script string) string {
 	w.t.Helper()
 	w.until(what, fmt.Sprintf(`(() => {

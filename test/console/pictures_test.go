@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// TestPictures is for people: make pictures writes one of every view into .cache/pictures, by day, and by night on a phone.
+// TestPictures is for people: make pictures writes one of every view into .cache/pictures, by day, and by night on a
+// phone.
 func TestPictures(t *testing.T) {
 	b := browser.Start(t)
 	s := start(t, testdb.SQLite)

@@ -29,7 +29,8 @@ var roles = []struct {
 }{{name: ""}, {name: "ORG_OWNER"}, {name: "ORG_OWNER_VIEWER"}, {name: "ORG_USER_MANAGER"}, {name: "ORG_SETTINGS_MANAGER"},
 	{"IAM_OWNER", true}, {"IAM_OWNER_VIEWER", true}, {"IAM_ORG_MANAGER", true}}
 
-// Whoever signs in with a role is offered what works, and finds nothing of another organization, neither in any view nor with any call that the console can make.
+// Whoever signs in with a role is offered what works, and finds nothing of another organization, neither in any view
+// nor with any call that the console can make.
 func TestDrivingEachRole(t *testing.T) {
 	b := browser.Start(t)
 	for _, engine := range []string{testdb.SQLite, testdb.Postgres} {
@@ -126,7 +127,8 @@ func (plain) Unmarshal(data []byte, m any) error {
 	return nil
 }
 
-// callEverything calls all operations with the window's token, about the objects of an organization, in it and in another one.
+// callEverything calls all operations with the window's token, about the objects of an organization, in it and in
+// another one.
 func (w *window) callEverything(o *objects, another string) {
 	w.t.Helper()
 	var token string

@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/browser"
 )
 
-// painted does something in the page and measures until what it leads to is painted, and how many requests it took. other() is true in another view than before.
+// painted does something in the page and measures until what it leads to is painted, and how many requests it took.
+// other() is true in another view than before.
 const painted = `(async () => {
 	const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 	performance.clearResourceTimings();
@@ -27,8 +28,9 @@ const painted = `(async () => {
 	return {ms: performance.now() - before, requests: performance.getEntriesByType('resource').length, calls: performance.getEntriesByType('resource').filter((e) => e.name.includes('/signet.v1.')).length};
 })()`
 
-// With the server idle, a click leads to something painted within 300 ms and five requests, however many users, organizations and events there are.
-// SIGNET_CONSOLE_DATA is a data directory that test/scaledata has made; SIGNET_CONSOLE_DATABASE the database, if it is not in there.
+// With the server idle, a click leads to something painted within 300 ms and five requests, however many users,
+// organizations and events there are. SIGNET_CONSOLE_DATA is a data directory that test/scaledata has made;
+// SIGNET_CONSOLE_DATABASE the database, if it is not in there.
 func TestDrivingAtScale(t *testing.T) {
 	dir := os.Getenv("SIGNET_CONSOLE_DATA")
 	if dir == "" {

@@ -14,7 +14,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// From the first start to somebody who is signed in to an application: all of it in the browser, as the README's reader does it.
+// From the first start to somebody who is signed in to an application: all of it in the browser, as the README's reader
+// does it.
 func TestFromTheFirstStartToAnApplication(t *testing.T) { firstHour(t, testdb.SQLite) }
 
 func firstHour(t *testing.T, engine string) {
@@ -79,7 +80,8 @@ func firstHour(t *testing.T, engine string) {
 	w.quiet()
 }
 
-// Whoever may make the keys of a service user decides about what other organizations offer it, and sees what waits there.
+// Whoever may make the keys of a service user decides about what other organizations offer it, and sees what waits
+// there.
 func TestOffersToAServiceUser(t *testing.T) {
 	b := browser.Start(t)
 	s := start(t, testdb.SQLite)

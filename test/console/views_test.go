@@ -94,8 +94,8 @@ func (s *installation) fill(org, name string) *objects {
 	return o
 }
 
-// Every view can be opened by its address, says nothing in the browser's console, leaves axe nothing to find, and fits on a phone. The
-// whole matrix of data, looks and languages is in make driving.
+// Every view can be opened by its address, says nothing in the browser's console, leaves axe nothing to find, and fits
+// on a phone. The whole matrix of data, looks and languages is in make driving.
 func TestEveryViewCanBeUsed(t *testing.T) {
 	browser.NeedAxe(t)
 	b := browser.Start(t)

@@ -14,8 +14,8 @@ const Most = 50 * time.Millisecond
 // below is too short to tell how a cost grows.
 const below = 10 * time.Millisecond
 
-// CPU measures the processor time of some work, not the time on the wall: the machine may be busy. The work has to be done by the
-// goroutine that calls. The best of several runs counts; one that is cheap is enough.
+// CPU measures the processor time of some work, not the time on the wall: the machine may be busy. The work has to be
+// done by the goroutine that calls. The best of several runs counts; one that is cheap is enough.
 func CPU(work func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -39,7 +39,8 @@ func used() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Bounded fails where the work for a text costs more than Most at its full size, in bytes, or grows faster than the text does.
+// Bounded fails where the work for a text costs more than Most at its full size, in bytes, or grows faster than the
+// text does.
 func Bounded(t *testing.T, size int, work func(text string)) {
 	t.Helper()
 	for _, a := range Alphabets {
@@ -65,7 +66,8 @@ func Grows(t *testing.T, name string, size int, most time.Duration, make func(si
 	if whole < below {
 		return
 	}
-	// Where it grows with the square, a quarter of the size costs a sixteenth. Caches and a busy machine account for the rest.
+	// Where it grows with the square, a quarter of the size costs a sixteenth. Caches and a busy machine account for
+	// the rest.
 	if quarter := CPU(make(size / 4)); whole > 9*quarter {
 		t.Errorf("%s: %d bytes cost %v, and four times as many %v", name, size/4, quarter, whole)
 	}

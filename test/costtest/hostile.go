@@ -1,5 +1,5 @@
-// Package costtest measures what it costs to read what somebody else has written: hostile texts of any length, requests made of
-// them for every operation of the definition, and the processor time that it takes.
+// Package costtest measures what it costs to read what somebody else has written: hostile texts of any length, requests
+// made of them for every operation of the definition, and the processor time that it takes.
 package costtest
 
 import (
@@ -59,7 +59,8 @@ func repeated(part string) Alphabet {
 	return Alphabet{part, func(bytes int) string { return strings.Repeat(part, bytes/len(part)) }}
 }
 
-// han gives as many different characters as there are, in no order. Their encoding in ASCII costs the square of their number.
+// han gives as many different characters as there are, in no order. Their encoding in ASCII costs the square of their
+// number.
 func han(count int) string {
 	const first, all = 0x4E00, 20_900
 	order := rand.New(rand.NewPCG(1, 2)).Perm(all)
@@ -105,8 +106,8 @@ func Operations() (all []Operation) {
 	return all
 }
 
-// Field is a place in a request that takes text, as the way to it: fields of messages in each other. Numbers and dates are sent as
-// text, too.
+// Field is a place in a request that takes text, as the way to it: fields of messages in each other. Numbers and dates
+// are sent as text, too.
 type Field []protoreflect.FieldDescriptor
 
 // Fields are all places in a message that take text.
@@ -172,7 +173,8 @@ func (f Field) around(encoded []byte) []byte {
 	return encoded
 }
 
-// Crowd is a request in JSON with a list of as many short texts as go into it, where the field is a list; else with the field as often.
+// Crowd is a request in JSON with a list of as many short texts as go into it, where the field is a list; else with the
+// field as often.
 func (f Field) Crowd(bytes int) []byte {
 	if f.Last().IsList() {
 		return f.with(json.RawMessage("[" + strings.Repeat(`"a",`, bytes/4) + `"a"]`))

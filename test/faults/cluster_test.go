@@ -214,8 +214,9 @@ func within(t *testing.T, patience time.Duration, holds func() bool) bool {
 	return true
 }
 
-// mend waits until the cluster is whole between two faults. Patroni 3.0.2 may never have a synchronous standby again after a member was frozen: its leader cannot write
-// the key that says which one it is ("updated by someone else"). Then the key is removed, as an operator would do, and Patroni makes it anew.
+// mend waits until the cluster is whole between two faults. Patroni 3.0.2 may never have a synchronous standby again
+// after a member was frozen: its leader cannot write the key that says which one it is ("updated by someone else").
+// Then the key is removed, as an operator would do, and Patroni makes it anew.
 func (c *cluster) mend(t *testing.T) {
 	t.Helper()
 	for range 3 {

@@ -38,7 +38,8 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// Half of the primaries are killed, and half are frozen. Nothing that was acknowledged is lost, the nodes write again when a plain client does, and readiness says how it is.
+// Half of the primaries are killed, and half are frozen. Nothing that was acknowledged is lost, the nodes write again
+// when a plain client does, and readiness says how it is.
 func TestFaultsFailover(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "signet")
 	build := exec.Command("go", "build", "-o", binary, "github.com/signet-idm/signet/cmd/signet")
@@ -254,7 +255,8 @@ func (n *node) watch(ctx context.Context) {
 	}
 }
 
-// beside is a plain client: a row, a commit, and a new connection when something fails or nothing comes for two seconds.
+// beside is a plain client: a row, a commit, and a new connection when something fails or nothing comes for two
+// seconds.
 func (w *world) beside(ctx context.Context, address string) {
 	u, _ := url.Parse(address)
 	q := u.Query()
@@ -413,7 +415,8 @@ func (w *world) finish(t *testing.T) {
 		case err != nil || status != 200:
 			t.Errorf("/readyz at the end: %d %v %v", status, answer, err)
 		case strings.Contains(fmt.Sprint(answer), "lost"):
-			// A primary shows a transaction to others when its wait for the standby is broken off. Nobody was told that it had succeeded, but the node has seen it.
+			// A primary shows a transaction to others when its wait for the standby is broken off. Nobody was told that
+			// it had succeeded, but the node has seen it.
 			t.Log("a node has seen events that nobody acknowledged, and that are gone")
 		}
 		must(t, n.cmd.Process.Signal(syscall.SIGTERM))

@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// The clock of a node jumps by minutes, hours and years, in both directions. People sign in and change things at any time, tokens end by the clock, the node is ready, and the log stays in order.
+// The clock of a node jumps by minutes, hours and years, in both directions. People sign in and change things at any
+// time, tokens end by the clock, the node is ready, and the log stays in order.
 func TestAClockThatJumps(t *testing.T) {
 	const day = 24 * time.Hour
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {

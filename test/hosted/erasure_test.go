@@ -346,8 +346,8 @@ func (c caller) listen() *listener {
 	return l
 }
 
-// receive switches the webhook on, and gives what it sends until it has told of the end of a user, and something with a word: those are of
-// different objects, and come in any order.
+// receive switches the webhook on, and gives what it sends until it has told of the end of a user, and something with a
+// word: those are of different objects, and come in any order.
 func (l *listener) receive(userID, word string) []byte {
 	l.t.Helper()
 	l.call("POST", "/v1/webhooks/"+l.id+"/_reactivate", nil)
@@ -391,7 +391,8 @@ func searchPostgres(t *testing.T, url string, stays trace, list []string) {
 		_, err := db.ExecContext(t.Context(), statement)
 		must(t, err)
 	}
-	// A transaction that began before the removal, such as one of autovacuum, still sees what was removed, so VACUUM keeps that.
+	// A transaction that began before the removal, such as one of autovacuum, still sees what was removed, so VACUUM
+	// keeps that.
 	now := string(rows(t, db, "SELECT now()::text"))
 	testkit.Await(t, "older transactions have ended", func() bool {
 		return len(rows(t, db, "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND xact_start < $1::text::timestamptz", now)) == 0

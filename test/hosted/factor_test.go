@@ -268,7 +268,8 @@ func TestASessionCannotBePutIntoABrowser(t *testing.T) {
 	}
 }
 
-// Whoever signs in with two factors proves both where an application wants it anew: an old proof of either does not count.
+// Whoever signs in with two factors proves both where an application wants it anew: an old proof of either does not
+// count.
 func TestAnApplicationThatWantsAProofGetsBothFactors(t *testing.T) {
 	w := open(t, server.Config{})
 	jo, shop := w.person(w.org, true), w.application("Shop")
@@ -354,7 +355,8 @@ func (w *world) everywhere(p policy.Policy) {
 	}})
 }
 
-// Somebody who has the device remembered gives the password alone there, and is asked for the second factor wherever it matters.
+// Somebody who has the device remembered gives the password alone there, and is asked for the second factor wherever it
+// matters.
 func TestADeviceIsRemembered(t *testing.T) {
 	w := open(t, server.Config{})
 	jo, kim, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
@@ -437,7 +439,8 @@ func TestADeviceIsRemembered(t *testing.T) {
 	}
 }
 
-// Browsers offer passkeys among the login names that they know. What they need for it is on the page, and costs nothing that is stored.
+// Browsers offer passkeys among the login names that they know. What they need for it is on the page, and costs nothing
+// that is stored.
 func TestPasskeysAreOfferedInTheFieldOfTheLoginName(t *testing.T) {
 	w := open(t, server.Config{Listen: "localhost:0"})
 	for _, path := range []string{"/login", "/login?to=/device"} {

@@ -330,8 +330,8 @@ func (w *federated) session(p person) {
 	w.api("POST", "/v1/sessions", map[string]any{"loginName": p.name, "password": password})
 }
 
-// A name with a proven domain leads to the provider of the organization, but nobody who has come back from there in vain is sent there again: the
-// password of a last owner counts.
+// A name with a proven domain leads to the provider of the organization, but nobody who has come back from there in
+// vain is sent there again: the password of a last owner counts.
 func TestNobodyIsSentToAProviderAgainAndAgain(t *testing.T) {
 	w := federatedOn(t, testdb.New(t, testdb.SQLite))
 	corp, domain := w.organization()
@@ -351,7 +351,8 @@ func TestNobodyIsSentToAProviderAgainAndAgain(t *testing.T) {
 	w.browser().get("/login?other=1&to=/account").post("loginName", "whoever@"+domain).shows(200, w.portal.Address("/login")) // whoever only wants another account is
 }
 
-// The 21st provider of an organization is one like the others: on the page, by its name, by the hint of an application, by a policy, for linking and for invitations.
+// The 21st provider of an organization is one like the others: on the page, by its name, by the hint of an application,
+// by a policy, for linking and for invitations.
 func TestEveryProviderOfManyIsReached(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := federatedOn(t, db)

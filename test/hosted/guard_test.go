@@ -130,7 +130,8 @@ func TestEveryFormOfAnotherSiteIsRefused(t *testing.T) {
 			got := in.send(http.MethodPost, path, form, headers...)
 			switch path {
 			case answersArePosted:
-				// It does nothing but have the browser bring the same to the same address once more, from a page of ours.
+				// It does nothing but have the browser bring the same to the same address once more, from a page of
+				// ours.
 				if got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" || !strings.HasPrefix(strings.Replace(got.next(), "%2A", "*", 1), path+"?") {
 					t.Errorf("%s with %q: %d %v leads to %s", path, headers, got.status, got.header, got.next())
 				}
@@ -387,7 +388,8 @@ func TestParallelGuessesOnThePageAndOverTheAPICountTogether(t *testing.T) {
 	}
 }
 
-// A crowd that signs in on the page is served in turn and, beyond a number, told to come back. Others do not wait for it.
+// A crowd that signs in on the page is served in turn and, beyond a number, told to come back. Others do not wait for
+// it.
 func TestACrowdThatSignsInKeepsNobodyElseWaiting(t *testing.T) {
 	w := open(t, server.Config{Hasher: secret.NewHasher(0, 0)}) // as slow as the program
 	in := w.signedIn(w.person(w.org, true))

@@ -43,7 +43,8 @@ var leadsOn = regexp.MustCompile(`<meta http-equiv="refresh" content="0; url=([^
 // foreign are the headers of a request that another site made a browser send, and none where it does not say so.
 var foreign = [][]string{{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Referer", "https://evil.test/"}, {}}
 
-// opens goes on from an answer as a browser does by itself: to where it is sent, through the provider too, and to where a page leads. Nobody presses anything.
+// opens goes on from an answer as a browser does by itself: to where it is sent, through the provider too, and to where
+// a page leads. Nobody presses anything.
 func (w *led) opens(p *page) *page {
 	w.t.Helper()
 	for range 20 {
@@ -87,8 +88,9 @@ func (w *led) since(position int64) (facts []string, head int64) {
 	}
 }
 
-// Whatever addresses a foreign page has a browser open, one after another, nothing happens that somebody did not choose on a page of ours: no account, membership, link
-// or session, and none ends. The addresses are those of the server, so a new page is covered by itself.
+// Whatever addresses a foreign page has a browser open, one after another, nothing happens that somebody did not choose
+// on a page of ours: no account, membership, link or session, and none ends. The addresses are those of the server, so
+// a new page is covered by itself.
 func TestNothingHappensByNavigationAlone(t *testing.T) {
 	w := ledWorld(t)
 	w.rules(opened(policy.ToAll))
@@ -298,7 +300,8 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	}
 }
 
-// The one exception: where somebody has chosen a provider before, an application may lead there, and a person who is linked is signed in.
+// The one exception: where somebody has chosen a provider before, an application may lead there, and a person who is
+// linked is signed in.
 func TestAProviderThatWasChosenBeforeIsGoneToAtOnce(t *testing.T) {
 	w := ledWorld(t)
 	shop := w.application("Shop")
@@ -348,7 +351,8 @@ func TestAProviderThatWasChosenBeforeIsGoneToAtOnce(t *testing.T) {
 	}
 }
 
-// A form says what it was shown for. If another tab has opened another link since, its button does nothing but show what it is for now.
+// A form says what it was shown for. If another tab has opened another link since, its button does nothing but show
+// what it is for now.
 func TestAFormCountsForWhatItWasShownFor(t *testing.T) {
 	w := ledWorld(t)
 	w.rules(opened(policy.ToAll))
@@ -428,7 +432,8 @@ func TestAFormCountsForWhatItWasShownFor(t *testing.T) {
 	}
 }
 
-// Which account of a browser is the current one is chosen there. An address does not change it, whichever account it names, and neither does an application.
+// Which account of a browser is the current one is chosen there. An address does not change it, whichever account it
+// names, and neither does an application.
 func TestAnAddressDoesNotChangeTheCurrentAccount(t *testing.T) {
 	w := open(t, server.Config{})
 	jo, ann, plain := w.person(w.org, true), w.person(w.org, true), w.application("Plain")
@@ -467,7 +472,8 @@ func TestASessionThatABrowserForgetsEnds(t *testing.T) {
 	}
 }
 
-// Somebody who signs in while the browser is at a provider that it was led to is not replaced by whom the provider brings, unless they want to.
+// Somebody who signs in while the browser is at a provider that it was led to is not replaced by whom the provider
+// brings, unless they want to.
 func TestWhoComesFromAProviderUnaskedIsAsked(t *testing.T) {
 	w := ledWorld(t)
 	jo := w.person(w.org, true)

@@ -195,8 +195,8 @@ func TestPeopleWhoAreSignedInProveTheirAddress(t *testing.T) {
 	}
 }
 
-// People of an organization sign in to its own application by user name and by address, and get their mails there. An application for all organizations, and none
-// at all, find by a bare name people of the default organization only.
+// People of an organization sign in to its own application by user name and by address, and get their mails there. An
+// application for all organizations, and none at all, find by a bare name people of the default organization only.
 func TestNamesAreLookedForInTheOrganizationOfTheApplication(t *testing.T) {
 	w := withMail(t)
 	other, _ := w.organization()

@@ -21,7 +21,8 @@ var parameters = []string{"request", "to", "state", "code", "error", "iss", "id_
 	"scope", "response_type", "code_challenge", "code_challenge_method", "prompt", "max_age", "claims", "request_uri", "grant_type", "refresh_token", "device_code", "client_secret", "client_assertion",
 	"client_assertion_type", "post_logout_redirect_uri", "loginName", "password", "newPassword", "repeatPassword", "credential", "do", "id", "email", "org", "key", "trial", "sid", "lang"}
 
-// TestStrangersCauseNoErrorsInTheLog: an ERROR in the log is a fault of ours, and an operator is woken by it. Nobody causes one by what they send.
+// TestStrangersCauseNoErrorsInTheLog: an ERROR in the log is a fault of ours, and an operator is woken by it. Nobody
+// causes one by what they send.
 func TestStrangersCauseNoErrorsInTheLog(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := federatedOn(t, db)

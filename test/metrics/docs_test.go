@@ -89,7 +89,8 @@ func allAreListed(t *testing.T, s *scraped) {
 	}
 }
 
-// checkLabels holds every label of ours to its one meaning: the values that the page lists. Where there are too many to list, it holds them to what they are by another list.
+// checkLabels holds every label of ours to its one meaning: the values that the page lists. Where there are too many to
+// list, it holds them to what they are by another list.
 func checkLabels(t *testing.T, s *scraped) {
 	t.Helper()
 	reasons := map[string]bool{"": true}

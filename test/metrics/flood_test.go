@@ -13,8 +13,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// A stranger sends what nobody has sent before: methods, paths, hosts, types, names, tokens, ids. Nothing of it gets into the metrics, and series that come with the first
-// of each kind are all there are.
+// A stranger sends what nobody has sent before: methods, paths, hosts, types, names, tokens, ids. Nothing of it gets
+// into the metrics, and series that come with the first of each kind are all there are.
 func TestAStrangerCannotMakeSeriesGrow(t *testing.T) {
 	n := start(t, server.Config{ZitadelV1: true, TrustedProxies: []string{"127.0.0.0/8"}})
 	const mark = "stranger"

@@ -1,4 +1,5 @@
-// Package metrics tests what a running server tells in its metrics, and that the docs, the dashboard and the alerts speak of the same metrics.
+// Package metrics tests what a running server tells in its metrics, and that the docs, the dashboard and the alerts
+// speak of the same metrics.
 package metrics
 
 import (

@@ -415,7 +415,8 @@ func refused(t *testing.T, p place) {
 	}
 }
 
-// TestAMoveThatBreaksInTheMidst leaves some rows of a table behind, for the embedded database is filled in many transactions.
+// TestAMoveThatBreaksInTheMidst leaves some rows of a table behind, for the embedded database is filled in many
+// transactions.
 func TestAMoveThatBreaksInTheMidst(t *testing.T) {
 	master := secret.NewMasterKey()
 	from, to := place{testdb.New(t, testdb.SQLite), master}, place{testdb.New(t, testdb.SQLite), master}
@@ -500,7 +501,8 @@ func TestAMoveLooksAtWhatHasArrived(t *testing.T) {
 	}
 }
 
-// TestAMoveCarriesOneMoment: what is deleted or written beside it, such as what has expired, is as it was when the move began.
+// TestAMoveCarriesOneMoment: what is deleted or written beside it, such as what has expired, is as it was when the move
+// began.
 func TestAMoveCarriesOneMoment(t *testing.T) {
 	master := secret.NewMasterKey()
 	from, to := place{testdb.New(t, testdb.Postgres), master}, place{testdb.New(t, testdb.SQLite), master}

@@ -29,8 +29,8 @@ func (w *world) viewer() string {
 	return id
 }
 
-// An application of another organization gets what the person has agreed to on a page, is told no more of their roles than concerns it, and loses
-// what it was once given without asking.
+// An application of another organization gets what the person has agreed to on a page, is told no more of their roles
+// than concerns it, and loses what it was once given without asking.
 func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)
@@ -89,7 +89,8 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 	})
 }
 
-// Whoever a token is meant for is told of the roles that concern it, whatever the client that was given the token may know.
+// Whoever a token is meant for is told of the roles that concern it, whatever the client that was given the token may
+// know.
 func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)

@@ -18,7 +18,8 @@ import (
 
 const apacheModules = "/usr/lib/apache2/modules"
 
-// apacheConfig is all that Apache reads besides what docs/guides/apache.md tells people to add. It keeps to a directory of its own.
+// apacheConfig is all that Apache reads besides what docs/guides/apache.md tells people to add. It keeps to a directory
+// of its own.
 const apacheConfig = `
 ServerRoot %[1]s
 DefaultRuntimeDir %[1]s
@@ -115,8 +116,8 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	return address
 }
 
-// A web server that many applications stand behind, as Debian ships it, and a real browser. REMOTE_USER is the person's id: the same user name
-// can be somebody else in another organization.
+// A web server that many applications stand behind, as Debian ships it, and a real browser. REMOTE_USER is the person's
+// id: the same user name can be somebody else in another organization.
 func TestAWebServerThatSignsPeopleIn(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	var id string

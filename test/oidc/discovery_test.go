@@ -378,7 +378,8 @@ func (k *walk) noRequestObjects(supported any) {
 	}
 }
 
-// prompt begins a sign-in with a prompt in a browser that nobody is signed in to: it leads back with an error, or to a page.
+// prompt begins a sign-in with a prompt in a browser that nobody is signed in to: it leads back with an error, or to a
+// page.
 func (k *walk) prompt(value, refused string) {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)

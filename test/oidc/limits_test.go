@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// An application sends the requests of all its users from one address: it counts for itself once it has proven who it is, and only then.
+// An application sends the requests of all its users from one address: it counts for itself once it has proven who it
+// is, and only then.
 func TestApplicationsCountForThemselvesOnceTheyHaveProvenWhoTheyAre(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite), func(c *server.Config) { c.LimitPublic, c.LimitCaller = "5/h", "12/h" })
 	id, secret := w.application(app.Web, app.SecretBasic)

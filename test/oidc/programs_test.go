@@ -67,7 +67,8 @@ func TestDexRelies(t *testing.T) {
 	}
 }
 
-// A page that loads many things at once makes oauth2-proxy refresh as often at the same time, with one refresh token: every request succeeds, and the grant goes on.
+// A page that loads many things at once makes oauth2-proxy refresh as often at the same time, with one refresh token:
+// every request succeeds, and the grant goes on.
 func TestOAuth2ProxyReliesAndRefreshesInParallel(t *testing.T) {
 	program := built(t, "oauth2proxy", "github.com/oauth2-proxy/oauth2-proxy/v7")
 	w := open(t, testdb.New(t, testdb.SQLite))
@@ -84,7 +85,8 @@ func TestOAuth2ProxyReliesAndRefreshesInParallel(t *testing.T) {
 	}
 }
 
-// refreshesAtOnce sends six requests with the same cookie when it is time to refresh. The browser keeps one of the cookies that come back.
+// refreshesAtOnce sends six requests with the same cookie when it is time to refresh. The browser keeps one of the
+// cookies that come back.
 func (r *relying) refreshesAtOnce(round int) {
 	t := r.t
 	t.Helper()
@@ -167,7 +169,8 @@ func (a *agent) token(arguments ...string) string {
 
 var userCode = regexp.MustCompile(`enter the code: (\S+)`)
 
-// oidc-agent has no secret, and sends an empty one. Somebody allows it to have tokens at another device; it refreshes them.
+// oidc-agent has no secret, and sends an empty one. Somebody allows it to have tokens at another device; it refreshes
+// them.
 func TestOIDCAgentConnectsAsADevice(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	id := w.api(w.org, "POST", "/v1/apps", `{"name":"Agent","type":"APPLICATION_TYPE_NATIVE","grantTypes":["GRANT_TYPE_DEVICE_CODE","GRANT_TYPE_REFRESH_TOKEN"]}`).json["appId"].(string)

@@ -18,8 +18,8 @@ import (
 
 const parallel = 64
 
-// many sends the same form so many times at once, to all nodes in turn, and gives the answers that were a success. All others
-// have to be one of these refusals, or invalid_grant.
+// many sends the same form so many times at once, to all nodes in turn, and gives the answers that were a success. All
+// others have to be one of these refusals, or invalid_grant.
 func (w *world) many(nodes []*node, form url.Values, refusals ...string) (successes []reply) {
 	w.t.Helper()
 	var mu sync.Mutex

@@ -32,7 +32,8 @@ type relying struct {
 	said   *testkit.Log // what it says
 }
 
-// freePort is one that nobody listens on: the application has to be added, with its address, before the program can start.
+// freePort is one that nobody listens on: the application has to be added, with its address, before the program can
+// start.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +42,8 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// relying adds an application over the API, with nothing but what has to be said, for a program that listens on a free port. Settings are fields of the request, as JSON.
+// relying adds an application over the API, with nothing but what has to be said, for a program that listens on a free
+// port. Settings are fields of the request, as JSON.
 func (w *world) relying(callbackPath, settings string) (r *relying, port int) {
 	w.t.Helper()
 	port = freePort(w.t)
@@ -113,8 +115,8 @@ func (r *relying) open(person *visitor, method, address string, form url.Values)
 	return reply{}
 }
 
-// Programs of others work as their documentation says, with an application that was added without any settings: somebody signs in on the hosted pages, and the
-// program knows their name and e-mail address.
+// Programs of others work as their documentation says, with an application that was added without any settings:
+// somebody signs in on the hosted pages, and the program knows their name and e-mail address.
 func TestRelyingPartiesThatOthersWrote(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	login := func(path string) func(*relying, *visitor) reply {

@@ -119,7 +119,8 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 		if got := w.post("/oauth/token", byKey); got.status != 200 || !w.active(got.json["access_token"]) {
 			t.Errorf("a service user that signs: %+v", got)
 		}
-		// Without an id a client is refused, and the answer says what is missing. The grant takes it, also twice in one second.
+		// Without an id a client is refused, and the answer says what is missing. The grant takes it, also twice in one
+		// second.
 		byKey["client_assertion"] = []string{w.assertion(id, key, "", func(claims map[string]any) { delete(claims, "jti") })}
 		if got := w.post("/oauth/token", byKey); got.json["error"] != "invalid_client" || !strings.Contains(fmt.Sprint(got.json["error_description"]), "jti") {
 			t.Errorf("without an id: %+v", got)
@@ -133,7 +134,8 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 	})
 }
 
-// The library that many Go programs have for service accounts sends no jti, and the same assertion twice within one second.
+// The library that many Go programs have for service accounts sends no jti, and the same assertion twice within one
+// second.
 func TestTheJWTClientOfGoGetsTokens(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)

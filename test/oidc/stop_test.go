@@ -39,8 +39,8 @@ func (w *world) api(owner, method, path, body string) reply {
 	return got
 }
 
-// Whoever switches off an application, or the organization that it is of, ends all that it holds: on every node, at once,
-// and for good.
+// Whoever switches off an application, or the organization that it is of, ends all that it holds: on every node, at
+// once, and for good.
 func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)

@@ -154,7 +154,8 @@ type image struct {
 	} `json:"config"`
 }
 
-// unpack takes the image for this processor apart, checking every digest on the way, and gives its settings and its root.
+// unpack takes the image for this processor apart, checking every digest on the way, and gives its settings and its
+// root.
 func unpack(t *testing.T, dir string) (config image, rootfs string) {
 	t.Helper()
 	layout := filepath.Join(dir, "layout")
@@ -192,7 +193,8 @@ func unpack(t *testing.T, dir string) (config image, rootfs string) {
 	return config, rootfs
 }
 
-// TestPackagesImage runs the image as a container engine would: its user, its variables, a root that cannot be written, no capabilities.
+// TestPackagesImage runs the image as a container engine would: its user, its variables, a root that cannot be written,
+// no capabilities.
 func TestPackagesImage(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -275,7 +277,8 @@ func bundle(t *testing.T, dir, rootfs string, args, env []string, mounts map[str
 	}
 }
 
-// TestPackagesDebian installs the package in a fresh Debian, starts it as its unit would, uses it, removes and purges it.
+// TestPackagesDebian installs the package in a fresh Debian, starts it as its unit would, uses it, removes and purges
+// it.
 func TestPackagesDebian(t *testing.T) {
 	debian := filepath.Join(t.TempDir(), "debian")
 	sh(t, "cp", "--archive", os.Getenv("PACKAGES_DEBIAN"), debian)
@@ -405,7 +408,8 @@ func TestPackagesUnit(t *testing.T) {
 	t.Log(regexp.MustCompile(`Overall exposure level.*`).FindString(out))
 }
 
-// TestPackagesChart renders the chart as the release packs it, for one node and for three, and has both validated by the schemas of Kubernetes.
+// TestPackagesChart renders the chart as the release packs it, for one node and for three, and has both validated by
+// the schemas of Kubernetes.
 func TestPackagesChart(t *testing.T) {
 	const kubernetes = "1.30.0"
 	chart := made(t, "signet-*.tgz")

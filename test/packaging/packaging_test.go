@@ -1,5 +1,6 @@
-// Package packaging tests what packages of Signet promise: the unit, the Debian package, the image, the chart and the compose files. What needs no
-// installation is tested here by reading it; make packages installs and runs it all (packages_test.go).
+// Package packaging tests what packages of Signet promise: the unit, the Debian package, the image, the chart and the
+// compose files. What needs no installation is tested here by reading it; make packages installs and runs it all
+// (packages_test.go).
 package packaging
 
 import (

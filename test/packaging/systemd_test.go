@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// boot runs systemd as the first process of its own namespaces, on the system in the folder $1. It has the network of this machine.
+// boot runs systemd as the first process of its own namespaces, on the system in the folder $1. It has the network of
+// this machine.
 const boot = `
 set -e
 mount --make-rprivate /

@@ -1,5 +1,5 @@
-// Package portal is a portal that people sign in to and that hands out JWTs about them, for tests of JWT providers: a page to sign in on, a service
-// that signs tokens for a reverse proxy, and the address of its keys.
+// Package portal is a portal that people sign in to and that hands out JWTs about them, for tests of JWT providers: a
+// page to sign in on, a service that signs tokens for a reverse proxy, and the address of its keys.
 package portal
 
 import (
@@ -69,7 +69,8 @@ func (p *Portal) Config(name, headerName string) map[string]any {
 	return map[string]any{"name": name, "jwtEndpoint": p.Address("/login"), "issuer": Issuer, "keysEndpoint": p.URL + "/keys", "headerName": headerName}
 }
 
-// For says who the tokens of the signing service are for, in which header they come, and what they say besides. Values that are nil are left out.
+// For says who the tokens of the signing service are for, in which header they come, and what they say besides. Values
+// that are nil are left out.
 func (p *Portal) For(audience, header string, claims map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

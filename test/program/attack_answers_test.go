@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEarlyAnswersResetNoStream: an answer that is ready before its request was sent to the end waits for that end. Behind a reset, proxies
-// and clients lose it.
+// TestEarlyAnswersResetNoStream: an answer that is ready before its request was sent to the end waits for that end.
+// Behind a reset, proxies and clients lose it.
 func TestEarlyAnswersResetNoStream(t *testing.T) {
 	const body = 60 << 10
 	eachEngine(t, func(t *testing.T, s *site) {

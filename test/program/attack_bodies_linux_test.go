@@ -29,8 +29,8 @@ func othersAreServed(t *testing.T, c *client, admin firstAdmin) {
 	c.signIn(t, admin.LoginName, admin.Password)
 }
 
-// TestBodiesTakeNoMemoryBeforeTheyArrive: whoever promises a megabyte without sending it, or stops half-way, takes up next to nothing. What
-// arrives is bounded for each network, and for all of them together.
+// TestBodiesTakeNoMemoryBeforeTheyArrive: whoever promises a megabyte without sending it, or stops half-way, takes up
+// next to nothing. What arrives is bounded for each network, and for all of them together.
 func TestBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) {
 	const connections, streams, plain = 16, 250, 1000
 	for _, attack := range []struct {
@@ -82,7 +82,8 @@ func TestBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsThePermissionNowhereSendsNoLargeBodies: the largest requests are not even read from people who could not do it anywhere.
+// TestWhoHoldsThePermissionNowhereSendsNoLargeBodies: the largest requests are not even read from people who could not
+// do it anywhere.
 func TestWhoHoldsThePermissionNowhereSendsNoLargeBodies(t *testing.T) {
 	const bodies = 100
 	eachEngine(t, func(t *testing.T, s *site) {

@@ -102,7 +102,8 @@ func (x *prober) send(p *probe) (status int) {
 	return resp.StatusCode
 }
 
-// cost measures a request. The best of several counts, because the server has other things to do beside it; one that is cheap is enough.
+// cost measures a request. The best of several counts, because the server has other things to do beside it; one that is
+// cheap is enough.
 func (x *prober) cost(p *probe, most time.Duration) time.Duration {
 	x.t.Helper()
 	best := time.Hour
@@ -181,9 +182,9 @@ func newTarget(t *testing.T, s *site) *target {
 
 func (x *target) bearer() http.Header { return http.Header{"Authorization": {"Bearer " + x.token}} }
 
-// TestNoRequestCostsMuch sends the worst that can be sent to whatever strangers reach, and whoever is signed in without any role. What to send it
-// to follows from the definition, the paths of the server, the fields of its pages and the parameters of OAuth, so that what is new is
-// covered without anyone remembering.
+// TestNoRequestCostsMuch sends the worst that can be sent to whatever strangers reach, and whoever is signed in without
+// any role. What to send it to follows from the definition, the paths of the server, the fields of its pages and the
+// parameters of OAuth, so that what is new is covered without anyone remembering.
 func TestNoRequestCostsMuch(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		x := newTarget(t, s)
@@ -430,7 +431,8 @@ func sitePaths(t *testing.T) []string {
 	return s.Handler().(*web.Front).Next.(*web.Site).Paths()
 }
 
-// fieldNames are what the pages read: the fields of their forms and the parameters of their addresses, as their source has them.
+// fieldNames are what the pages read: the fields of their forms and the parameters of their addresses, as their source
+// has them.
 func fieldNames(t *testing.T) []string {
 	t.Helper()
 	return namesRead(t, readName, "../../internal/transport/pages/*.go", "../../internal/ui/login/*.go", "../../internal/ui/account/*.go")
@@ -471,7 +473,8 @@ func (x *target) pages() {
 		}
 		for _, name := range names {
 			turn++
-			// The most hostile for half of them, another for the others, in the form or in the address: pages share what they read a field with.
+			// The most hostile for half of them, another for the others, in the form or in the address: pages share
+			// what they read a field with.
 			a := costtest.Alphabets[0]
 			if turn%2 == 0 {
 				a = costtest.Alphabets[turn/2%len(costtest.Alphabets)]
@@ -534,7 +537,8 @@ func sendable(text string) string {
 	}, text)
 }
 
-// TestWhoHangsUpIsNotWorkedFor: eight of the most expensive requests that once were, whose callers leave at once, and then the server has to stop.
+// TestWhoHangsUpIsNotWorkedFor: eight of the most expensive requests that once were, whose callers leave at once, and
+// then the server has to stop.
 func TestWhoHangsUpIsNotWorkedFor(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		x := newTarget(t, s)

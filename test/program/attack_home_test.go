@@ -38,7 +38,8 @@ func (g *guests) gives(t *testing.T, to *client, userID string, roles ...string)
 	to.want(t, 200, "POST", "/v1/users/me/offers/"+offer+"/_accept", object{})
 }
 
-// person signs somebody of the firm in who has a password that somebody else has set, and has them choose one of their own.
+// person signs somebody of the firm in who has a password that somebody else has set, and has them choose one of their
+// own.
 func (g *guests) person(t *testing.T, name string) *client {
 	t.Helper()
 	c := newClient(t, g.p, "")
@@ -104,7 +105,8 @@ func TestAttackAGuestCannotBeOffboarded(t *testing.T) {
 	})
 }
 
-// A host gives a guest roles, and puts her into as many groups as it can, to keep her from the single sign-on of her own organization and that one from managing her.
+// A host gives a guest roles, and puts her into as many groups as it can, to keep her from the single sign-on of her
+// own organization and that one from managing her.
 func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t, "--outbound-allow", "127.0.0.0/8,::1/128")
@@ -164,7 +166,8 @@ func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 	})
 }
 
-// Mallory has very many organizations give somebody of her firm roles, so that nobody can stop that account any more, and so that the log fills with errors of the server.
+// Mallory has very many organizations give somebody of her firm roles, so that nobody can stop that account any more,
+// and so that the log fills with errors of the server.
 func TestAttackAGuestOfVeryManyOrganizations(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)

@@ -79,7 +79,8 @@ func (s *site) copied(t *testing.T) []byte {
 	return all.Bytes()
 }
 
-// wantNothingToGuess: a copy of the database has no hash of a password, and neither these codes nor their plain digests.
+// wantNothingToGuess: a copy of the database has no hash of a password, and neither these codes nor their plain
+// digests.
 func wantNothingToGuess(t *testing.T, copied []byte, codes ...string) {
 	t.Helper()
 	if len(copied) < 10_000 || !bytes.Contains(copied, []byte("user.password_set.v1")) {
@@ -102,7 +103,8 @@ func wantNothingToGuess(t *testing.T, copied []byte, codes ...string) {
 	}
 }
 
-// TestAttackWithACopyOfTheDatabase: whoever has it, or a backup, but not the master key, has no password and no code to guess at.
+// TestAttackWithACopyOfTheDatabase: whoever has it, or a backup, but not the master key, has no password and no code to
+// guess at.
 func TestAttackWithACopyOfTheDatabase(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)

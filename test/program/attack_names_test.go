@@ -7,8 +7,8 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
-// The owner of another organization makes twins of somebody, with the same address, verified in every way there is. The address leads to the person before and
-// after, for signing in and for resets.
+// The owner of another organization makes twins of somebody, with the same address, verified in every way there is. The
+// address leads to the person before and after, for signing in and for resets.
 func TestAttackATwinInAnotherOrganizationTakesNobodysWayIn(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		sink := mailtest.Start(t)

@@ -22,7 +22,8 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 )
 
-// silent is an identity provider that knows everybody already: it sends whoever comes back at once, and says what a test wants.
+// silent is an identity provider that knows everybody already: it sends whoever comes back at once, and says what a
+// test wants.
 type silent struct {
 	*httptest.Server
 	t   *testing.T

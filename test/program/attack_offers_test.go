@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Attack: somebody who may only read a firm's users, and owns any other organization, makes every one of them an owner of it. The firm could then neither help nor
-// lock out its own people. Nothing may happen to them that they have not accepted.
+// Attack: somebody who may only read a firm's users, and owns any other organization, makes every one of them an owner
+// of it. The firm could then neither help nor lock out its own people. Nothing may happen to them that they have not
+// accepted.
 func TestAttackAReaderGivesNobodyRolesElsewhere(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)

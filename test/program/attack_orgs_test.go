@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// attacked is what the attack across organizations is played with: an application of one organization, somebody of another who is signed in, and an
-// API of theirs.
+// attacked is what the attack across organizations is played with: an application of one organization, somebody of
+// another who is signed in, and an API of theirs.
 type attacked struct {
 	t       *testing.T
 	api     *client
@@ -164,8 +164,8 @@ func (a *attacked) add(as *client, app object) (id string) {
 	return id
 }
 
-// An organization's settings manager wants people of another organization to hand over who they are by following one link, and tokens for that
-// organization's API with it.
+// An organization's settings manager wants people of another organization to hand over who they are by following one
+// link, and tokens for that organization's API with it.
 func TestAttackAcrossOrganizations(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)
@@ -218,7 +218,8 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		a.exchange(survey, a.silently(survey, "openid email", ""))
 		a.silently(survey, all, "consent_required")
 
-		// Their tokens do not count at an API of the others before these approve, and not after they have changed their mind.
+		// Their tokens do not count at an API of the others before these approve, and not after they have changed their
+		// mind.
 		api := a.add(victim, object{"name": "Ledger", "type": "APPLICATION_TYPE_API"})
 		audience := "urn:signet:app:" + api + ":aud"
 		unapproved := a.exchange(survey, a.silently(survey, "openid email "+audience, ""))

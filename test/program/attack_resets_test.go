@@ -16,7 +16,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// TestAConnectionOfNothingButResetsIsCutOff: requests that are given up at once are work past the limit on open streams.
+// TestAConnectionOfNothingButResetsIsCutOff: requests that are given up at once are work past the limit on open
+// streams.
 func TestAConnectionOfNothingButResetsIsCutOff(t *testing.T) {
 	const streams, together = 200_000, 100
 	for _, attack := range []struct {

@@ -16,7 +16,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
-// grantee is an application in a browser that an owner of the installation signs in to, with all that the pages ask for.
+// grantee is an application in a browser that an owner of the installation signs in to, with all that the pages ask
+// for.
 type grantee struct {
 	t       *testing.T
 	issuer  string
@@ -39,7 +40,8 @@ func newGrantee(t *testing.T, s *site, p *process) *grantee {
 	return &grantee{t: t, issuer: p.await(t, "ready").URL, appID: at[string](t, made, "appId"), owner: owner, root: root, browser: browser, cookies: map[string]string{}}
 }
 
-// allowed gives a client of the API with a token for these scopes: allowed to the application, and agreed to by the owner.
+// allowed gives a client of the API with a token for these scopes: allowed to the application, and agreed to by the
+// owner.
 func (g *grantee) allowed(scopes ...string) *client {
 	g.t.Helper()
 	g.root.want(g.t, 200, "PUT", "/v1/apps/"+g.appID+"/api_access", object{"scopes": scopes})

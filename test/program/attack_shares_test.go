@@ -46,8 +46,8 @@ func (o *tenant) person(t *testing.T, name string) string {
 		"email": object{"email": name + "@example.com", "isEmailVerified": true}}), "userId")
 }
 
-// flood sends n requests of one organization at once, and counts those that were answered. Refusals as too many are answers, too. stop gives up
-// the others.
+// flood sends n requests of one organization at once, and counts those that were answered. Refusals as too many are
+// answers, too. stop gives up the others.
 func (o *tenant) flood(t *testing.T, n int, send func(i int) (method, path string, body object)) (answered *atomic.Int64, stop func()) {
 	answered = &atomic.Int64{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -138,8 +138,9 @@ func TestAttackAnOrganizationTakesAllStreams(t *testing.T) {
 	})
 }
 
-// One organization sets passwords, or is signed in to, more often than can be done. Another one has its turn all the same, and at once. The server runs in the process of the test, which holds
-// all slots for hashing until everybody waits: the order of the turns depends on nothing else.
+// One organization sets passwords, or is signed in to, more often than can be done. Another one has its turn all the
+// same, and at once. The server runs in the process of the test, which holds all slots for hashing until everybody
+// waits: the order of the turns depends on nothing else.
 func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
 	const many = 20
 	type request func(i int, o *tenant, user string) (token, path string, body object)
@@ -211,8 +212,8 @@ func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
 	})
 }
 
-// One organization begins imports and does not send what is to be imported. It holds half of the places for large requests, and another one's import is done while nothing of that
-// moves.
+// One organization begins imports and does not send what is to be imported. It holds half of the places for large
+// requests, and another one's import is done while nothing of that moves.
 func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		const many, most = 24, 8 // of the 16 places of a server
@@ -278,8 +279,9 @@ func (p *process) places(t *testing.T, what, resource string) (n int) {
 	return n
 }
 
-// One organization changes the roles of a large group without a pause. It has two such changes at a time, whenever somebody looks, and others write and list meanwhile. In which order commands
-// run that wait for the writer is tested in package store.
+// One organization changes the roles of a large group without a pause. It has two such changes at a time, whenever
+// somebody looks, and others write and list meanwhile. In which order commands run that wait for the writer is tested
+// in package store.
 func TestAttackAnOrganizationChangesRolesOfManyWithoutAPause(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		const many, people = 40, 120
@@ -334,7 +336,8 @@ func deadReceiver(t *testing.T) (url string, came *atomic.Int64) {
 	return server.URL, came
 }
 
-// One organization has webhooks whose receivers never answer, as many as it may, and tries them. Another one's messages are sent at once.
+// One organization has webhooks whose receivers never answer, as many as it may, and tries them. Another one's messages
+// are sent at once.
 func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		const hooks, objects = 80, 8

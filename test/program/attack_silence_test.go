@@ -75,7 +75,8 @@ func human(t *testing.T, c *client, name, password string) (userID string) {
 	return at[string](t, made, "userId")
 }
 
-// Six wrong tries under a user name, then some under an address: whether it is the address of the same person must not show.
+// Six wrong tries under a user name, then some under an address: whether it is the address of the same person must not
+// show.
 func TestAttackAFewGuessesDoNotTellWhichNamesAreOnePersons(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t, behindProxy...)
@@ -109,7 +110,8 @@ func TestAttackAFewGuessesDoNotTellWhichNamesAreOnePersons(t *testing.T) {
 	})
 }
 
-// A stranger who guesses from many networks, under all names, holds up nobody who comes from where they came in before, and others not for long.
+// A stranger who guesses from many networks, under all names, holds up nobody who comes from where they came in before,
+// and others not for long.
 func TestAttackAStrangerCannotKeepTheOwnerOut(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t, behindProxy...)

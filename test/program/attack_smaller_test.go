@@ -52,7 +52,8 @@ func TestATwinWithTheOwnersEmailDoesNotKeepTheOwnerOut(t *testing.T) {
 		manager := newClient(t, p, "")
 		manager.token = manager.signIn(t, "manager@"+domain, hisPassword)
 
-		// Everything a manager of users can do for a twin: add it verified, import it, set it, and prove it by a code that the manager was shown.
+		// Everything a manager of users can do for a twin: add it verified, import it, set it, and prove it by a code
+		// that the manager was shown.
 		manager.person(t, "twin1", "OLGA@mail.example", true)
 		imported := manager.want(t, 200, "POST", "/v1/users/_import", object{"users": []object{{"userName": "twin2", "profile": object{"firstName": "Tim", "lastName": "Twin"},
 			"email": object{"address": "olga@mail.example", "verified": true}}}})
@@ -224,7 +225,8 @@ func TestAnAssertionWorksOnce(t *testing.T) {
 				}
 			}
 		}
-		// Without an identifier only the grant takes it, and a client's proof of itself never is one that could be used again.
+		// Without an identifier only the grant takes it, and a client's proof of itself never is one that could be used
+		// again.
 		open := assertion("")
 		for range 2 {
 			if status, said := post(asGrant(open)); status != 200 {

@@ -64,7 +64,8 @@ func (v *victim) session(t *testing.T) *client {
 	return c.with(c.signIn(t, v.login, v.password))
 }
 
-// takeOver tries every first step on the way to somebody's account, with a credential of that person's. None of them may do anything.
+// takeOver tries every first step on the way to somebody's account, with a credential of that person's. None of them
+// may do anything.
 func (v *victim) takeOver(t *testing.T, c *client, reasons ...string) {
 	t.Helper()
 	before := v.site.events(t)

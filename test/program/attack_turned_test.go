@@ -24,7 +24,8 @@ import (
 	"github.com/signet-idm/signet/test/portal"
 )
 
-// turns is every operation that changes an application, with requests by which its codes, tokens or data would reach somebody else, or why there are none.
+// turns is every operation that changes an application, with requests by which its codes, tokens or data would reach
+// somebody else, or why there are none.
 func turns(t *testing.T, app, project string) map[string]any {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -70,8 +71,8 @@ type turn struct {
 
 const firmCallback = "https://firm.example/cb"
 
-// An application that an owner of the installation gave scopes of the API, and that the owner of its organization uses, is to be turned by somebody who may only
-// change the settings of the organization.
+// An application that an owner of the installation gave scopes of the API, and that the owner of its organization uses,
+// is to be turned by somebody who may only change the settings of the organization.
 func TestAttackAnApplicationIsTurned(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)
@@ -127,7 +128,8 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 		asOwner := root.with(at[string](t, tokens, "access_token"))
 		asOwner.want(t, 200, "GET", "/v1/users", nil)
 
-		// Neither the manager nor the owner of the organization turns it: refused at the first step, and nothing has changed.
+		// Neither the manager nor the owner of the organization turns it: refused at the first step, and nothing has
+		// changed.
 		sequence := func() string {
 			return at[string](t, owner.want(t, 200, "GET", "/v1/apps/"+app, nil), "app", "details", "sequence")
 		}
@@ -185,8 +187,9 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 	})
 }
 
-// A provider is to be turned by somebody who may only change the settings of the organization: with keys of their own they would be whoever is linked. An owner who
-// later changes something else does not answer for that unseen, until they have looked and say so.
+// A provider is to be turned by somebody who may only change the settings of the organization: with keys of their own
+// they would be whoever is linked. An owner who later changes something else does not answer for that unseen, until
+// they have looked and say so.
 func TestAttackAProviderIsTurned(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t, "--outbound-allow", "127.0.0.0/8")

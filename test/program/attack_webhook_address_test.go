@@ -13,7 +13,8 @@ import (
 
 const addressToken = "T000-SECRET-IN-THE-ADDRESS"
 
-// webhookAsBefore leaves a webhook in the data of a stopped server as versions did that recorded its address: in the event, and in the state.
+// webhookAsBefore leaves a webhook in the data of a stopped server as versions did that recorded its address: in the
+// event, and in the state.
 func (s *site) webhookAsBefore(t *testing.T, id, url string) (key []byte) {
 	t.Helper()
 	st, _ := s.store(t)
@@ -38,7 +39,8 @@ func (s *site) webhookAsBefore(t *testing.T, id, url string) (key []byte) {
 	return key
 }
 
-// The token in the address of a webhook is in nothing that can be read: neither of a webhook that is made now nor of one that an older version made.
+// The token in the address of a webhook is in nothing that can be read: neither of a webhook that is made now nor of
+// one that an older version made.
 func TestAttackATokenInTheAddressOfAWebhook(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		s.start(t).stop(t)

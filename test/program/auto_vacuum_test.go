@@ -26,8 +26,8 @@ func rewritten(t *testing.T, path, statements string) {
 	}
 }
 
-// TestAutoVacuumIsRefused: Signet's file system would destroy the pointer maps of such a database. So no command touches it, and each
-// says how to get rid of auto_vacuum. What it says works.
+// TestAutoVacuumIsRefused: Signet's file system would destroy the pointer maps of such a database. So no command
+// touches it, and each says how to get rid of auto_vacuum. What it says works.
 func TestAutoVacuumIsRefused(t *testing.T) {
 	s := embedded(t)
 	s.start(t).stop(t)

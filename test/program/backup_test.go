@@ -255,8 +255,8 @@ func TestRotateMasterKey(t *testing.T) {
 	})
 }
 
-// TestScaleABackupUnderWritingCallersMissesNothing: whatever was acknowledged before a backup began is in it, and what is in it
-// is in order.
+// TestScaleABackupUnderWritingCallersMissesNothing: whatever was acknowledged before a backup began is in it, and what
+// is in it is in order.
 func TestScaleABackupUnderWritingCallersMissesNothing(t *testing.T) {
 	s := embedded(t)
 	callers, backups, between := 12, 2, 300

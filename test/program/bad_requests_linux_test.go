@@ -26,8 +26,10 @@ import (
 // badSeed and the number of a request make the request: what fails can be sent again.
 const badSeed = 20261117
 
-// TestBadRequestsAreAnsweredAndLeaveNothingBehind sends what nobody should send to every entry point: operations over REST, gRPC and gRPC-Web, OAuth, the pages, the console, and
-// bytes that are no HTTP at all. None may fail inside the server, and the memory that they took is free in the end. SIGNET_BAD_REQUESTS says how many; `make overload` sends 100,000.
+// TestBadRequestsAreAnsweredAndLeaveNothingBehind sends what nobody should send to every entry point: operations over
+// REST, gRPC and gRPC-Web, OAuth, the pages, the console, and bytes that are no HTTP at all. None may fail inside the
+// server, and the memory that they took is free in the end. SIGNET_BAD_REQUESTS says how many; `make overload` sends
+// 100,000.
 func TestBadRequestsAreAnsweredAndLeaveNothingBehind(t *testing.T) {
 	n := 1000
 	if text := os.Getenv("SIGNET_BAD_REQUESTS"); text != "" {

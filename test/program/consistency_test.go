@@ -8,8 +8,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// Thousands of times in a row, and without a wait: what a writer was answered is what a reader finds right after, on PostgreSQL
-// through the other of two nodes.
+// Thousands of times in a row, and without a wait: what a writer was answered is what a reader finds right after, on
+// PostgreSQL through the other of two nodes.
 func TestScaleAReadSeesTheWriteBeforeIt(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)

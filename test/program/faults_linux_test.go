@@ -49,7 +49,8 @@ func (w *writers) gap() time.Duration {
 	return longest
 }
 
-// Strangers hold all file descriptors that the server may open. Whoever is connected goes on, the log is not flooded, and it is over when they leave.
+// Strangers hold all file descriptors that the server may open. Whoever is connected goes on, the log is not flooded,
+// and it is over when they leave.
 func TestFaultsOutOfFileDescriptors(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)
@@ -112,7 +113,8 @@ func TestFaultsOutOfFileDescriptors(t *testing.T) {
 	})
 }
 
-// A node is paused for half a minute in the middle of its work, as when its machine is moved. The others go on, and it does too when it wakes up.
+// A node is paused for half a minute in the middle of its work, as when its machine is moved. The others go on, and it
+// does too when it wakes up.
 func TestFaultsPausedNode(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, database testdb.Database) {
 		s := newSite(t, database)
@@ -176,7 +178,8 @@ func (s *site) startWithin(t *testing.T, bytes int) *process {
 	return p
 }
 
-// throng sets up organizations, each with a password to hash, from many callers until it is told to stop or the server is gone.
+// throng sets up organizations, each with a password to hash, from many callers until it is told to stop or the server
+// is gone.
 func throng(t *testing.T, c *client, p *process, until time.Time) {
 	t.Helper()
 	var callers sync.WaitGroup
@@ -196,7 +199,8 @@ func throng(t *testing.T, c *client, p *process, until time.Time) {
 	callers.Wait()
 }
 
-// The kernel kills a server that has less memory than it needs for a password hash. Nothing that was acknowledged is lost, and with enough memory it goes on.
+// The kernel kills a server that has less memory than it needs for a password hash. Nothing that was acknowledged is
+// lost, and with enough memory it goes on.
 func TestFaultsOutOfMemory(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		first := s.start(t)

@@ -192,7 +192,8 @@ func TestNodesThatStartTogether(t *testing.T) {
 	}
 }
 
-// TestAFirstStartBesideAnotherInstallationIsRefused: what the operator needs to get in is not written over, and nothing is made that is in the way of a move.
+// TestAFirstStartBesideAnotherInstallationIsRefused: what the operator needs to get in is not written over, and nothing
+// is made that is in the way of a move.
 func TestAFirstStartBesideAnotherInstallationIsRefused(t *testing.T) {
 	t.Parallel()
 	ways := []string{"signet move", "--data-dir"}

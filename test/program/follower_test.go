@@ -17,8 +17,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// TestAFollowerSeesEachPositionOnceScale: two nodes write, a transaction commits late, one of the nodes is killed, and whoever follows the log
-// sees each position once and in order, and in the end all that was acknowledged.
+// TestAFollowerSeesEachPositionOnceScale: two nodes write, a transaction commits late, one of the nodes is killed, and
+// whoever follows the log sees each position once and in order, and in the end all that was acknowledged.
 func TestAFollowerSeesEachPositionOnceScale(t *testing.T) {
 	t.Parallel()
 	const writers = 48
@@ -181,8 +181,8 @@ func (f *follower) stop(t *testing.T) {
 	}
 }
 
-// commitLate lets a transaction of a node stand still in the moment between taking its position and its commit, until the follower has
-// looked many times. Nothing that comes behind it may be seen meanwhile.
+// commitLate lets a transaction of a node stand still in the moment between taking its position and its commit, until
+// the follower has looked many times. Nothing that comes behind it may be seen meanwhile.
 func (s *site) commitLate(t *testing.T, f *follower, node *client) {
 	t.Helper()
 	db := s.open(t)

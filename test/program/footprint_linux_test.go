@@ -13,9 +13,9 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// TestFootprint: Signet should be ready within 100 ms on existing data, and its private memory when idle is at most 15 MiB. The pages
-// of the program itself do not count: the kernel shares them and takes them back. Machines that run tests are busy, so only starts that
-// take far longer are a failure.
+// TestFootprint: Signet should be ready within 100 ms on existing data, and its private memory when idle is at most 15
+// MiB. The pages of the program itself do not count: the kernel shares them and takes them back. Machines that run
+// tests are busy, so only starts that take far longer are a failure.
 func TestFootprint(t *testing.T) {
 	const ready, memory = 100 * time.Millisecond, 15 << 10 // KiB
 	eachEngine(t, func(t *testing.T, s *site) {
@@ -66,8 +66,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// statusKiB reads a size out of the status of a process: VmRSS is what it has in memory, VmHWM the most it ever had, RssAnon what of
-// VmRSS is its alone.
+// statusKiB reads a size out of the status of a process: VmRSS is what it has in memory, VmHWM the most it ever had,
+// RssAnon what of VmRSS is its alone.
 func statusKiB(t *testing.T, p *process, field string) (kib int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

@@ -26,7 +26,8 @@ func crowd() int {
 	return 3000
 }
 
-// writeUsers writes a file with n users, whose names it gives. Every line in bad is followed by one that cannot be imported.
+// writeUsers writes a file with n users, whose names it gives. Every line in bad is followed by one that cannot be
+// imported.
 func writeUsers(t *testing.T, path string, n int, bad ...int) (names []string) {
 	t.Helper()
 	f, err := os.Create(path)

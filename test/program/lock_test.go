@@ -35,7 +35,8 @@ func TestOneProcessPerDataDirectory(t *testing.T) {
 	})
 }
 
-// TestSigningKeys: the keys can be looked at beside a server, and changed where the database has room for two who write.
+// TestSigningKeys: the keys can be looked at beside a server, and changed where the database has room for two who
+// write.
 func TestSigningKeys(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		s.run(t, "keys", "list").refused(t, "no such file or directory")

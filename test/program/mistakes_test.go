@@ -20,11 +20,12 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// mistakesFile shows what beginners type, and what Signet says. It follows from this test; SIGNET_UPDATE_DOCS=1 writes it.
+// mistakesFile shows what beginners type, and what Signet says. It follows from this test; SIGNET_UPDATE_DOCS=1 writes
+// it.
 const mistakesFile = "../../docs/mistakes.md"
 
-// mistakes are commands as they are typed, and requests: who sends it, method, path, headers in brackets, and a body in JSON or of a form. Words like
-// $WEB stand for what is different every time.
+// mistakes are commands as they are typed, and requests: who sends it, method, path, headers in brackets, and a body in
+// JSON or of a form. Words like $WEB stand for what is different every time.
 var mistakes = []struct {
 	title string
 	typed []string

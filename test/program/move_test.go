@@ -38,7 +38,8 @@ func scaled(quick, full int) int {
 	return quick
 }
 
-// TestMoveThereAndBackScale carries an installation that was made through the API, with a long log, to PostgreSQL and back.
+// TestMoveThereAndBackScale carries an installation that was made through the API, with a long log, to PostgreSQL and
+// back.
 func TestMoveThereAndBackScale(t *testing.T) {
 	t.Parallel()
 	events := scaled(2_000, 1_000_000)
@@ -132,7 +133,8 @@ func newInhabitants(t *testing.T, s *site, p *process) *inhabitants {
 	return w
 }
 
-// goOn starts a server where everything has been moved to, and uses all that was given out before. The log has so many events.
+// goOn starts a server where everything has been moved to, and uses all that was given out before. The log has so many
+// events.
 func (w *inhabitants) goOn(t *testing.T, s *site, events int) {
 	t.Helper()
 	if n := s.events(t); n != events {
@@ -250,8 +252,8 @@ func addHistory(st event.Store, org, name string, events int) error {
 	})
 }
 
-// sums reads every row of every table. What two databases with the same rows have in common is, for each table, the number of
-// rows and the sum of their hashes; whatever order they come in.
+// sums reads every row of every table. What two databases with the same rows have in common is, for each table, the
+// number of rows and the sum of their hashes; whatever order they come in.
 func (s *site) sums(t *testing.T) map[string]string {
 	t.Helper()
 	db := s.open(t)
@@ -331,7 +333,8 @@ func wantSums(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// TestMoveCutOff kills moves at any moment. Whatever is left is refused, or is all of it, or nothing; and a move starts anew on it.
+// TestMoveCutOff kills moves at any moment. Whatever is left is refused, or is all of it, or nothing; and a move starts
+// anew on it.
 func TestMoveCutOff(t *testing.T) {
 	t.Parallel()
 	sqlite := newSite(t, testdb.New(t, testdb.SQLite))
@@ -466,7 +469,8 @@ func TestMoveMistakes(t *testing.T) {
 	s.start(t).stop(t)
 }
 
-// TestAfterAMoveTheOldDatabaseSaysWhereItWent: whoever forgets the new address must not go on with the old data without noticing.
+// TestAfterAMoveTheOldDatabaseSaysWhereItWent: whoever forgets the new address must not go on with the old data without
+// noticing.
 func TestAfterAMoveTheOldDatabaseSaysWhereItWent(t *testing.T) {
 	t.Parallel()
 	old := newSite(t, testdb.New(t, testdb.SQLite))

@@ -28,8 +28,10 @@ const (
 	crowdTime   = 40 * time.Second // longer than a request may take
 )
 
-// TestOverload sends the dearest operations from 640 callers at once to a server on SQLite, with a reader beside. On a small machine the callers compete with the server for its processors, which
-// callers elsewhere would not: so the server and the reader, both processes of their own, run at a higher priority (nice) than the callers. That needs root; without, the callers may take the server's time.
+// TestOverload sends the dearest operations from 640 callers at once to a server on SQLite, with a reader beside. On a
+// small machine the callers compete with the server for its processors, which callers elsewhere would not: so the
+// server and the reader, both processes of their own, run at a higher priority (nice) than the callers. That needs
+// root; without, the callers may take the server's time.
 func TestOverload(t *testing.T) {
 	s := newSite(t, testdb.New(t, testdb.SQLite))
 	server := preferred(program(nil, append(s.args("start"), "--listen", "localhost:0", "--log-format", "json", "--limit-public", "off")...))
@@ -72,7 +74,8 @@ func TestOverload(t *testing.T) {
 	if crowded.P99 >= 100*time.Millisecond {
 		t.Errorf("99 of 100 reads beside the crowd took up to %v", crowded.P99)
 	}
-	// A virtual machine is not equally fast all the time: without any crowd, the best half seconds of some seconds differ by up to a third.
+	// A virtual machine is not equally fast all the time: without any crowd, the best half seconds of some seconds
+	// differ by up to a third.
 	if again.Best < min(usual.Best, rested.Best)*3/4 || rested.Best < usual.Best*3/4 {
 		t.Errorf("after the crowd has left: %d reads in the best half second, %d before it came, %d later", again.Best, usual.Best, rested.Best)
 	}
@@ -81,7 +84,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// preferred lets a process run before those of the callers. Processes of one terminal or session may share their part of the processors by group: then this has no effect.
+// preferred lets a process run before those of the callers. Processes of one terminal or session may share their part
+// of the processors by group: then this has no effect.
 func preferred(cmd *exec.Cmd) *exec.Cmd {
 	if os.Geteuid() != 0 {
 		return cmd
@@ -197,7 +201,8 @@ func (c *crowdOf) operations() []crowdOperation {
 	}
 }
 
-// call sends one operation after the other until ctx ends. A refusal says when to come back, but the crowd does not heed it.
+// call sends one operation after the other until ctx ends. A refusal says when to come back, but the crowd does not
+// heed it.
 func (c *crowdOf) call(ctx context.Context, t *testing.T, i int) {
 	operations := c.operations()
 	turn := i % 16

@@ -21,7 +21,8 @@ func noticed(t *testing.T, s *site, p *process, c *client) {
 	}
 }
 
-// A write-ahead log that is damaged after a crash takes events away that were answered. SQLite finds nothing wrong with the rest.
+// A write-ahead log that is damaged after a crash takes events away that were answered. SQLite finds nothing wrong with
+// the rest.
 func TestADamagedWriteAheadLogIsNoticed(t *testing.T) {
 	s := embedded(t)
 	p := s.start(t)

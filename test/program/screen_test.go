@@ -11,8 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// hostile is what an operator's terminal would obey: it clears the screen, rings, sets the title, begins a sequence with a C1 character, turns the direction of text, and
-// begins a new line that looks like ours.
+// hostile is what an operator's terminal would obey: it clears the screen, rings, sets the title, begins a sequence
+// with a C1 character, turns the direction of text, and begins a new line that looks like ours.
 const hostile = "\x1b[2Jx\x07\x1b]0;owned\x07\u009b31m\u202egnp\u2066\x7f\r\nall of this is fine\u2028"
 
 // obeyed finds a character that a terminal would obey in what a command has printed.

@@ -9,8 +9,9 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// A database that goes silent in the middle of everything: another host of the address takes over, and then none does until it is back. Whatever was
-// acknowledged is there afterwards, readiness is true to it, and the server is never restarted.
+// A database that goes silent in the middle of everything: another host of the address takes over, and then none does
+// until it is back. Whatever was acknowledged is there afterwards, readiness is true to it, and the server is never
+// restarted.
 func TestASilentDatabaseUnderLoad(t *testing.T) {
 	t.Parallel()
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, database testdb.Database) {

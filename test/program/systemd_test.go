@@ -104,7 +104,8 @@ func TestSocketsThatTheServerCannotUseAreRefused(t *testing.T) {
 	}
 }
 
-// activated runs a server on sockets that it is given. A shell knows the process id that the server will have, as systemd does.
+// activated runs a server on sockets that it is given. A shell knows the process id that the server will have, as
+// systemd does.
 func (s *site) activated(t *testing.T, env []string, names string, listeners ...net.Listener) *process {
 	t.Helper()
 	server := program(append(env, fmt.Sprint("LISTEN_FDS=", len(listeners)), "LISTEN_FDNAMES="+names), append(s.args("start"), "--log-format", "json")...)

@@ -191,8 +191,8 @@ func (a *applications) happen(total int, nodes ...*client) {
 	writers.Wait()
 }
 
-// A receiver that fails at random, stalls, is killed and started again, on two nodes of which one is killed half way: every event comes at
-// least once, and those of an object in order.
+// A receiver that fails at random, stalls, is killed and started again, on two nodes of which one is killed half way:
+// every event comes at least once, and those of an object in order.
 func TestScaleWebhooksOverTwoNodes(t *testing.T) {
 	t.Parallel()
 	total := scaled(600, 10_000)

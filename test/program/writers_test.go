@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// writers keep writing through a fault. What is refused with a status that a fault may have is counted, anything else fails the test.
+// writers keep writing through a fault. What is refused with a status that a fault may have is counted, anything else
+// fails the test.
 type writers struct {
 	load
 	token   string

@@ -124,8 +124,8 @@ type proxy struct {
 	program string
 	config  string   // below docs/operations/proxies
 	replace []string // what else of the sample is different here: pairs of old and new
-	// run tells how to run it in the foreground in a directory of its own, with the sample in the file config, and puts what belongs
-	// around the sample there.
+	// run tells how to run it in the foreground in a directory of its own, with the sample in the file config, and puts
+	// what belongs around the sample there.
 	run func(t *testing.T, dir, config string) []string
 }
 

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestNginxBringsThePortalsToken holds docs/guides/providers/jwt-nginx.conf to its word: the token of a portal arrives at one address, and nobody sends one
-// of their own. What matters here is what nginx sends on, so a recorder stands where Signet would.
+// TestNginxBringsThePortalsToken holds docs/guides/providers/jwt-nginx.conf to its word: the token of a portal arrives
+// at one address, and nobody sends one of their own. What matters here is what nginx sends on, so a recorder stands
+// where Signet would.
 func TestNginxBringsThePortalsToken(t *testing.T) {
 	var mu sync.Mutex
 	var signet, portal *http.Request

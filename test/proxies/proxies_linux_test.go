@@ -50,8 +50,9 @@ func TestEarlyErrorsArriveOverHTTP2(t *testing.T) {
 	w.early(t, w.direct)
 }
 
-// early sends bodies of 3.9 MB that are refused before they are read: without a token, and to a method that does not exist. Each answer has to arrive, though
-// clients and proxies are still sending. SIGNET_EARLY_ERRORS says how many (make clients: 200 of each).
+// early sends bodies of 3.9 MB that are refused before they are read: without a token, and to a method that does not
+// exist. Each answer has to arrive, though clients and proxies are still sending. SIGNET_EARLY_ERRORS says how many
+// (make clients: 200 of each).
 func (w *backend) early(t *testing.T, v *way) {
 	n := 4
 	if text := os.Getenv("SIGNET_EARLY_ERRORS"); text != "" {
@@ -183,7 +184,8 @@ func (w *backend) succeed(t *testing.T, v *way, unique string) {
 	}
 }
 
-// refusals are requests that are refused, mostly before anybody has read them, and what they are answered without a proxy.
+// refusals are requests that are refused, mostly before anybody has read them, and what they are answered without a
+// proxy.
 type refusals struct {
 	requests []request
 	want     []string

@@ -37,7 +37,8 @@ func sit(t *testing.T, dir string, databases ...string) *desk {
 	return d
 }
 
-// follow does what a page says from top to bottom. A page that does not start a server takes up where the README has started one.
+// follow does what a page says from top to bottom. A page that does not start a server takes up where the README has
+// started one.
 func (d *desk) follow(page string, visit func(line string)) (answers []string) {
 	d.t.Helper()
 	all := blocks(d.t, d.dir, page)

@@ -85,7 +85,8 @@ func (d *desk) open() {
 	must(d.t, d.terminal.Start())
 	must(d.t, write.Close())
 	d.t.Cleanup(func() {
-		// The shell ends what runs in the background, which has groups of its own, and is waited for: killed at once, it would leave that behind.
+		// The shell ends what runs in the background, which has groups of its own, and is waited for: killed at once,
+		// it would leave that behind.
 		d.enter(`jobs -p | while read -r job; do kill -- -$job; done; exit`)
 		hangs := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-d.terminal.Process.Pid, syscall.SIGKILL) })
 		go func() { _, _ = io.Copy(io.Discard, d.screen) }()
@@ -103,8 +104,8 @@ const done = "=== done"
 // servers are the examples that run until somebody stops them.
 var servers = regexp.MustCompile(`(?m)go run \./examples/(web|spa)$`)
 
-// paste runs a block and gives what it shows. What stays, as a server does, is met by visit with the first line in which it says that it is there;
-// then it is stopped, unless the block itself sends it to the background.
+// paste runs a block and gives what it shows. What stays, as a server does, is met by visit with the first line in
+// which it says that it is there; then it is stopped, unless the block itself sends it to the background.
 func (d *desk) paste(block string, visit func(line string)) string {
 	d.t.Helper()
 	block = d.say.Replace(block)

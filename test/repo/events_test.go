@@ -39,7 +39,8 @@ type sample struct {
 	Then     json.RawMessage `json:"then"`               // the state after
 }
 
-// samples are in files named after their type; those of an event that has got more fields since are numbered: a.b.v1-2.json.
+// samples are in files named after their type; those of an event that has got more fields since are numbered:
+// a.b.v1-2.json.
 func samples(t *testing.T) map[event.Type][]*sample {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/events/*.json")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Imports run one way. What a rule says holds for the program itself; tests and what only they use (testOnly) may look anywhere.
+// Imports run one way. What a rule says holds for the program itself; tests and what only they use (testOnly) may look
+// anywhere.
 var (
 	// folders of internal/, from the bottom to the top: a folder imports only those before it.
 	folders = []string{

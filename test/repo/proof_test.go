@@ -13,8 +13,8 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 )
 
-// withoutProof are the operations that change something about their caller, or about a user that can be the caller, but not how that
-// person signs in. A leaked token, or an application, can do them. Whoever adds to it has thought of that.
+// withoutProof are the operations that change something about their caller, or about a user that can be the caller, but
+// not how that person signs in. A leaked token, or an application, can do them. Whoever adds to it has thought of that.
 var withoutProof = map[string]string{
 	"UpdateMyProfile":          "names and language sign nobody in",
 	"UpdateUserProfile":        "likewise",

@@ -46,8 +46,8 @@ func everyField(md protoreflect.MessageDescriptor, above string, visit func(path
 	}
 }
 
-// TestGeneralScopesAreAnAllowList fails for an operation or a field that is new within a general scope. Whoever adds its line has thought
-// about what an application could do with it that acts for an owner of the installation.
+// TestGeneralScopesAreAnAllowList fails for an operation or a field that is new within a general scope. Whoever adds
+// its line has thought about what an application could do with it that acts for an owner of the installation.
 func TestGeneralScopesAreAnAllowList(t *testing.T) {
 	content, err := os.ReadFile(generalFile)
 	if err != nil {
@@ -153,7 +153,8 @@ func TestScopesAreSpelledInOnePlace(t *testing.T) {
 	}
 }
 
-// A permission that is neither an operation's nor listed beside them would be one that no application, and no service user's access token, holds.
+// A permission that is neither an operation's nor listed beside them would be one that no application, and no service
+// user's access token, holds.
 func TestEveryPermissionIsHeldByScopes(t *testing.T) {
 	named := map[access.Permission]bool{}
 	methods(t, func(_ *testing.T, _ protoreflect.MethodDescriptor, rule *signetv1.Rule) {

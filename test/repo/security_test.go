@@ -39,7 +39,8 @@ func TestTheTestsOfTheSecurityListExist(t *testing.T) {
 	}
 }
 
-// The rows are sorted by their class, and no promise is made twice: somebody who looks for a class finds all of it in one place.
+// The rows are sorted by their class, and no promise is made twice: somebody who looks for a class finds all of it in
+// one place.
 func TestTheSecurityListIsSorted(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
 	if err != nil {

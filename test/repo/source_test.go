@@ -68,8 +68,8 @@ var waysOut = map[string][]string{
 	"crypto/tls":        {"Dial", "DialWithDialer", "Dialer"},
 }
 
-// Security list, row 19: whoever calls an address that somebody else chose does so through package outbound. What may call others besides is told
-// where to by its operator.
+// Security list, row 19: whoever calls an address that somebody else chose does so through package outbound. What may
+// call others besides is told where to by its operator.
 func TestOneWayLeadsOut(t *testing.T) {
 	mayCall := []string{"internal/base/outbound", "internal/eventlog/store/engine/silence", "cmd/signet/remote", "internal/ops/doctor", "internal/base/tracing/otlp", "bench"}
 	found := 0

@@ -12,8 +12,9 @@ import (
 // step of the walk in docs/architecture.md: | 3 | `internal/transport/rpc` | `binding.serve` | ...
 var walkStep = regexp.MustCompile("(?m)^\\| \\d+ \\| `([a-z/]+)` \\| `(?:([A-Za-z]+)\\.)?([A-Za-z]+)` \\|")
 
-// TestTheWalkThroughOneOperationIsShort: docs/architecture.md follows Set User Password from the request's bytes to the disk. Every step is a function that
-// exists and fits on a page, and no step goes back to a package that an earlier one has left.
+// TestTheWalkThroughOneOperationIsShort: docs/architecture.md follows Set User Password from the request's bytes to the
+// disk. Every step is a function that exists and fits on a page, and no step goes back to a package that an earlier one
+// has left.
 func TestTheWalkThroughOneOperationIsShort(t *testing.T) {
 	const mostSteps, mostLines = 12, 40
 	text, err := os.ReadFile(root + "/docs/architecture.md")

@@ -32,7 +32,8 @@ import (
 const (
 	patience = time.Minute // with anything that should come soon
 
-	// delay is that of the nodes: more than twice what HAProxy takes to notice, and what nginx keeps idle connections for.
+	// delay is that of the nodes: more than twice what HAProxy takes to notice, and what nginx keeps idle connections
+	// for.
 	delay = 7 * time.Second
 )
 

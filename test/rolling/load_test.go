@@ -81,7 +81,8 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// persist repeats a request as the rule allows, until it succeeds. doubtful tells that an earlier try may have been done.
+// persist repeats a request as the rule allows, until it succeeds. doubtful tells that an earlier try may have been
+// done.
 func (l *load) persist(what string, try func(doubtful bool) *refusal) bool {
 	began, doubtful := time.Now(), false
 	for time.Since(began) < patience {

@@ -44,8 +44,8 @@ func TestRollingRestartIsInvisible(t *testing.T) {
 // beside is how long nodes of both versions run under load before the next one is replaced.
 const beside = 10 * time.Second
 
-// TestRollingUpgradeIsInvisible: the version before is replaced node by node. Clients repeat what its nodes refuse to change, no request has an unknown outcome, and nothing
-// is lost or doubled.
+// TestRollingUpgradeIsInvisible: the version before is replaced node by node. Clients repeat what its nodes refuse to
+// change, no request has an unknown outcome, and nothing is lost or doubled.
 func TestRollingUpgradeIsInvisible(t *testing.T) {
 	before := testkit.ProgramBefore(t)
 	binary, err := testkit.Program(t.TempDir())

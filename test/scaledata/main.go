@@ -1,10 +1,13 @@
-// Command scaledata fills a data directory with many organizations and users, for whoever wants to see or measure the program at full size:
+// Command scaledata fills a data directory with many organizations and users, for whoever wants to see or measure the
+// program at full size:
 //
 //	go run ./test/scaledata -users 1000000 -orgs 10000 -data-dir DIR [-database postgres://…]
 //	signet start --data-dir DIR [--database postgres://…]
 //
-// An empty directory is started once first, so that it has its administrator (first-admin.json). Organizations and users are made by the commands that the API uses, many in each
-// transaction. The same numbers give the same people. The first organization, "Scale 0", has an eighth of all users; the others share the rest. The people have no passwords.
+// An empty directory is started once first, so that it has its administrator (first-admin.json). Organizations and
+// users are made by the commands that the API uses, many in each transaction. The same numbers give the same people.
+// The first organization, "Scale 0", has an eighth of all users; the others share the rest. The people have no
+// passwords.
 package main
 
 import (
@@ -142,7 +145,8 @@ func firstStart(ctx context.Context, dir, database, binary string) error {
 	}
 }
 
-// parts does something for all of a number in parts, several at a time, and says how far it has come. When one part fails, no other begins.
+// parts does something for all of a number in parts, several at a time, and says how far it has come. When one part
+// fails, no other begins.
 func parts(ctx context.Context, what string, total int, do func(from, to int) error) error {
 	const (
 		size    = 100

@@ -13,7 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/ops/server"
 )
 
-// Start serves until the test ends, on a port of this machine, in a directory of its own and with passwords that cost nothing unless config says otherwise. The server logs to log.
+// Start serves until the test ends, on a port of this machine, in a directory of its own and with passwords that cost
+// nothing unless config says otherwise. The server logs to log.
 func Start(t testing.TB, config server.Config, log io.Writer) *server.Server {
 	t.Helper()
 	config.Listen = cmp.Or(config.Listen, "127.0.0.1:0")

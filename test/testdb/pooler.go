@@ -15,7 +15,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// Pooled puts PgBouncer in transaction mode in front of a database of PostgreSQL, with few connections behind it, so that nobody gets the same one twice for sure.
+// Pooled puts PgBouncer in transaction mode in front of a database of PostgreSQL, with few connections behind it, so
+// that nobody gets the same one twice for sure.
 func Pooled(t testing.TB, db Database) Database {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Wire stands between a test and its PostgreSQL server, and can be frozen: everything is still connected, new connections too, and nobody answers. A
-// server looks like that when it is stopped, or its machine has no time for it.
+// Wire stands between a test and its PostgreSQL server, and can be frozen: everything is still connected, new
+// connections too, and nobody answers. A server looks like that when it is stopped, or its machine has no time for it.
 type Wire struct {
 	Database // through the wire
 

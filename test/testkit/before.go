@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// ProgramBefore gives the path of the program of the version before, whose commit test/upgrade/VERSION names. In a clone without that commit the test
-// fails where CI is set, and is skipped elsewhere.
+// ProgramBefore gives the path of the program of the version before, whose commit test/upgrade/VERSION names. In a
+// clone without that commit the test fails where CI is set, and is skipped elsewhere.
 func ProgramBefore(t testing.TB) string {
 	t.Helper()
 	binary, err := buildBefore()

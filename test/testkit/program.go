@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Program gives the path of the program of this version. It is the one that SIGNET_TEST_PROGRAM names, which scripts/test.sh builds once
-// for all tests; without it, the program is built into dir.
+// Program gives the path of the program of this version. It is the one that SIGNET_TEST_PROGRAM names, which
+// scripts/test.sh builds once for all tests; without it, the program is built into dir.
 func Program(dir string) (string, error) {
 	if built := os.Getenv("SIGNET_TEST_PROGRAM"); built != "" {
 		_, err := os.Stat(built) // by this, go test also knows that a cached result is of another program

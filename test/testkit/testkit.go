@@ -1,5 +1,5 @@
-// Package testkit holds what tests of many packages need: a clock that the test sets, a log that it can read, and ways to stop and to wait.
-// It imports nothing of this program, so that every package can use it.
+// Package testkit holds what tests of many packages need: a clock that the test sets, a log that it can read, and ways
+// to stop and to wait. It imports nothing of this program, so that every package can use it.
 package testkit
 
 import (
@@ -18,8 +18,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Patience is how long a test waits for something that should come at once. It only bounds how long a test that fails takes: on a machine that does much else, the race
-// detector and a thousand messages together have taken 45 seconds.
+// Patience is how long a test waits for something that should come at once. It only bounds how long a test that fails
+// takes: on a machine that does much else, the race detector and a thousand messages together have taken 45 seconds.
 const Patience = 3 * time.Minute
 
 // Await waits until other goroutines have brought something about.

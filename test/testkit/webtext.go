@@ -9,8 +9,8 @@ import (
 	"net/http"
 )
 
-// TextMode lets a client of gRPC-Web speak its text mode, as the one for browsers does: both bodies in base64, in parts that are padded
-// where they end.
+// TextMode lets a client of gRPC-Web speak its text mode, as the one for browsers does: both bodies in base64, in parts
+// that are padded where they end.
 type TextMode struct{ Next http.RoundTripper }
 
 const (
@@ -39,7 +39,8 @@ func (m TextMode) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// decodedBody decodes four characters at a time, so that padding may stand anywhere and nothing waits for more than it needs.
+// decodedBody decodes four characters at a time, so that padding may stand anywhere and nothing waits for more than it
+// needs.
 type decodedBody struct {
 	io.Closer
 	text *bufio.Reader

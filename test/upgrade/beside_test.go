@@ -15,7 +15,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// beside runs a node of the version before and one of this version on one database. The older one started before the migration.
+// beside runs a node of the version before and one of this version on one database. The older one started before the
+// migration.
 func beside(t *testing.T) (s *site, n *notes, before, now *node) {
 	t.Helper()
 	s, n = openFixture(t, testdb.New(t, testdb.Postgres))
@@ -64,7 +65,8 @@ func TestTheVersionBeforeWorksBesideThisOne(t *testing.T) {
 	s.run(t, thisVersion(t), "verify", "--expect", n.Head)
 }
 
-// grown tells whether this version has given objects of a table a new shape: then the version before reads them, and does not change them.
+// grown tells whether this version has given objects of a table a new shape: then the version before reads them, and
+// does not change them.
 func (s *site) grown(t *testing.T, table string) bool {
 	t.Helper()
 	db := s.open(t)
@@ -98,7 +100,8 @@ func (n *notes) wantWritesToCross(t *testing.T, writer, reader *node, round int)
 	reader.signInTo(t, n.Org, fmt.Sprint("round", round, "@mail.example"), password)
 }
 
-// wantProvidersToCross: what this version writes of identity providers the version before reads, and leaves as it is where they have grown.
+// wantProvidersToCross: what this version writes of identity providers the version before reads, and leaves as it is
+// where they have grown.
 func (n *notes) wantProvidersToCross(t *testing.T, before, now *node, grown bool, round int) {
 	t.Helper()
 	name, path := fmt.Sprint("Round ", round), "/v1/idps/"+n.JWT
@@ -110,7 +113,8 @@ func (n *notes) wantProvidersToCross(t *testing.T, before, now *node, grown bool
 	n.wantChange(t, before, grown, "PUT", path, object{"name": "Changed"})
 }
 
-// wantOrganizationsToCross: what this version writes of organizations the version before reads, and leaves as it is where they have grown.
+// wantOrganizationsToCross: what this version writes of organizations the version before reads, and leaves as it is
+// where they have grown.
 func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, grown bool, round int) {
 	t.Helper()
 	name, org := fmt.Sprint("Round ", round), "/v1/orgs/"+n.Org
@@ -126,7 +130,8 @@ func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, grown 
 	n.wantChange(t, before, grown, "POST", org+"/domains", object{"domain": fmt.Sprint("changed", round, ".example")})
 }
 
-// wantGroupsToCross: groups and guests that one version writes the other reads, and who is in them has their roles on both.
+// wantGroupsToCross: groups and guests that one version writes the other reads, and who is in them has their roles on
+// both.
 func (n *notes) wantGroupsToCross(t *testing.T, writer, reader *node, round int) {
 	t.Helper()
 	group := at[string](t, writer.want(t, n.admin(), "POST", "/v1/groups", object{"name": fmt.Sprint("Round ", round)}), "groupId")
@@ -187,7 +192,8 @@ func (n *notes) wantUpgrade(t *testing.T, before *node, method, path string, bod
 	}
 }
 
-// wantNewShapesToStay: the version before reads users, applications and webhooks that this one writes, signs people in with them, and leaves them as they are where they have grown.
+// wantNewShapesToStay: the version before reads users, applications and webhooks that this one writes, signs people in
+// with them, and leaves them as they are where they have grown.
 func (n *notes) wantNewShapesToStay(t *testing.T, before, now *node, grown map[string]bool) {
 	t.Helper()
 	user, app, webhook := "/v1/users/"+n.Ada.ID, "/v1/apps/"+n.App, "/v1/webhooks/"+n.Webhook
@@ -216,7 +222,8 @@ func (n *notes) wantNewShapesToStay(t *testing.T, before, now *node, grown map[s
 	}
 }
 
-// wantOldUsersToBeFound: somebody whom the version before adds is found by the e-mail address, also when this version adds a twin.
+// wantOldUsersToBeFound: somebody whom the version before adds is found by the e-mail address, also when this version
+// adds a twin.
 func (n *notes) wantOldUsersToBeFound(t *testing.T, before, now *node) {
 	t.Helper()
 	first := n.addHuman(t, before, "twin")
@@ -245,8 +252,8 @@ func (n *notes) wantPasswordsToCross(t *testing.T, before, now *node) {
 	}
 }
 
-// TestNoEventIsLostWhileVersionsWorkBesideEachOther: the version before does not find the address of a webhook that this one has changed. What it could not
-// send is sent when it has stopped.
+// TestNoEventIsLostWhileVersionsWorkBesideEachOther: the version before does not find the address of a webhook that
+// this one has changed. What it could not send is sent when it has stopped.
 func TestNoEventIsLostWhileVersionsWorkBesideEachOther(t *testing.T) {
 	t.Parallel()
 	received := make(chan string, 100)

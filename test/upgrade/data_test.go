@@ -16,7 +16,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// TestDataOfTheVersionBeforeGoesOn: this version opens it, finds nothing wrong with it, shows the same, lets the same people in, and writes on.
+// TestDataOfTheVersionBeforeGoesOn: this version opens it, finds nothing wrong with it, shows the same, lets the same
+// people in, and writes on.
 func TestDataOfTheVersionBeforeGoesOn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		t.Parallel()
@@ -133,7 +134,8 @@ func (s *site) plainHashes(t *testing.T) (n int) {
 	return s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password' AND length(value) > 0 AND "+map[string]string{testdb.SQLite: "substr(value, 1, 1) = x'24'", testdb.Postgres: `substr(value, 1, 1) = '\x24'`}[s.Engine])
 }
 
-// wantNoHashes: the files of the embedded database have no hash of a password any more as the version before has written it.
+// wantNoHashes: the files of the embedded database have no hash of a password any more as the version before has
+// written it.
 func (s *site) wantNoHashes(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "signet.db*"))

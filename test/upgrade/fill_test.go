@@ -386,7 +386,8 @@ func (n *notes) fillGuests(t *testing.T, server *node) {
 	server.want(t, n.admin(), "DELETE", "/v1/groups/"+empty, nil)
 }
 
-// fillProjects has roles of applications: of people, guests and groups here, and of people of another organization by a grant.
+// fillProjects has roles of applications: of people, guests and groups here, and of people of another organization by a
+// grant.
 func (n *notes) fillProjects(t *testing.T, server *node) {
 	t.Helper()
 	partner := caller{token: n.Admin, org: n.Partner}
@@ -407,7 +408,8 @@ func (n *notes) fillProjects(t *testing.T, server *node) {
 	server.want(t, n.admin(), "DELETE", "/v1/projects/"+gone, nil)
 }
 
-// fillLinks links people at a portal. One link counts, one is suspended because a manager of settings has changed the provider, and one of those an owner has confirmed.
+// fillLinks links people at a portal. One link counts, one is suspended because a manager of settings has changed the
+// provider, and one of those an owner has confirmed.
 func (n *notes) fillLinks(t *testing.T, server *node) {
 	t.Helper()
 	site := portal.Start(t)
@@ -525,7 +527,8 @@ func (v *visitor) send(method, path string, form url.Values) (next url.Values, t
 	return next, cmp.Or(resp.Header.Get("Location"), button)
 }
 
-// read gives what the first form of a page sends when its first button is pressed, and where a button leads that is a link.
+// read gives what the first form of a page sends when its first button is pressed, and where a button leads that is a
+// link.
 func (v *visitor) read(page *html.Node) (form url.Values, link string) {
 	form, forms := url.Values{}, 0
 	for element := range page.Descendants() {

@@ -61,7 +61,8 @@ func makeFixture(t *testing.T, db testdb.Database) {
 	pack(t, s.dir, fixture(s.Engine))
 }
 
-// dump gives a database as statements that any client can send. What is left out is for psql, or not known to older servers.
+// dump gives a database as statements that any client can send. What is left out is for psql, or not known to older
+// servers.
 func dump(t *testing.T, address string) []byte {
 	t.Helper()
 	text, err := exec.Command("pg_dump", "--inserts", "--no-owner", "--no-privileges", "--no-comments", "--dbname", address).Output()
@@ -88,7 +89,8 @@ func pack(t *testing.T, dir, archive string) {
 	must(t, f.Close())
 }
 
-// openFixture gives a site with the data of the version before, as if it had been made just now: what expires has as long to live.
+// openFixture gives a site with the data of the version before, as if it had been made just now: what expires has as
+// long to live.
 func openFixture(t *testing.T, db testdb.Database) (*site, *notes) {
 	t.Helper()
 	s := &site{db, t.TempDir()}

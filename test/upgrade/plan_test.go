@@ -46,7 +46,8 @@ func (s *site) plan(t *testing.T) (p plan, code int) {
 // schemaBefore is the schema of the version before.
 const schemaBefore = 11
 
-// work is what this version has to do to data of the version before: statements of migrations, and objects with a new shape.
+// work is what this version has to do to data of the version before: statements of migrations, and objects with a new
+// shape.
 func (s *site) work(t *testing.T) (steps bool, objects []string) {
 	t.Helper()
 	p, _ := s.plan(t)

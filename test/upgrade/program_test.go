@@ -1,7 +1,8 @@
-// Package upgrade holds what is promised of an upgrade: data of the version before opens, verifies and goes on, and a node of the version before works
-// beside one of this version on the same PostgreSQL database.
+// Package upgrade holds what is promised of an upgrade: data of the version before opens, verifies and goes on, and a
+// node of the version before works beside one of this version on the same PostgreSQL database.
 //
-// The file VERSION names the commit of the version before. Its data is in testdata; its program is built from the history of this repository.
+// The file VERSION names the commit of the version before. Its data is in testdata; its program is built from the
+// history of this repository.
 package upgrade
 
 import (

@@ -1,5 +1,5 @@
-// Package importer brings people from a file into a running server, through its API: any number of them, in bounded memory, and
-// from where it was when it is cut off. The command signet import users is made of it.
+// Package importer brings people from a file into a running server, through its API: any number of them, in bounded
+// memory, and from where it was when it is cut off. The command signet import users is made of it.
 package importer
 
 import (

@@ -200,7 +200,8 @@ func (r *reader) header(text string) error {
 	return nil
 }
 
-// shown repeats the name of a column that can only be a name: a file without names has a user there, perhaps with a hash.
+// shown repeats the name of a column that can only be a name: a file without names has a user there, perhaps with a
+// hash.
 func shown(name string) string {
 	if len(name) > 40 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz._- ") != "" {
 		return ""
@@ -253,7 +254,8 @@ func (r *reader) columns(p *person, text string) (wrong []errs.Violation, proble
 	return wrong, ""
 }
 
-// split takes a line of CSV (RFC 4180) apart. A field in quotes ends on its line, so that a quote too many spoils one line.
+// split takes a line of CSV (RFC 4180) apart. A field in quotes ends on its line, so that a quote too many spoils one
+// line.
 func split(text string) (cells []string, problem string) {
 	for {
 		if !strings.HasPrefix(text, `"`) {
@@ -305,8 +307,8 @@ type chunk struct {
 	answer chan answer
 }
 
-// How much is sent in one request. Where it ends depends on nothing but the file, so that the chunks are the same when an
-// import goes on.
+// How much is sent in one request. Where it ends depends on nothing but the file, so that the chunks are the same when
+// an import goes on.
 const (
 	chunkLines = 500
 	chunkBytes = 512 << 10
@@ -337,7 +339,8 @@ func (r *reader) chunk() (*chunk, error) {
 	return c, nil
 }
 
-// key makes the idempotency key of a chunk: the same one whenever this import comes to it, and another one for everything else.
+// key makes the idempotency key of a chunk: the same one whenever this import comes to it, and another one for
+// everything else.
 func (c *chunk) key(id string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d\n", id, c.offset)

@@ -287,7 +287,8 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzRead: whatever a file holds, every byte is read once, every line is somebody, rejected or empty, and what is sent can be sent.
+// FuzzRead: whatever a file holds, every byte is read once, every line is somebody, rejected or empty, and what is sent
+// can be sent.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"userName":"ada","profile":{"firstName":"Ada"}}`+"\n\r\n{"), false)
 	f.Add([]byte("\ufeff"+header+"\r\nada,Ada,\"L\",a@b.example\n\"\n"), true)

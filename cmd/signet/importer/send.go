@@ -23,8 +23,8 @@ const (
 // patience is how long to try again without a word.
 const patience = time.Second
 
-// send brings a chunk to the server. While that is away, or has too much to do, it tries again: the key of the chunk makes sure
-// that nobody is imported twice.
+// send brings a chunk to the server. While that is away, or has too much to do, it tries again: the key of the chunk
+// makes sure that nobody is imported twice.
 func (r *run) send(ctx context.Context, c *chunk) answer {
 	if len(c.people) == 0 {
 		return answer{}

@@ -106,7 +106,8 @@ func (n network) ImportUsers(_ context.Context, r *signetv1.ImportUsersRequest) 
 	return &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}, nil
 }
 
-// TestAServerThatIsAwayIsTalkedAboutOnce: whoever sits there learns soon what is waited for, and not from every request again.
+// TestAServerThatIsAwayIsTalkedAboutOnce: whoever sits there learns soon what is waited for, and not from every request
+// again.
 func TestAServerThatIsAwayIsTalkedAboutOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -1,4 +1,5 @@
-// Package disk is what operating systems do differently with files: locks, links, names that outlive a power cut, and who may read.
+// Package disk is what operating systems do differently with files: locks, links, names that outlive a power cut, and
+// who may read.
 package disk
 
 import "errors"

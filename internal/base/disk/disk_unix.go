@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Lock locks a file against every other process until it is closed. The lock goes with the process, however that ends. Errors: ErrLocked; others
-// where the file system has no locks.
+// Lock locks a file against every other process until it is closed. The lock goes with the process, however that ends.
+// Errors: ErrLocked; others where the file system has no locks.
 func Lock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

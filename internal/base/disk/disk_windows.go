@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Lock locks a file against every other process until it is closed. The lock goes with the process, however that ends. Errors: ErrLocked; others
-// where the file system has no locks.
+// Lock locks a file against every other process until it is closed. The lock goes with the process, however that ends.
+// Errors: ErrLocked; others where the file system has no locks.
 func Lock(f *os.File) error {
 	// Such a lock keeps others from reading what it covers, so it covers a byte far behind the end.
 	behind := &windows.Overlapped{OffsetHigh: 1 << 30}

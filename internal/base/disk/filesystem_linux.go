@@ -2,7 +2,8 @@ package disk
 
 import "syscall"
 
-// FileSystem names the kind of file system of a path, where that is one with a property worth knowing; else it is empty.
+// FileSystem names the kind of file system of a path, where that is one with a property worth knowing; else it is
+// empty.
 func FileSystem(path string) (string, error) {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(path, &stat); err != nil {

@@ -80,7 +80,8 @@ func Wrong(field, problem string) error {
 	return wrong.Err()
 }
 
-// Error is a refusal. Message and Fields are shown to the caller, so they never hold a secret; Cause and Note are only logged.
+// Error is a refusal. Message and Fields are shown to the caller, so they never hold a secret; Cause and Note are only
+// logged.
 type Error struct {
 	Kind       Kind
 	Status     int // the HTTP status, if it is not that of the kind
@@ -107,8 +108,8 @@ const (
 	maxNames = 500     // bytes of them, but for the first
 )
 
-// Invalid makes an InvalidArgument error out of field violations. It keeps as many of them, from the front, as an answer
-// can hold; its message names the first few and counts the others.
+// Invalid makes an InvalidArgument error out of field violations. It keeps as many of them, from the front, as an
+// answer can hold; its message names the first few and counts the others.
 func Invalid(fields ...Violation) *Error {
 	message := "the request is not valid"
 	kept, named, text, names := 0, 0, 0, 0

@@ -1,11 +1,13 @@
-// Package fairqueue divides what a node has little of between the organizations that want it, so that none of them can use it up.
+// Package fairqueue divides what a node has little of between the organizations that want it, so that none of them can
+// use it up.
 //
-// Places are so many of something that are held at once: slots for hashing, messages on their way, open streams. A place that becomes free goes to the
-// organization that holds the fewest, and of several to the one that has waited longest for its turn, however many wait behind one another. An
-// organization that is alone gets all there is, unless Bounds.Reserve is set. Where there is no room to wait in, the organization that has the most waiting makes room.
+// Places are so many of something that are held at once: slots for hashing, messages on their way, open streams. A
+// place that becomes free goes to the organization that holds the fewest, and of several to the one that has waited
+// longest for its turn, however many wait behind one another. An organization that is alone gets all there is, unless
+// Bounds.Reserve is set. Where there is no room to wait in, the organization that has the most waiting makes room.
 //
-// What is held for long cannot be divided that way: who comes would have to wait until somebody leaves. Bounds.Reserve keeps room for
-// others there.
+// What is held for long cannot be divided that way: who comes would have to wait until somebody leaves. Bounds.Reserve
+// keeps room for others there.
 package fairqueue
 
 import (
@@ -38,8 +40,8 @@ type Bounds struct {
 	Public  int // others who wait
 	Bytes   int // that the waiting of either kind keep in memory; 0: any
 
-	// Reserve gives an organization another place only while more are free than it holds already: it never has more than half, the next
-	// one never more than half of what is left, and so on.
+	// Reserve gives an organization another place only while more are free than it holds already: it never has more
+	// than half, the next one never more than half of what is left, and so on.
 	Reserve bool
 
 	// Full is the refusal where it is nobody's share, UsedUp where it is; nil: ErrBusy and ErrUsedUp.
@@ -70,7 +72,8 @@ type Places struct {
 	moved   time.Time // when the line last moved, or began
 }
 
-// Refused is how many were refused so far: because of an organization's share, and because there is no room for anybody, or none in time.
+// Refused is how many were refused so far: because of an organization's share, and because there is no room for
+// anybody, or none in time.
 type Refused struct{ UsedUp, Full uint64 }
 
 // load is what waits somewhere.
@@ -87,7 +90,8 @@ type group struct {
 	own   int // turns of its own people in a row while the public waited
 }
 
-// mostOwn turns of its own people are followed by one of the public: a client that sets passwords without a pause must not keep everybody from signing in.
+// mostOwn turns of its own people are followed by one of the public: a client that sets passwords without a pause must
+// not keep everybody from signing in.
 const mostOwn = 3
 
 // lane is one network within an organization, and either what is public or what is not.
@@ -122,7 +126,8 @@ func New(b Bounds) *Places {
 	return &Places{bounds: b, free: b.Places, groups: map[string]*group{}}
 }
 
-// Do runs work in a place; nil has room for all. Errors: those of Enter, and of work. Work that has begun is not interrupted.
+// Do runs work in a place; nil has room for all. Errors: those of Enter, and of work. Work that has begun is not
+// interrupted.
 func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
 	if p == nil {
 		return work()
@@ -138,7 +143,8 @@ func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
 	return work()
 }
 
-// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
+// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also
+// if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
 func (p *Places) Enter(ctx context.Context, c Claim) error {
 	p.mu.Lock()
 	g := p.group(c.Org)
@@ -201,8 +207,8 @@ func (p *Places) Leave(c Claim) {
 	p.leave(c)
 }
 
-// Lend runs work that goes before whatever the places are for: until it is done, n of them are given to nobody. The work does not wait until they are free, and one place is always
-// given. nil has none to lend.
+// Lend runs work that goes before whatever the places are for: until it is done, n of them are given to nobody. The
+// work does not wait until they are free, and one place is always given. nil has none to lend.
 func (p *Places) Lend(n int, work func() error) error {
 	if p == nil {
 		return work()
@@ -332,7 +338,8 @@ func class(public bool) int {
 	return 0
 }
 
-// ahead tells how many turns a newcomer waits for at least: those of its own organization that go before it, and as many of each other that waits.
+// ahead tells how many turns a newcomer waits for at least: those of its own organization that go before it, and as
+// many of each other that waits.
 func (p *Places) ahead(g *group, c *Claim) int {
 	own, lanes, groups := g.line[0].callers, 0, 0
 	if c.Public {
@@ -413,9 +420,10 @@ func (p *Places) makeRoom(g *group, c *Claim) error {
 	}
 }
 
-// heaviest finds who has to make room: the last of the organization that has the most waiting, or else of the network that has, where
-// that is more than the newcomer's would have. Of what is public the networks come first, and the organization's turn is never at the expense of a
-// network that has less waiting than the newcomer's: anybody can name any organization.
+// heaviest finds who has to make room: the last of the organization that has the most waiting, or else of the network
+// that has, where that is more than the newcomer's would have. Of what is public the networks come first, and the
+// organization's turn is never at the expense of a network that has less waiting than the newcomer's: anybody can name
+// any organization.
 func (p *Places) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *waiter {
 	networks, lanes := map[string]load{}, []*lane(nil)
 	for _, other := range p.groups {

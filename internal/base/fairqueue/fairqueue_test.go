@@ -102,7 +102,8 @@ func TestTurnsGoRoundTheOrganizations(t *testing.T) {
 	})
 }
 
-// TestWhoComesAgainAndAgainDoesNotGoFirst: an organization that always has one at work and one waiting is not a new one each time.
+// TestWhoComesAgainAndAgainDoesNotGoFirst: an organization that always has one at work and one waiting is not a new one
+// each time.
 func TestWhoComesAgainAndAgainDoesNotGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Bounds{Places: 1, Waiting: 100})
@@ -149,7 +150,8 @@ func TestWhatAnybodyAsksForStandsBackWithinItsOrganizationOnly(t *testing.T) {
 	})
 }
 
-// TestThePublicHasEveryFourthTurn: a client that sets passwords without a pause must not keep everybody from signing in.
+// TestThePublicHasEveryFourthTurn: a client that sets passwords without a pause must not keep everybody from signing
+// in.
 func TestThePublicHasEveryFourthTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Bounds{Places: 1, Waiting: 100, Public: 100})
@@ -267,7 +269,8 @@ func TestWhereTheLineIsFullTheLongestMakesRoom(t *testing.T) {
 	}
 }
 
-// TestMadeUpOrganizationsTakeNothingFromOthers: whoever names another organization with each request has no more turns, and no more room, for it.
+// TestMadeUpOrganizationsTakeNothingFromOthers: whoever names another organization with each request has no more turns,
+// and no more room, for it.
 func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 	const room = 100
 	for name, of := range map[string]func(i int) Claim{
@@ -302,9 +305,9 @@ func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 	}
 }
 
-// TestBeingNewIsNoMerit: organizations that come one after the other, each for the first time, do not all go before one that waits.
-// TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom: one client that names an organization after the other must not push out the people of one
-// that is popular, each of whom waits once.
+// TestBeingNewIsNoMerit: organizations that come one after the other, each for the first time, do not all go before one
+// that waits. TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom: one client that names an organization after the
+// other must not push out the people of one that is popular, each of whom waits once.
 func TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Bounds{Places: 1, Public: 100})

@@ -8,8 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-// Pace measures how fast a line moves, and tells newcomers whose deadline would pass before their turn: they need not wait for nothing, and what they send need
-// not be kept in memory. It is safe for concurrent use. Its zero value knows nothing yet and lets everybody wait.
+// Pace measures how fast a line moves, and tells newcomers whose deadline would pass before their turn: they need not
+// wait for nothing, and what they send need not be kept in memory. It is safe for concurrent use. Its zero value knows
+// nothing yet and lets everybody wait.
 type Pace struct{ turn atomic.Int64 } // mean time of one turn
 
 // Moved notes that so many turns took a time. Recent ones count more than older ones.
@@ -20,7 +21,8 @@ func (p *Pace) Moved(turns int, took time.Duration) {
 	}
 }
 
-// Admit refuses somebody with so many turns ahead if ctx ends before its own. Errors: busy, with the time in which the line will have moved on.
+// Admit refuses somebody with so many turns ahead if ctx ends before its own. Errors: busy, with the time in which the
+// line will have moved on.
 func (p *Pace) Admit(ctx context.Context, ahead int, busy *errs.Error) error {
 	deadline, limited := ctx.Deadline()
 	wait := time.Duration(ahead) * time.Duration(p.turn.Load())

@@ -2,8 +2,8 @@ package outbound
 
 import "net/netip"
 
-// special are the networks of the IANA registries that are not the public internet, as far as they lie inside what could
-// be: all of IPv4, and 2000::/3 of IPv6.
+// special are the networks of the IANA registries that are not the public internet, as far as they lie inside what
+// could be: all of IPv4, and 2000::/3 of IPv6.
 var special = prefixes(
 	"0.0.0.0/8",       // this network
 	"10.0.0.0/8",      // private
@@ -31,8 +31,8 @@ var special = prefixes(
 	"3fff::/20",         // documentation
 )
 
-// unicast is all of IPv6 that is given out as public addresses. What lies outside is loopback, link-local, unique-local,
-// multicast, NAT64 (an IPv4 address in disguise) or nothing yet.
+// unicast is all of IPv6 that is given out as public addresses. What lies outside is loopback, link-local,
+// unique-local, multicast, NAT64 (an IPv4 address in disguise) or nothing yet.
 var unicast = netip.MustParsePrefix("2000::/3")
 
 func prefixes(texts ...string) (all []netip.Prefix) {

@@ -32,7 +32,8 @@ type Kept[T any] struct {
 	sets map[published]*answered[T]
 }
 
-// published is where an organization says that there is something. Two that name the same URL do not share it: one's calls may stall.
+// published is where an organization says that there is something. Two that name the same URL do not share it: one's
+// calls may stall.
 type published struct{ org, address string }
 
 // answered is what is known of one URL. Kept.mu guards it.
@@ -46,14 +47,15 @@ type answered[T any] struct {
 	running chan struct{} // closed when the attempt that is under way ends; nil: none is
 }
 
-// NewKept makes an empty collection. calls are what organizations share of those that are fetched at once. ask fetches what is at an address,
-// and tells how long it is good, see AgeOf.
+// NewKept makes an empty collection. calls are what organizations share of those that are fetched at once. ask fetches
+// what is at an address, and tells how long it is good, see AgeOf.
 func NewKept[T any](clock func() time.Time, calls *fairqueue.Places, ask func(ctx context.Context, address string) (T, time.Duration, error)) *Kept[T] {
 	return &Kept[T]{ask: ask, clock: clock, calls: calls, sets: map[published]*answered[T]{}}
 }
 
-// Get gives what is published at an address of an organization. What is not enough for the caller is fetched again, but not all the time; the caller may
-// get something that is not enough. Errors: those of ask and of share.Places; ErrFailed.
+// Get gives what is published at an address of an organization. What is not enough for the caller is fetched again, but
+// not all the time; the caller may get something that is not enough. Errors: those of ask and of share.Places;
+// ErrFailed.
 func (k *Kept[T]) Get(ctx context.Context, org, address string, enough func(T) bool) (value T, err error) {
 	var none T
 	for attempt := 0; ; attempt++ {
@@ -102,7 +104,8 @@ func (k *Kept[T]) set(at published, now time.Time) *answered[T] {
 	return set
 }
 
-// forgetOldest drops, of the organization that has the most, the set that nobody has asked for the longest; false where all are being fetched.
+// forgetOldest drops, of the organization that has the most, the set that nobody has asked for the longest; false where
+// all are being fetched.
 func (k *Kept[T]) forgetOldest() bool {
 	of := map[string]int{}
 	for at, set := range k.sets {

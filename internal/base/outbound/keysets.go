@@ -24,8 +24,8 @@ const (
 	maxRSA     = 8192     // bits: checking a signature costs the square of them
 )
 
-// KeySets are the public keys of others (RFC 7517), fetched where they publish them and kept for a while. They are safe for
-// concurrent use.
+// KeySets are the public keys of others (RFC 7517), fetched where they publish them and kept for a while. They are safe
+// for concurrent use.
 type KeySets struct {
 	client *Client
 	*Kept[[]jose.JSONWebKey]
@@ -38,8 +38,8 @@ func NewKeySets(client *Client, clock func() time.Time, calls *fairqueue.Places)
 	return k
 }
 
-// Find gives the public keys that are published at an address of an organization under a key id; all that could have signed something where
-// the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of share.Places.
+// Find gives the public keys that are published at an address of an organization under a key id; all that could have
+// signed something where the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of share.Places.
 func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.JSONWebKey, error) {
 	keys, err := k.Get(ctx, org, address, func(keys []jose.JSONWebKey) bool { return len(matching(keys, keyID)) > 0 })
 	return matching(keys, keyID), err

@@ -161,7 +161,8 @@ func TestAServerThatIsAwayIsForgivenForAWhile(t *testing.T) {
 	p.find(t, "a", 1, 4)
 }
 
-// TestASetThatMayBeKeptLongIsThereForAWhileWithoutItsServer: however long it may be kept, there is time to bring the server back.
+// TestASetThatMayBeKeptLongIsThereForAWhileWithoutItsServer: however long it may be kept, there is time to bring the
+// server back.
 func TestASetThatMayBeKeptLongIsThereForAWhileWithoutItsServer(t *testing.T) {
 	p := newPublisher(t)
 	p.cache = "max-age=99999999"

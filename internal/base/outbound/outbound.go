@@ -1,10 +1,11 @@
-// Package outbound is the one way from Signet to an address that somebody else has chosen: key sets, back-channel logout,
-// webhooks, discovery. It speaks https with the public internet and with nothing else, so that nobody can use the server to look
-// around in the network it stands in. What lies inside is reached only where the operator has said so.
+// Package outbound is the one way from Signet to an address that somebody else has chosen: key sets, back-channel
+// logout, webhooks, discovery. It speaks https with the public internet and with nothing else, so that nobody can use
+// the server to look around in the network it stands in. What lies inside is reached only where the operator has said
+// so.
 //
 // A name is resolved once for a connection. Every address it resolves to is judged, the connection is made to a judged
-// address and not to the name, and the address is judged a last time on the socket itself: an answer of DNS that changes
-// in between changes nothing. Every redirect starts all over.
+// address and not to the name, and the address is judged a last time on the socket itself: an answer of DNS that
+// changes in between changes nothing. Every redirect starts all over.
 package outbound
 
 import (
@@ -82,8 +83,9 @@ var (
 	ErrFailed = errs.New(errs.Unavailable, Failed, "the other server did not answer correctly: check that the address is right and the server works, then try again")
 )
 
-// NewCalls gives what organizations share of the calls that their own people, or their applications, make the server wait for: key sets, DNS records,
-// messages that try a webhook. A call may take as long as the other side likes, so no organization has more than half of them.
+// NewCalls gives what organizations share of the calls that their own people, or their applications, make the server
+// wait for: key sets, DNS records, messages that try a webhook. A call may take as long as the other side likes, so no
+// organization has more than half of them.
 func NewCalls() *fairqueue.Places {
 	return fairqueue.New(fairqueue.Bounds{Places: maxCalls, Waiting: 4 * maxCalls, Reserve: true})
 }
@@ -119,8 +121,8 @@ func New(c Config) *Client {
 	return client
 }
 
-// transport makes the connections, to addresses that may be reached and to no others. A proxy from the environment would
-// be one of these others. It decompresses nothing, and keeps neither cookies nor many connections.
+// transport makes the connections, to addresses that may be reached and to no others. A proxy from the environment
+// would be one of these others. It decompresses nothing, and keeps neither cookies nor many connections.
 func (c *Client) transport(may func(netip.Addr) bool) *http.Transport {
 	d := &dialer{resolver: c.config.Resolver, may: may}
 	protocols := &http.Protocols{}
@@ -144,8 +146,8 @@ func (c *Client) Close() {
 	c.clear.CloseIdleConnections()
 }
 
-// Get fetches what is at an address, following redirects, with a body of at most limit bytes; 0: it is not read. Errors:
-// ErrRefused, ErrFailed.
+// Get fetches what is at an address, following redirects, with a body of at most limit bytes; 0: it is not read.
+// Errors: ErrRefused, ErrFailed.
 func (c *Client) Get(ctx context.Context, address string, limit int64) (*Response, error) {
 	return c.do(ctx, http.MethodGet, address, nil, nil, limit)
 }
@@ -216,8 +218,8 @@ func follow(from *url.URL, location string) (*url.URL, error) {
 	return Check(to.String())
 }
 
-// Check tells whether an address is written so that it could be called. Whether it may be is known only when its name is
-// resolved, so this takes nothing from the care of a call. Errors: ErrRefused.
+// Check tells whether an address is written so that it could be called. Whether it may be is known only when its name
+// is resolved, so this takes nothing from the care of a call. Errors: ErrRefused.
 func Check(address string) (*url.URL, error) {
 	if len(address) > maxURL {
 		return nil, ErrRefused.Because(errors.New("the URL is too long"))
@@ -237,8 +239,8 @@ func Check(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Accepts tells whether an address could be called by this client, as far as that shows: an address in digits is judged as it will be
-// when it is called, and http is for networks that the operator allows. Errors: ErrRefused.
+// Accepts tells whether an address could be called by this client, as far as that shows: an address in digits is judged
+// as it will be when it is called, and http is for networks that the operator allows. Errors: ErrRefused.
 func (c *Client) Accepts(address string) error {
 	u, err := Check(address)
 	if err != nil {
@@ -365,8 +367,8 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	return candidates, nil
 }
 
-// connect makes a connection to an address. Control sees the address that the socket is about to connect to, whatever was
-// judged before.
+// connect makes a connection to an address. Control sees the address that the socket is about to connect to, whatever
+// was judged before.
 func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	socket := net.Dialer{Timeout: connectTimeout, KeepAlive: idleTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		real, err := netip.ParseAddrPort(address)

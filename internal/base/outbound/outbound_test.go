@@ -22,8 +22,8 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-// names is a resolver whose answers a test writes down: for each host those of its first look-up, its second and so on. The
-// last one is repeated.
+// names is a resolver whose answers a test writes down: for each host those of its first look-up, its second and so on.
+// The last one is repeated.
 type names struct {
 	mu      sync.Mutex
 	answers map[string][][]string

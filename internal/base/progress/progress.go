@@ -49,13 +49,14 @@ func (b *Bar) Before(n int64) {
 	b.done, b.before = b.done+n, b.before+n
 }
 
-// Visible writes out what a terminal would obey instead of showing it, as \\u and its number: control characters but for line breaks and tabs, and those that
-// turn the direction of text. Within JSON it means the same as before.
+// Visible writes out what a terminal would obey instead of showing it, as \\u and its number: control characters but
+// for line breaks and tabs, and those that turn the direction of text. Within JSON it means the same as before.
 func Visible(text string) string {
 	return escaped(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' })
 }
 
-// Line is Visible without line breaks and tabs, for a text of others within a line of ours: it cannot look like a line of its own.
+// Line is Visible without line breaks and tabs, for a text of others within a line of ours: it cannot look like a line
+// of its own.
 func Line(text string) string { return escaped(text, unicode.IsControl) }
 
 func escaped(text string, control func(rune) bool) string {

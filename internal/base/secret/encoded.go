@@ -51,8 +51,8 @@ const (
 	problemPBKDF2 = "is too expensive to verify, or too weak: PBKDF2 may have up to 4,000,000 rounds over all blocks of its digest of 16 to 64 bytes"
 )
 
-// HashProblem says why a hash that another system has made cannot be stored, in words that read on after the name of a field and
-// do not quote it. It is empty for what Verify can compute.
+// HashProblem says why a hash that another system has made cannot be stored, in words that read on after the name of a
+// field and do not quote it. It is empty for what Verify can compute.
 func HashProblem(encoded string) string {
 	_, problem := inspect(encoded)
 	return problem
@@ -65,8 +65,8 @@ type measured struct {
 	costly    bool // verifying it takes much more than verifying one of ours
 }
 
-// inspect reads the algorithm and the cost of an encoded hash. There is a problem with what is malformed, unknown or beyond
-// the bounds.
+// inspect reads the algorithm and the cost of an encoded hash. There is a problem with what is malformed, unknown or
+// beyond the bounds.
 //
 // It is stricter than the parsers that verify the hash, so that what it measured is what they compute.
 func inspect(encoded string) (m measured, problem string) {
@@ -162,8 +162,8 @@ func inspectScrypt(fields []string) (m measured, problem string) {
 	return measured{algorithm: algorithmScrypt, costly: memory > usualMemory || memory*p > usualMemoryWork}, ""
 }
 
-// inspectPBKDF2 reads the rounds, as a number or as i=1000,l=32, then salt, digest. Every block of the hash function's size
-// takes all rounds again.
+// inspectPBKDF2 reads the rounds, as a number or as i=1000,l=32, then salt, digest. Every block of the hash function's
+// size takes all rounds again.
 func inspectPBKDF2(fields []string, blockSize int) (m measured, problem string) {
 	if len(fields) != 3 || !isLooseBase64(fields[1]) || !isLooseBase64(fields[2]) {
 		return m, problemForm
@@ -183,7 +183,8 @@ func inspectPBKDF2(fields []string, blockSize int) (m measured, problem string) 
 	return measured{algorithm: algorithmPBKDF2, costly: all > usualPBKDF2Rounds}, ""
 }
 
-// pbkdf2Rounds reads 1000 (the modular crypt form), i=1000 or i=1000,l=32 (the PHC form, perhaps with the digest's length).
+// pbkdf2Rounds reads 1000 (the modular crypt form), i=1000 or i=1000,l=32 (the PHC form, perhaps with the digest's
+// length).
 func pbkdf2Rounds(text string, digest int) (rounds uint64, ok bool) {
 	if n, ok := numbers(text, "i", "l"); ok {
 		return n[0], n[1] == uint64(digest)
@@ -201,7 +202,8 @@ func isBase64(text string) bool {
 	return err == nil && text != ""
 }
 
-// isLooseBase64 tells the same of the base64 of PBKDF2: with + or . for 62, perhaps padded, and with any bits at the end.
+// isLooseBase64 tells the same of the base64 of PBKDF2: with + or . for 62, perhaps padded, and with any bits at the
+// end.
 func isLooseBase64(text string) bool {
 	text = strings.TrimRight(text, "=")
 	if !strings.Contains(text, "+") {

@@ -11,9 +11,9 @@ import (
 	"github.com/signet-idm/signet/internal/base/disk"
 )
 
-// LoadOrCreateKeyFile reads the master key from the file at path. When there is no such file and create is set, it makes
-// a key and the file, which only its owner can read, and which is on disk before the key is returned: data sealed with
-// a key that a power cut took away could never be opened.
+// LoadOrCreateKeyFile reads the master key from the file at path. When there is no such file and create is set, it
+// makes a key and the file, which only its owner can read, and which is on disk before the key is returned: data sealed
+// with a key that a power cut took away could never be opened.
 //
 // Of processes that start at the same time one makes the file. Another may find it before the key is in it and fail;
 // no two of them get different keys.
@@ -37,8 +37,8 @@ func LoadOrCreateKeyFile(path string, create bool) (key MasterKey, created bool,
 	return key, true, nil
 }
 
-// CreateKeyFile makes a key and a file for it as LoadOrCreateKeyFile does. Errors wrap fs.ErrExist when there is a file already:
-// it is left as it is.
+// CreateKeyFile makes a key and a file for it as LoadOrCreateKeyFile does. Errors wrap fs.ErrExist when there is a file
+// already: it is left as it is.
 func CreateKeyFile(path string) (MasterKey, error) {
 	key := NewMasterKey()
 	if err := createKeyFile(path, key); err != nil {
@@ -73,8 +73,8 @@ func loadKeyFile(path string) (MasterKey, error) {
 	return key, nil
 }
 
-// WriteKeyFile puts a key into a new file, which only its owner can read, and which is on disk when it returns. A file that is there already
-// is left alone: fs.ErrExist.
+// WriteKeyFile puts a key into a new file, which only its owner can read, and which is on disk when it returns. A file
+// that is there already is left alone: fs.ErrExist.
 func WriteKeyFile(path string, key MasterKey) error { return createKeyFile(path, key) }
 
 func createKeyFile(path string, key MasterKey) (err error) {

@@ -51,13 +51,14 @@ const bcryptLength = 72
 // Hasher makes and verifies password hashes.
 //
 // A hash takes tens of milliseconds of a core and 19 MiB, so a flood of sign-ins could take the whole server. All
-// methods share slots: at most so many of them work at the same time. The others wait, and the organizations that they work for take turns, see
-// package fairqueue and For. Within an organization, callers who are authorised go first in three turns of four, see Public, and
-// those go by the networks they come from. Who finds the line full, or 8 MiB waiting in it, gets ErrBusy or share.ErrUsedUp. So does
-// whose deadline passes in it; a caller who leaves gets ctx.Err().
+// methods share slots: at most so many of them work at the same time. The others wait, and the organizations that they
+// work for take turns, see package fairqueue and For. Within an organization, callers who are authorised go first in
+// three turns of four, see Public, and those go by the networks they come from. Who finds the line full, or 8 MiB
+// waiting in it, gets ErrBusy or share.ErrUsedUp. So does whose deadline passes in it; a caller who leaves gets
+// ctx.Err().
 //
-// A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at most, and
-// wait for these in queues of their own: whoever can import users cannot keep everybody else from signing in.
+// A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at
+// most, and wait for these in queues of their own: whoever can import users cannot keep everybody else from signing in.
 //
 // Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
 type Hasher struct {
@@ -107,8 +108,9 @@ func (h *Hasher) For(org string) *Hasher {
 	return &view
 }
 
-// Public is the same Hasher for work that anybody can ask for, such as signing in to an organization from a network: it has every fourth turn where
-// the organization's own people ask for more. held is how many bytes the request keeps in memory besides the password.
+// Public is the same Hasher for work that anybody can ask for, such as signing in to an organization from a network: it
+// has every fourth turn where the organization's own people ask for more. held is how many bytes the request keeps in
+// memory besides the password.
 func (h *Hasher) Public(org, network string, held int) *Hasher {
 	view := *h
 	view.claim = fairqueue.Claim{Org: org, Network: network, Public: true, Bytes: held}
@@ -122,14 +124,16 @@ func (h *Hasher) Timed(tell func(waited, worked time.Duration)) *Hasher {
 	return &view
 }
 
-// Before is the same Hasher whose work goes before that of others: while a password is hashed, so many of their places stay empty.
+// Before is the same Hasher whose work goes before that of others: while a password is hashed, so many of their places
+// stay empty.
 func (h *Hasher) Before(others *fairqueue.Places, places int) *Hasher {
 	view := *h
 	view.others, view.room = others, places
 	return &view
 }
 
-// Turns is the same Hasher that tells whose turn it is, in the slot. Tests follow by it in which order passwords are hashed.
+// Turns is the same Hasher that tells whose turn it is, in the slot. Tests follow by it in which order passwords are
+// hashed.
 func (h *Hasher) Turns(tell func(org string)) *Hasher {
 	view := *h
 	view.turns = tell

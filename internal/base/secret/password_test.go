@@ -116,7 +116,8 @@ func TestImportedHashesVerifyAndAreReplacedWhenWeaker(t *testing.T) {
 	}
 }
 
-// TestACheapHashTakesTheWorkOfOursToo: a wrong password for somebody who was imported takes no less than one for nobody.
+// TestACheapHashTakesTheWorkOfOursToo: a wrong password for somebody who was imported takes no less than one for
+// nobody.
 func TestACheapHashTakesTheWorkOfOursToo(t *testing.T) {
 	h := NewHasher(0, 0)
 	var spent int

@@ -24,8 +24,8 @@ const (
 // DataKey encrypts what belongs to one person. It is stored wrapped by the master key; when it is destroyed, what it
 // sealed is gone in every copy and backup.
 //
-// It holds the prepared cipher, so keep a DataKey rather than its wrapped form where it is used again. A DataKey is safe
-// for concurrent use, prints as [secret], and is a key only when made by NewDataKey, UnwrapDataKey or DataKeyOf.
+// It holds the prepared cipher, so keep a DataKey rather than its wrapped form where it is used again. A DataKey is
+// safe for concurrent use, prints as [secret], and is a key only when made by NewDataKey, UnwrapDataKey or DataKeyOf.
 type DataKey struct {
 	redacted
 	k hidden[dataKey]
@@ -47,7 +47,8 @@ func dataKeyOf(raw [keyLength]byte) DataKey {
 	return DataKey{k: hide(&dataKey{raw: raw, aead: newAEAD(raw[:])})}
 }
 
-// DataKeyOf gives the key that belongs to something secret which is not stored here: nobody opens what it sealed without it.
+// DataKeyOf gives the key that belongs to something secret which is not stored here: nobody opens what it sealed
+// without it.
 func (m MasterKey) DataKeyOf(purpose string, owned []byte) DataKey {
 	return dataKeyOf([keyLength]byte(m.MAC(purpose, owned)))
 }

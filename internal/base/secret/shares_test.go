@@ -275,8 +275,8 @@ func TestWhatWaitsIsBoundedInBytesToo(t *testing.T) {
 	})
 }
 
-// TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting: however many sign in to one, or have passwords set there, they do not come before the first
-// of another organization.
+// TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting: however many sign in to one, or have passwords set there, they
+// do not come before the first of another organization.
 func TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -8,8 +8,9 @@
 // problem is a short English phrase that continues the name of a field ("must not be empty"), never repeats the value,
 // and comes with an empty form.
 //
-// Length limits belong to the callers, who know the field. They check them first, by Text and Name: the work done here grows with the
-// length of the value. It grows no faster than that: what would is refused from the length on that nothing real has.
+// Length limits belong to the callers, who know the field. They check them first, by Text and Name: the work done here
+// grows with the length of the value. It grows no faster than that: what would is refused from the length on that
+// nothing real has.
 package syntax
 
 import "unicode/utf8"

@@ -6,8 +6,8 @@ import "unicode/utf8"
 const MaxTypedDomain = 2000
 
 // TooLong says that nobody can have this login name, and that folding it, which comes before any throttle, is not worth
-// its price. Names in ASCII fold at no cost, and may be e-mail addresses of any length. A character beyond it may be typed
-// as three, such as a syllable of Hangul.
+// its price. Names in ASCII fold at no cost, and may be e-mail addresses of any length. A character beyond it may be
+// typed as three, such as a syllable of Hangul.
 func TooLong(loginName string) bool {
 	const mostBeyondASCII = 3 * (MaxName + MaxDomain)
 	if len(loginName) <= mostBeyondASCII {

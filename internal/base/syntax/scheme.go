@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// systemSchemes look like domain names in reverse, and some are, but they belong to operating systems and to other protocols.
+// systemSchemes look like domain names in reverse, and some are, but they belong to operating systems and to other
+// protocols.
 var systemSchemes = []string{"com.apple.", "com.microsoft.", "iris.", "microsoft.", "soap.", "windows."}
 
-// PrivateScheme tells whether the scheme of a URI, in any case, is a domain name in reverse, such as com.example.app: what RFC
-// 8252, section 7.1, wants for the private use of an installed application. Every other scheme may lead into a program that has
-// nothing to do with signing in (ssh:, search-ms:), and nobody can list all of those.
+// PrivateScheme tells whether the scheme of a URI, in any case, is a domain name in reverse, such as com.example.app:
+// what RFC 8252, section 7.1, wants for the private use of an installed application. Every other scheme may lead into a
+// program that has nothing to do with signing in (ssh:, search-ms:), and nobody can list all of those.
 func PrivateScheme(scheme string) bool {
 	if len(scheme) > maxScheme {
 		return false

@@ -9,9 +9,10 @@ import (
 // MaxTerm is how many bytes of a term an index has.
 const MaxTerm = 16
 
-// Terms gives what an index has to have of words to find them by their beginnings: of each the letters and digits up to the first other character, as one term, or as two where
-// digits follow at least two letters: "smith123@example.com" gives "smith" and "123". So names and the addresses made from them share few terms, which many objects have:
-// an index that keeps the objects of a term together is small then, and quickly read. Terms are sorted, and cut to MaxTerm.
+// Terms gives what an index has to have of words to find them by their beginnings: of each the letters and digits up to
+// the first other character, as one term, or as two where digits follow at least two letters: "smith123@example.com"
+// gives "smith" and "123". So names and the addresses made from them share few terms, which many objects have: an index
+// that keeps the objects of a term together is small then, and quickly read. Terms are sorted, and cut to MaxTerm.
 //
 // Words begins a word at every such place, so what stands further behind in one is the beginning of another.
 func Terms(words []string) []string {
@@ -38,8 +39,9 @@ func (q QueryTerm) Fits(term string) bool {
 	return term == q.Text || !q.Whole && strings.HasPrefix(term, q.Text)
 }
 
-// QueryTerms gives the terms that an object has if it has words that begin with these, see QueryWords. The reverse does not hold: where they stand, and what stands
-// between them, only the object's words say. A term that others begin with is left out.
+// QueryTerms gives the terms that an object has if it has words that begin with these, see QueryWords. The reverse does
+// not hold: where they stand, and what stands between them, only the object's words say. A term that others begin with
+// is left out.
 func QueryTerms(words []string) (terms []QueryTerm) {
 	add := func(text string, whole bool) {
 		cut := cutTerm(text)

@@ -2,8 +2,8 @@ package syntax
 
 import "strings"
 
-// ShownURL is what may be shown of an address that can hold a token: its scheme and host, and that there is more. Nobody who sends it back by
-// mistake sets it: it is no URL then.
+// ShownURL is what may be shown of an address that can hold a token: its scheme and host, and that there is more.
+// Nobody who sends it back by mistake sets it: it is no URL then.
 func ShownURL(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {

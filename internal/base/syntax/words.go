@@ -9,15 +9,17 @@ import (
 	"golang.org/x/text/unicode/rangetable"
 )
 
-// Bounds of what is kept of a text to find it by its words: names of the usual kind stay far below, and nobody makes the index large with a strange one.
+// Bounds of what is kept of a text to find it by its words: names of the usual kind stay far below, and nobody makes
+// the index large with a strange one.
 const (
 	MaxWord  = 64 // bytes of a word
 	MaxWords = 64 // words of one object
 )
 
-// Words gives what texts are found by: from every place where a word begins, the text up to the next white space, in its comparison form, sorted, cut to
-// MaxWord. What begins with "ann", "schmidt@ex" or "example.c" is then found in "Anna.Schmidt@example.com" as the beginning of one of them. A word that another one
-// begins with is left out: whatever finds it finds the other one. If there are more than MaxWords, each text has its share: nobody can hide a name behind
+// Words gives what texts are found by: from every place where a word begins, the text up to the next white space, in
+// its comparison form, sorted, cut to MaxWord. What begins with "ann", "schmidt@ex" or "example.c" is then found in
+// "Anna.Schmidt@example.com" as the beginning of one of them. A word that another one begins with is left out: whatever
+// finds it finds the other one. If there are more than MaxWords, each text has its share: nobody can hide a name behind
 // an address of many words.
 //
 // It gives the same for ever, so that states need not keep what it gave, see SearchKey.
@@ -87,7 +89,8 @@ func HasWord(text, beginning string) bool {
 	return slices.ContainsFunc(appendWords(room[:0], text), func(word string) bool { return strings.HasPrefix(word, beginning) })
 }
 
-// QueryWords gives the words that somebody looks for: each is the beginning of one of Words. They are cut alike; in full they are given where that matters.
+// QueryWords gives the words that somebody looks for: each is the beginning of one of Words. They are cut alike; in
+// full they are given where that matters.
 func QueryWords(query string) (words, full []string) {
 	long := false
 	for token := range strings.FieldsFuncSeq(SearchKey(query), isSpace) {
@@ -114,7 +117,8 @@ func CutWord(word string) string {
 	return word[:cut]
 }
 
-// outermost sorts words and leaves out those that others begin with. In order, such a word stands right before one of them.
+// outermost sorts words and leaves out those that others begin with. In order, such a word stands right before one of
+// them.
 func outermost(words []string) []string {
 	slices.Sort(words)
 	kept := words[:0]
@@ -134,8 +138,8 @@ func trimmed(text string) string {
 // settled are the characters whose comparison form never changes: Unicode promises that for those it has assigned.
 var settled = rangetable.Assigned("12.0.0")
 
-// SearchKey is NameKey for texts whose key nobody keeps: characters that are younger than settled stay as they are, so that it gives the same whatever tables a
-// build has.
+// SearchKey is NameKey for texts whose key nobody keeps: characters that are younger than settled stay as they are, so
+// that it gives the same whatever tables a build has.
 func SearchKey(s string) string {
 	if isASCII(s) {
 		return strings.ToLower(s)
@@ -157,7 +161,8 @@ func SearchKey(s string) string {
 	return key.String()
 }
 
-// isSpace tells what stands between words and belongs to none: white space as far as SearchKey leaves it, by a list that does not change.
+// isSpace tells what stands between words and belongs to none: white space as far as SearchKey leaves it, by a list
+// that does not change.
 func isSpace(r rune) bool {
 	switch r {
 	case 0x1680, 0x200B, 0x2028, 0x2029, 0x3000:
@@ -166,7 +171,8 @@ func isSpace(r rune) bool {
 	return r <= ' ' || 0x7F <= r && r <= 0xA0
 }
 
-// inWord tells letters, digits and marks from punctuation, by a list that does not change: everything that is not known as punctuation is in a word.
+// inWord tells letters, digits and marks from punctuation, by a list that does not change: everything that is not known
+// as punctuation is in a word.
 func inWord(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:

@@ -95,7 +95,8 @@ func TestHasWord(t *testing.T) {
 	}
 }
 
-// A character that a build's tables may know one day, and do not today, stays as it is: or states would not fold to the same words for ever.
+// A character that a build's tables may know one day, and do not today, stays as it is: or states would not fold to the
+// same words for ever.
 func TestSearchKeyLeavesYoungCharactersAlone(t *testing.T) {
 	for _, young := range []string{"\uA7C7", "\U00010570", "\uA7CB"} { // capitals of Unicode 13, 14 and 16
 		if got := syntax.SearchKey("Ä" + young + "B"); got != "ä"+young+"b" {

@@ -1,5 +1,6 @@
-// Package systemd is how a service talks to systemd: it takes over sockets that systemd has opened, and says when it is ready, alive and stopping.
-// Started in any other way, the program finds none of the variables, and nothing here does anything.
+// Package systemd is how a service talks to systemd: it takes over sockets that systemd has opened, and says when it is
+// ready, alive and stopping. Started in any other way, the program finds none of the variables, and nothing here does
+// anything.
 package systemd
 
 import (
@@ -46,8 +47,8 @@ type Socket struct {
 	net.Listener
 }
 
-// Sockets gives the sockets that systemd has passed on to this process. It takes the variables out of the environment: they are for this process
-// alone, and once.
+// Sockets gives the sockets that systemd has passed on to this process. It takes the variables out of the environment:
+// they are for this process alone, and once.
 func Sockets() (sockets []Socket, err error) {
 	defer func() {
 		for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -83,8 +84,9 @@ func Sockets() (sockets []Socket, err error) {
 	return sockets, nil
 }
 
-// Watch tells systemd that the service is alive for as long as alive says so, until ctx ends. If the service hangs, systemd hears nothing and
-// restarts it. It does nothing unless the unit has WatchdogSec=. failed hears of answers that were no good.
+// Watch tells systemd that the service is alive for as long as alive says so, until ctx ends. If the service hangs,
+// systemd hears nothing and restarts it. It does nothing unless the unit has WatchdogSec=. failed hears of answers that
+// were no good.
 func Watch(ctx context.Context, alive func(ctx context.Context) error, failed func(error)) {
 	limit := watchdogTime()
 	if limit == 0 {

@@ -1,12 +1,13 @@
-// Package tracing records where the time of a request went: spans, in the sense of OpenTelemetry. A Tracer decides at the entry point whether a
-// request is traced. Everything behind it begins spans below the one in the context:
+// Package tracing records where the time of a request went: spans, in the sense of OpenTelemetry. A Tracer decides at
+// the entry point whether a request is traced. Everything behind it begins spans below the one in the context:
 //
 //	ctx, span := tracing.Start(ctx, "authenticate")
 //	caller, err := identify(ctx)
 //	span.End(err)
 //
-// If the request is not traced, that costs a look into the context and allocates nothing. Names and values are constants, numbers, reasons and request
-// ids: whoever reads traces must learn nothing about people from them. Package otlp sends the spans to a collector.
+// If the request is not traced, that costs a look into the context and allocates nothing. Names and values are
+// constants, numbers, reasons and request ids: whoever reads traces must learn nothing about people from them. Package
+// otlp sends the spans to a collector.
 package tracing
 
 import (
@@ -103,7 +104,8 @@ func (s Span) TraceID() string {
 	return s.span.SpanContext().TraceID().String()
 }
 
-// End ends the span. Of an error only its reason is noted: its text may quote what somebody sent. Ending it again does nothing.
+// End ends the span. Of an error only its reason is noted: its text may quote what somebody sent. Ending it again does
+// nothing.
 func (s Span) End(err error) {
 	if s.span != nil {
 		fail(s.span, err)
@@ -131,8 +133,8 @@ func fail(span trace.Span, err error) {
 	span.SetStatus(codes.Error, reason)
 }
 
-// maxForced is how many requests a second are traced because a trusted proxy says so, beyond those that we choose ourselves. Many proxies pass on what
-// a client has sent: nobody outside may have every request traced.
+// maxForced is how many requests a second are traced because a trusted proxy says so, beyond those that we choose
+// ourselves. Many proxies pass on what a client has sent: nobody outside may have every request traced.
 const maxForced = 100
 
 // Tracer decides which requests are traced. Nil traces none.
@@ -151,8 +153,8 @@ func New(provider trace.TracerProvider, ratio float64) *Tracer {
 	return &Tracer{provider: provider, ratio: ratio}
 }
 
-// Request begins the span of a request. parent is the header traceparent if it comes from somebody who is trusted, else empty: then the trace is a new
-// one, and chance decides whether it is recorded.
+// Request begins the span of a request. parent is the header traceparent if it comes from somebody who is trusted, else
+// empty: then the trace is a new one, and chance decides whether it is recorded.
 func (t *Tracer) Request(ctx context.Context, parent string) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
@@ -197,7 +199,8 @@ func ParentOf(h http.Header) string {
 	return ""
 }
 
-// parseParent reads a traceparent of version 00 (or a later one, of which the first part means the same): 00-<32 digits>-<16 digits>-<2 digits>.
+// parseParent reads a traceparent of version 00 (or a later one, of which the first part means the same): 00-<32
+// digits>-<16 digits>-<2 digits>.
 func parseParent(text string) (trace.SpanContext, bool) {
 	var none trace.SpanContext
 	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !isHex(text[:2]) || text[:2] == "ff" || !isHex(text[53:55]) {

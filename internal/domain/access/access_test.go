@@ -374,7 +374,8 @@ func TestWhoSpeaksForTheInstallation(t *testing.T) {
 	}
 }
 
-// A webhook sends events to an address that somebody chose. Whoever may choose it may read the events and the people in them anyway, in the same place.
+// A webhook sends events to an address that somebody chose. Whoever may choose it may read the events and the people in
+// them anyway, in the same place.
 func TestWhoeverSendsEventsSomewhereMayReadThem(t *testing.T) {
 	for _, scope := range []string{"org_a", access.Installation} {
 		for _, role := range access.RolesIn(scope) {

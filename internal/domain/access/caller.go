@@ -16,8 +16,8 @@ type Caller struct {
 	TokenKind   string
 	RequestID   string
 
-	// User and Org are the caller's own, as they were when the credential was checked, so that a request about them need
-	// not read them again. Nil where they were not at hand.
+	// User and Org are the caller's own, as they were when the credential was checked, so that a request about them
+	// need not read them again. Nil where they were not at hand.
 	User, Org *event.Record
 
 	// SessionEpoch is that of the user's sessions when the credential was checked: another one by now means that they
@@ -30,26 +30,26 @@ type Caller struct {
 	// MustProveSecondFactor restricts a session to proving a second factor, enrolling the first one, and ending itself.
 	MustProveSecondFactor bool
 
-	// Session is the token of the session used, nil for other credentials: it tells how the person was recognised. SecondFactor
-	// says that the person has a second factor, which a new proof has to be of.
+	// Session is the token of the session used, nil for other credentials: it tells how the person was recognised.
+	// SecondFactor says that the person has a second factor, which a new proof has to be of.
 	Session      *event.Token
 	SecondFactor bool
 
-	// Shown tells what the person has shown in the sign-in that the credential comes from. Nil where nobody signed in for it: a personal access token,
-	// or a service user.
+	// Shown tells what the person has shown in the sign-in that the credential comes from. Nil where nobody signed in
+	// for it: a personal access token, or a service user.
 	Shown func() (Shown, error)
 
-	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts. Scopes that
-	// are not nil bind a service user's own access token, too.
+	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts. Scopes
+	// that are not nil bind a service user's own access token, too.
 	Client string
 	Scopes []string
 
-	// Needs are the scopes that a token needs before a permission counts. It is used only if there are Scopes. No scope gives a
-	// permission that is missing here.
+	// Needs are the scopes that a token needs before a permission counts. It is used only if there are Scopes. No scope
+	// gives a permission that is missing here.
 	Needs map[Permission]APIScopes
 
-	// Used is to be called once the request has been carried out: the credential lives on by being used. A request that was
-	// refused is no use of it. Nil where nothing is to be done.
+	// Used is to be called once the request has been carried out: the credential lives on by being used. A request that
+	// was refused is no use of it. Nil where nothing is to be done.
 	Used func()
 }
 
@@ -62,8 +62,8 @@ type Shown struct {
 // Origin is what the log records about who did it.
 func (c *Caller) Origin() event.Origin { return event.Origin{Actor: c.UserID, RequestID: c.RequestID} }
 
-// In checks that the caller's user holds the permission of an operation in an organization (or Installation), and hands out the
-// proof. That the caller's scopes allow the operation has been checked before.
+// In checks that the caller's user holds the permission of an operation in an organization (or Installation), and hands
+// out the proof. That the caller's scopes allow the operation has been checked before.
 func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	switch {
 	case c.Memberships.Hold(p, scope):
@@ -75,8 +75,8 @@ func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	return Permit{origin: c.Origin(), scope: scope, holds: c.holdings()}, nil
 }
 
-// Over tells what Permit.MayGiveAccess and Permit.MayTakeAway would say about a user with these roles, of the organization home. It is for showing what would be
-// refused: it permits nothing.
+// Over tells what Permit.MayGiveAccess and Permit.MayTakeAway would say about a user with these roles, of the
+// organization home. It is for showing what would be refused: it permits nothing.
 func (c *Caller) Over(userID string, held Memberships, home string) (giveAccess, takeAway bool) {
 	p := Permit{origin: c.Origin(), holds: c.holdings()}
 	return p.MayGiveAccess(userID, held, home) == nil, p.MayTakeAway(held, home) == nil
@@ -86,7 +86,8 @@ func (c *Caller) holdings() holdings {
 	return holdings{memberships: c.Memberships, bound: c.Scopes != nil, scopes: ScopesGiven(c.Scopes), needs: c.Needs}
 }
 
-// holdings is what a caller can do: what the user may, and of this what the scopes of the token allow, if it is bound by any.
+// holdings is what a caller can do: what the user may, and of this what the scopes of the token allow, if it is bound
+// by any.
 type holdings struct {
 	memberships Memberships
 	bound       bool
@@ -121,9 +122,9 @@ func (p Permit) Renewing(check func(context.Context) (Permit, error)) Permit {
 	return p
 }
 
-// Renew checks again whether the caller may. An operation calls it after work that took long, before it changes anything:
-// meanwhile the credential may have ended, or the roles may have been taken away. A permit that was not made for a
-// request renews to itself.
+// Renew checks again whether the caller may. An operation calls it after work that took long, before it changes
+// anything: meanwhile the credential may have ended, or the roles may have been taken away. A permit that was not made
+// for a request renews to itself.
 func (p Permit) Renew(ctx context.Context) (Permit, error) {
 	if p.renew == nil {
 		return p, nil
@@ -138,8 +139,8 @@ func (p Permit) Renew(ctx context.Context) (Permit, error) {
 // Reaches tells whether an object of this owner is inside the permit's scope.
 func (p Permit) Reaches(owner string) bool { return p.scope != "" && p.scope == owner }
 
-// Holds tells whether the caller also holds another permission, in an organization or in Installation. An application holds it
-// if its scopes allow all that can be done with it.
+// Holds tells whether the caller also holds another permission, in an organization or in Installation. An application
+// holds it if its scopes allow all that can be done with it.
 func (p Permit) Holds(permission Permission, scope string) bool {
 	return p.holds.hold(permission, scope)
 }
@@ -149,13 +150,15 @@ func (p Permit) HoldsFor(scopes APIScopes, permission Permission, scope string) 
 	return p.holds.have(scopes) && p.holds.memberships.Hold(permission, scope)
 }
 
-// ForInstallation tells whether the caller uses a permission in the permit's scope as somebody with a role in the installation. Whoever has
-// none speaks for organizations only. An application needs scopes for all that can be done with the permission.
+// ForInstallation tells whether the caller uses a permission in the permit's scope as somebody with a role in the
+// installation. Whoever has none speaks for organizations only. An application needs scopes for all that can be done
+// with the permission.
 func (p Permit) ForInstallation(permission Permission) bool {
 	return len(p.holds.memberships[Installation]) > 0 && p.holds.hold(permission, p.scope)
 }
 
-// CoversScopes refuses an application that was not given all of these scopes itself, where it could use them through others.
+// CoversScopes refuses an application that was not given all of these scopes itself, where it could use them through
+// others.
 func (p Permit) CoversScopes(scopes APIScopes) error {
 	if p.holds.have(scopes) {
 		return nil
@@ -177,7 +180,8 @@ func (p Permit) Covers(target Memberships) error {
 	return ErrTargetHoldsMore
 }
 
-// MayGiveAccess refuses who could become more by having access to the account of a user with these roles, of the organization home. Who has that access gives it to nobody.
+// MayGiveAccess refuses who could become more by having access to the account of a user with these roles, of the
+// organization home. Who has that access gives it to nobody.
 func (p Permit) MayGiveAccess(userID string, held Memberships, home string) error {
 	if p.origin.Actor == userID {
 		return p.Covers(held)
@@ -191,12 +195,12 @@ func (p Permit) MayGiveAccess(userID string, held Memberships, home string) erro
 	return ErrTargetHoldsMore
 }
 
-// MayTakeAway refuses to take something away from who holds more in the own organization, home, or in the installation. What somebody holds in other organizations is
-// no protection from the own one.
+// MayTakeAway refuses to take something away from who holds more in the own organization, home, or in the installation.
+// What somebody holds in other organizations is no protection from the own one.
 func (p Permit) MayTakeAway(held Memberships, home string) error { return p.Covers(held.At(home)) }
 
-// Roles are those of the caller, as they are recorded of somebody who answers for something. Where scopes bind the token, a role is among
-// them only if the scopes allow all that can be done with it.
+// Roles are those of the caller, as they are recorded of somebody who answers for something. Where scopes bind the
+// token, a role is among them only if the scopes allow all that can be done with it.
 func (p Permit) Roles() Memberships {
 	out := Memberships{}
 	for scope, roles := range p.holds.memberships {

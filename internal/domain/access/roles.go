@@ -3,8 +3,8 @@
 // A permission holds in a scope: one organization, or the installation, which means every organization. What a user
 // holds (Memberships) is part of the user's state, so one query at the start of a request answers everything.
 //
-// Operations do not ask "may they?" by themselves. They take a Permit, and only Caller.In hands one out: a check that was
-// forgotten does not compile.
+// Operations do not ask "may they?" by themselves. They take a Permit, and only Caller.In hands one out: a check that
+// was forgotten does not compile.
 package access
 
 import (
@@ -92,8 +92,8 @@ var orgRoles = map[Role][]Permission{
 	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite, ProjectRead, ProjectWrite},
 }
 
-// RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or Installation, as what is wrong with a
-// field roles. It stops where nobody would be shown more.
+// RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or
+// Installation, as what is wrong with a field roles. It stops where nobody would be shown more.
 func RoleViolations(scope string, names []string) []errs.Violation {
 	known, where := orgRoles, "organizations"
 	if scope == Installation {
@@ -139,7 +139,8 @@ func IsPermission(p Permission) bool { return slices.Contains(installationRoles[
 // Permissions are all there are: an owner of the installation holds every one.
 func Permissions() []Permission { return slices.Clone(installationRoles[IAMOwner]) }
 
-// RolesOf are the roles that exist in a scope, sorted: Installation, or any organization, for which an empty scope stands, too.
+// RolesOf are the roles that exist in a scope, sorted: Installation, or any organization, for which an empty scope
+// stands, too.
 func RolesOf(scope string) []Role { return slices.Sorted(maps.Keys(rolesIn(scope))) }
 
 // PermissionsOf are the permissions that roles bring in their scope, sorted.
@@ -212,7 +213,8 @@ func (m Memberships) Equal(others Memberships) bool {
 	return maps.EqualFunc(m, others, func(x, y []Role) bool { return slices.Equal(x, y) })
 }
 
-// At are those of the roles that count when somebody's own organization takes something away from them: the ones there and in the installation.
+// At are those of the roles that count when somebody's own organization takes something away from them: the ones there
+// and in the installation.
 func (m Memberships) At(home string) Memberships {
 	if !m.Elsewhere(home) {
 		return m
@@ -247,8 +249,9 @@ func (m Memberships) Hosts(home string) (ids []string) {
 	return ids
 }
 
-// Worth is what somebody must hold to give others access to an account with these roles, or to answer for a way into it. Roles in other organizations are worth as much
-// as owning the account's own one: whoever gives somebody roles there trusts the owners of the account's organization.
+// Worth is what somebody must hold to give others access to an account with these roles, or to answer for a way into
+// it. Roles in other organizations are worth as much as owning the account's own one: whoever gives somebody roles
+// there trusts the owners of the account's organization.
 func (m Memberships) Worth(home string) Memberships {
 	if !m.Elsewhere(home) {
 		return m
@@ -309,8 +312,8 @@ var (
 		"this session needs a second factor: prove one, or add one if you have none. Until then it can do nothing else but end")
 )
 
-// What a request without a valid credential is refused with. Whoever sent it can see by themselves whether it has a token, and whether that has the form of one.
-// Whether it is unknown, expired or revoked is not told.
+// What a request without a valid credential is refused with. Whoever sent it can see by themselves whether it has a
+// token, and whether that has the form of one. Whether it is unknown, expired or revoked is not told.
 var (
 	ErrNoToken = errs.New(errs.Unauthenticated, Unauthenticated,
 		"the request has no token: send one in the header authorization: Bearer <token>")
@@ -320,7 +323,8 @@ var (
 		"the token is not valid: it has expired or was revoked, or belongs to another installation. Sign in again, or use a new token")
 )
 
-// ErrDeniedInstallation is ErrDenied for what concerns the whole installation, or all organizations: it says whom to ask.
+// ErrDeniedInstallation is ErrDenied for what concerns the whole installation, or all organizations: it says whom to
+// ask.
 var ErrDeniedInstallation = errs.New(errs.PermissionDenied, PermissionDenied,
 	"you do not have the permission for this in the installation: ask one of its owners (IAM_OWNER) for a role with it")
 
@@ -328,7 +332,8 @@ var ErrDeniedInstallation = errs.New(errs.PermissionDenied, PermissionDenied,
 var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
 	"you do not have the permission for this in that organization: ask one of its owners for a role with it")
 
-// ErrTargetHoldsMore protects users from administrators who hold less than they do, and from applications whose scopes allow less.
+// ErrTargetHoldsMore protects users from administrators who hold less than they do, and from applications whose scopes
+// allow less.
 var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
 	"this user has permissions that you do not have, or that the scopes of your access token do not cover: ask somebody who has all of them")
 

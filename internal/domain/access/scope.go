@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// APIScopes is a set of scopes of Signet's own API: what an access token may be used for there, of all that its user may.
-// Which operations and fields need which of them stands in the definition of the API.
+// APIScopes is a set of scopes of Signet's own API: what an access token may be used for there, of all that its user
+// may. Which operations and fields need which of them stands in the definition of the API.
 type APIScopes uint32
 
 // The scopes. The first three are for what opens no way in; each of the others is for one group of things that do.
@@ -79,6 +79,6 @@ func (s APIScopes) Names() (names []string) {
 	return names
 }
 
-// BesideOperations are the permissions that no operation has in its rule, with the scopes that an application needs to hold them: what they are
-// for is asked in the course of operations with other permissions.
+// BesideOperations are the permissions that no operation has in its rule, with the scopes that an application needs to
+// hold them: what they are for is asked in the course of operations with other permissions.
 var BesideOperations = map[Permission]APIScopes{AllOrgsWrite: AllOrganizationsScope, DomainRelease: DomainsScope}

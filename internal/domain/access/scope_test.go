@@ -53,7 +53,8 @@ func TestATokenIsGoodForItsScopesOnly(t *testing.T) {
 	}
 }
 
-// needs is a small definition: what can be done with user.credential.write needs two scopes, and nothing lets an application hold org.setup.
+// needs is a small definition: what can be done with user.credential.write needs two scopes, and nothing lets an
+// application hold org.setup.
 var needs = map[access.Permission]access.APIScopes{
 	access.UserRead: access.ReadScope, access.UserWrite: access.WriteScope | access.PasswordsScope, access.CredentialWrite: access.PasswordsScope | access.CredentialsScope,
 	access.GroupRead: access.ReadScope, access.GroupWrite: access.WriteScope, access.InvitationRead: access.ReadScope, access.InvitationWrite: access.WriteScope,

@@ -88,9 +88,11 @@ type App struct {
 	APIScopes      []string `json:"apiScopes,omitempty"`      // of Signet's own API, allowed by an owner of the installation
 	// Approvals are the clients of other organizations that may have tokens for this application, the oldest first.
 	Approvals []Approval `json:"approvals,omitempty"`
-	// OwnSignIn: it has pages of its own through which people of its organization sign in at identity providers. An owner of the installation allows that.
+	// OwnSignIn: it has pages of its own through which people of its organization sign in at identity providers. An
+	// owner of the installation allows that.
 	OwnSignIn bool `json:"ownSignIn,omitempty"`
-	// Changer is who last changed OwnSignIn, or the secret, the method or the redirect URIs while it is set; nil: it is not set.
+	// Changer is who last changed OwnSignIn, or the secret, the method or the redirect URIs while it is set; nil: it is
+	// not set.
 	Changer *Changer `json:"changer,omitempty"`
 
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it
@@ -110,8 +112,8 @@ func (s RoleSettings) Equal(o RoleSettings) bool {
 	return s.Project == o.Project && s.Roles == o.Roles && s.Groups == o.Groups && s.Required == o.Required && slices.Equal(s.Metadata, o.Metadata)
 }
 
-// Changer is somebody who changed an application, with the roles of that moment: whoever has its secret, or gets what is sent to it, could sign in as
-// people who use its pages.
+// Changer is somebody who changed an application, with the roles of that moment: whoever has its secret, or gets what
+// is sent to it, could sign in as people who use its pages.
 type Changer struct {
 	UserID string             `json:"userId"`
 	Roles  access.Memberships `json:"roles,omitempty"`
@@ -134,7 +136,8 @@ func (c *Changer) All(holds func(access.Memberships) bool) bool {
 	return !slices.ContainsFunc(c.answers(), func(a access.Answer) bool { return !holds(a.Roles) })
 }
 
-// Standing is the part of an application's state that decides about its tokens. Every request with such a token reads it.
+// Standing is the part of an application's state that decides about its tokens. Every request with such a token reads
+// it.
 type Standing struct {
 	State State `json:"state"`
 	Epoch int64 `json:"epoch,omitempty"` // tokens of an older epoch are dead
@@ -142,7 +145,8 @@ type Standing struct {
 	APIEpoch int64 `json:"apiEpoch,omitempty"`
 
 	RoleSettings RoleSettings `json:"roleSettings,omitzero"`
-	// Open is AllOrganizations of an application with a project. Only the column has it: applications from before there were projects do not tell it there.
+	// Open is AllOrganizations of an application with a project. Only the column has it: applications from before there
+	// were projects do not tell it there.
 	Open bool `json:"open,omitempty"`
 }
 
@@ -307,8 +311,8 @@ type Filter struct {
 	Type  Type
 }
 
-// List reads a page of the applications of the permit's organization: the oldest first, or in the order of names where a
-// beginning is given.
+// List reads a page of the applications of the permit's organization: the oldest first, or in the order of names where
+// a beginning is given.
 func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them

@@ -35,8 +35,8 @@ func permit(org string) access.Permit {
 	return p
 }
 
-// world has an active, an inactive and a removed web application of org_a, one there of every other type, and one each in
-// organizations that are another, switched off, and gone.
+// world has an active, an inactive and a removed web application of org_a, one there of every other type, and one each
+// in organizations that are another, switched off, and gone.
 func world(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, org.Kind, app.Kind)

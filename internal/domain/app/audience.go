@@ -45,7 +45,8 @@ func groups(a *event.Object[App]) []string {
 	return in
 }
 
-// Takes tells whether a client may have tokens for an application: one of the same organization, or one that was approved.
+// Takes tells whether a client may have tokens for an application: one of the same organization, or one that was
+// approved.
 func Takes(a *event.Object[App], client, clientOrg string) bool {
 	return a.Org == clientOrg || a.Data.approves(client)
 }
@@ -54,9 +55,9 @@ func (a *App) approves(client string) bool {
 	return slices.ContainsFunc(a.Approvals, func(given Approval) bool { return given.Client == client })
 }
 
-// ApproveAudience lets a client of another organization, an application or a service user, have tokens for an application of the permit's
-// organization. Errors: ErrNotFound; ErrClientNotFound; ErrApprovalNotNeeded; ErrApprovalExists; ErrTooManyApprovals; Aborted when match does
-// not hold.
+// ApproveAudience lets a client of another organization, an application or a service user, have tokens for an
+// application of the permit's organization. Errors: ErrNotFound; ErrClientNotFound; ErrApprovalNotNeeded;
+// ErrApprovalExists; ErrTooManyApprovals; Aborted when match does not hold.
 func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, client string) (event.Details, error) {
 	clientOrg, err := orgOfClient(ctx, s, client) // it never changes
 	if err != nil {
@@ -93,8 +94,8 @@ func orgOfClient(ctx context.Context, r event.Reader, id string) (string, error)
 	return a.Org, nil
 }
 
-// WithdrawAudience ends the approval of a client: it gets no more tokens for the application, and those that it has do not count there any
-// more. Errors: ErrNotFound; ErrApprovalNotFound; Aborted when match does not hold.
+// WithdrawAudience ends the approval of a client: it gets no more tokens for the application, and those that it has do
+// not count there any more. Errors: ErrNotFound; ErrApprovalNotFound; Aborted when match does not hold.
 func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, client string) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if !a.Data.approves(client) {
@@ -109,8 +110,8 @@ func ListApproving(ctx context.Context, r event.Reader, permit access.Permit, af
 	return listGroup(ctx, r, groupApproving(permit.Org()), after, limit)
 }
 
-// ListApproved reads a page of the applications of other organizations that have approved clients of the permit's, with these approvals and no
-// others.
+// ListApproved reads a page of the applications of other organizations that have approved clients of the permit's, with
+// these approvals and no others.
 func ListApproved(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
 	found, next, err := listGroup(ctx, r, groupApproved(permit.Org()), after, limit)
 	for _, a := range found {
@@ -119,8 +120,8 @@ func ListApproved(ctx context.Context, r event.Reader, permit access.Permit, aft
 	return found, next, err
 }
 
-// ListOpen reads a page of the applications that are for all organizations, over the whole installation. Errors: access.ErrDenied for a permit that is not for
-// the installation.
+// ListOpen reads a page of the applications that are for all organizations, over the whole installation. Errors:
+// access.ErrDenied for a permit that is not for the installation.
 func ListOpen(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
 	if !permit.Reaches(access.Installation) {
 		return nil, nil, access.ErrDenied

@@ -83,9 +83,9 @@ func mayOpen(permit access.Permit) error {
 }
 
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
-// ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would be open to all
-// organizations from now on; access.ErrMoreScopes where another application changes more than the name of one that may do more; ErrOpensWaysIn;
-// Aborted when match does not hold.
+// ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would
+// be open to all organizations from now on; access.ErrMoreScopes where another application changes more than the name
+// of one that may do more; ErrOpensWaysIn; Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil
 	if m.Name != nil {
@@ -120,7 +120,8 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 	})
 }
 
-// allowed refuses a change of more than the name by another application that may do less. What lets others have more of it, Append judges. Errors: access.ErrMoreScopes.
+// allowed refuses a change of more than the name by another application that may do less. What lets others have more of
+// it, Append judges. Errors: access.ErrMoreScopes.
 func (e SettingsChanged) allowed(permit access.Permit, a *App) error {
 	if e == (SettingsChanged{Name: e.Name, NameKey: e.NameKey}) {
 		return nil
@@ -128,16 +129,16 @@ func (e SettingsChanged) allowed(permit access.Permit, a *App) error {
 	return permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
 }
 
-// asked leaves out what is wrong with single addresses of a list that is not to be changed: they were registered before today's
-// rules, nobody is sent there any more, and everything else must still be changeable.
+// asked leaves out what is wrong with single addresses of a list that is not to be changed: they were registered before
+// today's rules, nobody is sent there any more, and everything else must still be changeable.
 func (e SettingsChanged) asked(wrong errs.Violations) errs.Violations {
 	return slices.DeleteFunc(wrong, func(v errs.Violation) bool {
 		return e.RedirectURIs == nil && strings.HasPrefix(v.Field, "redirectUris[") || e.PostLogoutURIs == nil && strings.HasPrefix(v.Field, "postLogoutUris[")
 	})
 }
 
-// Deactivate switches an application off and ends its tokens. Errors: ErrNotFound; ErrNotActive; Aborted when match does
-// not hold.
+// Deactivate switches an application off and ends its tokens. Errors: ErrNotFound; ErrNotActive; Aborted when match
+// does not hold.
 func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if a.Data.State != Active {
@@ -147,8 +148,8 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 	})
 }
 
-// Reactivate switches an application on again. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more;
-// ErrNotInactive; Aborted when match does not hold.
+// Reactivate switches an application on again. Errors: ErrNotFound; access.ErrMoreScopes where another application does
+// it to one that may do more; ErrNotInactive; Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
@@ -181,10 +182,10 @@ func APIScopeViolations(names []string) []errs.Violation {
 	return wrong
 }
 
-// SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. People are asked about scopes that an application gets
-// after it had none. Errors:
-// InvalidArgument for unknown scopes; ErrNotFound; access.ErrMoreScopes where an application adds what it was not given itself; Aborted
-// when match does not hold.
+// SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. People
+// are asked about scopes that an application gets after it had none. Errors: InvalidArgument for unknown scopes;
+// ErrNotFound; access.ErrMoreScopes where an application adds what it was not given itself; Aborted when match does not
+// hold.
 func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
 	if wrong := APIScopeViolations(scopes); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
@@ -202,9 +203,9 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 	})
 }
 
-// SetOwnSignIn says whether an application may have pages of its own through which people sign in at identity providers. Whoever allows it answers for
-// it, also where it is allowed already. Errors: ErrNotFound; ErrNeedsSecret; access.ErrMoreScopes where another application does it to one that may do more;
-// Aborted when match does not hold.
+// SetOwnSignIn says whether an application may have pages of its own through which people sign in at identity
+// providers. Whoever allows it answers for it, also where it is allowed already. Errors: ErrNotFound; ErrNeedsSecret;
+// access.ErrMoreScopes where another application does it to one that may do more; Aborted when match does not hold.
 func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, allowed bool) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
@@ -235,7 +236,8 @@ const (
 	answerOldSecret = "oldClientSecret"
 )
 
-// vouch is what a change of parts of an application records about who answers for it from then on; nothing where it has no sign-in page of its own.
+// vouch is what a change of parts of an application records about who answers for it from then on; nothing where it has
+// no sign-in page of its own.
 func vouch(permit access.Permit, a *App, fields ...string) []event.Fact[App] {
 	if !a.OwnSignIn {
 		return nil

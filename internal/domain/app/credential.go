@@ -55,9 +55,9 @@ func keptIn(row *event.Row) kept {
 	return k
 }
 
-// GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld, or
-// not at all. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more; ErrOpensWaysIn;
-// ErrKeepsNoSecret; Aborted when match does not hold.
+// GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld,
+// or not at all. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more;
+// ErrOpensWaysIn; ErrKeepsNoSecret; Aborted when match does not hold.
 func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
 	key := SecretRow(id)
@@ -96,9 +96,9 @@ func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id s
 	})
 }
 
-// SecretMatches tells whether text is a secret by which an application may prove itself at a moment: an active one whose
-// method is to send a secret. stored is what SecretRow leads to, nil where there is nothing. How long it takes says
-// nothing about what is stored.
+// SecretMatches tells whether text is a secret by which an application may prove itself at a moment: an active one
+// whose method is to send a secret. stored is what SecretRow leads to, nil where there is nothing. How long it takes
+// says nothing about what is stored.
 func SecretMatches(a *App, stored *event.Row, text string, now time.Time) bool {
 	kind, hash, ok := secret.ParseToken(text)
 	if !ok || kind != secret.Client {
@@ -123,8 +123,9 @@ func (a *App) KeysAt(now time.Time) []Key {
 	return keys
 }
 
-// AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound; access.ErrMoreScopes and ErrOpensWaysIn as
-// GenerateSecret; InvalidArgument with the violations of n at that moment; ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
+// AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound;
+// access.ErrMoreScopes and ErrOpensWaysIn as GenerateSecret; InvalidArgument with the violations of n at that moment;
+// ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
@@ -160,7 +161,8 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 	return details, keyID, nil
 }
 
-// RemoveKey takes a key away from an application. Errors: ErrNotFound; ErrKeyNotFound; Aborted when match does not hold.
+// RemoveKey takes a key away from an application. Errors: ErrNotFound; ErrKeyNotFound; Aborted when match does not
+// hold.
 func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keyID string) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if !slices.ContainsFunc(a.Data.Keys, func(k Key) bool { return k.ID == keyID }) {

@@ -18,7 +18,8 @@ type Added struct {
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "app.added.v1" }
 
-// Apply implements event.Fact. Where nothing is said about the claims of ID tokens there was no choice yet: today's default is not for such an application.
+// Apply implements event.Fact. Where nothing is said about the claims of ID tokens there was no choice yet: today's
+// default is not for such an application.
 func (e Added) Apply(a *App) {
 	a.State, a.Name, a.NameKey, a.Type, a.Settings = Active, e.Name, e.NameKey, e.Type, e.Settings
 	if a.IDTokenClaims == "" {
@@ -50,8 +51,8 @@ type SettingsChanged struct {
 // EventType implements event.Fact.
 func (SettingsChanged) EventType() event.Type { return "app.settings_changed.v1" }
 
-// Apply implements event.Fact. Whoever may no longer sign in keeps no token either; tokens do not tell who that is, so all
-// of them end.
+// Apply implements event.Fact. Whoever may no longer sign in keeps no token either; tokens do not tell who that is, so
+// all of them end.
 func (e SettingsChanged) Apply(a *App) {
 	if a.AllOrganizations && e.AllOrganizations != nil && !*e.AllOrganizations {
 		a.Epoch++
@@ -161,8 +162,8 @@ func (e APIAccessSet) Apply(a *App) {
 	a.APIScopes = e.Scopes
 }
 
-// APIConsentsEnded records that the application was changed so that others have more of it than those whom people gave scopes of Signet's API. Consents, codes
-// and tokens with such scopes do not count any more.
+// APIConsentsEnded records that the application was changed so that others have more of it than those whom people gave
+// scopes of Signet's API. Consents, codes and tokens with such scopes do not count any more.
 type APIConsentsEnded struct{}
 
 // EventType implements event.Fact.
@@ -231,7 +232,8 @@ func (WasRemoved) Apply(a *App) {
 	*a = App{Standing: Standing{State: Removed, Epoch: a.Epoch + 1, APIEpoch: a.APIEpoch}}
 }
 
-// OwnSignInSet records whether the application may have pages of its own through which people sign in at identity providers.
+// OwnSignInSet records whether the application may have pages of its own through which people sign in at identity
+// providers.
 type OwnSignInSet struct {
 	Allowed bool `json:"allowed"`
 }
@@ -249,7 +251,8 @@ func (e OwnSignInSet) Apply(a *App) {
 	}
 }
 
-// Vouched records who answers for an application with a sign-in page of its own: whoever changed that, its secret, its method or its redirect URIs.
+// Vouched records who answers for an application with a sign-in page of its own: whoever changed that, its secret, its
+// method or its redirect URIs.
 type Vouched struct {
 	By     string             `json:"by"`
 	Roles  access.Memberships `json:"roles,omitempty"`  // of that moment
@@ -279,7 +282,8 @@ func (RoleSettingsSet) EventType() event.Type { return "app.role_settings_set.v1
 // Since implements event.Gated: a node that does not know it would let people in who have no role.
 func (RoleSettingsSet) Since() int { return 4 }
 
-// Apply implements event.Fact. Whoever may use it because of the project may not without it, and tokens do not tell who that is: so all of them end.
+// Apply implements event.Fact. Whoever may use it because of the project may not without it, and tokens do not tell who
+// that is: so all of them end.
 func (e RoleSettingsSet) Apply(a *App) {
 	if was := a.RoleSettings.Project; was != "" && was != e.Project {
 		a.Epoch++

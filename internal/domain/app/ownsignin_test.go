@@ -113,7 +113,8 @@ func TestWhichApplicationsHaveTheirOwnSignInPage(t *testing.T) {
 	}
 }
 
-// Who changes one part of an application with its own sign-in page answers for that part, and not for what others changed before.
+// Who changes one part of an application with its own sign-in page answers for that part, and not for what others
+// changed before.
 func TestAnEditorAnswersForNoSecretThatSomebodyElseMade(t *testing.T) {
 	holds := map[string]access.Memberships{"usr_m": {"org_a": {access.OrgSettingsManager}}, "usr_o": {"org_a": {access.OrgOwner}}, "usr_i": {access.Installation: {access.IAMOwner}}}
 	type change = func(*eventtest.Store, access.Permit) error

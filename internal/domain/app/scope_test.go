@@ -29,7 +29,8 @@ func addKey(t *testing.T, s event.Store, p access.Permit) error {
 	return err
 }
 
-// An application that acts for an owner with scopes of its own neither widens them nor gets at those of another application.
+// An application that acts for an owner with scopes of its own neither widens them nor gets at those of another
+// application.
 func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 	with := func(scopes ...string) access.Permit {
 		caller := &access.Caller{UserID: "usr_iam", Scopes: scopes, Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}

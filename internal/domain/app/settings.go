@@ -39,8 +39,8 @@ func (t Type) signsIn() bool { return t != API }
 // BySecret tells whether the method proves an application by a secret that is sent along.
 func (m AuthMethod) BySecret() bool { return m == SecretBasic || m == SecretPost }
 
-// Accepts tells whether an application may prove itself by a method. A secret may come in the header or in the body, whichever the client's
-// library prefers, unless the settings demand one of them.
+// Accepts tells whether an application may prove itself by a method. A secret may come in the header or in the body,
+// whichever the client's library prefers, unless the settings demand one of them.
 func (s *Settings) Accepts(m AuthMethod) bool {
 	return s.AuthMethod == m || !s.ExactAuthMethod && s.AuthMethod.BySecret() && m.BySecret()
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// An application that may use Signet's API is worth what its scopes allow. People gave it their consent as it was, and an owner of the installation gave it the
-// scopes. So whoever lets its codes, tokens or data reach somebody else needs what giving the scopes needs, and people are asked again.
+// An application that may use Signet's API is worth what its scopes allow. People gave it their consent as it was, and
+// an owner of the installation gave it the scopes. So whoever lets its codes, tokens or data reach somebody else needs
+// what giving the scopes needs, and people are asked again.
 
 // guard says when a change of one part of the state lets somebody have more of an application.
 type guard struct {
@@ -17,7 +18,8 @@ type guard struct {
 	harmless string // why no change of it does; then widens is nil
 }
 
-// guards is the list of all parts of an application's state. A part that is not on it is guarded: any change of it widens. A test asks for a line here.
+// guards is the list of all parts of an application's state. A part that is not on it is guarded: any change of it
+// widens. A test asks for a line here.
 var guards = map[string]guard{
 	"AuthMethod":            differs(func(a *App) AuthMethod { return a.AuthMethod }),
 	"GrantTypes":            gains(func(a *App) []GrantType { return a.GrantTypes }),
@@ -93,7 +95,8 @@ var parts = func() map[string][]int {
 	return found
 }()
 
-// widens tells whether codes, tokens or data of an application reach somebody through these facts who did not have them before.
+// widens tells whether codes, tokens or data of an application reach somebody through these facts who did not have them
+// before.
 func widens(from *App, facts []event.Fact[App]) bool {
 	to := *from
 	secret := false
@@ -120,8 +123,9 @@ func widens(from *App, facts []event.Fact[App]) bool {
 	return secret
 }
 
-// mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for callers who could not give it the scopes of
-// Signet's API that it has: an owner of the installation gave them to the application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
+// mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for callers
+// who could not give it the scopes of Signet's API that it has: an owner of the installation gave them to the
+// application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
 func mayActAs(permit access.Permit) func(*App) error {
 	return func(a *App) error {
 		scopes := access.ScopesNamed(a.APIScopes...)
@@ -135,8 +139,9 @@ func mayActAs(permit access.Permit) func(*App) error {
 	}
 }
 
-// Append records a change of an application that somebody makes. All rules about applications change them by it: if the application may use Signet's API and the
-// change lets somebody have more of it, it needs mayActAs and ends the consents to scopes of the API. Errors: those of mayActAs.
+// Append records a change of an application that somebody makes. All rules about applications change them by it: if the
+// application may use Signet's API and the change lets somebody have more of it, it needs mayActAs and ends the
+// consents to scopes of the API. Errors: those of mayActAs.
 func Append(permit access.Permit, a *event.Object[App], facts ...event.Fact[App]) error {
 	if len(a.Data.APIScopes) > 0 && widens(&a.Data, facts) {
 		if err := mayActAs(permit)(&a.Data); err != nil {

@@ -62,7 +62,8 @@ func trusted(t *testing.T, scopes ...string) *eventtest.Store {
 	return s
 }
 
-// An application that may use the API is turned by nobody but those who may give it the scopes, general ones included, and people are asked again.
+// An application that may use the API is turned by nobody but those who may give it the scopes, general ones included,
+// and people are asked again.
 func TestAnApplicationWithScopesOfTheAPIIsNotTurned(t *testing.T) {
 	ownSignIn := func(t *testing.T, s event.Store, p access.Permit) error {
 		_, err := app.SetOwnSignIn(t.Context(), s, p, "app_active", event.IfMatch{}, true)

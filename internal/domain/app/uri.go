@@ -36,8 +36,8 @@ func allowed(t Type, registered []string, uri string) bool {
 	})
 }
 
-// withoutLoopbackPort cuts the port out of an http address of the loopback interface, and out of nothing else. All other
-// characters stay as they are, so that what is left can be compared exactly.
+// withoutLoopbackPort cuts the port out of an http address of the loopback interface, and out of nothing else. All
+// other characters stay as they are, so that what is left can be compared exactly.
 func withoutLoopbackPort(uri string) (string, bool) {
 	u, problem := parseURI(uri)
 	if problem != "" || u.Scheme != "http" || !isLoopback(u) {
@@ -61,8 +61,8 @@ const (
 	nothingAfter = "must have something after its scheme"
 )
 
-// uriProblem says what is wrong with an address to which an application of a type wants people sent; without a type, what
-// no application may have.
+// uriProblem says what is wrong with an address to which an application of a type wants people sent; without a type,
+// what no application may have.
 func uriProblem(t Type, uri string) string {
 	u, problem := parseURI(uri)
 	if problem != "" {
@@ -83,7 +83,8 @@ func uriProblem(t Type, uri string) string {
 	return ""
 }
 
-// parseURI reads an absolute URI of RFC 3986 that has neither fragment nor user information. It is stricter than the parser: what browsers read in another way than we do is refused.
+// parseURI reads an absolute URI of RFC 3986 that has neither fragment nor user information. It is stricter than the
+// parser: what browsers read in another way than we do is refused.
 func parseURI(uri string) (*url.URL, string) {
 	for i := range len(uri) {
 		switch c := uri[i]; {

@@ -36,7 +36,8 @@ func (i *Info) Org() string {
 	return i.Caller.OrgID
 }
 
-// Rules lists what is wrong with an element of a list in a request by the field rules of the definition. An error is a bug.
+// Rules lists what is wrong with an element of a list in a request by the field rules of the definition. An error is a
+// bug.
 type Rules func(element proto.Message) ([]errs.Violation, error)
 
 type key struct{}

@@ -2,8 +2,8 @@
 // recovery codes for those who have lost the others.
 //
 // Which factors a person has is part of the user's state. What they are checked with is one row of a side table: the
-// secrets of authenticator apps wrapped by the master key, the public halves of passkeys, and MACs of recovery
-// codes. Everything that uses something up (a step of an app, a code, a challenge) reads that row or the challenge's inside a
+// secrets of authenticator apps wrapped by the master key, the public halves of passkeys, and MACs of recovery codes.
+// Everything that uses something up (a step of an app, a code, a challenge) reads that row or the challenge's inside a
 // command, which holds it until the commit: of many who try the same at once, on any node, one succeeds.
 //
 // Who may add, remove or prove a factor, and what that does to a session, is decided in package session.
@@ -150,7 +150,8 @@ func room(u *event.Object[user.User]) error {
 	return nil
 }
 
-// Remove takes a factor away inside a command that declared the user for writing and user.FactorsRow. Errors: ErrNotFound.
+// Remove takes a factor away inside a command that declared the user for writing and user.FactorsRow. Errors:
+// ErrNotFound.
 func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
 	if _, ok := u.Data.Human.Factor(id); !ok {
 		return ErrNotFound
@@ -167,8 +168,8 @@ func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
 	return u.Append(user.FactorRemoved{FactorID: id})
 }
 
-// RemoveSince takes away the factors that were added at a moment or later, and all recovery codes: when those were made is not
-// known. The command declared the user for writing and user.FactorsRow.
+// RemoveSince takes away the factors that were added at a moment or later, and all recovery codes: when those were made
+// is not known. The command declared the user for writing and user.FactorsRow.
 func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64) error {
 	for _, has := range u.Data.Human.Factors {
 		if has.Created >= at {

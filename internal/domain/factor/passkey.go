@@ -76,8 +76,8 @@ const (
 	toJoin   use = "join"    // somebody who is no user yet: the first passkey
 )
 
-// challenge is what the row of one holds. A row is used up by the first answer. One for signing in has no row before it was
-// used, see sealedChallenge.
+// challenge is what the row of one holds. A row is used up by the first answer. One for signing in has no row before it
+// was used, see sealedChallenge.
 type challenge struct {
 	Use     use                   `json:"use"`
 	UserID  string                `json:"userId,omitempty"`
@@ -116,8 +116,8 @@ func started(options any, c challenge) (*Started, error) {
 	return &Started{Options: string(text), row: event.Row{RowKey: challengeRow(c.Data.Challenge), Value: value}}, nil
 }
 
-// StartPasskey begins to add a passkey in a session. row is what user.FactorsRow leads to. Errors: ErrPasskeysUnavailable;
-// user.ErrNotHuman; ErrTooMany.
+// StartPasskey begins to add a passkey in a session. row is what user.FactorsRow leads to. Errors:
+// ErrPasskeysUnavailable; user.ErrNotHuman; ErrTooMany.
 func (f *Factors) StartPasskey(u *event.Object[user.User], row *event.Row, sessionID string) (*Started, error) {
 	if f.party == nil {
 		return nil, ErrPasskeysUnavailable
@@ -140,8 +140,8 @@ func (f *Factors) StartPasskey(u *event.Object[user.User], row *event.Row, sessi
 	return started(options.Response, challenge{Use: toAdd, UserID: u.ID, Session: sessionID, Data: data})
 }
 
-// StartFirst begins to make the passkey of somebody who becomes a user, under an identifier that was made for them. flow is what lets them in: only
-// who comes with the same one can finish it. Errors: ErrPasskeysUnavailable.
+// StartFirst begins to make the passkey of somebody who becomes a user, under an identifier that was made for them.
+// flow is what lets them in: only who comes with the same one can finish it. Errors: ErrPasskeysUnavailable.
 func (f *Factors) StartFirst(userID, name, displayName, flow string) (*Started, error) {
 	if f.party == nil {
 		return nil, ErrPasskeysUnavailable
@@ -173,8 +173,8 @@ func (f *Factors) StartProof(u *event.Object[user.User], row *event.Row, session
 	return started(options.Response, challenge{Use: toProve, UserID: u.ID, Session: sessionID, Data: data})
 }
 
-// StartSignIn begins a sign-in with nothing but a passkey, which has to have made sure that its owner uses it. Nothing has to be
-// remembered. Errors: ErrPasskeysUnavailable.
+// StartSignIn begins a sign-in with nothing but a passkey, which has to have made sure that its owner uses it. Nothing
+// has to be remembered. Errors: ErrPasskeysUnavailable.
 func (f *Factors) StartSignIn(now time.Time) (options string, err error) {
 	if f.party == nil {
 		return "", ErrPasskeysUnavailable
@@ -193,9 +193,9 @@ const (
 	untilLength = 8
 )
 
-// sealedChallenge makes a challenge for signing in: a number that is used once, until when it counts, and a MAC over both. Everybody
-// who looks at the page gets one, so a row for each would let strangers fill the database. What is stored instead is that it was
-// used, once somebody has proven a passkey with it.
+// sealedChallenge makes a challenge for signing in: a number that is used once, until when it counts, and a MAC over
+// both. Everybody who looks at the page gets one, so a row for each would let strangers fill the database. What is
+// stored instead is that it was used, once somebody has proven a passkey with it.
 func (f *Factors) sealedChallenge(now time.Time) []byte {
 	c := make([]byte, nonceLength, nonceLength+untilLength+sha256.Size)
 	_, _ = rand.Read(c) // it never fails: crypto/rand ends the program instead
@@ -205,7 +205,8 @@ func (f *Factors) sealedChallenge(now time.Time) []byte {
 
 func (f *Factors) challengeMAC(c []byte) []byte { return f.master.MAC("sign-in challenge", c) }
 
-// until tells until when a challenge for signing in counts; zero for what is none of ours. There is one way to write each.
+// until tells until when a challenge for signing in counts; zero for what is none of ours. There is one way to write
+// each.
 func (f *Factors) until(text string) int64 {
 	c, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(c) != nonceLength+untilLength+sha256.Size || base64.RawURLEncoding.EncodeToString(c) != text {
@@ -292,8 +293,8 @@ func (f *Factors) created(n *NewPasskey, c *challenge) (err error) {
 	return nil
 }
 
-// AddPasskey adds a passkey that was checked. The command declared the user for writing, n.Row and user.FactorsRow. Errors:
-// user.ErrNotHuman; ErrTooMany; ErrPasskeyExists; InvalidArgument on credential.
+// AddPasskey adds a passkey that was checked. The command declared the user for writing, n.Row and user.FactorsRow.
+// Errors: user.ErrNotHuman; ErrTooMany; ErrPasskeyExists; InvalidArgument on credential.
 func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPasskey, name string) (id string, err error) {
 	if err := room(u); err != nil {
 		return "", err
@@ -382,8 +383,8 @@ func (a *Assertion) Verified() bool {
 	return a.parsed.Response.AuthenticatorData.Flags.HasUserVerified()
 }
 
-// VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it: the
-// signature is work that should not hold up others.
+// VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it:
+// the signature is work that should not hold up others.
 func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], sessionID string) (right bool, err error) {
 	if f.party == nil {
 		return false, nil
@@ -427,9 +428,9 @@ func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *e
 	return true, nil
 }
 
-// Accept takes an assertion that was verified. The challenge is used up in any case. A passkey that was removed meanwhile is
-// refused, and so is one that counts no further than before: there is a copy of it. The command declared a.Row and
-// user.FactorsRow.
+// Accept takes an assertion that was verified. The challenge is used up in any case. A passkey that was removed
+// meanwhile is refused, and so is one that counts no further than before: there is a copy of it. The command declared
+// a.Row and user.FactorsRow.
 func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool, err error) {
 	return f.accept(tx, a, userID, func(string) bool { return true })
 }

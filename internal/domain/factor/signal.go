@@ -14,8 +14,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Browsers and password managers go on to offer passkeys that were removed here, under names that have changed. The Signal API of WebAuthn tells them: pages
-// carry what to say as JSON, by the names of its methods.
+// Browsers and password managers go on to offer passkeys that were removed here, under names that have changed. The
+// Signal API of WebAuthn tells them: pages carry what to say as JSON, by the names of its methods.
 
 // signal is what a page tells the browser.
 type signal struct {
@@ -53,7 +53,8 @@ func (s signal) text() []byte {
 	return text
 }
 
-// Signal is what to tell the browser of somebody who is signed in: which passkeys count, and under which names. Nothing where there can be none.
+// Signal is what to tell the browser of somebody who is signed in: which passkeys count, and under which names. Nothing
+// where there can be none.
 func (f *Factors) Signal(ctx context.Context, r event.Reader, u *event.Object[user.User]) ([]byte, error) {
 	if f.party == nil {
 		return nil, nil
@@ -82,7 +83,8 @@ func (f *Factors) SignalRemoved(a *Assertion) []byte {
 // maxRemoved is how many passkeys of a user are known that were removed.
 const maxRemoved = 20
 
-// remove takes a passkey away, and keeps its public half: whoever still holds it is told so, and nobody else, see WasRemoved.
+// remove takes a passkey away, and keeps its public half: whoever still holds it is told so, and nobody else, see
+// WasRemoved.
 func (k *kept) remove(id string) {
 	k.Passkeys = slices.DeleteFunc(k.Passkeys, func(p passkey) bool {
 		if p.FactorID == id {
@@ -93,8 +95,8 @@ func (k *kept) remove(id string) {
 	k.Removed = k.Removed[max(0, len(k.Removed)-maxRemoved):]
 }
 
-// WasRemoved tells whether an assertion that did not let the user in was made with a passkey that the user had before. Only its owner can sign with it, so nobody else
-// learns whose passkeys there are and were.
+// WasRemoved tells whether an assertion that did not let the user in was made with a passkey that the user had before.
+// Only its owner can sign with it, so nobody else learns whose passkeys there are and were.
 func (f *Factors) WasRemoved(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User]) (bool, error) {
 	text := a.parsed.Response.CollectedClientData.Challenge
 	if f.party == nil || f.until(text) == 0 {

@@ -16,7 +16,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// What every authenticator app understands (RFC 6238): SHA-1, six digits, half a minute. A clock that is a step off is fine.
+// What every authenticator app understands (RFC 6238): SHA-1, six digits, half a minute. A clock that is a step off is
+// fine.
 const (
 	totpStep   = 30 * time.Second
 	totpSkew   = 1

@@ -60,7 +60,8 @@ type Created struct {
 	Details event.Details
 }
 
-// Add creates a group without members in the permit's organization. Errors: InvalidArgument with the violations of n; org.ErrNotFound; ErrNameTaken.
+// Add creates a group without members in the permit's organization. Errors: InvalidArgument with the violations of n;
+// org.ErrNotFound; ErrNameTaken.
 func Add(ctx context.Context, s event.Store, permit access.Permit, n New, once event.Once) (Created, error) {
 	if err := n.Violations().Err(); err != nil {
 		return Created{}, err
@@ -108,8 +109,8 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 	return Within(permit, id).Read(ctx, r)
 }
 
-// List reads a page of the groups of the permit's organization: the oldest first, or those whose name begins with a text, whatever its case, in the order
-// of names.
+// List reads a page of the groups of the permit's organization: the oldest first, or those whose name begins with a
+// text, whatever its case, in the order of names.
 func List(ctx context.Context, r event.Reader, permit access.Permit, name string, after event.Cursor, limit int) ([]*event.Object[Group], *event.Cursor, error) {
 	if permit.Org() == "" { // would be a query over all organizations
 		return nil, nil, access.ErrDenied
@@ -122,7 +123,8 @@ func List(ctx context.Context, r event.Reader, permit access.Permit, name string
 	return found, next, err
 }
 
-// Change gives a group another name and description. Errors: InvalidArgument with the violations of n; ErrNotFound; ErrNameTaken; Aborted when match does not hold.
+// Change gives a group another name and description. Errors: InvalidArgument with the violations of n; ErrNotFound;
+// ErrNameTaken; Aborted when match does not hold.
 func Change(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n New) (event.Details, error) {
 	if err := n.Violations().Err(); err != nil {
 		return event.Details{}, err

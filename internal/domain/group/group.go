@@ -1,7 +1,8 @@
 // Package group holds the rules of groups: users of an organization and its guests who get roles together.
 //
-// That a user is in a group is a fact about the user, as memberships are (docs/decisions/0001). The roles of Signet's own API that a group gives are recorded with each of
-// its members (docs/decisions/0039); the roles of applications are found through the project.
+// That a user is in a group is a fact about the user, as memberships are (docs/decisions/0001). The roles of Signet's
+// own API that a group gives are recorded with each of its members (docs/decisions/0039); the roles of applications are
+// found through the project.
 package group
 
 import (
@@ -24,7 +25,8 @@ const (
 // groupVersion is the version of facts from which on nodes know groups.
 const groupVersion = 4
 
-// MaxRoleMembers is how many members a group can have that gives roles of Signet's own API: a change of these roles changes all of them in one command.
+// MaxRoleMembers is how many members a group can have that gives roles of Signet's own API: a change of these roles
+// changes all of them in one command.
 const MaxRoleMembers = 1000
 
 // Group is the state of a group.
@@ -134,8 +136,8 @@ func (MemberRemoved) EventType() event.Type { return "group.member_removed.v1" }
 // Apply implements event.Fact.
 func (MemberRemoved) Apply(g *Group) { g.Members = max(g.Members-1, 0) }
 
-// MembersCounted records how many members the group really has. From then on everybody who joins or leaves moves the group, so that whoever gives it roles
-// knows all of its members.
+// MembersCounted records how many members the group really has. From then on everybody who joins or leaves moves the
+// group, so that whoever gives it roles knows all of its members.
 type MembersCounted struct {
 	Members int64 `json:"members"`
 }
@@ -146,7 +148,8 @@ func (MembersCounted) EventType() event.Type { return "group.members_counted.v1"
 // Apply implements event.Fact.
 func (e MembersCounted) Apply(g *Group) { g.Members, g.Counted = e.Members, len(g.Roles) == 0 }
 
-// AppRolesSet records which roles of a project the group's members have through it from now on; none ends them. The place knows it, too.
+// AppRolesSet records which roles of a project the group's members have through it from now on; none ends them. The
+// place knows it, too.
 type AppRolesSet struct {
 	Place   string         `json:"place"`
 	Project string         `json:"project"`

@@ -37,7 +37,8 @@ func in(t testing.TB, holds access.Memberships) access.Permit {
 	return permit
 }
 
-// newInstallation has the group grp_g of org_a, and the users usr_a of it, usr_guest, who has accepted all roles there, and usr_stranger of org_b.
+// newInstallation has the group grp_g of org_a, and the users usr_a of it, usr_guest, who has accepted all roles there,
+// and usr_stranger of org_b.
 func newInstallation(t testing.TB, roles ...access.Role) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, model.Kinds...)
@@ -417,7 +418,8 @@ func TestTheLastOwnerThroughAGroupStays(t *testing.T) {
 				}
 			})
 		}
-		// Of two who own it through the same group, one stays where the other alone is taken out, but not where the group gives it no longer.
+		// Of two who own it through the same group, one stays where the other alone is taken out, but not where the
+		// group gives it no longer.
 		t.Run(name+"/two in the group", func(t *testing.T) {
 			s := newInstallation(t, access.OrgOwner)
 			eventtest.Given(t, s, user.Kind, "usr_keeps", "", nil, user.MembershipSet{Scope: "org_a"})

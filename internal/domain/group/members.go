@@ -13,7 +13,8 @@ import (
 // page is how many members are read at a time.
 const page = 500
 
-// ListMembers reads a page of the users in a group of the permit's organization, ordered by identifier. Errors: ErrNotFound.
+// ListMembers reads a page of the users in a group of the permit's organization, ordered by identifier. Errors:
+// ErrNotFound.
 func ListMembers(ctx context.Context, r event.Reader, permit access.Permit, id string, after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 	if _, err := Get(ctx, r, permit, id); err != nil {
 		return nil, nil, err
@@ -21,7 +22,8 @@ func ListMembers(ctx context.Context, r event.Reader, permit access.Permit, id s
 	return user.Kind.List(ctx, r, event.Query{Group: user.InGroupOf(id), After: after, Limit: limit})
 }
 
-// Members reads all members of a group that gives roles. Errors: ErrTooLarge where there are more than such a group can have.
+// Members reads all members of a group that gives roles. Errors: ErrTooLarge where there are more than such a group can
+// have.
 func Members(ctx context.Context, r event.Reader, id string) (members []*event.Object[user.User], err error) {
 	for after := (&event.Cursor{}); after != nil; {
 		var users []*event.Object[user.User]
@@ -35,8 +37,8 @@ func Members(ctx context.Context, r event.Reader, id string) (members []*event.O
 	return members, nil
 }
 
-// OfUser reads a page of the groups of a user, in one organization or, where org is empty, in all of them, ordered by identifier. Groups that were removed are not
-// among them.
+// OfUser reads a page of the groups of a user, in one organization or, where org is empty, in all of them, ordered by
+// identifier. Groups that were removed are not among them.
 func OfUser(ctx context.Context, r event.Reader, u *user.User, org string, after event.Cursor, limit int) (groups []*event.Object[Group], next *event.Cursor, err error) {
 	var ids []string
 	for owner, in := range u.Groups {
@@ -93,14 +95,16 @@ func inside(permit access.Permit, id string) event.Target[user.User] {
 	}}
 }
 
-// AddMember puts a user of the permit's organization, or a guest, into a group. Who is in it stays in it. A group that gives roles takes the permission to give them.
-// Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied; member.ErrGrantsMore; ErrTooManyGroups; ErrTooLarge; Aborted when match does not hold, which is about the user.
+// AddMember puts a user of the permit's organization, or a guest, into a group. Who is in it stays in it. A group that
+// gives roles takes the permission to give them. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
+// member.ErrGrantsMore; ErrTooManyGroups; ErrTooLarge; Aborted when match does not hold, which is about the user.
 func AddMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch) (event.Details, error) {
 	return change(ctx, s, permit, id, userID, match, func(c *membership) error { return c.join() })
 }
 
-// RemoveMember takes a user out of a group. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied; access.ErrTargetHoldsMore; ErrMemberNotFound;
-// member.ErrLastOrgOwner; Aborted when match does not hold, which is about the user.
+// RemoveMember takes a user out of a group. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
+// access.ErrTargetHoldsMore; ErrMemberNotFound; member.ErrLastOrgOwner; Aborted when match does not hold, which is
+// about the user.
 func RemoveMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch) (event.Details, error) {
 	return change(ctx, s, permit, id, userID, match, func(c *membership) error { return c.leave() })
 }
@@ -200,7 +204,8 @@ func (c *membership) endsOwner(u *event.Object[user.User], g *event.Object[Group
 	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
 }
 
-// mayLeave tells whether the organization may be without an owner afterwards: whoever has a role in the installation may leave it so.
+// mayLeave tells whether the organization may be without an owner afterwards: whoever has a role in the installation
+// may leave it so.
 func mayLeave(permit access.Permit) bool { return permit.ForInstallation(access.MemberWrite) }
 
 // gives are the roles that the group gives.
@@ -244,7 +249,8 @@ func (c *membership) join() error {
 	return c.user.Append(user.GroupJoined{Org: c.group.Org, Group: c.group.ID, Roles: g.Roles})
 }
 
-// room refuses one group too many for the user, after groups that are gone have been forgotten, and one member too many for the group.
+// room refuses one group too many for the user, after groups that are gone have been forgotten, and one member too many
+// for the group.
 func (c *membership) room() error {
 	if in := c.user.Data.Groups[c.group.Org]; len(in) >= user.MaxGroups {
 		if c.ended == nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// givenPlaces lets the group give roles in a project of its organization, and in one that another organization has granted.
+// givenPlaces lets the group give roles in a project of its organization, and in one that another organization has
+// granted.
 func givenPlaces(t testing.TB, s event.Store, roles []user.AppRole) {
 	t.Helper()
 	eventtest.Given(t, s, project.Kind, "prj_x", "org_a", nil, project.Added{Name: "x", NameKey: "x"}, project.GroupRolesSet{Group: "grp_g", Roles: roles})
@@ -30,7 +31,8 @@ func givenPlaces(t testing.TB, s event.Store, roles []user.AppRole) {
 		group.AppRolesSet{Place: "pac_x", Project: "prj_y", Org: "org_a", Roles: roles})
 }
 
-// Between the look at who is in the group and the command, somebody joins: before and after others, with and without roles.
+// Between the look at who is in the group and the command, somebody joins: before and after others, with and without
+// roles.
 func TestWhoJoinsWhileRolesAreGivenGetsThem(t *testing.T) {
 	for name, roles := range map[string][]access.Role{"none before": nil, "others before": {access.OrgOwnerViewer}} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +53,8 @@ func TestWhoJoinsWhileRolesAreGivenGetsThem(t *testing.T) {
 	}
 }
 
-// Between the look at a group that gives nothing and the command that joins it, the group gets roles, and loses them again.
+// Between the look at a group that gives nothing and the command that joins it, the group gets roles, and loses them
+// again.
 func TestWhoJoinsAGroupThatGetsRolesMeanwhileIsCounted(t *testing.T) {
 	s := newInstallation(t)
 	set := func(roles ...string) {
@@ -89,7 +92,8 @@ func TestWhoJoinsAGroupThatGetsRolesMeanwhileIsCounted(t *testing.T) {
 	members(0)
 }
 
-// Many join and leave a group on all nodes while its roles are given and taken. In the end all who are in it hold exactly what it gives, and nobody else does.
+// Many join and leave a group on all nodes while its roles are given and taken. In the end all who are in it hold
+// exactly what it gives, and nobody else does.
 func TestRolesOfAGroupWhileManyJoinAndLeave(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		nodes := eventtest.NewNodes(db, model.Kinds...)
@@ -181,7 +185,8 @@ func again(t *testing.T, try func() error) {
 	t.Error("others are always in the way")
 }
 
-// While roles are changed, everybody in the group holds the old ones or everybody holds the new ones, on every node, also where the caller goes away in between.
+// While roles are changed, everybody in the group holds the old ones or everybody holds the new ones, on every node,
+// also where the caller goes away in between.
 func TestNobodySeesHalfOfAGroupWithNewRoles(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		nodes := eventtest.NewNodes(db, model.Kinds...)

@@ -12,9 +12,10 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// SetRoles says which roles of this API a group of the permit's organization gives, in place of those before. All its members hold them from the same moment on.
-// Errors: InvalidArgument for unknown roles; access.ErrDenied; member.ErrGrantsMore; ErrNotFound; access.ErrTargetHoldsMore; ErrTooLarge; member.ErrLastOrgOwner;
-// Aborted when match does not hold.
+// SetRoles says which roles of this API a group of the permit's organization gives, in place of those before. All its
+// members hold them from the same moment on. Errors: InvalidArgument for unknown roles; access.ErrDenied;
+// member.ErrGrantsMore; ErrNotFound; access.ErrTargetHoldsMore; ErrTooLarge; member.ErrLastOrgOwner; Aborted when match
+// does not hold.
 func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, names []string) (details event.Details, err error) {
 	if wrong := access.RoleViolations(permit.Org(), names); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
@@ -109,7 +110,8 @@ func counted(roles []access.Role, members []*event.Object[user.User]) int64 {
 	return int64(len(members))
 }
 
-// Giving is a group whose roles the caller may take: the caller holds all that it gives. Errors: ErrNotFound; access.ErrTargetHoldsMore.
+// Giving is a group whose roles the caller may take: the caller holds all that it gives. Errors: ErrNotFound;
+// access.ErrTargetHoldsMore.
 func Giving(permit access.Permit, id string) event.Target[Group] {
 	return Within(permit, id).And(func(g *Group) error {
 		if len(g.Roles) == 0 {
@@ -131,7 +133,8 @@ type All struct {
 	mayLeave bool // the organization without an owner
 }
 
-// AllOf reads the members of a group that knows who joins and leaves, and is going to give these roles. Errors: ErrTooLarge.
+// AllOf reads the members of a group that knows who joins and leaves, and is going to give these roles. Errors:
+// ErrTooLarge.
 func AllOf(ctx context.Context, r event.Reader, g *event.Object[Group], permit access.Permit, roles []access.Role) (*All, error) {
 	users, err := Members(ctx, r, g.ID)
 	if err != nil {
@@ -162,7 +165,8 @@ func (a *All) Needs() (needs event.Command) {
 	return needs
 }
 
-// Settled gives those who are in the group at the moment of the command. Errors: member.ErrMoved; member.ErrLastOrgOwner.
+// Settled gives those who are in the group at the moment of the command. Errors: member.ErrMoved;
+// member.ErrLastOrgOwner.
 func (a *All) Settled(tx *event.Tx, g *event.Object[Group]) (members []*event.Object[user.User], err error) {
 	if g.Sequence != a.sequence {
 		return nil, member.ErrMoved

@@ -18,7 +18,8 @@ type Added struct {
 	Details event.Details
 }
 
-// AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; ErrLinkByEmail; org.ErrNotFound; those of once.
+// AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; ErrLinkByEmail;
+// org.ErrNotFound; those of once.
 func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General, jwt JWT) (Added, error) {
 	var wrong errs.Violations
 	general.all().violations(&wrong)
@@ -40,8 +41,9 @@ func OIDCViolations(general General, oidc OIDC, clientSecret string) (wrong errs
 	return wrong
 }
 
-// AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. What a preset knows and the caller leaves out is
-// filled in. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound; those of once.
+// AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. What a preset knows
+// and the caller leaves out is filled in. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound;
+// those of once.
 func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oidc OIDC, clientSecret string) (Added, error) {
 	if err := OIDCViolations(general, oidc, clientSecret).Err(); err != nil {
 		return Added{}, err
@@ -62,8 +64,9 @@ func OAuthViolations(general General, oauth OAuth, clientSecret string) (wrong e
 	return wrong
 }
 
-// AddOAuth creates an OAuth 2.0 provider in the permit's organization; an empty secret is none. What a preset knows and the caller leaves out is
-// filled in. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound; those of once.
+// AddOAuth creates an OAuth 2.0 provider in the permit's organization; an empty secret is none. What a preset knows and
+// the caller leaves out is filled in. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound;
+// those of once.
 func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oauth OAuth, clientSecret string) (Added, error) {
 	if err := OAuthViolations(general, oauth, clientSecret).Err(); err != nil {
 		return Added{}, err
@@ -74,7 +77,8 @@ func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permi
 	return add(ctx, s, permit, once, id, general, func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth} }, secretRow(master, id, clientSecret))
 }
 
-// mayLinkByEmail refuses to switch it for whoever sets no policies in the permit's organization. Errors: ErrLinkByEmail.
+// mayLinkByEmail refuses to switch it for whoever sets no policies in the permit's organization. Errors:
+// ErrLinkByEmail.
 func mayLinkByEmail(permit access.Permit) error {
 	if !permit.Holds(access.PolicyWrite, permit.Org()) {
 		return ErrLinkByEmail
@@ -136,7 +140,8 @@ func secretRow(master secret.MasterKey, id, clientSecret string) *event.Row {
 	return &event.Row{RowKey: SecretRow(id), Value: master.Wrap("idp client secret", []byte(clientSecret), []byte(id))}
 }
 
-// Replace replaces the general configuration. Errors: InvalidArgument with violations; ErrNotFound; Aborted when match does not hold.
+// Replace replaces the general configuration. Errors: InvalidArgument with violations; ErrNotFound; Aborted when match
+// does not hold.
 func Replace(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, g General) (event.Details, error) {
 	to := g.all()
 	var wrong errs.Violations
@@ -195,8 +200,9 @@ func orEmpty[T any](p *T) (value T) {
 	return value
 }
 
-// Modify sets parts of a provider. Errors: InvalidArgument with Violations; ErrNotFound; ErrNotJWT, ErrNotOIDC and ErrNotOAuth for parts that its type does
-// not have; InvalidArgument for what does not go together; ErrLinkByEmail; Aborted when match does not hold.
+// Modify sets parts of a provider. Errors: InvalidArgument with Violations; ErrNotFound; ErrNotJWT, ErrNotOIDC and
+// ErrNotOAuth for parts that its type does not have; InvalidArgument for what does not go together; ErrLinkByEmail;
+// Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, match event.IfMatch, m Modification) (event.Details, error) {
 	if err := m.Violations().Err(); err != nil {
 		return event.Details{}, err

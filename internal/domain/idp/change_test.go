@@ -112,7 +112,8 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 			mark := s.Mark()
 			d, err := idp.Modify(t.Context(), s, s.Master, ownerA, c.id, event.IfMatch{}, c.m)
 			must(t, err)
-			// Nothing of the general configuration counts here. What is sent again counts where nobody answers for it yet.
+			// Nothing of the general configuration counts here. What is sent again counts where nobody answers for it
+			// yet.
 			if c.m.JWT != nil || c.m.OIDC != nil || slices.ContainsFunc(c.want, func(f eventtest.Fact) bool { return f.Type != "idp.changed.v1" }) {
 				c.want = append(c.want, vouchedFor(c.id))
 				want.Changer = &idp.Changer{UserID: "usr_iam", Roles: iamOwner, Version: 1}

@@ -177,7 +177,8 @@ func (p *Provider) hasClientSecret(has bool) {
 	}
 }
 
-// Vouched records who answers for the configuration as it is now, if that is new: by a change of what decides who signs in, or after a check.
+// Vouched records who answers for the configuration as it is now, if that is new: by a change of what decides who signs
+// in, or after a check.
 type Vouched struct {
 	By     string             `json:"by"`
 	Roles  access.Memberships `json:"roles,omitempty"`  // of that moment
@@ -189,8 +190,9 @@ type Vouched struct {
 // EventType implements event.Fact.
 func (Vouched) EventType() event.Type { return "idp.vouched.v1" }
 
-// Since implements event.Gated: a node that does not know who answers for a provider would not keep its links to it. One that does not know the fields takes the
-// whole configuration as vouched for, as all did before; changing a provider does not wait for that.
+// Since implements event.Gated: a node that does not know who answers for a provider would not keep its links to it.
+// One that does not know the fields takes the whole configuration as vouched for, as all did before; changing a
+// provider does not wait for that.
 func (Vouched) Since() int { return 3 }
 
 // Apply implements event.Fact.

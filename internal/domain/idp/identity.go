@@ -24,7 +24,8 @@ type Identity struct {
 	Methods []string `json:"methods,omitempty"` // amr
 	Session string   `json:"session,omitempty"` // sid: what the provider ends by back-channel logout
 
-	// Proven is when the person proved to the provider who they are, as it says, in microseconds; zero: it does not say, or not plausibly.
+	// Proven is when the person proved to the provider who they are, as it says, in microseconds; zero: it does not
+	// say, or not plausibly.
 	Proven int64 `json:"proven,omitempty"`
 	// Fresh: the provider was asked to have the person prove again who they are, and says that they just did.
 	Fresh bool `json:"fresh,omitempty"`

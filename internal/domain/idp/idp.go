@@ -38,8 +38,9 @@ type General struct {
 	Styling      Styling `json:"styling,omitempty"`
 	AutoRegister bool    `json:"autoRegister,omitempty"`
 
-	// LinkByEmail links somebody who signs in for the first time to the user with the same address, without a sign-in of that user, where
-	// much else holds too. Whoever switches it decides about how people sign in, like a policy does.
+	// LinkByEmail links somebody who signs in for the first time to the user with the same address, without a sign-in
+	// of that user, where much else holds too. Whoever switches it decides about how people sign in, like a policy
+	// does.
 	LinkByEmail bool `json:"linkByEmail,omitempty"`
 }
 
@@ -65,17 +66,18 @@ type OIDC struct {
 	Parameters Parameters `json:"parameters,omitempty"`
 	Claims     Claims     `json:"claims,omitzero"`
 
-	// Tenants are the values of the claim by which a provider shared by many companies tells them apart: hd of Google, tid of
-	// Microsoft. Nobody of another one signs in. Empty: it does not matter.
+	// Tenants are the values of the claim by which a provider shared by many companies tells them apart: hd of Google,
+	// tid of Microsoft. Nobody of another one signs in. Empty: it does not matter.
 	Tenants []string `json:"tenants,omitempty"`
 
-	// Of Apple, whose client secret is a token that is signed with a key of its own. The key is the client secret of the side table.
+	// Of Apple, whose client secret is a token that is signed with a key of its own. The key is the client secret of
+	// the side table.
 	TeamID string `json:"teamId,omitempty"`
 	KeyID  string `json:"keyId,omitempty"`
 }
 
-// OAuth is the configuration of a provider that speaks OAuth 2.0 and not OpenID Connect: who has signed in is told by an endpoint of
-// its own. The secret itself is in a side table.
+// OAuth is the configuration of a provider that speaks OAuth 2.0 and not OpenID Connect: who has signed in is told by
+// an endpoint of its own. The secret itself is in a side table.
 type OAuth struct {
 	AuthorizationEndpoint string   `json:"authorizationEndpoint"`
 	TokenEndpoint         string   `json:"tokenEndpoint"`
@@ -117,7 +119,8 @@ const (
 // Parameters are added to the address that people are sent to.
 type Parameters map[string]string
 
-// Claims says under which names a provider tells what a new user is registered with. Empty ones have the names of OpenID Connect.
+// Claims says under which names a provider tells what a new user is registered with. Empty ones have the names of
+// OpenID Connect.
 type Claims struct {
 	UserName  string `json:"userName,omitempty"`
 	FirstName string `json:"firstName,omitempty"`
@@ -135,7 +138,8 @@ type Provider struct {
 	OIDC    *OIDC   `json:"oidc,omitempty"`
 	OAuth   *OAuth  `json:"oauth,omitempty"`
 
-	// Changer is who last changed what decides who signs in through the provider; nil: nobody since that is recorded, and nobody signs in.
+	// Changer is who last changed what decides who signs in through the provider; nil: nobody since that is recorded,
+	// and nobody signs in.
 	Changer *Changer `json:"changer,omitempty"`
 }
 
@@ -145,8 +149,8 @@ type Standing struct {
 	Epoch int64 `json:"epoch,omitempty"` // sessions of an older epoch have ended
 }
 
-// Changer is somebody who changed a provider, with the roles of that moment. Whoever changes where a provider's word comes from could
-// sign in as anybody who is linked there.
+// Changer is somebody who changed a provider, with the roles of that moment. Whoever changes where a provider's word
+// comes from could sign in as anybody who is linked there.
 type Changer struct {
 	UserID  string             `json:"userId"`
 	Roles   access.Memberships `json:"roles,omitempty"`
@@ -170,7 +174,8 @@ func (c *Changer) answers() []access.Answer {
 	return append(slices.Clip(c.Earlier), c.last())
 }
 
-// All tells whether something holds for the roles of everybody who answers for a setting: the provider's word is worth what the least of them is.
+// All tells whether something holds for the roles of everybody who answers for a setting: the provider's word is worth
+// what the least of them is.
 func (c *Changer) All(holds func(access.Memberships) bool) bool {
 	for _, a := range c.Earlier {
 		if !holds(a.Roles) {
@@ -230,7 +235,8 @@ func (p *Provider) Type() Type {
 	return ""
 }
 
-// Offered tells whether people can sign in through the provider: it is active, and somebody answers for its configuration.
+// Offered tells whether people can sign in through the provider: it is active, and somebody answers for its
+// configuration.
 func (p *Provider) Offered() bool { return p.State == Active && p.Changer != nil }
 
 // Reasons of this package.

@@ -37,8 +37,8 @@ func vouchedFor(id string) eventtest.Fact {
 	return eventtest.Fact{Object: id, Type: "idp.vouched.v1", Payload: `{"by":"usr_iam","roles":{"installation":["IAM_OWNER"]}}`}
 }
 
-// world has an active, an inactive and a removed JWT provider of org_a, one of OpenID Connect with a secret, one of org_b,
-// and one of an organization that is gone.
+// world has an active, an inactive and a removed JWT provider of org_a, one of OpenID Connect with a secret, one of
+// org_b, and one of an organization that is gone.
 func world(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, org.Kind, idp.Kind)

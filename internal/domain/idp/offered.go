@@ -18,7 +18,8 @@ const (
 	maxLooks = 5
 )
 
-// Place is where people sign in: an organization, what its policy allows, and the default organization, whose providers everybody may use.
+// Place is where people sign in: an organization, what its policy allows, and the default organization, whose providers
+// everybody may use.
 type Place struct {
 	Org, DefaultOrg string
 	Ways            policy.SignIn
@@ -37,7 +38,8 @@ type Offers struct {
 	More      string // the Part.After of the next part; empty: this was all
 }
 
-// Offered finds one provider that people of a place can sign in through, however many there are; nil where it is not offered.
+// Offered finds one provider that people of a place can sign in through, however many there are; nil where it is not
+// offered.
 func (p Place) Offered(ctx context.Context, r event.Reader, id string) (*event.Object[Provider], error) {
 	if id == "" || !p.Ways.AllowsProvider(id) {
 		return nil, nil
@@ -59,9 +61,9 @@ func (p Place) owners() []string {
 	return slices.Compact(slices.DeleteFunc([]string{p.Org, p.DefaultOrg}, func(id string) bool { return id == "" })) // empty would mean all of them
 }
 
-// Part reads a part of the providers that people of a place can sign in through: its own and then those of the default organization, the oldest first; or by their
-// names where names are searched for. What the policy does not allow, and what nobody can sign in through, takes nobody's place. The cost does not depend on how
-// many there are.
+// Part reads a part of the providers that people of a place can sign in through: its own and then those of the default
+// organization, the oldest first; or by their names where names are searched for. What the policy does not allow, and
+// what nobody can sign in through, takes nobody's place. The cost does not depend on how many there are.
 func (p Place) Part(ctx context.Context, r event.Reader, part Part) (Offers, error) {
 	switch {
 	case !p.Ways.Allows(policy.WithProvider):

@@ -26,7 +26,8 @@ func (c *counting) List(ctx context.Context, q event.Query) (event.Page, error) 
 	return page, err
 }
 
-// many has so many providers of org_a that can be used, with two others before each of them that cannot, and three of the default organization.
+// many has so many providers of org_a that can be used, with two others before each of them that cannot, and three of
+// the default organization.
 func many(t *testing.T, n int) (s *counting, own, shared []string) {
 	t.Helper()
 	store := eventtest.New(t, org.Kind, idp.Kind)

@@ -25,8 +25,8 @@ const (
 	maxKey        = 2000 // of a private key where others have a secret
 )
 
-// violations lists what is wrong with single fields, in the names of the API, under a prefix. A type of provider has these presets, and secrets of so many
-// characters.
+// violations lists what is wrong with single fields, in the names of the API, under a prefix. A type of provider has
+// these presets, and secrets of so many characters.
 func (e ClientChanged) violations(prefix string, secret *string, known []Preset, longest int, wrong *errs.Violations) {
 	wrong.Add(prefix+"clientId", given(e.ClientID, syntax.Name))
 	wrong.Add(prefix+"clientSecret", given(secret, func(s string) string { return syntax.Text(s, longest) }))
@@ -115,7 +115,8 @@ func (p Parameters) problem() string {
 	return ""
 }
 
-// notMapped are the claims that say more than what a person is called: who the token is of and for, what was proven, what somebody may do.
+// notMapped are the claims that say more than what a person is called: who the token is of and for, what was proven,
+// what somebody may do.
 var notMapped = []string{"iss", "sub", "aud", "exp", "iat", "nbf", "jti", "nonce", "azp", "acr", "amr", "auth_time", "sid", "at_hash", "c_hash", "s_hash", "events", "cnf", "act",
 	"scope", "scp", "role", "roles", "group", "groups", "permissions", "entitlements", "email_verified", "phone_number_verified", "verified", "xms_edov"}
 
@@ -139,8 +140,8 @@ func (e *ClaimsChanged) violations(prefix string, wrong *errs.Violations) {
 	wrong.Add(prefix+"language", given(e.Language, claimProblem))
 }
 
-// conflicts lists what does not go together in a configuration that a change leads to. before is the provider without the change, nil for a
-// new one; secret is what is set, nil where it stays.
+// conflicts lists what does not go together in a configuration that a change leads to. before is the provider without
+// the change, nil for a new one; secret is what is set, nil where it stays.
 func (p *Provider) conflicts(before *Provider, secret *string, prefix string, wrong *errs.Violations) {
 	if o := p.OIDC; o != nil {
 		o.tenantConflicts(prefix, wrong)
@@ -264,8 +265,8 @@ func appleKeyProblem(text string) string {
 	return ""
 }
 
-// forEverybody tells whether anybody can have an account at the provider, and nothing says of which company they are. An address there
-// proves less than at a company's own provider.
+// forEverybody tells whether anybody can have an account at the provider, and nothing says of which company they are.
+// An address there proves less than at a company's own provider.
 func (p *Provider) forEverybody() bool {
 	switch {
 	case p.OIDC != nil && len(p.OIDC.Tenants) == 0:

@@ -15,7 +15,8 @@ func adopted(permit access.Permit) Vouched {
 	return Vouched{By: permit.Origin().Actor, Roles: permit.Roles()}
 }
 
-// vouch is what a caller answers for by facts that change a provider, who also sent other settings as they were; none where it is nothing.
+// vouch is what a caller answers for by facts that change a provider, who also sent other settings as they were; none
+// where it is nothing.
 func (p *Provider) vouch(permit access.Permit, facts []event.Fact[Provider], sent []string) []event.Fact[Provider] {
 	if p.Changer == nil {
 		return []event.Fact[Provider]{adopted(permit)}
@@ -34,7 +35,8 @@ func (p *Provider) vouch(permit access.Permit, facts []event.Fact[Provider], sen
 
 // Answered is part of the facts that change a configuration.
 type Answered struct {
-	// SameAnswer: whoever answers for the provider already made this change. No Vouched follows, so this counts as a version.
+	// SameAnswer: whoever answers for the provider already made this change. No Vouched follows, so this counts as a
+	// version.
 	SameAnswer bool `json:"sameAnswer,omitempty"`
 }
 
@@ -135,8 +137,8 @@ func settingFields(prefix string, of reflect.Type, within ...int) (fields []sett
 	return fields
 }
 
-// settings are those that somebody has to answer for: all that are set. Who may sign in through a provider that many companies share depends on its tenants also if
-// there are none.
+// settings are those that somebody has to answer for: all that are set. Who may sign in through a provider that many
+// companies share depends on its tenants also if there are none.
 func (p *Provider) settings() (names []string) {
 	switch {
 	case p.JWT != nil:
@@ -154,7 +156,8 @@ func (p *Provider) settings() (names []string) {
 	return names
 }
 
-// Unconfirmed are the settings that somebody changed who holds less than whoever changed the provider last, and that nobody with as much has confirmed, the oldest first.
+// Unconfirmed are the settings that somebody changed who holds less than whoever changed the provider last, and that
+// nobody with as much has confirmed, the oldest first.
 func (p *Provider) Unconfirmed() (list []access.Answer) {
 	all := p.Changer.answers()
 	for _, a := range all {

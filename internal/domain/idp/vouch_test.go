@@ -27,7 +27,8 @@ var (
 	otherGitHub = idp.OAuth{AuthorizationEndpoint: "a", TokenEndpoint: "t", UserEndpoint: "u", ClientID: "c"}
 )
 
-// Whoever changes what decides about who signs in answers for the provider. Names, styles, registration and repetitions do not count.
+// Whoever changes what decides about who signs in answers for the provider. Names, styles, registration and repetitions
+// do not count.
 func TestWhatMakesSomebodyAnswerForAProvider(t *testing.T) {
 	client := func(c idp.ClientChanged) *idp.OIDCChanged { return &idp.OIDCChanged{ClientChanged: c} }
 	oauth := func(c idp.ClientChanged) *idp.OAuthChanged { return &idp.OAuthChanged{ClientChanged: c} }
@@ -290,7 +291,8 @@ func TestWhichChecksAreRefused(t *testing.T) {
 	}
 }
 
-// An editor answers for what they changed and sent, and for nothing that others changed before and they did not look at.
+// An editor answers for what they changed and sent, and for nothing that others changed before and they did not look
+// at.
 func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 	const id = "idp_jwt"
 	keys := "https://evil.example/keys"
@@ -380,7 +382,8 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 	}
 }
 
-// Who answers for a provider is recorded if that is new. A change by the same person is one event, and a version all the same.
+// Who answers for a provider is recorded if that is new. A change by the same person is one event, and a version all
+// the same.
 func TestWhoAnswersIsRecordedOnce(t *testing.T) {
 	s := world(t)
 	eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: general, JWT: jwt}, idp.Vouched{By: "usr_o", Roles: orgOwner})

@@ -81,8 +81,8 @@ func (e OwnerRemoved) Apply(i *Installation) {
 	i.Owners = slices.DeleteFunc(slices.Clone(i.Owners), func(id string) bool { return id == e.UserID })
 }
 
-// MembersChanged records that what a user holds in the installation changed, where the list of owners stays as it is. So
-// every grant in the installation moves its sequence, and a decision can rest on nobody having been given more.
+// MembersChanged records that what a user holds in the installation changed, where the list of owners stays as it is.
+// So every grant in the installation moves its sequence, and a decision can rest on nobody having been given more.
 type MembersChanged struct {
 	UserID string `json:"userId"`
 }

@@ -39,8 +39,8 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Obje
 	return of(permit).Read(ctx, r)
 }
 
-// SetPolicy replaces the policy of the installation, which the permit must be for. Errors: InvalidArgument; access.ErrDenied; Aborted when match
-// does not hold.
+// SetPolicy replaces the policy of the installation, which the permit must be for. Errors: InvalidArgument;
+// access.ErrDenied; Aborted when match does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
 	if err := p.InstallationViolations("policy.").Err(); err != nil {
 		return event.Details{}, err

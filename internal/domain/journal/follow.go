@@ -27,11 +27,12 @@ const (
 // Now is the place to follow from where only what happens from now on matters.
 const Now = -1
 
-// Follow sends the events behind a position as they happen, oldest first, until ctx ends or sending fails. With each comes the
-// position to go on after. A sign of life without an event comes at once, and whenever nothing was sent for ten seconds.
+// Follow sends the events behind a position as they happen, oldest first, until ctx ends or sending fails. With each
+// comes the position to go on after. A sign of life without an event comes at once, and whenever nothing was sent for
+// ten seconds.
 //
-// Before anything is sent, the credential and the permission are judged again. What they end with is an error, as is one of the
-// store. Errors: InvalidArgument on cursor for a position that the log has not come to.
+// Before anything is sent, the credential and the permission are judged again. What they end with is an error, as is
+// one of the store. Errors: InvalidArgument on cursor for a position that the log has not come to.
 func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, after int64, send func(e *Entry, position int64) error) error {
 	if err := q.scope(permit); err != nil {
 		return err
@@ -112,8 +113,8 @@ func (f *follower) sign(e *Entry, position int64) error {
 	return err
 }
 
-// advance sends what there is after a position, up to a bounded number of events, and tells up to where that was and whether there
-// is more.
+// advance sends what there is after a position, up to a bounded number of events, and tells up to where that was and
+// whether there is more.
 func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more bool, err error) {
 	events, upTo, more, err := f.read(ctx, after)
 	if err != nil || len(events) == 0 {

@@ -247,7 +247,8 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 	})
 }
 
-// Who looks for something rare in a long log gets nothing for long. It is told how far that has come, is judged, and can leave.
+// Who looks for something rare in a long log gets nothing for long. It is told how far that has come, is judged, and
+// can leave.
 func TestWhoCatchesUpWithNothingIsToldHowFarThatIs(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s, j := node(t, db, secret.NewMasterKey())

@@ -1,5 +1,5 @@
-// Package journal shows the events of the log to people and programs outside: whole, with the personal part opened where it is
-// still there, and found by what they are about.
+// Package journal shows the events of the log to people and programs outside: whole, with the personal part opened
+// where it is still there, and found by what they are about.
 package journal
 
 import (
@@ -87,8 +87,9 @@ func (f *Filter) Matches(e *event.Event) bool {
 		(len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t string) bool { return matchesType(t, e.Type) }))
 }
 
-// beyond tells of events that are kept with the organizations of the filter, and are not their business: the installation is kept
-// in the default organization, and a user's roles in the installation or in other organizations with the user.
+// beyond tells of events that are kept with the organizations of the filter, and are not their business: the
+// installation is kept in the default organization, and a user's roles in the installation or in other organizations
+// with the user.
 func (f *Filter) beyond(e *event.Event) bool {
 	if e.Type.Kind() == installation.Kind.Name() {
 		return true

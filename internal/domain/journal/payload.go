@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// payload is that of an event as it is shown. Older versions recorded the addresses of webhooks, in which there may be tokens: of them no more is
-// shown than of a webhook itself.
+// payload is that of an event as it is shown. Older versions recorded the addresses of webhooks, in which there may be
+// tokens: of them no more is shown than of a webhook itself.
 func payload(e *event.Event) json.RawMessage {
 	if e.Type != "webhook.added.v1" && e.Type != "webhook.settings_changed.v1" {
 		return readable(e.Payload)
@@ -26,7 +26,8 @@ func payload(e *event.Event) json.RawMessage {
 	})
 }
 
-// personalOf is the personal part of an event as it is shown. Events about new people leave out a display name that is made of first and last name.
+// personalOf is the personal part of an event as it is shown. Events about new people leave out a display name that is
+// made of first and last name.
 func personalOf(e *event.Event, opened []byte) json.RawMessage {
 	if e.Type != (user.HumanAdded{}).EventType() && e.Type != (user.HumanImported{}).EventType() {
 		return readable(opened)
@@ -45,7 +46,8 @@ func personalOf(e *event.Event, opened []byte) json.RawMessage {
 // times are the names of fields that hold microseconds.
 var times = []string{"expires", "created", "until", "at", "made", "signsFrom"}
 
-// readable is what facts hold, for people and other programs: times as such, and without the keys by which names are compared.
+// readable is what facts hold, for people and other programs: times as such, and without the keys by which names are
+// compared.
 func readable(raw []byte) json.RawMessage {
 	internal := func(name string) bool { return bytes.Contains(raw, []byte(`"`+name+`":`)) }
 	if !bytes.Contains(raw, []byte(`Key":`)) && !slices.ContainsFunc(times, internal) {

@@ -15,8 +15,8 @@ const (
 	readEvents = 200 // at once
 )
 
-// tails is the end of the log as the followers of this node share it: it is read once for all of them, and only while there
-// are any.
+// tails is the end of the log as the followers of this node share it: it is read once for all of them, and only while
+// there are any.
 type tails struct {
 	mu        sync.Mutex
 	followers int

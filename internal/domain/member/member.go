@@ -77,11 +77,12 @@ type Set struct {
 	Home          string // the organization that the user belongs to
 }
 
-// Set gives a user roles there, in place of those given directly before; what groups give stays. No roles make a user of another organization a guest. Somebody of
-// another organization is offered what goes beyond what the person has accepted there: nobody's roles elsewhere grow without their word.
-// Errors: InvalidArgument for unknown roles, and for none where the user would be no guest; ErrGrantsMore; user.ErrNotFound, also
-// for a user of another organization whom the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when
-// match does not hold.
+// Set gives a user roles there, in place of those given directly before; what groups give stays. No roles make a user
+// of another organization a guest. Somebody of another organization is offered what goes beyond what the person has
+// accepted there: nobody's roles elsewhere grow without their word. Errors: InvalidArgument for unknown roles, and for
+// none where the user would be no guest; ErrGrantsMore; user.ErrNotFound, also for a user of another organization whom
+// the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when match
+// does not hold.
 func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (Set, error) {
 	if wrong := access.RoleViolations(m.permit.Org(), names); len(wrong) > 0 {
 		return Set{}, errs.Invalid(wrong...)
@@ -101,15 +102,16 @@ func (m Members) Set(ctx context.Context, s event.Store, userID string, match ev
 	return c.do(ctx, s)
 }
 
-// Remove takes away all roles that a user was given there directly. A user of another organization leaves it, with its groups and roles of applications. Errors:
-// ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when match does not hold.
+// Remove takes away all roles that a user was given there directly. A user of another organization leaves it, with its
+// groups and roles of applications. Errors: ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner;
+// ErrLastOrgOwner; Aborted when match does not hold.
 func (m Members) Remove(ctx context.Context, s event.Store, userID string, match event.IfMatch) (event.Details, error) {
 	set, err := roleChange{permit: m.permit, userID: userID, match: match, removes: true}.do(ctx, s)
 	return set.Details, err
 }
 
-// Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave, too: the organization is told so. Errors: ErrOwnOrganization;
-// ErrNotFound; Aborted when match does not hold.
+// Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave,
+// too: the organization is told so. Errors: ErrOwnOrganization; ErrNotFound; Aborted when match does not hold.
 func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (details event.Details, err error) {
 	target := elsewhere(user.Mine(caller), orgID)
 	err = Settle(func() error {
@@ -165,7 +167,8 @@ func elsewhere(target event.Target[user.User], orgID string) event.Target[user.U
 
 var errNotThere = errs.New(errs.NotFound, NotFound, "you are not a guest or member there")
 
-// End takes a user out of an organization that is not the user's own, inside a command that declared the user for writing.
+// End takes a user out of an organization that is not the user's own, inside a command that declared the user for
+// writing.
 func End(u *event.Object[user.User], orgID string) error {
 	hasRoles := slices.ContainsFunc(u.Data.AppRoles, func(r user.AppRoles) bool { return r.Org == orgID })
 	if len(u.Data.Direct()[orgID]) > 0 && len(u.Data.Groups[orgID]) == 0 && !hasRoles {
@@ -299,8 +302,8 @@ func (c roleChange) endsOwner(u *user.User) bool {
 	return IsOwner(u) && !slices.Contains(c.roles, access.IAMOwner)
 }
 
-// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner, which
-// it is told then.
+// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may
+// leave it without an owner, which it is told then.
 func (c roleChange) endsOrgOwner(u *event.Object[user.User], a asked) bool {
 	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u, a), access.OrgOwner)
 }

@@ -296,7 +296,8 @@ func TestMembersAreListedPageByPage(t *testing.T) {
 	}
 }
 
-// The last owner of an organization goes only by somebody with a role in the installation. Others who own it but cannot act do not count.
+// The last owner of an organization goes only by somebody with a role in the installation. Others who own it but cannot
+// act do not count.
 func TestTheLastOwnerOfAnOrganizationStays(t *testing.T) {
 	owner := access.Memberships{"org_a": {access.OrgOwner}}
 	for _, c := range []struct {

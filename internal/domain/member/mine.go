@@ -30,7 +30,8 @@ type Source struct {
 	Groups []string // ids of those that give it, sorted
 }
 
-// Of reads what a user is and holds everywhere, the installation first. Organizations that were removed are not among it.
+// Of reads what a user is and holds everywhere, the installation first. Organizations that were removed are not among
+// it.
 func Of(ctx context.Context, r event.Reader, u *event.Object[user.User]) (all []Membership, err error) {
 	if roles := u.Data.Memberships[access.Installation]; len(roles) > 0 {
 		all = append(all, Membership{Roles: sources(&u.Data, access.Installation)})

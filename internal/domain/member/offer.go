@@ -24,8 +24,8 @@ const (
 // OfferState is what became of an offer.
 type OfferState string
 
-// OPEN -> ACCEPTED, WITHDRAWN, REPLACED or REMOVED. Whether it has expired is judged when somebody looks. That it was declined is not a state of it: its
-// organization is not told.
+// OPEN -> ACCEPTED, WITHDRAWN, REPLACED or REMOVED. Whether it has expired is judged when somebody looks. That it was
+// declined is not a state of it: its organization is not told.
 const (
 	OfferOpen      OfferState = "open"
 	OfferAccepted  OfferState = "accepted"
@@ -35,8 +35,8 @@ const (
 	OfferRemoved   OfferState = "removed" // with its organization
 )
 
-// Offer is the state of an offer: roles in an organization, or a place as a guest, for somebody who belongs to another one. It is an object of the organization that
-// makes it, and nothing of it counts before the person has accepted it.
+// Offer is the state of an offer: roles in an organization, or a place as a guest, for somebody who belongs to another
+// one. It is an object of the organization that makes it, and nothing of it counts before the person has accepted it.
 type Offer struct {
 	State   OfferState    `json:"state"`
 	UserID  string        `json:"userId,omitempty"`
@@ -132,7 +132,8 @@ func (OfferWasRemoved) EventType() event.Type { return "offer.removed.v1" }
 // Apply implements event.Fact.
 func (OfferWasRemoved) Apply(o *Offer) { *o = Offer{State: OfferRemoved} }
 
-// StateAt is the state at a moment, as its organization is told: one that was declined looks like an open one until it expires.
+// StateAt is the state at a moment, as its organization is told: one that was declined looks like an open one until it
+// expires.
 func (o *Offer) StateAt(now time.Time) OfferState {
 	if o.State == OfferOpen && event.Micros(now) >= o.Expires {
 		return OfferExpired
@@ -179,7 +180,8 @@ func Unasked(ctx context.Context, r event.Reader, permit access.Permit) (string,
 	return i.Data.DefaultOrg, nil
 }
 
-// Give sees to it, before a group gives roles in an organization to somebody, that those wait which the person has not accepted. unasked is what Unasked gives.
+// Give sees to it, before a group gives roles in an organization to somebody, that those wait which the person has not
+// accepted. unasked is what Unasked gives.
 func Give(u *event.Object[user.User], orgID string, roles []access.Role, unasked string) error {
 	if unasked == "" || u.Org != unasked || u.Org == orgID {
 		return user.Ask(u, orgID, roles)
@@ -252,8 +254,8 @@ func (c roleChange) atOnce(u *event.Object[user.User], a asked) []access.Role {
 	return slices.DeleteFunc(slices.Clone(c.roles), func(r access.Role) bool { return !slices.Contains(within, r) })
 }
 
-// ask offers the roles to somebody of another organization. What takes away, or stays within what the person has accepted, is done at once. It gives the offer,
-// nil where nothing is left to ask.
+// ask offers the roles to somebody of another organization. What takes away, or stays within what the person has
+// accepted, is done at once. It gives the offer, nil where nothing is left to ask.
 func (c roleChange) ask(tx *event.Tx, u *event.Object[user.User], a asked) (*event.Object[Offer], error) {
 	scope := c.permit.Org()
 	direct, isMember := u.Data.Direct()[scope]
@@ -275,7 +277,8 @@ type Shown struct {
 	Org   *event.Object[org.Org]
 }
 
-// OffersTo lists the offers that a user can accept or decline at a moment, the oldest first. Those of organizations that are not active wait.
+// OffersTo lists the offers that a user can accept or decline at a moment, the oldest first. Those of organizations
+// that are not active wait.
 func OffersTo(ctx context.Context, s event.Store, userID string, now time.Time) (all []Shown, err error) {
 	declined, err := readDeclined(s.Row(ctx, user.DeclinedRow(userID)))
 	if err != nil {
@@ -305,7 +308,8 @@ func OffersTo(ctx context.Context, s event.Store, userID string, now time.Time) 
 	return all, nil
 }
 
-// OffersToService is OffersTo for a service user whose keys the caller may make. Errors: user.ErrNotFound; user.ErrNotService; access.ErrTargetHoldsMore.
+// OffersToService is OffersTo for a service user whose keys the caller may make. Errors: user.ErrNotFound;
+// user.ErrNotService; access.ErrTargetHoldsMore.
 func OffersToService(ctx context.Context, s event.Store, permit access.Permit, userID string, now time.Time) ([]Shown, error) {
 	if _, err := service(permit, userID).Read(ctx, s); err != nil {
 		return nil, err
@@ -327,13 +331,14 @@ func readDeclined(row *event.Row, err error) (map[string]int64, error) {
 	return declined, json.Unmarshal(row.Value, &declined)
 }
 
-// AcceptOffer accepts an offer that was made to the caller. Errors: ErrOfferNotFound; ErrOfferNotOpen; ErrGiverMayNot; user.ErrPasswordGiven; Aborted when match
-// does not hold, which is about the user.
+// AcceptOffer accepts an offer that was made to the caller. Errors: ErrOfferNotFound; ErrOfferNotOpen; ErrGiverMayNot;
+// user.ErrPasswordGiven; Aborted when match does not hold, which is about the user.
 func AcceptOffer(ctx context.Context, s event.Store, caller *access.Caller, id string, match event.IfMatch) (event.Details, error) {
 	return accept(ctx, s, user.Mine(caller), id, match)
 }
 
-// AcceptOfferFor accepts an offer that was made to a service user. Errors: as AcceptOffer; user.ErrNotFound; user.ErrNotService; access.ErrTargetHoldsMore.
+// AcceptOfferFor accepts an offer that was made to a service user. Errors: as AcceptOffer; user.ErrNotFound;
+// user.ErrNotService; access.ErrTargetHoldsMore.
 func AcceptOfferFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string, match event.IfMatch) (event.Details, error) {
 	return accept(ctx, s, service(permit, userID), id, match)
 }
@@ -400,8 +405,8 @@ func offerTo(ctx context.Context, r event.Reader, userID, id string) (*event.Obj
 	return o, nil
 }
 
-// open gives an offer to a user that can be accepted or declined, inside a command that declared it, its organization and the row of those declined. Errors:
-// ErrOfferNotFound; ErrOfferNotOpen.
+// open gives an offer to a user that can be accepted or declined, inside a command that declared it, its organization
+// and the row of those declined. Errors: ErrOfferNotFound; ErrOfferNotOpen.
 func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
 	o, err := OfferKind.Get(tx, id)
 	if err != nil {
@@ -444,12 +449,14 @@ func mayStillGive(tx *event.Tx, o *event.Object[Offer], known *event.Object[user
 	return nil
 }
 
-// DeclineOffer declines an offer that was made to the caller. The organization is not told. Errors: ErrOfferNotFound; ErrOfferNotOpen.
+// DeclineOffer declines an offer that was made to the caller. The organization is not told. Errors: ErrOfferNotFound;
+// ErrOfferNotOpen.
 func DeclineOffer(ctx context.Context, s event.Store, caller *access.Caller, id string) error {
 	return decline(ctx, s, user.Mine(caller), id)
 }
 
-// DeclineOfferFor declines an offer that was made to a service user. Errors: as DeclineOffer; user.ErrNotFound; user.ErrNotService; access.ErrTargetHoldsMore.
+// DeclineOfferFor declines an offer that was made to a service user. Errors: as DeclineOffer; user.ErrNotFound;
+// user.ErrNotService; access.ErrTargetHoldsMore.
 func DeclineOfferFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string) error {
 	return decline(ctx, s, service(permit, userID), id)
 }
@@ -489,9 +496,9 @@ func decline(ctx context.Context, s event.Store, target event.Target[user.User],
 	}})
 }
 
-// AcceptRoles accepts the roles that the caller was given in another organization: those that a group gives and that wait, and those from before anybody was asked.
-// They must be exactly those that the caller has or was given there. Errors: errNotThere; ErrOwnOrganization; ErrRolesChanged; user.ErrPasswordGiven; Aborted when
-// match does not hold.
+// AcceptRoles accepts the roles that the caller was given in another organization: those that a group gives and that
+// wait, and those from before anybody was asked. They must be exactly those that the caller has or was given there.
+// Errors: errNotThere; ErrOwnOrganization; ErrRolesChanged; user.ErrPasswordGiven; Aborted when match does not hold.
 func AcceptRoles(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch, names []string) (event.Details, error) {
 	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[user.User]) error {
 		roles := slices.Concat(u.Data.Memberships[orgID], u.Data.Waiting(orgID))
@@ -524,7 +531,8 @@ func OfferWithin(permit access.Permit, id string) event.Target[Offer] {
 	}}
 }
 
-// Offers reads a page of the offers of the permit's organization that are in a state at a moment, the oldest first. An empty state: those in any.
+// Offers reads a page of the offers of the permit's organization that are in a state at a moment, the oldest first. An
+// empty state: those in any.
 func Offers(ctx context.Context, r event.Reader, permit access.Permit, state OfferState, now time.Time, after event.Cursor, limit int) ([]*event.Object[Offer], *event.Cursor, error) {
 	if !permit.Reaches(permit.Org()) {
 		return nil, nil, org.ErrNotFound

@@ -214,7 +214,8 @@ func TestAPersonSeesTwentyOffersAndOthersWaitForRoom(t *testing.T) {
 	}
 }
 
-// What is done about somebody's credentials is told to every other organization that the person is in, in one command: their number has a bound.
+// What is done about somebody's credentials is told to every other organization that the person is in, in one command:
+// their number has a bound.
 func TestAPersonIsInAThousandOtherOrganizations(t *testing.T) {
 	s := newInstallation(t)
 	membertest.Owner(t, s, "usr_me", "org_d")

@@ -18,9 +18,10 @@ func IsOwner(u *user.User) bool {
 	return slices.Contains(u.Memberships[access.Installation], access.IAMOwner)
 }
 
-// Owners is the guard of the last owner of the installation, or of an organization: some of the owners who could act at the moment it was made.
-// A command that ends an owner's rights, or an owner, declares what Reads gives and asks Remain. It rests on one owner who
-// stays, so two commands that end each other's cannot both succeed, wherever they run.
+// Owners is the guard of the last owner of the installation, or of an organization: some of the owners who could act at
+// the moment it was made. A command that ends an owner's rights, or an owner, declares what Reads gives and asks
+// Remain. It rests on one owner who stays, so two commands that end each other's cannot both succeed, wherever they
+// run.
 type Owners struct {
 	able []*event.Object[user.User]
 	owns func(*user.User) bool
@@ -139,8 +140,9 @@ func (all OrgOwners) Reads() (refs []event.Ref) {
 	return refs
 }
 
-// Settle looks at the organizations of a user who is about to end. Those that are left without an owner who can act are told so. The own organization keeps its last one:
-// ErrLastOrgOwner, unless the caller may leave it so. What others have given never keeps the own organization from ending its people. Errors also: ErrMoved, as Owners.Remain.
+// Settle looks at the organizations of a user who is about to end. Those that are left without an owner who can act are
+// told so. The own organization keeps its last one: ErrLastOrgOwner, unless the caller may leave it so. What others
+// have given never keeps the own organization from ending its people. Errors also: ErrMoved, as Owners.Remain.
 func (all OrgOwners) Settle(tx *event.Tx, u *event.Object[user.User], mayLeave bool) error {
 	var lost []string
 	for _, id := range Owned(u.Data.Memberships) {
@@ -155,8 +157,8 @@ func (all OrgOwners) Settle(tx *event.Tx, u *event.Object[user.User], mayLeave b
 	return TellOwnerLost(tx, u.ID, u.Org, lost...)
 }
 
-// TellOwnerLost records with organizations that they have lost their last owner who could act: a user, or all users, of the organization home. The mails about it follow from
-// that. The command is run by event.Do.
+// TellOwnerLost records with organizations that they have lost their last owner who could act: a user, or all users, of
+// the organization home. The mails about it follow from that. The command is run by event.Do.
 func TellOwnerLost(tx *event.Tx, userID, home string, orgIDs ...string) error {
 	var all event.Command
 	for _, id := range orgIDs {
@@ -192,8 +194,9 @@ func tellOwnerLost(tx *event.Tx, orgID string, lost org.OwnerLost, by string) er
 	return o.Append(lost)
 }
 
-// Stop settles that users stop to own an organization by what is done there. Where nobody is left who can act it refuses with ErrLastOrgOwner, unless the caller may
-// leave the organization so: then it is told. Errors also: ErrMoved, as Remain. The command is run by event.Do.
+// Stop settles that users stop to own an organization by what is done there. Where nobody is left who can act it
+// refuses with ErrLastOrgOwner, unless the caller may leave the organization so: then it is told. Errors also:
+// ErrMoved, as Remain. The command is run by event.Do.
 func (o *Owners) Stop(tx *event.Tx, orgID string, mayLeave bool, users ...*event.Object[user.User]) error {
 	if err := o.Remain(tx); !errors.Is(err, ErrLastOrgOwner) || !mayLeave {
 		return err
@@ -231,8 +234,8 @@ func (o *Owners) Reads() []event.Ref {
 	return refs
 }
 
-// Remain refuses with ErrLastOwner, or ErrLastOrgOwner, where no other owner can act, and with ErrMoved where none of those known can any more, or
-// nobody has looked: the guard is nil.
+// Remain refuses with ErrLastOwner, or ErrLastOrgOwner, where no other owner can act, and with ErrMoved where none of
+// those known can any more, or nobody has looked: the guard is nil.
 func (o *Owners) Remain(tx *event.Tx) error {
 	if o == nil {
 		return ErrMoved
@@ -256,8 +259,8 @@ func (o *Owners) Remain(tx *event.Tx) error {
 	return o.none
 }
 
-// ErrMoved is what Decide refuses with when the command was made from something that is different by now. It never leaves
-// Settle.
+// ErrMoved is what Decide refuses with when the command was made from something that is different by now. It never
+// leaves Settle.
 var ErrMoved = errors.New("member: what the command rests on has changed")
 
 var errContention = errs.New(errs.Aborted, event.Contention, "others are changing the owners or members at the same time: try again")

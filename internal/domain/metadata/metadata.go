@@ -1,4 +1,5 @@
-// Package metadata holds the rules of metadata: small pairs of key and value that programs keep with users, organizations, applications and projects.
+// Package metadata holds the rules of metadata: small pairs of key and value that programs keep with users,
+// organizations, applications and projects.
 package metadata
 
 import (
@@ -160,8 +161,8 @@ func check(all map[string]string) error {
 	return nil
 }
 
-// Set changes the metadata of an object: have is where its state keeps it, and fact what records a change. Errors: InvalidArgument with Violations; those of the
-// target; ErrTooManyPairs; ErrTooLarge; Aborted when match does not hold.
+// Set changes the metadata of an object: have is where its state keeps it, and fact what records a change. Errors:
+// InvalidArgument with Violations; those of the target; ErrTooManyPairs; ErrTooLarge; Aborted when match does not hold.
 func Set[S any](ctx context.Context, s event.Store, of event.Target[S], match event.IfMatch, set []Pair, remove []string,
 	have func(*S) map[string]string, fact func(Change) event.Fact[S]) (event.Details, error) {
 	if err := Violations(set, remove).Err(); err != nil {

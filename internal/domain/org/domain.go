@@ -68,8 +68,8 @@ func (d Domain) Record() (name, value string) {
 	return "_signet-challenge." + d.Name, "signet-domain-verification=" + d.Challenge
 }
 
-// VerifiedDomain finds a verified domain of the organization by any spelling, and gives the form it is compared in; empty where
-// it has no such.
+// VerifiedDomain finds a verified domain of the organization by any spelling, and gives the form it is compared in;
+// empty where it has no such.
 func (o *Org) VerifiedDomain(text string) string {
 	name, problem := syntax.Domain(text)
 	if i := o.domain(name); problem == "" && i >= 0 && o.Domains[i].Verified {
@@ -105,7 +105,8 @@ func (e DomainAdded) Apply(o *Org) {
 	}
 }
 
-// ApplyAt implements event.Placed. One that is verified from the start has a challenge, too, made from the event: no other event has the same.
+// ApplyAt implements event.Placed. One that is verified from the start has a challenge, too, made from the event: no
+// other event has the same.
 func (e DomainAdded) ApplyAt(o *Org, at *event.Event) {
 	if e.Verified && e.Challenge == "" {
 		e.Challenge = hex.EncodeToString(at.Hash()[:challengeSize])
@@ -116,8 +117,8 @@ func (e DomainAdded) ApplyAt(o *Org, at *event.Event) {
 // DomainVerified records that a domain was proven to belong to the organization.
 type DomainVerified struct {
 	Domain string `json:"domain"`
-	// Proven says that DNS proved it just now. The first events did not say so: they were recorded of domains that were verified
-	// already, without a look at DNS, and of others after one.
+	// Proven says that DNS proved it just now. The first events did not say so: they were recorded of domains that were
+	// verified already, without a look at DNS, and of others after one.
 	Proven bool `json:"proven,omitempty"`
 }
 
@@ -270,10 +271,10 @@ type Resolver interface {
 // lookupLimit is how long DNS has to answer.
 const lookupLimit = 5 * time.Second
 
-// VerifyDomain looks for the record that proves a domain of the permit's organization, and makes the domain its own. One
-// that is proven already needs no record; one that somebody vouches for does. Errors: ErrNotFound; ErrDomainNotFound; ErrDomainNotProven, naming the
-// record; ErrDomainTaken; Aborted when match does not hold; ErrDNSAway; those of permit.Renew when the caller may no
-// longer once DNS has answered.
+// VerifyDomain looks for the record that proves a domain of the permit's organization, and makes the domain its own.
+// One that is proven already needs no record; one that somebody vouches for does. Errors: ErrNotFound;
+// ErrDomainNotFound; ErrDomainNotProven, naming the record; ErrDomainTaken; Aborted when match does not hold;
+// ErrDNSAway; those of permit.Renew when the caller may no longer once DNS has answered.
 func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
 	if problem != "" {
@@ -377,9 +378,9 @@ func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, 
 	})
 }
 
-// RemoveDomain takes a domain from the permit's organization; others can have it then. Whose login names end with it may lead to
-// somebody else one day, so a verified one takes access.DomainRelease. Errors: ErrNotFound; ErrDomainNotFound; ErrReleaseDenied;
-// ErrDomainIsPrimary; Aborted when match does not hold.
+// RemoveDomain takes a domain from the permit's organization; others can have it then. Whose login names end with it
+// may lead to somebody else one day, so a verified one takes access.DomainRelease. Errors: ErrNotFound;
+// ErrDomainNotFound; ErrReleaseDenied; ErrDomainIsPrimary; Aborted when match does not hold.
 func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
 	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
 		switch {

@@ -150,8 +150,9 @@ func (Emptied) EventType() event.Type { return "org.emptied.v1" }
 // Apply implements event.Fact.
 func (Emptied) Apply(o *Org) { o.Empty = true }
 
-// OwnerLost records that no owner of the organization can act any more, because the last one has left, has ended where the owner belongs, or the installation took the role. It is news for others and
-// changes nothing: a role that is given later needs no fact of its own here.
+// OwnerLost records that no owner of the organization can act any more, because the last one has left, has ended where
+// the owner belongs, or the installation took the role. It is news for others and changes nothing: a role that is given
+// later needs no fact of its own here.
 type OwnerLost struct {
 	UserID string `json:"userId,omitempty"` // empty: all users of Org, or several of a group of the organization itself
 	Org    string `json:"org"`              // that the owner belongs to
@@ -163,7 +164,8 @@ func (OwnerLost) EventType() event.Type { return "org.owner_lost.v1" }
 // Apply implements event.Fact.
 func (OwnerLost) Apply(*Org) {}
 
-// GuestCredentialSet records that somebody with roles in the organization got a credential, or a way to one, from the organization that the user belongs to.
+// GuestCredentialSet records that somebody with roles in the organization got a credential, or a way to one, from the
+// organization that the user belongs to.
 type GuestCredentialSet struct {
 	UserID string     `json:"userId"`
 	Org    string     `json:"org"`   // that the user belongs to
@@ -183,7 +185,8 @@ const NotFound errs.Reason = "ORGANIZATION_NOT_FOUND"
 var ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no organization with this identifier")
 
 // Add creates an organization inside a command that declared it and the claims of its domains. The first free one of
-// the candidates becomes the primary domain, verified. Errors: InvalidArgument on name; ErrDomainTaken when none is free.
+// the candidates becomes the primary domain, verified. Errors: InvalidArgument on name; ErrDomainTaken when none is
+// free.
 func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org], error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return nil, err
@@ -324,7 +327,8 @@ func holding(ctx context.Context, r event.Reader, domain string) (*event.Object[
 	return Kind.Read(ctx, r, id)
 }
 
-// Rename gives the permit's organization another name. Errors: InvalidArgument on name; ErrNotFound; Aborted when match does not hold.
+// Rename gives the permit's organization another name. Errors: InvalidArgument on name; ErrNotFound; Aborted when match
+// does not hold.
 func Rename(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, name string) (event.Details, error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return event.Details{}, err

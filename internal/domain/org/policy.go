@@ -21,7 +21,8 @@ func (e PolicySet) Apply(o *Org) {
 	o.SecondFactorRequired = o.Policy.SecondFactorRequired // every request looks at it there
 }
 
-// SetPolicy replaces what the permit's organization asks for. Errors: InvalidArgument; ErrNotFound; Aborted when match does not hold.
+// SetPolicy replaces what the permit's organization asks for. Errors: InvalidArgument; ErrNotFound; Aborted when match
+// does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
 	if err := p.RegisteringViolations("policy.").Err(); err != nil {
 		return event.Details{}, err
@@ -44,7 +45,8 @@ func Settings(ctx context.Context, r event.Reader, id string) (policy.Settings, 
 	return policy.Effective(everywhere, here), nil
 }
 
-// ReadPolicy reads what an organization asks for, and gives its id. One that is not there asks for nothing and has no id.
+// ReadPolicy reads what an organization asks for, and gives its id. One that is not there asks for nothing and has no
+// id.
 func ReadPolicy(ctx context.Context, r event.Reader, id string) (asked policy.Policy, of string, err error) {
 	o, err := Kind.Read(ctx, r, id)
 	if err != nil || o == nil {

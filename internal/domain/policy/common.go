@@ -44,9 +44,9 @@ var lines = []string{"012345678901234567890", "abcdefghijklmnopqrstuvwxyz", "qwe
 	"qweasdzxc", "qweasd123", "123qweasdzxc", "147258369", "741852963", "789456123", "159357", "159753", "135792468", "13579", "24680", "112233445566778899", "121212121212", "123123123123", "123321", "12344321", "1234554321", "123454321",
 	"aabbccddeeff", "a1b2c3d4e5f6", "1a2b3c4d5e", "abc123abc123", "123abc", "1234abcd", "abcd1234", "qwer1234", "1234qwer", "asdf1234", "zxcv1234", "qwe123", "123qwe123", "asd123", "zxc123", "qwerty123456", "123456qwerty", "abcabcabc", "xyzxyz"}
 
-// Common tells whether a password is among those that are guessed first: a well-known word, spelled with digits and signs for
-// letters or not, with one of the usual endings or not, twice in a row; the same character all over; a row of keys, letters or
-// digits; a date. Upper and lower case are alike.
+// Common tells whether a password is among those that are guessed first: a well-known word, spelled with digits and
+// signs for letters or not, with one of the usual endings or not, twice in a row; the same character all over; a row of
+// keys, letters or digits; a date. Upper and lower case are alike.
 func Common(password string) bool {
 	key := syntax.NameKey(password)
 	if word(key) || line(key) || date(key) {
@@ -84,8 +84,8 @@ func line(key string) bool {
 	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, key) || strings.Contains(l, back) })
 }
 
-// date tells whether digits are a day: of six or eight, with or without a sign between them, in any order of day, month and
-// year.
+// date tells whether digits are a day: of six or eight, with or without a sign between them, in any order of day, month
+// and year.
 func date(key string) bool {
 	digits := strings.NewReplacer(".", "", "-", "", "/", "").Replace(key)
 	if strings.Trim(digits, "0123456789") != "" {

@@ -5,8 +5,9 @@ import "time"
 // MaxRememberDevice is how long a device may be remembered at most.
 const MaxRememberDevice = 90 * 24 * time.Hour
 
-// Devices is whether people can have their second factor remembered on a device, so that a sign-in there asks for the first one only. The installation
-// says for how long at most; unless it does, nobody can. An organization can say a shorter time, or never.
+// Devices is whether people can have their second factor remembered on a device, so that a sign-in there asks for the
+// first one only. The installation says for how long at most; unless it does, nobody can. An organization can say a
+// shorter time, or never.
 type Devices struct {
 	RememberDeviceSeconds int64 `json:"rememberDeviceSeconds,omitempty"`
 	DevicesNotRemembered  bool  `json:"devicesNotRemembered,omitempty"` // whatever the installation says

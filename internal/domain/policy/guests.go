@@ -2,7 +2,8 @@ package policy
 
 import "time"
 
-// Guests is what an organization asks of people of other organizations who act in it. How they sign in is decided by their own organization; only organizations have it.
+// Guests is what an organization asks of people of other organizations who act in it. How they sign in is decided by
+// their own organization; only organizations have it.
 type Guests struct {
 	GuestProofSeconds int64 `json:"guestProofSeconds,omitempty"` // how old the proof of who they are may be; 0: as old as their session
 }

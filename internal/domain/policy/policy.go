@@ -1,5 +1,5 @@
-// Package policy says how strict an installation and its organizations are: about passwords, second factors, guessing and
-// the life of sessions.
+// Package policy says how strict an installation and its organizations are: about passwords, second factors, guessing
+// and the life of sessions.
 //
 // The installation sets what counts for everybody. An organization can ask for more than that, never for less: of each
 // value the stricter one counts (Effective). Nothing has to be set.
@@ -70,8 +70,8 @@ type Settings struct {
 	given PasswordRules
 }
 
-// Effective takes the stricter one of each value. A default counts as the installation's, so that it is the installation
-// alone that can ask for less than that.
+// Effective takes the stricter one of each value. A default counts as the installation's, so that it is the
+// installation alone that can ask for less than that.
 func Effective(installation, org Policy) Settings {
 	i, d := installation, defaults
 	s := Settings{Policy: Policy{
@@ -97,8 +97,8 @@ func Effective(installation, org Policy) Settings {
 	return s
 }
 
-// rulesForAdministrators are those of people where a policy says so. Of one from before the choice, only what it sets itself counts: the defaults
-// of today are not what its author meant.
+// rulesForAdministrators are those of people where a policy says so. Of one from before the choice, only what it sets
+// itself counts: the defaults of today are not what its author meant.
 func (s Settings) rulesForAdministrators(policies ...Policy) PasswordRules {
 	given := PasswordRules{MinLength: 1}
 	for _, p := range policies {
@@ -188,8 +188,8 @@ type Diff struct {
 	DevicesDiff
 }
 
-// Since implements event.Gated: a node that does not know whose passwords are meant, how people may sign in, or who may register, would forget it with
-// the next change of its object, and let in who may not.
+// Since implements event.Gated: a node that does not know whose passwords are meant, how people may sign in, or who may
+// register, would forget it with the next change of its object, and let in who may not.
 func (c Diff) Since() int {
 	if c.GuestsDiff != (GuestsDiff{}) {
 		return guestsVersion

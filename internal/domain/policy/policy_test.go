@@ -22,8 +22,8 @@ func TestWhereNothingIsSetTheDefaultsCount(t *testing.T) {
 	}
 }
 
-// Each value, set by the installation and by an organization in every way: what is stricter counts, and a default is the
-// installation's.
+// Each value, set by the installation and by an organization in every way: what is stricter counts, and a default is
+// the installation's.
 func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 	for _, c := range []struct {
 		field                  string

@@ -19,7 +19,8 @@ const (
 // Ways are all of them.
 var Ways = []Way{WithPassword, WithPasskey, WithProvider}
 
-// SignIn is how the people of an organization sign in. Only organizations have it: it counts for their own people, wherever those sign in.
+// SignIn is how the people of an organization sign in. Only organizations have it: it counts for their own people,
+// wherever those sign in.
 type SignIn struct {
 	SignInMethods         []Way    `json:"signInMethods,omitempty"`         // that are allowed; none: all of them
 	Providers             []string `json:"providers,omitempty"`             // ids of those that are allowed; none: all that may be used
@@ -93,7 +94,8 @@ func setList[T any](field *[]T, value *[]T) {
 	}
 }
 
-// InstallationViolations lists what a policy of the installation must not say: how people sign in and register, and what is asked of guests, is for their organizations.
+// InstallationViolations lists what a policy of the installation must not say: how people sign in and register, and
+// what is asked of guests, is for their organizations.
 func (p Policy) InstallationViolations(prefix string) (wrong errs.Violations) {
 	for _, f := range []struct {
 		name string

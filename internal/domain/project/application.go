@@ -36,8 +36,9 @@ func RoleSettingsViolations(to app.RoleSettings) (wrong errs.Violations) {
 	return wrong
 }
 
-// SetRoleSettings says which project of its organization an application belongs to, what it is told about people there, and whether only people with a role may use it.
-// Errors: InvalidArgument with RoleSettingsViolations; app.ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more; app.ErrOpensWaysIn; ErrNotFound;
+// SetRoleSettings says which project of its organization an application belongs to, what it is told about people there,
+// and whether only people with a role may use it. Errors: InvalidArgument with RoleSettingsViolations; app.ErrNotFound;
+// access.ErrMoreScopes where another application does it to one that may do more; app.ErrOpensWaysIn; ErrNotFound;
 // ErrMetadataDenied; Aborted when match does not hold.
 func SetRoleSettings(ctx context.Context, s event.Store, permit access.Permit, appID string, match event.IfMatch, to app.RoleSettings) (event.Details, error) {
 	if err := RoleSettingsViolations(to).Err(); err != nil {

@@ -20,8 +20,9 @@ func holder(permit access.Permit, id string) event.Target[user.User] {
 	}}
 }
 
-// SetUserRoles sets which roles of a project a user has in the permit's organization, in place of those before; none ends them. The organization has the project, or
-// access to it. Errors: InvalidArgument on roleKeys; user.ErrNotFound; ErrNotFound; ErrRoleNotFound; ErrTooManyPlaces; Aborted when match does not hold.
+// SetUserRoles sets which roles of a project a user has in the permit's organization, in place of those before; none
+// ends them. The organization has the project, or access to it. Errors: InvalidArgument on roleKeys; user.ErrNotFound;
+// ErrNotFound; ErrRoleNotFound; ErrTooManyPlaces; Aborted when match does not hold.
 func SetUserRoles(ctx context.Context, s event.Store, permit access.Permit, userID, projectID string, match event.IfMatch, keys []string) (details event.Details, err error) {
 	if err := RoleKeyViolations(keys).Err(); err != nil {
 		return event.Details{}, err
@@ -69,8 +70,9 @@ func SetUserRoles(ctx context.Context, s event.Store, permit access.Permit, user
 	return details, err
 }
 
-// SetGroupRoles sets which roles of a project the members of a group have through it in the permit's organization, in place of those before; none ends them.
-// Errors: InvalidArgument on roleKeys; group.ErrNotFound; ErrNotFound; ErrRoleNotFound; ErrTooManyGroups; ErrTooManyPlaces; Aborted when match does not hold.
+// SetGroupRoles sets which roles of a project the members of a group have through it in the permit's organization, in
+// place of those before; none ends them. Errors: InvalidArgument on roleKeys; group.ErrNotFound; ErrNotFound;
+// ErrRoleNotFound; ErrTooManyGroups; ErrTooManyPlaces; Aborted when match does not hold.
 func SetGroupRoles(ctx context.Context, s event.Store, permit access.Permit, groupID, projectID string, match event.IfMatch, keys []string) (details event.Details, err error) {
 	if err := RoleKeyViolations(keys).Err(); err != nil {
 		return event.Details{}, err
@@ -148,7 +150,8 @@ func givenIn(all []user.AppRoles, orgID string) (given []user.AppRoles) {
 	return given
 }
 
-// room is what can go where somebody has roles in as many places as an organization may give: those in places that are gone.
+// room is what can go where somebody has roles in as many places as an organization may give: those in places that are
+// gone.
 type room struct {
 	full bool
 	gone []user.AppRoles
@@ -203,7 +206,8 @@ func lostGroups(ctx context.Context, r event.Reader, at spot) (lost []string, er
 	return lost, nil
 }
 
-// freeSlots takes groups that are gone out of a full place. Errors: ErrTooManyGroups where there is no room for another group.
+// freeSlots takes groups that are gone out of a full place. Errors: ErrTooManyGroups where there is no room for another
+// group.
 func (p place) freeSlots(lost []string, next string) error {
 	has := func(id string) bool {
 		return slices.ContainsFunc(p.groups(), func(g GroupRoles) bool { return g.Group == id })

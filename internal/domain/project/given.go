@@ -76,7 +76,8 @@ func rolesOf(ctx context.Context, r event.Reader, u *event.Object[user.User], on
 	return g.result(), nil
 }
 
-// RolesOfGroup lists what the members of a group of the permit's organization have through it. Errors: group.ErrNotFound.
+// RolesOfGroup lists what the members of a group of the permit's organization have through it. Errors:
+// group.ErrNotFound.
 func RolesOfGroup(ctx context.Context, r event.Reader, permit access.Permit, groupID string) ([]Given, error) {
 	o, err := group.Within(permit, groupID).Read(ctx, r)
 	if err != nil {
@@ -151,7 +152,8 @@ type UserWithRoles struct {
 	Roles []Role
 }
 
-// ListUsers reads a page of the users who have roles of a project in the permit's organization without groups. Errors: ErrNotFound.
+// ListUsers reads a page of the users who have roles of a project in the permit's organization without groups. Errors:
+// ErrNotFound.
 func ListUsers(ctx context.Context, r event.Reader, permit access.Permit, projectID string, after event.Cursor, limit int) ([]UserWithRoles, *event.Cursor, error) {
 	p, err := here(ctx, r, permit, projectID)
 	if err != nil {
@@ -180,7 +182,8 @@ type GroupWithRoles struct {
 	Roles []Role
 }
 
-// ListGroups lists the groups whose members have roles of a project in the permit's organization, at most MaxGroupRoles. Errors: ErrNotFound.
+// ListGroups lists the groups whose members have roles of a project in the permit's organization, at most
+// MaxGroupRoles. Errors: ErrNotFound.
 func ListGroups(ctx context.Context, r event.Reader, permit access.Permit, projectID string) ([]GroupWithRoles, error) {
 	p, err := here(ctx, r, permit, projectID)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Bounds of the grants that wait for an organization: strangers must not fill the list that its owners look at, and none of them alone must keep
-// others from it. They are looked at before the command: of grants at the same moment a few more may get in.
+// Bounds of the grants that wait for an organization: strangers must not fill the list that its owners look at, and
+// none of them alone must keep others from it. They are looked at before the command: of grants at the same moment a
+// few more may get in.
 const (
 	MaxWaiting     = 100 // of all
 	MaxWaitingFrom = 10  // of one organization
@@ -31,9 +32,10 @@ func GrantViolations(to string, keys []string) (wrong errs.Violations) {
 	return append(wrong, RoleKeyViolations(keys)...)
 }
 
-// AddGrant offers roles of a project to another organization. Nobody learns by it whether there is one with this identifier, but for those who see all
-// organizations anyway. Errors: InvalidArgument with GrantViolations, or where it is the own organization; ErrNotFound; ErrRoleNotFound; org.ErrNotFound;
-// ErrGrantExists; ErrTooManyWaiting; those of once.
+// AddGrant offers roles of a project to another organization. Nobody learns by it whether there is one with this
+// identifier, but for those who see all organizations anyway. Errors: InvalidArgument with GrantViolations, or where it
+// is the own organization; ErrNotFound; ErrRoleNotFound; org.ErrNotFound; ErrGrantExists; ErrTooManyWaiting; those of
+// once.
 func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once event.Once, projectID, to string, keys []string) (Created, error) {
 	wrong := GrantViolations(to, keys)
 	if to == permit.Org() {
@@ -91,7 +93,8 @@ func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once eve
 	return created, nil
 }
 
-// tooManyWaiting tells whether no further grant of one organization may wait for another one. Those of removed projects do not count.
+// tooManyWaiting tells whether no further grant of one organization may wait for another one. Those of removed projects
+// do not count.
 func tooManyWaiting(ctx context.Context, r event.Reader, from, to string) (bool, error) {
 	all, own := 0, 0
 	for after := (&event.Cursor{}); after != nil; {
@@ -161,8 +164,9 @@ func received(permit access.Permit, id string) event.Target[Grant] {
 	}}
 }
 
-// changeGrant has decide judge a grant together with its project and, once it is accepted, its access. actor is who the events of the grant and of the access
-// name: the one of the other organization names the organization alone. Errors: those of the target; those of decide; Aborted when match does not hold.
+// changeGrant has decide judge a grant together with its project and, once it is accepted, its access. actor is who the
+// events of the grant and of the access name: the one of the other organization names the organization alone. Errors:
+// those of the target; those of decide; Aborted when match does not hold.
 func changeGrant(ctx context.Context, s event.Store, t event.Target[Grant], match event.IfMatch,
 	decide func(tx *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error) (details event.Details, err error) {
 	err = settle(func() error {
@@ -195,8 +199,9 @@ func changeGrant(ctx context.Context, s event.Store, t event.Target[Grant], matc
 	return details, err
 }
 
-// SetGrantRoles changes which roles an organization may give. What was given of a role that it may not give any more ends, and does not come back with the
-// role. Errors: InvalidArgument on roleKeys; ErrGrantNotFound; ErrNotFound; ErrRoleNotFound; Aborted when match does not hold.
+// SetGrantRoles changes which roles an organization may give. What was given of a role that it may not give any more
+// ends, and does not come back with the role. Errors: InvalidArgument on roleKeys; ErrGrantNotFound; ErrNotFound;
+// ErrRoleNotFound; Aborted when match does not hold.
 func SetGrantRoles(ctx context.Context, s event.Store, permit access.Permit, projectID, id string, match event.IfMatch, keys []string) (event.Details, error) {
 	if err := RoleKeyViolations(keys).Err(); err != nil {
 		return event.Details{}, err
@@ -222,7 +227,8 @@ func SetGrantRoles(ctx context.Context, s event.Store, permit access.Permit, pro
 	})
 }
 
-// WithdrawGrant ends a grant, and everything that was derived from it. Errors: ErrGrantNotFound; Aborted when match does not hold.
+// WithdrawGrant ends a grant, and everything that was derived from it. Errors: ErrGrantNotFound; Aborted when match
+// does not hold.
 func WithdrawGrant(ctx context.Context, s event.Store, permit access.Permit, projectID, id string, match event.IfMatch) (event.Details, error) {
 	return changeGrant(ctx, s, given(permit, projectID, id), match, func(_ *event.Tx, g *event.Object[Grant], _ *event.Object[Project], a *event.Object[Access]) error {
 		if a != nil {
@@ -232,8 +238,8 @@ func WithdrawGrant(ctx context.Context, s event.Store, permit access.Permit, pro
 	})
 }
 
-// AcceptGrant gives the permit's organization access to a project that was granted to it. Errors: ErrGrantNotFound; org.ErrNotFound; ErrGrantWrongState;
-// Aborted when match does not hold.
+// AcceptGrant gives the permit's organization access to a project that was granted to it. Errors: ErrGrantNotFound;
+// org.ErrNotFound; ErrGrantWrongState; Aborted when match does not hold.
 func AcceptGrant(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	t := received(permit, id)
 	seen, err := t.Read(ctx, s)
@@ -265,8 +271,8 @@ func AcceptGrant(ctx context.Context, s event.Store, permit access.Permit, id st
 	})
 }
 
-// DeclineGrant refuses a grant that waits for the permit's organization, or gives back one that it has accepted, with everything that was derived from it.
-// Errors: ErrGrantNotFound; Aborted when match does not hold.
+// DeclineGrant refuses a grant that waits for the permit's organization, or gives back one that it has accepted, with
+// everything that was derived from it. Errors: ErrGrantNotFound; Aborted when match does not hold.
 func DeclineGrant(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return changeGrant(ctx, s, received(permit, id), match, func(_ *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error {
 		if p == nil || p.Data.State != Active {
@@ -314,7 +320,8 @@ func (p *Project) rolesOf(granted []user.AppRole) (roles []Role) {
 	return roles
 }
 
-// ListGrants reads a page of the grants of a project of the permit's organization, the oldest first. Errors: ErrNotFound.
+// ListGrants reads a page of the grants of a project of the permit's organization, the oldest first. Errors:
+// ErrNotFound.
 func ListGrants(ctx context.Context, r event.Reader, permit access.Permit, projectID string, after event.Cursor, limit int) ([]Granted, *event.Cursor, error) {
 	p, err := Get(ctx, r, permit, projectID)
 	if err != nil {
@@ -333,8 +340,8 @@ func ListGrants(ctx context.Context, r event.Reader, permit access.Permit, proje
 	return found, next, nil
 }
 
-// ListGranted reads a page of the grants to the permit's organization, those that wait and those that were accepted, the oldest first. Those of projects
-// that are gone are left out.
+// ListGranted reads a page of the grants to the permit's organization, those that wait and those that were accepted,
+// the oldest first. Those of projects that are gone are left out.
 func ListGranted(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]Granted, *event.Cursor, error) {
 	grants, next, err := GrantKind.List(ctx, r, event.Query{Group: GrantsTo(permit.Org()), After: after, Limit: limit})
 	if err != nil {
@@ -361,7 +368,8 @@ func ListGranted(ctx context.Context, r event.Reader, permit access.Permit, afte
 	return found, next, nil
 }
 
-// EndGrants ends some of the grants of a group, with their accesses: those of a removed project, or to a removed organization. It tells whether there may be more.
+// EndGrants ends some of the grants of a group, with their accesses: those of a removed project, or to a removed
+// organization. It tells whether there may be more.
 func EndGrants(ctx context.Context, s event.Store, group string, limit int) (left bool, err error) {
 	err = settle(func() error {
 		grants, _, err := GrantKind.List(ctx, s, event.Query{Group: group, Limit: limit})

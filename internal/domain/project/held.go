@@ -53,12 +53,12 @@ func (w Person) has(project, org string) bool {
 	return len(w.Groups[org]) > 0 || slices.ContainsFunc(w.AppRoles, func(r user.AppRoles) bool { return r.Project == project && r.Org == org })
 }
 
-// maxElsewhere bounds the organizations in which it is looked whether somebody may use an application as a mere guest. Anybody who owns an organization can make somebody
-// a guest there.
+// maxElsewhere bounds the organizations in which it is looked whether somebody may use an application as a mere guest.
+// Anybody who owns an organization can make somebody a guest there.
 const maxElsewhere = 100
 
-// Places are where somebody may have roles of an application's project: the project itself for its own organization, and the accesses of other
-// organizations. Look finds them; in a command that declared Reads, JudgeIn reads them again.
+// Places are where somebody may have roles of an application's project: the project itself for its own organization,
+// and the accesses of other organizations. Look finds them; in a command that declared Reads, JudgeIn reads them again.
 type Places struct {
 	client  Client
 	decides bool
@@ -69,7 +69,8 @@ type Places struct {
 	orgs    map[string]*event.Object[org.Org] // of which somebody is a guest
 }
 
-// opens tells whether it takes the project for somebody to use the application, or to sign in in the organization that the sign-in is bound to.
+// opens tells whether it takes the project for somebody to use the application, or to sign in in the organization that
+// the sign-in is bound to.
 func (c Client) opens(w Person, bound string) bool {
 	return c.Project != "" && (w.Org != c.Org && !c.Open || bound != "" && bound != w.Org)
 }
@@ -105,8 +106,9 @@ func (c Client) elsewhere(w Person, bound string) []string {
 	return orgs[:min(len(orgs), mere+maxElsewhere)]
 }
 
-// Look reads the places of somebody. It reads nothing where no place decides or is told about; else the project, and for each other organization that
-// matters who holds the claim of the access, the access, and the organization if it is not their home.
+// Look reads the places of somebody. It reads nothing where no place decides or is told about; else the project, and
+// for each other organization that matters who holds the claim of the access, the access, and the organization if it is
+// not their home.
 func Look(ctx context.Context, r event.Reader, c Client, w Person, bound string) (*Places, error) {
 	p := &Places{client: c, decides: c.Decides(w, bound), bound: bound, access: map[string]string{}, found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
 	if c.Project == "" || !c.Roles && !c.Groups && !p.decides {
@@ -181,8 +183,8 @@ func (p *Places) Reads() []event.Ref {
 	return refs
 }
 
-// JudgeIn is Judge inside a command, of the application and the person as they are there. Places that came to be since do not count. Errors: Aborted where
-// something else decides than when they were looked for.
+// JudgeIn is Judge inside a command, of the application and the person as they are there. Places that came to be since
+// do not count. Errors: Aborted where something else decides than when they were looked for.
 func (p *Places) JudgeIn(tx *event.Tx, c Client, w Person, only string) (Verdict, string, error) {
 	now := &Places{client: c, bound: p.bound, access: p.access, found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
 	if !c.Decides(w, p.bound) {
@@ -236,7 +238,8 @@ func (p *Places) in(id string, w Person) *event.Object[Access] {
 	return a
 }
 
-// place is what lets somebody use the application by being in an organization, at home or as a guest; empty where nothing does.
+// place is what lets somebody use the application by being in an organization, at home or as a guest; empty where
+// nothing does.
 func (p *Places) place(id string, w Person) string {
 	if !w.in(id) || p.bound != "" && p.bound != id || !p.counts() {
 		return ""
@@ -272,9 +275,11 @@ const (
 	Admitted
 )
 
-// Judge tells whether somebody may use the application: people of its own organization, everybody where it is open, and whoever is at home or a guest in an
-// organization that has an access to its project, or a guest of its own organization where it has a project. place is what that rests on; empty: on nothing
-// that ends with a grant. only restricts it to the grant that a token was issued under: an access that was withdrawn and granted again is another one.
+// Judge tells whether somebody may use the application: people of its own organization, everybody where it is open, and
+// whoever is at home or a guest in an organization that has an access to its project, or a guest of its own
+// organization where it has a project. place is what that rests on; empty: on nothing that ends with a grant. only
+// restricts it to the grant that a token was issued under: an access that was withdrawn and granted again is another
+// one.
 func (p *Places) Judge(w Person, only string) (v Verdict, place string) {
 	if p.bound != "" && p.bound != w.Org {
 		if place = p.place(p.bound, w); place == "" || only != "" && only != place {
@@ -340,7 +345,8 @@ func (p *Places) Roles(w Person) map[string][]string {
 	return all
 }
 
-// Groups are the groups that somebody is in, sorted, by their organization: the application's own, and those that have an access to its project.
+// Groups are the groups that somebody is in, sorted, by their organization: the application's own, and those that have
+// an access to its project.
 func (p *Places) Groups(ctx context.Context, r event.Reader, w Person) (map[string][]string, error) {
 	var reads []func() error
 	var mu sync.Mutex

@@ -36,8 +36,9 @@ func (r *reads) Holder(ctx context.Context, c event.Claim) (string, error) {
 	return r.Store.Holder(ctx, c)
 }
 
-// fair has a vendor (org_v) with the application app_p of the project prj_p, and two customers that have an access to it: org_1 may give admin and viewer,
-// org_2 viewer only. There is a person in each (usr_v, usr_1, usr_2), and in org_x, which has nothing to do with it. grp_<org> are groups.
+// fair has a vendor (org_v) with the application app_p of the project prj_p, and two customers that have an access to
+// it: org_1 may give admin and viewer, org_2 viewer only. There is a person in each (usr_v, usr_1, usr_2), and in
+// org_x, which has nothing to do with it. grp_<org> are groups.
 type fair struct {
 	t *testing.T
 	*eventtest.Store

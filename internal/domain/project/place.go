@@ -10,11 +10,12 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// spot says where roles of a project are given in an organization: in the project itself, or in the access that the organization has to it. The zero value is
-// nowhere.
+// spot says where roles of a project are given in an organization: in the project itself, or in the access that the
+// organization has to it. The zero value is nowhere.
 type spot struct{ org, project, access string }
 
-// locate finds the spot of a project in an organization; nowhere where the organization neither has the project nor access to it.
+// locate finds the spot of a project in an organization; nowhere where the organization neither has the project nor
+// access to it.
 func locate(ctx context.Context, r event.Reader, orgID, projectID string) (spot, error) {
 	p, err := Kind.Read(ctx, r, projectID)
 	switch {
@@ -99,7 +100,8 @@ func (s spot) open(ctx context.Context, r event.Reader) (p place, err error) {
 	return p, err
 }
 
-// in gives the place inside a command that declared refs. Errors: ErrNotFound; org.ErrNotFound; errStale where the access has ended since it was located.
+// in gives the place inside a command that declared refs. Errors: ErrNotFound; org.ErrNotFound; errStale where the
+// access has ended since it was located.
 func (s spot) in(tx *event.Tx) (p place, err error) {
 	p.spot = s
 	if s == (spot{}) {

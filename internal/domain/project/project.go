@@ -1,8 +1,9 @@
-// Package project holds the rules of projects: applications that belong together, the roles they understand, which organizations may use them, and who
-// has which of the roles there.
+// Package project holds the rules of projects: applications that belong together, the roles they understand, which
+// organizations may use them, and who has which of the roles there.
 //
-// Roles are given in a place: in the project's own organization the project itself, in another one the access that the organization has to it. An access
-// comes to be when an owner there accepts a grant, and it ends with the grant; everything given in it ends with it. So nobody has to look for what was derived.
+// Roles are given in a place: in the project's own organization the project itself, in another one the access that the
+// organization has to it. An access comes to be when an owner there accepts a grant, and it ends with the grant;
+// everything given in it ends with it. So nobody has to look for what was derived.
 package project
 
 import (
@@ -71,7 +72,8 @@ type GrantedRole struct {
 	Of    int64  `json:"of"`    // Role.Epoch
 }
 
-// Access is the state of the access that an organization has to a project of another one. It belongs to the organization that has it.
+// Access is the state of the access that an organization has to a project of another one. It belongs to the
+// organization that has it.
 type Access struct {
 	State      State         `json:"state"`
 	Project    string        `json:"project,omitempty"`

@@ -32,7 +32,8 @@ const (
 var (
 	ErrNotFound = errs.New(errs.NotFound, NotFound,
 		"there is no project with this identifier in that organization, and none was granted to it: if it belongs to another one, name that one in x-service-orgid")
-	// ErrRoleNotFound says the same of a role that the project has and did not grant: other roles are none of the other organization's business.
+	// ErrRoleNotFound says the same of a role that the project has and did not grant: other roles are none of the other
+	// organization's business.
 	ErrRoleNotFound  = errs.New(errs.NotFound, RoleNotFound, "the project has no role with this key, or has not granted it to that organization: list the roles of the project")
 	ErrTooManyRoles  = errs.New(errs.FailedPrecondition, TooManyRoles, "this project already has 100 roles: remove one that is no longer needed")
 	ErrTooManyGroups = errs.New(errs.FailedPrecondition, TooManyGroups, "200 groups already have roles of this project there: take the roles of one that no longer needs them")
@@ -41,14 +42,16 @@ var (
 	ErrGrantNotFound   = errs.New(errs.NotFound, GrantNotFound, "there is no grant with this identifier: it may have been withdrawn, declined or given back")
 	ErrGrantExists     = errs.New(errs.AlreadyExists, GrantExists, "the project is already granted to that organization: change the roles of that grant, or withdraw it first")
 	ErrGrantWrongState = errs.New(errs.FailedPrecondition, GrantWrongState, "this grant has already been accepted")
-	// ErrTooManyWaiting tells that grants wait there and not whether there is such an organization: they wait for identifiers that nobody has, too.
+	// ErrTooManyWaiting tells that grants wait there and not whether there is such an organization: they wait for
+	// identifiers that nobody has, too.
 	ErrTooManyWaiting = errs.New(errs.FailedPrecondition, TooManyWaiting,
 		"too many grants already wait for that organization: withdraw one of yours, or wait until the organization has accepted or declined some")
 
 	errContention = errs.New(errs.Aborted, event.Contention, "others are changing the project at the same time: try again")
 )
 
-// errStale is what a command refuses with that was made from something that is different by now. It never leaves settle.
+// errStale is what a command refuses with that was made from something that is different by now. It never leaves
+// settle.
 var errStale = errors.New("project: what the command rests on has changed")
 
 // settle looks, makes a command and runs it, and does so again while what it saw has changed before it could decide.
@@ -111,7 +114,8 @@ type Created struct {
 	Details event.Details
 }
 
-// Add creates a project without roles in the permit's organization. Errors: InvalidArgument on name; org.ErrNotFound; those of once.
+// Add creates a project without roles in the permit's organization. Errors: InvalidArgument on name; org.ErrNotFound;
+// those of once.
 func Add(ctx context.Context, s event.Store, permit access.Permit, once event.Once, name string) (Created, error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return Created{}, err
@@ -142,7 +146,8 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 	return Within(permit, id).Read(ctx, r)
 }
 
-// List reads a page of the projects of the permit's organization: the oldest first, or in the order of names where the beginning of one is given.
+// List reads a page of the projects of the permit's organization: the oldest first, or in the order of names where the
+// beginning of one is given.
 func List(ctx context.Context, r event.Reader, permit access.Permit, name string, after event.Cursor, limit int) ([]*event.Object[Project], *event.Cursor, error) {
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
@@ -169,8 +174,8 @@ func RoleViolations(key, name, description string) (wrong errs.Violations) {
 	return wrong
 }
 
-// SetRole declares a role of a project, or gives one that it has another name and description. Errors: InvalidArgument with RoleViolations; ErrNotFound;
-// ErrTooManyRoles; Aborted when match does not hold.
+// SetRole declares a role of a project, or gives one that it has another name and description. Errors: InvalidArgument
+// with RoleViolations; ErrNotFound; ErrTooManyRoles; Aborted when match does not hold.
 func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, key, name, description string) (event.Details, error) {
 	if err := RoleViolations(key, name, description).Err(); err != nil {
 		return event.Details{}, err
@@ -187,8 +192,8 @@ func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string
 	})
 }
 
-// RemoveRole ends a role of a project, and it ends for everybody who has it. Declared again, it is another one. Errors: ErrNotFound; ErrRoleNotFound;
-// Aborted when match does not hold.
+// RemoveRole ends a role of a project, and it ends for everybody who has it. Declared again, it is another one. Errors:
+// ErrNotFound; ErrRoleNotFound; Aborted when match does not hold.
 func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, key string) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
 		if _, has := p.Data.role(key); !has {
@@ -198,8 +203,9 @@ func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id str
 	})
 }
 
-// Remove ends a project. Everything that was given or granted of it counts no longer, because the project does not: it costs the same however much
-// that is. The Cleaner removes the grants and accesses later. Errors: ErrNotFound; Aborted when match does not hold.
+// Remove ends a project. Everything that was given or granted of it counts no longer, because the project does not: it
+// costs the same however much that is. The Cleaner removes the grants and accesses later. Errors: ErrNotFound; Aborted
+// when match does not hold.
 func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error { return p.Append(WasRemoved{}) })
 }

@@ -193,7 +193,8 @@ func TestACustomerSeesNoGrantsOfOthers(t *testing.T) {
 	eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, "org_one"), grants["org_one"], always)), project.ErrGrantWrongState)
 }
 
-// Security list 5: where a command is about objects of both, each has an event that names the other organization and nobody in it.
+// Security list 5: where a command is about objects of both, each has an event that names the other organization and
+// nobody in it.
 func TestNeitherSideLearnsWhoActsInTheOther(t *testing.T) {
 	s := newMarket(t)
 	mark := s.Mark()

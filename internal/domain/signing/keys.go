@@ -28,8 +28,8 @@ const (
 	maxToken = 16 << 10 // bytes
 )
 
-// Keys signs and verifies. What it needs for that it keeps in memory, and reads the list again every few seconds: another
-// node may have changed it. What it goes by is never older than settle. It is safe for concurrent use.
+// Keys signs and verifies. What it needs for that it keeps in memory, and reads the list again every few seconds:
+// another node may have changed it. What it goes by is never older than settle. It is safe for concurrent use.
 type Keys struct {
 	store  event.Store
 	master secret.MasterKey
@@ -56,8 +56,8 @@ func New(s event.Store, master secret.MasterKey, clock func() time.Time) *Keys {
 // forget makes the next one who needs the list read it.
 func (k *Keys) forget() { k.known.Store(nil) }
 
-// list gives what is known, reading it again where it is older than age. Who finds another one reading goes on with what
-// there is, as long as that is not too old.
+// list gives what is known, reading it again where it is older than age. Who finds another one reading goes on with
+// what there is, as long as that is not too old.
 func (k *Keys) list(ctx context.Context, age time.Duration) (*known, error) {
 	have := k.known.Load()
 	if have != nil && k.age(have) < age {
@@ -147,8 +147,8 @@ func (k *Keys) private(ctx context.Context, id string) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// Sign makes a token (RFC 7515, compact) of claims: typ says what it is for, such as JWT or at+jwt, and Verify wants the
-// same. The first call for an algorithm makes its key. Errors: ErrNoKey, and those of event.Store.
+// Sign makes a token (RFC 7515, compact) of claims: typ says what it is for, such as JWT or at+jwt, and Verify wants
+// the same. The first call for an algorithm makes its key. Errors: ErrNoKey, and those of event.Store.
 func (k *Keys) Sign(ctx context.Context, alg, typ string, claims any) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {
@@ -206,8 +206,8 @@ func (k *Keys) withKey(ctx context.Context, alg Algorithm) (*known, error) {
 	return k.list(ctx, 0)
 }
 
-// KeySet gives the public keys that signatures of ours are verified with, and how long others may keep them. Errors: those
-// of event.Store.
+// KeySet gives the public keys that signatures of ours are verified with, and how long others may keep them. Errors:
+// those of event.Store.
 func (k *Keys) KeySet(ctx context.Context) (jose.JSONWebKeySet, time.Duration, error) {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	have, err := k.withKey(ctx, ES256)
@@ -223,8 +223,8 @@ func (k *Keys) KeySet(ctx context.Context) (jose.JSONWebKeySet, time.Duration, e
 	return set, setAge, nil
 }
 
-// Verify reads a token that Sign made for the same purpose and whose key still counts. What the claims say, when it expires
-// above all, is for the caller to judge. Errors: ErrNotOurs, and those of event.Store.
+// Verify reads a token that Sign made for the same purpose and whose key still counts. What the claims say, when it
+// expires above all, is for the caller to judge. Errors: ErrNotOurs, and those of event.Store.
 func (k *Keys) Verify(ctx context.Context, typ, token string, into any) error {
 	if len(token) > maxToken {
 		return ErrNotOurs

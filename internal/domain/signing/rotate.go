@@ -69,9 +69,9 @@ func (k *Keys) ensure(ctx context.Context, alg Algorithm) error {
 	}, nil)
 }
 
-// Rotate makes a new key for every algorithm. It signs after Lead; what the keys before it have signed counts until Keep
-// after that. When one of them may have leaked it is urgent: the new keys sign in a few seconds, and nothing that was
-// signed before counts from then on. Errors: access.ErrDenied; ErrRotating; Aborted when match does not hold.
+// Rotate makes a new key for every algorithm. It signs after Lead; what the keys before it have signed counts until
+// Keep after that. When one of them may have leaked it is urgent: the new keys sign in a few seconds, and nothing that
+// was signed before counts from then on. Errors: access.ErrDenied; ErrRotating; Aborted when match does not hold.
 func (k *Keys) Rotate(ctx context.Context, permit access.Permit, match event.IfMatch, urgent bool) (event.Details, error) {
 	if !permit.Reaches(access.Installation) {
 		return event.Details{}, access.ErrDenied
@@ -114,8 +114,8 @@ func (k *Keys) rotate(ctx context.Context, origin event.Origin, match event.IfMa
 	return details, err
 }
 
-// isRotating tells whether there is a key already that takes over soon. For what is urgent, only another urgent one does
-// so soon enough.
+// isRotating tells whether there is a key already that takes over soon. For what is urgent, only another urgent one
+// does so soon enough.
 func (s *Signing) isRotating(alg Algorithm, now int64, urgent bool) bool {
 	newest := s.newest(alg)
 	return newest != nil && newest.SignsFrom > now && (!urgent || newest.SignsFrom-newest.Made <= settle.Microseconds())
@@ -167,8 +167,8 @@ func (k *Keys) ListByOperator(ctx context.Context) ([]Key, event.Details, error)
 	return o.Data.Keys, o.Details(), nil
 }
 
-// Signs tells which of the keys signs at a time. If the clock was set back to before the first one, that one signs all the same: it was published, and nobody
-// could sign in until the clock is there again.
+// Signs tells which of the keys signs at a time. If the clock was set back to before the first one, that one signs all
+// the same: it was published, and nobody could sign in until the clock is there again.
 func Signs(keys []Key, alg Algorithm, now int64) *Key {
 	var latest, first *Key
 	for i := range keys {

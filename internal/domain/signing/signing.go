@@ -1,9 +1,9 @@
 // Package signing holds the keys that tokens are signed with.
 //
-// There is one object, the installation's list of keys. A key is made, published, and signs some time later, so that those
-// who keep the published set in memory have learned of it by then. The key that signs is the latest whose time has come.
-// One that was followed by another stays published until everything it has signed is over, and is then retired: its
-// private half, a row of a side table, is destroyed.
+// There is one object, the installation's list of keys. A key is made, published, and signs some time later, so that
+// those who keep the published set in memory have learned of it by then. The key that signs is the latest whose time
+// has come. One that was followed by another stays published until everything it has signed is over, and is then
+// retired: its private half, a row of a side table, is destroyed.
 //
 //	made and published ── lead ──▶ signs ── the next one signs ──▶ published only ── keep ──▶ retired
 //
@@ -42,8 +42,8 @@ const (
 
 	// LongestToken is how long something that was signed may count. Nothing that lives longer is to be signed.
 	LongestToken = 24 * time.Hour
-	// Keep is how long a key stays published after the next one signs. It is more than LongestToken: an ID token that is
-	// sent back as a hint may have expired.
+	// Keep is how long a key stays published after the next one signs. It is more than LongestToken: an ID token that
+	// is sent back as a hint may have expired.
 	Keep = 7 * 24 * time.Hour
 
 	// settle is how old what a node knows of the list can be at most, so how long it takes until all nodes sign with a
@@ -145,7 +145,8 @@ func (s *Signing) algorithms() (all []Algorithm) {
 // newest key of an algorithm; nil where there is none.
 func (s *Signing) newest(alg Algorithm) *Key { return Newest(s.Keys, alg) }
 
-// Newest is the latest of the keys of an algorithm; nil where there is none. The next one is made when it has signed for Period.
+// Newest is the latest of the keys of an algorithm; nil where there is none. The next one is made when it has signed
+// for Period.
 func Newest(keys []Key, alg Algorithm) *Key {
 	for i := range slices.Backward(keys) {
 		if keys[i].Algorithm == alg {
@@ -227,8 +228,8 @@ func makeKey(master secret.MasterKey, alg Algorithm) (*fresh, error) {
 	return f, nil
 }
 
-// add puts a key into the list. The first one of its algorithm signs at once, since nobody could wait for it. An urgent one
-// takes the place of those before it as soon as all nodes know of it, and what they have signed counts no longer.
+// add puts a key into the list. The first one of its algorithm signs at once, since nobody could wait for it. An urgent
+// one takes the place of those before it as soon as all nodes know of it, and what they have signed counts no longer.
 func (f *fresh) add(tx *event.Tx, o **event.Object[Signing], urgent bool) error {
 	now := tx.Now()
 	fact := KeyAdded{ID: f.id, Algorithm: f.alg, Public: f.public, Made: now, SignsFrom: now + Lead.Microseconds()}

@@ -18,8 +18,8 @@ type Acceptance struct {
 	Assumed bool          `json:"assumed,omitempty"` // nobody was asked: it is what the user held before anybody was
 }
 
-// RolesAccepted records which roles count from now on for a user in another organization, in place of those before. The roles are recorded, not recomputed: a
-// later version may know others, or others that hold more.
+// RolesAccepted records which roles count from now on for a user in another organization, in place of those before. The
+// roles are recorded, not recomputed: a later version may know others, or others that hold more.
 type RolesAccepted struct {
 	Scope       string              `json:"scope"`
 	Roles       []access.Role       `json:"roles,omitempty"`
@@ -83,7 +83,8 @@ func (u *User) Waiting(org string) (waiting []access.Role) {
 	return slices.Compact(waiting)
 }
 
-// Within are the roles that count for somebody in another organization without asking: what was accepted there, or what is held where nobody was asked yet.
+// Within are the roles that count for somebody in another organization without asking: what was accepted there, or what
+// is held where nobody was asked yet.
 func (u *User) Within(org string) []access.Role {
 	if accepted, asked := u.Accepted[org]; asked {
 		return accepted.Roles
@@ -97,7 +98,8 @@ func Unaccepted(u *event.Object[User], org string) bool {
 	return IsGuest(u, org) && (!asked || accepted.Assumed)
 }
 
-// MaxGuest is in how many other organizations a user can be: what is done about the user's credentials is told to each of them in one command.
+// MaxGuest is in how many other organizations a user can be: what is done about the user's credentials is told to each
+// of them in one command.
 const MaxGuest = 1000
 
 // TooManyOrganizations is the reason of ErrTooManyOrganizations.
@@ -116,7 +118,8 @@ func guestIn(u *event.Object[User]) (n int) {
 	return n
 }
 
-// Accept records that the user agrees to roles in another organization, besides those that count there. how says what else is recorded. Errors: ErrTooManyOrganizations.
+// Accept records that the user agrees to roles in another organization, besides those that count there. how says what
+// else is recorded. Errors: ErrTooManyOrganizations.
 func Accept(u *event.Object[User], org string, roles []access.Role, how RolesAccepted) error {
 	if !IsGuest(u, org) && guestIn(u) >= MaxGuest {
 		return ErrTooManyOrganizations
@@ -126,8 +129,8 @@ func Accept(u *event.Object[User], org string, roles []access.Role, how RolesAcc
 	return u.Append(how)
 }
 
-// Ask sees to it, before a group gives roles to somebody, that more than the user has accepted in another organization waits: what was held before anybody was asked
-// is recorded as that.
+// Ask sees to it, before a group gives roles to somebody, that more than the user has accepted in another organization
+// waits: what was held before anybody was asked is recorded as that.
 func Ask(u *event.Object[User], org string, roles []access.Role) error {
 	if _, asked := u.Data.Accepted[org]; asked || u.Org == org {
 		return nil
@@ -146,7 +149,8 @@ const PasswordGiven errs.Reason = "PASSWORD_SET_BY_ANOTHER"
 var ErrPasswordGiven = errs.New(errs.FailedPrecondition, PasswordGiven,
 	"somebody else has set your password and may know it: change it first, then accept roles in another organization")
 
-// MayAccept refuses somebody whose password somebody else has set, where there are roles to accept. Errors: ErrPasswordGiven.
+// MayAccept refuses somebody whose password somebody else has set, where there are roles to accept. Errors:
+// ErrPasswordGiven.
 func (u *User) MayAccept(roles []access.Role) error {
 	if len(roles) > 0 && u.Password.Given {
 		return ErrPasswordGiven
@@ -154,7 +158,8 @@ func (u *User) MayAccept(roles []access.Role) error {
 	return nil
 }
 
-// DeclinedRow is where it is kept which offers a user has declined. It is no fact: the organization that made an offer must not read in its log what became of it.
+// DeclinedRow is where it is kept which offers a user has declined. It is no fact: the organization that made an offer
+// must not read in its log what became of it.
 func DeclinedRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/declined_offers"}
 }

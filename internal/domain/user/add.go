@@ -43,8 +43,9 @@ func (n *NewHuman) violations(prefix, email, phone string) (wrong errs.Violation
 // NameIsAddress is what is wrong with a user name that looks like an address of somebody else.
 const NameIsAddress = "must not contain @, unless it is your own confirmed e-mail address"
 
-// ChosenName tells what is wrong with a user name that a person or an identity provider chooses; empty: nothing. A name like an address would be found
-// where an address is looked for: only the person whose confirmed address it is may have it. What NameKey makes an @ is one.
+// ChosenName tells what is wrong with a user name that a person or an identity provider chooses; empty: nothing. A name
+// like an address would be found where an address is looked for: only the person whose confirmed address it is may have
+// it. What NameKey makes an @ is one.
 func ChosenName(name, email string, confirmed bool) (problem string) {
 	key := syntax.NameKey(name)
 	if strings.Contains(key, "@") && (!confirmed || key != syntax.NameKey(email)) {
@@ -69,7 +70,8 @@ type HumanAdded struct {
 	Personal      HumanFacts    `json:"-"`
 }
 
-// HumanFacts is the personal part of HumanAdded. Keys are recorded, not recomputed: Unicode's tables change. Those of plain texts do not, and are left out since shortVersion.
+// HumanFacts is the personal part of HumanAdded. Keys are recorded, not recomputed: Unicode's tables change. Those of
+// plain texts do not, and are left out since shortVersion.
 type HumanFacts struct {
 	UserName    string  `json:"userName"`
 	UserNameKey string  `json:"userNameKey,omitempty"`
@@ -138,7 +140,8 @@ func (e ServiceAdded) Apply(u *User) {
 	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, NameKey: p.NameKey, Description: p.Description}}
 }
 
-// MembershipSet records which roles a user holds in a scope from now on, without those that groups give; none ends the membership, unless the user stays.
+// MembershipSet records which roles a user holds in a scope from now on, without those that groups give; none ends the
+// membership, unless the user stays.
 type MembershipSet struct {
 	Scope string        `json:"scope"`
 	Roles []access.Role `json:"roles,omitempty"`
@@ -168,8 +171,8 @@ func (e MembershipSet) Apply(u *User) {
 	u.settle(direct)
 }
 
-// ApplyAt implements event.Placed. Who got roles in the command that added them was added by Setup Organization, which is for
-// administrators of the installation: events have the same time then, and only then.
+// ApplyAt implements event.Placed. Who got roles in the command that added them was added by Setup Organization, which
+// is for administrators of the installation: events have the same time then, and only then.
 func (e MembershipSet) ApplyAt(u *User, at *event.Event) {
 	e.Apply(u)
 	const last = 3 // the person, a password, and this

@@ -26,14 +26,16 @@ func Within(permit access.Permit, id string) event.Target[User] {
 	}}
 }
 
-// TakesAway is a user the permit reaches, for what only takes something away: sessions, tokens, links, being able to sign in. What the user holds in other organizations
-// does not stand in the way. Errors: ErrNotFound; access.ErrTargetHoldsMore.
+// TakesAway is a user the permit reaches, for what only takes something away: sessions, tokens, links, being able to
+// sign in. What the user holds in other organizations does not stand in the way. Errors: ErrNotFound;
+// access.ErrTargetHoldsMore.
 func TakesAway(permit access.Permit, id string) event.Target[User] {
 	return Within(permit, id).And(func(u *User) error { return permit.MayTakeAway(u.Memberships, permit.Org()) })
 }
 
-// GivesAccess is a user the permit reaches, for what could be used to become that user. The organizations that have given the user roles read in their log that it was done.
-// Errors: ErrNotFound; access.ErrTargetHoldsMore; access.ErrHasRolesElsewhere.
+// GivesAccess is a user the permit reaches, for what could be used to become that user. The organizations that have
+// given the user roles read in their log that it was done. Errors: ErrNotFound; access.ErrTargetHoldsMore;
+// access.ErrHasRolesElsewhere.
 func GivesAccess(permit access.Permit, id string) event.Target[User] { return givesAccess(permit, id) }
 
 // givesAccess is GivesAccess where the organizations also read of what is no event of the user.
@@ -47,10 +49,12 @@ func givesAccess(permit access.Permit, id string, also ...event.Type) event.Targ
 		})
 }
 
-// hostsTold is for how long the same about the same user is not told again: an organization cannot fill the log of another one.
+// hostsTold is for how long the same about the same user is not told again: an organization cannot fill the log of
+// another one.
 const hostsTold = 10 * time.Minute
 
-// TellHosts tells the organizations that have given a user roles what others have done about the user's credentials, inside a command that event.Do runs.
+// TellHosts tells the organizations that have given a user roles what others have done about the user's credentials,
+// inside a command that event.Do runs.
 func TellHosts(tx *event.Tx, u *event.Object[User], done ...event.Type) error {
 	hosts := u.Data.Memberships.Hosts(u.Org)
 	if len(hosts) == 0 || len(done) == 0 {
@@ -138,8 +142,8 @@ func (e UserNameChanged) Apply(u *User) {
 	event.Set(&u.UserNameKey, e.Personal.UserNameKey)
 }
 
-// SetUserName gives a user of either type another name; the one before becomes free. Errors: InvalidArgument on userName; ErrNotFound;
-// access.ErrTargetHoldsMore; ErrUserNameTaken; Aborted when match does not hold.
+// SetUserName gives a user of either type another name; the one before becomes free. Errors: InvalidArgument on
+// userName; ErrNotFound; access.ErrTargetHoldsMore; ErrUserNameTaken; Aborted when match does not hold.
 func SetUserName(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, userName string) (event.Details, error) {
 	if err := errs.Wrong("userName", syntax.Name(userName)); err != nil {
 		return event.Details{}, err
@@ -186,8 +190,8 @@ func (e ServiceChanged) Apply(u *User) {
 	event.Set(&u.Service.Description, e.Personal.Description)
 }
 
-// ReplaceService replaces name and description of a service user. Errors: InvalidArgument with violations; ErrNotFound; ErrNotService; Aborted when match
-// does not hold.
+// ReplaceService replaces name and description of a service user. Errors: InvalidArgument with violations; ErrNotFound;
+// ErrNotService; Aborted when match does not hold.
 func ReplaceService(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, name, description string) (event.Details, error) {
 	if err := serviceViolations(name, description).Err(); err != nil {
 		return event.Details{}, err

@@ -15,9 +15,9 @@ import (
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
 
-// A code that comes back proves that whoever reads the mail at an address, or answers a phone, is the user. It is bound to
-// the user and the very address, and only a MAC of it is stored, in a side table. The next code replaces it; the right
-// answer, too many wrong ones, an hour, or another address end it.
+// A code that comes back proves that whoever reads the mail at an address, or answers a phone, is the user. It is bound
+// to the user and the very address, and only a MAC of it is stored, in a side table. The next code replaces it; the
+// right answer, too many wrong ones, an hour, or another address end it.
 const (
 	codeLife  = time.Hour
 	codeTries = 5 // wrong answers that end a code
@@ -125,7 +125,8 @@ func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, per
 }
 
 // SendMyCode makes a code for the caller's contact and has it delivered; deliver is nil where the installation cannot.
-// Errors: ErrDeliveryNotConfigured; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified; Unavailable when delivery fails.
+// Errors: ErrDeliveryNotConfigured; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified; Unavailable when delivery
+// fails.
 func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact,
 	deliver func(context.Context, Delivery) error) (expires time.Time, err error) {
 	if deliver == nil {
@@ -155,8 +156,9 @@ func EmailCodes(master secret.MasterKey, id string) mailcount.Count {
 	return mailcount.Of(master, "email code", id)
 }
 
-// RequestMyEmailCode records that the caller wants a mail with a code; whoever sends it makes the code, see MailedCode. It
-// will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
+// RequestMyEmailCode records that the caller wants a mail with a code; whoever sends it makes the code, see MailedCode.
+// It will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too
+// many mails.
 func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller) (expires time.Time, err error) {
 	count := EmailCodes(master, caller.UserID)
 	who := Mine(caller).And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{count.Row}})
@@ -177,15 +179,15 @@ func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.Master
 	return expires, err
 }
 
-// MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was asked
-// for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
+// MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was
+// asked for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
 func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *mailcount.Count) (Delivery, error) {
 	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: present}
 	return makeCode(ctx, s, master, who, ByEmail, "", count)
 }
 
-// makeCode makes a code. shown is who gets to see it; empty: whoever reads what is sent to the address. count is nil where nothing is
-// counted.
+// makeCode makes a code. shown is who gets to see it; empty: whoever reads what is sent to the address. count is nil
+// where nothing is counted.
 func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, shown Verifier, count *mailcount.Count) (Delivery, error) {
 	d := Delivery{UserID: who.ID, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey
@@ -226,15 +228,15 @@ func (d *Delivery) fill(h *Human, address string, expires int64) {
 	d.Address, d.Name, d.Language, d.Expires = address, h.Profile.DisplayName, h.Profile.PreferredLanguage, event.Time(expires)
 }
 
-// VerifyMine takes a code for the caller's contact, which counts as proven if it is right. A wrong one is counted, so the
-// command succeeds also where the answer is a refusal. Errors: ErrNotHuman; InvalidArgument on code; Aborted when match does
-// not hold.
+// VerifyMine takes a code for the caller's contact, which counts as proven if it is right. A wrong one is counted, so
+// the command succeeds also where the answer is a refusal. Errors: ErrNotHuman; InvalidArgument on code; Aborted when
+// match does not hold.
 func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact, match event.IfMatch, code string) (event.Details, error) {
 	return verify(ctx, s, master, Mine(caller), by, match, code)
 }
 
-// VerifyEmailByCode takes a code for an e-mail address from somebody who is not signed in, but has the mail with the code and
-// the user's identifier. Errors: InvalidArgument on code, whatever is wrong.
+// VerifyEmailByCode takes a code for an e-mail address from somebody who is not signed in, but has the mail with the
+// code and the user's identifier. Errors: InvalidArgument on code, whatever is wrong.
 func VerifyEmailByCode(ctx context.Context, s event.Store, master secret.MasterKey, origin event.Origin, id, code string) (event.Details, error) {
 	active := func(o *event.Object[User]) error {
 		if o == nil || o.Data.State != Active || o.Data.Human == nil {

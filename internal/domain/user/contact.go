@@ -38,7 +38,8 @@ func (e EmailChanged) Apply(u *User) {
 	}
 }
 
-// ApplyAt implements event.Placed. Events that record on whose word an address is verified leave it out only where the verification stays.
+// ApplyAt implements event.Placed. Events that record on whose word an address is verified leave it out only where the
+// verification stays.
 func (e EmailChanged) ApplyAt(u *User, at *event.Event) {
 	e.Apply(u)
 	if u.Human != nil && e.Verification == nil && (e.Personal.EmailKey != nil || e.Verified != nil) {
@@ -46,7 +47,8 @@ func (e EmailChanged) ApplyAt(u *User, at *event.Event) {
 	}
 }
 
-// EmailVerified records that the e-mail address was proven by a code: by the person, unless somebody else was shown the code.
+// EmailVerified records that the e-mail address was proven by a code: by the person, unless somebody else was shown the
+// code.
 type EmailVerified struct {
 	Verification *Verification `json:"verification,omitempty"` // missing in the first events
 }
@@ -123,15 +125,15 @@ func (PhoneRemoved) Apply(u *User) {
 	}
 }
 
-// SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on email;
-// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
+// SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on
+// email; ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
 	return setEmail(ctx, s, GivesAccess(permit, id), match, address, VerifierOf(permit), func(bool) bool { return verified })
 }
 
-// SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same text
-// again is no other address: what was known about it stays. Errors: InvalidArgument on email; ErrNotHuman; Aborted when
-// match does not hold.
+// SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same
+// text again is no other address: what was known about it stays. Errors: InvalidArgument on email; ErrNotHuman; Aborted
+// when match does not hold.
 func SetMyEmail(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, address string) (event.Details, error) {
 	return setEmail(ctx, s, Mine(caller), match, address, VerifiedByOwner, func(known bool) bool { return known })
 }
@@ -161,14 +163,14 @@ func setEmail(ctx context.Context, s event.Store, who event.Target[User], match 
 	})
 }
 
-// SetPhone replaces a person's phone number, and says whether it is known to be theirs. Errors: InvalidArgument on phone;
-// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
+// SetPhone replaces a person's phone number, and says whether it is known to be theirs. Errors: InvalidArgument on
+// phone; ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetPhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, number string, verified bool) (event.Details, error) {
 	return setPhone(ctx, s, GivesAccess(permit, id), match, number, func(bool) bool { return verified })
 }
 
-// SetMyPhone replaces the caller's phone number, in the way of SetMyEmail. Errors: InvalidArgument on phone; ErrNotHuman;
-// Aborted when match does not hold.
+// SetMyPhone replaces the caller's phone number, in the way of SetMyEmail. Errors: InvalidArgument on phone;
+// ErrNotHuman; Aborted when match does not hold.
 func SetMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, number string) (event.Details, error) {
 	return setPhone(ctx, s, Mine(caller), match, number, func(known bool) bool { return known })
 }

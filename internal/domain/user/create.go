@@ -25,8 +25,8 @@ type CreateHuman struct {
 }
 
 // Do creates the person. A password takes the permission to set one. Errors: InvalidArgument with violations;
-// access.ErrDenied; org.ErrNotFound; ErrUserNameTaken; those of once; Unavailable when too many passwords are being hashed;
-// those of permit.Renew when the caller may no longer once the password is hashed.
+// access.ErrDenied; org.ErrNotFound; ErrUserNameTaken; those of once; Unavailable when too many passwords are being
+// hashed; those of permit.Renew when the caller may no longer once the password is hashed.
 func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, once event.Once) (Added, error) {
 	if err := p.Violations("").Err(); err != nil {
 		return Added{}, err
@@ -73,7 +73,8 @@ func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher, permit acc
 	return hash, permit, nil
 }
 
-// MayGivePasswords: who sets a password, or the hash of one, needs the permission for it also where the operation has another one.
+// MayGivePasswords: who sets a password, or the hash of one, needs the permission for it also where the operation has
+// another one.
 func MayGivePasswords(permit access.Permit) bool {
 	return permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, permit.Org())
 }
@@ -85,7 +86,8 @@ type CreateService struct {
 	Description string
 }
 
-// Do creates the service user. Errors: org.ErrNotFound; InvalidArgument with violations; ErrUserNameTaken; those of once.
+// Do creates the service user. Errors: org.ErrNotFound; InvalidArgument with violations; ErrUserNameTaken; those of
+// once.
 func (p CreateService) Do(ctx context.Context, s event.Store, permit access.Permit, once event.Once) (Added, error) {
 	return create(ctx, s, permit, once, p.UserName, func(tx *event.Tx, id string) (*event.Object[User], error) {
 		return AddService(tx, id, permit.Org(), p.UserName, p.Name, p.Description)

@@ -56,9 +56,9 @@ func (n NewKey) Violations(now time.Time) []errs.Violation {
 	return wrong
 }
 
-// AddKey adds a public key to a service user of the permit's organization, and takes away those that have expired. Errors: ErrNotFound;
-// access.ErrTargetHoldsMore; ErrNotService; InvalidArgument with the violations of n at that moment; ErrTooManyKeys; ErrKeyExists; Aborted when
-// match does not hold.
+// AddKey adds a public key to a service user of the permit's organization, and takes away those that have expired.
+// Errors: ErrNotFound; access.ErrTargetHoldsMore; ErrNotService; InvalidArgument with the violations of n at that
+// moment; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")

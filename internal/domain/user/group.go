@@ -8,8 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Bounds of what a user is in and has: they keep the state small that every change of the user writes. They count for each organization by itself, so that none uses up
-// what another one may give. How many organizations a user is in is for the user to say.
+// Bounds of what a user is in and has: they keep the state small that every change of the user writes. They count for
+// each organization by itself, so that none uses up what another one may give. How many organizations a user is in is
+// for the user to say.
 const (
 	MaxGroups   = 200 // groups of one organization
 	MaxAppRoles = 200 // projects with roles in one organization
@@ -18,8 +19,8 @@ const (
 // groupVersion is the version of facts from which on nodes know groups, guests and roles of applications.
 const groupVersion = 4
 
-// InGroup is a group that a user is in, with the roles of Signet's own API that it gives. They are recorded with every member when the group's
-// roles change: so nobody has to look for them, and whatever asks what a user holds finds them.
+// InGroup is a group that a user is in, with the roles of Signet's own API that it gives. They are recorded with every
+// member when the group's roles change: so nobody has to look for them, and whatever asks what a user holds finds them.
 type InGroup struct {
 	ID    string        `json:"id"`
 	Roles []access.Role `json:"roles,omitempty"`
@@ -33,7 +34,8 @@ type AppRoles struct {
 	Roles   []AppRole `json:"roles"`
 }
 
-// AppRole is a role of an application. It counts only while its place has the role of this epoch: one that was taken back and comes again is another one.
+// AppRole is a role of an application. It counts only while its place has the role of this epoch: one that was taken
+// back and comes again is another one.
 type AppRole struct {
 	Key   string `json:"key"`
 	Epoch int64  `json:"epoch"`
@@ -52,10 +54,12 @@ func (u *User) In(org, group string) bool {
 	return slices.ContainsFunc(u.Groups[org], func(g InGroup) bool { return g.ID == group })
 }
 
-// Without are the roles that the user has in an organization without one of its groups, as far as they are given directly or by others.
+// Without are the roles that the user has in an organization without one of its groups, as far as they are given
+// directly or by others.
 func (u *User) Without(org, group string) []access.Role { return u.Counting(org, u.given(org, group)) }
 
-// given are the roles that the user was given in an organization, directly and by groups other than one, whether or not they count.
+// given are the roles that the user was given in an organization, directly and by groups other than one, whether or not
+// they count.
 func (u *User) given(org, but string) []access.Role {
 	roles := slices.Clone(u.Direct()[org])
 	for _, g := range u.Groups[org] {
@@ -72,7 +76,8 @@ func IsGuest(u *event.Object[User], org string) bool {
 	return in && u.Org != org && org != access.Installation
 }
 
-// settle works out what the user holds in all: what was given directly and what groups give, and of this in other organizations what the user has accepted.
+// settle works out what the user holds in all: what was given directly and what groups give, and of this in other
+// organizations what the user has accepted.
 func (u *User) settle(direct access.Memberships) {
 	held, through := maps.Clone(direct), false
 	for org, in := range u.Groups {
@@ -189,7 +194,8 @@ func (u *User) orgOf(group string) string {
 	return ""
 }
 
-// OrgLeft records that a guest is in an organization no longer: membership, groups and roles of applications there are gone.
+// OrgLeft records that a guest is in an organization no longer: membership, groups and roles of applications there are
+// gone.
 type OrgLeft struct {
 	Org string `json:"org"`
 }
@@ -212,7 +218,8 @@ func (e OrgLeft) Apply(u *User) {
 	}
 }
 
-// AppRolesSet records which roles of a project the user has in an organization from now on, without those that groups give; none ends them.
+// AppRolesSet records which roles of a project the user has in an organization from now on, without those that groups
+// give; none ends them.
 type AppRolesSet struct {
 	Place   string    `json:"place"`
 	Project string    `json:"project"`

@@ -22,8 +22,8 @@ func (p *Imported) Violations() errs.Violations {
 	return wrong
 }
 
-// HumanImported records a person who came from another system. The person is told nothing about it. The hash of the password
-// is a secret, not a fact.
+// HumanImported records a person who came from another system. The person is told nothing about it. The hash of the
+// password is a secret, not a fact.
 type HumanImported struct {
 	EmailVerified  bool          `json:"emailVerified,omitempty"`
 	Verification   *Verification `json:"verification,omitempty"` // as in HumanAdded

@@ -13,15 +13,16 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// importPart is how many people are imported by one command. A command that holds the writer for longer would be in the way of
-// everybody else.
+// importPart is how many people are imported by one command. A command that holds the writer for longer would be in the
+// way of everybody else.
 const importPart = 100
 
 // Import is people to be created in the permit's organization.
 type Import []Imported
 
-// Together creates all of them, or none. Errors: InvalidArgument with violations; access.ErrDenied when there are hashes and the caller may not set passwords;
-// org.ErrNotFound; ErrUserNameTaken with the names that are; those of once.
+// Together creates all of them, or none. Errors: InvalidArgument with violations; access.ErrDenied when there are
+// hashes and the caller may not set passwords; org.ErrNotFound; ErrUserNameTaken with the names that are; those of
+// once.
 func (p Import) Together(ctx context.Context, s event.Store, permit access.Permit, once event.Once) ([]Added, error) {
 	if err := p.allowed(permit); err != nil {
 		return nil, err
@@ -61,9 +62,9 @@ func (p Import) Try(ctx context.Context, s event.Store, permit access.Permit, to
 	})
 }
 
-// Each creates those whose name is free; who got none has no ID. When it fails some may have been created, and if it is repeated
-// under the same key these are not created again. Errors: as Together, but for names; those of permit.Renew when the caller may
-// no longer half way.
+// Each creates those whose name is free; who got none has no ID. When it fails some may have been created, and if it is
+// repeated under the same key these are not created again. Errors: as Together, but for names; those of permit.Renew
+// when the caller may no longer half way.
 func (p Import) Each(ctx context.Context, s event.Store, permit access.Permit, once event.Once) ([]Added, error) {
 	all := make([]Added, 0, len(p))
 	for part := 0; part*importPart < len(p); part++ {

@@ -14,8 +14,8 @@ const MaxLinks = 20
 // MaxSubject is how many bytes an issuer or a subject of a link may have.
 const MaxSubject = 2048
 
-// Link says who a person is at an identity provider: whoever signs in there with this issuer and subject signs in here as this person. Whether
-// it counts at a moment depends on the provider, too.
+// Link says who a person is at an identity provider: whoever signs in there with this issuer and subject signs in here
+// as this person. Whether it counts at a moment depends on the provider, too.
 type Link struct {
 	ID       string `json:"id"`
 	Provider string `json:"provider"`
@@ -27,7 +27,8 @@ type Link struct {
 	Confirmed Confirmation `json:"confirmed,omitzero"`
 }
 
-// Confirmation says that somebody who may sign in as the person wants the link, with the provider as it was at a version.
+// Confirmation says that somebody who may sign in as the person wants the link, with the provider as it was at a
+// version.
 type Confirmation struct {
 	Version int64              `json:"version,omitempty"` // idp.Changer.Version
 	By      string             `json:"by,omitempty"`
@@ -35,7 +36,8 @@ type Confirmation struct {
 	Roles   access.Memberships `json:"roles,omitempty"` // that the person held then
 }
 
-// LinkClaim is the claim of the one person who is linked to a subject at a provider. Nothing but these three tells who it is.
+// LinkClaim is the claim of the one person who is linked to a subject at a provider. Nothing but these three tells who
+// it is.
 func LinkClaim(provider, issuer, subject string) event.Claim {
 	return event.Claim{Space: "idp_link/" + provider, Key: issuer + "\x00" + subject}
 }
@@ -78,14 +80,15 @@ func (h *Human) LinkTo(provider, issuer, subject string) (Link, bool) {
 	return h.Links[i], true
 }
 
-// Confirm is the confirmation of a link by somebody who may, with the roles that the person holds now. A role that the person gets later in the
-// own organization or in the installation takes another one.
+// Confirm is the confirmation of a link by somebody who may, with the roles that the person holds now. A role that the
+// person gets later in the own organization or in the installation takes another one.
 func Confirm(tx *event.Tx, u *event.Object[User], version int64, by string) Confirmation {
 	return Confirmation{Version: version, By: by, At: tx.Now(), Roles: u.Data.Memberships}
 }
 
-// AddLink links a person inside a command that declared the user for writing and the link's claim. ID and Created are filled in. byEmail says that
-// nobody but the address told who it is. Errors: ErrNotHuman; InvalidArgument on subject; ErrLinkTaken; ErrTooManyLinks.
+// AddLink links a person inside a command that declared the user for writing and the link's claim. ID and Created are
+// filled in. byEmail says that nobody but the address told who it is. Errors: ErrNotHuman; InvalidArgument on subject;
+// ErrLinkTaken; ErrTooManyLinks.
 func AddLink(tx *event.Tx, u *event.Object[User], l Link, byEmail bool) (Link, error) {
 	switch {
 	case u.Data.Human == nil:
@@ -128,7 +131,8 @@ type LinkFacts struct {
 	Name    string `json:"name,omitempty"`
 }
 
-// linkVersion is the version of facts from which on nodes know links: one that does not would let people in whose link is gone.
+// linkVersion is the version of facts from which on nodes know links: one that does not would let people in whose link
+// is gone.
 const linkVersion = 3
 
 // LinkAdded records that the person is linked to an account at an identity provider.
@@ -156,7 +160,8 @@ func (e LinkAdded) Apply(u *User) {
 	}
 }
 
-// LinkConfirmed records that somebody who may sign in as the person, or give the person a password, wants a link with its provider as it is now.
+// LinkConfirmed records that somebody who may sign in as the person, or give the person a password, wants a link with
+// its provider as it is now.
 type LinkConfirmed struct {
 	LinkID    string       `json:"linkId"`
 	Confirmed Confirmation `json:"confirmed"`

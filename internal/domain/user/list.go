@@ -19,8 +19,8 @@ type Filter struct {
 	Type     Type
 }
 
-// List reads a page of the users of the permit's organization: the oldest first, or in the order of the value that has a
-// beginning to look for.
+// List reads a page of the users of the permit's organization: the oldest first, or in the order of the value that has
+// a beginning to look for.
 func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[User], *event.Cursor, error) {
 	if permit.Org() == "" { // would be a query over all organizations
 		return nil, nil, access.ErrDenied

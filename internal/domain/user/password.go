@@ -24,7 +24,8 @@ func (e PasswordSet) Apply(u *User) {
 	u.endAll()
 }
 
-// PasswordChanged records that the person chose a new password. It ends sessions, and tokens where the person wanted that.
+// PasswordChanged records that the person chose a new password. It ends sessions, and tokens where the person wanted
+// that.
 type PasswordChanged struct {
 	EndTokens bool `json:"endTokens,omitempty"`
 }
@@ -41,7 +42,8 @@ func (e PasswordChanged) Apply(u *User) {
 	}
 }
 
-// PasswordSetupSent records that an administrator wants the person to set a password, by a link that is a secret and no fact. It ends the one before.
+// PasswordSetupSent records that an administrator wants the person to set a password, by a link that is a secret and no
+// fact. It ends the one before.
 type PasswordSetupSent struct {
 	Shown   bool  `json:"shown,omitempty"` // to the administrator; else it goes to the address by mail
 	Expires int64 `json:"expires"`
@@ -76,8 +78,9 @@ type NewPassword struct {
 }
 
 // SetPassword sets the password of a user in the permit's organization and ends all its sessions and tokens. Errors:
-// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; InvalidArgument when the policy does not allow the password; Aborted when match does not
-// hold; Unavailable when too many passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
+// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; InvalidArgument when the policy does not allow the password;
+// Aborted when match does not hold; Unavailable when too many passwords are being hashed; those of permit.Renew when
+// the caller may no longer once the password is hashed.
 func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, id string, match event.IfMatch, p NewPassword) (event.Details, error) {
 	// Hashing is expensive, so it is only done for those who may; what holds is decided again in the command.
 	u, err := GivesAccess(permit, id).And(MustBeHuman).Read(ctx, s)

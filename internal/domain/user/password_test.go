@@ -241,7 +241,8 @@ func TestAPasswordIsNotSetByACallerWhoMayNoLongerOnceItIsHashed(t *testing.T) {
 	}
 }
 
-// An organization reads in its own log that somebody with roles there got a credential at home: once in a while for each kind, so that home cannot fill it.
+// An organization reads in its own log that somebody with roles there got a credential at home: once in a while for
+// each kind, so that home cannot fill it.
 func TestHostsReadThatACredentialWasSet(t *testing.T) {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 	for _, id := range []string{"org_b", "org_gone", "org_quiet"} {

@@ -108,13 +108,14 @@ func (e ProfileChanged) Apply(u *User) {
 	event.Set(&p.Gender, n.Gender)
 }
 
-// ReplaceProfile replaces the caller's whole profile. Errors: InvalidArgument with violations; ErrNotHuman; Aborted when match does not hold.
+// ReplaceProfile replaces the caller's whole profile. Errors: InvalidArgument with violations; ErrNotHuman; Aborted
+// when match does not hold.
 func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, p Profile) (event.Details, error) {
 	return replaceProfile(ctx, s, Mine(caller), match, p)
 }
 
-// ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: InvalidArgument with violations; ErrNotFound; ErrNotHuman;
-// Aborted when match does not hold.
+// ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: InvalidArgument with violations;
+// ErrNotFound; ErrNotHuman; Aborted when match does not hold.
 func ReplaceProfileOf(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, p Profile) (event.Details, error) {
 	return replaceProfile(ctx, s, Within(permit, id), match, p)
 }

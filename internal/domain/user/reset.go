@@ -13,8 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// PasswordReset records that the person chose a new password without knowing the old one, by a code that was sent to the
-// verified e-mail address. It ends every session and token, as a password that an administrator sets does.
+// PasswordReset records that the person chose a new password without knowing the old one, by a code that was sent to
+// the verified e-mail address. It ends every session and token, as a password that an administrator sets does.
 type PasswordReset struct{}
 
 // EventType implements event.Fact.
@@ -31,24 +31,26 @@ func ResetRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/reset_code"}
 }
 
-// resetMAC binds a code to the user, the address it was sent to and the password it is to replace: another address or another
-// password ends it.
+// resetMAC binds a code to the user, the address it was sent to and the password it is to replace: another address or
+// another password ends it.
 func resetMAC(master secret.MasterKey, u *event.Object[User], code string) []byte {
 	return master.MAC("reset code", []byte(u.ID), []byte(u.Data.Human.Email.Address),
 		[]byte(strconv.FormatInt(u.Data.Password.Version, 10)), []byte(code))
 }
 
-// MayReset tells whether a person's password can be reset by mail: only by the owner of an address that is known to be theirs.
+// MayReset tells whether a person's password can be reset by mail: only by the owner of an address that is known to be
+// theirs.
 func (u *User) MayReset() bool {
 	return u.State == Active && u.Human != nil && u.Human.Email.Verified
 }
 
-// ErrCannotReset tells whoever sends the mail that there is nobody to send it to. It is shown to nobody: who asks for a reset
-// learns nothing about the user.
+// ErrCannotReset tells whoever sends the mail that there is nobody to send it to. It is shown to nobody: who asks for a
+// reset learns nothing about the user.
 var ErrCannotReset = errors.New("the password of this user cannot be reset by mail")
 
-// ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Right after the
-// person's own change of the address there is none for who has no second factor from long enough before: Delayed. Errors: ErrCannotReset.
+// ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Right
+// after the person's own change of the address there is none for who has no second factor from long enough before:
+// Delayed. Errors: ErrCannotReset.
 func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id string) (Delivery, error) {
 	return mailAbout(ctx, s, id, func(u *User) bool { return u.MayReset() }, ErrCannotReset, func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
 		until, factorBefore := hold(kept, tx.Now())
@@ -63,7 +65,8 @@ func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id s
 	})
 }
 
-// mailAbout makes what a mail to a person says, with the addresses that the person had before. It refuses users that are not there, and those that do not fit.
+// mailAbout makes what a mail to a person says, with the addresses that the person had before. It refuses users that
+// are not there, and those that do not fit.
 func mailAbout(ctx context.Context, s event.Store, id string, fits func(*User) bool, refused error, decide func(*event.Tx, *event.Object[User], []before, *Delivery) error) (Delivery, error) {
 	d := Delivery{UserID: id, By: ByEmail}
 	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: func(u *event.Object[User]) error {
@@ -93,8 +96,8 @@ func putReset(tx *event.Tx, master secret.MasterKey, u *event.Object[User], code
 	return expires, nil
 }
 
-// CheckResetCode looks at a code that resets a password, inside a command that declared the user and ResetRow. It gives the
-// user if the code is right, and nil if not; that is counted.
+// CheckResetCode looks at a code that resets a password, inside a command that declared the user and ResetRow. It gives
+// the user if the code is right, and nil if not; that is counted.
 func CheckResetCode(tx *event.Tx, master secret.MasterKey, id, code string) (*event.Object[User], error) {
 	u, err := Kind.Get(tx, id)
 	if err != nil {

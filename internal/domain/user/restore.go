@@ -13,23 +13,24 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Whoever takes over an account changes its e-mail address first. So the address before is told, if it was verified, and can
-// be had back for a while; and for a shorter while the new one alone resets no password. Which addresses there were stands in
-// a side row, with MACs of the links that were sent to them.
+// Whoever takes over an account changes its e-mail address first. So the address before is told, if it was verified,
+// and can be had back for a while; and for a shorter while the new one alone resets no password. Which addresses there
+// were stands in a side row, with MACs of the links that were sent to them.
 const (
 	// RestoreLife is how long an address can be had back.
 	RestoreLife = 7 * 24 * time.Hour
 
 	resetPause = 24 * time.Hour // how long a reset needs more than a mail, after the person's own change
-	// Whoever takes over an account adds a second factor just before the change as well as after it, and lets applications in. What is
-	// younger than this at the change is taken for theirs. The owner has as long to act on the mail about it.
+	// Whoever takes over an account adds a second factor just before the change as well as after it, and lets
+	// applications in. What is younger than this at the change is taken for theirs. The owner has as long to act on the
+	// mail about it.
 	suspectLead = 24 * time.Hour
 
 	mostBefore = 50 // addresses that are remembered; the oldest that can be had back always is
 )
 
-// EmailRestored records that somebody at an address from before took it back. Whatever a thief could have left ends with it:
-// sessions, tokens and the password.
+// EmailRestored records that somebody at an address from before took it back. Whatever a thief could have left ends
+// with it: sessions, tokens and the password.
 type EmailRestored struct {
 	At           int64         `json:"at"` // when: the link that was sent there proves the address once more
 	Verification *Verification `json:"verification,omitempty"`
@@ -110,8 +111,8 @@ func putBefore(tx *event.Tx, id string, kept []before) error {
 	return nil
 }
 
-// leave notes that the event to come replaces the user's address, or lets it be unverified, inside a command that declared BeforeRow. own says that the
-// person does it: only the user's own changes can be undone.
+// leave notes that the event to come replaces the user's address, or lets it be unverified, inside a command that
+// declared BeforeRow. own says that the person does it: only the user's own changes can be undone.
 func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	kept, err := parseBefore(tx.Row(BeforeRow(u.ID)))
 	if err != nil {
@@ -135,8 +136,8 @@ func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	return putBefore(tx, u.ID, kept)
 }
 
-// hold tells until when a reset needs more than a mail, and before which moment a second factor has to have been added to be that
-// more; 0: it needs nothing.
+// hold tells until when a reset needs more than a mail, and before which moment a second factor has to have been added
+// to be that more; 0: it needs nothing.
 func hold(kept []before, now int64) (until, factorBefore int64) {
 	for _, b := range kept {
 		if end := b.At + resetPause.Microseconds(); b.Own && now < end {
@@ -149,16 +150,17 @@ func hold(kept []before, now int64) (until, factorBefore int64) {
 	return until, factorBefore
 }
 
-// ResetDelay tells whether the password of a user is not reset by a mail alone, because the person has just changed the address
-// that the mail goes to. Then it gives the moment before which a second factor has to have been added to help; else 0. The command
-// declared BeforeRow.
+// ResetDelay tells whether the password of a user is not reset by a mail alone, because the person has just changed the
+// address that the mail goes to. Then it gives the moment before which a second factor has to have been added to help;
+// else 0. The command declared BeforeRow.
 func ResetDelay(tx *event.Tx, id string) (factorBefore int64, err error) {
 	kept, err := parseBefore(tx.Row(BeforeRow(id)))
 	_, factorBefore = hold(kept, tx.Now())
 	return factorBefore, err
 }
 
-// AddressBefore gives the oldest address that can be had back; empty: there is none. Whoever has it hears what happens to the account.
+// AddressBefore gives the oldest address that can be had back; empty: there is none. Whoever has it hears what happens
+// to the account.
 func AddressBefore(ctx context.Context, r event.Reader, id string, now int64) (string, error) {
 	kept, err := parseBefore(r.Row(ctx, BeforeRow(id)))
 	if i := slices.IndexFunc(kept, func(b before) bool { return b.live(now) }); i >= 0 {
@@ -174,8 +176,8 @@ func restoreMAC(master secret.MasterKey, id, code string) []byte {
 	return master.MAC("address before", []byte(id), []byte(code))
 }
 
-// LeftAddress is what to tell an address that the event with this sequence replaced. Where the person did it, its code takes
-// the address back; it replaces the code of an earlier try to send the mail. Errors: ErrNothingBefore.
+// LeftAddress is what to tell an address that the event with this sequence replaced. Where the person did it, its code
+// takes the address back; it replaces the code of an earlier try to send the mail. Errors: ErrNothingBefore.
 func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id string, sequence uint64) (Delivery, error) {
 	return mailAbout(ctx, s, id, func(u *User) bool { return u.Human != nil }, ErrNothingBefore, func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
 		i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence && !b.over(tx.Now()) })
@@ -191,9 +193,9 @@ func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id
 	})
 }
 
-// Restorable tells which address a code takes back: the oldest that can be, whatever change the code was sent about, for
-// somebody who has taken an account over may have changed it more than once. since is from when on what was added to the
-// account may not be the owner's. The command declared BeforeRow.
+// Restorable tells which address a code takes back: the oldest that can be, whatever change the code was sent about,
+// for somebody who has taken an account over may have changed it more than once. since is from when on what was added
+// to the account may not be the owner's. The command declared BeforeRow.
 func Restorable(tx *event.Tx, master secret.MasterKey, id, code string) (back Email, since int64, right bool, err error) {
 	kept, err := parseBefore(tx.Row(BeforeRow(id)))
 	if err != nil {
@@ -210,9 +212,9 @@ func Restorable(tx *event.Tx, master secret.MasterKey, id, code string) (back Em
 	return Email{Address: kept[first].Address, Key: kept[first].Key, Verification: kept[first].Verification}, kept[first].suspectFrom(), true, nil
 }
 
-// RestoreEmail gives a user an address back, and makes a code that lets the person choose a new password at once. The command
-// declared the user for writing and BeforeRow. No link works any more afterwards; the address that is replaced is kept for the
-// mail about it.
+// RestoreEmail gives a user an address back, and makes a code that lets the person choose a new password at once. The
+// command declared the user for writing and BeforeRow. No link works any more afterwards; the address that is replaced
+// is kept for the mail about it.
 func RestoreEmail(tx *event.Tx, master secret.MasterKey, u *event.Object[User], back Email) (code string, err error) {
 	tx.DropRow(PasswordRow(u.ID))
 	tx.DropRow(CodeRow(u.ID, ByEmail))

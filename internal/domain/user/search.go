@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// MaxSearchWords is how many words a search may have: each makes it more expensive, and a few are enough to find somebody.
+// MaxSearchWords is how many words a search may have: each makes it more expensive, and a few are enough to find
+// somebody.
 const MaxSearchWords = 10
 
 // texts are those whose words the user is found by. A removed one has none left.
@@ -34,8 +35,9 @@ func SearchViolations(query string) (wrong errs.Violations) {
 	return wrong
 }
 
-// Search reads a page of the users of the permit's organization, or of all, who have for every word of the query one that begins with it. A text
-// without any word finds nobody. Errors: InvalidArgument on query; access.ErrDenied where all organizations are asked for and the caller may not read them.
+// Search reads a page of the users of the permit's organization, or of all, who have for every word of the query one
+// that begins with it. A text without any word finds nobody. Errors: InvalidArgument on query; access.ErrDenied where
+// all organizations are asked for and the caller may not read them.
 func Search(ctx context.Context, r event.Reader, permit access.Permit, query string, everywhere bool, after event.Cursor, limit int) ([]*event.Object[User], *event.Cursor, error) {
 	switch {
 	case permit.Org() == "":

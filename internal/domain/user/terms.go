@@ -33,8 +33,8 @@ func (e TermsAccepted) Apply(u *User) {
 // TermsField is the field that says which terms somebody accepts.
 const TermsField = "acceptedTermsUri"
 
-// AcceptTerms records that a new person accepts the terms of the organization, which are asked for at this moment; none: nothing is recorded. Errors:
-// InvalidArgument on TermsField where the person has accepted others, or none.
+// AcceptTerms records that a new person accepts the terms of the organization, which are asked for at this moment;
+// none: nothing is recorded. Errors: InvalidArgument on TermsField where the person has accepted others, or none.
 func AcceptTerms(tx *event.Tx, u *event.Object[User], asked, accepted string) error {
 	if asked == "" {
 		return nil

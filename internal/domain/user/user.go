@@ -39,13 +39,14 @@ type User struct {
 	Human       *Human   `json:"human,omitempty"`
 	Service     *Service `json:"service,omitempty"`
 
-	// Given are the roles that the user has without groups; nil where no group gives any: Memberships are the same then.
+	// Given are the roles that the user has without groups; nil where no group gives any: Memberships are the same
+	// then.
 	Given    access.Memberships   `json:"given,omitzero"`
 	Groups   map[string][]InGroup `json:"groups,omitempty"`   // the groups the user is in, by organization
 	AppRoles []AppRoles           `json:"appRoles,omitempty"` // roles in applications that the user has without groups, the oldest first
 
-	// Accepted is what the user has agreed to in other organizations, by organization. Roles beyond it wait. Who is somewhere without an entry got all roles there
-	// before anybody was asked: they count as they are.
+	// Accepted is what the user has agreed to in other organizations, by organization. Roles beyond it wait. Who is
+	// somewhere without an entry got all roles there before anybody was asked: they count as they are.
 	Accepted map[string]Acceptance `json:"accepted,omitempty"`
 
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about the user
@@ -231,7 +232,8 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, acceptances, groups, roles, keys, factors, links, terms and metadata are replaced, never altered.
+// clone copies what facts alter in place. Memberships, acceptances, groups, roles, keys, factors, links, terms and
+// metadata are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {
@@ -261,8 +263,8 @@ func OwnersFrom(home string) string { return "owners_from/" + home }
 // InGroupOf is the group of the users who are in a group of an organization.
 func InGroupOf(group string) string { return "group/" + group }
 
-// AppRolesIn is the group of the users who have roles of a project without groups: of the project in its own organization, or of the access that
-// another organization has to it.
+// AppRolesIn is the group of the users who have roles of a project without groups: of the project in its own
+// organization, or of the access that another organization has to it.
 func AppRolesIn(place string) string { return "app_roles/" + place }
 
 // NameClaim is the claim of the user with this name (in its comparison form) in an organization.
@@ -279,8 +281,8 @@ func EmailDigest(key string) string {
 // shortVersion is the version of facts since which states are short, see short, and the events about new people.
 const shortVersion = 6
 
-// short leaves out what most users' other texts say: keys of plain texts, and the name that is made of first and last name. With it, and with digests of half the length, six users take a page of the
-// embedded database, not four.
+// short leaves out what most users' other texts say: keys of plain texts, and the name that is made of first and last
+// name. With it, and with digests of half the length, six users take a page of the embedded database, not four.
 func short(u User) User {
 	u.UserNameKey = unlessPlain(u.UserNameKey, u.UserName)
 	if u.Human == nil {
@@ -316,7 +318,8 @@ func full(u User) User {
 	return u
 }
 
-// shortDigest is what the columns of verified addresses hold of a digest: 128 bits. Nobody finds a second address with those of a first one.
+// shortDigest is what the columns of verified addresses hold of a digest: 128 bits. Nobody finds a second address with
+// those of a first one.
 func shortDigest(digest string) string {
 	sum, err := hex.DecodeString(digest)
 	if err != nil || len(sum) != sha256.Size {
@@ -354,7 +357,8 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 	return Within(permit, id).Read(ctx, r)
 }
 
-// Self reads the caller's own user, which may have come with the credential. Errors: ErrNotFound when it was removed meanwhile.
+// Self reads the caller's own user, which may have come with the credential. Errors: ErrNotFound when it was removed
+// meanwhile.
 func Self(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Object[User], error) {
 	if caller.User == nil {
 		return Mine(caller).Read(ctx, r)

@@ -45,8 +45,8 @@ func (e *Email) assume(by Verifier, at *event.Event) {
 	}
 }
 
-// order is what users with the same verified address are sorted by: whoever comes first is found by it. That is the one whose
-// address was verified first, owners before those whom somebody else vouches for, so that nobody takes somebody's
+// order is what users with the same verified address are sorted by: whoever comes first is found by it. That is the one
+// whose address was verified first, owners before those whom somebody else vouches for, so that nobody takes somebody's
 // way in away by adding a twin.
 func (e *Email) order() string {
 	if !e.Verified {
@@ -66,8 +66,8 @@ const (
 	EmailWord     = "email_word"
 )
 
-// word is what a verified address is found by over the whole installation: the address with the organization on whose word it counts, if it is
-// the word of one.
+// word is what a verified address is found by over the whole installation: the address with the organization on whose
+// word it counts, if it is the word of one.
 func (e *Email) word(org string) string {
 	switch v := e.Verification; {
 	case v.By == VerifiedByOwner, v.By == VerifiedByInstallation:
@@ -84,9 +84,10 @@ func wordOf(by Verifier, org, key string) string {
 	return EmailDigest(string(by) + "\x00" + org + "\x00" + key)
 }
 
-// TrustedWords are values of EmailWord: those of an address that is verified on a word which counts in all organizations. That is the owner's; that of
-// a provider of the default organization or of the one that has proven the address's domain by DNS; that of somebody with a role in the
-// installation; and that of an administrator of the organization that has proven the domain. prover is empty where none has.
+// TrustedWords are values of EmailWord: those of an address that is verified on a word which counts in all
+// organizations. That is the owner's; that of a provider of the default organization or of the one that has proven the
+// address's domain by DNS; that of somebody with a role in the installation; and that of an administrator of the
+// organization that has proven the domain. prover is empty where none has.
 func TrustedWords(key, defaultOrg, prover string) []string {
 	words := []string{EmailDigest(key), wordOf(VerifiedByProvider, defaultOrg, key)}
 	if prover != "" && prover != defaultOrg {
@@ -115,8 +116,9 @@ func Said(tx *event.Tx, verified bool, by Verifier) *Verification {
 	return &Verification{By: by, At: tx.Now()}
 }
 
-// saidOver is said for an address in the place of another one. One that is found by the same form and stays verified keeps its verification: the
-// older word counts for more. But the word of the installation takes the place of an administrator's, from the same time on.
+// saidOver is said for an address in the place of another one. One that is found by the same form and stays verified
+// keeps its verification: the older word counts for more. But the word of the installation takes the place of an
+// administrator's, from the same time on.
 func saidOver(tx *event.Tx, old Email, key string, verified bool, by Verifier) *Verification {
 	if !verified || !old.Verified || old.Key != key {
 		return Said(tx, verified, by)
@@ -127,7 +129,8 @@ func saidOver(tx *event.Tx, old Email, key string, verified bool, by Verifier) *
 	return nil
 }
 
-// WithEmail reads up to limit users of an organization who have an address in its comparison form, whether or not it is verified.
+// WithEmail reads up to limit users of an organization who have an address in its comparison form, whether or not it is
+// verified.
 func WithEmail(ctx context.Context, r event.Reader, org, key string, limit int) (found []*event.Object[User], err error) {
 	records, err := r.RecordsWhere(ctx, Kind.Name(), org, byEmail, event.LookupText(key), FirstByEmail, limit)
 	if err != nil {

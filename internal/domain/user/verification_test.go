@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
 
-// vouched is what a fact says of an address that an administrator of the organization vouches for when the world begins.
+// vouched is what a fact says of an address that an administrator of the organization vouches for when the world
+// begins.
 const vouched = `"verification":{"by":"administrator","at":1767323045678901}`
 
 func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
@@ -141,7 +142,8 @@ func TestOfSeveralWithOneEmailTheFirstVerifiedIsFound(t *testing.T) {
 	}
 }
 
-// The first events did not record on whose word an address is verified. What they count as follows from which events they are.
+// The first events did not record on whose word an address is verified. What they count as follows from which events
+// they are.
 func TestOnWhoseWordAnAddressOfOlderEventsCounts(t *testing.T) {
 	yes, no := true, false
 	facts := user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: "jo@example.org", EmailKey: "jo@example.org"}
@@ -192,7 +194,8 @@ func TestOnWhoseWordAnAddressOfOlderEventsCounts(t *testing.T) {
 	}
 }
 
-// An address that is set again keeps its verification, but the installation's word is worth more than an administrator's.
+// An address that is set again keeps its verification, but the installation's word is worth more than an
+// administrator's.
 func TestTheInstallationsWordTakesThePlaceOfAnAdministrators(t *testing.T) {
 	s := place(t)
 	must(t, human(t, s, "usr_a", "org_a", jo))

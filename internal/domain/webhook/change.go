@@ -44,8 +44,9 @@ type Created struct {
 	Details event.Details
 }
 
-// Add creates a webhook in the permit's organization. It begins with what happens from then on. Errors: InvalidArgument with the violations
-// of the settings; access.ErrDenied and ErrNotDefault where it looks into other organizations; ErrTooMany; org.ErrNotFound.
+// Add creates a webhook in the permit's organization. It begins with what happens from then on. Errors: InvalidArgument
+// with the violations of the settings; access.ErrDenied and ErrNotDefault where it looks into other organizations;
+// ErrTooMany; org.ErrNotFound.
 func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Created, error) {
 	wrong := n.Violations()
 	if wrong.Add("name", syntax.Name(n.Name)); wrong != nil {
@@ -120,7 +121,8 @@ func mayLook(permit access.Permit, s *Selection) error {
 	return nil
 }
 
-// canLook refuses to look into other organizations from one that is not the default one, and what is not there to look at.
+// canLook refuses to look into other organizations from one that is not the default one, and what is not there to look
+// at.
 func (w *Webhooks) canLook(ctx context.Context, permit access.Permit, s *Selection) error {
 	i, err := installation.Read(ctx, w.Store)
 	if err != nil {
@@ -233,7 +235,8 @@ func (w *Webhooks) move(tx *event.Tx, id, inLog, to string) (bool, error) {
 	return true, nil
 }
 
-// Deactivate switches a webhook off: nothing is sent any more. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
+// Deactivate switches a webhook off: nothing is sent any more. Errors: ErrNotFound; ErrNotActive; Aborted when match
+// does not hold.
 func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return changeable(permit, id).Change(ctx, w.Store, match, func(_ *event.Tx, o *event.Object[Webhook]) error {
 		if o.Data.State != Active {
@@ -243,7 +246,8 @@ func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id stri
 	})
 }
 
-// Reactivate switches a webhook on again. It goes on where it stopped. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
+// Reactivate switches a webhook on again. It goes on where it stopped. Errors: ErrNotFound; ErrNotInactive; Aborted
+// when match does not hold.
 func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return changeable(permit, id).Change(ctx, w.Store, match, func(_ *event.Tx, o *event.Object[Webhook]) error {
 		if o.Data.State != Inactive {
@@ -253,8 +257,8 @@ func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id stri
 	})
 }
 
-// RotateSecret makes a new secret, which is shown this once. The one before it signs, too, for keepOld. Errors: ErrNotFound;
-// Aborted when match does not hold.
+// RotateSecret makes a new secret, which is shown this once. The one before it signs, too, for keepOld. Errors:
+// ErrNotFound; Aborted when match does not hold.
 func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
 	raw, text := newSecret()
 	key := event.SecretOf(id)
@@ -286,7 +290,8 @@ func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id st
 	return details, text, nil
 }
 
-// Remove ends a webhook for good, with its secrets and what is parked. Errors: ErrNotFound; Aborted when match does not hold.
+// Remove ends a webhook for good, with its secrets and what is parked. Errors: ErrNotFound; Aborted when match does not
+// hold.
 func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	details, err := changeable(permit, id).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
 		dropRows(tx, id)

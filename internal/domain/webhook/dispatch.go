@@ -47,7 +47,8 @@ type Dispatcher struct {
 	Meters   *notify.Meters // of all webhooks together, as FollowerName; nil: nobody wants to know
 	// Lease is how long a node that has died keeps others from its webhooks; zero: 30 seconds.
 	Lease time.Duration
-	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see pauses. Zero: 5 seconds.
+	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see
+	// pauses. Zero: 5 seconds.
 	FirstPause time.Duration
 
 	poll  time.Duration
@@ -149,8 +150,9 @@ func (d *Dispatcher) prepare() {
 	d.forget()
 }
 
-// begin lists the webhooks there are. Those that change afterwards are seen in the log, and those that are idle are woken by what they want of it: from where all of them were
-// looked at. If nobody knows where that is, it is read from the first of their own positions, and those that are far behind are not idle.
+// begin lists the webhooks there are. Those that change afterwards are seen in the log, and those that are idle are
+// woken by what they want of it: from where all of them were looked at. If nobody knows where that is, it is read from
+// the first of their own positions, and those that are far behind are not idle.
 func (d *Dispatcher) begin(ctx context.Context) error {
 	end, err := d.Webhooks.Store.Position(ctx)
 	if err != nil {
@@ -213,7 +215,8 @@ func (d *Dispatcher) forget() {
 	d.order, d.candidate = nil, 0
 }
 
-// follow reads the end of the log, looks at the webhooks that have changed, and wakes those that may have something to do.
+// follow reads the end of the log, looks at the webhooks that have changed, and wakes those that may have something to
+// do.
 func (d *Dispatcher) follow(ctx context.Context) error {
 	grown := false
 	for {
@@ -275,7 +278,8 @@ func (d *Dispatcher) see(e *event.Event) {
 	}
 }
 
-// knows tells whether an idle webhook was listed with a change already. Otherwise a start would wake all webhooks that were added shortly before it.
+// knows tells whether an idle webhook was listed with a change already. Otherwise a start would wake all webhooks that
+// were added shortly before it.
 func (d *Dispatcher) knows(s *served, e *event.Event) bool {
 	return s != nil && s.idle != nil && e.Position <= d.listed
 }
@@ -328,8 +332,8 @@ func (s *served) wakers() []string {
 	return []string{s.org}
 }
 
-// letRest ends workers that have nothing to do, and makes the webhooks of those that have ended idle, unless the log has grown meanwhile by what they want.
-// It tells how many ended.
+// letRest ends workers that have nothing to do, and makes the webhooks of those that have ended idle, unless the log
+// has grown meanwhile by what they want. It tells how many ended.
 func (d *Dispatcher) letRest() (ended int) {
 	for id, s := range d.active {
 		if !s.ending {
@@ -369,7 +373,8 @@ func (d *Dispatcher) letRest() (ended int) {
 	return ended
 }
 
-// giveBack returns memory to the system after many webhooks were listed or many workers ended, once no more do: by itself the runtime keeps the heap that they needed.
+// giveBack returns memory to the system after many webhooks were listed or many workers ended, once no more do: by
+// itself the runtime keeps the heap that they needed.
 func (d *Dispatcher) giveBack(ended int) {
 	if d.litter += ended; ended == 0 && d.litter > manyHooks {
 		d.litter = 0
@@ -377,7 +382,8 @@ func (d *Dispatcher) giveBack(ended int) {
 	}
 }
 
-// sweep looks at the rows of some idle webhooks now and then: a node of an older version may have begun with one, and died.
+// sweep looks at the rows of some idle webhooks now and then: a node of an older version may have begun with one, and
+// died.
 func (d *Dispatcher) sweep(ctx context.Context) error {
 	now := d.Webhooks.Clock()
 	if since := now.Sub(d.swept); since >= 0 && since < sweepTime || len(d.order) == 0 {
@@ -405,7 +411,8 @@ func (d *Dispatcher) lease(s *served) *notify.Lease {
 	return &notify.Lease{Store: d.Webhooks.Store, Row: progressRow(s.id)}
 }
 
-// lookedRow says up to where the log was looked at for all webhooks: one that wants an event before that is not idle any more, as its row says, or has come behind it.
+// lookedRow says up to where the log was looked at for all webhooks: one that wants an event before that is not idle
+// any more, as its row says, or has come behind it.
 var lookedRow = event.RowKey{Table: event.Followers, Key: "webhooks/looked"}
 
 func (d *Dispatcher) readLooked(ctx context.Context) (int64, error) {
@@ -506,8 +513,9 @@ func places(n int) *fairqueue.Places {
 	return fairqueue.New(fairqueue.Bounds{Places: n, Waiting: math.MaxInt, Reserve: true})
 }
 
-// enter waits for a place, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the places of those
-// that do not answer, where there is one, so that many who stall at once do not keep the others of their organization out.
+// enter waits for a place, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the
+// places of those that do not answer, where there is one, so that many who stall at once do not keep the others of
+// their organization out.
 func (d *Dispatcher) enter(ctx context.Context, places *fairqueue.Places, org string) (leave func()) {
 	claim := fairqueue.Claim{Org: org}
 	if places.Enter(ctx, claim) != nil {

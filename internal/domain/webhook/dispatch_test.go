@@ -389,7 +389,8 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 				w.isParked(hook)
 				r.says(nil)
 
-				// Nobody has told the dispatcher when the next events are written: each message is looked at before it goes.
+				// Nobody has told the dispatcher when the next events are written: each message is looked at before it
+				// goes.
 				must(t, c.off(w, hook))
 				w.happen("org_a", 2, "app_1")
 				w.Clock.Advance(time.Minute)

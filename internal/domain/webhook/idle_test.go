@@ -117,7 +117,8 @@ func TestIdleWebhooksCostNothing(t *testing.T) {
 	})
 }
 
-// What happens while no node serves, or after a node has died, finds its way to a webhook that was idle, and nothing before it does again.
+// What happens while no node serves, or after a node has died, finds its way to a webhook that was idle, and nothing
+// before it does again.
 func TestAnIdleWebhookIsWokenByWhatItWants(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := newNodes(t, db)
@@ -154,7 +155,8 @@ func TestAnIdleWebhookIsWokenByWhatItWants(t *testing.T) {
 		w.areIdle(hook, all)
 		stop()
 		w.happen("org_a", 1, "app_3")
-		// The second node may have been woken by the event before, too, and wait for the lease of the first one: it asks again after a while.
+		// The second node may have been woken by the event before, too, and wait for the lease of the first one: it
+		// asks again after a while.
 		testkit.Await(t, "the second node has sent it", func() bool {
 			w.Clock.Advance(time.Second)
 			return len(r.messages()) >= 5
@@ -209,7 +211,8 @@ func (w *nodes) putProgress(row event.RowKey, p *notify.Progress) {
 	}}))
 }
 
-// A start reads one row for each idle webhook and starts no worker for it, also if the webhooks were added since the log was last looked at for all of them.
+// A start reads one row for each idle webhook and starts no worker for it, also if the webhooks were added since the
+// log was last looked at for all of them.
 func TestAStartLetsIdleWebhooksRest(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := newNodes(t, db)

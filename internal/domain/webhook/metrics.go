@@ -62,7 +62,8 @@ func (m *Metrics) sent(delivered bool) {
 	}
 }
 
-// put counts the objects that wait for a webhook, in place of those that were counted before. It gives what is counted then.
+// put counts the objects that wait for a webhook, in place of those that were counted before. It gives what is counted
+// then.
 func (m *Metrics) put(parked map[string]*notify.Parked, before map[bool]int) map[bool]int {
 	if m == nil {
 		return nil

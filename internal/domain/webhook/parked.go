@@ -23,8 +23,8 @@ const (
 	maxLook = 2000        // events looked at for one page of a list
 )
 
-// parked is an object of which an event failed: its row on the side table Deliveries. As long as it has not failed for good, only the node that serves the
-// webhook writes it; after that, only who replays or skips.
+// parked is an object of which an event failed: its row on the side table Deliveries. As long as it has not failed for
+// good, only the node that serves the webhook writes it; after that, only who replays or skips.
 type parked struct {
 	objectID string
 	notify.Parked
@@ -110,8 +110,8 @@ type Failure struct {
 	Problem     string
 }
 
-// Failures reads a page of the events that have exhausted their tries; with retrying also of those that will be tried again.
-// Errors: ErrNotFound.
+// Failures reads a page of the events that have exhausted their tries; with retrying also of those that will be tried
+// again. Errors: ErrNotFound.
 func (w *Webhooks) Failures(ctx context.Context, permit access.Permit, id string, retrying bool, after event.Cursor, limit int) ([]Failure, *event.Cursor, error) {
 	if _, err := w.get(ctx, permit, id, access.WebhookRead); err != nil {
 		return nil, nil, err
@@ -144,7 +144,8 @@ type HeldEvent struct {
 	Behind  string // id of the one that has failed
 }
 
-// HeldEvents reads a page of the events that wait. It may hold fewer than asked for, and still be followed by another. Errors: ErrNotFound.
+// HeldEvents reads a page of the events that wait. It may hold fewer than asked for, and still be followed by another.
+// Errors: ErrNotFound.
 func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id string, after event.Cursor, limit int) ([]HeldEvent, *event.Cursor, error) {
 	o, err := w.get(ctx, permit, id, access.WebhookRead)
 	if err != nil {
@@ -179,8 +180,8 @@ func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id stri
 	return found, nil, nil
 }
 
-// Replay lets an event that has failed be tried again; without an event, all of them. It tells how many. Errors: ErrNotFound; ErrEventNotFailed; Aborted
-// when match does not hold.
+// Replay lets an event that has failed be tried again; without an event, all of them. It tells how many. Errors:
+// ErrNotFound; ErrEventNotFailed; Aborted when match does not hold.
 func (w *Webhooks) Replay(ctx context.Context, permit access.Permit, id string, match event.IfMatch, eventID string) (event.Details, int, error) {
 	if eventID != "" {
 		return w.resumeOne(ctx, permit, id, match, Replayed{EventID: eventID}, eventID, 0)
@@ -201,7 +202,8 @@ func (w *Webhooks) Replay(ctx context.Context, permit access.Permit, id string, 
 	return w.resume(ctx, permit, id, match, r)
 }
 
-// Skip lets the events behind one that has failed be sent without it. Errors: ErrNotFound; ErrEventNotFailed; Aborted when match does not hold.
+// Skip lets the events behind one that has failed be sent without it. Errors: ErrNotFound; ErrEventNotFailed; Aborted
+// when match does not hold.
 func (w *Webhooks) Skip(ctx context.Context, permit access.Permit, id string, match event.IfMatch, eventID string) (event.Details, error) {
 	details, _, err := w.resumeOne(ctx, permit, id, match, Skipped{EventID: eventID}, eventID, 1)
 	return details, err
@@ -224,7 +226,8 @@ func (w *Webhooks) resumeOne(ctx context.Context, permit access.Permit, id strin
 	return w.resume(ctx, permit, id, match, resumption{fact: fact, rows: []event.RowKey{parkedRow(id, objectID)}, sequence: sequence, later: later})
 }
 
-// resume lets objects with a failed event go on at once, and tells how many. It refuses if the event that must have failed has not.
+// resume lets objects with a failed event go on at once, and tells how many. It refuses if the event that must have
+// failed has not.
 func (w *Webhooks) resume(ctx context.Context, permit access.Permit, id string, match event.IfMatch, r resumption) (event.Details, int, error) {
 	resumed := 0
 	details, err := changeable(permit, id).Needs(event.Command{Rows: r.rows}).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {

@@ -256,7 +256,8 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 	_, err := hooks.Add(t.Context(), root, New{Name: "n", Settings: Settings{URL: somewhere, OrganizationIDs: []string{"org_b", "org_none"}}})
 	refused(t, err, invalid, "organizationIds[1]")
 
-	// Whoever may change the default organization's webhooks may not turn such a one to themselves, nor see what it sends.
+	// Whoever may change the default organization's webhooks may not turn such a one to themselves, nor see what it
+	// sends.
 	created, err := hooks.Add(t.Context(), root, New{Name: "n", Settings: all})
 	must(t, err)
 	narrow, err := hooks.Add(t.Context(), root, New{Name: "n", Settings: Settings{URL: somewhere}})

@@ -56,7 +56,8 @@ func secretsIn(root secret.MasterKey, id string, row *event.Row) (secrets, error
 	return s, json.Unmarshal(text, &s)
 }
 
-// signatures are those of a message by all secrets that count at a moment, in the words of the header webhook-signature.
+// signatures are those of a message by all secrets that count at a moment, in the words of the header
+// webhook-signature.
 func (s secrets) signatures(now int64, id string, timestamp int64, body []byte) string {
 	all := []string{signature(s.Current, id, timestamp, body)}
 	if now < s.OldUntil {

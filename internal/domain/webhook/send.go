@@ -70,7 +70,8 @@ type inUse struct {
 // errNotInUse says that nothing is to be sent.
 var errNotInUse = fmt.Errorf("the webhook is not in use: %w", notify.ErrNotNow)
 
-// use reads a webhook that messages may go to now: an active one of an active organization. What is known of it is not read again where it has not changed.
+// use reads a webhook that messages may go to now: an active one of an active organization. What is known of it is not
+// read again where it has not changed.
 func (w *Webhooks) use(ctx context.Context, id string, known *inUse) (*inUse, error) {
 	o, err := Kind.Read(ctx, w.Store, id)
 	if err != nil {
@@ -104,8 +105,8 @@ func (w *Webhooks) opened(ctx context.Context, o *event.Object[Webhook]) (*inUse
 	return &inUse{hook: o, secrets: s}, err
 }
 
-// urlInLog is where the messages of a webhook go for which no address was set since addresses are secrets: what an older version has
-// recorded last.
+// urlInLog is where the messages of a webhook go for which no address was set since addresses are secrets: what an
+// older version has recorded last.
 func (w *Webhooks) urlInLog(ctx context.Context, id string) (url string, err error) {
 	for e, err := range eventsOf(ctx, w.Store, id, 1) {
 		if err != nil {
@@ -138,7 +139,8 @@ func (w *Webhooks) deliver(ctx context.Context, u *inUse, e *event.Event) (Outco
 	return w.send(ctx, u, entry.ID, body), nil
 }
 
-// Test sends a message of the type TestType at once, whether or not the webhook is switched on. Errors: ErrNotFound; those of share.Places.
+// Test sends a message of the type TestType at once, whether or not the webhook is switched on. Errors: ErrNotFound;
+// those of share.Places.
 func (w *Webhooks) Test(ctx context.Context, permit access.Permit, id string) (Outcome, error) {
 	o, err := w.get(ctx, permit, id, access.WebhookWrite)
 	if err != nil {

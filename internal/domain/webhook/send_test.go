@@ -22,7 +22,8 @@ func (nobody) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, erro
 	return nil, &net.DNSError{Err: "secret", Name: host, IsNotFound: true}
 }
 
-// Security list, row 27: what went wrong is said in our words alone. Neither the address nor anything that came from the receiver is among them.
+// Security list, row 27: what went wrong is said in our words alone. Neither the address nor anything that came from
+// the receiver is among them.
 func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	serve := func(handler http.HandlerFunc) string {

@@ -108,8 +108,8 @@ const (
 	refusedURL = "is not an address that signet calls: " + needed
 )
 
-// urlProblem says what is wrong with an address. It does not repeat it: there may be a password in it. Which networks may be
-// called is for package outbound to say.
+// urlProblem says what is wrong with an address. It does not repeat it: there may be a password in it. Which networks
+// may be called is for package outbound to say.
 func urlProblem(address string) string {
 	if address == "" {
 		return syntax.Empty

@@ -19,8 +19,8 @@ const (
 	readAhead = 20 // events of an object that is parked
 )
 
-// pauses between the tries of an event, in first pauses: with 5 seconds these are 5 s, 30 s, 2, 10 and 30 minutes, 1, 2, 4 and 8
-// hours. So there are ten tries within about 16 hours.
+// pauses between the tries of an event, in first pauses: with 5 seconds these are 5 s, 30 s, 2, 10 and 30 minutes, 1,
+// 2, 4 and 8 hours. So there are ten tries within about 16 hours.
 var pauses = []int{1, 6, 24, 120, 360, 720, 1440, 2880, 5760}
 
 // worker is one webhook on one node: the sink of its notify.Worker. A key is an object.

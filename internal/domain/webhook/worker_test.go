@@ -40,7 +40,8 @@ func TestWhetherAWebhookIsInUseIsLookedUpBeforeEveryMessage(t *testing.T) {
 	}
 }
 
-// A receiver that fails or is slow several times on end gets one message at a time, in a place of those that do not answer.
+// A receiver that fails or is slow several times on end gets one message at a time, in a place of those that do not
+// answer.
 func TestAReceiverThatDoesNotAnswerGetsOneMessageAtATime(t *testing.T) {
 	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	r := newReceiver(t)

@@ -106,7 +106,8 @@ func (d *Dir) Close() error {
 	return errors.Join(all...)
 }
 
-// LogEnd is the last position of the log that the server on the embedded database was known to have on the disk; 0 where none was.
+// LogEnd is the last position of the log that the server on the embedded database was known to have on the disk; 0
+// where none was.
 func (d *Dir) LogEnd() (int64, error) {
 	text, err := os.ReadFile(filepath.Join(d.path, logEndFile))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
@@ -118,8 +119,9 @@ func (d *Dir) LogEnd() (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// OpenLogEnd gives what writes that down: over what was there, and without waiting for the disk. A server that is killed leaves the last position there; a machine
-// that loses its power may leave an older one, which is as true. The lock has to be held.
+// OpenLogEnd gives what writes that down: over what was there, and without waiting for the disk. A server that is
+// killed leaves the last position there; a machine that loses its power may leave an older one, which is as true. The
+// lock has to be held.
 func (d *Dir) OpenLogEnd() (keep func(position int64) error, err error) {
 	d.logEnd, err = os.OpenFile(filepath.Join(d.path, logEndFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -257,8 +259,8 @@ func makeKey(path string) (key secret.MasterKey, err error) {
 	return key, err
 }
 
-// writeKey lets a key be written under a temporary name first: a crash must not leave half a key that is in the way of the next
-// start. The lock of the directory keeps others from doing the same.
+// writeKey lets a key be written under a temporary name first: a crash must not leave half a key that is in the way of
+// the next start. The lock of the directory keeps others from doing the same.
 func writeKey(path string, write func(made string) error) error {
 	made := path + ".tmp"
 	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +275,8 @@ func writeKey(path string, write func(made string) error) error {
 	return syncDirectory(path)
 }
 
-// KeepMasterKey puts a key into the directory, for a database that is about to come there. One that is there already has to be the same.
+// KeepMasterKey puts a key into the directory, for a database that is about to come there. One that is there already
+// has to be the same.
 func (d *Dir) KeepMasterKey(key secret.MasterKey) error {
 	path := filepath.Join(d.path, keyFile)
 	have, _, err := secret.LoadOrCreateKeyFile(path, false)

@@ -31,7 +31,8 @@ func (d *Dir) HasDatabase() bool {
 	return err == nil
 }
 
-// Restoring is where to put together what is restored. What an earlier attempt has left is removed. The lock has to be held.
+// Restoring is where to put together what is restored. What an earlier attempt has left is removed. The lock has to be
+// held.
 func (d *Dir) Restoring() (string, error) {
 	if err := d.Vacant(); err != nil {
 		return "", err
@@ -50,7 +51,8 @@ func (d *Dir) DropRestoring() error {
 	return nil
 }
 
-// GiveUpRestoring removes what an attempt to restore has put together, but leaves its mark: nobody takes the directory for one in which a new installation belongs.
+// GiveUpRestoring removes what an attempt to restore has put together, but leaves its mark: nobody takes the directory
+// for one in which a new installation belongs.
 func (d *Dir) GiveUpRestoring() error {
 	path := filepath.Join(d.path, restoringFile)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
@@ -92,8 +94,8 @@ func (d *Dir) AdoptRestored() error {
 	return syncDirectory(to)
 }
 
-// CutOff tells of a restore that did not come to its end, where there is no database either: a first start would make a new
-// installation in its place.
+// CutOff tells of a restore that did not come to its end, where there is no database either: a first start would make a
+// new installation in its place.
 func (d *Dir) CutOff() error {
 	path := filepath.Join(d.path, restoringFile)
 	if _, err := os.Lstat(path); err != nil || d.Vacant() != nil {

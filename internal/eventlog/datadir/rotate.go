@@ -10,9 +10,9 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 )
 
-// A rotation of the master key that is in the directory touches two things that cannot change together: the database, and
-// the file. So the new key is on the disk under a name of its own first, then the database changes, then the files get
-// their names. Wherever this is cut off, one of the two files fits the database; SettleKey finds out which.
+// A rotation of the master key that is in the directory touches two things that cannot change together: the database,
+// and the file. So the new key is on the disk under a name of its own first, then the database changes, then the files
+// get their names. Wherever this is cut off, one of the two files fits the database; SettleKey finds out which.
 const (
 	newKeyFile = keyFile + ".new"
 	oldKeyFile = keyFile + ".old"
@@ -27,8 +27,8 @@ func (d *Dir) NewKey() (secret.MasterKey, error) {
 	return secret.CreateKeyFile(filepath.Join(d.path, newKeyFile))
 }
 
-// AdoptNewKey gives the files their names after the database has changed: the new key is master.key, and the one before it
-// master.key.old. The lock has to be held.
+// AdoptNewKey gives the files their names after the database has changed: the new key is master.key, and the one before
+// it master.key.old. The lock has to be held.
 func (d *Dir) AdoptNewKey() error {
 	current := filepath.Join(d.path, keyFile)
 	if err := os.Rename(current, filepath.Join(d.path, oldKeyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -45,9 +45,9 @@ func (d *Dir) KeyPaths() (current, old string) {
 	return filepath.Join(d.path, keyFile), filepath.Join(d.path, oldKeyFile)
 }
 
-// SettleKey ends a rotation that was cut off: the key that fits the database gets its name, and one that never came to be
-// used is removed. Without the lock nothing is moved. It gives the key where that is not master.key itself. fits tells
-// whether a key is the database's.
+// SettleKey ends a rotation that was cut off: the key that fits the database gets its name, and one that never came to
+// be used is removed. Without the lock nothing is moved. It gives the key where that is not master.key itself. fits
+// tells whether a key is the database's.
 func (d *Dir) SettleKey(fits func(secret.MasterKey) (bool, error)) (key secret.MasterKey, found bool, err error) {
 	made := filepath.Join(d.path, newKeyFile)
 	if _, err := os.Lstat(made); errors.Is(err, fs.ErrNotExist) {

@@ -113,8 +113,8 @@ func (b *Batch) regroup(d *draft) {
 	}
 }
 
-// updateSearchWords notes what an object is no longer found by, and what it is found by now. Mostly no text has changed; then
-// its words are not worked out.
+// updateSearchWords notes what an object is no longer found by, and what it is found by now. Mostly no text has
+// changed; then its words are not worked out.
 func (b *Batch) updateSearchWords(d *draft) {
 	if slices.Equal(d.textsBefore, d.texts) {
 		return
@@ -129,7 +129,8 @@ func (b *Batch) updateSearchWords(d *draft) {
 	b.size += differ(syntax.Terms(before), syntax.Terms(after), func(t string, has bool) { b.terms[Term{t, d.record.ID, d.record.Org}] = has })
 }
 
-// differ tells what stands only in the one or in the other of two sorted lists, and gives how many bytes the second has more.
+// differ tells what stands only in the one or in the other of two sorted lists, and gives how many bytes the second has
+// more.
 func differ(before, after []string, change func(text string, has bool)) (size int) {
 	for _, text := range before {
 		if _, still := slices.BinarySearch(after, text); !still {
@@ -429,7 +430,8 @@ func (tx *Tx) Row(key RowKey) (*Row, error) {
 	return row, nil
 }
 
-// Every tells whether every node knows the facts of a version, see Gated. What it is asked about must be stored in the way of before otherwise.
+// Every tells whether every node knows the facts of a version, see Gated. What it is asked about must be stored in the
+// way of before otherwise.
 func (tx *Tx) Every(version int) bool { return tx.batch.loaded.FactVersion >= version }
 
 // PutRow writes a row of a side table.
@@ -584,7 +586,8 @@ func (d *draft) newKey() {
 	d.tx.PutRow(Row{RowKey: RowKey{Keys, d.record.KeyID}, Value: d.record.WrappedKey})
 }
 
-// shortVersion is the version of facts from which on nodes know that an event behind the first one may leave out the key, if nothing in it is sealed.
+// shortVersion is the version of facts from which on nodes know that an event behind the first one may leave out the
+// key, if nothing in it is sealed.
 const shortVersion = 5
 
 func (d *draft) append(t Type, payload, personal []byte) error {

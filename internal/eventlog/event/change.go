@@ -13,7 +13,8 @@ type Target[S any] struct {
 	Kind   *Objects[S]
 	ID     string
 	Origin Origin
-	// Reach refuses where there is no such object (nil), or none for this caller, and then what this caller may not touch.
+	// Reach refuses where there is no such object (nil), or none for this caller, and then what this caller may not
+	// touch.
 	Reach func(*Object[S]) error
 	needs Command
 	then  func(*Tx, *Object[S]) error
@@ -61,8 +62,8 @@ func (t Target[S]) reached(o *Object[S], err error) (*Object[S], error) {
 	return o, nil
 }
 
-// Change has decide judge the object's state and append what happens to it. Errors, in this order: those of Reach; those of decide; Aborted
-// when match does not hold. After an error nothing is written.
+// Change has decide judge the object's state and append what happens to it. Errors, in this order: those of Reach;
+// those of decide; Aborted when match does not hold. After an error nothing is written.
 func (t Target[S]) Change(ctx context.Context, s Store, match IfMatch, decide func(*Tx, *Object[S]) error) (Details, error) {
 	var details Details
 	c := t.needs
@@ -92,9 +93,10 @@ type undeclared struct{ Command }
 
 func (undeclared) Error() string { return "event: the command has to declare more" }
 
-// Require asks for objects to write and rows that a command finds out about only when it decides. Where they were not declared, the command is run again with them: return
-// the error as it is. The command must be run by Do, or by a Target. Ask for all objects of one sort at once: there is a bound to how often a command runs. They may be many: then the command
-// is long, and waits for its place before it runs again.
+// Require asks for objects to write and rows that a command finds out about only when it decides. Where they were not
+// declared, the command is run again with them: return the error as it is. The command must be run by Do, or by a
+// Target. Ask for all objects of one sort at once: there is a bound to how often a command runs. They may be many: then
+// the command is long, and waits for its place before it runs again.
 func (tx *Tx) Require(c Command) error {
 	for _, r := range c.Write {
 		if writable, _ := tx.declared(r); !writable {
@@ -114,7 +116,8 @@ const maxRequired = 8
 
 var errRequires = errs.New(errs.Aborted, Contention, "what this change is about is being changed at the same time: try again")
 
-// Do runs a command, and runs it again with what it has asked for by Tx.Require. Errors also: those of the place where a long one waits.
+// Do runs a command, and runs it again with what it has asked for by Tx.Require. Errors also: those of the place where
+// a long one waits.
 func Do(ctx context.Context, s Store, c Command) error {
 	leave := func() {}
 	defer func() { leave() }()

@@ -71,7 +71,8 @@ func TestAChangeIsJudgedInOneOrder(t *testing.T) {
 	}
 }
 
-// A command that finds out only when it decides what else it has to write is run again with that, and nothing of the first run counts.
+// A command that finds out only when it decides what else it has to write is run again with that, and nothing of the
+// first run counts.
 func TestACommandAsksForMore(t *testing.T) {
 	record := func(id string) *Record {
 		return &Record{Ref: things.Ref(id), Org: "org_1", Sequence: 7, Doc: []byte(`{"name":"a"}`)}
@@ -134,7 +135,8 @@ func (s seeing) Do(ctx context.Context, c Command) error {
 	return s.running.Do(ctx, c)
 }
 
-// A command that finds out when it decides that it writes many objects waits for a place before it runs again, if there is one, and leaves it in the end.
+// A command that finds out when it decides that it writes many objects waits for a place before it runs again, if there
+// is one, and leaves it in the end.
 func TestACommandThatTurnsOutToBeLongWaitsForItsPlace(t *testing.T) {
 	full := errors.New("full")
 	for name, c := range map[string]struct {

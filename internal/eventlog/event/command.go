@@ -13,7 +13,8 @@ import (
 )
 
 // Command is a change somebody asks for. Decide runs inside the store's transaction with everything the command
-// declared at hand. It does no I/O, and may run more than once when the store has lost a race, so it only assigns to what it captures.
+// declared at hand. It does no I/O, and may run more than once when the store has lost a race, so it only assigns to
+// what it captures.
 type Command struct {
 	Origin
 	Create []Ref    // objects it creates under identifiers that were made for it: nobody looks for them first
@@ -25,8 +26,9 @@ type Command struct {
 	Decide func(tx *Tx) error
 }
 
-// MaxObjects is how many objects an ordinary command creates and changes. One with more is long: it runs alone, and the store gives others their turn after it. Only an
-// operation whose definition says that it writes many sends such commands (WritesMany), or one that finds out when it decides (Tx.Require).
+// MaxObjects is how many objects an ordinary command creates and changes. One with more is long: it runs alone, and the
+// store gives others their turn after it. Only an operation whose definition says that it writes many sends such
+// commands (WritesMany), or one that finds out when it decides (Tx.Require).
 const MaxObjects = 32
 
 // Objects is how many objects the command creates and changes at most.
@@ -34,7 +36,8 @@ func (c *Command) Objects() int { return len(c.Create) + len(c.Write) }
 
 type writesMany struct{}
 
-// WritesMany notes in ctx that its commands may have more than MaxObjects objects: the definition of the operation says so, or a job in the background works in bounded steps.
+// WritesMany notes in ctx that its commands may have more than MaxObjects objects: the definition of the operation says
+// so, or a job in the background works in bounded steps.
 func WritesMany(ctx context.Context) context.Context {
 	return context.WithValue(ctx, writesMany{}, true)
 }
@@ -42,7 +45,8 @@ func WritesMany(ctx context.Context) context.Context {
 // MayWriteMany tells whether WritesMany was noted.
 func MayWriteMany(ctx context.Context) bool { return ctx.Value(writesMany{}) != nil }
 
-// Place is where a command waits that turns out to be long, among others of its organization. Whoever has entered leaves.
+// Place is where a command waits that turns out to be long, among others of its organization. Whoever has entered
+// leaves.
 type Place interface {
 	EnterLong(ctx context.Context) error
 	LeaveLong()
@@ -50,7 +54,8 @@ type Place interface {
 
 type placeKey struct{}
 
-// WithPlace notes in ctx where its commands wait that turn out to be long, see Tx.Require. Without a place, they only wait in the line of long commands of the store.
+// WithPlace notes in ctx where its commands wait that turn out to be long, see Tx.Require. Without a place, they only
+// wait in the line of long commands of the store.
 func WithPlace(ctx context.Context, p Place) context.Context {
 	return context.WithValue(ctx, placeKey{}, p)
 }
@@ -69,8 +74,8 @@ func enterLong(ctx context.Context) (_ context.Context, leave func(), err error)
 
 type background struct{}
 
-// InBackground notes in ctx that its commands are the server's own upkeep, such as the progress of a job: nobody waits for them. The actor does not say that, because
-// System also signs people in.
+// InBackground notes in ctx that its commands are the server's own upkeep, such as the progress of a job: nobody waits
+// for them. The actor does not say that, because System also signs people in.
 func InBackground(ctx context.Context) context.Context {
 	return context.WithValue(ctx, background{}, true)
 }
@@ -134,11 +139,12 @@ type Row struct {
 	Expires int64 // microseconds; 0: never
 }
 
-// SealedRows is the version of facts since which rows are stored sealed that could be guessed at. Nodes that know less cannot read them, so they are written as
-// they are until every node does.
+// SealedRows is the version of facts since which rows are stored sealed that could be guessed at. Nodes that know less
+// cannot read them, so they are written as they are until every node does.
 const SealedRows = 5
 
-// WordBlocks is the version of facts since which nodes write what objects are found by in the way that searches read, see Term. Nodes that know less look for words.
+// WordBlocks is the version of facts since which nodes write what objects are found by in the way that searches read,
+// see Term. Nodes that know less look for words.
 const WordBlocks = 6
 
 // SealedRow is the first byte of a sealed value. No hash of a password begins with it.
@@ -149,7 +155,8 @@ const purposeRow = "guessable row"
 // Guessable tells whether somebody with a copy of the row could find out the secret by guessing.
 func (k RowKey) Guessable() bool { return k.Table == Secrets && strings.HasSuffix(k.Key, PasswordName) }
 
-// seal gives a row as it is stored. Its key is bound to the value: in another place, such as that of another user, it opens nothing.
+// seal gives a row as it is stored. Its key is bound to the value: in another place, such as that of another user, it
+// opens nothing.
 func (r Row) seal(root secret.MasterKey) Row {
 	if r.Guessable() {
 		r.Value = root.Wrap(purposeRow, r.Value, []byte(r.Key))
@@ -157,8 +164,8 @@ func (r Row) seal(root secret.MasterKey) Row {
 	return r
 }
 
-// Open gives a row as it was put, from what is stored: sealed, or as it was from before there were seals. What does not open stays sealed, and is no hash that a
-// password could match.
+// Open gives a row as it was put, from what is stored: sealed, or as it was from before there were seals. What does not
+// open stays sealed, and is no hash that a password could match.
 func (r *Row) Open(root secret.MasterKey) *Row {
 	if r == nil || !r.Guessable() || !IsSealed(r.Value) {
 		return r

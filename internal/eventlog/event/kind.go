@@ -27,8 +27,9 @@ type Fact[S any] interface {
 	Apply(state *S)
 }
 
-// Placed is a fact that needs to know its event to be applied: what older events did not record follows from when and where they
-// stand. What it makes of the state may depend on everything in the event but its position, which is not known yet when it is appended.
+// Placed is a fact that needs to know its event to be applied: what older events did not record follows from when and
+// where they stand. What it makes of the state may depend on everything in the event but its position, which is not
+// known yet when it is appended.
 type Placed[S any] interface {
 	ApplyAt(state *S, at *Event)
 }
@@ -42,12 +43,13 @@ func apply[S any](f Fact[S], state *S, at *Event) {
 	f.Apply(state)
 }
 
-// FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release, or the first new shape: by it nodes know of each other
-// which is older.
+// FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release, or the
+// first new shape: by it nodes know of each other which is older.
 const FactVersion = 6
 
-// Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It is refused with
-// FailedPrecondition until every node knows the facts of the version Since, and from then on nodes that know less cannot start.
+// Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It
+// is refused with FailedPrecondition until every node knows the facts of the version Since, and from then on nodes that
+// know less cannot start.
 type Gated interface{ Since() int }
 
 // NeedsVersion is the cause of a refusal: a fact of a version that some node may not know.
@@ -71,16 +73,18 @@ type Schema[S any] struct {
 	Words   func(o *Object[S]) []string // the texts whose words it is found by, see Search; nil for none
 	Token   TokenPart                   // the part it has in a TokenContext: it has the lookup column Standing then
 	Only    string                      // the identifier, where there is one such object; empty: any number
-	// Since is the version of facts from which on the newest shape is written: nodes that know less cannot read it. Until then objects are written in the shape before it. 0: every node
-	// can read it.
+	// Since is the version of facts from which on the newest shape is written: nodes that know less cannot read it.
+	// Until then objects are written in the shape before it. 0: every node can read it.
 	Since int
-	// Short leaves out of a state what follows from the rest, and Full puts that back: documents of a shape with Since are short. Both leave the memory of the state they are given alone.
+	// Short leaves out of a state what follows from the rest, and Full puts that back: documents of a shape with Since
+	// are short. Both leave the memory of the state they are given alone.
 	Short func(state S) S
 	Full  func(state S) S
-	// Form gives what a lookup column of the newest shape has where that of the shape before has a value, which objects are looked for by; nil: the same.
+	// Form gives what a lookup column of the newest shape has where that of the shape before has a value, which objects
+	// are looked for by; nil: the same.
 	Form func(column, value string) string
-	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
-	// stays in memory is not decoded again.
+	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state
+	// that stays in memory is not decoded again.
 	Copy func(state *S) S
 }
 
@@ -180,7 +184,8 @@ type Record struct {
 	key   *secret.DataKey
 }
 
-// Reuse takes over what has been worked out of a record of the same state. The data key counts only as it is stored now: it may have been destroyed, or wrapped anew.
+// Reuse takes over what has been worked out of a record of the same state. The data key counts only as it is stored
+// now: it may have been destroyed, or wrapped anew.
 func (r *Record) Reuse(same *Record) {
 	r.state = same.state
 	if r.KeyID == same.KeyID && len(r.WrappedKey) > 0 && bytes.Equal(r.WrappedKey, same.WrappedKey) {
@@ -212,7 +217,8 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
-// MaxID is the length in bytes that no identifier exceeds. What is longer is nobody's, and is not worth remembering: strangers choose it.
+// MaxID is the length in bytes that no identifier exceeds. What is longer is nobody's, and is not worth remembering:
+// strangers choose it.
 const MaxID = 200
 
 // Ref points at an object of this kind.
@@ -320,12 +326,12 @@ func (k *Objects[S]) create(tx *Tx, id, org string, beside *draft, facts []Fact[
 	return o, o.Append(facts...)
 }
 
-// Expect refuses the command with Aborted unless the object is at the sequence that its caller has seen. That is judged last, when the
-// command has decided, wherever in it this is called: a refusal by a rule says more.
+// Expect refuses the command with Aborted unless the object is at the sequence that its caller has seen. That is judged
+// last, when the command has decided, wherever in it this is called: a refusal by a rule says more.
 func (o *Object[S]) Expect(m IfMatch) { o.draft.match = m }
 
-// ActedBy has the events that follow about this object name another actor than the command's: where a command is about objects of two organizations, neither
-// learns who in the other one did it.
+// ActedBy has the events that follow about this object name another actor than the command's: where a command is about
+// objects of two organizations, neither learns who in the other one did it.
 func (o *Object[S]) ActedBy(actor string) { o.draft.actor = actor }
 
 // Appended are the types of the events that the command has recorded about the object so far.
@@ -372,9 +378,10 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 	return nil
 }
 
-// Erase destroys the key of the object, in a command that declared it for writing: what is personal in its events, and in
-// those of objects beside it, cannot be read any more, and nothing is ever sealed with that key again. What is personal in its
-// state is for a fact to remove, which leaves the same whether or not the facts before it can still be read.
+// Erase destroys the key of the object, in a command that declared it for writing: what is personal in its events, and
+// in those of objects beside it, cannot be read any more, and nothing is ever sealed with that key again. What is
+// personal in its state is for a fact to remove, which leaves the same whether or not the facts before it can still be
+// read.
 func (o *Object[S]) Erase() error {
 	d := o.draft
 	if d == nil {
@@ -390,8 +397,8 @@ func (o *Object[S]) Erase() error {
 	return nil
 }
 
-// Erase ends an object with its key, see Object.Erase, by the fact that removes what is personal in its state. Where there is no such
-// object there is nothing to do, and another command cannot make one at the same moment.
+// Erase ends an object with its key, see Object.Erase, by the fact that removes what is personal in its state. Where
+// there is no such object there is nothing to do, and another command cannot make one at the same moment.
 func (k *Objects[S]) Erase(tx *Tx, id string, last Fact[S]) error {
 	o, err := k.Get(tx, id)
 	if err != nil || o == nil {
@@ -439,8 +446,8 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	return nil
 }
 
-// Ahead is the personal part of a fact, encoded and read back ahead of the command that records it. Commands decide one after the other: what a command with many
-// objects does before its turn, nobody waits for.
+// Ahead is the personal part of a fact, encoded and read back ahead of the command that records it. Commands decide one
+// after the other: what a command with many objects does before its turn, nobody waits for.
 type Ahead[S any] struct {
 	personal []byte
 	read     reflect.Value // what is in personal; no value once it was used, because a state may be made of the same memory
@@ -558,7 +565,8 @@ type Fold interface {
 	Folded() (Folded, error)
 }
 
-// Folded is what the history of an object makes of it: the record, the names it holds, the groups it is in and the words it is found by.
+// Folded is what the history of an object makes of it: the record, the names it holds, the groups it is in and the
+// words it is found by.
 type Folded struct {
 	Record *Record
 	Claims []Claim

@@ -14,8 +14,8 @@ type Log interface {
 	Store
 	// Position is that of the last event that is on the disk; 0 when there is none. Events gives none behind it.
 	Position(ctx context.Context) (int64, error)
-	// Written gives a channel that is closed when this node has written an event after the call. What other nodes write is
-	// for whoever follows the log to look for now and then.
+	// Written gives a channel that is closed when this node has written an event after the call. What other nodes write
+	// is for whoever follows the log to look for now and then.
 	Written() <-chan struct{}
 }
 
@@ -34,8 +34,8 @@ type EventQuery struct {
 	Limit       int
 }
 
-// EventPage is a part of the events that a query is about, in its order. It may hold fewer than asked for, or none, and still
-// be followed by another: a query looks at a bounded number of events.
+// EventPage is a part of the events that a query is about, in its order. It may hold fewer than asked for, or none, and
+// still be followed by another: a query looks at a bounded number of events.
 type EventPage struct {
 	Events []Event
 	Next   int64 // what to go on after; 0: this was the last page

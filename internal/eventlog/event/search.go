@@ -2,8 +2,9 @@ package event
 
 import "context"
 
-// Search asks for a page of the objects of an organization (or of the whole installation) that are found by all of several words: each is the beginning of one
-// of the object's own, see syntax.Words. They come in the order of the word that the most selective one has found, and of their identifiers.
+// Search asks for a page of the objects of an organization (or of the whole installation) that are found by all of
+// several words: each is the beginning of one of the object's own, see syntax.Words. They come in the order of the word
+// that the most selective one has found, and of their identifiers.
 type Search struct {
 	Kind  Kind
 	Org   string   // empty: all organizations

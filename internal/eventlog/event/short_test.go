@@ -41,7 +41,8 @@ var pairs = Define(Schema[pair]{Name: "pair", Table: "pairs", Prefix: "par", Sha
 		return p
 	}})
 
-// A shape that not every version reads is written when every node reads it. Then it says the same, and stays, whatever a node knows that has not noticed.
+// A shape that not every version reads is written when every node reads it. Then it says the same, and stays, whatever
+// a node knows that has not noticed.
 func TestAShortShapeIsWrittenWhenEveryNodeReadsIt(t *testing.T) {
 	fact := paired{Text: "A", Key: "a"}
 	var stored *Record

@@ -9,8 +9,8 @@ import (
 // Gather is how long to let events gather, so that a busy log is not read once for each.
 const Gather = 20 * time.Millisecond
 
-// Await returns once this node has written and more has had the time to gather, or with the next tick: what other nodes write is
-// looked for then. It returns false when ctx ends first. written is to be asked for before the log is read.
+// Await returns once this node has written and more has had the time to gather, or with the next tick: what other nodes
+// write is looked for then. It returns false when ctx ends first. written is to be asked for before the log is read.
 func Await(ctx context.Context, written <-chan struct{}, tick <-chan time.Time, gather time.Duration) bool {
 	select {
 	case <-written:
@@ -82,8 +82,8 @@ func (t *Tail) Add(events []Event) {
 // Size is how much memory an event takes, about.
 func (e *Event) Size() int { return len(e.Payload) + len(e.Sealed) + 500 }
 
-// After gives up to limit events behind a position; false where there are some that are not here. Before Begin nothing is known to be
-// there.
+// After gives up to limit events behind a position; false where there are some that are not here. Before Begin nothing
+// is known to be there.
 func (t *Tail) After(position int64, limit int) (events []Event, covered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

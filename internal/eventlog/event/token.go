@@ -76,7 +76,8 @@ func (t TokenChange) Drops(token *Token) bool {
 	return false
 }
 
-// After gives what the change makes of the token with this id. Nil is one that is not there. It leaves the token itself alone.
+// After gives what the change makes of the token with this id. Nil is one that is not there. It leaves the token itself
+// alone.
 func (t TokenChange) After(id string, token *Token) *Token {
 	switch {
 	case t.Put != nil && t.Put.ID == id:
@@ -115,8 +116,8 @@ func (t TokenChange) ID() string {
 	return t.Drop
 }
 
-// Token gives a token that the command declared; nil when there is none. One that has expired may be there still. It is not to
-// be altered.
+// Token gives a token that the command declared; nil when there is none. One that has expired may be there still. It is
+// not to be altered.
 func (tx *Tx) Token(id string) (*Token, error) {
 	if !slices.Contains(tx.command.Tokens, id) {
 		return nil, errors.New("event: a token was not declared")

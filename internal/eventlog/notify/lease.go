@@ -110,8 +110,8 @@ func (l *Lease) Wake(ctx context.Context, from int64) error {
 	return err
 }
 
-// Renew saves how far this node has come, and rows that go with it: without a value they are dropped. It gives what was saved; nil where another
-// node has acquired the lease, or there is no row: then nothing is written.
+// Renew saves how far this node has come, and rows that go with it: without a value they are dropped. It gives what was
+// saved; nil where another node has acquired the lease, or there is no row: then nothing is written.
 func (l *Lease) Renew(ctx context.Context, p Progress, with []event.Row) (*Progress, error) {
 	p.Node = l.Node
 	return l.save(ctx, p, with)

@@ -1,15 +1,16 @@
-// Package notify runs what follows the log: work that has to be done about an event after it was recorded, such as sending a mail or calling a
-// webhook, and that may take long or fail.
+// Package notify runs what follows the log: work that has to be done about an event after it was recorded, such as
+// sending a mail or calling a webhook, and that may take long or fail.
 //
-// A Worker sends the events that a Sink wants. Every node runs all workers, but of each only one works at a time: the one that holds the Lease in
-// the worker's row, beside how far it has come. A node that stops gives the lease back; one that was killed loses it when its time is over, and
-// another goes on where the row says. So each event is sent at least once, and twice only where a node dies or loses its lease between the
-// work and the note of it.
+// A Worker sends the events that a Sink wants. Every node runs all workers, but of each only one works at a time: the
+// one that holds the Lease in the worker's row, beside how far it has come. A node that stops gives the lease back; one
+// that was killed loses it when its time is over, and another goes on where the row says. So each event is sent at
+// least once, and twice only where a node dies or loses its lease between the work and the note of it.
 //
-// Events come in the order of the log, those of one key one after the other. An event that fails is parked with its key, to be tried again later, while
-// the others go on. What to do next is decided by Queue, without I/O.
+// Events come in the order of the log, those of one key one after the other. An event that fails is parked with its
+// key, to be tried again later, while the others go on. What to do next is decided by Queue, without I/O.
 //
-// A Follower is a worker of which every event has a key of its own, and one is sent at a time. It begins with what happens from when it is first seen.
+// A Follower is a worker of which every event has a key of its own, and one is sent at a time. It begins with what
+// happens from when it is first seen.
 package notify
 
 import (
@@ -36,7 +37,8 @@ const (
 	maxPause   = 30 * time.Minute
 )
 
-// Refusal is what Handle returns where the other side answers, but refuses this one event: the others are served meanwhile.
+// Refusal is what Handle returns where the other side answers, but refuses this one event: the others are served
+// meanwhile.
 type Refusal struct {
 	Cause   error
 	ForGood bool // another try most likely changes nothing
@@ -50,13 +52,14 @@ func (r *Refusal) Unwrap() error { return r.Cause }
 type Follower struct {
 	Name  string
 	Types []event.Type
-	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later: ten times within
-	// about an hour and then, unless it was refused for good (Refusal), until it is as old as Patience. What it returns is logged: no
-	// secret and nothing personal may be in it.
+	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later:
+	// ten times within about an hour and then, unless it was refused for good (Refusal), until it is as old as
+	// Patience. What it returns is logged: no secret and nothing personal may be in it.
 	Handle   func(ctx context.Context, e *event.Event) error
 	Patience time.Duration
-	// Forgetful says that it is better to give up some of what failed than to wait, where too much is parked: the oldest of the organization that
-	// has the most. What is not forgetful gives up only what was refused, and waits where the other side is away.
+	// Forgetful says that it is better to give up some of what failed than to wait, where too much is parked: the
+	// oldest of the organization that has the most. What is not forgetful gives up only what was refused, and waits
+	// where the other side is away.
 	Forgetful bool
 }
 
@@ -191,7 +194,8 @@ func (f *follower) Settled(r *Result, p *Parked, q *Queue) {
 	f.giveUp(q)
 }
 
-// giveUp makes room where too much is parked, unless it is better to wait: the oldest of the organization that has the most goes.
+// giveUp makes room where too much is parked, unless it is better to wait: the oldest of the organization that has the
+// most goes.
 func (f *follower) giveUp(q *Queue) {
 	most := MaxParked - 1 // one that waits begins to at MaxParked
 	if f.Forgetful {

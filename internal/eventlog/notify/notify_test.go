@@ -245,7 +245,8 @@ func TestWhatWasSentAtLastIsNotParkedInTheRow(t *testing.T) {
 	}
 }
 
-// TestHowLongAnEventIsTried: as long as somebody may still want it, but what the other side refuses for good only a few times.
+// TestHowLongAnEventIsTried: as long as somebody may still want it, but what the other side refuses for good only a few
+// times.
 func TestHowLongAnEventIsTried(t *testing.T) {
 	const patience = 7 * 24 * time.Hour
 	away := Outcome{Problem: "away"}
@@ -275,8 +276,8 @@ func TestHowLongAnEventIsTried(t *testing.T) {
 	}
 }
 
-// TestWhoseEventsAreRefusedHoldsNobodyElseUp: where too much is parked, what was refused goes, and first that of whoever has the most. What
-// failed because the other side is away stays, and the follower waits.
+// TestWhoseEventsAreRefusedHoldsNobodyElseUp: where too much is parked, what was refused goes, and first that of
+// whoever has the most. What failed because the other side is away stays, and the follower waits.
 func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -418,7 +419,8 @@ func TestTheLeaseIsRenewedBeforeWorkThatMayTakeLong(t *testing.T) {
 	})
 }
 
-// Two nodes at work: each event is handled once, in order, whichever node wrote it; the one that goes on does so at once.
+// Two nodes at work: each event is handled once, in order, whichever node wrote it; the one that goes on does so at
+// once.
 func TestTwoNodesHandleEachEventOnce(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		w := newNodes(db)

@@ -43,7 +43,8 @@ type Retry struct {
 	Refused  bool   `json:"refused,omitempty"`
 }
 
-// Parked is an event that failed. Those of its key that come behind it wait in the log. Without Tries it was sent, or resumed by a command.
+// Parked is an event that failed. Those of its key that come behind it wait in the log. Without Tries it was sent, or
+// resumed by a command.
 type Parked struct {
 	Retry
 	Sequence uint64     `json:"sequence"` // of the event that comes next
@@ -114,8 +115,8 @@ func (l lane) park(r *Result, now int64, rules *Rules) lane {
 	return lane{parked: p, done: !again && !rules.KeepFailed}
 }
 
-// Queue is what the node that holds a lease knows: up to where the log was read, and what of it is to be sent. It does nothing by itself: it takes in
-// what was read, sent and saved, and says what to do next.
+// Queue is what the node that holds a lease knows: up to where the log was read, and what of it is to be sent. It does
+// nothing by itself: it takes in what was read, sent and saved, and says what to do next.
 type Queue struct {
 	rules   *Rules
 	saved   Progress
@@ -223,7 +224,8 @@ func (q *Queue) add(events []event.Event, wants func(*event.Event) (string, bool
 	}
 }
 
-// fetched takes in the next events of a key that is parked. Where there are none up to where the log was read, it has caught up: add finds the others.
+// fetched takes in the next events of a key that is parked. Where there are none up to where the log was read, it has
+// caught up: add finds the others.
 func (q *Queue) fetched(key string, events []event.Event, wants func(*event.Event) (string, bool)) {
 	l, p := q.lanes[key], *q.lanes[key].parked
 	l.done = true

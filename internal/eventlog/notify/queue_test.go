@@ -310,8 +310,8 @@ func TestWhatHasFailedIsResumed(t *testing.T) {
 	}
 }
 
-// TestNothingIsLostAndOrderIsKeptWhateverHappens: receivers fail, results stay unknown, and nodes die and are followed by others, at random. Each event is
-// sent at least once, and those of a key in order.
+// TestNothingIsLostAndOrderIsKeptWhateverHappens: receivers fail, results stay unknown, and nodes die and are followed
+// by others, at random. Each event is sent at least once, and those of a key in order.
 func TestNothingIsLostAndOrderIsKeptWhateverHappens(t *testing.T) {
 	for seed := range uint64(300) {
 		dice := rand.New(rand.NewPCG(seed, 1))

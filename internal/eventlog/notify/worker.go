@@ -50,7 +50,8 @@ type Worker struct {
 	Name   string  // in the metrics and traces
 	Meters *Meters // nil: nobody wants to know
 
-	// Of a worker that rests while there is nothing to do, see Resting. Somebody else follows the log then, and starts another one when there is.
+	// Of a worker that rests while there is nothing to do, see Resting. Somebody else follows the log then, and starts
+	// another one when there is.
 	Rests bool
 	From  int64 // nothing up to here is wanted, if it was idle
 
@@ -92,7 +93,8 @@ func (w *Worker) Follow(end int64) {
 // Marked tells whether the row says that there is something to do, or another node has done it.
 func (w *Worker) Marked() bool { return w.marked.Load() }
 
-// Resting tells whether there has been nothing to do for a time, or another node has done it all. Whoever runs the worker may end it then.
+// Resting tells whether there has been nothing to do for a time, or another node has done it all. Whoever runs the
+// worker may end it then.
 func (w *Worker) Resting(after time.Duration) bool {
 	quiet := w.quiet.Load()
 	return w.rested.Load() >= 0 || quiet != 0 && w.now()-quiet >= after.Microseconds()
@@ -263,7 +265,8 @@ func (w *Worker) settle(r *Result) {
 	w.Sink.Settled(r, w.queue.settle(r, w.now()), w.queue)
 }
 
-// save writes what has been done, and renews the lease or gives it back. Where another node has acquired it, this one stops.
+// save writes what has been done, and renews the lease or gives it back. Where another node has acquired it, this one
+// stops.
 func (w *Worker) save(ctx context.Context, write func(context.Context, Progress, []event.Row) (*Progress, error)) error {
 	p := Progress{Position: w.queue.survey(0).position}
 	rows, err := w.Sink.Save(&p, w.queue)

@@ -1,5 +1,6 @@
-// This file shows in the trace of a request what its command waited for in the store. A batch serves many requests: each of them that is
-// traced gets the spans of the batch in its own trace, so that a person sees where the time of this request went.
+// This file shows in the trace of a request what its command waited for in the store. A batch serves many requests:
+// each of them that is traced gets the spans of the batch in its own trace, so that a person sees where the time of
+// this request went.
 
 package store
 

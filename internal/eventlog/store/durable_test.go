@@ -27,8 +27,8 @@ func (d *slowDisk) Sync() error {
 	return d.Engine.Sync()
 }
 
-// What the disk may yet lose is not for those who follow the log: they remember positions, and others would take the same ones
-// after a loss of power.
+// What the disk may yet lose is not for those who follow the log: they remember positions, and others would take the
+// same ones after a loss of power.
 func TestOnlyWhatIsOnTheDiskIsFollowed(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
 	disk := &slowDisk{asked: make(chan struct{}), keep: make(chan error)}

@@ -18,9 +18,9 @@ const slack = 15 * time.Minute
 
 // EventsWhere implements event.Reader.
 //
-// What is found by an index (object, organization, position) is a line of the log, and a page is a piece of it. Times are
-// turned into positions first. Other conditions choose among a bounded number of events, and the next page goes on behind
-// those. So a page costs the same however long the log is.
+// What is found by an index (object, organization, position) is a line of the log, and a page is a piece of it. Times
+// are turned into positions first. Other conditions choose among a bounded number of events, and the next page goes on
+// behind those. So a page costs the same however long the log is.
 func (s *Store) EventsWhere(ctx context.Context, q event.EventQuery) (event.EventPage, error) {
 	page, err := s.eventsWhere(ctx, q)
 	return page, engine.Away(ctx, err)
@@ -103,8 +103,8 @@ func (s *Store) positions(ctx context.Context, q *event.EventQuery) (first, last
 
 const timeAtText = "SELECT time FROM events WHERE position >= ? ORDER BY position LIMIT 1"
 
-// positionAt finds a position with nothing before it that is later than a time, and nothing from it on that is earlier, as far as times follow
-// positions.
+// positionAt finds a position with nothing before it that is later than a time, and nothing from it on that is earlier,
+// as far as times follow positions.
 func (s *Store) positionAt(ctx context.Context, micros int64) (int64, error) {
 	end, err := s.Position(ctx)
 	if err != nil {
@@ -200,8 +200,8 @@ func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string, f
 	return from, to, nil
 }
 
-// walk reads the events of a query on a line, one more than a page holds, and tells the position up to which it looked; 0 where that
-// is the end.
+// walk reads the events of a query on a line, one more than a page holds, and tells the position up to which it looked;
+// 0 where that is the end.
 func (s *Store) walk(ctx context.Context, l *line, q *event.EventQuery) (found []event.Event, farthest int64, err error) {
 	chosen, values := choice(q)
 	if chosen != "" {
@@ -264,9 +264,9 @@ func (l *line) bounds() []any {
 	return slices.Concat(l.values, []any{l.first}, l.values, []any{l.last})
 }
 
-// inside is the condition and the order of a line. It compares all columns of the index at once and sorts by all of them, so that no
-// other index can seem to serve as well: a database that goes by statistics would walk the log backwards for the events of an
-// organization that was busy long ago.
+// inside is the condition and the order of a line. It compares all columns of the index at once and sorts by all of
+// them, so that no other index can seem to serve as well: a database that goes by statistics would walk the log
+// backwards for the events of an organization that was busy long ago.
 func (l *line) inside(q *event.EventQuery) (condition, order string) {
 	columns, places := strings.Join(l.columns, ", "), engine.Placeholders(len(l.columns))
 	direction := ""

@@ -156,7 +156,8 @@ func connect(t *testing.T, db testdb.Database) *pgx.Conn {
 	return conn
 }
 
-// A node that has lost its connection is not seen. It takes its place again before long, also when nobody writes, and learns what has been recorded meanwhile.
+// A node that has lost its connection is not seen. It takes its place again before long, also when nobody writes, and
+// learns what has been recorded meanwhile.
 func TestANodeThatWasCutOffJoinsAgain(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	open := knowing(t, db)
@@ -183,7 +184,8 @@ func TestANodeThatWasCutOffJoinsAgain(t *testing.T) {
 	}
 }
 
-// A connection that died while it lay in the pool is not noticed by a transaction that begins on it, just as a read does not notice.
+// A connection that died while it lay in the pool is not noticed by a transaction that begins on it, just as a read
+// does not notice.
 func TestATransactionDoesNotBeginOnADeadConnection(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	e, err := engine.Open(t.Context(), engine.Options{Database: db.URL})

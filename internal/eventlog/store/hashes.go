@@ -9,10 +9,11 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// Hashes of passwords are sealed with the root key: whoever has a copy of the database without the master key cannot even guess. Nodes of the version before
-// do not read that, so nothing is sealed while one runs. Hashes that stand are sealed in the background from then on. A pass over all of them begins whenever a
-// node starts: if one was cut off, or another node has written a hash as it is meanwhile, the next one finds that. The last one is remembered: a pass that has ended, and
-// that began when nothing was written plain any more.
+// Hashes of passwords are sealed with the root key: whoever has a copy of the database without the master key cannot
+// even guess. Nodes of the version before do not read that, so nothing is sealed while one runs. Hashes that stand are
+// sealed in the background from then on. A pass over all of them begins whenever a node starts: if one was cut off, or
+// another node has written a hash as it is meanwhile, the next one finds that. The last one is remembered: a pass that
+// has ended, and that began when nothing was written plain any more.
 
 const (
 	hashesRead   = 1000        // rows of secrets that are looked at in one step
@@ -24,9 +25,10 @@ const (
 // hashesDone is the name of the row in meta that says that no hash is left that is not sealed.
 const hashesDone = "hashes_sealed"
 
-// beginHashes finds out, before anything is written, whether hashes are sealed from the start, whether the last pass has been made already, and whether the pass to come is the last
-// one. It is if every node sealed when this one started, or no other one runs. Others may have to notice first that they can: they write plain hashes until then.
-// A new database has no hashes: nothing has to be done after all.
+// beginHashes finds out, before anything is written, whether hashes are sealed from the start, whether the last pass
+// has been made already, and whether the pass to come is the last one. It is if every node sealed when this one
+// started, or no other one runs. Others may have to notice first that they can: they write plain hashes until then. A
+// new database has no hashes: nothing has to be done after all.
 func (s *Store) beginHashes(ctx context.Context, have map[string][]byte, created bool) error {
 	_, s.hashesDone = have[hashesDone]
 	if stored, _ := strconv.Atoi(string(have[engine.FactVersionRow])); stored >= event.SealedRows {
@@ -134,7 +136,8 @@ func (s *Store) sealAllHashes(ctx context.Context) error {
 	}
 }
 
-// plainHashes gives the hashes among the next secrets that are not sealed, and the last key that it has looked at; empty at the end.
+// plainHashes gives the hashes among the next secrets that are not sealed, and the last key that it has looked at;
+// empty at the end.
 func (s *Store) plainHashes(ctx context.Context, after string) (plain []event.RowKey, last string, err error) {
 	read := 0
 	err = s.engine.Query(ctx, "SELECT key, substr(value, 1, 1) FROM "+string(event.Secrets)+" WHERE key > ? ORDER BY key LIMIT ?", []any{after, int64(hashesRead)}, func(scan engine.Scanner) error {

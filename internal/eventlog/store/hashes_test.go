@@ -81,7 +81,8 @@ func TestPasswordHashesAreStoredSealed(t *testing.T) {
 		wantHash(t, s, 0)
 		s.Close()
 
-		// A sealed hash opens nothing in the place of another user, nor what is a row of another kind in the place of a hash.
+		// A sealed hash opens nothing in the place of another user, nor what is a row of another kind in the place of a
+		// hash.
 		s = opened(t, options)
 		behind(t, s, "UPDATE secrets SET value = (SELECT value FROM secrets WHERE key = 'usr_0/password') WHERE key = 'usr_1/password'")
 		behind(t, s, "INSERT INTO secrets (key, value, expires) SELECT 'usr_2/old', value, 0 FROM secrets WHERE key = 'usr_2/password'")
@@ -170,7 +171,8 @@ func (p *passes) Query(ctx context.Context, sql string, args []any, each func(en
 	return p.Engine.Query(ctx, sql, args, each)
 }
 
-// looked opens a store, waits until it has sealed what there is, closes it, and tells whether it has looked at the secrets.
+// looked opens a store, waits until it has sealed what there is, closes it, and tells whether it has looked at the
+// secrets.
 func looked(t *testing.T, o Options) bool {
 	t.Helper()
 	var count passes
@@ -184,7 +186,8 @@ func looked(t *testing.T, o Options) bool {
 	return count.steps.Load() > 0
 }
 
-// TestTheLastPassOverHashesIsRemembered: a start does not read all secrets where nothing is left to seal. A database from before, such as a restored backup, knows of no pass.
+// TestTheLastPassOverHashesIsRemembered: a start does not read all secrets where nothing is left to seal. A database
+// from before, such as a restored backup, knows of no pass.
 func TestTheLastPassOverHashesIsRemembered(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.SealedRows - 1}

@@ -28,8 +28,8 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	}
 	var last *event.Cursor
 	if len(q.Where) > 0 {
-		// How far this page looks is settled first, and is where the next one starts: what is added or removed meanwhile
-		// neither moves an object past both of them nor into both.
+		// How far this page looks is settled first, and is where the next one starts: what is added or removed
+		// meanwhile neither moves an object past both of them nor into both.
 		err := s.engine.Query(ctx, l.Farthest(), l.Args(int64(maxLooked-1)), func(scan engine.Scanner) error {
 			last = &event.Cursor{}
 			return scan(&last.Value, &last.ID)
@@ -61,7 +61,8 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	return page, nil
 }
 
-// maxKept is how many objects a list has at most that are kept in memory. Whoever reads all of them, a thousand at a time, would only push out what others need.
+// maxKept is how many objects a list has at most that are kept in memory. Whoever reads all of them, a thousand at a
+// time, would only push out what others need.
 const maxKept = 100
 
 // decoded gives for a record that was read after a moment the same one that is decoded already, if there is one.

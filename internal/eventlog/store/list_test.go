@@ -18,8 +18,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// plan asks the database how it would answer a statement. PostgreSQL, which goes by what things cost, is told that sorting and
-// reading everything is expensive: what matters is that it need not do so.
+// plan asks the database how it would answer a statement. PostgreSQL, which goes by what things cost, is told that
+// sorting and reading everything is expensive: what matters is that it need not do so.
 func plan(t *testing.T, s *Store, text string, args []any) string {
 	t.Helper()
 	var lines []string

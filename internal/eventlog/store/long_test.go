@@ -72,7 +72,8 @@ func TestTurnsAfterALongCommand(t *testing.T) {
 	}
 }
 
-// The server's own upkeep is nobody whose turn it could be. What System does for somebody who waits, such as a sign-in, counts.
+// The server's own upkeep is nobody whose turn it could be. What System does for somebody who waits, such as a sign-in,
+// counts.
 func TestUpkeepTakesNoTurns(t *testing.T) {
 	nothing := event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(*event.Tx) error { return nil }}
 	for name, c := range map[string]struct {
@@ -99,7 +100,8 @@ func TestUpkeepTakesNoTurns(t *testing.T) {
 	}
 }
 
-// An operation that writes many objects, although its definition does not say so, is seen in the log. It is not refused: whoever called it can do nothing about that.
+// An operation that writes many objects, although its definition does not say so, is seen in the log. It is not
+// refused: whoever called it can do nothing about that.
 func TestLongCommandsOfOthersAreSeen(t *testing.T) {
 	var log testkit.Log
 	s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -32,8 +32,8 @@ type Look struct {
 	file   bool          // the file of the embedded database is one that can be used
 }
 
-// LookAt looks at the database that a store is going to be opened on, and changes nothing. The connections to PostgreSQL that it makes stay for the
-// store: making them is most of what a start takes.
+// LookAt looks at the database that a store is going to be opened on, and changes nothing. The connections to
+// PostgreSQL that it makes stay for the store: making them is most of what a start takes.
 func LookAt(ctx context.Context, o Options) (*Look, error) {
 	if !engine.IsPostgres(o.Database) {
 		have, err := storedMeta(ctx, o.Database)
@@ -149,8 +149,8 @@ func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool,
 	return created, err
 }
 
-// keptByMaster tells whether the master key is what a database without a root key is kept with. Where it is not, there was a root key: with
-// another in its place nothing could be read, and the log would be sealed as it is now.
+// keptByMaster tells whether the master key is what a database without a root key is kept with. Where it is not, there
+// was a root key: with another in its place nothing could be read, and the log would be sealed as it is now.
 func (s *Store) keptByMaster(ctx context.Context, x engine.Executor) error {
 	return x.Query(ctx, "SELECT key, value FROM keys ORDER BY key LIMIT 1", nil, func(scan engine.Scanner) error {
 		var id string
@@ -165,7 +165,8 @@ func (s *Store) keptByMaster(ctx context.Context, x engine.Executor) error {
 	})
 }
 
-// bindRoot gives a database its root key. From then on its log is sealed: the first checkpoint is written with the key, once and for all.
+// bindRoot gives a database its root key. From then on its log is sealed: the first checkpoint is written with the key,
+// once and for all.
 func (s *Store) bindRoot(ctx context.Context, x engine.Executor, root secret.MasterKey) error {
 	s.root = root
 	if err := putKeys(ctx, x, s.given, root); err != nil {
@@ -206,9 +207,9 @@ func putMeta(ctx context.Context, x engine.Executor, name string, value []byte) 
 // RootKey is what everything in the database is kept and counted with. The master key may change; this one stays.
 func (s *Store) RootKey() secret.MasterKey { return s.root }
 
-// RotateMasterKey binds the database to another master key. The root key stays, so nodes that are running go on; one that
-// starts needs the new key. When it fails, the outcome may be unknown: Fits tells. Errors: ErrWrongKey when another rotation
-// came first.
+// RotateMasterKey binds the database to another master key. The root key stays, so nodes that are running go on; one
+// that starts needs the new key. When it fails, the outcome may be unknown: Fits tells. Errors: ErrWrongKey when
+// another rotation came first.
 func (s *Store) RotateMasterKey(ctx context.Context, next secret.MasterKey) error {
 	err := s.engine.Transact(ctx, func(x engine.Executor) error {
 		if err := s.engine.LockSchema(ctx, x); err != nil {

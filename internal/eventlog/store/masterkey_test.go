@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// TestTheRootKeyStays whatever master key comes and goes, also in a database from before there was one: there the first master key
-// is the root.
+// TestTheRootKeyStays whatever master key comes and goes, also in a database from before there was one: there the first
+// master key is the root.
 func TestTheRootKeyStays(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		first := secret.NewMasterKey()

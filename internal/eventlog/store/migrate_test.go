@@ -14,8 +14,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// TestAMigrationGivesWay: whoever writes does not wait for a migration that waits for somebody else, and an index over many rows is built beside those who write. A
-// migration that was cut off is finished.
+// TestAMigrationGivesWay: whoever writes does not wait for a migration that waits for somebody else, and an index over
+// many rows is built beside those who write. A migration that was cut off is finished.
 func TestAMigrationGivesWay(t *testing.T) {
 	ctx := t.Context()
 	must := func(err error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/tablesum"
 )
 
-// A move carries an installation to another database: every row of every table as it is, so that positions, hashes, tokens and leases
-// are the same afterwards. Which tables and columns there are, the databases say themselves: nobody has to remember a new one.
+// A move carries an installation to another database: every row of every table as it is, so that positions, hashes,
+// tokens and leases are the same afterwards. Which tables and columns there are, the databases say themselves: nobody
+// has to remember a new one.
 
 var (
 	// ErrHalfMoved says that a database holds part of an installation.
@@ -46,9 +47,9 @@ const ownTable = "schema_version"
 // MasterKey is the one that the operator has given: whoever holds the data after a move needs it as well.
 func (s *Store) MasterKey() secret.MasterKey { return s.given }
 
-// MoveTo carries everything to an empty database, and checks that it has arrived. This store must not be written meanwhile: ErrInUse on
-// PostgreSQL where nodes run. It is left as it is, but sealed up to its end and marked with where it went. Until all is done the target is
-// marked, and cannot be opened.
+// MoveTo carries everything to an empty database, and checks that it has arrived. This store must not be written
+// meanwhile: ErrInUse on PostgreSQL where nodes run. It is left as it is, but sealed up to its end and marked with
+// where it went. Until all is done the target is marked, and cannot be opened.
 func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved, error) {
 	ctx = engine.Moving(ctx)
 	e, err := engine.Open(ctx, engine.Options{Database: database, Kinds: s.kinds, Log: s.log})
@@ -83,7 +84,8 @@ func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved,
 	return &m.moved, nil
 }
 
-// UndoMove takes the mark of a move away, and tells where the installation had gone; empty where there was none. It needs no key.
+// UndoMove takes the mark of a move away, and tells where the installation had gone; empty where there was none. It
+// needs no key.
 func UndoMove(ctx context.Context, database string) (where string, err error) {
 	e, err := engine.Open(ctx, engine.Options{Database: database})
 	if err != nil {
@@ -210,7 +212,8 @@ func named(tables []engine.Table, name string) *engine.Table {
 	return &tables[i]
 }
 
-// carriable tells whether a table can be carried: the target has the same, and there is no type in it that only one engine knows.
+// carriable tells whether a table can be carried: the target has the same, and there is no type in it that only one
+// engine knows.
 func carriable(t engine.Table, target *engine.Table) error {
 	if target == nil {
 		return fmt.Errorf("the table %s does not belong to Signet and would be lost: move it to another database or schema first", t.Name)

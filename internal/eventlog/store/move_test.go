@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// What the version before has left is sealed before it is carried: the target would have years of events that no checkpoint covers.
+// What the version before has left is sealed before it is carried: the target would have years of events that no
+// checkpoint covers.
 func TestAMoveFromAnOlderVersion(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)

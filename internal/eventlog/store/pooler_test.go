@@ -15,7 +15,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// Behind PgBouncer in transaction mode nothing of a session can be relied on, and everything that nodes promise each other holds.
+// Behind PgBouncer in transaction mode nothing of a session can be relied on, and everything that nodes promise each
+// other holds.
 func TestNodesBehindAPooler(t *testing.T) {
 	ctx := t.Context()
 	db := testdb.New(t, testdb.Postgres)

@@ -16,15 +16,15 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
-// storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks for it, and
-// with it everybody who asks for something else in the same query.
+// storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks
+// for it, and with it everybody who asks for something else in the same query.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // possible tells whether there can be an object with this identifier.
 func possible(id string) bool { return len(id) <= event.MaxID && storable(id) }
 
-// query reads outside any transaction. On PostgreSQL it shares a round trip with what others ask for at that moment. It must be known to be
-// a query that succeeds: if it fails, theirs fail, too.
+// query reads outside any transaction. On PostgreSQL it shares a round trip with what others ask for at that moment. It
+// must be known to be a query that succeeds: if it fails, theirs fail, too.
 func (s *Store) query(ctx context.Context, text string, args []any, each func(engine.Scanner) error) error {
 	if s.records == nil {
 		return engine.Away(ctx, s.engine.Query(ctx, text, args, each))
@@ -153,7 +153,8 @@ func (s *Store) Find(ctx context.Context, ways []event.Lookup) ([]string, error)
 	return found, nil
 }
 
-// finding is a query for the number of a way, what comes first of what it finds, and whom it finds. An index has all that is asked for, however many are found.
+// finding is a query for the number of a way, what comes first of what it finds, and whom it finds. An index has all
+// that is asked for, however many are found.
 type finding struct {
 	text strings.Builder
 	args []any
@@ -316,8 +317,8 @@ func (s *Store) Position(ctx context.Context) (position int64, err error) {
 	return min(position, s.onDisk()), engine.Away(ctx, err)
 }
 
-// onDisk is the position up to which the log cannot be lost. On the embedded database a batch can be read before the disk has it; PostgreSQL
-// shows nothing that could be lost, and where nobody writes there is nothing to wait for.
+// onDisk is the position up to which the log cannot be lost. On the embedded database a batch can be read before the
+// disk has it; PostgreSQL shows nothing that could be lost, and where nobody writes there is nothing to wait for.
 func (s *Store) onDisk() int64 {
 	if s.cache == nil || s.queue == nil {
 		return math.MaxInt64

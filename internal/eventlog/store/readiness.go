@@ -1,4 +1,5 @@
-// This file knows whether a node can serve requests: whether its reads and writes come to an end, and to a good one. It answers soon, whatever hangs.
+// This file knows whether a node can serve requests: whether its reads and writes come to an end, and to a good one. It
+// answers soon, whatever hangs.
 
 package store
 
@@ -49,8 +50,8 @@ func (r *Readiness) Begin() {
 	r.begun = r.now()
 }
 
-// End says what has become of it. A batch that had nothing to write, or one with an error that does not say that storage is away, such as a conflict, says nothing about
-// the next one.
+// End says what has become of it. A batch that had nothing to write, or one with an error that does not say that
+// storage is away, such as a conflict, says nothing about the next one.
 func (r *Readiness) End(wrote bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +80,8 @@ func (r *Readiness) now() time.Time {
 	return time.Now()
 }
 
-// Check tells whether requests can be served. It takes less than a second. Errors: an *errs.Error with a reason in words.
+// Check tells whether requests can be served. It takes less than a second. Errors: an *errs.Error with a reason in
+// words.
 func (r *Readiness) Check(ctx context.Context) error {
 	l := r.looking()
 	timer := time.NewTimer(answerTime)

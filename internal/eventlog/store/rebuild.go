@@ -30,7 +30,8 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 	return s.RebuildCheckTold(ctx, nil)
 }
 
-// CheckFile looks for damage in the file of an embedded database, which may be in use; see engine.Engine. Errors: an *engine.DamagedError.
+// CheckFile looks for damage in the file of an embedded database, which may be in use; see engine.Engine. Errors: an
+// *engine.DamagedError.
 func (s *Store) CheckFile(ctx context.Context, rest func(context.Context) error) error {
 	return s.engine.Check(ctx, rest)
 }
@@ -176,8 +177,9 @@ func (s *Store) checkPositions(ctx context.Context, x engine.Executor, differ fu
 	return nil
 }
 
-// Rebuild empties the state tables and claims and fills them again from the log, in one transaction; an embedded database gets new indexes for everything else, too.
-// No other node may be running on the database: ErrInUse. If damage is left after that, it is an *engine.DamagedError.
+// Rebuild empties the state tables and claims and fills them again from the log, in one transaction; an embedded
+// database gets new indexes for everything else, too. No other node may be running on the database: ErrInUse. If damage
+// is left after that, it is an *engine.DamagedError.
 func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 	report := &RebuildReport{}
 	err := s.engine.Alone(ctx, func(x engine.Executor) error {
@@ -226,8 +228,8 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 // maxGathered is how many rows of word_blocks a rebuild gathers before it writes them.
 const maxGathered = 20_000
 
-// refold brings objects of an older shape into the program's: before the node serves, or beside other nodes that do, in the background, because they would have
-// to do without this one for as long as it takes.
+// refold brings objects of an older shape into the program's: before the node serves, or beside other nodes that do, in
+// the background, because they would have to do without this one for as long as it takes.
 func (s *Store) refold(ctx context.Context) error {
 	f := s.folder()
 	behind, err := f.Behind(ctx)
@@ -307,7 +309,8 @@ func (s *Store) folder() *folding.Folder {
 		Raise: func(ctx context.Context) (bool, error) { return s.raiseFactVersion(ctx, event.FactVersion) }}
 }
 
-// storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no other.
+// storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no
+// other.
 func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
 	err := x.Query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan engine.Scanner) error {

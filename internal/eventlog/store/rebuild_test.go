@@ -15,8 +15,8 @@ var grouped = event.Define(event.Schema[newThing]{Name: "sign_in", Table: "sign_
 	Claims: func(o *event.Object[newThing]) []event.Claim { return nameOf(o.Data.Name) },
 	Groups: func(*event.Object[newThing]) []string { return []string{"all"} }})
 
-// SQLite keeps any value in any column. Bytes instead of the same text are found by nobody who looks for the text: a name could be taken twice, a member
-// would be in no list.
+// SQLite keeps any value in any column. Bytes instead of the same text are found by nobody who looks for the text: a
+// name could be taken twice, a member would be in no list.
 func TestACheckFindsValuesOfAnotherType(t *testing.T) {
 	options := Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{grouped}, Master: secret.NewMasterKey()}
 	s, _, err := Open(t.Context(), options)

@@ -30,7 +30,8 @@ func (e *eventReads) Query(ctx context.Context, text string, args []any, each fu
 	return e.Engine.Query(ctx, text, args, each)
 }
 
-// Whoever reads events right after they were written to the embedded database gets them from memory, and they are what is in the database: the sealer seals them as well.
+// Whoever reads events right after they were written to the embedded database gets them from memory, and they are what
+// is in the database: the sealer seals them as well.
 func TestRecentEventsAreThoseOfTheLog(t *testing.T) {
 	var reads eventReads
 	s, _, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),

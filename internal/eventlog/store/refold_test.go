@@ -25,7 +25,8 @@ func shapes(t *testing.T, s *Store, shape int) (n int) {
 	return n
 }
 
-// TestObjectsGetTheirNewShapeWhenTheLastOlderNodeIsGone: until then the older node changes what no newer one has changed.
+// TestObjectsGetTheirNewShapeWhenTheLastOlderNodeIsGone: until then the older node changes what no newer one has
+// changed.
 func TestObjectsGetTheirNewShapeWhenTheLastOlderNodeIsGone(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.FactVersion - 1}

@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// TestManyRowsOfOneCommandAreWrittenAsTheyAre, whether they are there already, in several tables, and with those that were looked for.
+// TestManyRowsOfOneCommandAreWrittenAsTheyAre, whether they are there already, in several tables, and with those that
+// were looked for.
 func TestManyRowsOfOneCommandAreWrittenAsTheyAre(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s := opened(t, Options{Database: db.URL, Master: secret.NewMasterKey()})

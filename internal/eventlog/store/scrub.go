@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// A command that erases somebody is answered once the files of the database hold nothing of the person any more. Somebody who
-// reads for long, such as a backup or a check, may be in the way: then it is answered all the same after a while, or at once where the disk
-// fails, and scrubbing goes on until it is done. A node that is stopped in between scrubs when it starts.
+// A command that erases somebody is answered once the files of the database hold nothing of the person any more.
+// Somebody who reads for long, such as a backup or a check, may be in the way: then it is answered all the same after a
+// while, or at once where the disk fails, and scrubbing goes on until it is done. A node that is stopped in between
+// scrubs when it starts.
 type scrubTimes struct {
 	patience time.Duration // that an erasure waits
 	pause    time.Duration // between tries while one waits

@@ -21,7 +21,8 @@ func (s *Store) sealAll(interval time.Duration) {
 	}
 }
 
-// Sealed is the position up to which the log is sealed. It is what the database says: only Verify tells whether that is true.
+// Sealed is the position up to which the log is sealed. It is what the database says: only Verify tells whether that is
+// true.
 func (s *Store) Sealed(ctx context.Context) (position int64, err error) {
 	if !s.seals() {
 		return 0, nil

@@ -61,7 +61,8 @@ func twinShapes(t *testing.T, s *Store) (all string) {
 	return all
 }
 
-// TestUsersAreShortWhenTheLastOlderNodeIsGone: a node of the version before would find nobody by a short digest, and no key in a short document.
+// TestUsersAreShortWhenTheLastOlderNodeIsGone: a node of the version before would find nobody by a short digest, and no
+// key in a short document.
 func TestUsersAreShortWhenTheLastOlderNodeIsGone(t *testing.T) {
 	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: model.Kinds, Master: secret.NewMasterKey(), FactVersion: 4}
 	older, _, err := Open(t.Context(), options)

@@ -1,5 +1,5 @@
-// This file is what a store tells about itself in the metrics of a node: batches, syncs of the disk, read batches, connections, the cache, and how far the log
-// is sealed. Telling costs no query.
+// This file is what a store tells about itself in the metrics of a node: batches, syncs of the disk, read batches,
+// connections, the cache, and how far the log is sealed. Telling costs no query.
 
 package store
 

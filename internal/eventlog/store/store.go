@@ -48,8 +48,9 @@ const (
 	recentBytes  = 4 << 20
 )
 
-// Others have their turn after a long command, for so many times as long as it took: long commands get a third of the writer's time, and most commands that come meanwhile
-// wait for none. If nobody has written anything for a while, the next one begins at once: whoever writes less often waits for one of them at most, and goes first then.
+// Others have their turn after a long command, for so many times as long as it took: long commands get a third of the
+// writer's time, and most commands that come meanwhile wait for none. If nobody has written anything for a while, the
+// next one begins at once: whoever writes less often waits for one of them at most, and goes first then.
 const (
 	othersTurn = 2
 	mostTurn   = 2 * time.Second
@@ -72,8 +73,9 @@ type Options struct {
 	Remembered *proof.Mark            // see proof.Sealer
 	Remember   func(proof.Mark) error // likewise
 
-	// RememberedEnd is the last position that was durable when the embedded database was last used, and RememberEnd is told of it whenever that grows, before anybody
-	// is answered. It costs a batch what a write of a few bytes to the page cache costs.
+	// RememberedEnd is the last position that was durable when the embedded database was last used, and RememberEnd is
+	// told of it whenever that grows, before anybody is answered. It costs a batch what a write of a few bytes to the
+	// page cache costs.
 	RememberedEnd int64
 	RememberEnd   func(position int64)
 
@@ -327,7 +329,8 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 	}
 }
 
-// Unmarked is the message in the log about an operation that writes many objects, although its definition does not say so: it waits for no place. Tests look for it.
+// Unmarked is the message in the log about an operation that writes many objects, although its definition does not say
+// so: it waits for no place. Tests look for it.
 const Unmarked = "an operation writes many objects, and its definition does not say so: please report this"
 
 // enqueue hands a command to the writer and waits for its answer.
@@ -456,7 +459,8 @@ type turns struct {
 	owed   bool      // a long command ran last: whoever waits now goes first, however short it was
 }
 
-// ordinary notes that such commands ran. The server's own upkeep does not count: it comes every second, and would make every import on a quiet server wait.
+// ordinary notes that such commands ran. The server's own upkeep does not count: it comes every second, and would make
+// every import on a quiet server wait.
 func (t *turns) ordinary(commands []*pending, began time.Time) {
 	if slices.ContainsFunc(commands, func(p *pending) bool { return !p.upkeep }) {
 		t.others = began
@@ -473,7 +477,8 @@ func (t *turns) ran(took time.Duration) time.Duration {
 	return turn
 }
 
-// next waits for the command that the writer begins with: a long one, if one waits and others have had their turn. Nil: the store is stopping, and nobody waits.
+// next waits for the command that the writer begins with: a long one, if one waits and others have had their turn. Nil:
+// the store is stopping, and nobody waits.
 func (s *Store) next() (p *pending, long bool) {
 	line := &s.line
 	for {
@@ -513,9 +518,9 @@ func (s *Store) next() (p *pending, long bool) {
 	}
 }
 
-// run takes commands through one transaction and answers them. What did not fit is given back. When the write fails,
-// it runs again in halves until the culprit is alone. With a short lock timeout it hardly waits for locks: these commands have waited
-// for one already, and everything behind them has, too.
+// run takes commands through one transaction and answers them. What did not fit is given back. When the write fails, it
+// runs again in halves until the culprit is alone. With a short lock timeout it hardly waits for locks: these commands
+// have waited for one already, and everything behind them has, too.
 func (s *Store) run(commands []*pending, attempt int, shortLockTimeout bool) (rest []*pending) {
 	commands, rest, failed := s.transaction(commands, shortLockTimeout)
 	if failed == nil {

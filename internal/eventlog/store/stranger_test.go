@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// What does not exist is remembered. Whoever asks for identifiers as long as a request may be would fill the memory with them.
+// What does not exist is remembered. Whoever asks for identifiers as long as a request may be would fill the memory
+// with them.
 func TestLongIdentifiersAreNotKeptInMemory(t *testing.T) {
 	const size, many = 1 << 20, 64
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {

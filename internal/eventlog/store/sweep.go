@@ -51,8 +51,9 @@ func (s *Store) sweepAll(interval time.Duration) {
 	}
 }
 
-// rejoin makes a node known again that has lost its connection: who only reads would not notice. The writer waits meanwhile, so it gives up soon.
-// It is not cut off when the store closes, or the connection would be, too, and keep its locks for a moment.
+// rejoin makes a node known again that has lost its connection: who only reads would not notice. The writer waits
+// meanwhile, so it gives up soon. It is not cut off when the store closes, or the connection would be, too, and keep
+// its locks for a moment.
 func (s *Store) rejoin() {
 	ctx, cancel := context.WithTimeout(context.Background(), rejoinTime)
 	defer cancel()
@@ -61,8 +62,8 @@ func (s *Store) rejoin() {
 	}
 }
 
-// sweep deletes what has expired, but begins nothing more when so much time is over. A database that hangs for longer still is
-// not waited for.
+// sweep deletes what has expired, but begins nothing more when so much time is over. A database that hangs for longer
+// still is not waited for.
 func (s *Store) sweep(ctx context.Context, enough time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, enough+time.Minute)
 	defer cancel()

@@ -38,8 +38,8 @@ func filled[K any](keys []K, argument func(K) any) (args []any, size int) {
 	return args, size
 }
 
-// tokenText reads of the user and the organization only what decides about a token, and what tells whether their records are
-// the ones known already. app is for tokens that applications were given.
+// tokenText reads of the user and the organization only what decides about a token, and what tells whether their
+// records are the ones known already. app is for tokens that applications were given.
 func tokenText(kinds event.TokenKinds, tokens int, app bool) string {
 	user, org, installation := kinds[event.TokenUser], kinds[event.TokenOrg], kinds[event.TokenInstallation]
 	if user == nil || org == nil {

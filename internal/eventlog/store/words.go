@@ -13,9 +13,11 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/listing"
 )
 
-// Objects are found by what is in word_blocks. The version before kept words instead. An upgraded database has both until the terms of all objects are in word_blocks: nodes write both, and
-// look for words, as nodes of the version before do. Those write no terms, so word_blocks is filled when the last of them has stopped: in the background, in the order of the
-// log, in steps that any node may take. Then words is emptied, step by step. Every step, and every writer, has the lock on the end of the log, so each sees how far it is.
+// Objects are found by what is in word_blocks. The version before kept words instead. An upgraded database has both
+// until the terms of all objects are in word_blocks: nodes write both, and look for words, as nodes of the version
+// before do. Those write no terms, so word_blocks is filled when the last of them has stopped: in the background, in
+// the order of the log, in steps that any node may take. Then words is emptied, step by step. Every step, and every
+// writer, has the lock on the end of the log, so each sees how far it is.
 
 // How far that is, as a node knows. It may be further.
 const (
@@ -103,7 +105,8 @@ func (s *Store) indexAll() {
 	}
 }
 
-// inSteps takes steps until nothing is left. Each has the lock on the end of the log. If somebody has written since the last one, it rests for as long as the step took.
+// inSteps takes steps until nothing is left. Each has the lock on the end of the log. If somebody has written since the
+// last one, it rests for as long as the step took.
 func (s *Store) inSteps(ctx context.Context, step func(ctx context.Context, x engine.Executor, end int64) (more bool, err error)) error {
 	last := int64(-1)
 	for more := true; more; {
@@ -168,7 +171,8 @@ func (s *Store) indexStep(ctx context.Context, x engine.Executor, end int64) (mo
 	return true, putMeta(ctx, x, rowAt, []byte(strconv.FormatInt(at+termsStep, 10)))
 }
 
-// termsBetween gathers the terms of the objects whose first event stands behind one position and not behind another one.
+// termsBetween gathers the terms of the objects whose first event stands behind one position and not behind another
+// one.
 func (s *Store) termsBetween(ctx context.Context, x engine.Executor, after, last int64) (engine.BlockChanges, error) {
 	numbers, ids := map[string]int64{}, map[event.Kind][]string{}
 	err := x.Query(ctx, "SELECT position, object_id, type FROM events WHERE position > ? AND position <= ? AND sequence = 1", []any{after, last}, func(scan engine.Scanner) error {

@@ -91,7 +91,8 @@ func wantRebuilt(t *testing.T, s *Store) {
 	}
 }
 
-// A database of the version before has words. Searches find by them while a node of that version is running, and by word_blocks from the moment on when it has all terms.
+// A database of the version before has words. Searches find by them while a node of that version is running, and by
+// word_blocks from the moment on when it has all terms.
 func TestWordsBecomeTerms(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		newer := Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
@@ -217,7 +218,8 @@ func TestCursorOfWords(t *testing.T) {
 	}
 }
 
-// In all organizations people come once each, however small the pages are: the numbers of several organizations stand in the same blocks.
+// In all organizations people come once each, however small the pages are: the numbers of several organizations stand
+// in the same blocks.
 func TestSearchInAllOrganizationsPageByPage(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s := opened(t, Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey()})

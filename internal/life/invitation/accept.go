@@ -34,7 +34,8 @@ type Link struct {
 // Email is the address that is invited.
 func (l *Link) Email() string { return l.Invitation.Data.Email }
 
-// Verification is on whose word the address counts for who accepts: the mail's, which only its owner can have read. A link that was shown is on nobody's.
+// Verification is on whose word the address counts for who accepts: the mail's, which only its owner can have read. A
+// link that was shown is on nobody's.
 func (l *Link) Verification() user.Verification {
 	if l.Invitation.Data.Shown {
 		return user.Verification{}
@@ -42,8 +43,8 @@ func (l *Link) Verification() user.Verification {
 	return user.Verification{By: user.VerifiedByOwner}
 }
 
-// Open reads what a link leads to. It changes nothing: programs that look at the links in mails do no harm. Errors: ErrLinkUnknown; ErrLinkReplaced; ErrLinkUsed;
-// ErrLinkWithdrawn; ErrLinkExpired; ErrInviterMayNot; ErrOrgAway.
+// Open reads what a link leads to. It changes nothing: programs that look at the links in mails do no harm. Errors:
+// ErrLinkUnknown; ErrLinkReplaced; ErrLinkUsed; ErrLinkWithdrawn; ErrLinkExpired; ErrInviterMayNot; ErrOrgAway.
 func (s Invitations) Open(ctx context.Context, token string) (*Link, error) {
 	kind, hash, ok := secret.ParseToken(token)
 	if !ok || kind != secret.Invitation {
@@ -162,7 +163,8 @@ func (l *Link) needs() event.Command {
 	return c
 }
 
-// join uses the invitation up for a user, inside a command that declared needs and the user for writing. Errors: those of Open; ErrGroupFull; member.ErrMoved.
+// join uses the invitation up for a user, inside a command that declared needs and the user for writing. Errors: those
+// of Open; ErrGroupFull; member.ErrMoved.
 func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	f := facts{now: tx.Now()}
 	var err error
@@ -222,14 +224,16 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	return f.invitation.Append(WasAccepted{UserID: u.ID})
 }
 
-// Promised are the roles that somebody who accepts the invitation agrees to, sorted: its own, and those that its groups gave when it was sent.
+// Promised are the roles that somebody who accepts the invitation agrees to, sorted: its own, and those that its groups
+// gave when it was sent.
 func (i *Invitation) Promised() []access.Role {
 	all := slices.Concat(i.Roles, i.Shows)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// addRoles gives the roles of an invitation to somebody, besides those there are. Who belongs elsewhere and gets none is a guest.
+// addRoles gives the roles of an invitation to somebody, besides those there are. Who belongs elsewhere and gets none
+// is a guest.
 func addRoles(u *event.Object[user.User], i *event.Object[Invitation]) error {
 	had, isIn := u.Data.Direct()[i.Org]
 	if len(i.Data.Roles) == 0 && (u.Org == i.Org || isIn) {
@@ -257,8 +261,8 @@ func enter(u *event.Object[user.User], g *event.Object[group.Group], orgID strin
 	return u.Append(user.GroupJoined{Org: orgID, Group: g.ID, Roles: g.Data.Roles})
 }
 
-// AcceptNew makes a user of somebody who has a link. OrgID, Email, Verification and the language, where none is set, come from the invitation. Errors: those of Open
-// and of newcomer.Newcomers.Create; ErrGroupFull.
+// AcceptNew makes a user of somebody who has a link. OrgID, Email, Verification and the language, where none is set,
+// come from the invitation. Errors: those of Open and of newcomer.Newcomers.Create; ErrGroupFull.
 func (s Invitations) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers, token string, p newcomer.Person) (in session.SignedIn, err error) {
 	err = member.Settle(func() error {
 		l, err := s.Open(ctx, token)
@@ -278,8 +282,9 @@ func (s Invitations) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers
 	return in, err
 }
 
-// Through adds to the registration of somebody who comes through a provider what an invitation brings. Whatever the provider says about an address, the person gets the
-// invited one: it is this one that the organization has asked for, and the mail has proven it. Errors: those of Open.
+// Through adds to the registration of somebody who comes through a provider what an invitation brings. Whatever the
+// provider says about an address, the person gets the invited one: it is this one that the organization has asked for,
+// and the mail has proven it. Errors: those of Open.
 func (s Invitations) Through(ctx context.Context, token string, r *federated.Registration) error {
 	l, err := s.Open(ctx, token)
 	if err != nil {
@@ -293,8 +298,9 @@ func (s Invitations) Through(ctx context.Context, token string, r *federated.Reg
 	return nil
 }
 
-// MayAccept tells whether somebody with an account can accept an invitation with it: in the organization itself with the verified address, elsewhere if the address is
-// verified on a word that counts in all organizations. Errors: ErrOtherAddress.
+// MayAccept tells whether somebody with an account can accept an invitation with it: in the organization itself with
+// the verified address, elsewhere if the address is verified on a word that counts in all organizations. Errors:
+// ErrOtherAddress.
 func (s Invitations) MayAccept(ctx context.Context, l *Link, u *event.Object[user.User]) error {
 	prover, err := s.prover(ctx, l.Invitation.Data.EmailKey)
 	if err != nil {

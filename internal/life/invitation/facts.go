@@ -1,8 +1,10 @@
-// Package invitation holds the rules of invitations: somebody asks a person by an e-mail address into an organization, with roles and groups.
+// Package invitation holds the rules of invitations: somebody asks a person by an e-mail address into an organization,
+// with roles and groups.
 //
-// The address is sealed under a key of the invitation, which is destroyed when the invitation ends unaccepted or when the user who accepted it is removed. A
-// mail with a link proves the address; a link that was shown to the inviter proves nothing. Who may give what is judged when the invitation is made
-// and again, for the inviter as they are then, when it is accepted.
+// The address is sealed under a key of the invitation, which is destroyed when the invitation ends unaccepted or when
+// the user who accepted it is removed. A mail with a link proves the address; a link that was shown to the inviter
+// proves nothing. Who may give what is judged when the invitation is made and again, for the inviter as they are then,
+// when it is accepted.
 package invitation
 
 import (
@@ -77,7 +79,8 @@ func EmailClaim(org, key string) event.Claim {
 // AcceptedBy is the group of the invitations that a user has accepted.
 func AcceptedBy(userID string) string { return "invitations_of/" + userID }
 
-// version is the version of facts from which on nodes know invitations: one that does not would remove a user and leave the address of the invitation.
+// version is the version of facts from which on nodes know invitations: one that does not would remove a user and leave
+// the address of the invitation.
 const version = 4
 
 // Added records a new invitation.
@@ -114,7 +117,8 @@ type Sent struct {
 	Expires int64 `json:"expires"`
 	// Inviter is who answers for the invitation from now on: whoever has sent it last.
 	Inviter string `json:"inviter"`
-	// Shows are the roles that its groups gave at this moment. Missing in the first events: nobody accepts them by those.
+	// Shows are the roles that its groups gave at this moment. Missing in the first events: nobody accepts them by
+	// those.
 	Shows []access.Role `json:"shows,omitempty"`
 }
 

@@ -158,9 +158,10 @@ func (g giver) mayAddTo(in *event.Object[group.Group]) error {
 	return g.mayGive(in.Org, in.Data.Roles)
 }
 
-// Create invites somebody into the permit's organization. Errors: InvalidArgument with the violations of n, and on groupIds; access.ErrDenied and member.ErrGrantsMore
-// where the caller may not give what it promises; org.ErrNotFound; ErrAlreadyInvited; ErrTooMany; ResourceExhausted where the organization has sent too many today, or there
-// were too many mails to the address.
+// Create invites somebody into the permit's organization. Errors: InvalidArgument with the violations of n, and on
+// groupIds; access.ErrDenied and member.ErrGrantsMore where the caller may not give what it promises; org.ErrNotFound;
+// ErrAlreadyInvited; ErrTooMany; ResourceExhausted where the organization has sent too many today, or there were too
+// many mails to the address.
 func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (Made, error) {
 	if err := n.Violations().Err(); err != nil {
 		return Made{}, err
@@ -285,8 +286,9 @@ func (i *Invitation) StateAt(now time.Time) State {
 	return i.State
 }
 
-// Resend makes a new link, which ends the one before, and counts as long as that one unless life says otherwise. The caller answers for the invitation from then on. Errors: as for
-// Create; ErrNotFound; ErrNotPending; Aborted when match does not hold.
+// Resend makes a new link, which ends the one before, and counts as long as that one unless life says otherwise. The
+// caller answers for the invitation from then on. Errors: as for Create; ErrNotFound; ErrNotPending; Aborted when match
+// does not hold.
 func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string, match event.IfMatch, life time.Duration) (Made, error) {
 	if err := errs.Wrong("lifetimeSeconds", wrongLife(life)); err != nil {
 		return Made{}, err
@@ -333,7 +335,8 @@ func (s Invitations) Withdraw(ctx context.Context, permit access.Permit, id stri
 	})
 }
 
-// end ends a pending invitation that nobody has accepted, with the key of the address. The command declared it, and the count of its organization.
+// end ends a pending invitation that nobody has accepted, with the key of the address. The command declared it, and the
+// count of its organization.
 func end(tx *event.Tx, i *event.Object[Invitation], fact event.Fact[Invitation]) error {
 	if err := settled(tx, i); err != nil {
 		return err
@@ -384,12 +387,14 @@ func Counts(master secret.MasterKey, org, emailKey string) mailcount.Count {
 	return mailcount.Of(master, "invitation", org, emailKey)
 }
 
-// CountsEverywhere counts those of all organizations. Nobody is told of this count: it would say that others have invited the person.
+// CountsEverywhere counts those of all organizations. Nobody is told of this count: it would say that others have
+// invited the person.
 func CountsEverywhere(master secret.MasterKey, emailKey string) mailcount.Count {
 	return mailcount.Of(master, "invitations", emailKey)
 }
 
-// EndWithOrganization ends an invitation whose organization is gone, with the key of the address. The command declared it for writing.
+// EndWithOrganization ends an invitation whose organization is gone, with the key of the address. The command declared
+// it for writing.
 func EndWithOrganization(tx *event.Tx, i *event.Object[Invitation]) error {
 	if i.Data.State == Removed {
 		return nil

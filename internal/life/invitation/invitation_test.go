@@ -43,8 +43,9 @@ var (
 
 const right = "correct horse battery"
 
-// world has the organizations org_def and org_a, with usr_owner and usr_manager in org_a, and groups of org_a: one that gives nothing (grp_plain), one that gives roles (grp_roles), and
-// one that gives roles of applications (grp_app). grp_b is of org_def.
+// world has the organizations org_def and org_a, with usr_owner and usr_manager in org_a, and groups of org_a: one that
+// gives nothing (grp_plain), one that gives roles (grp_roles), and one that gives roles of applications (grp_app).
+// grp_b is of org_def.
 type world struct {
 	Invitations
 	t         *testing.T
@@ -427,7 +428,8 @@ func TestSomebodyFromElsewhereIsAGuestWithoutRoles(t *testing.T) {
 	}
 }
 
-// Accepting is an acceptance of what the invitation promised when it was sent. Roles that a group has got since then wait.
+// Accepting is an acceptance of what the invitation promised when it was sent. Roles that a group has got since then
+// wait.
 func TestRolesThatAGroupGotSinceAnInvitationWait(t *testing.T) {
 	w := newWorld(t, true)
 	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)

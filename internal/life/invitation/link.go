@@ -109,7 +109,8 @@ func (n *sending) count(tx *event.Tx, made int64) error {
 	return c.put(tx, n.org)
 }
 
-// send records a new link, and stores it where it is shown. Where it goes by mail, whoever sends the mail makes it: see Mailed.
+// send records a new link, and stores it where it is shown. Where it goes by mail, whoever sends the mail makes it: see
+// Mailed.
 func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
 	var shows []access.Role
 	for _, id := range i.Data.Groups {
@@ -183,8 +184,9 @@ type Delivery struct {
 // ErrNothingToSend tells whoever sends the mail that there is none to send.
 var ErrNothingToSend = errors.New("this invitation has ended, or was sent again")
 
-// Mailed makes the link for a mail about Sent. What was sent twice, since nobody knew whether it had arrived, has two links; one person accepts by either. Errors: ErrNothingToSend;
-// ResourceExhausted where the address got too many invitations.
+// Mailed makes the link for a mail about Sent. What was sent twice, since nobody knew whether it had arrived, has two
+// links; one person accepts by either. Errors: ErrNothingToSend; ResourceExhausted where the address got too many
+// invitations.
 func Mailed(ctx context.Context, s event.Store, master secret.MasterKey, e *event.Event) (d Delivery, err error) {
 	fact, err := Kind.Decode(e.Type, e.Payload, nil)
 	if err != nil {
@@ -234,7 +236,8 @@ func sweepRow(expires int64, id string) event.RowKey {
 // sweepPage is how many are looked at together.
 const sweepPage = 100
 
-// Sweep ends the invitations that nobody has accepted in time. Several nodes may do so at once: what has ended already is skipped.
+// Sweep ends the invitations that nobody has accepted in time. Several nodes may do so at once: what has ended already
+// is skipped.
 func (s Invitations) Sweep(ctx context.Context, now time.Time) error {
 	var failures error
 	for after := ""; ; {

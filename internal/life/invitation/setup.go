@@ -19,8 +19,9 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// An administrator who may set somebody's password can send a link by which the person chooses it instead. The link counts once, and only while whoever
-// sent it could set the password still: who is promoted meanwhile is not taken over by an old link.
+// An administrator who may set somebody's password can send a link by which the person chooses it instead. The link
+// counts once, and only while whoever sent it could set the password still: who is promoted meanwhile is not taken over
+// by an old link.
 
 // SetupPath is the path of the page that such links lead to.
 const SetupPath = "/login/password"
@@ -77,8 +78,9 @@ func mustBeActive(u *user.User) error {
 	return nil
 }
 
-// SendSetup sends somebody of the permit's organization a link to set the password. It takes what setting the password takes. Errors: user.ErrNotFound; access.ErrTargetHoldsMore;
-// user.ErrNotHuman; session.ErrUserNotActive; ResourceExhausted when there were too many mails; Aborted when match does not hold.
+// SendSetup sends somebody of the permit's organization a link to set the password. It takes what setting the password
+// takes. Errors: user.ErrNotFound; access.ErrTargetHoldsMore; user.ErrNotHuman; session.ErrUserNotActive;
+// ResourceExhausted when there were too many mails; Aborted when match does not hold.
 func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (Made, error) {
 	count := setups(s.Master, id)
 	token, hash := secret.NewToken(secret.Invitation)
@@ -200,9 +202,10 @@ func mayStillSet(by *event.Object[user.User], home *event.Object[org.Org], u *ev
 		by.Data.Memberships.Hold(access.CredentialWrite, u.Org) && by.Data.Memberships.Cover(u.Data.Memberships.Worth(u.Org))
 }
 
-// UseSetup sets a password by a link, which is used up, and ends all sessions and tokens of the user. A link that came by mail proves the address. Errors: ErrSetupLink;
-// session.ErrMethodNotAllowed; InvalidArgument on password where the policy asks for more, which leaves the link as it is; Unavailable when too many passwords are being
-// hashed; ResourceExhausted where too much was begun from the network.
+// UseSetup sets a password by a link, which is used up, and ends all sessions and tokens of the user. A link that came
+// by mail proves the address. Errors: ErrSetupLink; session.ErrMethodNotAllowed; InvalidArgument on password where the
+// policy asks for more, which leaves the link as it is; Unavailable when too many passwords are being hashed;
+// ResourceExhausted where too much was begun from the network.
 func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n SetPassword) (details event.Details, err error) {
 	if err := sessions.NetworkLimiter.Take(n.Peer, 1); err != nil {
 		return event.Details{}, err

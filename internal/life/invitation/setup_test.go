@@ -124,7 +124,8 @@ func TestAPasswordThroughAShownLinkIsNotThePersonsOwn(t *testing.T) {
 	}
 }
 
-// Roles elsewhere may come after a link was shown: whoever gave them reads that it was used. By mail it is the person's own act.
+// Roles elsewhere may come after a link was shown: whoever gave them reads that it was used. By mail it is the person's
+// own act.
 func TestHostsReadThatAShownLinkWasUsed(t *testing.T) {
 	for _, mail := range []bool{true, false} {
 		w := newWorld(t, mail)

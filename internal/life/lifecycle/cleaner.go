@@ -25,8 +25,9 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: invitations, offers, users, applications, identity providers, webhooks, groups, projects, what was granted to
-// them, and what guests had in them; and the grants of removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is
+// Cleaner clears away what belonged to removed organizations: invitations, offers, users, applications, identity
+// providers, webhooks, groups, projects, what was granted to them, and what guests had in them; and the grants of
+// removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is
 // skipped.
 type Cleaner struct {
 	store event.Store
@@ -67,8 +68,8 @@ func (c *Cleaner) Run(ctx context.Context) {
 	}
 }
 
-// Clean clears away everything there is to clear away now. One organization that cannot be emptied does not keep it from
-// the others.
+// Clean clears away everything there is to clear away now. One organization that cannot be emptied does not keep it
+// from the others.
 func (c *Cleaner) Clean(ctx context.Context) error {
 	ctx = event.WritesMany(ctx) // in steps
 	var problems []error
@@ -87,8 +88,8 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 	return errors.Join(append(problems, c.cleanProjects(ctx))...)
 }
 
-// empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
-// reads it in the same transaction.
+// empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an
+// organization reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
 	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.offers, c.users, c.applications, c.providers, c.webhooks, c.groups, c.members,
 		c.projects, c.granted} {
@@ -213,7 +214,8 @@ func (c *Cleaner) groups(ctx context.Context, id string) (left bool, err error) 
 	})
 }
 
-// members takes some of the guests out of the organization, with the roles, groups and roles of applications that they have there.
+// members takes some of the guests out of the organization, with the roles, groups and roles of applications that they
+// have there.
 func (c *Cleaner) members(ctx context.Context, id string) (left bool, err error) {
 	users, _, err := user.Kind.List(ctx, c.store, event.Query{Group: user.MembersOf(id), Limit: cleanStep})
 	if err != nil {
@@ -227,8 +229,8 @@ func (c *Cleaner) members(ctx context.Context, id string) (left bool, err error)
 	})
 }
 
-// discard ends the objects that were listed, in one command that may write something else along. What another node has ended
-// meanwhile is for end to skip. It tells whether there may be more.
+// discard ends the objects that were listed, in one command that may write something else along. What another node has
+// ended meanwhile is for end to skip. It tells whether there may be more.
 func discard[S any](ctx context.Context, c *Cleaner, id string, kind *event.Objects[S], listed []*event.Object[S], also []event.Ref,
 	end func(*event.Tx, *event.Object[S]) error) (left bool, err error) {
 	if len(listed) == 0 {

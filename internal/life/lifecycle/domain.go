@@ -24,8 +24,8 @@ type Losing struct {
 	Names  []string // the login names of the first of them; none where the caller may not read users there
 }
 
-// RemoveDomain takes a domain from the permit's organization, and tells whose login names end with it; nobody's where it was not
-// verified. Errors: those of org.RemoveDomain, org.ErrReleaseDenied with the number of people.
+// RemoveDomain takes a domain from the permit's organization, and tells whose login names end with it; nobody's where
+// it was not verified. Errors: those of org.RemoveDomain, org.ErrReleaseDenied with the number of people.
 func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (Losing, event.Details, error) {
 	losing, err := losingWith(ctx, s, permit, domain)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
-// withPeople gives org_a so many people, a service user, somebody who is gone, and the domains a.test, b.test and, not verified, c.test.
+// withPeople gives org_a so many people, a service user, somebody who is gone, and the domains a.test, b.test and, not
+// verified, c.test.
 func withPeople(t *testing.T, people int) *eventtest.Store {
 	t.Helper()
 	s := newInstallation(t)

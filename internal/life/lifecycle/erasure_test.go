@@ -162,8 +162,8 @@ func resetNow(ctx context.Context, ask, answer event.Store, master secret.Master
 	return sessionsOf(answer, master).AnswerWaitingResets(ctx)
 }
 
-// Whatever records something personal of somebody while another node removes them comes before, and is erased, or does not
-// happen.
+// Whatever records something personal of somebody while another node removes them comes before, and is erased, or does
+// not happen.
 func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		n := open(t, db)
@@ -217,8 +217,8 @@ func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
 	})
 }
 
-// A node that has read the user, and is about to record something personal, loses against another node that removes the user
-// in between.
+// A node that has read the user, and is about to record something personal, loses against another node that removes the
+// user in between.
 func TestARemovalOnAnotherNodeInBetweenWins(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		n := open(t, db)
@@ -257,8 +257,8 @@ func (w *whileDeciding) Do(ctx context.Context, c event.Command) error {
 	return w.Store.Do(ctx, c)
 }
 
-// SQLite moves rows from page to page while others come, go and change. Of some who are removed among many nothing stays
-// anywhere.
+// SQLite moves rows from page to page while others come, go and change. Of some who are removed among many nothing
+// stays anywhere.
 func TestNothingStaysInTheFilesOfSomeAmongMany(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
 	n := open(t, db)
@@ -330,7 +330,8 @@ func TestNothingStaysInTheFilesOfSomeAmongMany(t *testing.T) {
 	n.equal(t)
 }
 
-// TestScaleOfErasingAnOrganization removes an organization of many people, and searches the files for every one of them.
+// TestScaleOfErasingAnOrganization removes an organization of many people, and searches the files for every one of
+// them.
 func TestScaleOfErasingAnOrganization(t *testing.T) {
 	people := 150
 	if os.Getenv("SIGNET_SCALE") != "" {

@@ -12,8 +12,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// RemoveGroup ends a group of the permit's organization. If it gives roles of this API, all its members lose them in the same moment. Projects in which it gives roles
-// forget it. Errors: group.ErrNotFound; access.ErrDenied; access.ErrTargetHoldsMore; member.ErrLastOrgOwner; Aborted when match does not hold.
+// RemoveGroup ends a group of the permit's organization. If it gives roles of this API, all its members lose them in
+// the same moment. Projects in which it gives roles forget it. Errors: group.ErrNotFound; access.ErrDenied;
+// access.ErrTargetHoldsMore; member.ErrLastOrgOwner; Aborted when match does not hold.
 func RemoveGroup(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (details event.Details, err error) {
 	target := group.Giving(permit, id)
 	err = member.Settle(func() error {

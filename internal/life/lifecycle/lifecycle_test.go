@@ -163,7 +163,8 @@ func TestTheLastOwnerIsNeverSwitchedOff(t *testing.T) {
 	}
 }
 
-// Who owns the own organization alone ends only by somebody with a role in the installation. Another organization that loses its last owner is told so.
+// Who owns the own organization alone ends only by somebody with a role in the installation. Another organization that
+// loses its last owner is told so.
 func TestTheLastOwnerOfAnOrganizationEndsByTheInstallationOnly(t *testing.T) {
 	both := access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}}
 	for name, change := range userChanges {

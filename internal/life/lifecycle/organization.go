@@ -27,8 +27,8 @@ type orgStep struct {
 	ends bool // its users cannot act afterwards
 }
 
-// DeactivateOrganization switches off the permit's organization: its users can no longer sign in, and their sessions and
-// tokens end for good. Errors, here and below: org.ErrNotFound; access.ErrTargetHoldsMore; ErrDefaultOrganization;
+// DeactivateOrganization switches off the permit's organization: its users can no longer sign in, and their sessions
+// and tokens end for good. Errors, here and below: org.ErrNotFound; access.ErrTargetHoldsMore; ErrDefaultOrganization;
 // FailedPrecondition in the wrong state; member.ErrLastOwner; Aborted when match does not hold.
 func DeactivateOrganization(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
 	return orgStep{[]org.State{org.Active}, "deactivated", org.Deactivated{}, true}.do(ctx, s, permit, match)
@@ -92,8 +92,8 @@ func (step orgStep) decide(tx *event.Tx, o *event.Object[org.Org], through *affe
 	return o.Append(step.fact)
 }
 
-// affected is what the end of an organization would touch beyond it: what its users hold in the installation, and the organizations that they own. Those do not keep it from
-// ending; they are told if no owner is left who can act.
+// affected is what the end of an organization would touch beyond it: what its users hold in the installation, and the
+// organizations that they own. Those do not keep it from ending; they are told if no owner is left who can act.
 type affected struct {
 	org          string
 	installation *event.Object[installation.Installation] // before the rest was looked at; it moves with every grant

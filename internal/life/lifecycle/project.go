@@ -46,7 +46,8 @@ func (c *Cleaner) cleanProjects(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// emptyProject ends the grants of one removed project. No new one can be made: that reads the project in the same transaction.
+// emptyProject ends the grants of one removed project. No new one can be made: that reads the project in the same
+// transaction.
 func (c *Cleaner) emptyProject(ctx context.Context, id string) error {
 	for left := true; left; {
 		var err error

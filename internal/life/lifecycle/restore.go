@@ -26,11 +26,11 @@ type Restore struct {
 	RequestID string
 }
 
-// Do gives a user the oldest verified address of the last days back. It ends sessions and tokens, voids the password, and takes
-// back what may not have been the owner's doing since a day before: second factors and links to identity providers that were added, all recovery codes, for when those were made
-// is not known, and what applications were let have. It works once, and gives a code that lets a new password be chosen, by
-// session.Reset. Errors: InvalidArgument on code, whatever is wrong with it; FailedPrecondition where the user or the organization
-// is not active.
+// Do gives a user the oldest verified address of the last days back. It ends sessions and tokens, voids the password,
+// and takes back what may not have been the owner's doing since a day before: second factors and links to identity
+// providers that were added, all recovery codes, for when those were made is not known, and what applications were let
+// have. It works once, and gives a code that lets a new password be chosen, by session.Reset. Errors: InvalidArgument
+// on code, whatever is wrong with it; FailedPrecondition where the user or the organization is not active.
 func (r Restore) Do(ctx context.Context, s event.Store, master secret.MasterKey, factors *factor.Factors) (code string, err error) {
 	known, err := user.Kind.Read(ctx, s, r.UserID)
 	if err != nil {

@@ -42,8 +42,8 @@ func (a *taken) jo() *event.Object[user.User] {
 	return eventtest.State(a.t, a.Store, user.Kind, "usr_jo")
 }
 
-// changes sets the address as the person, or whoever is in the session, does. It gives the code of the mail to the address before;
-// empty where that has no link.
+// changes sets the address as the person, or whoever is in the session, does. It gives the code of the mail to the
+// address before; empty where that has no link.
 func (a *taken) changes(to string) string {
 	a.t.Helper()
 	_, err := user.SetMyEmail(a.t.Context(), a, &access.Caller{UserID: "usr_jo"}, event.IfMatch{}, to)
@@ -316,7 +316,8 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	}
 }
 
-// says sets the address as somebody with user.write does: who administers an organization may do that to themselves too.
+// says sets the address as somebody with user.write does: who administers an organization may do that to themselves
+// too.
 func (a *taken) says(actor, address string, verified bool) {
 	a.t.Helper()
 	caller := &access.Caller{UserID: actor, Memberships: access.Memberships{"org_a": {access.OrgOwner}}}

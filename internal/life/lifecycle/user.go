@@ -1,5 +1,5 @@
-// Package lifecycle switches users and organizations off and on, removes them, and gives people their account back. What a removed organization leaves
-// behind is cleared away in the background, in small steps.
+// Package lifecycle switches users and organizations off and on, removes them, and gives people their account back.
+// What a removed organization leaves behind is cleared away in the background, in small steps.
 package lifecycle
 
 import (
@@ -33,9 +33,9 @@ type userStep struct {
 	ends bool // the user cannot act afterwards
 }
 
-// DeactivateUser switches off a user in the permit's organization, and ends all sessions and tokens for good. Errors, here
-// and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state; member.ErrLastOwner; member.ErrLastOrgOwner; Aborted
-// when match does not hold.
+// DeactivateUser switches off a user in the permit's organization, and ends all sessions and tokens for good. Errors,
+// here and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state;
+// member.ErrLastOwner; member.ErrLastOrgOwner; Aborted when match does not hold.
 func DeactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return userStep{user.Active, "deactivated", user.Deactivated{}, true}.do(ctx, s, permit, id, match)
 }
@@ -55,8 +55,8 @@ func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id str
 	return userStep{user.Locked, "unlocked", user.Unlocked{}, false}.do(ctx, s, permit, id, match)
 }
 
-// RemoveUser ends a user for good and erases the person: nothing secret and nothing personal is left that could be read, or
-// made again from the log.
+// RemoveUser ends a user for good and erases the person: nothing secret and nothing personal is left that could be
+// read, or made again from the log.
 func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return userStep{"", "removed", user.WasRemoved{}, true}.do(ctx, s, permit, id, match)
 }
@@ -166,8 +166,8 @@ func companions(id string) []event.Ref {
 }
 
 // end removes a user inside a command that declared it and its companions for writing and, where the user owns the
-// installation, that too, and the invitations that the user has accepted. Whatever records something personal of a user declares one of them as well, so it comes before and is
-// erased, or comes after and finds that the user is gone.
+// installation, that too, and the invitations that the user has accepted. Whatever records something personal of a user
+// declares one of them as well, so it comes before and is erased, or comes after and finds that the user is gone.
 func end(tx *event.Tx, u *event.Object[user.User], invitations []event.Ref) error {
 	for _, i := range invitations {
 		if err := invitation.Erase(tx, i.ID); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
 
-// left tells an address that it was replaced. Where the person of the account did that, or somebody who has taken it over, the mail
-// has a link that undoes it.
+// left tells an address that it was replaced. Where the person of the account did that, or somebody who has taken it
+// over, the mail has a link that undoes it.
 func (m *Mailer) left(ctx context.Context, e *event.Event) error {
 	d, err := user.LeftAddress(ctx, m.Store, m.Master, e.ObjectID, e.Sequence)
 	if err != nil {

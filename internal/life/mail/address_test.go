@@ -194,8 +194,8 @@ func TestAnAddressThatIsNoLongerVerifiedIsTold(t *testing.T) {
 	}
 }
 
-// TestAReceiverThatIsRefusedKeepsNothingFromTheOther: whoever took an account over must not keep the owner from hearing of it by an address
-// that refuses mail; and however often the mail is tried again, nobody gets it twice.
+// TestAReceiverThatIsRefusedKeepsNothingFromTheOther: whoever took an account over must not keep the owner from hearing
+// of it by an address that refuses mail; and however often the mail is tried again, nobody gets it twice.
 func TestAReceiverThatIsRefusedKeepsNothingFromTheOther(t *testing.T) {
 	for _, forGood := range []bool{true, false} {
 		p := newPost(t)

@@ -53,7 +53,8 @@ func (m *Mailer) invite(ctx context.Context, e *event.Event) error {
 // organizationsPath is the page that shows offers to the person.
 const organizationsPath = "/account/organizations"
 
-// offered tells a person of roles in another organization that wait for an answer, if the page shows them. One mail a day and organization is enough.
+// offered tells a person of roles in another organization that wait for an answer, if the page shows them. One mail a
+// day and organization is enough.
 func (m *Mailer) offered(ctx context.Context, e *event.Event) error {
 	o, err := member.OfferKind.Read(ctx, m.Store, e.ObjectID)
 	if err != nil || o == nil || o.Data.UserID == "" {

@@ -1,11 +1,11 @@
 // Package mail writes to people: codes that they asked for, and news about their account that they should know of.
 //
-// It follows the log (package notify). A request for a code is an event without the code; the code is made here when the
-// mail goes out, and only a MAC of it is stored. So nothing in the log, and no table, lets anybody prove an address or reset
-// a password. Codes go to the address they are to prove, everything else to verified addresses only.
+// It follows the log (package notify). A request for a code is an event without the code; the code is made here when
+// the mail goes out, and only a MAC of it is stored. So nothing in the log, and no table, lets anybody prove an address
+// or reset a password. Codes go to the address they are to prove, everything else to verified addresses only.
 //
-// Links are built from the external URL and nothing else. Nothing that people chose for themselves goes into a header or a
-// link, and what goes into the text is escaped, on one line, and no link of its own.
+// Links are built from the external URL and nothing else. Nothing that people chose for themselves goes into a header
+// or a link, and what goes into the text is escaped, on one line, and no link of its own.
 package mail
 
 import (
@@ -255,9 +255,9 @@ func (m *Mailer) sendCode(ctx context.Context, kind Kind, path string, d user.De
 	return m.send(ctx, kind, d.UserID, d.Address, d.Name, d.Language, content{Code: d.Text, Link: link})
 }
 
-// notice tells a person something, at an address that is known to be theirs, and at the one that was it before a change that can
-// be undone: whoever takes an account over must not silence the mails about that by changing the address. Where somebody signs
-// in from concerns only who has the account now.
+// notice tells a person something, at an address that is known to be theirs, and at the one that was it before a change
+// that can be undone: whoever takes an account over must not silence the mails about that by changing the address.
+// Where somebody signs in from concerns only who has the account now.
 func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind Kind, c content) error {
 	u, err := user.Kind.Read(ctx, m.Store, userID)
 	if err != nil || u == nil || u.Data.Human == nil {
@@ -286,8 +286,8 @@ func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind
 	return m.sendAll(ctx, e, kind, u, to, c)
 }
 
-// sendAll tells several addresses of a user the same. One that the mail server refuses keeps nothing from the others, and when the mail is
-// tried again, those that have it do not get it twice.
+// sendAll tells several addresses of a user the same. One that the mail server refuses keeps nothing from the others,
+// and when the mail is tried again, those that have it do not get it twice.
 func (m *Mailer) sendAll(ctx context.Context, e *event.Event, kind Kind, u *event.Object[user.User], to []string, c content) error {
 	c.At = event.Time(e.Time)
 	profile := u.Data.Human.Profile

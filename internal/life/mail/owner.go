@@ -15,11 +15,13 @@ import (
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
 
-// maxTold is how many members of an organization get a mail that it has no owner any more. More would not make anybody act sooner.
+// maxTold is how many members of an organization get a mail that it has no owner any more. More would not make anybody
+// act sooner.
 const maxTold = 100
 
-// ownerLost tells the owners of the installation, and the members with roles who remain, that no owner of an organization can act any more. If one can again by now, it is no
-// news. Each of them gets it once, also when others have to be tried again.
+// ownerLost tells the owners of the installation, and the members with roles who remain, that no owner of an
+// organization can act any more. If one can again by now, it is no news. Each of them gets it once, also when others
+// have to be tried again.
 func (m *Mailer) ownerLost(ctx context.Context, e *event.Event) error {
 	o, err := org.Kind.Read(ctx, m.Store, e.ObjectID)
 	if err != nil || o == nil || o.Data.State == org.Removed {

@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
 
-// Who can do something about an organization without an owner hears of it: the owners of the installation and its members with roles, each once.
+// Who can do something about an organization without an owner hears of it: the owners of the installation and its
+// members with roles, each once.
 func TestThatAnOrganizationHasNoOwnerIsTold(t *testing.T) {
 	p := newPost(t)
 	eventtest.Given(t, p.Store, org.Kind, "org_h", "org_h", nil, org.Added{Name: "Host"})

@@ -91,7 +91,8 @@ func (m *Mailer) guessed(ctx context.Context, e *event.Event) error {
 	return m.notice(ctx, e, session.UserOf(e.ObjectID), FactorGuessed, content{Browser: browser(from.UserAgent), Address: from.Address})
 }
 
-// families of browsers and systems, by what their user agents hold. The first that fits counts: most claim to be others too.
+// families of browsers and systems, by what their user agents hold. The first that fits counts: most claim to be others
+// too.
 var (
 	families = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}}
 	systems  = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}

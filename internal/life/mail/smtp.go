@@ -41,7 +41,8 @@ type SMTP struct {
 	server   string
 }
 
-// NewSMTP checks the settings. It does not connect. What it says is wrong never quotes the URL: there may be a password in it.
+// NewSMTP checks the settings. It does not connect. What it says is wrong never quotes the URL: there may be a password
+// in it.
 func NewSMTP(s Settings) (*SMTP, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
@@ -110,8 +111,8 @@ func isLoopback(host string) bool {
 // Server is where mails go, without anything secret.
 func (s *SMTP) Server() string { return s.server }
 
-// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat: they go to the log. Errors:
-// a *notify.Refusal where the server does not take mail for this receiver.
+// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat:
+// they go to the log. Errors: a *notify.Refusal where the server does not take mail for this receiver.
 func (s *SMTP) Send(ctx context.Context, m Mail) error {
 	err := s.send(ctx, m)
 	if err == nil {
@@ -128,8 +129,8 @@ func (s *SMTP) Send(ctx context.Context, m Mail) error {
 	return failed
 }
 
-// withoutReceiver takes an address out of what a mail server says, and what stands before the @ where that is a word of its own, in
-// whatever case.
+// withoutReceiver takes an address out of what a mail server says, and what stands before the @ where that is a word of
+// its own, in whatever case.
 func withoutReceiver(text, address string) string {
 	at := strings.LastIndexByte(address, '@')
 	if at < 1 {
@@ -166,7 +167,8 @@ func (s *SMTP) send(ctx context.Context, m Mail) error {
 	}
 }
 
-// Check connects to the mail server as Send does, with TLS and the password, and sends nothing. Its errors hold no password.
+// Check connects to the mail server as Send does, with TLS and the password, and sends nothing. Its errors hold no
+// password.
 func (s *SMTP) Check(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {

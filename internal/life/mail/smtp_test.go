@@ -294,7 +294,8 @@ func TestTheMailOfAKilledNodeIsSentByAnother(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		o := newOffice(db)
 		stuck, sink := mailtest.Start(t), mailtest.Start(t)
-		// The first node hangs in the middle of a mail and loses its database: it can neither renew its lease nor give it back.
+		// The first node hangs in the middle of a mail and loses its database: it can neither renew its lease nor give
+		// it back.
 		stalled, resume := stuck.Stall()
 		defer resume()
 		one, startOne := o.node(t, stuck)

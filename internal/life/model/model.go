@@ -1,4 +1,5 @@
-// Package model lists the kinds of objects there are. The order is fixed: it is also the order in which they are locked.
+// Package model lists the kinds of objects there are. The order is fixed: it is also the order in which they are
+// locked.
 package model
 
 import (

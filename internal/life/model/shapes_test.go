@@ -7,8 +7,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 )
 
-// TestANewShapeRaisesTheFactVersion: nodes tell by it which of them do not know a shape, and wait for those. The first shape that a release changes raises
-// event.FactVersion; both go in here.
+// TestANewShapeRaisesTheFactVersion: nodes tell by it which of them do not know a shape, and wait for those. The first
+// shape that a release changes raises event.FactVersion; both go in here.
 func TestANewShapeRaisesTheFactVersion(t *testing.T) {
 	const factVersion = 6
 	want := map[event.Kind]int{"installation": 2, "org": 4, "user": 8, "idp": 5, "sign_in": 3, "app": 5, "webhook": 2}

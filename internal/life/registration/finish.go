@@ -26,8 +26,8 @@ type Waiting struct {
 	row  event.RowKey
 }
 
-// Find reads the registration that a link leads to. Nothing is used up: programs that look at the links in mails do no harm. Errors: ErrNotFound; ErrNoMail;
-// ErrOff where the organization takes no such address any more.
+// Find reads the registration that a link leads to. Nothing is used up: programs that look at the links in mails do no
+// harm. Errors: ErrNotFound; ErrNoMail; ErrOff where the organization takes no such address any more.
 func (s *Registrations) Find(ctx context.Context, link string) (*Waiting, error) {
 	hash, row, ok := parse(link)
 	if !ok {
@@ -82,8 +82,8 @@ func (f Finish) Violations() (wrong errs.Violations) {
 	return wrong
 }
 
-// StartPasskey begins to make the first passkey of whoever has the mail, and gives what the browser needs. Errors: those of Find; factor.ErrPasskeysUnavailable;
-// ResourceExhausted where too much was begun from the network.
+// StartPasskey begins to make the first passkey of whoever has the mail, and gives what the browser needs. Errors:
+// those of Find; factor.ErrPasskeysUnavailable; ResourceExhausted where too much was begun from the network.
 func (s *Registrations) StartPasskey(ctx context.Context, peer netip.Addr, link string) (options string, err error) {
 	w, err := s.Find(ctx, link)
 	if err != nil {
@@ -99,7 +99,8 @@ func (s *Registrations) newcomers() newcomer.Newcomers {
 // flow is what a passkey's ceremony is bound to.
 func (w *Waiting) flow() string { return "registration/" + hex.EncodeToString(w.hash) }
 
-// Check refuses what Finish would refuse of the names and the terms, before anybody makes a passkey in vain. Errors: as Finish.
+// Check refuses what Finish would refuse of the names and the terms, before anybody makes a passkey in vain. Errors: as
+// Finish.
 func (s *Registrations) Check(ctx context.Context, f Finish) error {
 	w, err := s.Find(ctx, f.Link)
 	if err != nil {
@@ -135,10 +136,11 @@ func (f Finish) person(w *Waiting) newcomer.Person {
 	return p
 }
 
-// Finish makes a user of somebody, with an address that is verified because they have the mail, and opens a session. It works once. Whether the organization takes
-// the address, and which terms have to be accepted, is judged at this moment. Errors: those of Find; InvalidArgument with violations, on userName, profile.…, password,
-// credential and user.TermsField; session.ErrMethodNotAllowed; user.ErrUserNameTaken; Unavailable when too many passwords are being hashed; ResourceExhausted where
-// too much was begun from the network.
+// Finish makes a user of somebody, with an address that is verified because they have the mail, and opens a session. It
+// works once. Whether the organization takes the address, and which terms have to be accepted, is judged at this
+// moment. Errors: those of Find; InvalidArgument with violations, on userName, profile.…, password, credential and
+// user.TermsField; session.ErrMethodNotAllowed; user.ErrUserNameTaken; Unavailable when too many passwords are being
+// hashed; ResourceExhausted where too much was begun from the network.
 func (s *Registrations) Finish(ctx context.Context, f Finish) (session.SignedIn, error) {
 	if err := f.Violations().Err(); err != nil {
 		return session.SignedIn{}, err

@@ -83,7 +83,8 @@ func TestOfManyWithOneLinkOneBecomesAUser(t *testing.T) {
 	})
 }
 
-// TestScaleManyWhoNeverConfirmLeaveNothing: many people, each from a network of their own, start and never confirm. After the sweep nothing is left of them.
+// TestScaleManyWhoNeverConfirmLeaveNothing: many people, each from a network of their own, start and never confirm.
+// After the sweep nothing is left of them.
 func TestScaleManyWhoNeverConfirmLeaveNothing(t *testing.T) {
 	many := 2_000 // more than an organization takes in a minute, more than one sweep deletes at once
 	if os.Getenv("SIGNET_SCALE") != "" {

@@ -1,8 +1,9 @@
 // Package registration lets people make accounts of their own where an organization wants that.
 //
-// Somebody types an e-mail address. What is stored of it is one row, sealed, until a node has looked at it; then one row that the link in the mail leads to, for
-// an hour. So strangers are answered after the same work whether or not the address is known or allowed, and leave nothing behind. Whoever has the mail comes
-// back with the link, chooses names and a password or passkey, and becomes a user in one command that uses the row up.
+// Somebody types an e-mail address. What is stored of it is one row, sealed, until a node has looked at it; then one
+// row that the link in the mail leads to, for an hour. So strangers are answered after the same work whether or not the
+// address is known or allowed, and leave nothing behind. Whoever has the mail comes back with the link, chooses names
+// and a password or passkey, and becomes a user in one command that uses the row up.
 package registration
 
 import (
@@ -92,7 +93,8 @@ func New(sessions *session.Sessions, mail Mailer) *Registrations {
 	return &Registrations{Sessions: sessions, Mail: mail, orgs: ratelimit.FairPool{PerMinute: perOrg, Clock: sessions.Clock}, node: ratelimit.FairPool{PerMinute: perNode, Clock: sessions.Clock}}
 }
 
-// admit counts one more start, unless others would have to do without theirs. Errors: ResourceExhausted (REGISTRATION_THROTTLED).
+// admit counts one more start, unless others would have to do without theirs. Errors: ResourceExhausted
+// (REGISTRATION_THROTTLED).
 func (s *Registrations) admit(orgID string, peer netip.Addr) error {
 	if w := s.waiting.Load(); w != nil && w.all > 0 && w.of[orgID] >= maxWaiting-w.all {
 		return tooMany(pause) // the mail server is slower than people register
@@ -119,7 +121,8 @@ type Start struct {
 	OrgID    string
 	Email    string
 	Language string
-	// Return is the application's request that the person came by; empty: none. It is worth something in the browser that began it only.
+	// Return is the application's request that the person came by; empty: none. It is worth something in the browser
+	// that began it only.
 	Return string
 
 	Peer      netip.Addr
@@ -155,9 +158,10 @@ type pending struct {
 	Hash []byte `json:"hash,omitempty"` // of the token
 }
 
-// Start has a mail sent to an address, so that whoever reads it can go on. Nobody learns from it whether there is an account with this address, or whether the
-// organization takes it: not by the answer, and not by the work that is done before it, which is to store the request. Errors: InvalidArgument; ErrNoMail; ErrOff;
-// ResourceExhausted where too much was begun from the network, or too many register at once.
+// Start has a mail sent to an address, so that whoever reads it can go on. Nobody learns from it whether there is an
+// account with this address, or whether the organization takes it: not by the answer, and not by the work that is done
+// before it, which is to store the request. Errors: InvalidArgument; ErrNoMail; ErrOff; ResourceExhausted where too
+// much was begun from the network, or too many register at once.
 func (s *Registrations) Start(ctx context.Context, r Start) error {
 	if err := s.Sessions.NetworkLimiter.Take(r.Peer, starts); err != nil {
 		return err
@@ -212,12 +216,14 @@ func domainOf(email string) string {
 	return name
 }
 
-// takes tells whether an organization takes an address. prover is the organization that has proven the address's domain.
+// takes tells whether an organization takes an address. prover is the organization that has proven the address's
+// domain.
 func takes(o *event.Object[org.Org], prover string) bool {
 	return o.Data.Policy.Registration == policy.ToAll || o.Data.Policy.Registration == policy.ToDomains && prover == o.ID
 }
 
-// place is where the registration of an address in an organization is. The same address, however it is written, has one place.
+// place is where the registration of an address in an organization is. The same address, however it is written, has one
+// place.
 func (s *Registrations) place(orgID, email string) string {
 	key, _ := syntax.Email(email)
 	return hex.EncodeToString(s.Sessions.Master.MAC("registration", []byte(orgID), []byte(key))[:16])

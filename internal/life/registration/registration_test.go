@@ -173,9 +173,9 @@ func flood(f *ratelimit.FairPool, pool string, starts int) {
 	}
 }
 
-// TestAFloodFromManyNetworksLeavesOthersTheirRate: 200 networks start as much as they can, for a quarter of an hour. Where they all flood one organization, people
-// who come from elsewhere still register in it. Where they flood so many that the node has no more, other organizations register people as before. Who is refused
-// is told when to come again.
+// TestAFloodFromManyNetworksLeavesOthersTheirRate: 200 networks start as much as they can, for a quarter of an hour.
+// Where they all flood one organization, people who come from elsewhere still register in it. Where they flood so many
+// that the node has no more, other organizations register people as before. Who is refused is told when to come again.
 func TestAFloodFromManyNetworksLeavesOthersTheirRate(t *testing.T) {
 	const networks = 200
 	for _, flooded := range []int{1, 20} {
@@ -355,7 +355,8 @@ func TestWithAPasskey(t *testing.T) {
 	}
 }
 
-// What an organization wants is judged when the mail goes out, when the link is opened, and in the command that makes the user.
+// What an organization wants is judged when the mail goes out, when the link is opened, and in the command that makes
+// the user.
 func TestWhatIsJudgedAgain(t *testing.T) {
 	altered := func(w *world, f *Finish) { f.Link = strings.Replace(f.Link, "sgn_reg_", "sgn_cod_", 1) }
 	asTerms := func(uri string) func(*world, *Finish) {

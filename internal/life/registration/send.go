@@ -19,8 +19,9 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// A registration waits in a row, sealed, until a node has sent its mail. The node notes that it is at it, with the token, so that another one takes over with the
-// same token if it fails: the mail goes out at least once, within an hour, and counts once.
+// A registration waits in a row, sealed, until a node has sent its mail. The node notes that it is at it, with the
+// token, so that another one takes over with the same token if it fails: the mail goes out at least once, within an
+// hour, and counts once.
 const (
 	waitingPrefix = "registration/"
 	beat          = 500 * time.Millisecond // how often to look
@@ -166,7 +167,8 @@ func (s *Registrations) known(ctx context.Context, p *pending) (bool, error) {
 	return id != "", err
 }
 
-// take notes that this node sends a mail, and makes the link count; nil where there is none to send. A mailbox gets a few of them a day.
+// take notes that this node sends a mail, and makes the link count; nil where there is none to send. A mailbox gets a
+// few of them a day.
 func (s *Registrations) take(ctx context.Context, row event.RowKey, allowed, known bool) (taken *pending, err error) {
 	kept, err := s.Sessions.Store.Row(ctx, row)
 	if err != nil || kept == nil {

@@ -77,8 +77,8 @@ func (o *outbox) one(t *testing.T) sent {
 	return m
 }
 
-// world has the organizations org_b, which is open to all, org_c, which is open to addresses in its proven domain c.test, and org_d, which registers nobody. In org_b
-// and org_c is ann, whose address is verified.
+// world has the organizations org_b, which is open to all, org_c, which is open to addresses in its proven domain
+// c.test, and org_d, which registers nobody. In org_b and org_c is ann, whose address is verified.
 type world struct {
 	*Registrations
 	outbox

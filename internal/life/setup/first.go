@@ -76,7 +76,8 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 			}
 			_, err = org.Add(tx, f.OrgID, defaultOrgName, plan.domains)
 			if errors.Is(err, org.ErrDomainTaken) {
-				// PostgreSQL looks for the installation first and for names then. What came between the two is another node's first start.
+				// PostgreSQL looks for the installation first and for names then. What came between the two is another
+				// node's first start.
 				return ErrAlreadySetUp
 			}
 			if err != nil {
@@ -131,8 +132,8 @@ const (
 )
 
 // Recover makes a new service user who owns the installation, with a token for a day: for whoever holds the data
-// directory or the database and has lost every other way in. The owners that earlier calls have made are removed. Errors: those of the store;
-// FailedPrecondition before the first start.
+// directory or the database and has lost every other way in. The owners that earlier calls have made are removed.
+// Errors: those of the store; FailedPrecondition before the first start.
 func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 	inst, err := installation.Read(ctx, s.Store)
 	if err != nil {

@@ -92,7 +92,8 @@ func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
 	})
 }
 
-// TestAnotherFirstStartBetweenTwoReads: a node may see the name that another one's first start took, and not yet its installation.
+// TestAnotherFirstStartBetweenTwoReads: a node may see the name that another one's first start took, and not yet its
+// installation.
 func TestAnotherFirstStartBetweenTwoReads(t *testing.T) {
 	s, set := world(t)
 	domain := "default.id.test"

@@ -19,8 +19,8 @@ type counter struct {
 // running is an attempt without a verdict.
 type running struct {
 	Started int64 `json:"s"`
-	// Nothing is heard before, for so many attempts at once. It belongs to the place in the list: verdicts come in any order, and the last attempt's
-	// makes nobody free while those before it may fail as well.
+	// Nothing is heard before, for so many attempts at once. It belongs to the place in the list: verdicts come in any
+	// order, and the last attempt's makes nobody free while those before it may fail as well.
 	Until int64 `json:"u,omitempty"`
 }
 
@@ -52,7 +52,8 @@ func (c *counter) begin(now int64, l Limits, good bool) {
 	c.Running = append(c.Running, r)
 }
 
-// end forgets a running attempt. It may be gone already. One less is running, so what the last of them holds up is forgotten.
+// end forgets a running attempt. It may be gone already. One less is running, so what the last of them holds up is
+// forgotten.
 func (c *counter) end(started int64) {
 	i := c.find(started)
 	if i < 0 {

@@ -103,7 +103,8 @@ func TestAfterTheFreeFailuresOneIsHeardAtATime(t *testing.T) {
 	}
 }
 
-// Right passwords that a program sends together are heard from where the owner has come in before, however few are free.
+// Right passwords that a program sends together are heard from where the owner has come in before, however few are
+// free.
 func TestTheOwnersNetworkHasRoomForRightPasswords(t *testing.T) {
 	for _, free := range []int64{1, 5, goodRunning} {
 		c := counter{}

@@ -1,9 +1,9 @@
 // Package guessing slows down whoever guesses passwords and codes.
 //
-// What was typed, together with the caller's network, is slowed down first, and steeply: so what is seen after a few guesses does
-// not tell which names are one person's. The account alone, over all its names, follows much later and with a low ceiling, so
-// that guesses from many networks cost time but a stranger cannot keep the owner out; a network the owner has come in
-// from is not held up by it at all.
+// What was typed, together with the caller's network, is slowed down first, and steeply: so what is seen after a few
+// guesses does not tell which names are one person's. The account alone, over all its names, follows much later and
+// with a low ceiling, so that guesses from many networks cost time but a stranger cannot keep the owner out; a network
+// the owner has come in from is not held up by it at all.
 //
 // Attempts that are still running count like failures, so that parallel guesses count each other. Where the owner has
 // come in before, so many may run at once that right passwords sent together are all heard.
@@ -48,10 +48,11 @@ func seconds(wait time.Duration) string {
 
 // Aim is what an attempt is made at.
 type Aim struct {
-	// Typed is what the caller has sent, in a form that follows from nothing else: not from the user that it leads to. The
-	// version of the password is the one exception: a new password starts afresh.
+	// Typed is what the caller has sent, in a form that follows from nothing else: not from the user that it leads to.
+	// The version of the password is the one exception: a new password starts afresh.
 	Typed []string
-	// Account is what counts over all networks and names: the user and the version of the password, or what was typed where nobody has it.
+	// Account is what counts over all networks and names: the user and the version of the password, or what was typed
+	// where nobody has it.
 	Account []string
 	// Trusted is what a network is remembered for that somebody has come in from.
 	Trusted []string
@@ -184,9 +185,9 @@ func put(tx *event.Tx, key event.RowKey, c counter) error {
 	return nil
 }
 
-// Enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait. It needs the Rows and
-// nothing else, and reports nothing: so whoever is turned away cannot tell from the time that takes whether there is such an account. What was turned
-// away is reported with the next attempt that is heard.
+// Enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait. It
+// needs the Rows and nothing else, and reports nothing: so whoever is turned away cannot tell from the time that takes
+// whether there is such an account. What was turned away is reported with the next attempt that is heard.
 func (t *Throttle) Enter(tx *event.Tx) (refusal error, err error) {
 	c, err := t.load(tx)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package mailcount bounds how many mails of one kind go to one person, whoever asks for them: nobody may flood somebody's mailbox.
+// Package mailcount bounds how many mails of one kind go to one person, whoever asks for them: nobody may flood
+// somebody's mailbox.
 package mailcount
 
 import (
@@ -59,8 +60,9 @@ func Daily(master secret.MasterKey, kind string, account ...string) Count {
 	return c
 }
 
-// ToMailbox counts mails to an address that need not be an account's: somebody typed it. All of them count together, whatever they are about and whichever
-// organization they are for. So do the addresses of one mailbox, as far as that can be told: what follows a + is a tag.
+// ToMailbox counts mails to an address that need not be an account's: somebody typed it. All of them count together,
+// whatever they are about and whichever organization they are for. So do the addresses of one mailbox, as far as that
+// can be told: what follows a + is a tag.
 func ToMailbox(master secret.MasterKey, emailKey string) Count {
 	at := max(strings.LastIndexByte(emailKey, '@'), 0)
 	local, domain := emailKey[:at], emailKey[at:]

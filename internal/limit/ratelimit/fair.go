@@ -9,10 +9,11 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// FairPool bounds what many together can begin, such as the networks that people of one organization come from, or the organizations of a node. Each pool can begin
-// PerMinute at once, and gets them back evenly within a minute. While more than half of that is left, everybody gets what they ask for. From then on those go
-// first who have had little lately: less than an eighth of what is left, or than half of what the largest callers have had. Whoever floods a pool is held up until
-// it is half full again, and whoever comes now and then is not.
+// FairPool bounds what many together can begin, such as the networks that people of one organization come from, or the
+// organizations of a node. Each pool can begin PerMinute at once, and gets them back evenly within a minute. While more
+// than half of that is left, everybody gets what they ask for. From then on those go first who have had little lately:
+// less than an eighth of what is left, or than half of what the largest callers have had. Whoever floods a pool is held
+// up until it is half full again, and whoever comes now and then is not.
 //
 // Each node counts for itself, in memory.
 type FairPool struct {
@@ -31,8 +32,8 @@ type had struct {
 	at int64
 }
 
-// pool is what all of a pool have had, and the sum of the squares. Their quotient is what was had by the one who had a start, on average over the starts: so it is near
-// to what those have had who had most.
+// pool is what all of a pool have had, and the sum of the squares. Their quotient is what was had by the one who had a
+// start, on average over the starts: so it is near to what those have had who had most.
 type pool struct{ sum, squares had }
 
 const (

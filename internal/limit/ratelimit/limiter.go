@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// A Limiter lets so many requests of each key through in a time. A key can have all of them at once, and gets them back evenly within that time.
+// A Limiter lets so many requests of each key through in a time. A key can have all of them at once, and gets them back
+// evenly within that time.
 //
-// Its memory is fixed: a table of 65,536 buckets, in sets of eight. A key has its place in one set, which nobody outside can find out or choose. If the
-// set is full, the bucket that has been used least makes room. So nobody gets a new bucket by filling the table with other keys: the
-// bucket that is used up is the last to be forgotten.
+// Its memory is fixed: a table of 65,536 buckets, in sets of eight. A key has its place in one set, which nobody
+// outside can find out or choose. If the set is full, the bucket that has been used least makes room. So nobody gets a
+// new bucket by filling the table with other keys: the bucket that is used up is the last to be forgotten.
 //
 // Nil lets everything through.
 type Limiter struct {

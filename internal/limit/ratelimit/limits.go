@@ -11,8 +11,9 @@ import (
 // RateLimited is the reason to refuse a request above a limit.
 const RateLimited errs.Reason = "RATE_LIMITED"
 
-// DefaultPublic is the limit of a network on public paths if nothing else is set. A sign-in takes some ten requests, so this is twice of what
-// network.DefaultPerMinute lets people start, and a whole company behind one address can come within the same minute.
+// DefaultPublic is the limit of a network on public paths if nothing else is set. A sign-in takes some ten requests, so
+// this is twice of what network.DefaultPerMinute lets people start, and a whole company behind one address can come
+// within the same minute.
 var DefaultPublic = Rate{Requests: 12_000, Per: time.Minute}
 
 // Kind is what a limit is for.
@@ -37,7 +38,8 @@ func NewLimits(caller, organization, network, public Rate, clock func() time.Tim
 	return &Limits{New(caller, clock), New(organization, clock), New(network, clock), New(public, clock)}
 }
 
-// Key is that of a network; programs that may yet prove who they are count apart from people, so that neither holds up the other.
+// Key is that of a network; programs that may yet prove who they are count apart from people, so that neither holds up
+// the other.
 func Key(peer netip.Addr, programs bool) []byte {
 	of := NetworkOf(peer).As16()
 	if programs {
@@ -62,8 +64,8 @@ func (v Verdict) Err(kind Kind) error {
 		Message: whose[kind] + ": at most " + strconv.Itoa(v.Rate.Requests) + " in " + strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + strconv.Itoa(seconds(v.Reset)) + " s, and send fewer"}
 }
 
-// Policy is the limit as an item of the header RateLimit-Policy, Item what is left of it as one of RateLimit, in the form of
-// draft-ietf-httpapi-ratelimit-headers-10.
+// Policy is the limit as an item of the header RateLimit-Policy, Item what is left of it as one of RateLimit, in the
+// form of draft-ietf-httpapi-ratelimit-headers-10.
 func (v Verdict) Policy(kind Kind) string {
 	return `"` + string(kind) + `";q=` + strconv.Itoa(v.Rate.Requests) + ";w=" + strconv.Itoa(int(v.Rate.Per/time.Second))
 }

@@ -1,11 +1,12 @@
-// This file tells by which networks strangers come, and bounds what one of them can begin. An address proves nothing about who sends a request, but
-// most senders do not have many.
+// This file tells by which networks strangers come, and bounds what one of them can begin. An address proves nothing
+// about who sends a request, but most senders do not have many.
 
 package ratelimit
 
 import "net/netip"
 
-// NetworkOf gives the network of an address, by which what strangers do is counted: hosts on IPv6 have a whole /64 to themselves.
+// NetworkOf gives the network of an address, by which what strangers do is counted: hosts on IPv6 have a whole /64 to
+// themselves.
 func NetworkOf(a netip.Addr) netip.Addr {
 	a = a.Unmap()
 	if a.Is6() {

@@ -14,14 +14,14 @@ import (
 // NetworkThrottled is the reason of a refusal to begin one more thing for a network.
 const NetworkThrottled errs.Reason = "NETWORK_THROTTLED"
 
-// DefaultPerNetwork is how much can be begun from one network within a minute, where nothing else is set: enough for the many people
-// behind one address of a company.
+// DefaultPerNetwork is how much can be begun from one network within a minute, where nothing else is set: enough for
+// the many people behind one address of a company.
 const DefaultPerNetwork = 600
 
-// NetworkLimiter bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of a password or an answer of
-// a passkey leaves rows in the database until they expire, and whoever sends it has proven nothing yet: so only so many are taken from one
-// network. It can begin PerMinute at once, and gets them back evenly within a minute. Sign-ins with a password need none of this: no more of
-// them are heard than passwords can be hashed.
+// NetworkLimiter bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of
+// a password or an answer of a passkey leaves rows in the database until they expire, and whoever sends it has proven
+// nothing yet: so only so many are taken from one network. It can begin PerMinute at once, and gets them back evenly
+// within a minute. Sign-ins with a password need none of this: no more of them are heard than passwords can be hashed.
 //
 // Each node counts for itself, in memory. Nil bounds nothing.
 type NetworkLimiter struct {
@@ -35,8 +35,8 @@ type NetworkLimiter struct {
 // maxNetworks bounds the memory: an entry has about a hundred bytes.
 const maxNetworks = 50_000
 
-// Take counts one more start from the network of an address, as so many. Errors: ResourceExhausted (NETWORK_THROTTLED) when there were
-// too many.
+// Take counts one more start from the network of an address, as so many. Errors: ResourceExhausted (NETWORK_THROTTLED)
+// when there were too many.
 func (s *NetworkLimiter) Take(peer netip.Addr, as int) error {
 	if wait := s.TakeNamed(NetworkName(peer), as); wait > 0 {
 		return errNetwork(wait)
@@ -44,7 +44,8 @@ func (s *NetworkLimiter) Take(peer netip.Addr, as int) error {
 	return nil
 }
 
-// TakeNamed counts one more start for something else that has a name, such as an organization, and says how long to wait where there were too many.
+// TakeNamed counts one more start for something else that has a name, such as an organization, and says how long to
+// wait where there were too many.
 func (s *NetworkLimiter) TakeNamed(from string, as int) (wait time.Duration) {
 	if s == nil {
 		return 0
@@ -77,8 +78,8 @@ func (s *NetworkLimiter) left(from string) float64 {
 	return float64(s.PerMinute) * float64(now+minute-whole) / float64(minute)
 }
 
-// makeRoom forgets networks that have their whole allowance. Where that is not enough all are forgotten: whoever has that many networks is not
-// held up by what one of them may do.
+// makeRoom forgets networks that have their whole allowance. Where that is not enough all are forgotten: whoever has
+// that many networks is not held up by what one of them may do.
 func (s *NetworkLimiter) makeRoom(now int64) {
 	if s.whole == nil {
 		s.whole = map[string]int64{}

@@ -61,9 +61,10 @@ func (s Set) AddProof(p session.Proof) {
 	}
 }
 
-// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. Who reads them
-// in another organization is told of the roles in that organization and in the user's: who looks after the installation, or a third organization, is not its
-// business. Where several read the same claims they are told what each of them may know.
+// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. Who reads them in
+// another organization is told of the roles in that organization and in the user's: who looks after the installation,
+// or a third organization, is not its business. Where several read the same claims they are told what each of them may
+// know.
 func (s Set) AddOrganization(u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) {
 	if slices.Contains(scopes, OrgScope) {
 		of := map[string]any{"id": o.ID, "name": o.Data.Name}

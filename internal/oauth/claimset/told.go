@@ -1,5 +1,6 @@
-// This file has the claims by which applications learn about the roles, groups and metadata of people. Roles and groups are told by identifier, under the organization that
-// they were given in. There is never one list across organizations, or an administrator of one customer would pass for one of another.
+// This file has the claims by which applications learn about the roles, groups and metadata of people. Roles and groups
+// are told by identifier, under the organization that they were given in. There is never one list across organizations,
+// or an administrator of one customer would pass for one of another.
 
 package claimset
 
@@ -41,8 +42,8 @@ func RoleClaimsOf(s app.RoleSettings) []string {
 	return names
 }
 
-// Agreed leaves out of what an application is told about somebody of another organization what they do not know of: it was switched on since they were asked. In one
-// organization its administrators answer for both.
+// Agreed leaves out of what an application is told about somebody of another organization what they do not know of: it
+// was switched on since they were asked. In one organization its administrators answer for both.
 func Agreed(c project.Client, home string, agreed []string) project.Client {
 	if c.Org != home {
 		c.Roles = c.Roles && slices.Contains(agreed, Roles)
@@ -51,7 +52,8 @@ func Agreed(c project.Client, home string, agreed []string) project.Client {
 	return c
 }
 
-// SameProject tells whether an application may read what is told to a client of an organization: those of one project learn the same.
+// SameProject tells whether an application may read what is told to a client of an organization: those of one project
+// learn the same.
 func SameProject(a *event.Object[app.App], org, project string) bool {
 	return a != nil && project != "" && a.Org == org && a.Data.RoleSettings.Project == project
 }
@@ -84,7 +86,8 @@ func AddRoles(claims Set, h project.Held) {
 	}
 }
 
-// AddRolesToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection have them.
+// AddRolesToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection
+// have them.
 func AddRolesToToken(claims Set, h project.Held) {
 	size := 0
 	var names []string

@@ -1,5 +1,5 @@
-// Package flows reads and writes the rows of what is on its way: requests, codes, refresh tokens, devices, trials. They are rows of the side table event.Flows
-// that expire.
+// Package flows reads and writes the rows of what is on its way: requests, codes, refresh tokens, devices, trials. They
+// are rows of the side table event.Flows that expire.
 package flows
 
 import (
@@ -51,8 +51,9 @@ func Put(tx *event.Tx, key event.RowKey, value any, life time.Duration) {
 
 const purposeBrowser = "sign-in of a browser"
 
-// PutFor is Put for what only the holder of a secret may read again: the browser that it came by. Applications send along what they like, names of people
-// among it, and nobody would find that to erase it: so it is sealed with what the browser alone holds.
+// PutFor is Put for what only the holder of a secret may read again: the browser that it came by. Applications send
+// along what they like, names of people among it, and nobody would find that to erase it: so it is sealed with what the
+// browser alone holds.
 func PutFor(master secret.MasterKey, tx *event.Tx, holder string, key event.RowKey, value any, life time.Duration) {
 	sealed := master.DataKeyOf(purposeBrowser, []byte(holder)).Seal(text(value), []byte(key.Key))
 	tx.PutRow(event.Row{RowKey: key, Value: sealed, Expires: tx.Now() + life.Microseconds()})

@@ -28,9 +28,9 @@ const (
 	tokenField = "logout_token"
 )
 
-// BackChannel tells applications that sessions have ended (OpenID Connect Back-Channel Logout). It follows the log: what
-// could not be told is tried again. An application that does not answer keeps nobody else waiting: it is told beside the
-// log, and the log does not wait for it again before it has answered in time.
+// BackChannel tells applications that sessions have ended (OpenID Connect Back-Channel Logout). It follows the log:
+// what could not be told is tried again. An application that does not answer keeps nobody else waiting: it is told
+// beside the log, and the log does not wait for it again before it has answered in time.
 type BackChannel struct {
 	Provider *Provider
 	Outbound *outbound.Client
@@ -81,7 +81,8 @@ func (b *BackChannel) Stop() {
 
 var errNoAnswer = errors.New("no answer yet")
 
-// handle tells everybody who is to be told about the sessions of a user that have ended. The event only says whose they are.
+// handle tells everybody who is to be told about the sessions of a user that have ended. The event only says whose they
+// are.
 func (b *BackChannel) handle(ctx context.Context, e *event.Event) error {
 	userID := e.ObjectID
 	if e.Type == (session.Ended{}).EventType() {
@@ -143,7 +144,8 @@ func newLoad() *fairqueue.Places {
 	return fairqueue.New(fairqueue.Bounds{Places: maxOnWay, Reserve: true})
 }
 
-// begin sends a message of an organization's application beside the log, unless it is on its way already or too much is. worth tells whether to wait for it.
+// begin sends a message of an organization's application beside the log, unless it is on its way already or too much
+// is. worth tells whether to wait for it.
 func (b *BackChannel) begin(m message, org string) (done chan struct{}, worth bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

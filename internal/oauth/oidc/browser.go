@@ -48,8 +48,8 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// form reads the parameters of a browser's request. A form that was posted from another site comes without cookies: it is
-// sent round again as a plain request.
+// form reads the parameters of a browser's request. A form that was posted from another site comes without cookies: it
+// is sent round again as a plain request.
 func (p *Provider) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -105,8 +105,8 @@ type hint struct {
 	Session  string `json:"sid"`
 }
 
-// parseHint reads an id_token_hint; the zero value where there is none. known is false where it is not a token of ours for this client, or
-// its key is gone; without a client any does. Errors: where the keys cannot be read.
+// parseHint reads an id_token_hint; the zero value where there is none. known is false where it is not a token of ours
+// for this client, or its key is gone; without a client any does. Errors: where the keys cannot be read.
 func (p *Provider) parseHint(ctx context.Context, text, client string) (h hint, known bool, err error) {
 	if text == "" {
 		return hint{}, true, nil

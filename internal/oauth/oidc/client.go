@@ -49,14 +49,14 @@ func (p *Provider) authenticate(r *request, said oauth.Credentials) (*oauth.Clie
 	return c, err
 }
 
-// namesClient tells whether the client says in the body alone who it is. Then a challenge would answer something that it did not try (RFC 6749,
-// section 5.2), and libraries would show their users the challenge instead of the error.
+// namesClient tells whether the client says in the body alone who it is. Then a challenge would answer something that
+// it did not try (RFC 6749, section 5.2), and libraries would show their users the challenge instead of the error.
 func (r *request) namesClient() bool {
 	return r.Header.Get("Authorization") == "" && (r.param("client_id") != "" || r.param("client_secret") != "" || r.param("client_assertion") != "")
 }
 
-// credentials reads what a client says about itself. It may use one method only (RFC 6749, section 2.3). An empty secret is none: some libraries
-// send one for clients that have no secret.
+// credentials reads what a client says about itself. It may use one method only (RFC 6749, section 2.3). An empty
+// secret is none: some libraries send one for clients that have no secret.
 func (r *request) credentials() (c oauth.Credentials, err error) {
 	c = oauth.Credentials{Method: app.NoAuth, ClientID: r.param("client_id"), Secret: r.param("client_secret"), Assertion: r.param("client_assertion")}
 	typ := r.param("client_assertion_type")

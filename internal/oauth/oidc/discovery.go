@@ -13,12 +13,14 @@ import (
 
 var errIssuer = errs.Invalid(errs.Violation{Message: "there is no issuer with this path: its discovery document is at " + openIDPath}).WithStatus(http.StatusNotFound)
 
-// discovery says what there is, and nothing else. Clients that append the path of the issuer, which has none, may ask with a slash at the end.
+// discovery says what there is, and nothing else. Clients that append the path of the issuer, which has none, may ask
+// with a slash at the end.
 func (p *Provider) discovery(r *request) (any, error) {
 	if path := strings.TrimSuffix(r.URL.Path, "/"); path != openIDPath && path != oauthPath {
 		return nil, errIssuer
 	}
-	// A client without a secret needs nobody to tell it that it sends none; one with a secret takes "none" in this list for leave to do without.
+	// A client without a secret needs nobody to tell it that it sends none; one with a secret takes "none" in this list
+	// for leave to do without.
 	methods := []app.AuthMethod{app.SecretBasic, app.SecretPost, app.PrivateKeyJWT}
 	algorithms := []string{"ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"}
 	return map[string]any{

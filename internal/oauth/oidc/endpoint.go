@@ -12,8 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// Which pages of other origins may read an answer. Some libraries have the browser send cookies along (credentials: 'include'), which is allowed where the origin
-// is named: no endpoint for programs reads them.
+// Which pages of other origins may read an answer. Some libraries have the browser send cookies along (credentials:
+// 'include'), which is allowed where the origin is named: no endpoint for programs reads them.
 type corsPolicy int
 
 const (
@@ -104,7 +104,8 @@ func (e *endpoint) refuse(w http.ResponseWriter, r *request, err error) {
 	writeJSON(w, answer.Status, map[string]string{"error": answer.Error, "error_description": answer.Description})
 }
 
-// refuseEarly answers a request of which nothing has been read. Its client is not known, so no page may read the answer but that it waits.
+// refuseEarly answers a request of which nothing has been read. Its client is not known, so no page may read the answer
+// but that it waits.
 func (e *endpoint) refuseEarly(w http.ResponseWriter, plain *http.Request, err error) {
 	r := &request{Request: plain, answer: w.Header()}
 	r.answer.Set("Cache-Control", "no-store")
@@ -161,8 +162,8 @@ func (e *endpoint) readOrigin(r *request) {
 	}
 }
 
-// preflight answers the question of a browser. It does not say which client is going to ask, so any origin may: whether a
-// page gets to read the answer is decided when there is one.
+// preflight answers the question of a browser. It does not say which client is going to ask, so any origin may: whether
+// a page gets to read the answer is decided when there is one.
 func (e *endpoint) preflight(r *request) {
 	allow := strings.Join(append(slices.Clone(e.methods), http.MethodOptions), ", ")
 	r.answer.Set("Allow", allow)
@@ -186,8 +187,8 @@ func (r *request) allowOrigin(client *oauth.Client) {
 	r.answer.Set("Access-Control-Expose-Headers", web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
 }
 
-// nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the second header only beside an origin that is
-// named, never beside "*".
+// nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the
+// second header only beside an origin that is named, never beside "*".
 func (r *request) nameOrigin() {
 	r.answer.Set("Access-Control-Allow-Origin", r.origin)
 	r.answer.Set("Access-Control-Allow-Credentials", "true")

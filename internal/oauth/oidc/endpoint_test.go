@@ -33,8 +33,8 @@ func (noKeys) KeySet(context.Context) (jose.JSONWebKeySet, time.Duration, error)
 	return jose.JSONWebKeySet{}, time.Minute, nil
 }
 
-// provider is that of an organization with the person usr_a and the applications app_spa, which keeps no secret, app_web, whose secret
-// nobody knows, and app_tv, a device.
+// provider is that of an organization with the person usr_a and the applications app_spa, which keeps no secret,
+// app_web, whose secret nobody knows, and app_tv, a device.
 func provider(t *testing.T) (*Provider, *eventtest.Store) {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, app.Kind, oauth.Kind, signing.Kind)

@@ -4,8 +4,8 @@
 //	/oauth/token and the others       programs: RFC 6749 JSON, errors included (token.go, info.go, discovery.go)
 //
 // Every endpoint for programs is a function from a request to a body or an error. What they have in common is in
-// endpoint.go: it reads the form, refuses secrets in a query string, parameters sent twice, other methods and media types,
-// and writes the answer.
+// endpoint.go: it reads the form, refuses secrets in a query string, parameters sent twice, other methods and media
+// types, and writes the answer.
 //
 // Errors are those of package oauth. A reason that OAuth has a word for is that word in upper case (errors.go).
 package oidc
@@ -40,7 +40,8 @@ type Config struct {
 	// ErrorPage shows a person that something is wrong which no application can be told. Nil: plain text.
 	ErrorPage func(w http.ResponseWriter, r *http.Request, err error)
 
-	// PostBack shows the page that posts an answer to an application (form_post). Nil: there is none, and a person is told.
+	// PostBack shows the page that posts an answer to an application (form_post). Nil: there is none, and a person is
+	// told.
 	PostBack func(w http.ResponseWriter, r *http.Request, locales string, answer oauth.Answer) error
 }
 

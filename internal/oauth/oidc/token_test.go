@@ -37,8 +37,8 @@ const (
 	theBrowser   = "the browser"
 )
 
-// granting is a provider that has given app_every, which may use every grant type that there is for applications, something to show for
-// each of them. The service user usr_robot has a secret and a key.
+// granting is a provider that has given app_every, which may use every grant type that there is for applications,
+// something to show for each of them. The service user usr_robot has a secret and a key.
 type granting struct {
 	*Provider
 	t      *testing.T

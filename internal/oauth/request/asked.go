@@ -1,5 +1,5 @@
-// Package request reads the parameters of an authorization request: those that can be checked by themselves, and the parameter claims
-// (OpenID Connect Core, section 5.5). Anybody can send them.
+// Package request reads the parameters of an authorization request: those that can be checked by themselves, and the
+// parameter claims (OpenID Connect Core, section 5.5). Anybody can send them.
 package request
 
 import (
@@ -107,7 +107,8 @@ func (a Ask) StateBack() string {
 	return a.State
 }
 
-// ModeBack is the response mode of a refusal; the default one where the request names one that does not exist, or does not fit.
+// ModeBack is the response mode of a refusal; the default one where the request names one that does not exist, or does
+// not fit.
 func (a Ask) ModeBack() string {
 	if (Ask{ResponseType: "code", RedirectURI: a.RedirectURI, ResponseMode: a.ResponseMode}).Parameters() != nil {
 		return ""
@@ -164,7 +165,8 @@ func MaxAge(text string) (*int64, error) {
 	return &age, nil
 }
 
-// Locales leaves out what is no language, and more of them than anybody speaks: what is stored for strangers is bounded.
+// Locales leaves out what is no language, and more of them than anybody speaks: what is stored for strangers is
+// bounded.
 func Locales(tags []string) []string {
 	tags = slices.DeleteFunc(slices.Clone(tags), func(tag string) bool { return len(tag) > maxLocale })
 	return tags[:min(len(tags), maxLocales)]
@@ -187,7 +189,8 @@ func (a Ask) Challenge(secretless bool) error {
 	return nil
 }
 
-// Verified judges a PKCE verifier. A verifier without a challenge is refused, too: somebody has taken the challenge out.
+// Verified judges a PKCE verifier. A verifier without a challenge is refused, too: somebody has taken the challenge
+// out.
 func Verified(challenge, verifier string) bool {
 	if challenge == "" || verifier == "" {
 		return challenge == verifier

@@ -10,7 +10,8 @@ const MaxClaims = 4000
 
 const maxSubject = 100 // longer than any identifier
 
-// Claims is what an application asks for. What it asks of the user info needs no notice: that tells everything that the scopes allow.
+// Claims is what an application asks for. What it asks of the user info needs no notice: that tells everything that the
+// scopes allow.
 type Claims struct {
 	Names   []string // of the claims in the ID token, in any order
 	Subject string   // who the person has to be; empty: anybody

@@ -73,7 +73,8 @@ func (f Finding) Message() string {
 	return strings.ReplaceAll(findings[f.Code], "%", f.Value)
 }
 
-// StandsOut says what is ignored of a request, or is probably not meant. unaskable tells why a scope cannot be given; empty where it can.
+// StandsOut says what is ignored of a request, or is probably not meant. unaskable tells why a scope cannot be given;
+// empty where it can.
 func StandsOut(a request.Ask, unaskable func(scope string) Code) (found []Finding) {
 	scopes := strings.Fields(a.Scope)
 	for _, s := range scopes {

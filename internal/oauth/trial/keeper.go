@@ -129,8 +129,8 @@ func (k *Kept) In(browser string) error {
 	return nil
 }
 
-// Open binds a trial to the browser that opens its address, if that has the session in which the trial was started. Opened again in the same browser, it goes on.
-// Errors: ErrNotFound.
+// Open binds a trial to the browser that opens its address, if that has the session in which the trial was started.
+// Opened again in the same browser, it goes on. Errors: ErrNotFound.
 func (s Keeper) Open(ctx context.Context, id, browser string, has func(session string) bool) error {
 	if _, err := s.Read(ctx, id); err != nil {
 		return err // anybody can ask: a read costs less than a command
@@ -174,8 +174,8 @@ func (s Keeper) Refuse(ctx context.Context, id, browser string, refusal Refusal,
 	})
 }
 
-// Approve notes inside a command that declared the Row that the application of a trial would get a code for terms, and what let the sign-in pass. Nobody else
-// than its person can be approved. Errors: ErrNotFound.
+// Approve notes inside a command that declared the Row that the application of a trial would get a code for terms, and
+// what let the sign-in pass. Nobody else than its person can be approved. Errors: ErrNotFound.
 func (s Keeper) Approve(tx *event.Tx, id, browser, userID string, passed []Step, terms func() (json.RawMessage, error)) error {
 	k, err := s.Get(tx, id)
 	if err != nil {

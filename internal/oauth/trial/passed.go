@@ -8,8 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// Passed says why nothing was missing for somebody of an organization: what let a sign-in pass that was found to need nothing. asked: the person was asked for
-// consent; asks: without that, only what they gave before let it pass.
+// Passed says why nothing was missing for somebody of an organization: what let a sign-in pass that was found to need
+// nothing. asked: the person was asked for consent; asks: without that, only what they gave before let it pass.
 func Passed(client *event.Object[app.App], userOrg string, proof session.Proof, asked, asks bool) []Step {
 	step := func(page Page, outcome Outcome, because Because, detail string) Step {
 		return Step{Page: page, Outcome: outcome, Why: Why{Because: because, Detail: detail}}

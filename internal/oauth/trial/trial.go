@@ -1,5 +1,6 @@
-// Package trial has what is kept of a trial of a sign-in: an administrator signs in to an application with their own account, and sees what happened
-// on the way and why. The rules are in package oauth (trial.go), the pages in package login note the steps.
+// Package trial has what is kept of a trial of a sign-in: an administrator signs in to an application with their own
+// account, and sees what happened on the way and why. The rules are in package oauth (trial.go), the pages in package
+// login note the steps.
 package trial
 
 import (
@@ -15,7 +16,8 @@ import (
 const (
 	// Audience is that of all tokens of trials. No application and no API has this name.
 	Audience = "urn:signet:trial"
-	// TokenType is that of all tokens of trials, as their header has it. Not even this server takes one for a real ID token.
+	// TokenType is that of all tokens of trials, as their header has it. Not even this server takes one for a real ID
+	// token.
 	TokenType = "trial+jwt"
 	// TokenLife is how long they can be read as valid.
 	TokenLife = time.Minute
@@ -65,7 +67,8 @@ type Refusal struct {
 	Address     string `json:"address,omitempty"` // that the browser would take to the application; empty: it would not come there
 }
 
-// Path is that of the page that begins the walk of a trial, which is its Param. The page of the console in the end has it, too.
+// Path is that of the page that begins the walk of a trial, which is its Param. The page of the console in the end has
+// it, too.
 const (
 	Path  = "/login/try"
 	Param = "trial"
@@ -144,7 +147,8 @@ func (r *Record) Add(s Step) {
 	}
 }
 
-// Met tells whether somebody came by a page on the way. Who signed in on the way has met the page of the password, whatever was asked for.
+// Met tells whether somebody came by a page on the way. Who signed in on the way has met the page of the password,
+// whatever was asked for.
 func (r *Record) Met(p Page) bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return s.Page == p || p == Password && (s.Page == LoginName || s.Page == Provider)

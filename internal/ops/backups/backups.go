@@ -1,8 +1,9 @@
-// Package backups makes backups of the embedded database at intervals, and deletes the oldest of them. It knows the directory that they are in and
-// their names; what a backup is, and how it is written, is the business of whoever gives it Make.
+// Package backups makes backups of the embedded database at intervals, and deletes the oldest of them. It knows the
+// directory that they are in and their names; what a backup is, and how it is written, is the business of whoever gives
+// it Make.
 //
-// Nothing is remembered but in the names of the files, so a restart does not begin the interval anew. The clock may jump: a backup whose name is in
-// the future does not count as a recent one, and is the first to be deleted.
+// Nothing is remembered but in the names of the files, so a restart does not begin the interval anew. The clock may
+// jump: a backup whose name is in the future does not count as a recent one, and is the first to be deleted.
 package backups
 
 import (
@@ -100,8 +101,8 @@ type Schedule struct {
 	failures prometheus.Counter
 }
 
-// Open locks the directory for the backups of one installation, and registers the metrics. Close it in the end. Errors: where the directory is
-// missing, in use, or has the backups of another installation.
+// Open locks the directory for the backups of one installation, and registers the metrics. Close it in the end. Errors:
+// where the directory is missing, in use, or has the backups of another installation.
 func (s *Schedule) Open(installation string, metrics prometheus.Registerer) error {
 	s.last = prometheus.NewGauge(prometheus.GaugeOpts{Name: "signet_backup_last_success_timestamp_seconds",
 		Help: "When the newest scheduled backup was made, in seconds since 1970; 0: there is none."})

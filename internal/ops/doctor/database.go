@@ -64,7 +64,8 @@ func checkSQLite(ctx context.Context, p *patient) []Finding {
 	return append(append(fine("SQLite, with a write-ahead log that the server syncs itself"), checkLost(ctx, p)...), checkFile(ctx, p)...)
 }
 
-// checkLost compares the log with what the last server has seen of it. A server that runs has done that itself, and says so.
+// checkLost compares the log with what the last server has seen of it. A server that runs has done that itself, and
+// says so.
 func checkLost(ctx context.Context, p *patient) []Finding {
 	if p.dir == nil || !p.filled {
 		return nil

@@ -73,7 +73,8 @@ func checkDisk(_ context.Context, p *patient) (found []Finding) {
 	return found
 }
 
-// checkFsync measures how long the disk of the embedded database takes to make something durable: every change waits for that.
+// checkFsync measures how long the disk of the embedded database takes to make something durable: every change waits
+// for that.
 func checkFsync(_ context.Context, p *patient) []Finding {
 	if p.config.Database != "" || p.dir == nil {
 		return nil

@@ -11,7 +11,8 @@ import (
 // acceptSays is the time between two lines in the log about connections that cannot be accepted.
 const acceptSays = 10 * time.Second
 
-// accepting is a listener that says in the log why new connections cannot be accepted. net/http goes on trying, and says nothing that an operator sees.
+// accepting is a listener that says in the log why new connections cannot be accepted. net/http goes on trying, and
+// says nothing that an operator sees.
 type accepting struct {
 	net.Listener
 	log  *slog.Logger

@@ -42,8 +42,9 @@ type backupOptions struct {
 	progress Progress
 }
 
-// Backup writes a copy of the embedded database into a new file, beside a server that may be running, and checks it as a restore would. The key is not in the
-// copy; without it, only the file is checked, and the report says so. When it fails it leaves nothing behind.
+// Backup writes a copy of the embedded database into a new file, beside a server that may be running, and checks it as
+// a restore would. The key is not in the copy; without it, only the file is checked, and the report says so. When it
+// fails it leaves nothing behind.
 func Backup(ctx context.Context, c Config, target string, progress Progress) (*BackupReport, error) {
 	return backup(ctx, c, target, backupOptions{progress: progress})
 }
@@ -146,8 +147,8 @@ func alreadyThere(path string) error {
 	return fmt.Errorf("%s already exists, and a backup never replaces a file: choose another name", path)
 }
 
-// newFile makes a file under a temporary name, for its owner alone, lets fill write it, and gives it its name when all of it is
-// on the disk.
+// newFile makes a file under a temporary name, for its owner alone, lets fill write it, and gives it its name when all
+// of it is on the disk.
 func newFile(path string, fill func(made string) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
@@ -263,9 +264,9 @@ func (r *BackupReport) check(ctx context.Context, c Config, dir *datadir.Dir, pa
 	return nil
 }
 
-// Restore makes a backup the database of a data directory that has none. It needs the master key that the installation had when
-// the backup was made. Until everything is checked there is no database in the directory, and when it fails there is
-// none, but a mark that keeps a start from making a new installation there.
+// Restore makes a backup the database of a data directory that has none. It needs the master key that the installation
+// had when the backup was made. Until everything is checked there is no database in the directory, and when it fails
+// there is none, but a mark that keeps a start from making a new installation there.
 func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progress Progress) (report *store.RebuildReport, err error) {
 	if c.Database != "" {
 		return nil, errors.New("signet restore is for the embedded database: for PostgreSQL, use pg_restore or psql with an empty database, and start with the master key")
@@ -394,7 +395,8 @@ func copyFile(ctx context.Context, from, to string, progress Progress) (err erro
 	}
 }
 
-// checkAll opens a restored database as a start would, which brings its schema up to date, and runs every check there is.
+// checkAll opens a restored database as a start would, which brings its schema up to date, and runs every check there
+// is.
 func checkAll(ctx context.Context, path string, master secret.MasterKey, log *slog.Logger, seen *Rehearsal) (report *store.RebuildReport, err error) {
 	done := seen.step("open")
 	st, _, err := store.Open(ctx, store.Options{Database: path, Kinds: model.Kinds, Master: master, Log: log})

@@ -140,7 +140,8 @@ func TestWhereABackupDoesNotGo(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotRestored: wherever it fails there is no database afterwards, and nothing that a start would take for one.
+// TestWhatIsNotRestored: wherever it fails there is no database afterwards, and nothing that a start would take for
+// one.
 func TestWhatIsNotRestored(t *testing.T) {
 	c, s, _ := furnished(t)
 	key, other := filepath.Join(c.DataDir, "master.key"), filepath.Join(t.TempDir(), "other.key")

@@ -16,8 +16,8 @@ func (s *Server) handedOver() bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// besideOthers refuses a first start where the files of another installation are: its administrator's credentials would be written over, or an
-// operator who meant to take the data along would be left with nothing in it.
+// besideOthers refuses a first start where the files of another installation are: its administrator's credentials would
+// be written over, or an operator who meant to take the data along would be left with nothing in it.
 func (s *Server) besideOthers(handedOver bool) error {
 	if s.config.Database == "" {
 		if err := s.dir.CutOff(); err != nil {

@@ -50,7 +50,8 @@ type Config struct {
 	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
 	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
 
-	// Rates such as 100/s, see package ratelimit; empty or off: no limit, but for LimitPublic, which is ratelimit.DefaultPublic if it is empty.
+	// Rates such as 100/s, see package ratelimit; empty or off: no limit, but for LimitPublic, which is
+	// ratelimit.DefaultPublic if it is empty.
 	LimitCaller, LimitOrganization, LimitNetwork, LimitPublic string
 
 	NoConsole bool // the web console is not served
@@ -271,7 +272,8 @@ func (s *settled) settleExternal() error {
 	return nil
 }
 
-// checkCookies refuses a URL at which people cannot sign in: browsers keep our cookies only where nobody on the way can read them.
+// checkCookies refuses a URL at which people cannot sign in: browsers keep our cookies only where nobody on the way can
+// read them.
 func (s *settled) checkCookies() error {
 	if s.external.Scheme == "https" || isLoopback(s.external.Hostname()) || s.InsecureURL {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lastCalls is a listener that serves everybody who has connected before it is closed. A listener that is just closed resets the connections that
-// nobody has accepted yet, although a request may be on them already.
+// lastCalls is a listener that serves everybody who has connected before it is closed. A listener that is just closed
+// resets the connections that nobody has accepted yet, although a request may be on them already.
 type lastCalls struct {
 	net.Listener
 	stopping atomic.Bool

@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/life/registration"
 )
 
-// sender gives the way that mails go to people; nil where there is none. Developers without a mail server find codes in the log
-// of their own machine.
+// sender gives the way that mails go to people; nil where there is none. Developers without a mail server find codes in
+// the log of their own machine.
 func (s *Server) sender() mail.Sender {
 	switch {
 	case s.config.smtp != nil:

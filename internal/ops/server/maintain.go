@@ -17,8 +17,8 @@ import (
 // ErrNoInstallation says that the database is empty.
 var ErrNoInstallation = errors.New("there is no installation here yet: create one with signet start")
 
-// Migrate does what the start of a new version does to the data first, and no more; work comes after it. On PostgreSQL nodes of the version before may run
-// meanwhile.
+// Migrate does what the start of a new version does to the data first, and no more; work comes after it. On PostgreSQL
+// nodes of the version before may run meanwhile.
 func Migrate(ctx context.Context, c Config, log *slog.Logger, work func(ctx context.Context, st *store.Store) error) error {
 	return maintain(ctx, c, log, false, c.Database == "", func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
 }
@@ -29,8 +29,8 @@ func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, wo
 	return maintain(ctx, c, log, readOnly, !readOnly, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
 }
 
-// MaintainKeys gives a command the signing keys. On PostgreSQL servers may run meanwhile; the embedded database has room
-// for one process that writes.
+// MaintainKeys gives a command the signing keys. On PostgreSQL servers may run meanwhile; the embedded database has
+// room for one process that writes.
 func MaintainKeys(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, keys *signing.Keys) error) error {
 	return maintain(ctx, c, log, readOnly, !readOnly && c.Database == "", func(ctx context.Context, st *store.Store, master secret.MasterKey) error {
 		return work(ctx, signing.New(st, master, time.Now))

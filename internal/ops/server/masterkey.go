@@ -12,8 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store"
 )
 
-// masterKey finds the master key of the database. One that is in the directory may have been left there by a rotation that was
-// cut off.
+// masterKey finds the master key of the database. One that is in the directory may have been left there by a rotation
+// that was cut off.
 func (s *Server) masterKey(ctx context.Context, database string, filled bool) (secret.MasterKey, error) {
 	if filled && s.config.MasterKey == "" && s.config.MasterKeyFile == "" {
 		key, found, err := s.dir.SettleKey(func(key secret.MasterKey) (bool, error) { return store.Fits(ctx, database, key) })
@@ -30,8 +30,8 @@ type Rotated struct {
 	Old string // the file with the one before it; empty where that was given by the operator
 }
 
-// RotateMasterKey makes a new master key and binds the database to it. The key goes into a new file, or without a name for
-// one takes the place of the one in the data directory. On the embedded database the server has to be stopped; on
+// RotateMasterKey makes a new master key and binds the database to it. The key goes into a new file, or without a name
+// for one takes the place of the one in the data directory. On the embedded database the server has to be stopped; on
 // PostgreSQL nodes may run, but not the one whose directory the key is in when that is replaced.
 func RotateMasterKey(ctx context.Context, c Config, log *slog.Logger, file string) (rotated Rotated, err error) {
 	if file == "" && (c.MasterKey != "" || c.MasterKeyFile != "") {

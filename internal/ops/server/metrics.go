@@ -23,7 +23,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// gauges are the metrics of a node that the server itself keeps. docs/operations/metrics.md lists all there are, with the meaning of each label.
+// gauges are the metrics of a node that the server itself keeps. docs/operations/metrics.md lists all there are, with
+// the meaning of each label.
 type gauges struct {
 	store     *store.Stats
 	followers *notify.Meters
@@ -163,8 +164,8 @@ func (c countedSender) Send(ctx context.Context, m mail.Mail) error {
 	return err
 }
 
-// metricsHandler is what the metrics listener serves: the metrics and, where the operator wants them, profiles. Nothing else serves profiles, and the
-// command line is not among them.
+// metricsHandler is what the metrics listener serves: the metrics and, where the operator wants them, profiles. Nothing
+// else serves profiles, and the command line is not among them.
 func (s *Server) metricsHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))

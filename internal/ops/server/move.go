@@ -11,8 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store"
 )
 
-// Move carries the installation of a stopped server to another database: to is a postgres:// address or a data directory. What was
-// there stays as it is.
+// Move carries the installation of a stopped server to another database: to is a postgres:// address or a data
+// directory. What was there stays as it is.
 func Move(ctx context.Context, c Config, log *slog.Logger, to string, show store.Show) (moved *store.Moved, err error) {
 	if strings.Contains(to, "://") && !store.IsPostgres(to) {
 		return nil, errors.New("--to must be a URL such as postgres://user@host:5432/name, or a directory") // it may hold a password

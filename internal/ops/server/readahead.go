@@ -2,9 +2,11 @@ package server
 
 import "net"
 
-// readingAhead is a listener whose connections read ahead where little is asked for. net/http reads each frame of HTTP/2 with two system calls, for its head of 9 bytes and for the
-// rest. Without TLS, which has buffers, these are four for a call over gRPC; with this, a busy connection has one for several calls, and a read of the own user costs the
-// server 6 to 12 % less. Requests over HTTP/1.1 are read through a buffer of net/http, which is as large as this one: they pass.
+// readingAhead is a listener whose connections read ahead where little is asked for. net/http reads each frame of
+// HTTP/2 with two system calls, for its head of 9 bytes and for the rest. Without TLS, which has buffers, these are
+// four for a call over gRPC; with this, a busy connection has one for several calls, and a read of the own user costs
+// the server 6 to 12 % less. Requests over HTTP/1.1 are read through a buffer of net/http, which is as large as this
+// one: they pass.
 type readingAhead struct{ net.Listener }
 
 func (l readingAhead) Accept() (net.Conn, error) {
@@ -45,7 +47,8 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// CloseWrite is what net/http ends a connection with on which somebody is still sending: otherwise the answer could be lost.
+// CloseWrite is what net/http ends a connection with on which somebody is still sending: otherwise the answer could be
+// lost.
 func (c *aheadConn) CloseWrite() error {
 	if conn, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return conn.CloseWrite()

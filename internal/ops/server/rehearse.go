@@ -54,9 +54,9 @@ const (
 	roomBeside = 64 << 20
 )
 
-// Rehearse restores a backup into a temporary directory below place (empty: where the system has its own), checks it there as a restore would, and
-// removes it. It needs the master key that a restore needs. The data directory is left alone: a server may run on it. What was seen is told also
-// where it fails.
+// Rehearse restores a backup into a temporary directory below place (empty: where the system has its own), checks it
+// there as a restore would, and removes it. It needs the master key that a restore needs. The data directory is left
+// alone: a server may run on it. What was seen is told also where it fails.
 func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, place string, progress Progress) (seen *Rehearsal, err error) {
 	seen = &Rehearsal{File: file, Steps: []Step{}}
 	defer func() {

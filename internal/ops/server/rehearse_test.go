@@ -18,7 +18,8 @@ import (
 func TestABackupIsRehearsedBesideTheServer(t *testing.T) {
 	c, s, _ := furnished(t)
 	backup, place := backedUp(t, c), t.TempDir()
-	// What a rehearsal that was killed has left goes; one that is running stays, and so does a file that is called alike.
+	// What a rehearsal that was killed has left goes; one that is running stays, and so does a file that is called
+	// alike.
 	left, running := filepath.Join(place, "signet-rehearsal-1"), filepath.Join(place, "signet-rehearsal-2")
 	for _, path := range []string{left, running} {
 		must(t, os.Mkdir(path, 0o700))

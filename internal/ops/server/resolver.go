@@ -8,7 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 )
 
-// sharedResolver asks DNS, which may take its time, for as much of it at once as is the share of the organization that wants to know.
+// sharedResolver asks DNS, which may take its time, for as much of it at once as is the share of the organization that
+// wants to know.
 type sharedResolver struct {
 	org.Resolver
 	calls *fairqueue.Places

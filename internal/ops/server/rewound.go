@@ -7,9 +7,10 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/proof"
 )
 
-// rememberLog keeps the end of the log in the data directory, so that a node that was restarted notices what the database has lost meanwhile: what a cluster of
-// PostgreSQL has confirmed and lost, or what a damaged write-ahead log or an older file in the place of the embedded database has taken away. filled tells that there is
-// an installation: a new one has lost nothing.
+// rememberLog keeps the end of the log in the data directory, so that a node that was restarted notices what the
+// database has lost meanwhile: what a cluster of PostgreSQL has confirmed and lost, or what a damaged write-ahead log
+// or an older file in the place of the embedded database has taken away. filled tells that there is an installation: a
+// new one has lost nothing.
 func (s *Server) rememberLog(options *store.Options, filled bool) {
 	embedded := s.config.Database == ""
 	options.Remember = func(m proof.Mark) error { return s.dir.KeepLogHead(m.String() + "\n") }

@@ -10,7 +10,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-// TestTheStatusTellsOfLostEvents: a node that has seen more of the log than there is says so to whoever looks after the installation.
+// TestTheStatusTellsOfLostEvents: a node that has seen more of the log than there is says so to whoever looks after the
+// installation.
 func TestTheStatusTellsOfLostEvents(t *testing.T) {
 	c := home(t, testdb.New(t, testdb.Postgres))
 	s := opened(t, c)

@@ -10,7 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// TestWithoutRoomEveryEntryPointSaysWhenToComeAgain: what reads bodies says that there was no room, and takes it for nobody's mistake.
+// TestWithoutRoomEveryEntryPointSaysWhenToComeAgain: what reads bodies says that there was no room, and takes it for
+// nobody's mistake.
 func TestWithoutRoomEveryEntryPointSaysWhenToComeAgain(t *testing.T) {
 	s := opened(t, Config{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "data")})
 	front := s.Handler().(*web.Front)

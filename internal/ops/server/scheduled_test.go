@@ -114,7 +114,8 @@ func metric(t *testing.T, s *Server, name string) float64 {
 	return -1
 }
 
-// A disk that is full is survived: the server says so, nothing half is left, and it goes on by itself when there is room.
+// A disk that is full is survived: the server says so, nothing half is left, and it goes on by itself when there is
+// room.
 func TestAFullDiskForBackups(t *testing.T) {
 	small := smallDisk(t)
 	c := home(t, testdb.New(t, testdb.SQLite))

@@ -68,8 +68,8 @@ const (
 	maxStreams        = 250
 	stopTimeout       = 15 * time.Second
 
-	// To one host, where many organizations may have what is called. No fewer than can be on their way at once, which organizations share: an
-	// organization that stalls there must not keep others from it.
+	// To one host, where many organizations may have what is called. No fewer than can be on their way at once, which
+	// organizations share: an organization that stalls there must not keep others from it.
 	webhookConns  = 640
 	outboundConns = 256
 )
@@ -362,7 +362,8 @@ func explainListen(err error) error {
 	return err
 }
 
-// openStore finds the master key and opens the database with it, and gives the root key. Only a start may find the database empty.
+// openStore finds the master key and opens the database with it, and gives the root key. Only a start may find the
+// database empty.
 func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret.MasterKey, error) {
 	var none secret.MasterKey
 	database := s.config.Database

@@ -22,9 +22,10 @@ func (s *Server) ready(ctx context.Context) error {
 	return s.store.Ready(ctx)
 }
 
-// stop takes the server out of service so that nobody notices who comes through a proxy (docs/operations/upgrade.md): first it is not ready and
-// connections of HTTP/1.1 end with their next answer. In the second half of the delay those of HTTP/2 do, too: not sooner, because a proxy that has
-// several requests on one connection may lose those that meet the GOAWAY on their way. Then the listener is closed, streams are ended, and what still runs finishes.
+// stop takes the server out of service so that nobody notices who comes through a proxy (docs/operations/upgrade.md):
+// first it is not ready and connections of HTTP/1.1 end with their next answer. In the second half of the delay those
+// of HTTP/2 do, too: not sooner, because a proxy that has several requests on one connection may lose those that meet
+// the GOAWAY on their way. Then the listener is closed, streams are ended, and what still runs finishes.
 func (s *Server) stop(servers []*http.Server, listening *lastCalls) {
 	s.stopping.Store(true)
 	s.front.EndConnections(false)

@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 )
 
-// TestAServerThatStopsIsNotReadyFirst: it goes on answering meanwhile, and asks to come by another connection: of HTTP/1.1 at once, of HTTP/2 in the second half of the delay.
+// TestAServerThatStopsIsNotReadyFirst: it goes on answering meanwhile, and asks to come by another connection: of
+// HTTP/1.1 at once, of HTTP/2 in the second half of the delay.
 func TestAServerThatStopsIsNotReadyFirst(t *testing.T) {
 	const delay = 1500 * time.Millisecond
 	s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Hasher: secret.NewCheapHasher(), ShutdownDelay: delay}, slog.New(slog.NewTextHandler(io.Discard, nil)))

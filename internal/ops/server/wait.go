@@ -14,8 +14,8 @@ const (
 	maxWait   = 24 * time.Hour
 )
 
-// lookAt looks at the database. A start waits for one that is away: machines and containers come up in any order. What waiting does not help, such as a wrong
-// password, is said at once.
+// lookAt looks at the database. A start waits for one that is away: machines and containers come up in any order. What
+// waiting does not help, such as a wrong password, is said at once.
 func (s *Server) lookAt(ctx context.Context, options store.Options, starting bool) (*store.Look, error) {
 	end := time.Now()
 	if starting {

@@ -8,7 +8,8 @@ import (
 // NotServedHere is the reason of a refusal of what only ZITADEL's API has.
 const NotServedHere errs.Reason = "NOT_SERVED_HERE"
 
-// zitadelV1 are the names that the five core operations have in version 1 of ZITADEL's API. Their messages are equal on the wire.
+// zitadelV1 are the names that the five core operations have in version 1 of ZITADEL's API. Their messages are equal on
+// the wire.
 var zitadelV1 = &rpc.Alias{
 	Packages: []string{"zitadel.auth.v1", "zitadel.management.v1", "zitadel.admin.v1"},
 	Prefixes: []string{"/auth/v1/", "/management/v1/", "/admin/v1/"},

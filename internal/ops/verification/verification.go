@@ -1,8 +1,9 @@
-// Package verification verifies the log at intervals, beside the requests of a server. Nodes share a database, so one of them does it at a time,
-// by a lease; all of them know the result, which is a row of the database, and tell it as metrics and as a detail of /readyz.
+// Package verification verifies the log at intervals, beside the requests of a server. Nodes share a database, so one
+// of them does it at a time, by a lease; all of them know the result, which is a row of the database, and tell it as
+// metrics and as a detail of /readyz.
 //
-// Every run reads the whole log: what was right yesterday may have been changed since. It works a quarter of the time and rests for the others, and
-// remembers few chains, so that it costs a fraction of one core and a few megabytes.
+// Every run reads the whole log: what was right yesterday may have been changed since. It works a quarter of the time
+// and rests for the others, and remembers few chains, so that it costs a fraction of one core and a few megabytes.
 package verification
 
 import (
@@ -73,7 +74,8 @@ func (r *Result) row() (event.Row, error) {
 	return event.Row{RowKey: resultRow, Value: value}, err
 }
 
-// due tells whether the last run, or the beginning of all, was an interval ago. A clock that went back does not hold it up.
+// due tells whether the last run, or the beginning of all, was an interval ago. A clock that went back does not hold it
+// up.
 func (r *Result) due(now int64, every time.Duration) bool {
 	last := cmp.Or(r.Ended, r.Since)
 	return now-last >= every.Microseconds() || last > now+every.Microseconds()
@@ -143,7 +145,8 @@ func one(is bool) float64 {
 	return 0
 }
 
-// Detail is what /readyz says; empty: all is well. A changed log makes no node unready: nothing is repaired by an outage of every sign-in.
+// Detail is what /readyz says; empty: all is well. A changed log makes no node unready: nothing is repaired by an
+// outage of every sign-in.
 func (s *Schedule) Detail() string {
 	switch known := s.known.Load(); {
 	case known == nil:

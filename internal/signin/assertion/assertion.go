@@ -26,7 +26,8 @@ var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, j
 // Assertion is a JWT by which somebody says who they are. Nothing in it counts before it was verified.
 type Assertion struct {
 	jwt.Claims
-	// Scope is what golang.org/x/oauth2/jwt and Google's libraries ask for: they say it here and not in a parameter. Other things than a text mean nothing.
+	// Scope is what golang.org/x/oauth2/jwt and Google's libraries ask for: they say it here and not in a parameter.
+	// Other things than a text mean nothing.
 	Scope  any `json:"scope"`
 	signed *jose.JSONWebSignature
 	text   string
@@ -51,8 +52,8 @@ func Read(text string) (*Assertion, error) {
 // KeyID is what it says about the key that signed it; it may be empty.
 func (a *Assertion) KeyID() string { return a.signed.Signatures[0].Header.KeyID }
 
-// Signed is what the signature is over: header and payload. Somebody who sees an assertion can write the same bytes in base64 in other ways, or make
-// another signature out of that of an elliptic curve, but cannot change this.
+// Signed is what the signature is over: header and payload. Somebody who sees an assertion can write the same bytes in
+// base64 in other ways, or make another signature out of that of an elliptic curve, but cannot change this.
 func (a *Assertion) Signed() string {
 	header, _, _ := strings.Cut(a.text, ".")
 	protected, _ := base64.RawURLEncoding.DecodeString(header) // Read has done it before

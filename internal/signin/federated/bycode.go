@@ -8,7 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// ByCode says that somebody comes by the sign-in page of an application, with a code that was sent there through the browser. Nil: by our own pages.
+// ByCode says that somebody comes by the sign-in page of an application, with a code that was sent there through the
+// browser. Nil: by our own pages.
 type ByCode struct {
 	App, Org string
 	Code     event.RowKey // that the code led to: it is used up
@@ -25,8 +26,9 @@ func (c *ByCode) declare(command *event.Command) {
 	command.Rows = append(command.Rows, c.Code, c.Attempt)
 }
 
-// redeem uses the code up for a user. The application has what its owner gave it, so it counts only for users of its own organization whom
-// everybody who answers for its secret, its method and its redirect URIs could be anyway. Errors: session.ErrSignInFailed.
+// redeem uses the code up for a user. The application has what its owner gave it, so it counts only for users of its
+// own organization whom everybody who answers for its secret, its method and its redirect URIs could be anyway. Errors:
+// session.ErrSignInFailed.
 func (c *ByCode) redeem(tx *event.Tx, u *event.Object[user.User]) error {
 	if c == nil {
 		return nil

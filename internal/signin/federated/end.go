@@ -40,7 +40,8 @@ func sessionRows(who idp.Identity) []event.RowKey {
 	return []event.RowKey{sessionRow(who.Provider, who.Issuer, who.Session)}
 }
 
-// remember notes who came in a session of a provider, until a time: the provider may end that session without a word of whose it is.
+// remember notes who came in a session of a provider, until a time: the provider may end that session without a word of
+// whose it is.
 func remember(tx *event.Tx, who idp.Identity, userID, linkID string, until int64) error {
 	if who.Session == "" {
 		return nil
@@ -85,8 +86,9 @@ type SignedOut struct {
 	RequestID        string
 }
 
-// EndThrough ends the sessions here of whoever has signed out at the provider that they came through, and with them what applications were given in them.
-// Nobody else's end, nor sessions of the same people that came in another way. Errors: those of event.Store.
+// EndThrough ends the sessions here of whoever has signed out at the provider that they came through, and with them
+// what applications were given in them. Nobody else's end, nor sessions of the same people that came in another way.
+// Errors: those of event.Store.
 func (s Sessions) EndThrough(ctx context.Context, out SignedOut) error {
 	people, err := s.signedOut(ctx, out)
 	if err != nil {

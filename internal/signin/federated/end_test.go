@@ -107,7 +107,8 @@ func TestASignOutAtAProviderEndsAnyNumberOfSessions(t *testing.T) {
 	}
 }
 
-// Who has registered through a provider, or has proven there once more who they are, is found by the session of that moment.
+// Who has registered through a provider, or has proven there once more who they are, is found by the session of that
+// moment.
 func TestTheProvidersSessionIsTheLatest(t *testing.T) {
 	w := newWorld(t)
 	opened, err := w.RegisterThrough(t.Context(), in(w.who("idp_b", "new"), "s1"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})

@@ -1,5 +1,6 @@
-// Package federated lets people in whom an identity provider has recognised: it opens sessions for those who are linked, links and registers others, and
-// says which links they have. What the provider said has been checked before; what its word is worth here, package session (links.go) decides.
+// Package federated lets people in whom an identity provider has recognised: it opens sessions for those who are
+// linked, links and registers others, and says which links they have. What the provider said has been checked before;
+// what its word is worth here, package session (links.go) decides.
 package federated
 
 import (
@@ -32,9 +33,10 @@ type Through struct {
 	RequestID string
 }
 
-// SignInThrough opens a session for the user who is linked to an identity, or who is linked by the address of it where the provider may do that.
-// Errors: session.ErrNotLinked; session.ErrLinkSuspended; session.ErrMethodNotAllowed; session.ErrSignInFailed, whatever else is in the way, also that the
-// provider was changed or switched off since the identity was checked.
+// SignInThrough opens a session for the user who is linked to an identity, or who is linked by the address of it where
+// the provider may do that. Errors: session.ErrNotLinked; session.ErrLinkSuspended; session.ErrMethodNotAllowed;
+// session.ErrSignInFailed, whatever else is in the way, also that the provider was changed or switched off since the
+// identity was checked.
 func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Through) (in session.SignedIn, err error) {
 	counts := who.Org // where it counts
 	defer func() { s.Tally.Outcome(counts, tally.Provider, err) }()
@@ -125,8 +127,8 @@ func orgs(a, b string) []event.Ref {
 	return []event.Ref{org.Kind.Ref(a), org.Kind.Ref(b)}
 }
 
-// provider gives the provider of an identity inside a command that declared it and the organization that owns it, as it was when the identity was checked. Errors:
-// session.ErrSignInFailed.
+// provider gives the provider of an identity inside a command that declared it and the organization that owns it, as it
+// was when the identity was checked. Errors: session.ErrSignInFailed.
 func (s Sessions) provider(tx *event.Tx, who idp.Identity) (*event.Object[idp.Provider], error) {
 	p, err := idp.Kind.Get(tx, who.Provider)
 	if err != nil {
@@ -155,7 +157,8 @@ func (s Sessions) person(tx *event.Tx, id, orgID string) (*event.Object[user.Use
 	return u, o, err
 }
 
-// link gives the link of a user to an identity, and adds it where the address says who it is. Errors: session.ErrNotLinked where it has gone meanwhile.
+// link gives the link of a user to an identity, and adds it where the address says who it is. Errors:
+// session.ErrNotLinked where it has gone meanwhile.
 func (s Sessions) link(tx *event.Tx, p *event.Object[idp.Provider], u *event.Object[user.User], who idp.Identity, byEmail bool) (user.Link, error) {
 	holder, err := tx.Holder(user.LinkClaim(who.Provider, who.Issuer, who.Subject))
 	if err != nil {
@@ -216,8 +219,9 @@ func (s Sessions) withEmail(ctx context.Context, who idp.Identity) (string, erro
 	return "", nil
 }
 
-// proof is what the word of a provider proves. Its second factor counts where the user's organization says so. Where the installation asks everybody for
-// one, only a provider of the default organization is believed about that: an organization cannot ask for less.
+// proof is what the word of a provider proves. Its second factor counts where the user's organization says so. Where
+// the installation asks everybody for one, only a provider of the default organization is believed about that: an
+// organization cannot ask for less.
 func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Object[org.Org], l user.Link, who idp.Identity, own bool) (session.Proof, error) {
 	i, err := installation.Kind.Get(tx, installation.ID)
 	if err != nil {

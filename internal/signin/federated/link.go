@@ -23,14 +23,17 @@ type Linked struct {
 	Details event.Details
 }
 
-// Link adds a link to the caller's account. The same one again changes nothing but its confirmation. Errors: PermissionDenied without a session;
-// session.ErrNotRecent; access.ErrSecondFactor; access.ErrPasswordChange; user.ErrNotHuman; session.ErrSignInFailed where the provider was changed or
-// switched off since the identity was checked, or is not for the caller's organization; session.ErrMethodNotAllowed; user.ErrLinkTaken; user.ErrTooManyLinks.
+// Link adds a link to the caller's account. The same one again changes nothing but its confirmation. Errors:
+// PermissionDenied without a session; session.ErrNotRecent; access.ErrSecondFactor; access.ErrPasswordChange;
+// user.ErrNotHuman; session.ErrSignInFailed where the provider was changed or switched off since the identity was
+// checked, or is not for the caller's organization; session.ErrMethodNotAllowed; user.ErrLinkTaken;
+// user.ErrTooManyLinks.
 func (s Sessions) Link(ctx context.Context, caller *access.Caller, who idp.Identity, from session.From) (Linked, error) {
 	return s.LinkBy(ctx, caller, who, nil, from)
 }
 
-// LinkBy is Link for somebody who comes by an application's own page, or by none. Errors: also session.ErrSignInFailed where the code does not count.
+// LinkBy is Link for somebody who comes by an application's own page, or by none. Errors: also session.ErrSignInFailed
+// where the code does not count.
 func (s Sessions) LinkBy(ctx context.Context, caller *access.Caller, who idp.Identity, by *ByCode, from session.From) (Linked, error) {
 	var out Linked
 	err := s.inSession(ctx, caller, from, true, who, by, func(in *session.InSession, p *event.Object[idp.Provider]) error {
@@ -86,8 +89,9 @@ func (s Sessions) stepThrough(ctx context.Context, caller *access.Caller, from s
 	})
 }
 
-// ReproveThrough renews the proof of the caller's session: the person has just proven to a linked provider who they are. Errors: PermissionDenied without a
-// session; session.ErrNotRecent where the provider did not ask again; session.ErrNotLinked; session.ErrLinkSuspended; those of Link about the provider.
+// ReproveThrough renews the proof of the caller's session: the person has just proven to a linked provider who they
+// are. Errors: PermissionDenied without a session; session.ErrNotRecent where the provider did not ask again;
+// session.ErrNotLinked; session.ErrLinkSuspended; those of Link about the provider.
 func (s Sessions) ReproveThrough(ctx context.Context, caller *access.Caller, who idp.Identity, from session.From) (session.Stepped, error) {
 	return s.stepThrough(ctx, caller, from, false, who, nil, func(in *session.InSession, p *event.Object[idp.Provider]) error {
 		l, there := in.User().Data.Human.LinkTo(who.Provider, who.Issuer, who.Subject)
@@ -111,9 +115,9 @@ func (s Sessions) ReproveThrough(ctx context.Context, caller *access.Caller, who
 	})
 }
 
-// ConfirmLink confirms one of the caller's links with its provider as it is now. Errors: PermissionDenied without a session; session.ErrNotRecent;
-// access.ErrSecondFactor; access.ErrPasswordChange; user.ErrLinkNotFound; session.ErrMethodNotAllowed in a session that came through that provider;
-// Aborted when match does not hold.
+// ConfirmLink confirms one of the caller's links with its provider as it is now. Errors: PermissionDenied without a
+// session; session.ErrNotRecent; access.ErrSecondFactor; access.ErrPasswordChange; user.ErrLinkNotFound;
+// session.ErrMethodNotAllowed in a session that came through that provider; Aborted when match does not hold.
 func (s Sessions) ConfirmLink(ctx context.Context, caller *access.Caller, match event.IfMatch, linkID string) (details event.Details, err error) {
 	provider, err := s.providerOf(ctx, caller.UserID, linkID)
 	if err != nil {
@@ -135,8 +139,9 @@ func (s Sessions) ConfirmLink(ctx context.Context, caller *access.Caller, match 
 	return details, err
 }
 
-// ConfirmLinkOf confirms a link of a user in the permit's organization, who holds no more than the caller. The caller may set passwords there. Errors:
-// user.ErrNotFound; access.ErrTargetHoldsMore; user.ErrLinkNotFound; Aborted when match does not hold.
+// ConfirmLinkOf confirms a link of a user in the permit's organization, who holds no more than the caller. The caller
+// may set passwords there. Errors: user.ErrNotFound; access.ErrTargetHoldsMore; user.ErrLinkNotFound; Aborted when
+// match does not hold.
 func (s Sessions) ConfirmLinkOf(ctx context.Context, permit access.Permit, userID string, match event.IfMatch, linkID string) (event.Details, error) {
 	if !permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, permit.Org()) {
 		return event.Details{}, access.ErrDenied
@@ -168,7 +173,8 @@ func (s Sessions) providerOf(ctx context.Context, userID, linkID string) (string
 	return "", user.ErrLinkNotFound
 }
 
-// confirm confirms a link inside a command that declared the user for writing and the provider. What is confirmed already stays as it is.
+// confirm confirms a link inside a command that declared the user for writing and the provider. What is confirmed
+// already stays as it is.
 func confirm(tx *event.Tx, u *event.Object[user.User], linkID, provider, by string) error {
 	l, there := u.Data.Human.Link(linkID)
 	p, err := idp.Kind.Get(tx, provider)
@@ -181,8 +187,9 @@ func confirm(tx *event.Tx, u *event.Object[user.User], linkID, provider, by stri
 	return u.Append(user.LinkConfirmed{LinkID: linkID, Confirmed: user.Confirm(tx, u, p.Data.Changer.Version, by)})
 }
 
-// RemoveLink removes one of the caller's links, with every session and token that came by it. Errors: PermissionDenied without a session;
-// session.ErrNotRecent; access.ErrSecondFactor; access.ErrPasswordChange; user.ErrLinkNotFound; Aborted when match does not hold.
+// RemoveLink removes one of the caller's links, with every session and token that came by it. Errors: PermissionDenied
+// without a session; session.ErrNotRecent; access.ErrSecondFactor; access.ErrPasswordChange; user.ErrLinkNotFound;
+// Aborted when match does not hold.
 func (s Sessions) RemoveLink(ctx context.Context, caller *access.Caller, match event.IfMatch, linkID string) (details event.Details, err error) {
 	_, err = s.Step(ctx, caller, session.From{}, true, event.Command{}, func(in *session.InSession) error {
 		if err := in.MayLink(); err != nil {
@@ -196,8 +203,8 @@ func (s Sessions) RemoveLink(ctx context.Context, caller *access.Caller, match e
 	return details, err
 }
 
-// RemoveLinkOf removes a link of a user in the permit's organization, who holds no more than the caller. Errors: user.ErrNotFound;
-// access.ErrTargetHoldsMore; user.ErrLinkNotFound; Aborted when match does not hold.
+// RemoveLinkOf removes a link of a user in the permit's organization, who holds no more than the caller. Errors:
+// user.ErrNotFound; access.ErrTargetHoldsMore; user.ErrLinkNotFound; Aborted when match does not hold.
 func (s Sessions) RemoveLinkOf(ctx context.Context, permit access.Permit, userID string, match event.IfMatch, linkID string) (event.Details, error) {
 	return user.TakesAway(permit, userID).Change(ctx, s.Store, match, func(_ *event.Tx, u *event.Object[user.User]) error {
 		return remove(u, linkID)

@@ -30,7 +30,8 @@ type Registration struct {
 	NickName  string
 	Language  string
 	Email     string
-	// EmailFromProvider says that nobody has edited the address. It counts as verified if the provider says so of this very address.
+	// EmailFromProvider says that nobody has edited the address. It counts as verified if the provider says so of this
+	// very address.
 	EmailFromProvider bool
 	// Verification is on whose word the address counts without the provider's; zero: on nobody's.
 	Verification user.Verification
@@ -38,10 +39,11 @@ type Registration struct {
 	// AcceptedTerms are those that the person accepts; empty: none.
 	AcceptedTerms string
 
-	// Invited says that Also lets the person in: the provider need not register people by itself, but the organization has to allow it.
+	// Invited says that Also lets the person in: the provider need not register people by itself, but the organization
+	// has to allow it.
 	Invited bool
-	// Needs is what Also reads and writes besides the person. Also runs in the command that creates the person, before the link and the session are made;
-	// nil: nothing more happens.
+	// Needs is what Also reads and writes besides the person. Also runs in the command that creates the person, before
+	// the link and the session are made; nil: nothing more happens.
 	Needs event.Command
 	Also  func(tx *event.Tx, u *event.Object[user.User]) error
 
@@ -53,10 +55,12 @@ type Registration struct {
 // suffixes are how many names are tried for somebody whose name is taken.
 const suffixes = 3
 
-// RegisterThrough registers a person on the word of a provider, with the link, and opens a session. Errors: InvalidArgument with violations, on userName,
-// profile.…, email.email and user.TermsField; those of Also; session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
-// session.ErrSignInFailed where the provider was changed or switched off since the identity was checked; user.ErrLinkTaken; user.ErrUserNameTaken where no
-// name is free; ResourceExhausted where too much was begun from the network.
+// RegisterThrough registers a person on the word of a provider, with the link, and opens a session. Errors:
+// InvalidArgument with violations, on userName, profile.…, email.email and user.TermsField; those of Also;
+// session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
+// session.ErrSignInFailed where the provider was changed or switched off since the identity was checked;
+// user.ErrLinkTaken; user.ErrUserNameTaken where no name is free; ResourceExhausted where too much was begun from the
+// network.
 func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Registration) (session.SignedIn, error) {
 	if r.By == nil { // who comes by an application has been counted
 		if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
@@ -145,8 +149,9 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 	return made.SignedIn, nil
 }
 
-// registersIn gives the organization that a provider registers people in: the one that owns it, or another one that lets the default organization's
-// providers do that. Somebody who is invited needs neither. Errors: session.ErrNotLinked; session.ErrMethodNotAllowed; session.ErrSignInFailed.
+// registersIn gives the organization that a provider registers people in: the one that owns it, or another one that
+// lets the default organization's providers do that. Somebody who is invited needs neither. Errors:
+// session.ErrNotLinked; session.ErrMethodNotAllowed; session.ErrSignInFailed.
 func (s Sessions) registersIn(tx *event.Tx, p *event.Object[idp.Provider], in string, invited bool) (*event.Object[org.Org], error) {
 	o, err := org.Kind.Get(tx, in)
 	switch {

@@ -149,7 +149,8 @@ func TestSomebodyIsRegisteredOnce(t *testing.T) {
 	}
 }
 
-// Somebody who is invited joins in the command that registers them: what lets them in is used up, and the link counts with the roles that they got.
+// Somebody who is invited joins in the command that registers them: what lets them in is used up, and the link counts
+// with the roles that they got.
 func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 	ticket := event.RowKey{Table: event.Flows, Key: "ticket"}
 	owner := []access.Role{access.OrgOwner}

@@ -30,8 +30,8 @@ var (
 	bSettings = access.Memberships{"org_b": {access.OrgSettingsManager}}
 )
 
-// world has the default organization org_def and org_b, which has proven b.test by DNS, with a person each (usr_def, usr_b) and a provider each (idp_def,
-// idp_b). Somebody who may do everything there has set the providers up.
+// world has the default organization org_def and org_b, which has proven b.test by DNS, with a person each (usr_def,
+// usr_b) and a provider each (idp_def, idp_b). Somebody who may do everything there has set the providers up.
 type world struct {
 	Sessions
 	t     *testing.T

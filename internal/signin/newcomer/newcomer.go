@@ -1,5 +1,6 @@
-// Package newcomer makes users of people who come by themselves: somebody has invited them, or an organization lets them register. The person, the first
-// password or passkey, whatever lets them in, and the session are one command: of many who try the same at once, one becomes a user.
+// Package newcomer makes users of people who come by themselves: somebody has invited them, or an organization lets
+// them register. The person, the first password or passkey, whatever lets them in, and the session are one command: of
+// many who try the same at once, one becomes a user.
 package newcomer
 
 import (
@@ -51,7 +52,8 @@ type Passkey struct {
 	Flow       string // as in StartPasskey
 }
 
-// Violations lists what is wrong with what the person has typed, except for the password: the rules for it are the organization's.
+// Violations lists what is wrong with what the person has typed, except for the password: the rules for it are the
+// organization's.
 func (p *Person) Violations() errs.Violations {
 	human := p.human()
 	wrong := human.Violations("")
@@ -69,9 +71,10 @@ func (p *Person) human() user.NewHuman {
 	return n
 }
 
-// StartPasskey begins to make the passkey of somebody who becomes a user, and gives what the browser needs. flow is what lets them in, such as the hash
-// of a link: only who comes with the same one can finish it. Whoever calls it has made sure that there is such a flow: a row is stored. Errors:
-// factor.ErrPasskeysUnavailable; ResourceExhausted where too much was begun from the network.
+// StartPasskey begins to make the passkey of somebody who becomes a user, and gives what the browser needs. flow is
+// what lets them in, such as the hash of a link: only who comes with the same one can finish it. Whoever calls it has
+// made sure that there is such a flow: a row is stored. Errors: factor.ErrPasskeysUnavailable; ResourceExhausted where
+// too much was begun from the network.
 func (n Newcomers) StartPasskey(ctx context.Context, peer netip.Addr, userName, displayName, flow string) (options string, err error) {
 	if err := n.NetworkLimiter.Take(peer, 1); err != nil {
 		return "", err
@@ -96,11 +99,13 @@ type first struct {
 	put   func(tx *event.Tx, u *event.Object[user.User]) error
 }
 
-// Create makes a user of somebody and opens a session, in one command with what also does. needs is what that reads and writes besides the person; also is
-// called with the person, before the session is opened, and may refuse. Passwords are hashed before the command: whoever calls Create has made sure that the person has
-// something that lets them in. Errors: InvalidArgument with violations, on userName, profile.…, email.email, password and credential; those of also;
-// session.ErrMethodNotAllowed where the organization does not allow the way; session.ErrSignInFailed where it is not active; user.ErrUserNameTaken;
-// Unavailable when too many passwords are being hashed; ResourceExhausted where too much was begun from the network.
+// Create makes a user of somebody and opens a session, in one command with what also does. needs is what that reads and
+// writes besides the person; also is called with the person, before the session is opened, and may refuse. Passwords
+// are hashed before the command: whoever calls Create has made sure that the person has something that lets them in.
+// Errors: InvalidArgument with violations, on userName, profile.…, email.email, password and credential; those of also;
+// session.ErrMethodNotAllowed where the organization does not allow the way; session.ErrSignInFailed where it is not
+// active; user.ErrUserNameTaken; Unavailable when too many passwords are being hashed; ResourceExhausted where too much
+// was begun from the network.
 func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command, also func(tx *event.Tx, u *event.Object[user.User]) error) (session.SignedIn, error) {
 	if err := n.NetworkLimiter.Take(p.Peer, 1); err != nil {
 		return session.SignedIn{}, err
@@ -181,7 +186,8 @@ func (n Newcomers) first(ctx context.Context, p *Person) (*first, error) {
 		}}, nil
 }
 
-// passkey checks the passkey that somebody begins with. It has made sure that its owner uses it, so both factors are proven.
+// passkey checks the passkey that somebody begins with. It has made sure that its owner uses it, so both factors are
+// proven.
 func (n Newcomers) passkey(ctx context.Context, p *Passkey) (*first, error) {
 	if err := errs.Wrong("passkeyName", syntax.Text(p.Name, syntax.MaxName)); err != nil {
 		return nil, err

@@ -1,8 +1,10 @@
-// Package ownpage lets applications with sign-in pages of their own send people to identity providers, and get a session for who comes back.
+// Package ownpage lets applications with sign-in pages of their own send people to identity providers, and get a
+// session for who comes back.
 //
-// The application's server starts an attempt, and keeps its token. The browser goes to an address of ours, to the provider, and back to ours, where the
-// person is asked; only then it brings a code to the application. Whoever sees what goes through the browser has no token, and whoever has the token has no
-// code: a session, a registration or a link needs both, from the application that started it. Nothing is stored before the person has come back.
+// The application's server starts an attempt, and keeps its token. The browser goes to an address of ours, to the
+// provider, and back to ours, where the person is asked; only then it brings a code to the application. Whoever sees
+// what goes through the browser has no token, and whoever has the token has no code: a session, a registration or a
+// link needs both, from the application that started it. Nothing is stored before the person has come back.
 package ownpage
 
 import (
@@ -64,8 +66,8 @@ type Client struct {
 	RequestID  string
 }
 
-// application tells which application asks. The limit for its network comes first: whoever asks has proven nothing yet. Errors: ErrClient;
-// ErrNotAllowed; ResourceExhausted.
+// application tells which application asks. The limit for its network comes first: whoever asks has proven nothing yet.
+// Errors: ErrClient; ErrNotAllowed; ResourceExhausted.
 func (p Pages) application(ctx context.Context, c Client) (*event.Object[app.App], error) {
 	if err := p.NetworkLimiter.Take(c.Peer, 1); err != nil {
 		return nil, err
@@ -126,8 +128,8 @@ type Attempt struct {
 	Application *event.Object[app.App] `json:"-"` // as it is now
 }
 
-// Start starts a sign-in. Errors: ErrClient; ErrNotAllowed; ResourceExhausted; InvalidArgument on returnAddress; idp.ErrNotFound where the provider is
-// not offered to people of the application's organization.
+// Start starts a sign-in. Errors: ErrClient; ErrNotAllowed; ResourceExhausted; InvalidArgument on returnAddress;
+// idp.ErrNotFound where the provider is not offered to people of the application's organization.
 func (p Pages) Start(ctx context.Context, s Start) (Started, error) {
 	a, err := p.application(ctx, s.Client)
 	if err != nil {
@@ -233,14 +235,16 @@ func attemptRow(hash []byte) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "own_attempt/" + hex.EncodeToString(hash)}
 }
 
-// arrived is what a code leads to. It is sealed so that only whoever has the token of the attempt can read it: it has names of people.
+// arrived is what a code leads to. It is sealed so that only whoever has the token of the attempt can read it: it has
+// names of people.
 type arrived struct {
 	App     string       `json:"app"`
 	Who     idp.Identity `json:"who"`
 	Started int64        `json:"started"`
 }
 
-// Code makes a code for the application, once the person has agreed. used is the row that the person's answer came from: it is used up.
+// Code makes a code for the application, once the person has agreed. used is the row that the person's answer came
+// from: it is used up.
 func (p Pages) Code(ctx context.Context, t *Attempt, who idp.Identity, used event.RowKey) (string, error) {
 	code, hash := secret.NewToken(secret.Code)
 	key := codeRow(hash)
@@ -271,8 +275,8 @@ type Redeem struct {
 	Code  string
 }
 
-// redeem finds out who has come back. Errors: ErrClient; ErrNotAllowed; ResourceExhausted; session.ErrSignInFailed where token and code are not of one
-// attempt of this application, or were used.
+// redeem finds out who has come back. Errors: ErrClient; ErrNotAllowed; ResourceExhausted; session.ErrSignInFailed
+// where token and code are not of one attempt of this application, or were used.
 func (p Pages) redeem(ctx context.Context, r Redeem) (idp.Identity, *federated.ByCode, error) {
 	var nobody idp.Identity
 	a, err := p.application(ctx, r.Client)
@@ -310,9 +314,9 @@ func (p Pages) redeem(ctx context.Context, r Redeem) (idp.Identity, *federated.B
 // Registration is what a new user is registered with. Empty fields are filled in with what the provider says.
 type Registration struct{ UserName, FirstName, LastName, NickName, Language, Email, AcceptedTerms string }
 
-// SignIn opens a session for who has come back, and registers them first where that is wanted and nobody is linked. Errors: those of redeem; of
-// federated.Sessions.SignInThrough and, with a registration, of RegisterThrough. After session.ErrNotLinked, and after what is wrong with a registration,
-// the code can be used still.
+// SignIn opens a session for who has come back, and registers them first where that is wanted and nobody is linked.
+// Errors: those of redeem; of federated.Sessions.SignInThrough and, with a registration, of RegisterThrough. After
+// session.ErrNotLinked, and after what is wrong with a registration, the code can be used still.
 func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (session.SignedIn, error) {
 	who, by, err := p.redeem(ctx, r)
 	if err != nil {
@@ -340,7 +344,8 @@ func (n *Registration) of(who idp.Identity, by *federated.ByCode, r Redeem) fede
 	return out
 }
 
-// Link links the account of the caller with that at the provider. Errors: those of redeem, and of federated.Sessions.Link.
+// Link links the account of the caller with that at the provider. Errors: those of redeem, and of
+// federated.Sessions.Link.
 func (p Pages) Link(ctx context.Context, caller *access.Caller, r Redeem, from session.From) (federated.Linked, error) {
 	who, by, err := p.redeem(ctx, r)
 	if err != nil {

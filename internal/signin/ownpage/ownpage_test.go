@@ -41,8 +41,9 @@ var (
 
 const home = "https://shop.test/home"
 
-// world has the default organization org_def and org_b, with a person each (usr_def, usr_b), providers that both are linked at (idp_def, idp_b), and an application
-// of org_b (app_b) with a sign-in page of its own, for which somebody answers who may do everything.
+// world has the default organization org_def and org_b, with a person each (usr_def, usr_b), providers that both are
+// linked at (idp_def, idp_b), and an application of org_b (app_b) with a sign-in page of its own, for which somebody
+// answers who may do everything.
 type world struct {
 	Pages
 	t      *testing.T

@@ -1,4 +1,5 @@
-// This file says what the use of an application rests on: which organization a sign-in is bound to, and by which access to a project it is allowed.
+// This file says what the use of an application rests on: which organization a sign-in is bound to, and by which access
+// to a project it is allowed.
 
 package session
 
@@ -16,8 +17,8 @@ type Basis struct {
 	Told  []string `json:"told,omitempty"`  // the claims about roles and groups that the person knows of
 }
 
-// BoundTo is the organization that a sign-in is bound to; empty for none. Where only the scopes tell that there is one, it was bound before guests could sign in, and so to
-// the person's home.
+// BoundTo is the organization that a sign-in is bound to; empty for none. Where only the scopes tell that there is one,
+// it was bound before guests could sign in, and so to the person's home.
 func (b Basis) BoundTo(scopes []string, home string) string {
 	if b.Bound == "" && slices.ContainsFunc(scopes, binds) {
 		return home

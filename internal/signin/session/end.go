@@ -64,7 +64,8 @@ func (s *Sessions) Revoke(ctx context.Context, w Whose, id string) error {
 	return s.drop(ctx, w, secret.PAT, id, ErrTokenNotFound, TokenRevoked{TokenID: id})
 }
 
-// EndDevice lets a device be forgotten at once. Sessions that were opened on it go on. Errors: as End, with ErrDeviceNotFound.
+// EndDevice lets a device be forgotten at once. Sessions that were opened on it go on. Errors: as End, with
+// ErrDeviceNotFound.
 func (s *Sessions) EndDevice(ctx context.Context, w Whose, id string) error {
 	return s.drop(ctx, w, secret.Device, id, ErrDeviceNotFound, DeviceEnded{DeviceID: id})
 }

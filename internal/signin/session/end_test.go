@@ -239,7 +239,8 @@ func TestAllSessionsEndButTheOneThatCalls(t *testing.T) {
 	if !counts(own) || counts(other) || !counts(token) {
 		t.Errorf("own %t, other %t, token %t", counts(own), counts(other), counts(token))
 	}
-	// The other one was let in just before, and must not end what has ended it; nor does the first one's look count any more.
+	// The other one was let in just before, and must not end what has ended it; nor does the first one's look count any
+	// more.
 	for _, late := range []*access.Caller{rival, caller} {
 		_, err = sessions.EndOthers(t.Context(), late, event.IfMatch{})
 		eventtest.As(t, err, errSessionsMoved)

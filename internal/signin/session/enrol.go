@@ -18,9 +18,9 @@ const LastFactor errs.Reason = "LAST_FACTOR"
 var ErrLastFactor = errs.New(errs.FailedPrecondition, LastFactor,
 	"you need a second factor, and this is your last one: add another one first, or ask an administrator to remove it")
 
-// mayEnrol says who may add a second factor: who has proven those there are already. A session that still has to prove one
-// may add the first, since nobody can prove what there is not. Errors: access.ErrSecondFactor; access.ErrPasswordChange;
-// ErrNotRecent; user.ErrNotHuman.
+// mayEnrol says who may add a second factor: who has proven those there are already. A session that still has to prove
+// one may add the first, since nobody can prove what there is not. Errors: access.ErrSecondFactor;
+// access.ErrPasswordChange; ErrNotRecent; user.ErrNotHuman.
 func (s *InSession) mayEnrol() error {
 	switch {
 	case s.user.Data.Human == nil:
@@ -64,15 +64,15 @@ type Enrolled struct {
 	Details  event.Details
 }
 
-// StartTOTP makes a secret for an authenticator app of the caller, which is shown this once. Errors: PermissionDenied without a
-// session; those of enrolling: access.ErrSecondFactor, access.ErrPasswordChange, ErrNotRecent, user.ErrNotHuman,
-// factor.ErrTooMany.
+// StartTOTP makes a secret for an authenticator app of the caller, which is shown this once. Errors: PermissionDenied
+// without a session; those of enrolling: access.ErrSecondFactor, access.ErrPasswordChange, ErrNotRecent,
+// user.ErrNotHuman, factor.ErrTooMany.
 func (s *Sessions) StartTOTP(ctx context.Context, caller *access.Caller) (factor.NewTOTP, error) {
 	return s.ResumeTOTP(ctx, caller, "")
 }
 
-// ResumeTOTP is StartTOTP for a page that is shown once more: the secret that it has shown already stays, where it is the
-// one that waits for its first code. Another one is made where it is not. Errors: as StartTOTP.
+// ResumeTOTP is StartTOTP for a page that is shown once more: the secret that it has shown already stays, where it is
+// the one that waits for its first code. Another one is made where it is not. Errors: as StartTOTP.
 func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown string) (made factor.NewTOTP, err error) {
 	row := factor.TOTPRow(caller.TokenID)
 	_, err = s.Step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *InSession) error {
@@ -116,8 +116,8 @@ func (s *Sessions) StartPasskey(ctx context.Context, caller *access.Caller) (opt
 	return started.Options, nil
 }
 
-// ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on name and on credential;
-// factor.ErrPasskeyExists.
+// ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on name and on
+// credential; factor.ErrPasskeyExists.
 func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, name, credential string, from From) (Enrolled, error) {
 	if _, err := s.Step(ctx, caller, From{}, false, event.Command{}, (*InSession).mayEnrol); err != nil {
 		return Enrolled{}, err // who may not is told that, not what is wrong with the passkey
@@ -179,8 +179,8 @@ func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, matc
 	return details, err
 }
 
-// RenameFactor gives one of the caller's second factors another name. Errors: InvalidArgument on name; PermissionDenied without a session; ErrNotRecent;
-// access.ErrSecondFactor; factor.ErrNotFound; Aborted when match does not hold.
+// RenameFactor gives one of the caller's second factors another name. Errors: InvalidArgument on name; PermissionDenied
+// without a session; ErrNotRecent; access.ErrSecondFactor; factor.ErrNotFound; Aborted when match does not hold.
 func (s *Sessions) RenameFactor(ctx context.Context, caller *access.Caller, match event.IfMatch, id, name string) (details event.Details, err error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return event.Details{}, err

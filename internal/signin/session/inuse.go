@@ -8,8 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 )
 
-// inUse refuses an access token of somebody who may not use the application any more: an organization lost its access, or the person the last role. It reads nothing
-// where neither decides. Errors: access.ErrUnauthenticated.
+// inUse refuses an access token of somebody who may not use the application any more: an organization lost its access,
+// or the person the last role. It reads nothing where neither decides. Errors: access.ErrUnauthenticated.
 func (s *Sessions) inUse(ctx context.Context, b *Bearer) (*Bearer, error) {
 	bound := b.Given.BoundTo(b.Given.Scopes, b.Caller.OrgID)
 	if !b.Client.Decides(project.Person{Org: b.Caller.OrgID, Memberships: b.Caller.Memberships}, bound) {

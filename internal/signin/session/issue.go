@@ -69,8 +69,8 @@ type Issued struct {
 }
 
 // IssueOwn makes a personal access token for the caller. Errors: FailedPrecondition for a service user;
-// ErrSessionRequired, so that a token that leaked does not outlive itself; ErrNotRecent; InvalidArgument with the violations of n;
-// Aborted when the caller's sessions were ended meanwhile.
+// ErrSessionRequired, so that a token that leaked does not outlive itself; ErrNotRecent; InvalidArgument with the
+// violations of n; Aborted when the caller's sessions were ended meanwhile.
 func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewToken) (Issued, error) {
 	me, err := user.Self(ctx, s.Store, caller)
 	if err != nil {

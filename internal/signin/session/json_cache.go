@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// jsonCache has decoded JSON of one kind by its text. The zero value is ready for use. What it gives is shared and not to be altered.
+// jsonCache has decoded JSON of one kind by its text. The zero value is ready for use. What it gives is shared and not
+// to be altered.
 type jsonCache[T any] struct {
 	none   T // what an empty text means
 	mu     sync.RWMutex

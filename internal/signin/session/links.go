@@ -1,8 +1,9 @@
-// This file decides what the word of an identity provider is worth: which links count, who is linked by an e-mail address, and whether the
-// provider has checked a second factor. It reads and writes nothing.
+// This file decides what the word of an identity provider is worth: which links count, who is linked by an e-mail
+// address, and whether the provider has checked a second factor. It reads and writes nothing.
 //
-// Whoever changes where a provider's word comes from could sign in as everybody who is linked there. So a link counts only if whoever last changed
-// the provider could have signed in as the user anyway, by setting a password, or if the user wants the link with the provider as it is now.
+// Whoever changes where a provider's word comes from could sign in as everybody who is linked there. So a link counts
+// only if whoever last changed the provider could have signed in as the user anyway, by setting a password, or if the
+// user wants the link with the provider as it is now.
 
 package session
 
@@ -24,13 +25,15 @@ func ProviderUsable(p *event.Object[idp.Provider]) bool {
 	return p != nil && p.Data.Offered()
 }
 
-// ProviderReaches tells whether a provider is for users of an organization: its own, and those of all organizations where it is the default one's.
+// ProviderReaches tells whether a provider is for users of an organization: its own, and those of all organizations
+// where it is the default one's.
 func ProviderReaches(p *event.Object[idp.Provider], orgID, defaultOrg string) bool {
 	return p != nil && (p.Org == orgID || p.Org == defaultOrg)
 }
 
-// LinkCounts tells whether a link of a user counts now. One that does not is suspended until it is confirmed. A confirmation is worth what the user held in the own organization and
-// in the installation: a role that another organization gives never suspends it.
+// LinkCounts tells whether a link of a user counts now. One that does not is suspended until it is confirmed. A
+// confirmation is worth what the user held in the own organization and in the installation: a role that another
+// organization gives never suspends it.
 func LinkCounts(p *event.Object[idp.Provider], u *event.Object[user.User], l user.Link) bool {
 	if !ProviderUsable(p) || l.Provider != p.ID {
 		return false
@@ -41,13 +44,14 @@ func LinkCounts(p *event.Object[idp.Provider], u *event.Object[user.User], l use
 	return answeredFor(p, u) || l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version && l.Confirmed.Roles.Cover(u.Data.Memberships.At(u.Org))
 }
 
-// answeredFor: everybody who answers for a setting of the provider could have signed in as the user by setting a password. The roles are those of that time, and what
-// they hold is what roles of that name hold today.
+// answeredFor: everybody who answers for a setting of the provider could have signed in as the user by setting a
+// password. The roles are those of that time, and what they hold is what roles of that name hold today.
 func answeredFor(p *event.Object[idp.Provider], u *event.Object[user.User]) bool {
 	return p.Data.Changer.All(func(roles access.Memberships) bool { return CouldLink(roles, u) })
 }
 
-// CouldLink tells whether somebody with these roles could sign in as a user anyway, by setting a password: user.GivesAccess asks the same of a caller.
+// CouldLink tells whether somebody with these roles could sign in as a user anyway, by setting a password:
+// user.GivesAccess asks the same of a caller.
 func CouldLink(roles access.Memberships, u *event.Object[user.User]) bool {
 	return roles.Hold(access.CredentialWrite, u.Org) && roles.Cover(u.Data.Memberships.Worth(u.Org))
 }
@@ -61,8 +65,8 @@ type EmailMatch struct {
 	Same []*event.Object[user.User]
 }
 
-// ByEmail gives the user whom an address stands for; nil where it stands for nobody. It does only if nobody else could be meant, and nobody gains
-// anything by it: see docs/security.md.
+// ByEmail gives the user whom an address stands for; nil where it stands for nobody. It does only if nobody else could
+// be meant, and nobody gains anything by it: see docs/security.md.
 func (m EmailMatch) ByEmail() *event.Object[user.User] {
 	if !ProviderUsable(m.Provider) || !m.Provider.Data.General.LinkByEmail || m.Owner == nil || m.Owner.ID != m.Provider.Org || m.Owner.Data.State != org.Active {
 		return nil
@@ -89,7 +93,8 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 	return u
 }
 
-// provenDomain tells whether an organization has proven the domain of an address by DNS. That somebody vouches for it does not do.
+// provenDomain tells whether an organization has proven the domain of an address by DNS. That somebody vouches for it
+// does not do.
 func provenDomain(o *event.Object[org.Org], email string) bool {
 	domain, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
 	return problem == "" && slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == domain && d.Proven })
@@ -98,8 +103,8 @@ func provenDomain(o *event.Object[org.Org], email string) bool {
 // sharedIssuers are the hosts of providers that many companies use.
 var sharedIssuers = []string{"accounts.google.com", "login.microsoftonline.com", "sts.windows.net", "appleid.apple.com", "gitlab.com", "github.com"}
 
-// ownTenant tells whether a provider that many companies share says that the person belongs to a tenant of the organization. Where a provider tells
-// no tenants apart, its users are nobody's.
+// ownTenant tells whether a provider that many companies share says that the person belongs to a tenant of the
+// organization. Where a provider tells no tenants apart, its users are nobody's.
 func ownTenant(p *idp.Provider, tenant string) bool {
 	preset, addresses := idp.Preset(""), []string(nil)
 	var tenants []string
@@ -129,8 +134,8 @@ var secondFactorMethods = map[string]string{
 	"fpt": "is", "face": "is", "iris": "is", "retina": "is", "vbm": "is",
 }
 
-// ProviderSecondFactor tells whether a provider says that it has checked two factors: in these words, or by naming methods of two kinds. A code by itself is
-// one factor like any other.
+// ProviderSecondFactor tells whether a provider says that it has checked two factors: in these words, or by naming
+// methods of two kinds. A code by itself is one factor like any other.
 func ProviderSecondFactor(amr []string) bool {
 	kinds := map[string]bool{}
 	for _, m := range amr {

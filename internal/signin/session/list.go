@@ -55,8 +55,8 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 	return shown, next, nil
 }
 
-// A session is called by where it was opened, for its owner to recognise it: the address, a space, and the browser, as far as
-// they are known. That is personal, so it stands with the session only, and goes with it.
+// A session is called by where it was opened, for its owner to recognise it: the address, a space, and the browser, as
+// far as they are known. That is personal, so it stands with the session only, and goes with it.
 
 // nameOf is what a session from this place is called.
 func nameOf(p Place) string {

@@ -24,7 +24,8 @@ type NameFinder struct {
 	Store event.Store
 	// DefaultOrg is where names are looked for that lead to no other organization.
 	DefaultOrg string
-	// EmailsPerOrganization keeps e-mail addresses from being looked for in organizations other than the one that a sign-in is at.
+	// EmailsPerOrganization keeps e-mail addresses from being looked for in organizations other than the one that a
+	// sign-in is at.
 	EmailsPerOrganization bool
 }
 
@@ -47,8 +48,9 @@ func typedNameIn(orgID, key string) TypedName { return TypedName{"name", orgID, 
 // Parts are what it is counted under.
 func (n TypedName) Parts() []string { return []string{n.Kind, n.OrgID, n.Key} }
 
-// allOf looks in all ways with one query, whatever the others find. So names that nobody has, and names that are found in the last way, take as long as a name
-// that is found in the first. If a name makes the query panic, that is an error of who asked for this name, and no one else's.
+// allOf looks in all ways with one query, whatever the others find. So names that nobody has, and names that are found
+// in the last way, take as long as a name that is found in the first. If a name makes the query panic, that is an error
+// of who asked for this name, and no one else's.
 func (s NameFinder) allOf(ctx context.Context, ways []event.Lookup) (found []string, err error) {
 	err = errs.Guarded(func() (err error) { found, err = s.Store.Find(ctx, ways); return err })
 	return found, err
@@ -73,7 +75,8 @@ func namedIn(orgID, nameKey string) event.Lookup {
 	return event.Lookup{Claim: user.NameClaim(orgID, nameKey)}
 }
 
-// withEmail finds the user of an organization who has a verified e-mail address: of several, whose was verified first, see user.Verification.
+// withEmail finds the user of an organization who has a verified e-mail address: of several, whose was verified first,
+// see user.Verification.
 func withEmail(orgID, email string) event.Lookup {
 	return event.Lookup{Kind: user.Kind.Name(), Org: orgID, Column: user.VerifiedEmail, By: user.FirstByEmail, Values: []string{user.EmailDigest(email)}}
 }
@@ -84,20 +87,22 @@ func (s NameFinder) WithEmail(ctx context.Context, orgID, email string) (userID 
 	return cmp.Or(found...), err
 }
 
-// withEmailAnywhere finds the user of whatever organization who has an e-mail address that is verified on a word which counts in all of them.
+// withEmailAnywhere finds the user of whatever organization who has an e-mail address that is verified on a word which
+// counts in all of them.
 func (s NameFinder) withEmailAnywhere(email, prover string) event.Lookup {
 	return event.Lookup{Kind: user.Kind.Name(), Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail, Values: user.TrustedWords(email, s.DefaultOrg, prover)}
 }
 
-// Find looks for the user of a login name; nil when there is none. The place is chosen first: the organization that was named, else that of the
-// application, else the one that has proven the domain of an e-mail address by DNS, else the default one. There the first that finds somebody wins: a
-// user name with a verified domain (of any organization, where none was named); a bare user name; a verified e-mail address. Where nobody is found, and no
-// organization was named, a verified e-mail address of another organization counts, if the word that it is verified on does, see user.TrustedWords. Of
-// several with the same address it is whose was verified first, see user.Verification.
+// Find looks for the user of a login name; nil when there is none. The place is chosen first: the organization that was
+// named, else that of the application, else the one that has proven the domain of an e-mail address by DNS, else the
+// default one. There the first that finds somebody wins: a user name with a verified domain (of any organization, where
+// none was named); a bare user name; a verified e-mail address. Where nobody is found, and no organization was named, a
+// verified e-mail address of another organization counts, if the word that it is verified on does, see
+// user.TrustedWords. Of several with the same address it is whose was verified first, see user.Verification.
 //
-// typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it, and
-// nothing in it follows from which users there are. So everything is looked up by one folded form. What is looked up follows from the name and the
-// place alone, too (see allOf), in three round trips: the domain, the name, the user.
+// typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it,
+// and nothing in it follows from which users there are. So everything is looked up by one folded form. What is looked
+// up follows from the name and the place alone, too (see allOf), in three round trips: the domain, the name, the user.
 func (s NameFinder) Find(ctx context.Context, loginName string, at NameScope) (u *event.Object[user.User], typed TypedName, err error) {
 	if len(at.Org) > event.MaxID { // nobody is there, and nothing keeps all of it
 		at.Org = nameDigest(at.Org)

@@ -75,7 +75,8 @@ func proofOf(t *testing.T, s *eventtest.Store, in SignedIn) Proof {
 	return proof
 }
 
-// A session of twenty minutes that ends after ten without a use. Each step waits, then calls; some calls are refused later on.
+// A session of twenty minutes that ends after ten without a use. Each step waits, then calls; some calls are refused
+// later on.
 func TestASessionThatIsUsedLivesOn(t *testing.T) {
 	s, sessions := strictWorld(t, policy.Policy{SessionSeconds: 1200, SessionIdleSeconds: 600}, nil)
 	withPassword(t, s, usual())

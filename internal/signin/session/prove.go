@@ -47,8 +47,8 @@ func (a Answer) method() Method {
 	return ByPasskey
 }
 
-// StartProof begins to prove a passkey in the caller's session, and gives what the browser needs. Errors: PermissionDenied
-// without a session; factor.ErrNoPasskey; factor.ErrPasskeysUnavailable.
+// StartProof begins to prove a passkey in the caller's session, and gives what the browser needs. Errors:
+// PermissionDenied without a session; factor.ErrNoPasskey; factor.ErrPasskeysUnavailable.
 func (s *Sessions) StartProof(ctx context.Context, caller *access.Caller) (options string, err error) {
 	started, err := s.start(ctx, caller, func(*InSession) error { return nil }, s.Factors.StartProof)
 	if err != nil {
@@ -78,9 +78,10 @@ func (s *Sessions) start(ctx context.Context, caller *access.Caller, may func(*I
 	return started, err
 }
 
-// Prove proves a second factor in the caller's session, which is a full one afterwards, with a proof that is recent. Errors:
-// PermissionDenied without a session; InvalidArgument on what was sent, which counts like a failed sign-in; ResourceExhausted
-// when slowed down, before anything is checked; access.ErrUnauthenticated when the session has ended meanwhile.
+// Prove proves a second factor in the caller's session, which is a full one afterwards, with a proof that is recent.
+// Errors: PermissionDenied without a session; InvalidArgument on what was sent, which counts like a failed sign-in;
+// ResourceExhausted when slowed down, before anything is checked; access.ErrUnauthenticated when the session has ended
+// meanwhile.
 func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, from From) (Stepped, error) {
 	if caller.TokenKind != string(secret.Session) {
 		return Stepped{}, errSessionOnly // before it counts
@@ -145,7 +146,8 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 	return out, nil
 }
 
-// verifyProof checks the signature of an assertion outside of any command. What comes out is asked for by Factors.Accept.
+// verifyProof checks the signature of an assertion outside of any command. What comes out is asked for by
+// Factors.Accept.
 func (s *Sessions) verifyProof(ctx context.Context, caller *access.Caller, a *factor.Assertion) error {
 	me, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
@@ -155,10 +157,10 @@ func (s *Sessions) verifyProof(ctx context.Context, caller *access.Caller, a *fa
 	return err
 }
 
-// factorThrottle slows down who guesses second factors of the caller, each kind for itself. A code of six digits is soon guessed at
-// the rate that passwords may be tried at: codes have an allowance for the day besides. Only who knows the password comes this far,
-// so the account may be held up for as long as the network; a new password starts afresh. A network is known where a second
-// factor of any kind was proven: the password alone makes none known.
+// factorThrottle slows down who guesses second factors of the caller, each kind for itself. A code of six digits is
+// soon guessed at the rate that passwords may be tried at: codes have an allowance for the day besides. Only who knows
+// the password comes this far, so the account may be held up for as long as the network; a new password starts afresh.
+// A network is known where a second factor of any kind was proven: the password alone makes none known.
 func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, method Method, from From) (*throttle, error) {
 	rules, err := org.Settings(ctx, s.Store, caller.OrgID)
 	if err != nil {
@@ -189,9 +191,9 @@ func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, me
 func trustedFactor(userID string) []string { return []string{"second factor", userID} }
 
 // Reauthenticate takes the password of the caller once more, so that the proof of the session is recent. Errors:
-// PermissionDenied without a session; ErrMethodNotAllowed; InvalidArgument on password, which counts like a failed sign-in; ResourceExhausted when
-// slowed down; Unavailable when too many passwords are being checked; access.ErrUnauthenticated when the session has ended
-// meanwhile.
+// PermissionDenied without a session; ErrMethodNotAllowed; InvalidArgument on password, which counts like a failed
+// sign-in; ResourceExhausted when slowed down; Unavailable when too many passwords are being checked;
+// access.ErrUnauthenticated when the session has ended meanwhile.
 func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, password string, from From) (Stepped, error) {
 	me, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
@@ -261,15 +263,15 @@ type PasskeyAttempt struct {
 	RequestID string
 }
 
-// StartPasskeySignIn begins a sign-in without a login name, and gives what the browser needs. Nothing is stored for it. Errors:
-// factor.ErrPasskeysUnavailable.
+// StartPasskeySignIn begins a sign-in without a login name, and gives what the browser needs. Nothing is stored for it.
+// Errors: factor.ErrPasskeysUnavailable.
 func (s *Sessions) StartPasskeySignIn() (options string, err error) {
 	return s.Factors.StartSignIn(s.Clock())
 }
 
-// SignInWithPasskey opens a session for the owner of a passkey, who has proven both factors by it. Errors: InvalidArgument
-// where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down, or where too much was
-// begun from the network.
+// SignInWithPasskey opens a session for the owner of a passkey, who has proven both factors by it. Errors:
+// InvalidArgument where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when
+// slowed down, or where too much was begun from the network.
 func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in SignedIn, err error) {
 	if err := s.NetworkLimiter.Take(a.Peer, 1); err != nil {
 		return SignedIn{}, err

@@ -122,8 +122,8 @@ func TestAProofIsAsFreshAsIsKnown(t *testing.T) {
 	}
 }
 
-// Who holds a passkey that was removed is told so. Everybody else gets the one answer of all sign-ins that fail: not even somebody who knows the passkey's
-// identifier and its owner learns whether it counts, or ever did.
+// Who holds a passkey that was removed is told so. Everybody else gets the one answer of all sign-ins that fail: not
+// even somebody who knows the passkey's identifier and its owner learns whether it counts, or ever did.
 func TestOnlyWhoHoldsAPasskeyLearnsThatItWasRemoved(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bend func(t *testing.T, a *armed, forged *factortest.Passkey)

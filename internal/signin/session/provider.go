@@ -31,7 +31,8 @@ func (u *Upstream) Of() string {
 // Reads is what a command has to declare that asks Holds.
 func (u *Upstream) Reads() []event.Ref { return providerRef(u.Of()) }
 
-// Holds tells inside a command whether what came through the provider for a user counts still. What came through none does.
+// Holds tells inside a command whether what came through the provider for a user counts still. What came through none
+// does.
 func (u *Upstream) Holds(tx *event.Tx, who *user.Standing) (bool, error) {
 	if u == nil {
 		return true, nil
@@ -52,7 +53,8 @@ func providerRef(id string) []event.Ref {
 	return []event.Ref{idp.Kind.Ref(id)}
 }
 
-// providerIn reads what decides about tokens that came through a provider, in a command that declared it; nil where there is none.
+// providerIn reads what decides about tokens that came through a provider, in a command that declared it; nil where
+// there is none.
 func providerIn(tx *event.Tx, id string) (*idp.Standing, error) {
 	if id == "" {
 		return nil, nil
@@ -81,8 +83,8 @@ func (known providers) read(ctx context.Context, r event.Reader, id string) (*id
 	return known[id], nil
 }
 
-// provided tells whether a token is valid as far as its provider and link are. They are named in the proof of a session, and in
-// that of the sign-in that led to another token.
+// provided tells whether a token is valid as far as its provider and link are. They are named in the proof of a
+// session, and in that of the sign-in that led to another token.
 func provided(t *event.Token, who *user.Standing, now *idp.Standing) bool {
 	if t.Provider == "" {
 		return true

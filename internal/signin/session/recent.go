@@ -27,9 +27,9 @@ var (
 	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired, "this needs a session: sign in and send the session's token")
 )
 
-// Proven refuses people who want to change how they sign in by anything but a session of their own; recent asks for a session
-// with a recent proof as well. Service users need no more than their token. Errors: PermissionDenied; ErrNotRecent;
-// user.ErrNotFound.
+// Proven refuses people who want to change how they sign in by anything but a session of their own; recent asks for a
+// session with a recent proof as well. Service users need no more than their token. Errors: PermissionDenied;
+// ErrNotRecent; user.ErrNotFound.
 func (s *Sessions) Proven(ctx context.Context, caller *access.Caller, recent bool) error {
 	if caller.TokenKind != string(secret.Session) {
 		u, err := user.Self(ctx, s.Store, caller)
@@ -44,8 +44,8 @@ func (s *Sessions) Proven(ctx context.Context, caller *access.Caller, recent boo
 	return nil
 }
 
-// Recent tells whether the person of a session proved to be there a short while ago: with a second factor where there is one, for
-// who signs in with two factors must not get by with one of them later.
+// Recent tells whether the person of a session proved to be there a short while ago: with a second factor where there
+// is one, for who signs in with two factors must not get by with one of them later.
 func Recent(caller *access.Caller, now time.Time) bool {
 	if caller == nil || caller.Session == nil || caller.TokenKind != string(secret.Session) {
 		return false
@@ -54,7 +54,8 @@ func Recent(caller *access.Caller, now time.Time) bool {
 	return err == nil && proof.recent(event.Micros(now), caller.SecondFactor)
 }
 
-// first notes that the first factor was proven at a moment: the password here, or something else to a provider that says when.
+// first notes that the first factor was proven at a moment: the password here, or something else to a provider that
+// says when.
 func (p *Proof) first(at int64) {
 	if p.SecondFactor {
 		p.FactorAt = cmp.Or(p.FactorAt, p.At)
@@ -63,7 +64,8 @@ func (p *Proof) first(at int64) {
 	p.known()
 }
 
-// known notes that it is known from now on when the first factor was proven, whatever the provider said that the session came through.
+// known notes that it is known from now on when the first factor was proven, whatever the provider said that the
+// session came through.
 func (p *Proof) known() {
 	if p.Upstream != nil {
 		up := *p.Upstream
@@ -77,8 +79,9 @@ func (p *Proof) second(now int64) {
 	p.FirstAt, p.FactorAt, p.At, p.SecondFactor = cmp.Or(p.FirstAt, p.At), 0, now, true
 }
 
-// Known is what is known of the person of a session: what was proven, when, and by whose word. All that asks for a proof asks it: applications (auth_time, amr,
-// acr, prompt, max_age, acr_values), sensitive changes, and organizations about their guests.
+// Known is what is known of the person of a session: what was proven, when, and by whose word. All that asks for a
+// proof asks it: applications (auth_time, amr, acr, prompt, max_age, acr_values), sensitive changes, and organizations
+// about their guests.
 type Known struct {
 	First  int64 // when the first factor was proven, in microseconds; zero: nobody knows
 	Second int64 // when a second factor was; zero: it was not, or nobody knows when
@@ -86,8 +89,9 @@ type Known struct {
 	device bool  // a remembered device took the place of the second factor
 }
 
-// Known judges a proof. It never says that something was proven later than is known. What a person proved to a provider was proven when the provider says so; if it
-// does not say, nobody knows. Who then proves a second factor here has shown to be there all the same.
+// Known judges a proof. It never says that something was proven later than is known. What a person proved to a provider
+// was proven when the provider says so; if it does not say, nobody knows. Who then proves a second factor here has
+// shown to be there all the same.
 func (p Proof) Known() Known {
 	k := Known{First: cmp.Or(p.FirstAt, p.At), Factor: p.SecondFactor, device: p.Device != ""}
 	if p.SecondFactor {
@@ -109,8 +113,8 @@ func (p Proof) Known() Known {
 // At is when the person proved anything last (auth_time); zero: nobody knows.
 func (k Known) At() int64 { return max(k.First, k.Second) }
 
-// Proven tells when each factor was proven last. Of somebody who has no second factor, the second is the first; of somebody who has one and did not prove it,
-// it is zero.
+// Proven tells when each factor was proven last. Of somebody who has no second factor, the second is the first; of
+// somebody who has one and did not prove it, it is zero.
 func (k Known) Proven(secondFactor bool) (first, second int64) {
 	if secondFactor {
 		return k.First, k.Second

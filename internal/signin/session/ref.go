@@ -33,8 +33,8 @@ func (r Ref) Reads() []event.Ref {
 	return append([]event.Ref{userRef(r.UserID), org.Kind.Ref(r.OrgID), installation.Ref}, providerRef(r.Provider)...)
 }
 
-// Counts gives the session's token and how it was proven, if it counts in full. Errors: access.ErrUnauthenticated when the session
-// has ended, or is restricted to changing the password or proving a second factor.
+// Counts gives the session's token and how it was proven, if it counts in full. Errors: access.ErrUnauthenticated when
+// the session has ended, or is restricted to changing the password or proving a second factor.
 func (r Ref) Counts(tx *event.Tx) (*event.Token, Proof, error) {
 	s, err := r.look(tx)
 	if err != nil {

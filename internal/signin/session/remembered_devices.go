@@ -45,9 +45,10 @@ func lifeIn(tx *event.Tx, orgID string) (int64, error) {
 	return policy.Effective(everywhere, o.Data.Policy).RememberDevice().Microseconds(), nil
 }
 
-// Remember remembers the device of a caller who has just proven a second factor in a session, and gives the tokens for its cookie: the new one, and of those there the
-// ones of others. There are none where the policy does not let it, or the proof is not recent. Errors: PermissionDenied without a
-// session; access.ErrUnauthenticated when the session has ended meanwhile.
+// Remember remembers the device of a caller who has just proven a second factor in a session, and gives the tokens for
+// its cookie: the new one, and of those there the ones of others. There are none where the policy does not let it, or
+// the proof is not recent. Errors: PermissionDenied without a session; access.ErrUnauthenticated when the session has
+// ended meanwhile.
 func (d Devices) Remember(ctx context.Context, caller *access.Caller, there []string, from From) (tokens []string, err error) {
 	before, err := d.Store.TokensOf(ctx, caller.UserID, string(secret.Device), "", MaxDevices+1)
 	if err != nil {
@@ -111,8 +112,9 @@ func (d Devices) ids(ctx context.Context, userID string, tokens []string) (ids, 
 	return ids, others, nil
 }
 
-// Recognize lets a caller's new session act, if one of the tokens of the browser says that it is remembered for this person. Whether it did is ok. Errors:
-// PermissionDenied without a session; access.ErrUnauthenticated when the session has ended meanwhile.
+// Recognize lets a caller's new session act, if one of the tokens of the browser says that it is remembered for this
+// person. Whether it did is ok. Errors: PermissionDenied without a session; access.ErrUnauthenticated when the session
+// has ended meanwhile.
 func (d Devices) Recognize(ctx context.Context, caller *access.Caller, tokens []string, from From) (out Stepped, ok bool, err error) {
 	known, _, err := d.ids(ctx, caller.UserID, tokens)
 	if err != nil || len(known) == 0 {

@@ -28,8 +28,9 @@ func (p *Proof) unusedUntil(used, end int64) int64 {
 	return min(p.Until, used+p.Idle)
 }
 
-// renewal is what lets a session live on once the request that came with it has been carried out; nil where there is nothing
-// to do: most sessions do not end by not being used, and one that does is renewed by a tenth of its time at least.
+// renewal is what lets a session live on once the request that came with it has been carried out; nil where there is
+// nothing to do: most sessions do not end by not being used, and one that does is renewed by a tenth of its time at
+// least.
 func (s *Sessions) renewal(t *event.Token, now int64) (func(), error) {
 	if !strings.Contains(t.Data, `"idle"`) { // reading it costs more than all the rest
 		return nil, nil

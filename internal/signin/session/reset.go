@@ -27,9 +27,9 @@ type ResetRequest struct {
 	RequestID string
 }
 
-// RequestReset has a mail sent to the user of a login name, if there is one. Nobody learns from it whether there is, or whether a
-// mail goes out: not by the answer, and not by the work that is done before it, which is to store the request. Errors: ResourceExhausted
-// where too much was begun from the network, whoever is named.
+// RequestReset has a mail sent to the user of a login name, if there is one. Nobody learns from it whether there is, or
+// whether a mail goes out: not by the answer, and not by the work that is done before it, which is to store the
+// request. Errors: ResourceExhausted where too much was begun from the network, whoever is named.
 func (s *Sessions) RequestReset(ctx context.Context, r ResetRequest) error {
 	if err := s.NetworkLimiter.Take(r.Peer, resetCounts); err != nil {
 		return err
@@ -51,9 +51,10 @@ type Reset struct {
 }
 
 // Reset replaces a password and ends all sessions and tokens of the user. A second factor is needed after it as before.
-// Errors: InvalidArgument on code, whatever is wrong with it, the user or the organization; ResourceExhausted when slowed
-// down, before the code is looked at, or where too much was begun from the network; InvalidArgument on newPassword where a policy asks for
-// more, which leaves the code as it is; PermissionDenied where a second factor is needed first, InvalidArgument on it where it is wrong; Unavailable when too many passwords are being hashed.
+// Errors: InvalidArgument on code, whatever is wrong with it, the user or the organization; ResourceExhausted when
+// slowed down, before the code is looked at, or where too much was begun from the network; InvalidArgument on
+// newPassword where a policy asks for more, which leaves the code as it is; PermissionDenied where a second factor is
+// needed first, InvalidArgument on it where it is wrong; Unavailable when too many passwords are being hashed.
 func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
 		return event.Details{}, err
@@ -62,7 +63,8 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err != nil {
 		return event.Details{}, err
 	}
-	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it records nothing.
+	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it
+	// records nothing.
 	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, PlaceOf(r.Peer, r.UserAgent))
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
 	orgID, held, err := s.tryReset(ctx, t, origin, &r)
@@ -133,8 +135,8 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	return details, nil
 }
 
-// tryReset looks at the code before any password is hashed, and gives the user's organization. Every look counts, so that the
-// tries of a code are all there are however many come at once.
+// tryReset looks at the code before any password is hashed, and gives the user's organization. Every look counts, so
+// that the tries of a code are all there are however many come at once.
 func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, held int64, err error) {
 	known, err := user.Kind.Read(ctx, s.Store, r.UserID)
 	if err != nil {
@@ -171,8 +173,8 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 	return orgID, held, refusal
 }
 
-// rightReset gives the user if the code is right and the password can be reset; nil if not. held says that the code alone is
-// not enough, as user.ResetDelay does.
+// rightReset gives the user if the code is right and the password can be reset; nil if not. held says that the code
+// alone is not enough, as user.ResetDelay does.
 func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Object[user.User], held int64, err error) {
 	if orgID == "" {
 		return nil, 0, nil

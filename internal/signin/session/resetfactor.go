@@ -14,8 +14,9 @@ import (
 var ErrResetFactor = errs.New(errs.PermissionDenied, access.SecondFactorRequired,
 	"the e-mail address was changed in the last 24 hours: also prove a second factor (totpCode or assertion) that was added more than 24 hours before the change, or wait")
 
-// resetFactor is the second factor that a reset by mail needs right after a change of the address that the mail went to. It is one from
-// long enough before the change, and no recovery code: when those were made is not known. Nil asks for none.
+// resetFactor is the second factor that a reset by mail needs right after a change of the address that the mail went
+// to. It is one from long enough before the change, and no recovery code: when those were made is not known. Nil asks
+// for none.
 type resetFactor struct {
 	sessions  *Sessions
 	answer    Answer
@@ -24,8 +25,9 @@ type resetFactor struct {
 	wrong     bool
 }
 
-// secondFactorOf lets a second factor be tried, where the reset needs one (see user.ResetDelay); guesses count with all others. Errors: ErrResetFactor
-// where there is none; InvalidArgument where it cannot be read; ResourceExhausted when slowed down.
+// secondFactorOf lets a second factor be tried, where the reset needs one (see user.ResetDelay); guesses count with all
+// others. Errors: ErrResetFactor where there is none; InvalidArgument where it cannot be read; ResourceExhausted when
+// slowed down.
 func (s *Sessions) secondFactorOf(ctx context.Context, r *Reset, orgID string, held int64) (*resetFactor, error) {
 	if held == 0 {
 		return nil, nil

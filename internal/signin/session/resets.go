@@ -18,16 +18,18 @@ import (
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
 
-// A request to reset a password waits in a row, sealed, until a node looks for whom it is. So whoever asks is answered after the same
-// work whether or not there is somebody of that name, and what follows happens at a time of its own. The row is dropped in the command that
-// records what came of it: however many nodes look, each request leads to at most one mail.
+// A request to reset a password waits in a row, sealed, until a node looks for whom it is. So whoever asks is answered
+// after the same work whether or not there is somebody of that name, and what follows happens at a time of its own. The
+// row is dropped in the command that records what came of it: however many nodes look, each request leads to at most
+// one mail.
 const (
 	resetPrefix = "reset/"
 	resetBeat   = 500 * time.Millisecond // how often to look for requests
 	resetPage   = 100                    // requests that are looked at together
 	resetStale  = time.Hour              // nobody waits for a mail that long
 
-	// maxResetName bounds what is stored: a user name with a domain is shorter, and no mail goes to an address that is longer.
+	// maxResetName bounds what is stored: a user name with a domain is shorter, and no mail goes to an address that is
+	// longer.
 	maxResetName = 16 << 10
 )
 
@@ -121,8 +123,8 @@ func (s *Sessions) dropReset(ctx context.Context, row *event.Row) error {
 	}})
 }
 
-// answerReset notes that a mail shall go to the user of a request's login name: to a verified address of an active person only, and not more
-// often than mailcount.Count allows.
+// answerReset notes that a mail shall go to the user of a request's login name: to a verified address of an active
+// person only, and not more often than mailcount.Count allows.
 func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 	var w waiting
 	plain, err := s.Master.Unwrap("reset request", row.Value, []byte(row.Key))

@@ -93,7 +93,8 @@ func (Throttled) EventType() event.Type { return "sign_in.throttled.v1" }
 // Apply implements event.Fact.
 func (e Throttled) Apply(s *SignIns) { s.Throttled += e.Count }
 
-// Ended records that a session was ended before its time: by its user, by an administrator, or by the identity provider that the person came through.
+// Ended records that a session was ended before its time: by its user, by an administrator, or by the identity provider
+// that the person came through.
 type Ended struct {
 	SessionID string `json:"sessionId"`
 }
@@ -116,7 +117,8 @@ func (TokenIssued) EventType() event.Type { return "sign_in.token_issued.v1" }
 // Apply implements event.Fact.
 func (TokenIssued) Apply(s *SignIns) { s.Issued++ }
 
-// TokenRevoked records that a personal access token was revoked. What it was called stays unsaid: names may be personal.
+// TokenRevoked records that a personal access token was revoked. What it was called stays unsaid: names may be
+// personal.
 type TokenRevoked struct {
 	TokenID string `json:"tokenId"`
 }
@@ -140,8 +142,8 @@ func (SecondFactorProven) EventType() event.Type { return "sign_in.second_factor
 // Apply implements event.Fact.
 func (SecondFactorProven) Apply(s *SignIns) { s.Proven++ }
 
-// SecondFactorGuessed records that as many wrong codes of one kind came within a day as are heard from networks that are not known,
-// after the right password. It is recorded at most once a day.
+// SecondFactorGuessed records that as many wrong codes of one kind came within a day as are heard from networks that
+// are not known, after the right password. It is recorded at most once a day.
 type SecondFactorGuessed struct {
 	Method   Method `json:"method"`
 	Count    int64  `json:"count"`
@@ -154,7 +156,8 @@ func (SecondFactorGuessed) EventType() event.Type { return "sign_in.second_facto
 // Apply implements event.Fact.
 func (SecondFactorGuessed) Apply(*SignIns) {}
 
-// Reauthenticated records that the person of a session gave the password once more, or proved it again to an identity provider.
+// Reauthenticated records that the person of a session gave the password once more, or proved it again to an identity
+// provider.
 type Reauthenticated struct {
 	SessionID string `json:"sessionId"`
 	Provider  string `json:"provider,omitempty"`
@@ -167,8 +170,8 @@ func (Reauthenticated) EventType() event.Type { return "sign_in.reauthenticated.
 // Apply implements event.Fact.
 func (Reauthenticated) Apply(s *SignIns) { s.Proven++ }
 
-// PasswordResetRequested records that somebody, perhaps not the user, asked for a mail that lets the password be reset. It is
-// a fact of the companion: a stranger must not move the user's own sequence.
+// PasswordResetRequested records that somebody, perhaps not the user, asked for a mail that lets the password be reset.
+// It is a fact of the companion: a stranger must not move the user's own sequence.
 type PasswordResetRequested struct {
 	Personal Place `json:"-"`
 }
@@ -179,8 +182,8 @@ func (PasswordResetRequested) EventType() event.Type { return "sign_in.password_
 // Apply implements event.Fact.
 func (PasswordResetRequested) Apply(*SignIns) {}
 
-// GrantReused records that a code or a refresh token of an application was used a second time: one of the two who had it
-// should not have. Everything that was given for it has ended.
+// GrantReused records that a code or a refresh token of an application was used a second time: one of the two who had
+// it should not have. Everything that was given for it has ended.
 type GrantReused struct {
 	ClientID string `json:"clientId"`
 	What     string `json:"what"` // code, refresh_token
@@ -192,7 +195,8 @@ func (GrantReused) EventType() event.Type { return "sign_in.grant_reused.v1" }
 // Apply implements event.Fact.
 func (GrantReused) Apply(s *SignIns) { s.Reused++ }
 
-// Erased records that the user was removed: nothing is known of the sign-ins any more, and nothing is recorded after it.
+// Erased records that the user was removed: nothing is known of the sign-ins any more, and nothing is recorded after
+// it.
 type Erased struct{}
 
 // EventType implements event.Fact.
@@ -204,8 +208,8 @@ func (Erased) Apply(s *SignIns) { *s = SignIns{} }
 // Companion points at the companion of a user, for a command that calls Erase.
 func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
 
-// Erase forgets the sign-ins of a user who is being removed, inside a command that declared the Companion for writing. Where
-// there is none, another command cannot make one at the same moment.
+// Erase forgets the sign-ins of a user who is being removed, inside a command that declared the Companion for writing.
+// Where there is none, another command cannot make one at the same moment.
 func Erase(tx *event.Tx, userID string) error { return Kind.Erase(tx, IDFor(userID), Erased{}) }
 
 // RecordReuse records a GrantReused inside a command that declared the user's companion for writing and the user for

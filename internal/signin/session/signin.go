@@ -48,8 +48,8 @@ type SignedIn struct {
 	UserID         string
 	ChangeRequired bool
 
-	// SecondFactorRequired restricts the session until Prove, or until the first factor is enrolled. Ways are those in which
-	// the user can prove one; none where none is enrolled yet.
+	// SecondFactorRequired restricts the session until Prove, or until the first factor is enrolled. Ways are those in
+	// which the user can prove one; none where none is enrolled yet.
 	SecondFactorRequired bool
 	Ways                 []Method
 }
@@ -67,13 +67,14 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	if err != nil {
 		return SignedIn{}, err
 	}
-	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
-	// Organizations that do not exist have one share of the hashing together: whoever makes them up would have as many as they like.
+	// How guessing is slowed down follows from the name as typed, or it would tell which names exist. Organizations
+	// that do not exist have one share of the hashing together: whoever makes them up would have as many as they like.
 	there, shareOf, err := org.ReadPolicy(ctx, s.Store, typed.OrgID)
 	if err != nil {
 		return SignedIn{}, err
 	}
-	// So do the counts of failures: administrators read those of their organization, and would learn who is in another one.
+	// So do the counts of failures: administrators read those of their organization, and would learn who is in another
+	// one.
 	at := shareOf
 	defer func() { s.Tally.Outcome(at, tally.Password, err) }()
 	place := PlaceOf(a.Peer, a.UserAgent)
@@ -173,8 +174,8 @@ func PrepareSession(userID string) *NewSession {
 	return &NewSession{SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: userID}, hash}
 }
 
-// Open opens it for a user who may sign in, with a proof whose time is filled in. The command declared the user, the organization and the installation for
-// reading, and the user's Companion for writing.
+// Open opens it for a user who may sign in, with a proof whose time is filled in. The command declared the user, the
+// organization and the installation for reading, and the user's Companion for writing.
 func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Object[org.Org], everywhere policy.Policy, proof Proof, place Place) error {
 	i, err := installationStanding(tx)
 	if err != nil {
@@ -195,7 +196,8 @@ func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Obj
 	return record(tx, u.ID, Succeeded{SessionID: n.SessionID, Provider: proof.Upstream.Of(), Personal: place})
 }
 
-// installationStanding reads the part of the installation that decides about credentials, in a command that declared it.
+// installationStanding reads the part of the installation that decides about credentials, in a command that declared
+// it.
 func installationStanding(tx *event.Tx) (*installation.Standing, error) {
 	i, err := installation.Kind.Get(tx, installation.ID)
 	if err != nil || i == nil { // nil before the first start
@@ -240,8 +242,8 @@ func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.O
 }
 
 // try checks a password where the throttle lets it, and counts what comes out. A wrong password counts even when the
-// caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be settled:
-// by succeeded or withoutVerdict.
+// caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be
+// settled: by succeeded or withoutVerdict.
 func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
 	if err := s.enter(ctx, t, origin); err != nil {
 		return false, nil, err
@@ -284,7 +286,8 @@ func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin,
 	return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: decide}))
 }
 
-// atPassword is an attempt at a password under a name as typed, in the form that find gives. u is nil where nobody has it.
+// atPassword is an attempt at a password under a name as typed, in the form that find gives. u is nil where nobody has
+// it.
 func atPassword(u *event.Object[user.User], typed TypedName) guessing.Aim {
 	account, version := typed.Parts(), "0"
 	if u != nil {
@@ -328,9 +331,10 @@ type ChangePassword struct {
 	UserAgent    string
 }
 
-// ChangePassword replaces the caller's password and ends all sessions but the one it came by, and tokens where that is asked for. Errors:
-// user.ErrNotHuman; InvalidArgument on newPassword when the policy does not allow it; InvalidArgument on currentPassword,
-// which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted when match does not hold or the password was set meanwhile.
+// ChangePassword replaces the caller's password and ends all sessions but the one it came by, and tokens where that is
+// asked for. Errors: user.ErrNotHuman; InvalidArgument on newPassword when the policy does not allow it;
+// InvalidArgument on currentPassword, which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted
+// when match does not hold or the password was set meanwhile.
 func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, match event.IfMatch, p ChangePassword) (event.Details, error) {
 	u, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
@@ -378,8 +382,9 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 // UnchangedPassword is what is wrong with the new password of somebody who has to replace one and keeps it.
 const UnchangedPassword = "is the password that you have to replace: choose another one"
 
-// ReplacesWithoutCurrent tells whether a caller need not type the current password to change it: only who has to replace one that somebody
-// else chose, in a session that has proven it a short while ago. Such a session can do nothing else.
+// ReplacesWithoutCurrent tells whether a caller need not type the current password to change it: only who has to
+// replace one that somebody else chose, in a session that has proven it a short while ago. Such a session can do
+// nothing else.
 func ReplacesWithoutCurrent(caller *access.Caller, now time.Time) bool {
 	if !caller.MustChangePassword || !Recent(caller, now) {
 		return false
@@ -388,7 +393,8 @@ func ReplacesWithoutCurrent(caller *access.Caller, now time.Time) bool {
 	return err == nil && slices.Contains(proof.Methods, ByPassword) // a passkey says nothing about it
 }
 
-// checkCurrent refuses whoever does not know the current password. Who need not type it has proven it, and must not keep it.
+// checkCurrent refuses whoever does not know the current password. Who need not type it has proven it, and must not
+// keep it.
 func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *throttle, u *event.Object[user.User], p ChangePassword) error {
 	hasher := s.Hasher.For(caller.OrgID)
 	if p.Current == "" && ReplacesWithoutCurrent(caller, s.Clock()) {
@@ -419,8 +425,8 @@ func mustBeActive(u *user.User) error {
 	return nil
 }
 
-// ChangePasswordHere is ChangePassword in a browser: the session it came by has another token afterwards, so that a copy of the
-// cookie from before ends like all other sessions. Errors: those of ChangePassword.
+// ChangePasswordHere is ChangePassword in a browser: the session it came by has another token afterwards, so that a
+// copy of the cookie from before ends like all other sessions. Errors: those of ChangePassword.
 func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller, p ChangePassword) (Stepped, error) {
 	if _, err := s.ChangePassword(ctx, caller, event.IfMatch{}, p); err != nil {
 		return Stepped{}, err

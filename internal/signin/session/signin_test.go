@@ -138,7 +138,8 @@ func TestWhatIsTypedInAFailedAttemptIsRecordedNowhere(t *testing.T) {
 	}
 }
 
-// stopAfterEnter ends the caller's context as soon as the throttle has let the attempt pass: an attempt that hashes notices.
+// stopAfterEnter ends the caller's context as soon as the throttle has let the attempt pass: an attempt that hashes
+// notices.
 type stopAfterEnter struct {
 	event.Store
 	stop context.CancelFunc

@@ -12,8 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// From is where a step in a session comes from. Rotate gives the session a new token in place of the one before, as pages need
-// it: who knows the token from before the step must not gain by it.
+// From is where a step in a session comes from. Rotate gives the session a new token in place of the one before, as
+// pages need it: who knows the token from before the step must not gain by it.
 type From struct {
 	Peer      netip.Addr
 	UserAgent string
@@ -67,8 +67,8 @@ func (s *InSession) Tx() *event.Tx { return s.tx }
 // Upstream is the provider that the session came through; nil: none.
 func (s *InSession) Upstream() *Upstream { return s.proof.Upstream }
 
-// MayLink says who may change how they sign in: in a session that counts in full, with a recent proof. Errors: user.ErrNotHuman; access.ErrSecondFactor;
-// access.ErrPasswordChange; ErrNotRecent.
+// MayLink says who may change how they sign in: in a session that counts in full, with a recent proof. Errors:
+// user.ErrNotHuman; access.ErrSecondFactor; access.ErrPasswordChange; ErrNotRecent.
 func (s *InSession) MayLink() error {
 	if err := s.mayChange(); err != nil {
 		return err
@@ -91,8 +91,9 @@ func (b *Bearer) Ends() int64 {
 	return max(b.Token.Expires, proof.Until)
 }
 
-// ProveThrough notes that the person proved to a provider at a moment who they are. Like a password it is no second factor. sid is the digest of the
-// provider's own session where that is the one that ends ours now; empty: it stays as it is.
+// ProveThrough notes that the person proved to a provider at a moment who they are. Like a password it is no second
+// factor. sid is the digest of the provider's own session where that is the one that ends ours now; empty: it stays as
+// it is.
 func (s *InSession) ProveThrough(provider, sid string, at int64, place Place) error {
 	if !slices.Contains(s.proof.Methods, ByProvider) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)

@@ -8,7 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/signin/tally"
 )
 
-// Addresses are looked up in other organizations, too. Whoever reads the counts of the organization that the sign-in is at must not learn from them which addresses are found there.
+// Addresses are looked up in other organizations, too. Whoever reads the counts of the organization that the sign-in is
+// at must not learn from them which addresses are found there.
 func TestCountsDoNotTellWhoIsInAnotherOrganization(t *testing.T) {
 	s, sessions := world(t)
 	sessions.Tally = tally.New(s, s.Now, SignInThrottled)

@@ -12,8 +12,8 @@ import (
 // SignInThrottled is the reason of a refusal before any work is done.
 const SignInThrottled = guessing.SignInThrottled
 
-// accountOverNetwork is how many times as many attempts are free on an account as from one network under one name, at least: or a few guesses under two
-// names would tell whether they are one person's after all.
+// accountOverNetwork is how many times as many attempts are free on an account as from one network under one name, at
+// least: or a few guesses under two names would tell whether they are one person's after all.
 const accountOverNetwork = 4
 
 // throttle slows down attempts on one account from one network.
@@ -23,8 +23,8 @@ type throttle struct {
 	place  Place
 }
 
-// throttle of an aim at a user, as strict as the rules say: how many attempts are free, and how long the waits are at most, is a
-// matter of policy. userID is empty where nobody is meant, or nothing is to be recorded.
+// throttle of an aim at a user, as strict as the rules say: how many attempts are free, and how long the waits are at
+// most, is a matter of policy. userID is empty where nobody is meant, or nothing is to be recorded.
 func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr, place Place) *throttle {
 	t := &throttle{userID: userID, place: place}
 	if userID != "" && a.Report == nil {
@@ -48,8 +48,8 @@ func (t *throttle) record(tx *event.Tx, r guessing.Report) error {
 	return record(tx, t.userID, facts...)
 }
 
-// declare adds to a command what the throttle needs. Where nobody has the name, it looks for the same that it looks for where somebody
-// has it, and finds nothing.
+// declare adds to a command what the throttle needs. Where nobody has the name, it looks for the same that it looks for
+// where somebody has it, and finds nothing.
 func (t *throttle) declare(c event.Command) event.Command {
 	id := t.userID
 	if id == "" {

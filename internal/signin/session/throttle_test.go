@@ -310,7 +310,8 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	}
 }
 
-// flood lets strangers keep the only place for hashing busy until the test ends. It returns when they find the line full.
+// flood lets strangers keep the only place for hashing busy until the test ends. It returns when they find the line
+// full.
 func flood(t *testing.T, sessions *Sessions) {
 	t.Helper()
 	sessions.Hasher = secret.NewHasher(1, 1)

@@ -35,7 +35,8 @@ type Sessions struct {
 	Clock  func() time.Time
 	// DefaultOrg is where names are looked for that lead to no other organization.
 	DefaultOrg string
-	// EmailsPerOrganization keeps e-mail addresses from being looked for in organizations other than the one that a sign-in is at.
+	// EmailsPerOrganization keeps e-mail addresses from being looked for in organizations other than the one that a
+	// sign-in is at.
 	EmailsPerOrganization bool
 	Standings             *Standings
 	// Audience is what an access token has to be meant for to be accepted by Signet's own API. Empty: none is.
@@ -65,7 +66,8 @@ type Proof struct {
 	FirstAt  int64 `json:"firstAt,omitempty"`
 	FactorAt int64 `json:"factorAt,omitempty"`
 
-	// Device is the remembered device that the session was opened on without a second factor; empty: none. It lets the session act, and is no proof.
+	// Device is the remembered device that the session was opened on without a second factor; empty: none. It lets the
+	// session act, and is no proof.
 	Device string `json:"device,omitempty"`
 
 	// Of a session that ends when it is not used: when it ends in any case, and how long it may stay unused, both in
@@ -129,8 +131,8 @@ type Bearer struct {
 	Person *event.Object[user.User] // who was read for that; nil: nobody
 }
 
-// Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from earlier
-// requests. Errors: access.ErrUnauthenticated, whatever is wrong with the token.
+// Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from
+// earlier requests. Errors: access.ErrUnauthenticated, whatever is wrong with the token.
 func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Caller, error) {
 	b, err := s.Bearer(ctx, bearer)
 	if err != nil {
@@ -242,8 +244,8 @@ func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bear
 	return b, err
 }
 
-// judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full, and its
-// person has not ended the tokens alone.
+// judgeAccess decides about an access token. One that lives with a session counts only while that session counts in
+// full, and its person has not ended the tokens alone.
 func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Standing, o *org.Standing, i *installation.Standing, p *idp.Standing, now int64) error {
 	t := &read.Token
 	if t.Data == "" {
@@ -307,8 +309,8 @@ func unproven(session *event.Token, u *user.Standing, o *org.Standing, i *instal
 	return !proof.SecondFactor && proof.Device == "", err
 }
 
-// alive tells whether a token counts now. Sessions and remembered devices end with the epoch of sessions, everything else with that of tokens. p is the provider
-// that it came through; nil where there is none.
+// alive tells whether a token counts now. Sessions and remembered devices end with the epoch of sessions, everything
+// else with that of tokens. p is the provider that it came through; nil where there is none.
 func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, p *idp.Standing, now int64) bool {
 	epoch := u.TokenEpoch
 	if kind == secret.Session || kind == secret.Device {

@@ -30,8 +30,8 @@ var (
 // mostOwners of an organization are looked at for one who can sign in.
 const mostOwners = 100
 
-// keepsPassword tells whether somebody may sign in with a password though the organization does not allow it: its owners do while none of them has an
-// allowed way that works, so that nobody locks the last of them out.
+// keepsPassword tells whether somebody may sign in with a password though the organization does not allow it: its
+// owners do while none of them has an allowed way that works, so that nobody locks the last of them out.
 func (s *Sessions) keepsPassword(ctx context.Context, u *event.Object[user.User]) (bool, error) {
 	o, err := org.Kind.Read(ctx, s.Store, u.Org)
 	if err != nil || o == nil || o.Data.Policy.Allows(policy.WithPassword) || !slices.Contains(u.Data.Memberships[u.Org], access.OrgOwner) {

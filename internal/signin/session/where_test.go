@@ -32,7 +32,8 @@ func verified(t *testing.T, s event.Store, id, orgID, email string, v user.Verif
 	eventtest.Given(t, s, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, facts.UserNameKey)}, user.HumanAdded{EmailVerified: true, Verification: &v, Personal: facts})
 }
 
-// eachWorld has the default organization, that of an application, one that has proven p.test by DNS, and another, on each engine.
+// eachWorld has the default organization, that of an application, one that has proven p.test by DNS, and another, on
+// each engine.
 func eachWorld(t *testing.T, test func(t *testing.T, sessions *Sessions)) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		nodes := eventtest.NewNodes(db, installation.Kind, org.Kind, user.Kind, Kind)
@@ -62,7 +63,8 @@ func (s *Sessions) found(t *testing.T, login string, at NameScope) string {
 	return idOf(u)
 }
 
-// Where names are looked for, and who is found: wherever the sign-in is at, by whatever name, on whosever word an address counts.
+// Where names are looked for, and who is found: wherever the sign-in is at, by whatever name, on whosever word an
+// address counts.
 func TestWhoIsFoundWhere(t *testing.T) {
 	eachWorld(t, func(t *testing.T, s *Sessions) {
 		for _, id := range []string{"org_def", "org_app", "org_p", "org_x"} {
@@ -168,7 +170,8 @@ func TestAnAdministratorElsewhereTakesNobodysAddress(t *testing.T) {
 	})
 }
 
-// Of several whose addresses count everywhere, it is the one that was verified first, the owner's before everybody else's.
+// Of several whose addresses count everywhere, it is the one that was verified first, the owner's before everybody
+// else's.
 func TestTheFirstOfSeveralIsFoundAnywhere(t *testing.T) {
 	eachWorld(t, func(t *testing.T, s *Sessions) {
 		at := func(v user.Verification, at int64) user.Verification { v.At = at; return v }

@@ -1,7 +1,9 @@
-// Package tally counts sign-ins by organization, day and way: successes, failures, and what was throttled. Nothing in the counts is about a person.
+// Package tally counts sign-ins by organization, day and way: successes, failures, and what was throttled. Nothing in
+// the counts is about a person.
 //
-// Each node counts in memory, and adds what it has counted to the stored counts about once a second: a sign-in waits for nobody, and rows that
-// several nodes share are written once a second, not once for each sign-in. A node that is killed loses what it has not added yet.
+// Each node counts in memory, and adds what it has counted to the stored counts about once a second: a sign-in waits
+// for nobody, and rows that several nodes share are written once a second, not once for each sign-in. A node that is
+// killed loses what it has not added yet.
 package tally
 
 import (
@@ -81,8 +83,8 @@ func New(store event.Store, clock func() time.Time, throttled errs.Reason) *Tall
 	return &Tally{store: store, clock: clock, throttled: throttled, pending: map[place]Day{}, totals: Day{}}
 }
 
-// Outcome counts an attempt to sign in by how it ended. org is the organization that it was at; empty where none is known: then it counts for the
-// installation alone. What came to no verdict does not count.
+// Outcome counts an attempt to sign in by how it ended. org is the organization that it was at; empty where none is
+// known: then it counts for the installation alone. What came to no verdict does not count.
 func (t *Tally) Outcome(org string, way Way, err error) {
 	if t == nil {
 		return
@@ -155,7 +157,8 @@ func (t *Tally) Run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Flush adds what was counted so far to the stored counts. What could not be added is counted again later. Errors: those of event.Store.
+// Flush adds what was counted so far to the stored counts. What could not be added is counted again later. Errors:
+// those of event.Store.
 func (t *Tally) Flush(ctx context.Context) error {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
@@ -229,7 +232,8 @@ func addition(keys []event.RowKey, rows map[event.RowKey]map[place]Day) event.Co
 	}}
 }
 
-// month are the days of a row, by their number in the month. A row has a month, so that few are read for many days and each stays small.
+// month are the days of a row, by their number in the month. A row has a month, so that few are read for many days and
+// each stays small.
 type month map[string]Day
 
 func monthIn(row *event.Row) (month, error) {
@@ -263,8 +267,8 @@ type Counted struct {
 	Day  Day
 }
 
-// Read gives the numbers of the last days, the oldest first, in an organization or, with access.Installation, everywhere. What this node has counted is among
-// them. Errors: those of event.Store.
+// Read gives the numbers of the last days, the oldest first, in an organization or, with access.Installation,
+// everywhere. What this node has counted is among them. Errors: those of event.Store.
 func (t *Tally) Read(ctx context.Context, scope string, days int) ([]Counted, error) {
 	if err := t.Flush(ctx); err != nil {
 		return nil, err

@@ -64,8 +64,9 @@ func document(answer *outbound.Response) (tokenClaims, error) {
 	return readClaims(answer.Body)
 }
 
-// address is an address of a provider with parameters. What its query has already stays, ours count where names are the same. A browser may reach what
-// this server must not, but it is sent in the clear only into networks that the operator allows.
+// address is an address of a provider with parameters. What its query has already stays, ours count where names are the
+// same. A browser may reach what this server must not, but it is sent in the clear only into networks that the operator
+// allows.
 func (f *Federation) address(field, endpoint string, more idp.Parameters, ours func(q url.Values)) (string, error) {
 	u, err := outbound.Check(endpoint)
 	if err == nil && u.Scheme != "https" {
@@ -83,7 +84,8 @@ func (f *Federation) address(field, endpoint string, more idp.Parameters, ours f
 	return u.String(), nil
 }
 
-// answeredError is what a provider answers instead of a code. Its words are not repeated: anybody can send such an answer.
+// answeredError is what a provider answers instead of a code. Its words are not repeated: anybody can send such an
+// answer.
 func answeredError(answer url.Values) error {
 	switch answer.Get("error") {
 	case "":

@@ -41,8 +41,8 @@ func (c *check) warning(check, message, hint string) {
 	c.found = append(c.found, idp.Problem{Check: check, Message: message, Hint: hint, Warning: true})
 }
 
-// Check tries all of a provider that can be tried without a person, as it is at this moment and not as it was kept, and tells everything that is wrong.
-// None: an empty list.
+// Check tries all of a provider that can be tried without a person, as it is at this moment and not as it was kept, and
+// tells everything that is wrong. None: an empty list.
 func (f *Federation) Check(ctx context.Context, p *Provider) []idp.Problem {
 	ctx, cancel := context.WithTimeout(ctx, checkDeadline)
 	defer cancel()

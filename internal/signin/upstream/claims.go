@@ -21,7 +21,8 @@ const (
 // tokenClaims are what an issuer says, each as it was sent.
 type tokenClaims map[string]json.RawMessage
 
-// Text is a claim that is a string. What cannot be told from another text once it is read is none: broken surrogates all read alike.
+// Text is a claim that is a string. What cannot be told from another text once it is read is none: broken surrogates
+// all read alike.
 func (c tokenClaims) Text(name string) (string, bool) {
 	return text(c[name])
 }
@@ -76,11 +77,12 @@ func (c tokenClaims) Time(name string) (time.Time, bool) {
 // Subject is the subject of a token: a string, exactly as sent. Errors: *failure.Failure.
 func (c tokenClaims) Subject() (string, error) { return c.SubjectIn("sub", false) }
 
-// integer is the one way to write a whole number. 1e3 and 1000.0 are other ways to write 1000, and would be other people.
+// integer is the one way to write a whole number. 1e3 and 1000.0 are other ways to write 1000, and would be other
+// people.
 var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,39})$`)
 
-// SubjectIn is what tells a person apart, in a field of any name. A number counts only where that is said, and only written as a whole one; it is never
-// read as a number, so it is exact however large it is. Errors: *failure.Failure.
+// SubjectIn is what tells a person apart, in a field of any name. A number counts only where that is said, and only
+// written as a whole one; it is never read as a number, so it is exact however large it is. Errors: *failure.Failure.
 func (c tokenClaims) SubjectIn(name string, numbers bool) (string, error) {
 	wrong := failure.New(failure.Subject, "the field that tells people apart is missing, or is not a text of 1 to 255 characters")
 	raw := bytes.TrimSpace(c[name])

@@ -80,7 +80,8 @@ func (f *Federation) discovered(ctx context.Context, p *Provider) (*metadata, er
 
 const tenantPlace = "{tenantid}"
 
-// template is the issuer that Microsoft's addresses for several tenants publish: it has a place where the tenant goes. Empty for everybody else.
+// template is the issuer that Microsoft's addresses for several tenants publish: it has a place where the tenant goes.
+// Empty for everybody else.
 func template(o *idp.OIDC) string {
 	if o.Preset != idp.MicrosoftPreset {
 		return ""
@@ -106,7 +107,8 @@ func (m *metadata) issuerFor(o *idp.OIDC, tenant string) string {
 	return strings.Replace(m.Issuer, tenantPlace, tenant, 1)
 }
 
-// fromIssuer tells whether an answer is of the provider (RFC 9207). An answer of another one would have us send its code to the wrong place.
+// fromIssuer tells whether an answer is of the provider (RFC 9207). An answer of another one would have us send its
+// code to the wrong place.
 func (m *metadata) fromIssuer(o *idp.OIDC, answer url.Values) error {
 	iss, sent := answer["iss"]
 	switch {

@@ -107,7 +107,8 @@ func (f *Federation) aboutSignIn(who *idp.Identity, c tokenClaims, s *state) {
 	if now := f.Clock(); ok && !at.After(now.Add(clockSkew)) && at.Unix() > 0 {
 		who.Proven = min(event.Micros(at), event.Micros(now))
 	}
-	// A provider that was asked to let the person prove it anew and says that they did, did so after it was asked, whatever its clock says.
+	// A provider that was asked to let the person prove it anew and says that they did, did so after it was asked,
+	// whatever its clock says.
 	if started := event.Time(s.Started); s.Again && who.Proven != 0 && !at.Before(started.Add(-clockSkew)) {
 		who.Fresh, who.Proven = true, max(who.Proven, s.Started)
 	}

@@ -19,7 +19,8 @@ const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
 const maxTokenID = 255 // characters of a jti
 
-// SignedOut says who has signed out at a provider: a person, one session of theirs, or a session of whomever. Subject or Session is set.
+// SignedOut says who has signed out at a provider: a person, one session of theirs, or a session of whomever. Subject
+// or Session is set.
 type SignedOut struct {
 	Provider string
 	Issuer   string
@@ -27,8 +28,8 @@ type SignedOut struct {
 	Session  string // sid
 }
 
-// SignOut checks the logout token that a provider sends, and has what it names ended. Each token counts once; where end fails, the provider may send it again.
-// Errors: *Failure, which is recorded; those of event.Store and of end.
+// SignOut checks the logout token that a provider sends, and has what it names ended. Each token counts once; where end
+// fails, the provider may send it again. Errors: *Failure, which is recorded; those of event.Store and of end.
 func (f *Federation) SignOut(ctx context.Context, p *Provider, text, requestID string, end func(ctx context.Context, out SignedOut) error) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()

@@ -62,7 +62,8 @@ func (f *Federation) finishOAuth(ctx context.Context, p *Provider, s *state, ans
 	return who, nil
 }
 
-// origin is what stands for the issuer of a provider that has none: scheme and host of the endpoint that its tokens come from.
+// origin is what stands for the issuer of a provider that has none: scheme and host of the endpoint that its tokens
+// come from.
 func origin(address string) (string, error) {
 	u, err := outbound.Check(address)
 	if err != nil {
@@ -71,7 +72,8 @@ func origin(address string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
-// verifiedEmail is the one address of a list that is both the person's main one and verified; empty where there is none. Errors: *Failure.
+// verifiedEmail is the one address of a list that is both the person's main one and verified; empty where there is
+// none. Errors: *Failure.
 func (f *Federation) verifiedEmail(ctx context.Context, p *Provider, access string) (string, error) {
 	answer, err := f.fetch(ctx, p, p.Data.OAuth.EmailsEndpoint, access)
 	if err != nil {

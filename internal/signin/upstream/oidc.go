@@ -246,7 +246,8 @@ func isMicrosoft(o *idp.OIDC) bool {
 		func(of string) bool { return host == of }) || strings.HasSuffix(host, ".ciamlogin.com")
 }
 
-// appleName takes the name that Apple tells once, through the browser: the person can write anything there, as they could in a form of ours.
+// appleName takes the name that Apple tells once, through the browser: the person can write anything there, as they
+// could in a form of ours.
 func appleName(who *idp.Identity, user string) {
 	var said struct {
 		Name struct {

@@ -482,7 +482,8 @@ func TestEndpointsThatMisbehave(t *testing.T) {
 	}
 }
 
-// TestAStrangerDoesNotBreakAProvider: codes that it does not know, and callers that leave, say nothing about the provider; failures do.
+// TestAStrangerDoesNotBreakAProvider: codes that it does not know, and callers that leave, say nothing about the
+// provider; failures do.
 func TestAProviderThatFailsIsLeftAloneAndStrangersCannotMakeItLookBroken(t *testing.T) {
 	w := newWorld(t)
 	p := w.oidc(nil)

@@ -21,8 +21,8 @@ func plain(s string, limit int) bool {
 	return s != "" && utf8.RuneCountInString(s) <= limit && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// person takes names, language and e-mail from what a provider sent; of several documents the first that has one counts. What is no text, too long, or has
-// control characters is passed over.
+// person takes names, language and e-mail from what a provider sent; of several documents the first that has one
+// counts. What is no text, too long, or has control characters is passed over.
 func person(who *idp.Identity, names idp.Claims, documents ...tokenClaims) {
 	take := func(into *string, name string, limit int) {
 		for _, c := range documents {
@@ -59,8 +59,8 @@ func complete(names idp.Claims, c tokenClaims) bool {
 	return who.UserName != "" && who.FirstName != "" && who.LastName != "" && who.Email != ""
 }
 
-// verified tells whether a provider says that an e-mail is the person's. Only the claim that is about the e-mail of OpenID Connect says so, and only in a
-// document that has this e-mail.
+// verified tells whether a provider says that an e-mail is the person's. Only the claim that is about the e-mail of
+// OpenID Connect says so, and only in a document that has this e-mail.
 func verified(who *idp.Identity, names idp.Claims, documents ...tokenClaims) bool {
 	if who.Email == "" || names.Email != "" && names.Email != "email" {
 		return false

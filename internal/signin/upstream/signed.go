@@ -91,7 +91,8 @@ func (t *signedToken) Verify(keys []jose.JSONWebKey) error {
 	return failure.New(failure.Signature, "no key of the provider's key set has signed the token")
 }
 
-// Digest tells tokens apart. It leaves the signature out: whoever has a token can often make another valid signature of it.
+// Digest tells tokens apart. It leaves the signature out: whoever has a token can often make another valid signature of
+// it.
 func (t *signedToken) Digest() [32]byte { return sha256.Sum256([]byte(t.input)) }
 
 // expectedClaims is what a token has to say.

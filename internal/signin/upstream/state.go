@@ -24,7 +24,8 @@ const (
 	statePurp = "idp sign-in state"
 )
 
-// state is what a browser carries to a provider and back, sealed. Nobody else can make one, and it is good for one provider and one browser.
+// state is what a browser carries to a provider and back, sealed. Nobody else can make one, and it is good for one
+// provider and one browser.
 type state struct {
 	Provider string `json:"p"`
 	Version  int64  `json:"v"` // of the provider's Changer

@@ -1,10 +1,12 @@
-// Package upstream is the protocol side of signing in through other identity providers: OpenID Connect, plain OAuth 2.0, and portals that hand out
-// JWTs. It sends a browser to a provider, checks everything that comes back, and says who the provider says it is (idp.Identity). Whose account that is,
-// and whether it may be used, is for package session.
+// Package upstream is the protocol side of signing in through other identity providers: OpenID Connect, plain OAuth
+// 2.0, and portals that hand out JWTs. It sends a browser to a provider, checks everything that comes back, and says
+// who the provider says it is (idp.Identity). Whose account that is, and whether it may be used, is for package
+// session.
 //
-// Start stores nothing: the state that the browser carries is sealed, and nonce and PKCE verifier follow from it. Finish uses a state up before it sends
-// anything, so that however often and wherever an answer is brought here, it counts once. What a provider sends is hostile until the last check has passed,
-// nothing of it is part of an error, and its tokens are not kept.
+// Start stores nothing: the state that the browser carries is sealed, and nonce and PKCE verifier follow from it.
+// Finish uses a state up before it sends anything, so that however often and wherever an answer is brought here, it
+// counts once. What a provider sends is hostile until the last check has passed, nothing of it is part of an error, and
+// its tokens are not kept.
 package upstream
 
 import (
@@ -133,8 +135,8 @@ func (f *Federation) start(ctx context.Context, p *Provider, a Attempt) (string,
 	return "", errNoType
 }
 
-// Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store. With an error, Return is what it is where
-// the state says so, and there is no Identity.
+// Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store. With an error,
+// Return is what it is where the state says so, and there is no Identity.
 func (f *Federation) Finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
@@ -190,7 +192,8 @@ func usable(p *Provider) error {
 	return nil
 }
 
-// values are the parameters of an answer: those of the form where it was posted. Who sends one twice means two things at once.
+// values are the parameters of an answer: those of the form where it was posted. Who sends one twice means two things
+// at once.
 func (c *Callback) values() (url.Values, error) {
 	values := c.Query
 	if len(c.Form) > 0 {

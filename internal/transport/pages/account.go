@@ -72,8 +72,8 @@ func (v Profile) about() about {
 	return about{template: "profile", title: "profile.title", section: PathAccount, passkey: len(v.Signal) > 0}
 }
 
-// Contact changes the own e-mail address and phone number: DoSetEmail with FieldEmail; DoSetPhone with FieldPhone, DoNoPhone; DoSendPhone and
-// DoPhoneCode with FieldPhoneCode prove the number.
+// Contact changes the own e-mail address and phone number: DoSetEmail with FieldEmail; DoSetPhone with FieldPhone,
+// DoNoPhone; DoSendPhone and DoPhoneCode with FieldPhoneCode prove the number.
 type Contact struct {
 	Account
 	Email       string
@@ -102,8 +102,8 @@ func (OwnPassword) about() about {
 	return about{template: "own_password", title: "ownPassword.title", section: PathPassword, script: true}
 }
 
-// Security lists the own factors, and accounts at identity providers. DoRemove has FieldID; DoCodes makes new recovery codes; DoUnlink and
-// DoConfirm have FieldID.
+// Security lists the own factors, and accounts at identity providers. DoRemove has FieldID; DoCodes makes new recovery
+// codes; DoUnlink and DoConfirm have FieldID.
 type Security struct {
 	Account
 	Factors       []Factor
@@ -144,8 +144,8 @@ func (RenameFactor) about() about {
 	return about{template: "rename_factor", title: "renameFactor.title", section: PathSecurity}
 }
 
-// Sessions lists where the person is signed in, and where the second factor is remembered. DoEnd and DoForget have FieldID; DoEndOthers ends all but
-// this one.
+// Sessions lists where the person is signed in, and where the second factor is remembered. DoEnd and DoForget have
+// FieldID; DoEndOthers ends all but this one.
 type Sessions struct {
 	Account
 	Sessions []Session
@@ -166,8 +166,8 @@ func (Sessions) about() about {
 	return about{template: "sessions", title: "sessions.title", section: PathSessions, script: true}
 }
 
-// Tokens lists the personal access tokens and makes new ones: DoCreate with FieldTokenName and FieldTokenDays. DoRemove has
-// FieldID.
+// Tokens lists the personal access tokens and makes new ones: DoCreate with FieldTokenName and FieldTokenDays. DoRemove
+// has FieldID.
 type Tokens struct {
 	Account
 	Tokens []Token
@@ -218,8 +218,8 @@ func (Applications) about() about {
 	return about{template: "applications", title: "applications.title", section: PathApplications, script: true}
 }
 
-// Organizations lists those that the person is in, and those that would have the person. DoLeave has FieldID; DoAccept and DoDecline have that of an offer;
-// DoAcceptRoles has that of an organization, and FieldRoles.
+// Organizations lists those that the person is in, and those that would have the person. DoLeave has FieldID; DoAccept
+// and DoDecline have that of an offer; DoAcceptRoles has that of an organization, and FieldRoles.
 type Organizations struct {
 	Account
 	Organizations []Organization

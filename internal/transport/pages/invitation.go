@@ -18,7 +18,8 @@ type Invitation struct {
 
 func (Invitation) about() about { return about{template: "invitation", title: "invitation.title"} }
 
-// JoinPassword asks for what a new account needs. The answer has FieldFirstName, FieldLastName, FieldUserName, FieldNewPassword and FieldRepeatPassword.
+// JoinPassword asks for what a new account needs. The answer has FieldFirstName, FieldLastName, FieldUserName,
+// FieldNewPassword and FieldRepeatPassword.
 type JoinPassword struct {
 	Frame
 	Email               string
@@ -32,7 +33,8 @@ func (JoinPassword) about() about {
 	return about{template: "join_password", title: "register.title", script: true}
 }
 
-// JoinPasskey asks for the names first and then, with Options, has the browser make a passkey. The answer has the names, and FieldCredential at last.
+// JoinPasskey asks for the names first and then, with Options, has the browser make a passkey. The answer has the
+// names, and FieldCredential at last.
 type JoinPasskey struct {
 	Frame
 	Email               string
@@ -46,7 +48,8 @@ func (v JoinPasskey) about() about {
 	return about{template: "join_passkey", title: "register.title", passkey: len(v.Options) > 0}
 }
 
-// JoinAccount asks somebody who is signed in whether to join with this account: DoAllow with FieldID, which is the session.
+// JoinAccount asks somebody who is signed in whether to join with this account: DoAllow with FieldID, which is the
+// session.
 type JoinAccount struct {
 	Frame
 	ID        string
@@ -74,7 +77,8 @@ type Joined struct {
 
 func (Joined) about() about { return about{template: "joined", title: "joined.title"} }
 
-// SetPassword asks somebody for a password whom an administrator has sent a link. The answer has FieldNewPassword and FieldRepeatPassword.
+// SetPassword asks somebody for a password whom an administrator has sent a link. The answer has FieldNewPassword and
+// FieldRepeatPassword.
 type SetPassword struct {
 	Frame
 	LoginName string

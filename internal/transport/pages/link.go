@@ -15,7 +15,8 @@ import (
 // Link is an address that a page may point to. The zero Link is none, and what would carry it is left out.
 type Link struct{ address string }
 
-// To gives the link to one of our own pages. The path is written by us; what comes from requests belongs into the query.
+// To gives the link to one of our own pages. The path is written by us; what comes from requests belongs into the
+// query.
 func To(path string, query url.Values) Link {
 	u := url.URL{Path: "/" + strings.TrimLeft(path, "/\\"), RawQuery: query.Encode()}
 	return Link{u.String()}
@@ -29,7 +30,8 @@ func ConsolePage(to string) string {
 	return ""
 }
 
-// PlainPath reads a path of this server, with a query perhaps, that browsers cannot take for anything else; nil for everything else.
+// PlainPath reads a path of this server, with a query perhaps, that browsers cannot take for anything else; nil for
+// everything else.
 func PlainPath(to string) *url.URL {
 	u, err := url.Parse(to)
 	if err != nil || !strings.HasPrefix(to, "/") || u.Scheme != "" || u.Opaque != "" || u.Host != "" || u.User != nil || u.Fragment != "" || strings.Contains(to, "\\") ||
@@ -41,8 +43,8 @@ func PlainPath(to string) *url.URL {
 
 var errLink = errors.New("not an address that a page may point to")
 
-// Outward gives the link to an address that somebody else registered: https, http on this machine, or the private scheme of an
-// installed application. Everything else is refused: browsers run it, or open some program with it.
+// Outward gives the link to an address that somebody else registered: https, http on this machine, or the private
+// scheme of an installed application. Everything else is refused: browsers run it, or open some program with it.
 func Outward(address string) (Link, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || strings.ContainsFunc(address, unfit) {
@@ -58,7 +60,8 @@ func Outward(address string) (Link, error) {
 	return Link{u.String()}, nil
 }
 
-// AtProvider gives the link to an identity provider. It may be http: the operator decides in which networks providers may be that.
+// AtProvider gives the link to an identity provider. It may be http: the operator decides in which networks providers
+// may be that.
 func AtProvider(address string) (Link, error) {
 	if u, err := url.Parse(address); err == nil && strings.EqualFold(u.Scheme, "http") && u.Hostname() != "" && u.User == nil && !strings.ContainsFunc(address, unfit) {
 		return Link{u.String()}, nil
@@ -75,7 +78,8 @@ func (l Link) IsNone() bool { return l.address == "" }
 // String gives the address.
 func (l Link) String() string { return l.address }
 
-// url is for templates: the address has been checked when the link was made, and html/template knows no schemes of applications.
+// url is for templates: the address has been checked when the link was made, and html/template knows no schemes of
+// applications.
 func (l Link) url() template.URL { return template.URL(l.address) }
 
 func isLoopback(host string) bool {
@@ -85,11 +89,12 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost")
 }
 
-// hostForm is what a policy can name: it knows neither addresses in brackets nor the other characters that URLs allow in a host,
-// some of which would end the directive.
+// hostForm is what a policy can name: it knows neither addresses in brackets nor the other characters that URLs allow
+// in a host, some of which would end the directive.
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]{1,5})?$`)
 
-// formTarget gives what has to be in form-action for a redirect to this URI; nothing where a browser could not go there.
+// formTarget gives what has to be in form-action for a redirect to this URI; nothing where a browser could not go
+// there.
 func formTarget(redirectURI string) string {
 	if redirectURI == "" {
 		return ""

@@ -8,8 +8,9 @@ import (
 	"unicode"
 )
 
-// shown gives a name in which nothing hides: blanks at its ends or in a row, characters that cannot be seen and those that change the
-// direction of text are marked, so that " bob " and "bob" do not look alike. The template sets it apart with bdi.
+// shown gives a name in which nothing hides: blanks at its ends or in a row, characters that cannot be seen and those
+// that change the direction of text are marked, so that " bob " and "bob" do not look alike. The template sets it apart
+// with bdi.
 func shown(name string) template.HTML {
 	var b strings.Builder
 	runes := []rune(name)

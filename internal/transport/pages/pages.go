@@ -1,13 +1,15 @@
-// Package pages is what people see: the view layer of every hosted page, from entering a login name to the list of one's own
-// sessions. It knows no flow: whoever serves a path decides what happens next, fills in a view (one struct per page) and calls
-// Render, which picks the language, writes the page, and sets the headers that keep browsers on the safe side.
+// Package pages is what people see: the view layer of every hosted page, from entering a login name to the list of
+// one's own sessions. It knows no flow: whoever serves a path decides what happens next, fills in a view (one struct
+// per page) and calls Render, which picks the language, writes the page, and sets the headers that keep browsers on the
+// safe side.
 //
 // A form posts to the address it was shown at. Its fields are named by the Field constants, and where there are several
-// buttons the one that was pressed is in FieldDo. Everything in a view that is a string may be hostile: it ends up escaped,
-// set apart from the text around it, and never in a link. Links are of type Link, which only this package makes.
+// buttons the one that was pressed is in FieldDo. Everything in a view that is a string may be hostile: it ends up
+// escaped, set apart from the text around it, and never in a link. Links are of type Link, which only this package
+// makes.
 //
-// The pages work without script. One script drives passkeys, which browsers offer in no other way; the other one shows passwords, copies
-// secrets and tells times where people are, and what it does not do is not there.
+// The pages work without script. One script drives passkeys, which browsers offer in no other way; the other one shows
+// passwords, copies secrets and tells times where people are, and what it does not do is not there.
 package pages
 
 import (
@@ -58,7 +60,8 @@ func New(c Config) (*Pages, error) {
 	return p, nil
 }
 
-// learn parses the templates in one language. It takes some milliseconds and half a megabyte, which a start need not wait for.
+// learn parses the templates in one language. It takes some milliseconds and half a megabyte, which a start need not
+// wait for.
 func (p *Pages) learn(tag string) (*speech, error) {
 	texts, err := loadTexts(tag)
 	if err != nil {
@@ -171,8 +174,8 @@ func (p *Pages) Harden(h http.Header) {
 // postPolicy is contentPolicy for the page that posts to an application, without form-action: see PostBack.
 const postPolicy = "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// contentPolicy allows a page what it needs and nothing else. Browsers apply form-action to the redirects that follow a form,
-// so the application that the person goes back to has to be in it.
+// contentPolicy allows a page what it needs and nothing else. Browsers apply form-action to the redirects that follow a
+// form, so the application that the person goes back to has to be in it.
 func contentPolicy(script bool, redirectURI string) string {
 	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; "
 	if script {

@@ -45,7 +45,8 @@ func render(t *testing.T, p *pages.Pages, language string, s pagestest.Sample) *
 // odd marks a character that hides.
 var odd = regexp.MustCompile(`<span class="odd"( title="U\+[0-9A-F]{4,6}")?>(␣|U\+[0-9A-F]{4,6})</span>`)
 
-// shape is the page without its texts and what marks odd characters in them: elements and the names of their attributes.
+// shape is the page without its texts and what marks odd characters in them: elements and the names of their
+// attributes.
 func shape(t *testing.T, page string) (tags []string, addresses []string) {
 	t.Helper()
 	tokens := html.NewTokenizer(strings.NewReader(odd.ReplaceAllString(page, "")))

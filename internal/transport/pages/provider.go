@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Provider is a button that leads to an identity provider. Pressing it sends a form to To, because only a form shows that somebody has chosen.
+// Provider is a button that leads to an identity provider. Pressing it sends a form to To, because only a form shows
+// that somebody has chosen.
 type Provider struct {
 	Name   string
 	To     Link
@@ -26,8 +27,8 @@ func NewMoreProviders(find string, behind bool, next Link, kept url.Values) More
 	return MoreProviders{There: find != "" || behind || !next.IsNone(), Find: find, Next: next, Hidden: hidden(kept)}
 }
 
-// Register asks somebody whom an identity provider has brought, and who has no account yet, for what a new one lacks. The answer has
-// FieldFirstName, FieldLastName, FieldUserName, FieldEmail and FieldTerms.
+// Register asks somebody whom an identity provider has brought, and who has no account yet, for what a new one lacks.
+// The answer has FieldFirstName, FieldLastName, FieldUserName, FieldEmail and FieldTerms.
 type Register struct {
 	Frame
 	Provider  string
@@ -57,7 +58,8 @@ func (ChooseProvider) about() about {
 	return about{template: "choose_provider", title: "chooseProvider.title"}
 }
 
-// ConfirmArrival asks somebody whom an address has led to an identity provider and back whether they want to sign in: DoAllow.
+// ConfirmArrival asks somebody whom an address has led to an identity provider and back whether they want to sign in:
+// DoAllow.
 type ConfirmArrival struct {
 	Frame
 	Of        string // the organization that the account is in, or else the one that the provider belongs to
@@ -72,8 +74,8 @@ func (ConfirmArrival) about() about {
 	return about{template: "confirm_arrival", title: "confirmArrival.title"}
 }
 
-// Unlinked says that nobody is linked to whom a provider has brought. SignIn leads to signing in once to an account that is to be linked; none: that
-// is not possible here.
+// Unlinked says that nobody is linked to whom a provider has brought. SignIn leads to signing in once to an account
+// that is to be linked; none: that is not possible here.
 type Unlinked struct {
 	Frame
 	Provider  string
@@ -129,7 +131,8 @@ type LinkedAccount struct {
 	Confirm   bool // and can be, here and now
 }
 
-// ToApplication asks somebody whom a provider has brought whether they want to go on to an application that has a sign-in page of its own: DoAllow or DoDeny.
+// ToApplication asks somebody whom a provider has brought whether they want to go on to an application that has a
+// sign-in page of its own: DoAllow or DoDeny.
 type ToApplication struct {
 	Frame
 	Name      string // of the application

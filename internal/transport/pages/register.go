@@ -1,6 +1,7 @@
 package pages
 
-// Terms are what a new person has to accept, and what is told beside it. A box that is ticked comes back in FieldTerms, with the address that was shown.
+// Terms are what a new person has to accept, and what is told beside it. A box that is ticked comes back in FieldTerms,
+// with the address that was shown.
 type Terms struct {
 	Terms    Link // none: nothing has to be accepted
 	Privacy  Link
@@ -29,8 +30,8 @@ func (RegisterMailSent) about() about {
 	return about{template: "register_mail_sent", title: "resetMailSent.title"}
 }
 
-// RegisterSelf asks somebody who has the mail for what an account needs: FieldFirstName, FieldLastName, FieldUserName, FieldTerms, and FieldNewPassword with
-// FieldRepeatPassword. With DoPasskey a passkey takes the place of the password.
+// RegisterSelf asks somebody who has the mail for what an account needs: FieldFirstName, FieldLastName, FieldUserName,
+// FieldTerms, and FieldNewPassword with FieldRepeatPassword. With DoPasskey a passkey takes the place of the password.
 type RegisterSelf struct {
 	Frame
 	Email     string
@@ -47,7 +48,8 @@ func (RegisterSelf) about() about {
 	return about{template: "register_self", title: "register.title", script: true}
 }
 
-// RegisterPasskey has the browser make the first passkey of somebody. The answer has FieldCredential, FieldPasskeyName, and what RegisterSelf asked for.
+// RegisterPasskey has the browser make the first passkey of somebody. The answer has FieldCredential, FieldPasskeyName,
+// and what RegisterSelf asked for.
 type RegisterPasskey struct {
 	Frame
 	Email         string

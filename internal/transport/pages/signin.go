@@ -62,7 +62,8 @@ func (v Password) about() about {
 	return about{template: "password", title: "password.title", script: true}
 }
 
-// ChangePassword asks for a new password before the sign-in goes on. Current asks for the old one, too, which was not typed just now.
+// ChangePassword asks for a new password before the sign-in goes on. Current asks for the old one, too, which was not
+// typed just now.
 type ChangePassword struct {
 	Frame
 	LoginName string
@@ -94,8 +95,8 @@ const (
 	RecoveryCode FactorKind = "recovery"
 )
 
-// SecondFactor asks for one factor and links to the others that the person has. The answer has FieldCode, FieldRecoveryCode or
-// FieldCredential, and FieldRemember where the box is ticked.
+// SecondFactor asks for one factor and links to the others that the person has. The answer has FieldCode,
+// FieldRecoveryCode or FieldCredential, and FieldRemember where the box is ticked.
 type SecondFactor struct {
 	Frame
 	LoginName   string
@@ -121,8 +122,8 @@ func (v SecondFactor) about() about {
 	return a
 }
 
-// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode. The key comes back in
-// FieldKey.
+// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode. The key comes back
+// in FieldKey.
 type EnrolTOTP struct {
 	Frame
 	Required   bool   // the sign-in does not go on without
@@ -257,8 +258,9 @@ func (NoRole) SignedIn() bool { return true }
 
 func (NoRole) about() about { return about{template: "no_role", title: "noRole.title", end: true} }
 
-// Onward takes the browser to the application, or to an identity provider, by itself. Browsers hold form-action against every redirect that follows a form,
-// also against those that the application makes on its own account: a page in between ends that chain.
+// Onward takes the browser to the application, or to an identity provider, by itself. Browsers hold form-action against
+// every redirect that follows a form, also against those that the application makes on its own account: a page in
+// between ends that chain.
 type Onward struct {
 	Frame
 	Provider string // its name; empty: it leads to the application
@@ -269,8 +271,9 @@ func (v Onward) about() about {
 	return about{template: "onward", title: "onward.title", end: true, refresh: v.To}
 }
 
-// PostBack has the browser post an answer to the application (form_post), by a script, or by its button. It holds nothing else: browsers would hold a limit of
-// form-action against the redirects with which the application goes on, so this page has none, and gives nobody a form to use.
+// PostBack has the browser post an answer to the application (form_post), by a script, or by its button. It holds
+// nothing else: browsers would hold a limit of form-action against the redirects with which the application goes on, so
+// this page has none, and gives nobody a form to use.
 type PostBack struct {
 	Frame
 	To     Link
@@ -309,7 +312,8 @@ type DeviceCode struct {
 
 func (DeviceCode) about() about { return about{template: "device_code", title: "deviceCode.title"} }
 
-// DeviceConfirm asks whether the device is the one in front of the person: DoAllow or DoDeny, with FieldID and FieldUserCode.
+// DeviceConfirm asks whether the device is the one in front of the person: DoAllow or DoDeny, with FieldID and
+// FieldUserCode.
 type DeviceConfirm struct {
 	Frame
 	ID        string // of the account
@@ -401,7 +405,8 @@ func (v Failed) about() about {
 	return about{template: "failed", title: "failure." + string(v.What) + ".title", end: true}
 }
 
-// scopeTexts says what an application can do with a scope. Those of Signet's own API have their texts under their own names.
+// scopeTexts says what an application can do with a scope. Those of Signet's own API have their texts under their own
+// names.
 var scopeTexts = map[string]string{
 	"openid":           "scope.openid",
 	"profile":          "scope.profile",

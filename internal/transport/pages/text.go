@@ -21,8 +21,8 @@ var Languages = []string{"en", "de", "fr", "es"}
 //go:embed texts
 var textFiles embed.FS
 
-// texts is the catalogue of one language: keys to sentences with {placeholders}. A sentence that depends on a number has
-// two entries, KEY.one and KEY.other.
+// texts is the catalogue of one language: keys to sentences with {placeholders}. A sentence that depends on a number
+// has two entries, KEY.one and KEY.other.
 type texts struct {
 	tag     string
 	entries map[string]string
@@ -69,8 +69,8 @@ func chooseLanguage(preferred, locales, accepted string) string {
 	return Languages[0]
 }
 
-// Message is something that a page says: an entry of the catalogue, or a sentence of the service as it is. Functions named
-// after what they say make them; the zero Message says nothing.
+// Message is something that a page says: an entry of the catalogue, or a sentence of the service as it is. Functions
+// named after what they say make them; the zero Message says nothing.
 type Message struct {
 	key   string
 	args  []any // names and values in turn
@@ -148,8 +148,8 @@ func (t texts) duration(d time.Duration) (string, error) {
 	return t.plain(name, "n", max(int((d+unit-1)/unit), 1))
 }
 
-// html gives a sentence in which names are set apart: they cannot turn the text around them into something else, neither by
-// markup nor by the direction they are written in.
+// html gives a sentence in which names are set apart: they cannot turn the text around them into something else,
+// neither by markup nor by the direction they are written in.
 func (t texts) html(key string, args ...any) (template.HTML, error) {
 	said, err := t.sentence(key, args, html.EscapeString, func(s string) string { return "<bdi>" + string(shown(s)) + "</bdi>" })
 	return template.HTML(said), err

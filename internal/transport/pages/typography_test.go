@@ -21,7 +21,8 @@ func TestTextsFollowTheTypographyOfTheirLanguage(t *testing.T) {
 	}
 }
 
-// Voice control presses what people read: the name of a button for a screen reader holds the words that are seen on it (WCAG 2.5.3).
+// Voice control presses what people read: the name of a button for a screen reader holds the words that are seen on it
+// (WCAG 2.5.3).
 func TestTheNameOfAButtonHoldsWhatIsSeenOnIt(t *testing.T) {
 	for _, tag := range Languages {
 		c := catalogue(t, tag)

@@ -271,8 +271,8 @@ func (in input) DescribedBy() string {
 	return strings.Join(ids, " ")
 }
 
-// passkey is what the script needs to ask the browser for one. A conditional one is offered among the names that the browser
-// suggests for the login name.
+// passkey is what the script needs to ask the browser for one. A conditional one is offered among the names that the
+// browser suggests for the login name.
 type passkey struct {
 	Mode, Options, Label, Class string
 	Conditional                 bool

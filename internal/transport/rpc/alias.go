@@ -11,8 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-// Alias is another API under whose names operations answer, too: the same operations with the same rules, permissions and errors. Its messages
-// must be equal to ours on the wire.
+// Alias is another API under whose names operations answer, too: the same operations with the same rules, permissions
+// and errors. Its messages must be equal to ours on the wire.
 type Alias struct {
 	Packages []string // of its services, such as zitadel.admin.v1
 	Prefixes []string // of its REST paths, such as /admin/v1/
@@ -53,7 +53,8 @@ func (h *Handler) mountAlias(a *Alias, ops map[string]*operation) (problems []er
 	return problems
 }
 
-// translate gives the header for the organization our name. Who sends both is refused as for any header that is repeated.
+// translate gives the header for the organization our name. Who sends both is refused as for any header that is
+// repeated.
 func (a *Alias) translate(x *exchange) {
 	header := x.Request.Header
 	if values := header[a.Header]; len(values) > 0 {

@@ -149,7 +149,8 @@ func TestGRPCAnswersHaveNoLength(t *testing.T) {
 	}
 }
 
-// TestBrokenFramesAreNoInternalError: health and reflection are served by a library, which would take some of them for its own failure.
+// TestBrokenFramesAreNoInternalError: health and reflection are served by a library, which would take some of them for
+// its own failure.
 func TestBrokenFramesAreNoInternalError(t *testing.T) {
 	l := newLab(t)
 	for _, path := range []string{"grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "signet.v1.UserService/GetMyUser"} {

@@ -35,7 +35,8 @@ type Call struct {
 	problems []errs.Violation
 	names    []string // identifiers of what a read is about, where they are known before it is decoded
 
-	// marshal writes the answer of one that is no stream for the wire. A list takes as long as to read it, so it does both in the place that it has, see shares.
+	// marshal writes the answer of one that is no stream for the wire. A list takes as long as to read it, so it does
+	// both in the place that it has, see shares.
 	marshal func(resp proto.Message) error
 
 	send func(proto.Message) error // one message of a stream
@@ -63,7 +64,8 @@ func (h *Handler) chain() run {
 	return link(operate, guard, limit, rate, h.authenticate, rateOfCaller, spare, h.large, h.validate, h.authorize, h.atOnce, h.searches, h.bulk, h.costly)
 }
 
-// guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end as its protocol wants.
+// guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end
+// as its protocol wants.
 func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp proto.Message, err error) {
 	defer func() {
 		switch p := recover(); p {
@@ -161,8 +163,8 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 	return &own, nil
 }
 
-// spare rejects callers without the permission before it reads a large body. This is the one exception from the order of
-// answers: they do not learn what is wrong with the request.
+// spare rejects callers without the permission before it reads a large body. This is the one exception from the order
+// of answers: they do not learn what is wrong with the request.
 func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.op.maxBody <= maxBody || c.info.Caller == nil {
 		return next(ctx, c, req)
@@ -201,7 +203,8 @@ func (h *Handler) read(ctx context.Context, c *Call, req proto.Message) error {
 		if err != nil {
 			return err
 		}
-		// Lengths come before grammars, whose work grows with them. What is only a little too long is told together with all else.
+		// Lengths come before grammars, whose work grows with them. What is only a little too long is told together
+		// with all else.
 		if h.config.Check != nil && !(tooLong && proto.Size(req) > maxCheapRequest) {
 			more, err := h.config.Check(req, h.check)
 			if err != nil {
@@ -307,8 +310,8 @@ func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
 	return nil
 }
 
-// authorize decides about permission, where that does not depend on the target. An operation that takes long can have it
-// decided again, see access.Permit.Renew.
+// authorize decides about permission, where that does not depend on the target. An operation that takes long can have
+// it decided again, see access.Permit.Renew.
 func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.info.Caller == nil {
 		if !c.op.rule.GetPublic() {
@@ -331,7 +334,8 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 	return next(ctx, c, req)
 }
 
-// judge checks whether a caller may make the request now. Where no permission is needed, or the operation checks it, the permit proves nothing.
+// judge checks whether a caller may make the request now. Where no permission is needed, or the operation checks it,
+// the permit proves nothing.
 func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) (access.Permit, error) {
 	if err := c.unrestricted(caller, req); err != nil {
 		return access.Permit{}, err
@@ -352,9 +356,10 @@ func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req
 	return h.permit(ctx, caller, cmp.Or(c.info.OrgHeader, c.info.Caller.OrgID), permission)
 }
 
-// permit checks a permission in an organization that exists. That of the caller does, or the credential would not count.
-// In another one the caller's sign-in may not be enough. Roles in one that is gone are worth nothing, and only who holds roles in the installation is told that it is. What a
-// request names is always looked for: access.Installation is not an organization that it could choose.
+// permit checks a permission in an organization that exists. That of the caller does, or the credential would not
+// count. In another one the caller's sign-in may not be enough. Roles in one that is gone are worth nothing, and only
+// who holds roles in the installation is told that it is. What a request names is always looked for:
+// access.Installation is not an organization that it could choose.
 func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string, permission access.Permission) (access.Permit, error) {
 	permit, err := caller.In(org, permission)
 	if err != nil || org == caller.OrgID || h.config.Organization == nil {
@@ -369,8 +374,8 @@ func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string,
 	return permit, nil
 }
 
-// unrestricted refuses a session that must prove a second factor or change its password first, where that counts, and an
-// application that was not given the scopes that the request needs.
+// unrestricted refuses a session that must prove a second factor or change its password first, where that counts, and
+// an application that was not given the scopes that the request needs.
 func (c *Call) unrestricted(caller *access.Caller, req proto.Message) error {
 	if caller.MustProveSecondFactor && !c.op.rule.GetUnprovenSession() {
 		return access.ErrSecondFactor

@@ -518,7 +518,8 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// TestInternalErrorsAreNotShown covers bugs of every sort: what happened is in the log, under the request id, and nowhere else.
+// TestInternalErrorsAreNotShown covers bugs of every sort: what happened is in the log, under the request id, and
+// nowhere else.
 func TestInternalErrorsAreNotShown(t *testing.T) {
 	l := newLab(t)
 	for name, hook := range map[string]func(context.Context) error{

@@ -29,8 +29,8 @@ var errFrameTooLarge = errors.New("frame: the message is too large")
 
 func malformed(message string) error { return errs.Invalid(errs.Violation{Message: message}) }
 
-// readFrame reads the only message of a request, of at most limit bytes, into buf. It stops at the first byte that is too
-// many.
+// readFrame reads the only message of a request, of at most limit bytes, into buf. It stops at the first byte that is
+// too many.
 func readFrame(r io.Reader, buf *bytes.Buffer, compressed bool, limit int64) error {
 	var start [head]byte
 	switch _, err := io.ReadFull(r, start[:]); err {
@@ -119,7 +119,8 @@ func (i inflated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkedBody passes on the uncompressed frames of a body, as many as there are, and fails at the first one that is none.
+// checkedBody passes on the uncompressed frames of a body, as many as there are, and fails at the first one that is
+// none.
 type checkedBody struct {
 	io.Closer
 	body io.Reader

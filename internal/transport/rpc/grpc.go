@@ -147,7 +147,8 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 		names[i] = t[0]
 	}
 	h["Trailer"] = names // announced, or net/http drops them where there is no body
-	// A length would be that of the messages alone, and some proxies take its end for the end of the answer, trailers and all.
+	// A length would be that of the messages alone, and some proxies take its end for the end of the answer, trailers
+	// and all.
 	h["Content-Length"] = nil
 	x.WriteHeader(http.StatusOK)
 	if message.Len() > 0 {

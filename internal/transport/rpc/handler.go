@@ -32,28 +32,31 @@ type Config struct {
 	Services []Service
 	Alias    *Alias // nil: operations have no other names
 
-	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns access.ErrUnauthenticated or
-	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
+	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns
+	// access.ErrUnauthenticated or another *errs.Error of kind Unauthenticated; any other error is the caller's answer
+	// too.
 	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
 
-	// Ahead is told which objects a read will be about, before its credential is looked at, and may begin to find them: the rest of
-	// the call runs with the context it returns. Nothing of what it finds may be told to a caller who has not been judged. Nil: nobody
-	// wants to know.
+	// Ahead is told which objects a read will be about, before its credential is looked at, and may begin to find them:
+	// the rest of the call runs with the context it returns. Nothing of what it finds may be told to a caller who has
+	// not been judged. Nil: nobody wants to know.
 	Ahead func(ctx context.Context, ids []string) context.Context
 
-	// Organization is asked about calls that use a permission in another organization than the caller's own. Where there is none, it
-	// returns an *errs.Error of kind NotFound; it may also refuse a sign-in that is not enough for that organization. Nil: all exist.
+	// Organization is asked about calls that use a permission in another organization than the caller's own. Where
+	// there is none, it returns an *errs.Error of kind NotFound; it may also refuse a sign-in that is not enough for
+	// that organization. Nil: all exist.
 	Organization func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error
 
-	// Proven refuses people whose credential does not prove enough to change how they sign in: all but a session of their own, and
-	// one without a recent proof where recent is set. Nil: nobody proves enough.
+	// Proven refuses people whose credential does not prove enough to change how they sign in: all but a session of
+	// their own, and one without a recent proof where recent is set. Nil: nobody proves enough.
 	Proven func(ctx context.Context, caller *access.Caller, recent bool) error
 
-	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
-	// repeat secrets. rules judges by these field rules an element of a list that they are left out for.
+	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must
+	// not repeat secrets. rules judges by these field rules an element of a list that they are left out for.
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
-	// Bulk are the places of operations with many objects, for whoever takes the processors before them, see share.Places.Lend. Nil: nobody does.
+	// Bulk are the places of operations with many objects, for whoever takes the processors before them, see
+	// share.Places.Lend. Nil: nobody does.
 	Bulk *fairqueue.Places
 
 	OpenAPI     []byte                          // served at /openapi.json
@@ -184,7 +187,8 @@ func (h *Handler) Serve(e *web.Exchange) {
 	}
 }
 
-// Owns tells whether a path is one that programs ask for: of an operation, or below the version or a service of this API.
+// Owns tells whether a path is one that programs ask for: of an operation, or below the version or a service of this
+// API.
 func (h *Handler) Owns(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return first == "v1" || strings.Contains(first, ".") || h.root.allowed(path) != ""

@@ -275,7 +275,8 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// Whoever asks whether the server is ready gets an answer soon, with a reason that tells nothing that is not for everybody.
+// Whoever asks whether the server is ready gets an answer soon, with a reason that tells nothing that is not for
+// everybody.
 func TestReadinessIsSoonAndInWords(t *testing.T) {
 	l := newLab(t, func(c *Config) {
 		c.Ready = func(ctx context.Context) error {
@@ -337,7 +338,8 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return got
 }
 
-// A stream counts while it is open, for it is a request only when it ends. Signs of life are no events, and who is refused has no stream.
+// A stream counts while it is open, for it is a request only when it ends. Signs of life are no events, and who is
+// refused has no stream.
 func TestStreamsAreMeasured(t *testing.T) {
 	r := &radio{}
 	l := newLab(t, func(c *Config) {

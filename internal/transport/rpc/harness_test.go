@@ -420,8 +420,8 @@ func (l *lab) grpcgo(t *testing.T, procedure string, req, resp proto.Message, he
 	return o
 }
 
-// everywhere sends the same request in all protocols and hands each outcome to check. What is to be prepared is so before
-// each of them.
+// everywhere sends the same request in all protocols and hands each outcome to check. What is to be prepared is so
+// before each of them.
 func (l *lab) everywhere(t *testing.T, a ask, check func(t *testing.T, o outcome), prepare ...func()) {
 	t.Helper()
 	raw, err := proto.Marshal(a.msg)

@@ -56,7 +56,8 @@ func bearer(h http.Header) (token string, ok bool) {
 	return token, true
 }
 
-// readHeaders puts the headers that the operation honours into the call's description, and says what is wrong with them.
+// readHeaders puts the headers that the operation honours into the call's description, and says what is wrong with
+// them.
 func (c *Call) readHeaders() (found []errs.Violation) {
 	refuse := func(header, message string) {
 		found = append(found, errs.Violation{Field: header, Message: message})

@@ -22,7 +22,8 @@ const (
 // watchLimits bounds what strangers can hold open by watching the health of the server.
 var watchLimits = StreamLimits{Open: 100, PerCaller: 5}
 
-// health answers gRPC health checks, for the server as a whole and for each of its services, and tells watchers when it changes.
+// health answers gRPC health checks, for the server as a whole and for each of its services, and tells watchers when it
+// changes.
 type health struct {
 	h     *Handler
 	names []string
@@ -37,7 +38,8 @@ type watcher struct{ changed func() }
 
 type watchingKey struct{}
 
-// Check implements grpchealth.Checker. Watchers are told what the last look found, and of a service that does not exist as a state of it.
+// Check implements grpchealth.Checker. Watchers are told what the last look found, and of a service that does not exist
+// as a state of it.
 func (c *health) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	watching := ctx.Value(watchingKey{}) != nil
 	switch known := req.Service == "" || slices.Contains(c.names, req.Service); {

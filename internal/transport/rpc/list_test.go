@@ -16,7 +16,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
-// TestListsAreNotDecodedBeyondTheirLimit: an empty element has two bytes on the wire and a hundred times that in memory.
+// TestListsAreNotDecodedBeyondTheirLimit: an empty element has two bytes on the wire and a hundred times that in
+// memory.
 func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 	const many = 1_000_000
 	l := newLab(t)

@@ -26,8 +26,8 @@ import (
 //
 //	func (ctx context.Context, req *Request) (*Response, error)
 //
-// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand; or, where the answer
-// is a stream,
+// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand; or, where the
+// answer is a stream,
 //
 //	func (ctx context.Context, req *Request, send func(*Response) error) error
 type Service struct {
@@ -189,7 +189,8 @@ func (op *operation) isSign(m protoreflect.Message) bool {
 	return sign
 }
 
-// fits tells whether a method takes and gives what Service says. To make the type that it should have would take ten times as long.
+// fits tells whether a method takes and gives what Service says. To make the type that it should have would take ten
+// times as long.
 func (op *operation) fits(method reflect.Type, output protoreflect.MessageType) bool {
 	is := func(f reflect.Type, in, out int) bool {
 		return f.NumIn() == in && f.NumOut() == out && !f.IsVariadic() && f.Out(out-1) == errorType
@@ -209,7 +210,8 @@ func goType(mt protoreflect.MessageType) reflect.Type {
 	return reflect.TypeOf(mt.Zero().Interface())
 }
 
-// ReadAhead reads of the definition what New will need, so that it can be done while others wait for a database: most of what New takes is that.
+// ReadAhead reads of the definition what New will need, so that it can be done while others wait for a database: most
+// of what New takes is that.
 func ReadAhead(services protoreflect.FullName) {
 	protoregistry.GlobalFiles.RangeFilesByPackage(services, func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -337,7 +339,8 @@ func (op *operation) successorOf(req protoreflect.Message) string {
 
 // invoke calls the implementation.
 func (op *operation) invoke(ctx context.Context, req proto.Message) (proto.Message, error) {
-	// A value of the parameter's own type is taken as it is. Package reflect would look up each time whether another one has the methods.
+	// A value of the parameter's own type is taken as it is. Package reflect would look up each time whether another
+	// one has the methods.
 	out := op.method.Call([]reflect.Value{reflect.ValueOf(&ctx).Elem(), reflect.ValueOf(req)})
 	if err, ok := out[1].Interface().(error); ok && err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ func (s *eventStream) open(h http.Header) {
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 }
 
-// write writes a message as an event that has its cursor for an id. One that holds nothing but a cursor is no event: it only moves
-// the id with which a browser comes again.
+// write writes a message as an event that has its cursor for an id. One that holds nothing but a cursor is no event: it
+// only moves the id with which a browser comes again.
 func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) error {
 	if first {
 		buf.WriteString("retry: " + retry + "\n\n")
@@ -69,8 +69,8 @@ func (s *eventStream) refuse(err error) {
 	s.x.WriteHeader(http.StatusOK)
 }
 
-// setCursor takes the header last-event-id for the cursor. It comes after the query: a browser that comes again sends the
-// address as it was, and how far it has come beside it.
+// setCursor takes the header last-event-id for the cursor. It comes after the query: a browser that comes again sends
+// the address as it was, and how far it has come beside it.
 func (x *exchange) setCursor(m protoreflect.Message) {
 	values := x.Request.Header[keyLastEvent]
 	switch {

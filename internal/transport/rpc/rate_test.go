@@ -71,7 +71,8 @@ func TestRequestsAboveALimitAreRefusedInEveryProtocol(t *testing.T) {
 	}
 }
 
-// Nobody spends what belongs to others: who has no valid token counts for nobody, whomever the request names, and costs no lookup above a limit.
+// Nobody spends what belongs to others: who has no valid token counts for nobody, whomever the request names, and costs
+// no lookup above a limit.
 func TestStrangersSpendNobodysLimit(t *testing.T) {
 	one, none := ratelimit.Rate{Requests: 1, Per: time.Minute}, ratelimit.Rate{}
 	l := newLab(t)

@@ -57,8 +57,8 @@ func (n *node) add(method, template string, serve serveFunc) error {
 	return nil
 }
 
-// match finds what serves a method at an escaped path, and the values of the path's parameters. Where a fixed segment leads
-// to a place without the method, a parameter may still lead to one that has it.
+// match finds what serves a method at an escaped path, and the values of the path's parameters. Where a fixed segment
+// leads to a place without the method, a parameter may still lead to one that has it.
 func (n *node) match(method, path string) (serve serveFunc, values []string) {
 	n.walk(path, func(end *node, v []string) bool {
 		serve, values = end.ends[method], v

@@ -112,7 +112,8 @@ func needsOfFields(m protoreflect.Message, fields []guarded) (needs access.APISc
 	return needs
 }
 
-// needsOfPath gives the scopes of the fields that an update mask names by a path: one that is named without a value is changed, too.
+// needsOfPath gives the scopes of the fields that an update mask names by a path: one that is named without a value is
+// changed, too.
 func needsOfPath(path string, fields []guarded) (needs access.APIScopes) {
 	for _, g := range fields {
 		if overlap(path, g.path) {
@@ -138,8 +139,8 @@ func maskIn(req proto.Message) []string {
 	return masked.GetUpdateMask().GetPaths()
 }
 
-// needsOf tells for each permission what an application needs to do everything that can be done with it. A permission that is also
-// for operations that no application may call is left out: none holds it.
+// needsOf tells for each permission what an application needs to do everything that can be done with it. A permission
+// that is also for operations that no application may call is left out: none holds it.
 func needsOf(ops map[string]*operation) map[access.Permission]access.APIScopes {
 	needs, never := maps.Clone(access.BesideOperations), map[access.Permission]bool{}
 	for _, op := range ops {

@@ -11,20 +11,26 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// shares are what organizations have to share of this server. Callers whom we do not know have no organization; they are bounded elsewhere.
+// shares are what organizations have to share of this server. Callers whom we do not know have no organization; they
+// are bounded elsewhere.
 type shares struct {
-	// calls are the operations that run. Everything behind them is shared along with it: the writer, the database's connections, the processors.
-	// The bounds are far above what keeps these busy, so that an organization that is alone loses nothing.
+	// calls are the operations that run. Everything behind them is shared along with it: the writer, the database's
+	// connections, the processors. The bounds are far above what keeps these busy, so that an organization that is
+	// alone loses nothing.
 	calls *fairqueue.Places
 	// large are the operations whose requests may be larger than others, from before the first byte of one is read.
 	large *fairqueue.Places
-	// bulk are the operations that read many objects: lists, searches. Processors are given to whatever can run, in turns: if hundreds of lists can,
-	// a password that is hashed for a sign-in waits for all of them every 10 ms. So only a few lists run at a time, and have their part, and everything else goes before the others.
+	// bulk are the operations that read many objects: lists, searches. Processors are given to whatever can run, in
+	// turns: if hundreds of lists can, a password that is hashed for a sign-in waits for all of them every 10 ms. So
+	// only a few lists run at a time, and have their part, and everything else goes before the others.
 	bulk *fairqueue.Places
-	// searches are those of them that search. One reads up to thousands of rows, as many as a list of a hundred pages: half of the places are for them, and lists have the others.
+	// searches are those of them that search. One reads up to thousands of rows, as many as a list of a hundred pages:
+	// half of the places are for them, and lists have the others.
 	searches *fairqueue.Places
-	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time (package store), one after the other: whoever has more of them
-	// under way only makes the others of its organization wait. With four places and Reserve an organization has two of them: one is made ready while the other is in the writer.
+	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time
+	// (package store), one after the other: whoever has more of them under way only makes the others of its
+	// organization wait. With four places and Reserve an organization has two of them: one is made ready while the
+	// other is in the writer.
 	costly *fairqueue.Places
 }
 
@@ -83,8 +89,9 @@ func (h *Handler) searches(ctx context.Context, c *Call, req proto.Message, next
 	return inShare(ctx, h.shares.searches, c, req, next)
 }
 
-// costly gives an organization two operations at a time that write many objects. The store is told that their number is known. What turns out to write many, because of the one
-// object that it is about, waits for the same place at that moment.
+// costly gives an organization two operations at a time that write many objects. The store is told that their number is
+// known. What turns out to write many, because of the one object that it is about, waits for the same place at that
+// moment.
 func (h *Handler) costly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	switch {
 	case c.op.costly:

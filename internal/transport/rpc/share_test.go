@@ -73,7 +73,8 @@ func TestOperationsThatRunAreSharedByOrganizations(t *testing.T) {
 	untilLoad(t, calls, 0, 0)
 }
 
-// TestLargeRequestsAreSharedBeforeTheyAreRead: who sends many of them, and takes its time, keeps no other organization from sending one.
+// TestLargeRequestsAreSharedBeforeTheyAreRead: who sends many of them, and takes its time, keeps no other organization
+// from sending one.
 func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 	l := newLab(t)
 	large := fairqueue.New(fairqueue.Bounds{Places: 4, Waiting: 1, Reserve: true})
@@ -120,7 +121,8 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 	untilLoad(t, large, 0, 0)
 }
 
-// An organization has two operations at a time that write many objects, one that is made ready while the other is written. Another organization, and what is about one object, does not wait for it.
+// An organization has two operations at a time that write many objects, one that is made ready while the other is
+// written. Another organization, and what is about one object, does not wait for it.
 func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	l := newLab(t)
 	places := l.handler.shares.costly
@@ -229,7 +231,8 @@ func TestListsDoNotWaitForSearches(t *testing.T) {
 	untilLoad(t, searches, 0, 0)
 }
 
-// To encode an answer takes as long as to read what is in it: it does not make room for the next one before that is done.
+// To encode an answer takes as long as to read what is in it: it does not make room for the next one before that is
+// done.
 func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 	l := newLab(t)
 	places := fairqueue.New(fairqueue.Bounds{Places: 1, Waiting: 10})

@@ -52,8 +52,8 @@ func (h *Handler) mountStandard() (problems []error) {
 	return problems
 }
 
-// serveReady tells whether requests can be served, and what the operator should know all the same. What exactly has failed is for the operator, so only the
-// log says it.
+// serveReady tells whether requests can be served, and what the operator should know all the same. What exactly has
+// failed is for the operator, so only the log says it.
 func (x *exchange) serveReady() {
 	x.Quiet = true
 	if err := x.h.ready(x.Request.Context()); err != nil {
@@ -100,7 +100,8 @@ func (h *Handler) ready(ctx context.Context) error {
 	return err
 }
 
-// foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin sets.
+// foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin
+// sets.
 func foreign(procedure string, handler http.Handler, begin func(x *exchange) (ctx context.Context, end func(), err error)) serveFunc {
 	return func(x *exchange, _ []string) {
 		x.Info.Procedure, x.Quiet = procedure, true

@@ -85,13 +85,14 @@ func (s *streams) enter(user, org string) (leave func(), err error) {
 	}, nil
 }
 
-// streamChain is what every stream runs behind: the same as any operation, but for the time it may take and for how many there
-// may be. Whether the caller may go on is judged again by the operation, see access.Permit.Renew.
+// streamChain is what every stream runs behind: the same as any operation, but for the time it may take and for how
+// many there may be. Whether the caller may go on is judged again by the operation, see access.Permit.Renew.
 func (h *Handler) streamChain() run {
 	return link(carry, guard, h.lasting, rate, h.authenticate, rateOfCaller, h.validate, h.authorize, h.admit)
 }
 
-// lasting lets a stream go on until its caller or the server ends it, and gives failures that come from that their name.
+// lasting lets a stream go on until its caller or the server ends it, and gives failures that come from that their
+// name.
 func (h *Handler) lasting(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,7 +160,8 @@ type outlet interface {
 	refuse(err error)
 }
 
-// serveStream runs a stream. Its headers go out with its first message: until then it can be refused like any other call.
+// serveStream runs a stream. Its headers go out with its first message: until then it can be refused like any other
+// call.
 func (x *exchange) serveStream(out outlet) {
 	s := &stream{x: x, out: out, control: http.NewResponseController(x.ResponseWriter)}
 	x.send, x.bare = s.send, x.Request.Method == http.MethodHead

@@ -434,7 +434,8 @@ func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 			client := map[int]*http.Client{1: l.h1, 2: l.h2}[version]
 			in := l.events(t, client, &signetv1.StreamEventsRequest{}, bearerOf("owner"))
 			expect(t, in, message(1))
-			// The server closes a connection that began after the stream, and sends nothing, when the same timeouts are over.
+			// The server closes a connection that began after the stream, and sends nothing, when the same timeouts are
+			// over.
 			silent, err := net.Dial("tcp", socket.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -491,8 +492,8 @@ func eventually(t *testing.T, holds func() bool) {
 	testkit.Await(t, "the condition holds", holds)
 }
 
-// A reader that takes nothing is cut off, and until then only what is on its way takes up memory. It does not keep the server
-// from stopping either.
+// A reader that takes nothing is cut off, and until then only what is on its way takes up memory. It does not keep the
+// server from stopping either.
 func TestWhoReadsNothingIsCutOff(t *testing.T) {
 	for name, client := range map[string]func(l *lab) *http.Client{"HTTP/1.1": func(l *lab) *http.Client { return l.h1 }, "HTTP/2": func(l *lab) *http.Client { return l.h2 }} {
 		for _, patience := range []time.Duration{100 * time.Millisecond, time.Hour} {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// The text mode of gRPC-Web is the binary one in base64, which is how browsers can read a stream before its end. Padding may stand wherever a
-// sender had nothing more to send, so each part is decoded by itself.
+// The text mode of gRPC-Web is the binary one in base64, which is how browsers can read a stream before its end.
+// Padding may stand wherever a sender had nothing more to send, so each part is decoded by itself.
 
 // base64Reader reads what a body in base64 stands for.
 type base64Reader struct {

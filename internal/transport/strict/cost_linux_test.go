@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/costtest"
 )
 
-// No operation's request costs much to read, whatever is in which of its fields. What is new is covered without anyone remembering.
+// No operation's request costs much to read, whatever is in which of its fields. What is new is covered without anyone
+// remembering.
 func TestNoBodyCostsMuchToRead(t *testing.T) {
 	const body, most = 256 << 10, costtest.Most / 4 // a quarter of what may come, for a quarter of the cost
 	operations := costtest.Operations()

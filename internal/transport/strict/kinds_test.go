@@ -19,8 +19,8 @@ import (
 	_ "google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// kindsType has a field of every type that can be read. Scalar fields are named after their type, lists have _list behind it,
-// members of the oneof start with one_. otherType has some that cannot.
+// kindsType has a field of every type that can be read. Scalar fields are named after their type, lists have _list
+// behind it, members of the oneof start with one_. otherType has some that cannot.
 var kindsType, otherType = buildKinds()
 
 func buildKinds() (kinds, other protoreflect.MessageDescriptor) {

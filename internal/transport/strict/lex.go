@@ -117,8 +117,8 @@ const (
 	problemSurrogate = "must not contain half a surrogate pair"
 )
 
-// text reads a string. What it returns is good until the next call. A problem is something that JSON's grammar lets pass
-// and we do not.
+// text reads a string. What it returns is good until the next call. A problem is something that JSON's grammar lets
+// pass and we do not.
 func (d *decoder) text() (b []byte, problem string, ok bool) {
 	start := d.pos + 1
 	ascii := true

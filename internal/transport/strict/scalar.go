@@ -12,10 +12,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// SetField sets the field fd of m from text, as a path or query parameter has it, under the rules that Unmarshal has for
-// a string; here booleans and enum numbers are text too. A list gets one more element. The problem is empty
-// when the field was set, and otherwise reads on after the field's name. That a single field is set twice is for the
-// caller to see.
+// SetField sets the field fd of m from text, as a path or query parameter has it, under the rules that Unmarshal has
+// for a string; here booleans and enum numbers are text too. A list gets one more element. The problem is empty when
+// the field was set, and otherwise reads on after the field's name. That a single field is set twice is for the caller
+// to see.
 func SetField(m protoreflect.Message, fd protoreflect.FieldDescriptor, text string) (problem string) {
 	f := shapeOf(fd.ContainingMessage()).fields[fd.Index()]
 	if od := fd.ContainingOneof(); od != nil {

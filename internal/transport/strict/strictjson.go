@@ -1,5 +1,5 @@
-// Package strict reads messages of the API as JSON and as protobuf, equally strictly, so that all protocols answer alike. It writes them
-// as JSON, the way the REST side of the API promises it.
+// Package strict reads messages of the API as JSON and as protobuf, equally strictly, so that all protocols answer
+// alike. It writes them as JSON, the way the REST side of the API promises it.
 //
 // Reading is strict, because in an API whose updates replace everything a dropped typo loses data: an unknown, repeated
 // or wrongly typed field is refused. [UnmarshalJSON] does not stop at the first of them; it goes on and reports up to
@@ -7,8 +7,9 @@
 // further ends the reading early. What is wrong is described by what the field wants, never by what was sent: the value
 // could be a password.
 //
-// Writing is stable: [MarshalJSON] gives the same bytes for the same message, with every plain scalar and list present even
-// when empty. Fields that can tell unset from empty (optional, oneof members, messages) are written when they are set.
+// Writing is stable: [MarshalJSON] gives the same bytes for the same message, with every plain scalar and list present
+// even when empty. Fields that can tell unset from empty (optional, oneof members, messages) are written when they are
+// set.
 //
 // Both follow the protobuf JSON mapping. Marshal writes what protojson does with EmitDefaultValues, without the random
 // white space. Where reading differs from protojson it refuses more:
@@ -155,12 +156,12 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 // defaultElements is how many elements a list may have whose field rules do not say.
 const defaultElements = 10_000
 
-// scalarElements is how many texts or numbers of a list are read, whatever its rules say: a list that is a little too long is told
-// together with all else that is wrong.
+// scalarElements is how many texts or numbers of a list are read, whatever its rules say: a list that is a little too
+// long is told together with all else that is wrong.
 const scalarElements = 1000
 
-// MaxElements is how many elements a list may have; 0: it is no list. Whoever decodes one stops there: the smallest message takes a
-// hundred times as much memory as it takes on the wire, and every element is looked at by rules.
+// MaxElements is how many elements a list may have; 0: it is no list. Whoever decodes one stops there: the smallest
+// message takes a hundred times as much memory as it takes on the wire, and every element is looked at by rules.
 func MaxElements(fd protoreflect.FieldDescriptor) int {
 	if !fd.IsList() {
 		return 0

@@ -1,4 +1,5 @@
-// The protobuf side refuses lists that are too long before they are decoded, and says which fields hold text that cannot be stored.
+// The protobuf side refuses lists that are too long before they are decoded, and says which fields hold text that
+// cannot be stored.
 
 package strict
 
@@ -30,7 +31,8 @@ func NewProto(md protoreflect.MessageDescriptor) Proto {
 	return Proto{md: md, lists: lists}
 }
 
-// Unmarshal reads a message. Where complete is false, nothing can be said about the rest of it. identifiers may be damaged, see Storable.
+// Unmarshal reads a message. Where complete is false, nothing can be said about the rest of it. identifiers may be
+// damaged, see Storable.
 func (d Proto) Unmarshal(raw []byte, into proto.Message, identifiers []protoreflect.FieldDescriptor) (found []errs.Violation, complete bool) {
 	if d.lists[d.md] {
 		if found := d.lists.tooMany(d.md, raw, new(counts)); found != nil {
@@ -116,7 +118,8 @@ func (l listsIn) look(md protoreflect.MessageDescriptor) bool {
 	return has
 }
 
-// counts are the elements that the lists of one message have so far. What comes of it in several parts is decoded into one.
+// counts are the elements that the lists of one message have so far. What comes of it in several parts is decoded into
+// one.
 type counts struct {
 	of map[protowire.Number]int
 	in map[protowire.Number]*counts // messages in it
@@ -140,7 +143,8 @@ func (c *counts) message(number protowire.Number) *counts {
 	return c.in[number]
 }
 
-// tooMany gives the first list in an encoded message that is too long to be decoded, as JSON does, which stops there too.
+// tooMany gives the first list in an encoded message that is too long to be decoded, as JSON does, which stops there
+// too.
 func (l listsIn) tooMany(md protoreflect.MessageDescriptor, b []byte, c *counts) []errs.Violation {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -206,8 +210,8 @@ func elements(fd protoreflect.FieldDescriptor, kind protowire.Type, value []byte
 	return count
 }
 
-// badUTF8 lists the string fields of an encoded message that are not UTF-8. It is for messages that could not be decoded
-// because of that, to say where; of other damage it finds nothing.
+// badUTF8 lists the string fields of an encoded message that are not UTF-8. It is for messages that could not be
+// decoded because of that, to say where; of other damage it finds nothing.
 func badUTF8(md protoreflect.MessageDescriptor, b []byte, path string, found []errs.Violation) []errs.Violation {
 	index := map[protowire.Number]int{}
 	for len(b) > 0 && len(found) < MaxViolations {

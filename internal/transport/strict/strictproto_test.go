@@ -79,7 +79,8 @@ func lists(t *testing.T) protoreflect.MessageDescriptor {
 	return file.Messages().Get(0)
 }
 
-// Numbers are counted as they are decoded, whatever their bytes are: packed or not, and whichever of it the definition says.
+// Numbers are counted as they are decoded, whatever their bytes are: packed or not, and whichever of it the definition
+// says.
 func TestNumbersAreCountedAsTheyAreDecoded(t *testing.T) {
 	const most = 1000
 	md := lists(t)

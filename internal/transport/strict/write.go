@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// MarshalJSON writes m as compact JSON. It fails on what JSON cannot carry: a string that is not UTF-8, a time out of range,
-// an Any of unknown type, a type that the package does not support.
+// MarshalJSON writes m as compact JSON. It fails on what JSON cannot carry: a string that is not UTF-8, a time out of
+// range, an Any of unknown type, a type that the package does not support.
 func MarshalJSON(m proto.Message) ([]byte, error) { return AppendJSON(make([]byte, 0, usual), m) }
 
 // usual is what most messages fit into.

@@ -40,8 +40,8 @@ var (
 	unavailable = Page{503, pages.Unavailable}
 )
 
-// answers is the one table from errors to answers. A few reasons have an answer of their own: the words of OAuth in package oidc, pages of
-// package login, and errors with a Status.
+// answers is the one table from errors to answers. A few reasons have an answer of their own: the words of OAuth in
+// package oidc, pages of package login, and errors with a Status.
 var answers = [errs.Kinds]Answer{
 	errs.Internal:           {code.Code_INTERNAL, 500, serverError, Page{500, pages.Broken}},
 	errs.InvalidArgument:    {code.Code_INVALID_ARGUMENT, 400, serverError, expired},
@@ -58,7 +58,8 @@ var answers = [errs.Kinds]Answer{
 	errs.Cancelled:          {code.Code_CANCELLED, 499, OAuth{499, tryAgain.Error, tryAgain.Description}, Page{499, pages.Unavailable}}, // nobody is left to read it, but the log and the metrics say it
 }
 
-// known gives an error its kind: the end of a request that its caller has left, while it waited for something, is the caller's own doing.
+// known gives an error its kind: the end of a request that its caller has left, while it waited for something, is the
+// caller's own doing.
 func known(err error) error {
 	if _, ours := errors.AsType[*errs.Error](err); !ours && errors.Is(err, context.Canceled) {
 		return errs.ErrGone.Because(err)

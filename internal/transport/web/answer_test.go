@@ -30,7 +30,8 @@ import (
 	"github.com/signet-idm/signet/internal/ui/login"
 )
 
-// everything is a site with the API, the OpenID Connect provider and the pages. None of them has a store: they refuse before they need one.
+// everything is a site with the API, the OpenID Connect provider and the pages. None of them has a store: they refuse
+// before they need one.
 func everything(t *testing.T, log io.Writer) *web.Site {
 	t.Helper()
 	must := func(err error) {
@@ -76,7 +77,8 @@ const (
 	broken     = "500 Something went wrong"
 )
 
-// answers say how callers see each kind of error: of the API, of OAuth, in a browser that an application sent, and on our pages.
+// answers say how callers see each kind of error: of the API, of OAuth, in a browser that an application sent, and on
+// our pages.
 var answers = map[errs.Kind]struct {
 	grpc, rest             int
 	oauth, authorize, page string

@@ -20,18 +20,19 @@ var (
 		Message: "your network has reached its limit for concurrent request bodies: wait for some of the answers, then try again"}
 )
 
-// What bodies may take up. A body costs up to three times its bytes (a buffer that doubles, and what the collector has not taken
-// away yet), so that a full budget is some 200 MiB. Half of it for one network lets six of the largest requests come from there at once.
-// A quarter is for small requests alone: they get through while large ones are stuck. So that a few networks cannot take that, too, the
-// first bytes of requests from one of them get an eighth of what the rest of all bodies leaves: two thousand requests where few are large.
+// What bodies may take up. A body costs up to three times its bytes (a buffer that doubles, and what the collector has
+// not taken away yet), so that a full budget is some 200 MiB. Half of it for one network lets six of the largest
+// requests come from there at once. A quarter is for small requests alone: they get through while large ones are stuck.
+// So that a few networks cannot take that, too, the first bytes of requests from one of them get an eighth of what the
+// rest of all bodies leaves: two thousand requests where few are large.
 const (
 	budgetHere      = 64 << 20
 	budgetOfNetwork = budgetHere / 2
 	leastBody       = 4 << 10 // what a body costs before anything of it has come: a buffer, a stream, a goroutine
 )
 
-// Budget bounds the bytes of requests that are in memory at the same time: on this server, and of one network. Nothing is taken for
-// what is only promised, beyond what waiting for it costs. The zero value has our limits.
+// Budget bounds the bytes of requests that are in memory at the same time: on this server, and of one network. Nothing
+// is taken for what is only promised, beyond what waiting for it costs. The zero value has our limits.
 type Budget struct {
 	Here, OfNetwork int64 // 0: our limits
 

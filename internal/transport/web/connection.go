@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// How many requests may be given up on one connection of HTTP/2 before they are answered. Honest clients give up now and then, or all at once
-// when somebody closes a page; a client that does nothing else makes work past the limit on streams that are open at the same time.
+// How many requests may be given up on one connection of HTTP/2 before they are answered. Honest clients give up now
+// and then, or all at once when somebody closes a page; a client that does nothing else makes work past the limit on
+// streams that are open at the same time.
 const (
 	givenUpAtOnce    = 1000
 	givenUpPerSecond = 100
@@ -76,8 +77,8 @@ func (c *connection) givenUp(now time.Time) (tooMany bool) {
 	return true
 }
 
-// cutOff has requests that come from now on refused with the word that the connection is not to be used any more. It is closed when
-// none is running on it, or when they take too long.
+// cutOff has requests that come from now on refused with the word that the connection is not to be used any more. It is
+// closed when none is running on it, or when they take too long.
 func (c *connection) cutOff() {
 	c.cut.Store(true)
 	c.closeAfter(lastWork)

@@ -122,7 +122,8 @@ func reasonOf(failure error) string {
 	return "INTERNAL"
 }
 
-// trace begins the span of the request, if it is one of those that are traced. Only proxies that are trusted are believed that it is part of a trace.
+// trace begins the span of the request, if it is one of those that are traced. Only proxies that are trusted are
+// believed that it is part of a trace.
 func (s *Site) trace(x *Exchange) {
 	if s.config.Tracer == nil {
 		return

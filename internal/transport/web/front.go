@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// How much of a body is read that nobody wants, before its answer goes out. Whoever sends more, or slower, is answered all the same, but may
-// find the connection (the stream, in HTTP/2) closed before the answer is read.
+// How much of a body is read that nobody wants, before its answer goes out. Whoever sends more, or slower, is answered
+// all the same, but may find the connection (the stream, in HTTP/2) closed before the answer is read.
 const (
 	leastRest   = 1 << 20         // what HTTP/2 has on its way at most without waiting for us
 	maxRest     = 6 << 20         // the largest request there is (an import of 4 MiB), also in base64 (gRPC-Web in text mode)
@@ -21,14 +21,15 @@ const (
 	restStep    = 256 << 10
 )
 
-// Front is what every request comes through first, whatever it is for. It bounds what bodies take up in memory (see Budget), and sees to
-// it that answers arrive:
+// Front is what every request comes through first, whatever it is for. It bounds what bodies take up in memory (see
+// Budget), and sees to it that answers arrive:
 //
-// Who answers without having read the body (no credential, an unknown path, a body that is too large) makes net/http reset the stream in
-// HTTP/2 behind the answer. Proxies and clients that are still sending take that for a failure, and the answer is lost. So the rest of the
-// body is read first, up to a limit.
+// Who answers without having read the body (no credential, an unknown path, a body that is too large) makes net/http
+// reset the stream in HTTP/2 behind the answer. Proxies and clients that are still sending take that for a failure, and
+// the answer is lost. So the rest of the body is read first, up to a limit.
 //
-// Connections on which far more requests are given up than answered are closed, see connection; those of trusted proxies are not.
+// Connections on which far more requests are given up than answered are closed, see connection; those of trusted
+// proxies are not.
 type Front struct {
 	Next           http.Handler
 	Budget         Budget
@@ -39,7 +40,8 @@ type Front struct {
 	ending   atomic.Int32  // the newest version of HTTP whose connections end with their next answer
 }
 
-// EndConnections has each connection of HTTP/1.1 closed with its next answer, which says so. With all, the same goes for HTTP/2 (GOAWAY).
+// EndConnections has each connection of HTTP/1.1 closed with its next answer, which says so. With all, the same goes
+// for HTTP/2 (GOAWAY).
 func (f *Front) EndConnections(all bool) {
 	f.ending.Store(1)
 	if all {
@@ -75,12 +77,14 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stackRoom makes a stack of 16 KiB, the largest of which every processor keeps some at hand. Most requests need that much.
+// stackRoom makes a stack of 16 KiB, the largest of which every processor keeps some at hand. Most requests need that
+// much.
 const stackRoom = 12 << 10
 
-// growStack gives a goroutine the stack that a request needs, while there is next to nothing on it. HTTP/2 has a goroutine for each request, which begins with a small
-// stack. Growing it step by step in the depth of the handlers costs 31 µs of the 65 µs that a read of the own user takes there; this costs 7 µs. Over HTTP/1.1, requests
-// have the goroutine of their connection, which has grown with the first.
+// growStack gives a goroutine the stack that a request needs, while there is next to nothing on it. HTTP/2 has a
+// goroutine for each request, which begins with a small stack. Growing it step by step in the depth of the handlers
+// costs 31 µs of the 65 µs that a read of the own user takes there; this costs 7 µs. Over HTTP/1.1, requests have the
+// goroutine of their connection, which has grown with the first.
 //
 //go:noinline
 func growStack(i int) byte {
@@ -175,21 +179,22 @@ func Unpacked(requestBody io.Reader, n int) error {
 	return nil
 }
 
-// awaitsInvitation tells whether the client sends nothing before it is told to go on (100-continue), which it was not: reading would tell it.
-// For HTTP/2, net/http keeps to itself that a client waits: what such a client then sends is read and thrown away like any other rest.
+// awaitsInvitation tells whether the client sends nothing before it is told to go on (100-continue), which it was not:
+// reading would tell it. For HTTP/2, net/http keeps to itself that a client waits: what such a client then sends is
+// read and thrown away like any other rest.
 func (b *body) awaitsInvitation() bool {
 	return !b.begun && b.r.ProtoMajor == 1 && b.r.Header["Expect"] != nil
 }
 
-// Buffers for bytes that are discarded. The first has 512 bytes, so that a client that sends nothing takes up little memory;
-// the second is as large as the least that is counted for a body.
+// Buffers for bytes that are discarded. The first has 512 bytes, so that a client that sends nothing takes up little
+// memory; the second is as large as the least that is counted for a body.
 var (
 	sips   = sync.Pool{New: func() any { return new([512]byte) }}
 	scraps = sync.Pool{New: func() any { return new([leastBody]byte) }}
 )
 
-// finish reads the rest of a body that nobody wants, within its limits, and keeps nothing of it. It counts as a body that has begun, so that a network has only so
-// many of them at a time; where there is no room for it, less is read.
+// finish reads the rest of a body that nobody wants, within its limits, and keeps nothing of it. It counts as a body
+// that has begun, so that a network has only so many of them at a time; where there is no room for it, less is read.
 func (b *body) finish(w http.ResponseWriter) {
 	most := maxRest
 	if b.reserved.taken == 0 && b.reserved.begin(b.peer()) != nil {

@@ -18,7 +18,8 @@ const (
 	AsStatic                 // none: everybody gets the same, and a refusal would cost as much
 )
 
-// Entry is a page with what Site needs to know to refuse requests above a limit. A page without one counts as public, and is refused with the page of HandleRefused.
+// Entry is a page with what Site needs to know to refuse requests above a limit. A page without one counts as public,
+// and is refused with the page of HandleRefused.
 type Entry struct {
 	http.Handler
 	Counted Counted
@@ -38,8 +39,9 @@ func (x *Exchange) FromNetwork(as Counted) error {
 	return x.count(ratelimit.Public, x.limits.Public, key)
 }
 
-// OfCaller counts the request against the limits of a caller who has proven who that is, and of the caller's organization. What a program has sent counts no
-// longer against the limits of its network: an application sends the requests of all its users from one address. Errors: as FromNetwork.
+// OfCaller counts the request against the limits of a caller who has proven who that is, and of the caller's
+// organization. What a program has sent counts no longer against the limits of its network: an application sends the
+// requests of all its users from one address. Errors: as FromNetwork.
 func (x *Exchange) OfCaller(id, org string) error {
 	if x.limits == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
-// Metrics counts requests per operation, protocol, code and reason, all from closed sets, and streams while they are open, for those are
-// requests only when they end. The API and everything else share them. Nil counts nothing.
+// Metrics counts requests per operation, protocol, code and reason, all from closed sets, and streams while they are
+// open, for those are requests only when they end. The API and everything else share them. Nil counts nothing.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -36,7 +36,8 @@ type counted struct {
 	requests table[ending, prometheus.Counter]
 }
 
-// NewMetrics registers the metrics, or finds those that are registered there already. Without a registerer it gives nil.
+// NewMetrics registers the metrics, or finds those that are registered there already. Without a registerer it gives
+// nil.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, nil

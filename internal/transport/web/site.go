@@ -42,8 +42,9 @@ type Handler interface {
 	Refuse(x *Exchange, err error)
 }
 
-// Site is the pipeline of all requests, to the API, the OpenID Connect provider and the pages alike: request id, client address, panic
-// guard, log and metrics. Pages have fixed paths; everything else belongs to the API. Register all pages before it serves.
+// Site is the pipeline of all requests, to the API, the OpenID Connect provider and the pages alike: request id, client
+// address, panic guard, log and metrics. Pages have fixed paths; everything else belongs to the API. Register all pages
+// before it serves.
 //
 // A path is taken literally: nothing is cleaned and nobody is redirected.
 type Site struct {
@@ -94,13 +95,14 @@ func (s *Site) page(path string, handler http.Handler) page {
 	return page{s, path, entry}
 }
 
-// HandleTree serves everything below a path that ends with a slash, however deep, unless a page has a path of its own there.
+// HandleTree serves everything below a path that ends with a slash, however deep, unless a page has a path of its own
+// there.
 func (s *Site) HandleTree(path string, handler http.Handler) {
 	s.trees = append(s.trees, s.page(path, handler))
 }
 
-// HandleLost shows a page to people who ask for what is not there. isAPI tells which paths are for programs: those get the API's answer, and
-// so does whoever does not ask for a page.
+// HandleLost shows a page to people who ask for what is not there. isAPI tells which paths are for programs: those get
+// the API's answer, and so does whoever does not ask for a page.
 func (s *Site) HandleLost(handler http.Handler, isAPI func(path string) bool) {
 	s.lost, s.isAPI = s.page("unknown", handler), isAPI
 }

@@ -1,12 +1,12 @@
-// Package account is what people do with their own account in a browser: their profile, e-mail address and phone number, password, second
-// factors, sessions, tokens, applications and organizations.
+// Package account is what people do with their own account in a browser: their profile, e-mail address and phone
+// number, password, second factors, sessions, tokens, applications and organizations.
 //
-// Every page is an address that shows what there is and takes the forms that it shows. What may be done is decided by the
-// rules of the objects, as for the API; who is not signed in, or not in full, or not recently where a rule asks for that, is
-// sent to the sign-in (package login) and comes back. What was done is said by the page that a form leads to.
+// Every page is an address that shows what there is and takes the forms that it shows. What may be done is decided by
+// the rules of the objects, as for the API; who is not signed in, or not in full, or not recently where a rule asks for
+// that, is sent to the sign-in (package login) and comes back. What was done is said by the page that a form leads to.
 //
-// A browser may have several accounts. Pages are shown for the one that was used last; their forms are taken for the one that
-// they were shown for.
+// A browser may have several accounts. Pages are shown for the one that was used last; their forms are taken for the
+// one that they were shown for.
 package account
 
 import (
@@ -124,7 +124,8 @@ func (v *visit) enter() (err error) {
 	}
 	v.bearer = v.accounts.Current()
 	if v.r.Method == http.MethodPost {
-		// Whoever filled in the form saw the account that it was shown for, even if another one has become the current one since.
+		// Whoever filled in the form saw the account that it was shown for, even if another one has become the current
+		// one since.
 		v.bearer = v.accounts.Session(v.r.PostFormValue(pages.FieldAccount))
 	}
 	switch {
@@ -147,7 +148,8 @@ func (v *visit) enter() (err error) {
 	return err
 }
 
-// refuse answers where no page of the account can: with the sign-in where that helps, else with a page that says what is wrong.
+// refuse answers where no page of the account can: with the sign-in where that helps, else with a page that says what
+// is wrong.
 func (v *visit) refuse(err error) {
 	wish := login.Wish{To: cmp.Or(v.to, v.r.URL.Path)}
 	if v.bearer != nil {
@@ -257,8 +259,8 @@ func (v *visit) render(view pages.View, problems []pages.Problem) error {
 	return nil
 }
 
-// back shows a page once more, as things are now, and says what kept something from being done. Errors that it cannot say are
-// given back.
+// back shows a page once more, as things are now, and says what kept something from being done. Errors that it cannot
+// say are given back.
 func (v *visit) back(p page, err error) error {
 	e, ours := errors.AsType[*errs.Error](err)
 	var m pages.Message

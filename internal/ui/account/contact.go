@@ -13,7 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/ui/login"
 )
 
-// proveEmail sends a code to the own address and leads to where it is typed. again is the page that is shown if that fails.
+// proveEmail sends a code to the own address and leads to where it is typed. again is the page that is shown if that
+// fails.
 func (v *visit) proveEmail(again page) error {
 	if !v.Mail {
 		return again.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.MailNotConfigured()}}})
@@ -30,8 +31,8 @@ func (v *visit) proveEmail(again page) error {
 	return nil
 }
 
-// contact changes the own e-mail address and phone number. Who wants to see it has to have proven to be there a short while ago, as the API asks of
-// whoever changes them.
+// contact changes the own e-mail address and phone number. Who wants to see it has to have proven to be there a short
+// while ago, as the API asks of whoever changes them.
 type contact struct{}
 
 func (c contact) show(v *visit, with pages.Frame) error {

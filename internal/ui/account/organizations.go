@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
-// organizations lists those that the person is in, and leaves them; and those that would have the person, who accepts or declines.
+// organizations lists those that the person is in, and leaves them; and those that would have the person, who accepts
+// or declines.
 type organizations struct{}
 
 func (organizations) show(v *visit, with pages.Frame) error {

@@ -90,7 +90,8 @@ func inWords(wrong errs.Violation) pages.Message {
 	return pages.NotValid()
 }
 
-// offered tells whether a language is one that the pages let people choose: those they speak, none, and the one that is set.
+// offered tells whether a language is one that the pages let people choose: those they speak, none, and the one that is
+// set.
 func (v *visit) offered(tag string) bool {
 	return tag == "" || tag == v.me.Data.Human.Profile.PreferredLanguage || slices.Contains(pages.Languages, tag)
 }

@@ -60,8 +60,8 @@ var (
 
 var must = testkit.Must
 
-// site is an organization with mara and nils in it, and a server with the pages of signing in and of the account. Its clock
-// stands still until a test moves it.
+// site is an organization with mara and nils in it, and a server with the pages of signing in and of the account. Its
+// clock stands still until a test moves it.
 type site struct {
 	t        *testing.T
 	origin   string

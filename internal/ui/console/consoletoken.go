@@ -1,6 +1,7 @@
-// This file makes the tokens that the web console calls the API with. Such a token is the session of the browser for a few
-// minutes, and nothing of its own: it names the session and says until when, sealed. Nothing is stored for it. Whoever uses it is judged by
-// the session as it is at that moment (docs/decisions/0042-the-console-acts-with-the-session.md).
+// This file makes the tokens that the web console calls the API with. Such a token is the session of the browser for a
+// few minutes, and nothing of its own: it names the session and says until when, sealed. Nothing is stored for it.
+// Whoever uses it is judged by the session as it is at that moment
+// (docs/decisions/0042-the-console-acts-with-the-session.md).
 
 package console
 
@@ -20,7 +21,8 @@ import (
 // TokenLife is how long a token counts at most. It never counts longer than its session.
 const TokenLife = 5 * time.Minute
 
-// A token is a prefix that secret scanners know, and the base64 of the sealed end of its life (8 bytes) and hash of the session's own token (32).
+// A token is a prefix that secret scanners know, and the base64 of the sealed end of its life (8 bytes) and hash of the
+// session's own token (32).
 const (
 	prefix     = "sgn_con_"
 	hashLength = 32
@@ -43,8 +45,8 @@ func (t Tokens) New(b *session.Bearer) (token string, expires time.Time) {
 	return prefix + encoding.EncodeToString(t.Sessions.Master.Wrap(purpose, text, nil)), time.UnixMicro(end).UTC()
 }
 
-// Authenticate tells who calls Signet's own API with a bearer token: one of the console, or any other that package session knows. Errors:
-// access.ErrUnauthenticated, whatever is wrong with the token.
+// Authenticate tells who calls Signet's own API with a bearer token: one of the console, or any other that package
+// session knows. Errors: access.ErrUnauthenticated, whatever is wrong with the token.
 func (t Tokens) Authenticate(ctx context.Context, bearer string) (*access.Caller, error) {
 	if !strings.HasPrefix(bearer, prefix) {
 		return t.Sessions.Authenticate(ctx, bearer)
@@ -56,7 +58,8 @@ func (t Tokens) Authenticate(ctx context.Context, bearer string) (*access.Caller
 	if event.Micros(t.Sessions.Clock()) >= end {
 		return nil, access.ErrUnauthenticated
 	}
-	// By the hash, and not by the session's id: a step up on a page gives the session another token, and what was known before gains nothing by that.
+	// By the hash, and not by the session's id: a step up on a page gives the session another token, and what was known
+	// before gains nothing by that.
 	b, err := t.Sessions.SessionByHash(ctx, hash)
 	if err != nil {
 		return nil, err

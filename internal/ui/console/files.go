@@ -23,8 +23,8 @@ const (
 	// maxUnpacked bounds what a file may become for a client that cannot unpack it.
 	maxUnpacked = 8 << 20
 
-	// policy is that of the hosted pages with what an application needs: its script, its fonts, and calls to this server. Scripts cannot make
-	// markup of text, except by the one policy of the framework.
+	// policy is that of the hosted pages with what an application needs: its script, its fonts, and calls to this
+	// server. Scripts cannot make markup of text, except by the one policy of the framework.
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html"
 
@@ -53,7 +53,8 @@ type files struct {
 	tag  string // of the index
 }
 
-// ServeHTTP answers with a file where there is one, and with the application everywhere else: it knows the addresses below it.
+// ServeHTTP answers with a file where there is one, and with the application everywhere else: it knows the addresses
+// below it.
 func (f *files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	f.pages.Harden(h)

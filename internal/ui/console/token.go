@@ -42,8 +42,8 @@ type answer struct {
 	SessionID string `json:"sessionId,omitempty"`
 	UserID    string `json:"userId,omitempty"`
 
-	// Pages that lead back to where the person is: to prove afresh in this session, to use another account, to sign in, or to do what
-	// has to be done first.
+	// Pages that lead back to where the person is: to prove afresh in this session, to use another account, to sign in,
+	// or to do what has to be done first.
 	Prove         string `json:"prove,omitempty"`
 	SwitchAccount string `json:"switchAccount,omitempty"`
 	SignIn        string `json:"signIn,omitempty"`
@@ -64,8 +64,8 @@ type visit struct {
 	bearer   *session.Bearer // of the session that it is about; nil: there is none
 }
 
-// asked guards what the application asks for. Nothing is read for a request that a page of another origin may have made: browsers name the
-// origin, and ask before they send JSON elsewhere, which nobody here allows.
+// asked guards what the application asks for. Nothing is read for a request that a page of another origin may have
+// made: browsers name the origin, and ask before they send JSON elsewhere, which nobody here allows.
 func (c *Console) asked(serve func(v *visit) error) http.Handler {
 	return web.Entry{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{Console: c, w: w, r: r}
@@ -171,7 +171,8 @@ func (v *visit) signOut() error {
 	return nil
 }
 
-// elsewhere sends the person to a page of the server first. The application expects that, so the status is 200: browsers report others as errors.
+// elsewhere sends the person to a page of the server first. The application expects that, so the status is 200:
+// browsers report others as errors.
 func (v *visit) elsewhere(why *errs.Error, to answer) {
 	to.RequestID, to.Reason, to.Message = call.From(v.r.Context()).RequestID, why.Reason, why.Message
 	v.answer(http.StatusOK, to)

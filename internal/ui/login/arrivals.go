@@ -13,8 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/oauth"
 )
 
-// Arrival is somebody whom a provider has brought and who is not signed in by that: nobody is linked yet, or the link has to be confirmed. It
-// is kept for a while, for the browser that they came by.
+// Arrival is somebody whom a provider has brought and who is not signed in by that: nobody is linked yet, or the link
+// has to be confirmed. It is kept for a while, for the browser that they came by.
 type Arrival struct {
 	ID        string       `json:"-"`
 	Who       idp.Identity `json:"who"`
@@ -42,7 +42,8 @@ type Arrivals struct {
 	Master secret.MasterKey
 }
 
-// Keep stores an arrival and gives its id. It is sealed with what the browser alone holds: it has names of people, whom nobody would find to erase.
+// Keep stores an arrival and gives its id. It is sealed with what the browser alone holds: it has names of people, whom
+// nobody would find to erase.
 func (l Arrivals) Keep(ctx context.Context, browser string, a Arrival) (string, error) {
 	id := rand.Text()
 	key := arrivalRow(id)
@@ -59,7 +60,8 @@ func (l Arrivals) Keep(ctx context.Context, browser string, a Arrival) (string, 
 	return id, err
 }
 
-// Read reads an arrival of this browser. Errors: grant.ErrRequestNotFound where there is none: it took too long, or was finished in another window.
+// Read reads an arrival of this browser. Errors: grant.ErrRequestNotFound where there is none: it took too long, or was
+// finished in another window.
 func (l Arrivals) Read(ctx context.Context, browser, id string) (*Arrival, error) {
 	key := arrivalRow(id)
 	if len(key.Key) > event.MaxID || browser == "" {

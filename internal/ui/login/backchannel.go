@@ -1,4 +1,5 @@
-// Back-channel logout (OpenID Connect Back-Channel Logout 1.0): the server of an identity provider calls when somebody has signed out there.
+// Back-channel logout (OpenID Connect Back-Channel Logout 1.0): the server of an identity provider calls when somebody
+// has signed out there.
 
 package login
 
@@ -31,7 +32,8 @@ type LogoutReceiver struct {
 // errLogoutToken is what a request gets that is none of a provider.
 var errLogoutToken = errs.Invalid(errs.Violation{Field: logoutToken, Message: "must be sent once, in a form"})
 
-// Serve takes the request of a provider's server. What comes back is a status alone, and that tells strangers no more than whether a token was good.
+// Serve takes the request of a provider's server. What comes back is a status alone, and that tells strangers no more
+// than whether a token was good.
 func (l LogoutReceiver) Serve(w http.ResponseWriter, r *http.Request, provider string) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {

@@ -58,8 +58,8 @@ func (b Browsers) Accounts(r *http.Request) (*Accounts, error) {
 	return a, nil
 }
 
-// session reads a token of the cookie; nil where it is not that of a session that counts. Only a session gets in here: the
-// cookie must not make a page of what is meant for programs.
+// session reads a token of the cookie; nil where it is not that of a session that counts. Only a session gets in here:
+// the cookie must not make a page of what is meant for programs.
 func (b Browsers) session(ctx context.Context, token string) (*session.Bearer, error) {
 	bearer, err := b.Sessions.Session(ctx, token)
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.Unauthenticated {
@@ -90,8 +90,8 @@ func (a *Accounts) Session(id string) *session.Bearer {
 	return nil
 }
 
-// Enter makes a new session the current one. A session of the same person that was here before ends, and so does the one that was used the longest ago where there are
-// too many.
+// Enter makes a new session the current one. A session of the same person that was here before ends, and so does the
+// one that was used the longest ago where there are too many.
 func (a *Accounts) Enter(ctx context.Context, w http.ResponseWriter, token string) error {
 	bearer, err := a.browsers.session(ctx, token)
 	if err != nil {
@@ -132,7 +132,8 @@ func (b Browsers) end(ctx context.Context, bearer *session.Bearer) error {
 	return err
 }
 
-// Use makes a session the current one, because somebody has sent a form that says so: addresses are opened by others as well.
+// Use makes a session the current one, because somebody has sent a form that says so: addresses are opened by others as
+// well.
 func (a *Accounts) Use(w http.ResponseWriter, id string) {
 	i := slices.IndexFunc(a.all, func(has account) bool { return has.bearer.Token.ID == id })
 	if i <= 0 {

@@ -13,8 +13,9 @@ import (
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
-// A browser remembers the providers that somebody has chosen in it, on a page of ours. Any site can have a browser open an address here; only where somebody
-// has chosen a provider before does an address lead there, and back, without asking.
+// A browser remembers the providers that somebody has chosen in it, on a page of ours. Any site can have a browser open
+// an address here; only where somebody has chosen a provider before does an address lead there, and back, without
+// asking.
 const (
 	cookieChosen = "signet-chosen"
 	chosenLife   = 90 * 24 * time.Hour

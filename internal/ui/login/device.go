@@ -18,8 +18,9 @@ const paramUserCode = "user_code"
 
 const maxUserCode = 40 // characters of a user code, however it is typed
 
-// atDevice is a visit of somebody who has a device before them that shows a code. An address with a code in it saves typing the code and
-// nothing else: its page shows the code to be compared, says what to do if somebody else sent it, and only its own form allows anything.
+// atDevice is a visit of somebody who has a device before them that shows a code. An address with a code in it saves
+// typing the code and nothing else: its page shows the code to be compared, says what to do if somebody else sent it,
+// and only its own form allows anything.
 type atDevice struct {
 	*visit
 	typed string

@@ -35,8 +35,8 @@ func (e Enrolment) Passkey(view pages.EnrolPasskey) (pages.EnrolPasskey, error) 
 	return view, err
 }
 
-// Take adds the factor that the form of such a page brings, or says what is wrong with it. The session has another token
-// afterwards.
+// Take adds the factor that the form of such a page brings, or says what is wrong with it. The session has another
+// token afterwards.
 func (e Enrolment) Take(kind pages.FactorKind) (session.Enrolled, []pages.Problem, error) {
 	if kind == pages.Passkey {
 		return e.takePasskey()

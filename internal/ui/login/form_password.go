@@ -44,7 +44,8 @@ func NewPassword(r *http.Request, rules policy.Settings) (string, []pages.Proble
 	return chosen, nil
 }
 
-// ChangedPassword reads the form in which people change their own password. current tells whether it asks for the old one.
+// ChangedPassword reads the form in which people change their own password. current tells whether it asks for the old
+// one.
 func ChangedPassword(r *http.Request, rules policy.Settings, current bool) (session.ChangePassword, []pages.Problem) {
 	change := session.ChangePassword{Current: r.PostFormValue(pages.FieldCurrentPassword), EndTokens: r.PostFormValue(pages.FieldEndTokens) != ""}
 	var problems []pages.Problem

@@ -91,7 +91,8 @@ func (p InvitationPages) refuse(w http.ResponseWriter, r *http.Request, err erro
 	p.Pages.Render(w, r, http.StatusBadRequest, pages.Failed{What: what, Next: pages.To(pages.PathAccount, nil)})
 }
 
-// invitationToken reads the link that a browser came by; moved tells that the browser was sent to the same page without it.
+// invitationToken reads the link that a browser came by; moved tells that the browser was sent to the same page without
+// it.
 func invitationToken(w http.ResponseWriter, r *http.Request, cookie string) (text string, moved bool) {
 	if query := r.URL.Query(); query.Has(invitation.ParamToken) {
 		if text := query.Get(invitation.ParamToken); len(text) < 200 {
@@ -358,7 +359,8 @@ func (v *invitationVisit) account() error {
 	if view.Mismatch = errors.Is(err, invitation.ErrOtherAddress); err != nil && !view.Mismatch {
 		return err
 	}
-	// Whoever pressed the button saw the account that it was shown for, even if another one has become the current one since.
+	// Whoever pressed the button saw the account that it was shown for, even if another one has become the current one
+	// since.
 	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow || v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch || view.Password != (pages.Link{}) {
 		return v.render(view, nil)
 	}
@@ -373,7 +375,8 @@ func (v *invitationVisit) done() error {
 	return v.render(pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name, Next: pages.To(pages.PathAccount, nil)}, nil)
 }
 
-// Through adds what an invitation brings to a registration through a provider, if the browser has its link and the sign-in leads to its page. See login.Login.Invited.
+// Through adds what an invitation brings to a registration through a provider, if the browser has its link and the
+// sign-in leads to its page. See login.Login.Invited.
 func (p InvitationPages) Through(r *http.Request, to string, n *federated.Registration) (bool, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.Path != invitation.Path {

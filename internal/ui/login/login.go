@@ -1,22 +1,23 @@
-// Package login is the way into applications and into one's own account: it asks people who they are, one page after the
-// other, until nothing is missing, and lets them go on.
+// Package login is the way into applications and into one's own account: it asks people who they are, one page after
+// the other, until nothing is missing, and lets them go on.
 //
 // There is one address, /login. Which page it shows is worked out anew with every request, from what is stored: the
-// request of the application, the sessions of the browser, the state of the person. No address, no field of a form and no
-// old session leads past a page that has to be seen:
+// request of the application, the sessions of the browser, the state of the person. No address, no field of a form and
+// no old session leads past a page that has to be seen:
 //
 //	choose account ─► login name ─► password ─► second factor ─► new password ─► consent ─► the application
 //	                        ├──────── passkey ────────┤
 //	                        └─ provider ─► register ──┘
 //
-// A browser has one cookie with the sessions of all accounts that are signed in there. They are sessions like those of the
-// API: they are listed and ended with the others, and end with whatever ends those. Every sign-in and every step up changes
-// what the cookie holds.
+// A browser has one cookie with the sessions of all accounts that are signed in there. They are sessions like those of
+// the API: they are listed and ended with the others, and end with whatever ends those. Every sign-in and every step up
+// changes what the cookie holds.
 //
-// Who comes back from a provider is signed in, or kept as an arrival until they have registered, or linked an account of theirs (provider.go).
+// Who comes back from a provider is signed in, or kept as an arrival until they have registered, or linked an account
+// of theirs (provider.go).
 //
-// Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address (reset.go),
-// devices without a browser (device.go), and signing out (logout.go).
+// Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address
+// (reset.go), devices without a browser (device.go), and signing out (logout.go).
 package login
 
 import (
@@ -66,7 +67,8 @@ type Login struct {
 	Federation *upstream.Federation
 	Federated  federated.Sessions
 	OwnPages   ownpage.Pages // for applications with sign-in pages of their own
-	// Invited adds what an invitation brings to a registration through a provider, if the browser has the link of one and the sign-in leads to its page.
+	// Invited adds what an invitation brings to a registration through a provider, if the browser has the link of one
+	// and the sign-in leads to its page.
 	Invited func(r *http.Request, to string, n *federated.Registration) (bool, error)
 	// Registrations lets people make accounts of their own. Nil: nobody can.
 	Registrations *registration.Registrations
@@ -96,8 +98,8 @@ func Lost(p *pages.Pages) http.Handler {
 	})
 }
 
-// PostBack has the browser post an answer to its application (form_post). The page shows nothing that a stranger has chosen, so it keeps only the language of
-// the frame.
+// PostBack has the browser post an answer to its application (form_post). The page shows nothing that a stranger has
+// chosen, so it keeps only the language of the frame.
 func PostBack(p *pages.Pages, w http.ResponseWriter, r *http.Request, frame pages.Frame, with oauth.Answer) error {
 	to, err := pages.Outward(with.Address)
 	if err != nil {
@@ -131,7 +133,8 @@ func (l *Login) page(serve func(http.ResponseWriter, *http.Request) error) http.
 	})
 }
 
-// ReadForm reads the form of a request. If no page takes it, it answers with a page that says what is wrong, and returns false.
+// ReadForm reads the form of a request. If no page takes it, it answers with a page that says what is wrong, and
+// returns false.
 func ReadForm(p *pages.Pages, w http.ResponseWriter, r *http.Request, wrong pages.Failure) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
 		w.Header().Set("Allow", "GET, HEAD, POST")
@@ -150,8 +153,8 @@ func ReadForm(p *pages.Pages, w http.ResponseWriter, r *http.Request, wrong page
 	return true
 }
 
-// wayIn leads people who open the bare address of the installation, which may be all that they were told, to the console, or where there is
-// none, to their account.
+// wayIn leads people who open the bare address of the installation, which may be all that they were told, to the
+// console, or where there is none, to their account.
 func (l *Login) wayIn(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept")
 	if l.Console && strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -202,8 +205,8 @@ func (v *visit) toRegister() (pages.Link, error) {
 	return pages.To(PathRegister, v.parameters(url.Values{paramAccount: {""}, paramWith: {""}, paramOther: {""}, paramAgain: {""}, paramLink: {""}})), nil
 }
 
-// noCookie answers a browser that keeps no cookies with a page that says so, and returns true. Whoever has begun something has got a
-// cookie on the way; without the page, such a browser would be asked to sign in over and over.
+// noCookie answers a browser that keeps no cookies with a page that says so, and returns true. Whoever has begun
+// something has got a cookie on the way; without the page, such a browser would be asked to sign in over and over.
 func (l *Login) noCookie(w http.ResponseWriter, r *http.Request, begun bool, query url.Values) bool {
 	if web.KnownBrowser(r) != "" {
 		return false

@@ -20,8 +20,8 @@ type leaving struct {
 	app  string        // its name
 }
 
-// signOut ends sessions of the browser and lets people go back to the application. The person is asked first, unless the
-// application has shown that it means this very session, which only those know who were given a token in it.
+// signOut ends sessions of the browser and lets people go back to the application. The person is asked first, unless
+// the application has shown that it means this very session, which only those know who were given a token in it.
 func (l *Login) signOut(w http.ResponseWriter, r *http.Request) error {
 	accounts, err := l.Browsers.Accounts(r)
 	if err != nil {
@@ -54,7 +54,8 @@ func (l *Login) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// find reads the wish of the application. One that is not there any more is none: whoever came by it can sign out still.
+// find reads the wish of the application. One that is not there any more is none: whoever came by it can sign out
+// still.
 func (o *leaving) find() error {
 	if o.id == "" {
 		return nil
@@ -77,7 +78,8 @@ func (o *leaving) find() error {
 	return err
 }
 
-// meant is the session to end: the one that the application names, else one of the person it names, else the current one.
+// meant is the session to end: the one that the application names, else one of the person it names, else the current
+// one.
 func (o *leaving) meant() (bearer *session.Bearer, exactly bool) {
 	if o.wish != nil && o.wish.UserID != "" {
 		if b := o.accounts.Session(o.wish.SessionID); b != nil && b.Caller.UserID == o.wish.UserID {

@@ -39,9 +39,10 @@ func mailedCookie(name, user, code string) *http.Cookie {
 	return pages.Cookie(name, user+separator+code, mailedLife)
 }
 
-// mailedLink reads the link that a browser came by. The code leaves the address before any page is shown, for addresses end up in
-// histories and are sent along to others: it goes on in a cookie, and moved tells that the browser was sent to the same page
-// without it. Nothing is done with the code, so that programs that look at the links in mails do no harm.
+// mailedLink reads the link that a browser came by. The code leaves the address before any page is shown, for addresses
+// end up in histories and are sent along to others: it goes on in a cookie, and moved tells that the browser was sent
+// to the same page without it. Nothing is done with the code, so that programs that look at the links in mails do no
+// harm.
 func mailedLink(w http.ResponseWriter, r *http.Request, cookie string) (m MailedLink, moved bool) {
 	query := r.URL.Query()
 	if m.User = query.Get(ParamMailedUser); !userForm().MatchString(m.User) {

@@ -61,7 +61,8 @@ func newAccountProblems(err error) ([]pages.Problem, error) {
 	return problems, nil
 }
 
-// registrationOf is what is known of somebody whom a provider has brought and who has no account yet. bound is the organization that the sign-in is bound to; empty: none.
+// registrationOf is what is known of somebody whom a provider has brought and who has no account yet. bound is the
+// organization that the sign-in is bound to; empty: none.
 func registrationOf(who idp.Identity, bound string, info *call.Info) federated.Registration {
 	r := federated.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
 		Email: who.Email, EmailFromProvider: true, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}

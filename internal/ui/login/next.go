@@ -79,7 +79,8 @@ func (v *visit) next() (step, trial.Why, error) {
 	return next, why, nil
 }
 
-// next is the page for the first thing that is missing and why it comes, or the refusal of an application that wants nobody to be asked for it.
+// next is the page for the first thing that is missing and why it comes, or the refusal of an application that wants
+// nobody to be asked for it.
 func (f facts) next() (step, trial.Why) {
 	page, why := f.page()
 	if refusal := page.promptNoneError(); f.silent && refusal != nil {
@@ -155,8 +156,9 @@ func (f facts) proof() step {
 	return f.first()
 }
 
-// anew asks for what an application wants to be proven anew. A provider that could not say that it was is not asked again: a second factor shows as well that the
-// person is there, and of whom nothing can be asked the application is told so.
+// anew asks for what an application wants to be proven anew. A provider that could not say that it was is not asked
+// again: a second factor shows as well that the person is there, and of whom nothing can be asked the application is
+// told so.
 func (f facts) anew() step {
 	switch {
 	case !f.tried || !f.passwordless:
@@ -167,7 +169,8 @@ func (f facts) anew() step {
 	return refused{oauth.ErrUnmetAuthentication}
 }
 
-// first asks for the password, or where there is none, for a sign-in at a provider, or for a passkey that is all that the person needs.
+// first asks for the password, or where there is none, for a sign-in at a provider, or for a passkey that is all that
+// the person needs.
 func (f facts) first() step {
 	switch {
 	case f.passwordless && f.linked:
@@ -178,7 +181,8 @@ func (f facts) first() step {
 	return password{}
 }
 
-// passwordless tells whether the person of the session cannot prove with a password, and whether they can through a provider.
+// passwordless tells whether the person of the session cannot prove with a password, and whether they can through a
+// provider.
 func (v *visit) passwordless() (without, linked bool, err error) {
 	linked = v.Federation != nil && len(v.person.Data.Human.Links) > 0
 	if !linked && !v.person.Data.Human.Has(user.Passkey) {

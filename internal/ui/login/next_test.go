@@ -229,8 +229,8 @@ const (
 	challenge = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA" // of a verifier that nobody needs
 )
 
-// world has the organizations org_a and org_b with a person each, usr_a and usr_b, and the applications app_a and app_asks of org_a;
-// app_asks needs consent.
+// world has the organizations org_a and org_b with a person each, usr_a and usr_b, and the applications app_a and
+// app_asks of org_a; app_asks needs consent.
 type world struct {
 	*Login
 	t     *testing.T
@@ -263,8 +263,8 @@ func (w *world) signIn(userID string) string {
 	return text
 }
 
-// at reads a request to the sign-in from a browser that has these sessions, and finds the page that comes next. ask is what an
-// application asked for before; nil for a page of ours.
+// at reads a request to the sign-in from a browser that has these sessions, and finds the page that comes next. ask is
+// what an application asked for before; nil for a page of ours.
 func (w *world) at(query string, ask *oauth.Ask, tokens ...string) step {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, Path, nil)

@@ -20,8 +20,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// continuePart is what follows the id of a provider in the address where people are asked whether they want to go on to an application that has a
-// sign-in page of its own.
+// continuePart is what follows the id of a provider in the address where people are asked whether they want to go on to
+// an application that has a sign-in page of its own.
 const continuePart = "continue"
 
 // startForApplication sends the browser to a provider for such an application.
@@ -101,8 +101,8 @@ func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *ev
 	return nil
 }
 
-// continueToApplication asks whether somebody wants to go on, and sends the application a code once they do. Without this anybody who can have a browser open an
-// address could sign it in somewhere.
+// continueToApplication asks whether somebody wants to go on, and sends the application a code once they do. Without
+// this anybody who can have a browser open an address could sign it in somewhere.
 func (l *Login) continueToApplication(w http.ResponseWriter, r *http.Request) error {
 	a, err := l.arrivals().Read(r.Context(), web.KnownBrowser(r), r.URL.Query().Get(paramArrival))
 	if err != nil {

@@ -39,7 +39,8 @@ func Button(p *event.Object[idp.Provider], to pages.Link) pages.Provider {
 	return pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google, To: to}
 }
 
-// Linking are the parameters of a sign-in at a provider in order to link it with the account of a session, and then to go to a page of ours.
+// Linking are the parameters of a sign-in at a provider in order to link it with the account of a session, and then to
+// go to a page of ours.
 func Linking(session, to string) url.Values {
 	return url.Values{paramTo: {to}, paramAccount: {session}, paramLink: {"1"}}
 }
@@ -121,8 +122,8 @@ func (v *visit) toProviderAs(id, name string) pages.Link {
 	return ToProvider(id, with)
 }
 
-// straight is the provider that the application wants, or the only way in; nil where people choose. Nobody who has come back from there, or wants another way,
-// is led there again.
+// straight is the provider that the application wants, or the only way in; nil where people choose. Nobody who has come
+// back from there, or wants another way, is led there again.
 func (v *visit) straight() (*event.Object[idp.Provider], error) {
 	query := v.r.URL.Query()
 	if v.Federation == nil || v.arrival != nil || v.pending == nil || query.Get(paramOther) != "" || v.r.Method != http.MethodGet {
@@ -141,8 +142,8 @@ func (v *visit) straight() (*event.Object[idp.Provider], error) {
 	return nil, nil
 }
 
-// byDomain is the provider of the organization that has proven the domain of a name by DNS, if it sends its people there; nil where it does not.
-// Whether there is somebody of that name does not matter.
+// byDomain is the provider of the organization that has proven the domain of a name by DNS, if it sends its people
+// there; nil where it does not. Whether there is somebody of that name does not matter.
 func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
 	if v.Federation == nil || v.arrival != nil || !ok || slices.Contains([]string{otherWay, otherName}, v.r.URL.Query().Get(paramOther)) { // or nobody would get past a provider that does not work
@@ -175,7 +176,8 @@ func (l *Login) mountProviders(site *web.Site) {
 		return
 	}
 	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
-	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
+	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this
+	// browser can have.
 	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
 	site.Handle(PathProvider+"*/"+continuePart, l.Pages.SameOrigin(l.page(l.continueToApplication)))
 	told := LogoutReceiver{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
@@ -191,7 +193,8 @@ func providerIn(r *http.Request) string {
 // errProviderGone is what somebody sees whose provider is not offered any more.
 var errProviderGone = errs.New(errs.NotFound, idp.NotFound, "this identity provider is not offered here")
 
-// startAtProvider sends the browser to a provider. Whoever has not pressed a button of ours is asked before: any site can have a browser open this address.
+// startAtProvider sends the browser to a provider. Whoever has not pressed a button of ours is asked before: any site
+// can have a browser open this address.
 func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if query.Has(ownpage.Param) {
@@ -214,8 +217,8 @@ func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 	return v.lead(p, query.Get(paramHint), trial.ByChoice)
 }
 
-// lead leads to a provider where somebody has chosen it before, and else asks whether they want to go there. Who is signed in, wants to link an account or is in
-// a trial is always asked.
+// lead leads to a provider where somebody has chosen it before, and else asks whether they want to go there. Who is
+// signed in, wants to link an account or is in a trial is always asked.
 func (v *visit) lead(p *event.Object[idp.Provider], hint string, why trial.Because) error {
 	if v.hasChosen(v.r, p) && len(v.accounts.all) == 0 && !v.trial() {
 		return v.start(p, hint, why)
@@ -235,8 +238,9 @@ func (v *visit) lead(p *event.Object[idp.Provider], hint string, why trial.Becau
 	return nil
 }
 
-// start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links an account. What an application asks for
-// in the way of a proof is asked for there as well. After a form somebody has chosen to go there.
+// start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links
+// an account. What an application asks for in the way of a proof is asked for there as well. After a form somebody has
+// chosen to go there.
 func (v *visit) start(p *event.Object[idp.Provider], hint string, why trial.Because) error {
 	if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: why, Detail: p.ID}); err != nil {
 		return err
@@ -382,8 +386,8 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back upstream.Arrived) err
 	return v.land(p, kept, back.Chosen)
 }
 
-// asksFirst tells whether somebody has to be asked who has come from a provider without having chosen it: unless nothing happens but that somebody signs in who
-// is linked there already, in a browser in which nobody else is.
+// asksFirst tells whether somebody has to be asked who has come from a provider without having chosen it: unless
+// nothing happens but that somebody signs in who is linked there already, in a browser in which nobody else is.
 func (v *visit) asksFirst(p *event.Object[idp.Provider], who idp.Identity) (bool, error) {
 	id, err := v.Store.Holder(v.r.Context(), user.LinkClaim(who.Provider, who.Issuer, who.Subject))
 	if err != nil {
@@ -395,7 +399,8 @@ func (v *visit) asksFirst(p *event.Object[idp.Provider], who idp.Identity) (bool
 	return slices.ContainsFunc(v.accounts.all, func(has account) bool { return has.bearer.Caller.UserID != id }), nil
 }
 
-// land signs somebody in whom a provider has brought, or asks for what is missing. chosen tells that they have pressed a button of ours for it.
+// land signs somebody in whom a provider has brought, or asks for what is missing. chosen tells that they have pressed
+// a button of ours for it.
 func (v *visit) land(p *event.Object[idp.Provider], kept Arrival, chosen bool) error {
 	ctx, who := v.r.Context(), kept.Who
 	bound, ofApplication := v.pending.Place()
@@ -481,8 +486,8 @@ func (c confirmArrival) take(v *visit) error {
 	return v.land(p, kept, true)
 }
 
-// mayRegister tells whether a provider makes new accounts here: in its own organization, or as one of the default organization in the one that the sign-in
-// is bound to, where that one wants it.
+// mayRegister tells whether a provider makes new accounts here: in its own organization, or as one of the default
+// organization in the one that the sign-in is bound to, where that one wants it.
 func (v *visit) mayRegister(p *event.Object[idp.Provider]) (bool, error) {
 	bound, _ := v.pending.Place()
 	if !p.Data.General.AutoRegister || bound == "" || bound == p.Org {
@@ -563,7 +568,8 @@ func (v *visit) typed(r *federated.Registration) {
 	r.EmailFromProvider, r.AcceptedTerms = r.Email == v.arrival.Who.Email, v.r.PostFormValue(pages.FieldTerms)
 }
 
-// registersFor is what the form was shown for. The link of an invitation is in a cookie, which another tab may have changed since.
+// registersFor is what the form was shown for. The link of an invitation is in a cookie, which another tab may have
+// changed since.
 func registersFor(r federated.Registration, invited bool) string {
 	if !invited {
 		return r.OrgID
@@ -596,8 +602,8 @@ func (p register) take(v *visit) error {
 	return v.enter(in)
 }
 
-// Values of paramOther. Where somebody has come back from a provider, nobody is sent there again without asking; and who wants to type a name can do so, also
-// where providers are the only way in: an owner may have kept the password.
+// Values of paramOther. Where somebody has come back from a provider, nobody is sent there again without asking; and
+// who wants to type a name can do so, also where providers are the only way in: an owner may have kept the password.
 const (
 	otherWay  = "way"
 	otherName = "name"

@@ -1,5 +1,6 @@
-// This file serves the pages on which people make accounts of their own: one asks for an e-mail address, and the link in the mail leads to another one
-// that asks for names and a password or passkey. Then they go on as after a sign-in: to the application that they came from, or to their account.
+// This file serves the pages on which people make accounts of their own: one asks for an e-mail address, and the link
+// in the mail leads to another one that asks for names and a password or passkey. Then they go on as after a sign-in:
+// to the application that they came from, or to their account.
 
 package login
 
@@ -61,7 +62,8 @@ func (p *RegistrationPages) page(serve func(http.ResponseWriter, *http.Request) 
 	})
 }
 
-// onTheWay finds the application's request that somebody came by, if it is one of this browser; nil where there is none, or none any more.
+// onTheWay finds the application's request that somebody came by, if it is one of this browser; nil where there is
+// none, or none any more.
 func (p *RegistrationPages) onTheWay(r *http.Request, id string) (*oauth.Pending, error) {
 	if id == "" {
 		return nil, nil
@@ -147,8 +149,9 @@ func (p *RegistrationPages) start(w http.ResponseWriter, r *http.Request) error 
 	return p.render(w, r, pages.RegisterMailSent{Frame: registrationFrame(pending, o, nil), Email: email, Back: back.Link()}, nil)
 }
 
-// fromMail reads the link that a browser came by. The code leaves the address before any page is shown, for addresses end up in histories and are sent along to
-// others: it goes on in a cookie, and moved tells that the browser was sent to the same page without it.
+// fromMail reads the link that a browser came by. The code leaves the address before any page is shown, for addresses
+// end up in histories and are sent along to others: it goes on in a cookie, and moved tells that the browser was sent
+// to the same page without it.
 func fromMail(w http.ResponseWriter, r *http.Request) (link string, moved bool) {
 	if code := r.URL.Query().Get(paramCode); r.URL.Query().Has(paramCode) {
 		if registration.IsLink(code) {

@@ -51,7 +51,8 @@ func (b RememberedBrowser) Remember(caller *access.Caller) error {
 	return nil
 }
 
-// Enter gives the token of a session that was just opened: another one, which is not restricted, where the browser is remembered for its person.
+// Enter gives the token of a session that was just opened: another one, which is not restricted, where the browser is
+// remembered for its person.
 func (b RememberedBrowser) Enter(in session.SignedIn) (token string, err error) {
 	if !in.SecondFactorRequired || pages.CookieValue(b.R, rememberedCookie) == "" {
 		return in.Token, nil

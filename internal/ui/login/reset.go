@@ -172,8 +172,8 @@ func isAbout(err error, field string) bool {
 	return false
 }
 
-// verify takes the code that proves an e-mail address, from whoever has the mail or from the person who is signed in, who can
-// ask for another mail.
+// verify takes the code that proves an e-mail address, from whoever has the mail or from the person who is signed in,
+// who can ask for another mail.
 func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 	m, moved := mailedLink(w, r, cookieVerify)
 	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {

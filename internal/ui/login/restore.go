@@ -16,8 +16,8 @@ import (
 // paramRestored says that an address was taken back, on the way to a new password.
 const paramRestored = "restored"
 
-// restore takes an e-mail address back for somebody who has the link of the mail about its change, and leads to a new password.
-// Opening the page does nothing and tells nothing; the button does.
+// restore takes an e-mail address back for somebody who has the link of the mail about its change, and leads to a new
+// password. Opening the page does nothing and tells nothing; the button does.
 func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 	m, moved := mailedLink(w, r, cookieRestore)
 	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {

@@ -329,8 +329,8 @@ func (c consent) take(v *visit) error {
 	return c.show(v, pages.Frame{})
 }
 
-// arrived is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a browser open the address: who wants another one
-// has said so by the form of chooseAccount, or has signed in.
+// arrived is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a
+// browser open the address: who wants another one has said so by the form of chooseAccount, or has signed in.
 type arrived struct{}
 
 func (arrived) promptNoneError() *errs.Error { return nil }
@@ -353,7 +353,8 @@ func (a arrived) take(v *visit) error {
 	return a.show(v, pages.Frame{})
 }
 
-// elsewhere tells whether the page that the sign-in leads to would be about another account than the one that was chosen.
+// elsewhere tells whether the page that the sign-in leads to would be about another account than the one that was
+// chosen.
 func (v *visit) elsewhere() bool { return v.accounts.Current().Token.ID != v.bearer.Token.ID }
 
 // approve sends the person to the application with a code.

@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// try opens a trial in the browser in which it was started. From here on it is a sign-in like any other, which leads back to the console.
+// try opens a trial in the browser in which it was started. From here on it is a sign-in like any other, which leads
+// back to the console.
 func (l *Login) try(w http.ResponseWriter, r *http.Request) error {
 	accounts, err := l.Browsers.Accounts(r)
 	if err != nil {
@@ -64,7 +65,8 @@ func (v *visit) endTrial(problem string, why trial.Because) error {
 	return v.leave(oauth.Answer{Address: back})
 }
 
-// notOwn ends a trial in which another account is used than that of its person. A session that was opened for it ends as well: a trial leaves none behind.
+// notOwn ends a trial in which another account is used than that of its person. A session that was opened for it ends
+// as well: a trial leaves none behind.
 type notOwn struct{}
 
 func (notOwn) promptNoneError() *errs.Error { return nil }

@@ -87,7 +87,8 @@ func ownPage(to string) string {
 	return ""
 }
 
-// choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be; nil for none.
+// choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be; nil for
+// none.
 func (v *visit) choose() *session.Bearer {
 	query := v.r.URL.Query()
 	if picked := v.accounts.Session(query.Get(paramAccount)); picked != nil && v.mayLink(picked) {
@@ -138,8 +139,8 @@ func (v *visit) able() []*session.Bearer {
 	return able
 }
 
-// mayLink tells whether a session can go on with whom a provider has brought: one that wanted to link, or one that was opened since. Whoever
-// finds an account open in this browser does not link their own with it.
+// mayLink tells whether a session can go on with whom a provider has brought: one that wanted to link, or one that was
+// opened since. Whoever finds an account open in this browser does not link their own with it.
 func (v *visit) mayLink(bearer *session.Bearer) bool {
 	return v.arrival == nil || v.arrival.Linking == bearer.Token.ID || v.arrival.Linking == "" && bearer.Token.Created >= v.arrival.At
 }
@@ -172,8 +173,8 @@ func (v *visit) sayNo(why *errs.Error) error {
 	return v.leave(back)
 }
 
-// leave sends the browser to the application. After a form, which always leads to an address with an account, browsers would hold
-// the application's own redirects against our policy for forms: a page in between ends that.
+// leave sends the browser to the application. After a form, which always leads to an address with an account, browsers
+// would hold the application's own redirects against our policy for forms: a page in between ends that.
 func (v *visit) leave(with oauth.Answer) error {
 	if with.Form != nil {
 		return PostBack(v.Pages, v.w, v.r, v.frame(pages.Frame{}), with)

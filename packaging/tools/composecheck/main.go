@@ -1,4 +1,5 @@
-// Command composecheck reads compose files as Compose does: variables filled in, and everything judged by the schema of the specification.
+// Command composecheck reads compose files as Compose does: variables filled in, and everything judged by the schema of
+// the specification.
 //
 //	composecheck FILE...
 package main

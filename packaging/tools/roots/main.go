@@ -1,6 +1,8 @@
-// Command roots prints the certificates that the image trusts: Mozilla's, as golang.org/x/crypto has them at the version in go.mod.
+// Command roots prints the certificates that the image trusts: Mozilla's, as golang.org/x/crypto has them at the
+// version in go.mod.
 //
-// Certificates that Mozilla trusts only up to a date are left out: a file cannot say that, and what was issued before has expired or soon will.
+// Certificates that Mozilla trusts only up to a date are left out: a file cannot say that, and what was issued before
+// has expired or soon will.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package cap tries hashicorp/cap, the library behind Vault and Boundary, as its README sets it up: a module of its own because of what it needs.
+// Package cap tries hashicorp/cap, the library behind Vault and Boundary, as its README sets it up: a module of its own
+// because of what it needs.
 package cap
 
 import (

@@ -1,4 +1,5 @@
-// Command dex signs people in with dex's connector for OpenID Connect, in the way that dex's server does, and shows what the connector finds out.
+// Command dex signs people in with dex's connector for OpenID Connect, in the way that dex's server does, and shows
+// what the connector finds out.
 //
 // The rest of dex, its server, is not part of this.
 package main

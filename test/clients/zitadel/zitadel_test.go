@@ -1,4 +1,5 @@
-// Package zitadel tries the client of ZITADEL's version 1 API as it is: it is a module of its own because of what that client needs.
+// Package zitadel tries the client of ZITADEL's version 1 API as it is: it is a module of its own because of what that
+// client needs.
 package zitadel
 
 import (

@@ -1,5 +1,5 @@
-// Command pack compresses the built console: every file of one directory, with .gz at its name, into another. Go's gzip gives the
-// same bytes on every machine; that of Node depends on the processor.
+// Command pack compresses the built console: every file of one directory, with .gz at its name, into another. Go's gzip
+// gives the same bytes on every machine; that of Node depends on the processor.
 //
 //	go run ./web/console/pack [-check] FROM TO
 package main
@@ -82,7 +82,8 @@ func compare(built, packed map[string][]byte) error {
 	return nil
 }
 
-// read gives the content of every file below a directory by its slash path. With the suffix .gz, it decompresses them and cuts the suffix off.
+// read gives the content of every file below a directory by its slash path. With the suffix .gz, it decompresses them
+// and cuts the suffix off.
 func read(dir, suffix string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

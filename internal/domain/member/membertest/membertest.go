@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 )
 
-// Given records an installation with the owner usr_root in the default organization org_d, and the organizations org_a and org_b.
+// Given records an installation with the owner usr_root in the default organization org_d, and the organizations org_a
+// and org_b.
 func Given(t testing.TB, s event.Store) {
 	t.Helper()
 	for _, id := range []string{"org_d", "org_a", "org_b"} {

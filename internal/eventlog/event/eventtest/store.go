@@ -6,8 +6,8 @@
 //	_, err := user.ReplaceProfile(ctx, s, caller, match, profile)
 //	s.Then(t, mark, eventtest.Fact{…})
 //
-// The store is the real one, on the embedded database, with a clock that the test sets. When a test ends, the log is folded again
-// and has to give the same state.
+// The store is the real one, on the embedded database, with a clock that the test sets. When a test ends, the log is
+// folded again and has to give the same state.
 package eventtest
 
 import (

@@ -369,7 +369,8 @@ func listUnknown(t *testing.T, e *env) {
 	}
 }
 
-// listFromBefore: a database of the version before gets its columns, and its objects are in the lists after the first start.
+// listFromBefore: a database of the version before gets its columns, and its objects are in the lists after the first
+// start.
 func listFromBefore(t *testing.T, e *env) {
 	before := e.openWith(t, e.subject.OpenBefore, oldUsers)
 	const all = 230 // more than are folded anew in one step

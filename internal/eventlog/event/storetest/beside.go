@@ -152,8 +152,8 @@ func rowExpiry(t *testing.T, e *env) {
 	}
 }
 
-// clientCredentials looks at every change of a user, the organization and the secret, from another node where there can be one: nothing of
-// it may be remembered.
+// clientCredentials looks at every change of a user, the organization and the secret, from another node where there can
+// be one: nothing of it may be remembered.
 func clientCredentials(t *testing.T, e *env) {
 	n := e.open(t)
 	other := n

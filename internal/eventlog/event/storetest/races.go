@@ -232,8 +232,8 @@ func waitsForToken(t *testing.T, e *env) {
 	}
 }
 
-// readAsNewAsToken has a command that changes a user and a token together. Who refuses because the two do not go together would be
-// wrong, and a refusal is not checked once more before it is answered.
+// readAsNewAsToken has a command that changes a user and a token together. Who refuses because the two do not go
+// together would be wrong, and a refusal is not checked once more before it is answered.
 func readAsNewAsToken(t *testing.T, e *env) {
 	a, b := e.open(t), e.open(t)
 	must(t, a, addUser("usr_1", "ada"))

@@ -253,8 +253,8 @@ func destroyedKey(t *testing.T, e *env) {
 	refused := erase("usr_1")
 	decide := refused.Decide
 	refused.Decide = func(tx *event.Tx) error { return errors.Join(decide(tx), errRefused) }
-	// In one batch, too: what is sealed before it goes with it, and nothing is sealed after it, neither of the person nor of
-	// what stands beside.
+	// In one batch, too: what is sealed before it goes with it, and nothing is sealed after it, neither of the person
+	// nor of what stands beside.
 	answers := Together(t, n, refused, rename("usr_1", "countess"), signInFrom("usr_1", "192.0.2.3"), erase("usr_1"),
 		rename("usr_1", "again"), signInFrom("usr_1", "192.0.2.4"), rename("usr_2", "rob"))
 	for i, want := range []bool{false, true, true, true, false, false, true} {

@@ -1,8 +1,8 @@
 // Package storetest holds every implementation of event.Store to the same promises, on every engine it runs on.
 //
 // The suite works from outside: through the store itself, through a second node on the same database where the engine
-// allows it, and through a plain SQL connection to look at what is stored or to damage it. Where the order of things matters,
-// commands wait for each other inside Decide; nothing waits for time to pass.
+// allows it, and through a plain SQL connection to look at what is stored or to damage it. Where the order of things
+// matters, commands wait for each other inside Decide; nothing waits for time to pass.
 //
 // Its objects (see kinds.go) are small stand-ins in the real tables. Most batches hold several kinds at once, so that
 // statements made per kind (the arrays PostgreSQL writes states with, its check of objects only read) meet more than
@@ -102,7 +102,8 @@ type env struct {
 	clock   *testkit.Clock
 }
 
-// NewClock makes a clock that moves a microsecond with each look at it. A store looks once a batch, so commands of one batch share a time.
+// NewClock makes a clock that moves a microsecond with each look at it. A store looks once a batch, so commands of one
+// batch share a time.
 func NewClock() *testkit.Clock {
 	clock := testkit.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
 	clock.Step = time.Microsecond

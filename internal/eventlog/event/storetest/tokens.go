@@ -105,7 +105,8 @@ func tokenFamilies(t *testing.T, e *env) {
 	must(t, n, tokens(func(tx *event.Tx) { tx.DropFamily("fam_1"); tx.DropFamily("") }))
 	there("tok_alone", "tok_a3", "tok_b")
 
-	// One that is put before the family is dropped goes with it, one that is put after it stays, in one command and in a batch.
+	// One that is put before the family is dropped goes with it, one that is put after it stays, in one command and in
+	// a batch.
 	must(t, n, tokens(func(tx *event.Tx) {
 		tx.PutToken(of("tok_a1", "app_a", "fam_1"))
 		tx.DropFamily("fam_1")

@@ -60,7 +60,8 @@ func New(kinds event.TokenKinds) *Cache {
 
 func (c *Cache) empty() {
 	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
-	// Clients prove who they are with a secret in each request, and an attempt to sign in reads its counters twice. Rows of other tables are read once or twice.
+	// Clients prove who they are with a secret in each request, and an attempt to sign in reads its counters twice.
+	// Rows of other tables are read once or twice.
 	c.rows = map[event.SideTable]rows{event.Secrets: {}, event.Throttle: {}}
 	c.absent, c.holders = map[event.Ref]struct{}{}, map[[32]byte]string{}
 }
@@ -92,7 +93,8 @@ func (c *Cache) record(ref event.Ref) *event.Record {
 	return c.records[ref]
 }
 
-// Absent tells that there is no such object, which is true of everything that is longer than an identifier. So looking for somebody who does not exist takes as long as looking for somebody who does.
+// Absent tells that there is no such object, which is true of everything that is longer than an identifier. So looking
+// for somebody who does not exist takes as long as looking for somebody who does.
 func (c *Cache) Absent(ref event.Ref) bool {
 	if c == nil {
 		return false
@@ -106,8 +108,8 @@ func (c *Cache) Absent(ref event.Ref) bool {
 	return absent
 }
 
-// KeepAbsent keeps that a query has found nothing, unless that may be old already. It keeps nothing that is longer than an identifier,
-// so that what strangers ask for fills no memory.
+// KeepAbsent keeps that a query has found nothing, unless that may be old already. It keeps nothing that is longer than
+// an identifier, so that what strangers ask for fills no memory.
 func (c *Cache) KeepAbsent(moment uint64, ref event.Ref) {
 	if c == nil || len(ref.ID) > event.MaxID {
 		return
@@ -180,8 +182,8 @@ type TokenContext struct {
 	Provider                *event.Record // that the token or its session came through; nil: none
 }
 
-// TokenContext gives a token; false when something that decides about it is not here. Of a token that lives with a session and an
-// application it gives these, too.
+// TokenContext gives a token; false when something that decides about it is not here. Of a token that lives with a
+// session and an application it gives these, too.
 func (c *Cache) TokenContext(hash [32]byte) (b TokenContext, ok bool) {
 	if c == nil {
 		return b, false

@@ -46,7 +46,8 @@ func hosts(c *pgconn.Config) (all []string) {
 	return all
 }
 
-// How long a connection may take, unless connect_timeout says otherwise. One of several hosts must not keep the others waiting.
+// How long a connection may take, unless connect_timeout says otherwise. One of several hosts must not keep the others
+// waiting.
 const (
 	connectTimeout    = 10 * time.Second
 	connectTimeoutOne = 2 * time.Second // of several
@@ -54,7 +55,8 @@ const (
 
 var errAddress = errors.New("the database address is not valid: it must be a URL such as postgres://user@host:5432/name")
 
-// parseAddress reads an address, and fills in what it leaves open. pooled tells that it leads to a pooler, see pooler.go.
+// parseAddress reads an address, and fills in what it leaves open. pooled tells that it leads to a pooler, see
+// pooler.go.
 func parseAddress(database string) (config *pgxpool.Config, pooled bool, err error) {
 	config, err = pgxpool.ParseConfig(database)
 	if err != nil {

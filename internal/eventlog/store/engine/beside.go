@@ -29,8 +29,9 @@ func insertEach(rows []event.Row, ending string, exec func(sql string, args ...a
 	return nil
 }
 
-// writeBeside writes rows, groups and tokens, in the same order on both engines. Rows that were looked for and absent are plainly
-// inserted: where another node was faster, that fails, and the batch decides again. insert takes rows in order of their keys.
+// writeBeside writes rows, groups and tokens, in the same order on both engines. Rows that were looked for and absent
+// are plainly inserted: where another node was faster, that fails, and the batch decides again. insert takes rows in
+// order of their keys.
 func writeBeside(c *event.Changes, insert func(rows []event.Row, ending string) error, exec func(sql string, args ...any) error) error {
 	if err := insert(c.Inserted, ""); err != nil {
 		return err

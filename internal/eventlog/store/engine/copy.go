@@ -18,8 +18,9 @@ import (
 	"modernc.org/sqlite/vfs"
 )
 
-// openFile opens a database file by itself, for what is done to whole files. It changes nothing in it. Where a copy is made of it, what SQLite
-// moves while it writes is deleted where it was (secure_delete): else whoever is erased after a restore could still be found there.
+// openFile opens a database file by itself, for what is done to whole files. It changes nothing in it. Where a copy is
+// made of it, what SQLite moves while it writes is deleted where it was (secure_delete): else whoever is erased after a
+// restore could still be found there.
 func openFile(path string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -34,8 +35,8 @@ func openFile(path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// refuseAutoVacuum keeps a database with auto_vacuum away from package scrubvfs, which would take its pointer-map pages for b-tree
-// pages and destroy them. It writes nothing.
+// refuseAutoVacuum keeps a database with auto_vacuum away from package scrubvfs, which would take its pointer-map pages
+// for b-tree pages and destroy them. It writes nothing.
 func refuseAutoVacuum(ctx context.Context, path string) error {
 	db, err := openFile(path)
 	if err != nil {
@@ -50,8 +51,9 @@ func refuseAutoVacuum(ctx context.Context, path string) error {
 		"sqlite3 '%[1]s' 'PRAGMA secure_delete = 1; PRAGMA auto_vacuum = 0; VACUUM'", path)
 }
 
-// CopyFile writes the embedded database into a file that is empty, beside whoever is using it. The copy is one moment of the
-// database, and everything that was committed before the call is in it; what was deleted is not. It is not yet on the disk.
+// CopyFile writes the embedded database into a file that is empty, beside whoever is using it. The copy is one moment
+// of the database, and everything that was committed before the call is in it; what was deleted is not. It is not yet
+// on the disk.
 func CopyFile(ctx context.Context, from, to string) error {
 	db, err := openFile(from)
 	if err != nil {
@@ -81,8 +83,9 @@ func (d *DamagedError) Error() string { return "the database file is damaged: " 
 // Mend is what to do about damage of the database of an installation.
 const Mend = "stop the server, keep a copy of the data directory, and run signet rebuild, which makes the indexes and the state again from the log. If that fails, restore the last backup"
 
-// CheckFile lets SQLite look for damage in a whole database file that nobody writes to, and compare its indexes with its tables. rest is called after
-// every piece of work, so that others get their turn; nil: in one go. Errors: a *DamagedError.
+// CheckFile lets SQLite look for damage in a whole database file that nobody writes to, and compare its indexes with
+// its tables. rest is called after every piece of work, so that others get their turn; nil: in one go. Errors: a
+// *DamagedError.
 func CheckFile(ctx context.Context, path string, rest func(context.Context) error) error {
 	if rest == nil {
 		db, err := openFile(path)
@@ -142,8 +145,9 @@ func IsFull(err error) bool {
 	return ok && se.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// Check lets SQLite look for damage in the database, beside the server that writes to it. With rest it goes table by table and rests in between: what is
-// written meanwhile stays in the write-ahead log only for as long as it takes to read one of them.
+// Check lets SQLite look for damage in the database, beside the server that writes to it. With rest it goes table by
+// table and rests in between: what is written meanwhile stays in the write-ahead log only for as long as it takes to
+// read one of them.
 func (e *sqliteEngine) Check(ctx context.Context, rest func(context.Context) error) error {
 	if rest == nil {
 		return CheckFile(ctx, e.path, nil)
@@ -199,7 +203,8 @@ func (r *restingReader) Read(to []byte) (int, error) {
 	return r.File.Read(to)
 }
 
-// Resting gives a rest for long work beside requests: it works a quarter of the time, in short pieces, and so costs a quarter of one core at most.
+// Resting gives a rest for long work beside requests: it works a quarter of the time, in short pieces, and so costs a
+// quarter of one core at most.
 func Resting() func(ctx context.Context) error {
 	const piece, restFor = 20 * time.Millisecond, 3
 	began := time.Now()
@@ -220,8 +225,8 @@ var (
 	ErrInWAL      = errors.New("it is the live database of an installation, and other files may contain a part of it")
 )
 
-// IsWhole tells whether all of a database is in its one file, as in one that CopyFile has made: one that is in use has its
-// latest changes beside it.
+// IsWhole tells whether all of a database is in its one file, as in one that CopyFile has made: one that is in use has
+// its latest changes beside it.
 func IsWhole(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

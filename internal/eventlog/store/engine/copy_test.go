@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Whoever is erased after a restore has to be gone, too: so a copy holds everything once, where it belongs, and nothing in parts of
-// pages that are not in use.
+// Whoever is erased after a restore has to be gone, too: so a copy holds everything once, where it belongs, and nothing
+// in parts of pages that are not in use.
 func TestACopyHoldsNothingTwice(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "from.db"), filepath.Join(t.TempDir(), "to.db")
 	e, err := Open(t.Context(), Options{Database: from})

@@ -55,8 +55,8 @@ func (e *pgEngine) dialed(ctx context.Context) (*pgx.Conn, error) {
 // connection, so a node whose connection broke takes it anew before it writes anything.
 const runLock = schemaLock + 1
 
-// factLock is held by the same connection, shared, under the version of facts that the node knows: nodes of before there was one hold none. joinLock
-// keeps nodes from joining while somebody looks at who has.
+// factLock is held by the same connection, shared, under the version of facts that the node knows: nodes of before
+// there was one hold none. joinLock keeps nodes from joining while somebody looks at who has.
 const (
 	factLock = 741_025_090
 	joinLock = runLock + 1
@@ -111,7 +111,8 @@ func (e *pgEngine) joinArgs() []any {
 	return []any{int64(runLock), int64(joinLock), int32(factLock), int32(e.factVersion)}
 }
 
-// join takes the locks of a node. What the log may hold is read behind them: whoever raises that has seen this node, or is done.
+// join takes the locks of a node. What the log may hold is read behind them: whoever raises that has seen this node, or
+// is done.
 func (e *pgEngine) join(ctx context.Context, conn *pgx.Conn, text string) error {
 	var joined bool
 	err := conn.QueryRow(ctx, text, e.joinArgs()...).Scan(&joined)

@@ -43,7 +43,8 @@ func discreet(err error) error {
 	return err
 }
 
-// whatFailed names the problem of each server that was tried. passing tells that one of the problems may be over without anybody's help.
+// whatFailed names the problem of each server that was tried. passing tells that one of the problems may be over
+// without anybody's help.
 func whatFailed(err error) (problem string, passing bool) {
 	var problems []string
 	for _, one := range tried(err) {

@@ -91,8 +91,8 @@ func TestAnErrorOfAConnectionStillSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAnUnknownDatabaseIsNotNamed: here it is the server that would say so.
-// Whoever starts the program has named the database, and is told which one there is not. The password is nobody's business.
+// TestAnUnknownDatabaseIsNotNamed: here it is the server that would say so. Whoever starts the program has named the
+// database, and is told which one there is not. The password is nobody's business.
 func TestAnUnknownDatabaseIsNamedToWhoeverStartsTheProgram(t *testing.T) {
 	address, err := url.Parse(testdb.New(t, testdb.Postgres).URL)
 	if err != nil {

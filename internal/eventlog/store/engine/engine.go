@@ -1,5 +1,5 @@
-// Package engine is what SQLite and PostgreSQL do differently: transactions, the writer's statements, and what errors mean. What a
-// statement is about is the store's business.
+// Package engine is what SQLite and PostgreSQL do differently: transactions, the writer's statements, and what errors
+// mean. What a statement is about is the store's business.
 package engine
 
 import (
@@ -89,15 +89,16 @@ func ExecAll(ctx context.Context, x Executor, all []Statement) error {
 type Engine interface {
 	// Begin starts the writer's transaction and reads what a batch needs. Objects to write, rows and tokens are locked.
 	Begin(ctx context.Context, n *Needs) (event.Loaded, error)
-	// Commit writes a batch and commits; Sync makes it durable. A lost race is an error for which IsConflict holds; an *errs.Error says that
-	// storage is away. After any error the transaction is to be rolled back.
+	// Commit writes a batch and commits; Sync makes it durable. A lost race is an error for which IsConflict holds; an
+	// *errs.Error says that storage is away. After any error the transaction is to be rolled back.
 	Commit(ctx context.Context, c *event.Changes) error
 	Rollback(ctx context.Context)
 	// Sync returns when everything committed before it was called is on the disk. It may run beside the next batch.
 	Sync() error
 
-	// Scrub takes what was deleted out of the files of the database, as far as that is not the database's own business, and
-	// tells whether it is done. It holds the writer up for a moment only, and has to be tried again where somebody who reads was in the way.
+	// Scrub takes what was deleted out of the files of the database, as far as that is not the database's own business,
+	// and tells whether it is done. It holds the writer up for a moment only, and has to be tried again where somebody
+	// who reads was in the way.
 	Scrub(ctx context.Context) (done bool, err error)
 
 	// Query reads outside any transaction.
@@ -106,13 +107,15 @@ type Engine interface {
 	Ask(ctx context.Context, questions []readbatch.Question) error
 	// Transact runs f in a transaction of its own that writes.
 	Transact(ctx context.Context, f func(Executor) error) error
-	// Aside is Transact for work in the background on tables that the writer does not touch. f reads first: on the embedded database what it
-	// writes is gathered and written when it returns, so that the writer does not wait for its reading, and becomes durable with the next batch.
+	// Aside is Transact for work in the background on tables that the writer does not touch. f reads first: on the
+	// embedded database what it writes is gathered and written when it returns, so that the writer does not wait for
+	// its reading, and becomes durable with the next batch.
 	Aside(ctx context.Context, f func(Executor) error) error
-	// Join makes the node one of those that Alone waits for and Nodes counts, also when it has lost its connection since. It fails while a
-	// rebuild is running, and where the log may hold facts that this node does not know.
+	// Join makes the node one of those that Alone waits for and Nodes counts, also when it has lost its connection
+	// since. It fails while a rebuild is running, and where the log may hold facts that this node does not know.
 	Join(ctx context.Context) error
-	// Nodes gives the lowest version of facts that a running node knows, and how many run. No node joins before the transaction ends.
+	// Nodes gives the lowest version of facts that a running node knows, and how many run. No node joins before the
+	// transaction ends.
 	Nodes(ctx context.Context, x Executor) (oldest, running int, err error)
 	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
 	// ErrInUse where a node is running.
@@ -121,21 +124,22 @@ type Engine interface {
 	Snapshot(ctx context.Context, f func(Executor) error) error
 	// LockSchema keeps other nodes from migrating until the transaction ends.
 	LockSchema(ctx context.Context, x Executor) error
-	// Reshape runs f while no other node migrates. change runs one statement of the schema, such that nobody who writes waits for it for longer than a moment.
-	// On PostgreSQL each statement is a transaction of its own, and change takes it that some were run before.
+	// Reshape runs f while no other node migrates. change runs one statement of the schema, such that nobody who writes
+	// waits for it for longer than a moment. On PostgreSQL each statement is a transaction of its own, and change takes
+	// it that some were run before.
 	Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error
 
-	// Check looks for damage in the files of an embedded database, resting after every piece of work; with nil it does not rest. PostgreSQL sees to its own.
-	// Errors: a *DamagedError.
+	// Check looks for damage in the files of an embedded database, resting after every piece of work; with nil it does
+	// not rest. PostgreSQL sees to its own. Errors: a *DamagedError.
 	Check(ctx context.Context, rest func(context.Context) error) error
 	// Reindex makes the indexes of an embedded database again from its tables.
 	Reindex(ctx context.Context, x Executor) error
 
 	// Tables are those of this database, in the order of their names.
 	Tables(ctx context.Context, x Executor) ([]Table, error)
-	// Fill writes the rows of whole tables, which have none. It is quick, and nobody else may use the database meanwhile. After an error
-	// some of it may be there: whoever calls it sees to it that nobody takes that for a database. Indexes come last: indexing is told
-	// how many there are, and gives what to call after each.
+	// Fill writes the rows of whole tables, which have none. It is quick, and nobody else may use the database
+	// meanwhile. After an error some of it may be there: whoever calls it sees to it that nobody takes that for a
+	// database. Indexes come last: indexing is told how many there are, and gives what to call after each.
 	Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(total int64) (made func())) error
 
 	// Dialect turns a shared statement of the schema into this engine's; nothing where it is not for this engine.
@@ -147,8 +151,8 @@ type Engine interface {
 	Close() error
 }
 
-// Needs is what a batch looks at: per kind the objects to lock and those only to read, claims, rows and tokens. All sorted,
-// because the order of locks is what keeps nodes from deadlocks.
+// Needs is what a batch looks at: per kind the objects to lock and those only to read, claims, rows and tokens. All
+// sorted, because the order of locks is what keeps nodes from deadlocks.
 type Needs struct {
 	Write            map[event.Kind][]string
 	Read             map[event.Kind][]string
@@ -188,10 +192,12 @@ var ErrInUse = errors.New("other signet nodes are running on this database: stop
 // FactVersionRow is the name of the row in meta with the version of facts that the log may hold.
 const FactVersionRow = "fact_version"
 
-// WordBlocksRow is the name of the row in meta that says that word_blocks has what objects are found by, and that words is of no use any more. Until then both are written.
+// WordBlocksRow is the name of the row in meta that says that word_blocks has what objects are found by, and that words
+// is of no use any more. Until then both are written.
 const WordBlocksRow = "word_blocks"
 
-// knowsFacts fails where the log may hold facts that a node does not know. stored is empty where it holds none that are Gated.
+// knowsFacts fails where the log may hold facts that a node does not know. stored is empty where it holds none that are
+// Gated.
 func knowsFacts(factVersion int, stored []byte) error {
 	if version, _ := strconv.Atoi(string(stored)); version > factVersion {
 		return errs.New(errs.Unavailable, event.StorageAway, "newer nodes have recorded what this one does not know: upgrade this node")

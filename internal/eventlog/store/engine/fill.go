@@ -80,8 +80,8 @@ const (
 	fillValues = 600
 )
 
-// Fill is many transactions, or the write-ahead log would grow as large as the database: where it fails, some of the rows are
-// there, and some indexes are not.
+// Fill is many transactions, or the write-ahead log would grow as large as the database: where it fails, some of the
+// rows are there, and some indexes are not.
 func (e *sqliteEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(int64) func()) error {
 	each := func(f func(Executor) error) error { return e.Transact(ctx, f) }
 	return withoutIndexes(ctx, each, sqliteIndexes, tables, indexing, func() error {

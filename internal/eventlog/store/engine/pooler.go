@@ -6,8 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Behind a pooler such as PgBouncer in transaction mode, which the address says by pooler=transaction, a connection is somebody else's after each transaction.
-// So nothing is prepared by name, no setting is made for a session, and no lock is held by one:
+// Behind a pooler such as PgBouncer in transaction mode, which the address says by pooler=transaction, a connection is
+// somebody else's after each transaction. So nothing is prepared by name, no setting is made for a session, and no lock
+// is held by one:
 //
 //   - Every batch takes the locks of a node for itself, so no rebuild runs beside it, and it reads which facts the log may hold.
 //   - A node that writes nothing has to be known as well. So each has one transaction open, for as long as it runs, that does nothing but hold
@@ -32,8 +33,8 @@ func (e *pgEngine) enlist(ctx context.Context) error {
 	return nil
 }
 
-// enlistOn is join in a transaction that stays open. It must give joinLock back, which no transaction can: so that one is taken by the session, which is this
-// node's own until the transaction ends.
+// enlistOn is join in a transaction that stays open. It must give joinLock back, which no transaction can: so that one
+// is taken by the session, which is this node's own until the transaction ends.
 func (e *pgEngine) enlistOn(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "BEGIN; "+noLimits); err != nil {
 		return Away(ctx, discreet(err))
@@ -49,8 +50,9 @@ func (e *pgEngine) enlistOn(ctx context.Context, conn *pgx.Conn) error {
 	return dropSnapshot(ctx, conn)
 }
 
-// dropSnapshot lets a transaction that stays open have no snapshot: with one, it keeps PostgreSQL from cleaning up, and every index that is built beside writers waits
-// for its end. What was asked last keeps its snapshot until the next question, unless that was one of the simple protocol.
+// dropSnapshot lets a transaction that stays open have no snapshot: with one, it keeps PostgreSQL from cleaning up, and
+// every index that is built beside writers waits for its end. What was asked last keeps its snapshot until the next
+// question, unless that was one of the simple protocol.
 func dropSnapshot(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
 		return Away(ctx, discreet(err))

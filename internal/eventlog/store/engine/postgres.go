@@ -20,9 +20,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
-// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT rides at
-// the end of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on
-// every node: objects by kind and id, claims, rows, tokens, and the head of the log last. What is only read comes behind all locks:
+// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT rides at the
+// end of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on every node:
+// objects by kind and id, claims, rows, tokens, and the head of the log last. What is only read comes behind all locks:
 // whoever held one of them has committed, and may have changed this together with it.
 type pgEngine struct {
 	kinds  []pgKind
@@ -69,8 +69,9 @@ func newPgKind(k event.Definition) pgKind {
 		insert:     "INSERT INTO " + k.Table() + " (" + names + ") SELECT * FROM " + rows,
 		updates:    map[uint64]string{},
 		// Divides by zero, and so stops the COMMIT behind it, when an object is not where it was read. Whoever moved it
-		// has committed, or waits for the head of the log that this transaction holds. (One without events does not hold
-		// it. Nobody decides on what that one writes without locking it, so it simply comes before whoever is moving.)
+		// has committed, or waits for the head of the log that this transaction holds. (One without events does not
+		// hold it. Nobody decides on what that one writes without locking it, so it simply comes before whoever is
+		// moving.)
 		unmoved: "SELECT 1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END) FROM unnest($1::text[], $2::bigint[]) v(id, sequence) " +
 			"LEFT JOIN " + k.Table() + " s ON s.id = v.id WHERE coalesce(s.sequence, 0) = v.sequence",
 	}
@@ -91,9 +92,9 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	for _, k := range o.Kinds {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
-	// Our statements are few and each has one good plan, by primary key or along one index, whatever the values are: planning
-	// anew each time costs more than running them. The plan is made while there are few rows, which seem quickest to be read as a whole: with
-	// sixty keys to compare each with, they are not, and they will not stay few.
+	// Our statements are few and each has one good plan, by primary key or along one index, whatever the values are:
+	// planning anew each time costs more than running them. The plan is made while there are few rows, which seem
+	// quickest to be read as a whole: with sixty keys to compare each with, they are not, and they will not stay few.
 	for _, c := range []*pgx.ConnConfig{e.config, config.ConnConfig} {
 		if !pooled { // a pooler refuses settings of a session, and does not keep what is prepared
 			c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
@@ -136,7 +137,8 @@ func (e *pgEngine) Close() error {
 		return nil
 	}
 	if !e.conn.IsClosed() && !e.pooled {
-		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for that.
+		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for
+		// that.
 		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
 	return e.conn.Close(ctx)
@@ -198,7 +200,8 @@ func name(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// held says who has the database for itself. The session of a command that was killed lasts until PostgreSQL notices, which can take as long as its last statement.
+// held says who has the database for itself. The session of a command that was killed lasts until PostgreSQL notices,
+// which can take as long as its last statement.
 func (e *pgEngine) held(ctx context.Context, conn *pgx.Conn) error {
 	var pid int
 	var who string
@@ -225,7 +228,8 @@ func (e *pgEngine) Join(ctx context.Context) error {
 	return e.connect(ctx)
 }
 
-// noLimits is for transactions over everything: nobody waits for them but on purpose, and they take as long as the data is large.
+// noLimits is for transactions over everything: nobody waits for them but on purpose, and they take as long as the data
+// is large.
 const noLimits = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 // alone runs on the writer's connection: the lock and the transaction cannot outlive each other.
@@ -591,7 +595,8 @@ func (e *pgEngine) Transact(ctx context.Context, f func(Executor) error) error {
 	return e.transact(ctx, pgx.TxOptions{AccessMode: e.access}, f)
 }
 
-// transact begins once more where a connection died while it lay in the pool: nothing has been asked of it but to begin.
+// transact begins once more where a connection died while it lay in the pool: nothing has been asked of it but to
+// begin.
 func (e *pgEngine) transact(ctx context.Context, o pgx.TxOptions, f func(Executor) error) error {
 	begun := false
 	run := func(tx pgx.Tx) error {

@@ -53,8 +53,9 @@ func stateArrays(records []*event.Record, k *pgKind) []any {
 	return args
 }
 
-// update gives the statement that writes what has changed of the records of one kind, and its arguments; none when there are no such records. It names the columns that differ in any of them: PostgreSQL
-// reads an array for each, and compares what it is told to set.
+// update gives the statement that writes what has changed of the records of one kind, and its arguments; none when
+// there are no such records. It names the columns that differ in any of them: PostgreSQL reads an array for each, and
+// compares what it is told to set.
 func (k *pgKind) update(records []*event.Record, loaded map[event.Ref]*event.Record) (text string, args []any) {
 	all := stateArrays(records, k)
 	if all == nil {
@@ -120,8 +121,8 @@ func eventArrays(events []event.Event) []any {
 	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
 }
 
-// queueWords queues what objects are found by, behind the lock on the head of the log: one writer at a time changes it, and whoever has the lock sees how far the change from
-// words to terms has come.
+// queueWords queues what objects are found by, behind the lock on the head of the log: one writer at a time changes it,
+// and whoever has the lock sees how far the change from words to terms has come.
 func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes, learned numbers) {
 	e.queueTerms(b, c, learned)
 	for _, w := range c.Lost {
@@ -137,7 +138,8 @@ func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes, learned numbers) {
 	}
 }
 
-// insertTogether inserts rows of side tables with one statement a table: whoever imports people writes two rows for each.
+// insertTogether inserts rows of side tables with one statement a table: whoever imports people writes two rows for
+// each.
 func insertTogether(b *pgx.Batch, rows []event.Row, ending string, exec func(sql string, args ...any) error) error {
 	for len(rows) > 0 {
 		n := 1

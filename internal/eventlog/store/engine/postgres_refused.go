@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrAway says that a database cannot be reached now, and may be later. Any other error of Open stays until somebody does something about it.
+// ErrAway says that a database cannot be reached now, and may be later. Any other error of Open stays until somebody
+// does something about it.
 var ErrAway = errors.New("check --database, and that it is running")
 
 // notConnected tells whoever starts the program why PostgreSQL cannot be used, and what to do about it.

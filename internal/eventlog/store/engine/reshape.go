@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// reshapeWait is how long a change of the schema waits for the lock on a table. Everybody who comes after it waits as long.
+	// reshapeWait is how long a change of the schema waits for the lock on a table. Everybody who comes after it waits
+	// as long.
 	reshapeWait = "50ms"
 	// fewRows are indexed in so short a time that writers do not notice.
 	fewRows = 1000
@@ -21,8 +22,8 @@ const (
 	reshapeTells    = 10 * time.Second
 )
 
-// Reshape has two connections of its own: one keeps other nodes from migrating by a transaction, as behind a pooler nothing else lasts; an index that is built beside
-// writers must not be in one.
+// Reshape has two connections of its own: one keeps other nodes from migrating by a transaction, as behind a pooler
+// nothing else lasts; an index that is built beside writers must not be in one.
 func (e *pgEngine) Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error {
 	config := e.config.Copy()
 	delete(config.RuntimeParams, "lock_timeout") // that of the writer
@@ -89,8 +90,8 @@ func (r *reshape) dropInvalid(ctx context.Context, index string) error {
 	return err
 }
 
-// briefly runs a statement that needs a lock against writers, and is over at once when it has it. Where somebody keeps a table for longer, such as a dump, it
-// gives way and tries again.
+// briefly runs a statement that needs a lock against writers, and is over at once when it has it. Where somebody keeps
+// a table for longer, such as a dump, it gives way and tries again.
 func (r *reshape) briefly(ctx context.Context, table, text string) error {
 	told := time.Now()
 	for pause := reshapePause; ; pause = min(2*pause, maxReshapePause) {

@@ -86,8 +86,9 @@ func (t *text) Scan(v any) error {
 // ErrOtherType says that a value is not of its column's type.
 var ErrOtherType = errors.New("its type differs from the type of its column")
 
-// Exactly makes a scan refuse what is not of its column's type, with ErrOtherType. SQLite keeps any value in any column, and the driver turns one into
-// the other; but bytes in the place of the same text are not found by whoever looks for the text.
+// Exactly makes a scan refuse what is not of its column's type, with ErrOtherType. SQLite keeps any value in any
+// column, and the driver turns one into the other; but bytes in the place of the same text are not found by whoever
+// looks for the text.
 func Exactly(dest []any) []any {
 	columns, exact := make([]exactly, len(dest)), make([]any, len(dest))
 	for i := range dest {
@@ -137,7 +138,8 @@ func (c *exactly) Scan(value any) error {
 // Placeholders makes "?, ?, ?".
 func Placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
-// Padded makes as many arguments as a statement has, by naming the last one several times: so one statement does for any number.
+// Padded makes as many arguments as a statement has, by naming the last one several times: so one statement does for
+// any number.
 func Padded[T any](values []T, n int) []any {
 	args := make([]any, n)
 	for i := range args {

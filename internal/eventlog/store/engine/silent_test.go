@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// givenUp is within which time a silent connection is: 3 s, and room for a busy machine. Without a watch it takes 30 s, or for ever.
+// givenUp is within which time a silent connection is: 3 s, and room for a busy machine. Without a watch it takes 30 s,
+// or for ever.
 const givenUp = 6 * time.Second
 
 // Whoever only looks at a database must not be taken for a database that can only be looked at.

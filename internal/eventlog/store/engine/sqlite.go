@@ -74,10 +74,12 @@ const (
 	scrubPatience = "100"
 )
 
-// together is how many events one statement writes, and how many claims one reads: half of what a short statement costs is the way to it and back.
+// together is how many events one statement writes, and how many claims one reads: half of what a short statement costs
+// is the way to it and back.
 const together = 8
 
-// sqliteInsertEvents writes so many events, and sqliteHolders reads the holders of so many claims, each with the number of its claim.
+// sqliteInsertEvents writes so many events, and sqliteHolders reads the holders of so many claims, each with the number
+// of its claim.
 var sqliteInsertEvents, sqliteHolders = func() (inserts, holders [together + 1]string) {
 	for n := 1; n <= together; n++ {
 		one := ", (" + Placeholders(strings.Count(EventColumns, ",")+1) + ")"
@@ -189,8 +191,9 @@ func (e *sqliteEngine) Close() error {
 	return errors.Join(all...)
 }
 
-// once is a text that SQLite prepares once. It plans for the value of a limit that is a plain parameter, and so prepares the statement again each time that the
-// parameter is bound, which takes several times as long as a short query. Nothing of ours needs another plan for another limit.
+// once is a text that SQLite prepares once. It plans for the value of a limit that is a plain parameter, and so
+// prepares the statement again each time that the parameter is bound, which takes several times as long as a short
+// query. Nothing of ours needs another plan for another limit.
 func once(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT (? + 0)") }
 
 // stmt gives a statement prepared on the writer's connection.
@@ -667,7 +670,8 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, f func(Executor) error) err
 	return cutShort(ctx, f(sqliteTx{tx, map[string]*sql.Stmt{}}))
 }
 
-// cutShort says of an error that it comes from the end of the context. The driver may say something else, such as that a statement is closed.
+// cutShort says of an error that it comes from the end of the context. The driver may say something else, such as that
+// a statement is closed.
 func cutShort(ctx context.Context, err error) error {
 	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
 		return fmt.Errorf("%w: %w", ended, err)

@@ -22,8 +22,8 @@ func (e *sqliteEngine) Sync() error {
 	return e.wal.Sync()
 }
 
-// Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is overwritten in
-// the database (secure_delete, package scrubvfs); the log still has it.
+// Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is
+// overwritten in the database (secure_delete, package scrubvfs); the log still has it.
 func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
 	if e.conn == nil {
 		return true, nil

@@ -6,11 +6,14 @@ import (
 	"os"
 )
 
-// SQLite writes changed pages to the write-ahead log first. From there they are moved to the file of the database, page by page, with two syncs, which SQLite calls a checkpoint: if COMMIT does that, as SQLite would by
-// itself, everybody who wants to write waits. So it is done beside the writer, on a connection of its own. What the writer adds meanwhile is left, and SQLite writes the log from its
-// beginning again only if nothing is left: when the log has grown, what is left is moved while nobody writes. That is little.
+// SQLite writes changed pages to the write-ahead log first. From there they are moved to the file of the database, page
+// by page, with two syncs, which SQLite calls a checkpoint: if COMMIT does that, as SQLite would by itself, everybody
+// who wants to write waits. So it is done beside the writer, on a connection of its own. What the writer adds meanwhile
+// is left, and SQLite writes the log from its beginning again only if nothing is left: when the log has grown, what is
+// left is moved while nobody writes. That is little.
 //
-// Nothing is lost if the process ends meanwhile: SQLite moves only what was committed, and syncs the log before and the database after.
+// Nothing is lost if the process ends meanwhile: SQLite moves only what was committed, and syncs the log before and the
+// database after.
 //
 // All sizes are in frames: pages in the log.
 const (

@@ -20,8 +20,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 )
 
-// Rows grow, shrink and move from page to page. What is deleted must not stay where it once was: see package scrubvfs, which
-// SQLite needs for that.
+// Rows grow, shrink and move from page to page. What is deleted must not stay where it once was: see package scrubvfs,
+// which SQLite needs for that.
 func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signet.db")
 	e, err := Open(t.Context(), Options{Database: path, Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})

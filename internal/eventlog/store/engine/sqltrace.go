@@ -1,5 +1,5 @@
-// This file shows the reads of a request in its trace. A span is named by what the statement does to which table, never by a value. What the
-// writer does for a batch is shown by the store (batchtrace.go).
+// This file shows the reads of a request in its trace. A span is named by what the statement does to which table, never
+// by a value. What the writer does for a batch is shown by the store (batchtrace.go).
 
 package engine
 
@@ -37,7 +37,8 @@ func (t traced) Query(ctx context.Context, sql string, args []any, each func(Sca
 	return err
 }
 
-// summary is what a statement does, and to which table: SELECT users. All values are parameters; and what is not a plain name is left out all the same.
+// summary is what a statement does, and to which table: SELECT users. All values are parameters; and what is not a
+// plain name is left out all the same.
 func summary(sql string) string {
 	words := strings.Fields(sql)
 	if len(words) == 0 {

@@ -80,8 +80,8 @@ func (t Table) names() []string {
 // errEnough ends a query whose reader has seen enough.
 var errEnough = errors.New("enough")
 
-// ReadTable gives all rows of a table in the order of its primary key, with int64, string, []byte or nil for values. A value that
-// is not of its column's type, or that not every engine can keep, is an error.
+// ReadTable gives all rows of a table in the order of its primary key, with int64, string, []byte or nil for values. A
+// value that is not of its column's type, or that not every engine can keep, is an error.
 func ReadTable(ctx context.Context, x Executor, t Table) Rows {
 	return func(yield func([]any, error) bool) {
 		row, dest := make([]any, len(t.Columns)), make([]any, len(t.Columns))
@@ -173,8 +173,8 @@ func (t Table) keyOf(row []any) string {
 // index is one that was taken away while its table is filled.
 type index struct{ name, definition string }
 
-// withoutIndexes lets fill run while the tables have no indexes but their primary keys, and makes them again: once over all rows
-// instead of at every row. text asks for names and definitions.
+// withoutIndexes lets fill run while the tables have no indexes but their primary keys, and makes them again: once over
+// all rows instead of at every row. text asks for names and definitions.
 func withoutIndexes(ctx context.Context, x func(func(Executor) error) error, text string, tables []Table, indexing func(int64) func(), fill func() error) error {
 	of := map[string]bool{}
 	for _, t := range tables {

@@ -47,7 +47,8 @@ func (m Mask) values() []any { return []any{int64(m[0]), int64(m[1]), int64(m[2]
 // EveryOrg is the number for all organizations together. None has it.
 const EveryOrg = 0
 
-// OrgNumber is the number of an organization in word_blocks. Two may have the same: whoever finds an object there looks whose it is.
+// OrgNumber is the number of an organization in word_blocks. Two may have the same: whoever finds an object there looks
+// whose it is.
 func OrgNumber(org string) int64 {
 	sum := sha256.Sum256([]byte(org))
 	return int64(binary.BigEndian.Uint32(sum[:])) + 1
@@ -106,7 +107,8 @@ func (b BlockChanges) keys() []blockKey {
 	return keys
 }
 
-// rows gives what to write, row by row in their order: what sets bits, or else what deletes the row if no bit is left, and what clears bits otherwise.
+// rows gives what to write, row by row in their order: what sets bits, or else what deletes the row if no bit is left,
+// and what clears bits otherwise.
 func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
 	for _, key := range b.keys() {
 		change := b[key]
@@ -221,8 +223,9 @@ func (n *numbers) keep(id string, number int64) {
 	(*n)[id] = number
 }
 
-// The same on PostgreSQL, in one round trip with the rest. The writer knows the numbers of objects whose terms it has changed before; those of others are found by the statements.
-// All kinds of rows are alike: what changes in a row of the table.
+// The same on PostgreSQL, in one round trip with the rest. The writer knows the numbers of objects whose terms it has
+// changed before; those of others are found by the statements. All kinds of rows are alike: what changes in a row of
+// the table.
 const (
 	knownBits = "SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) AS v(org, term, block, m0, m1, m2, m3)"
 	// A number is looked up by its object, whatever the planner thinks of the table.
@@ -244,8 +247,8 @@ const (
 	pgSetFound = intoBlocks + foundBits + withBits
 	pgSetNew   = intoBlocks + bitsOf + newNumbers + ofNumbers + withBits
 
-	// Each row is looked up once, by its key, also while the planner takes the table for a small one; then it is where it was found: one writer at a time changes the table.
-	// What is deleted would have no bit left.
+	// Each row is looked up once, by its key, also while the planner takes the table for a small one; then it is where
+	// it was found: one writer at a time changes the table. What is deleted would have no bit left.
 	ofRows   = "WITH x AS MATERIALIZED (SELECT b.* FROM ("
 	lessBits = ") v CROSS JOIN LATERAL (SELECT w.ctid AS at, w.m0 & ~v.m0 AS m0, w.m1 & ~v.m1 AS m1, w.m2 & ~v.m2 AS m2, w.m3 & ~v.m3 AS m3 " +
 		"FROM word_blocks w WHERE w.org = v.org AND w.term = v.term AND w.block = v.block OFFSET 0) b), " +
@@ -255,7 +258,8 @@ const (
 	pgClearFound = ofRows + foundBits + lessBits
 )
 
-// queueTerms queues what has changed about terms, behind the events of the batch. learned gets numbers of objects, which count if the batch is committed.
+// queueTerms queues what has changed about terms, behind the events of the batch. learned gets numbers of objects,
+// which count if the batch is committed.
 func (e *pgEngine) queueTerms(b *pgx.Batch, c *event.Changes, learned numbers) {
 	known, org, orgNumber := BlockChanges{}, "", OrgNumber("")
 	created := map[string]int64{} // which event of the batch is the first of an object

@@ -17,7 +17,8 @@ func IndexWords(into engine.BlockChanges, f event.Folded) {
 	}
 }
 
-// BlockSum is what word_blocks and the states it follows from have in common, in whatever order they are read. Rows of it belong to many objects, so it is compared as a whole.
+// BlockSum is what word_blocks and the states it follows from have in common, in whatever order they are read. Rows of
+// it belong to many objects, so it is compared as a whole.
 type BlockSum struct {
 	Entries int64
 	total   [2]uint64

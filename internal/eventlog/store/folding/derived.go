@@ -56,7 +56,8 @@ func (all Tables) Insert(ctx context.Context, x engine.Executor, f event.Folded)
 	return nil
 }
 
-// Replacing gives the statements after which objects have in these tables what they should. What is right stays as it is.
+// Replacing gives the statements after which objects have in these tables what they should. What is right stays as it
+// is.
 func (all Tables) Replacing(ctx context.Context, x engine.Executor, objects []event.Folded) (statements []engine.Statement, err error) {
 	for part := range slices.Chunk(objects, atOnce) {
 		ids := make([]string, len(part))

@@ -1,5 +1,5 @@
-// Package folding makes the states of objects from their events: for a rebuild and its check, and for the objects whose stored state has an older shape than
-// the program's, after an upgrade.
+// Package folding makes the states of objects from their events: for a rebuild and its check, and for the objects whose
+// stored state has an older shape than the program's, after an upgrade.
 package folding
 
 import (
@@ -21,7 +21,8 @@ type Folder struct {
 	Root   secret.MasterKey
 	Log    *slog.Logger
 
-	// FactVersion is that which every node knows: objects are folded into the shape that all of them read. Raise makes it this program's, unless an older node runs.
+	// FactVersion is that which every node knows: objects are folded into the shape that all of them read. Raise makes
+	// it this program's, unless an older node runs.
 	FactVersion int
 	Raise       func(ctx context.Context) (raised bool, err error)
 }
@@ -52,8 +53,8 @@ func (b *Broken) Unwrap() error { return b.Why }
 // page is how many events are read at once.
 const page = 1000
 
-// All walks the histories of all objects and hands over each folded record. The first history that cannot be folded is an
-// error (Broken), unless broken takes it: then the walk goes on behind it.
+// All walks the histories of all objects and hands over each folded record. The first history that cannot be folded is
+// an error (Broken), unless broken takes it: then the walk goes on behind it.
 func (f *Folder) All(ctx context.Context, x engine.Executor, counts *Counts, broken Unfolded, each Folded) error {
 	return f.walk(ctx, x, "SELECT "+engine.EventColumns+" FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?", "", counts, broken, each)
 }

@@ -26,7 +26,8 @@ const (
 	lookEvery = time.Second // for older nodes that have stopped, and for objects that were locked
 )
 
-// Behind gives the kinds that have objects of an older shape. Mostly there are none, and every start asks: so it is asked of all kinds at once.
+// Behind gives the kinds that have objects of an older shape. Mostly there are none, and every start asks: so it is
+// asked of all kinds at once.
 func (f *Folder) Behind(ctx context.Context) (found []event.Definition, err error) {
 	var questions []readbatch.Question
 	for _, k := range f.Kinds {
@@ -45,7 +46,8 @@ func (f *Folder) Behind(ctx context.Context) (found []event.Definition, err erro
 	return found, err
 }
 
-// older is a condition that all objects of an older shape fulfil. It is that of the index that has these objects and no others: a database uses the index only for statements that name its condition.
+// older is a condition that all objects of an older shape fulfil. It is that of the index that has these objects and no
+// others: a database uses the index only for statements that name its condition.
 func older(k event.Definition) string {
 	if below := migrations.Below(k.Table()); below >= k.Shape() {
 		return fmt.Sprintf("shape < %d AND ", below)
@@ -67,18 +69,20 @@ func (f *Folder) countBelow(ctx context.Context, k event.Definition, shape int) 
 	return n, err
 }
 
-// OutdatedText finds objects of one shape that nobody has locked. It asks for one and not for all below the program's, so that the index on the
-// shape gives them in order, without a look at any other object. It is put so that no other index would do:
-// PostgreSQL expects most objects to be of any shape it is asked for.
+// OutdatedText finds objects of one shape that nobody has locked. It asks for one and not for all below the program's,
+// so that the index on the shape gives them in order, without a look at any other object. It is put so that no other
+// index would do: PostgreSQL expects most objects to be of any shape it is asked for.
 func OutdatedText(k event.Definition) string {
 	return "SELECT id, sequence FROM " + k.Table() + " WHERE " + older(k) + "(shape, id) > (?, ?) AND shape <= ? ORDER BY shape, id LIMIT " + fmt.Sprint(maxObjects) + " /* FREE */"
 }
 
-// Refold folds anew the objects whose stored document is of an older shape than the program's, until there are none. Other nodes may be at work, also on the
-// same: each object is locked, and changed in place. An object whose history is broken is an error.
+// Refold folds anew the objects whose stored document is of an older shape than the program's, until there are none.
+// Other nodes may be at work, also on the same: each object is locked, and changed in place. An object whose history is
+// broken is an error.
 func (f *Folder) Refold(ctx context.Context) error { return f.refold(ctx, false) }
 
-// Newest has objects folded into the newest shape from now on, unless an older node runs. Older nodes do not read every shape, so they do not start any more.
+// Newest has objects folded into the newest shape from now on, unless an older node runs. Older nodes do not read every
+// shape, so they do not start any more.
 func (f *Folder) Newest(ctx context.Context) (bool, error) {
 	raised, err := f.Raise(ctx)
 	if raised {
@@ -101,7 +105,8 @@ func (f *Folder) refold(ctx context.Context, background bool) error {
 	return nil
 }
 
-// pass is one through the objects of a kind. In the background it leaves others half of the time, and a broken object behind.
+// pass is one through the objects of a kind. In the background it leaves others half of the time, and a broken object
+// behind.
 type pass struct {
 	*Folder
 	kind       event.Definition
@@ -203,8 +208,8 @@ func (p *pass) tell() {
 	}
 }
 
-// Beside is Refold in the background of a node that serves. It waits until no node of an older version runs: such a node does not change
-// what has a new shape, and the people who ask it for that would have to try again.
+// Beside is Refold in the background of a node that serves. It waits until no node of an older version runs: such a
+// node does not change what has a new shape, and the people who ask it for that would have to try again.
 func (f *Folder) Beside(ctx context.Context) {
 	for told := false; ; {
 		newest, err := f.Newest(ctx)
@@ -244,8 +249,8 @@ func (f *Folder) Replace(ctx context.Context, x engine.Executor, k event.Definit
 	return engine.ExecAll(ctx, x, append(changes, beside...))
 }
 
-// beside gives the statements for the tables that follow from the states of folded objects. Texts follow from events and not from shapes, so an object keeps the terms that it has; it gets
-// those that it may not have yet.
+// beside gives the statements for the tables that follow from the states of folded objects. Texts follow from events
+// and not from shapes, so an object keeps the terms that it has; it gets those that it may not have yet.
 func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definition, all []event.Folded) ([]engine.Statement, error) {
 	if !k.Found() {
 		return UsualTables.Replacing(ctx, x, all)
@@ -268,7 +273,8 @@ func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definiti
 	return append(statements, terms.Statements()...), err
 }
 
-// LockHead takes the lock on the end of the log, as every writer does at last: whoever has it changes what objects are found by. It gives the last position.
+// LockHead takes the lock on the end of the log, as every writer does at last: whoever has it changes what objects are
+// found by. It gives the last position.
 func LockHead(ctx context.Context, e engine.Engine, x engine.Executor) (position int64, err error) {
 	err = x.Query(ctx, e.Dialect("SELECT position FROM log_head WHERE id = 1 /* LOCKED */"), nil, func(scan engine.Scanner) error { return scan(&position) })
 	return position, err

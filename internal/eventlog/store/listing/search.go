@@ -46,7 +46,8 @@ type Bounds struct {
 	Looked int // objects that are looked at
 }
 
-// UsualBounds bounds: with a million users whose numbers follow each other, a term that all of them have takes 3,907 rows.
+// UsualBounds bounds: with a million users whose numbers follow each other, a term that all of them have takes 3,907
+// rows.
 var UsualBounds = Bounds{First: 256, Rows: 16_000, Looked: 1000}
 
 // Run gives the objects of the page, and where the next one begins; nil: nowhere.
@@ -80,7 +81,8 @@ func OwnCursor(c event.Cursor) bool {
 // errCursor is the answer to a cursor of Before that comes after the change, or to one of another search.
 var errCursor = errs.Invalid(errs.Violation{Field: "pageToken", Message: "is no longer valid: begin with the first page again"})
 
-// searchPlace is where a page ends, among the objects of a term: in all organizations they come organization by organization.
+// searchPlace is where a page ends, among the objects of a term: in all organizations they come organization by
+// organization.
 type searchPlace struct{ org, number int64 }
 
 // cursor gives the place for a term.
@@ -123,8 +125,8 @@ type Row struct {
 	Block int64
 }
 
-// RowsText reads rows of a term from a place on, in an organization or in all of them. The end of a range is a plain condition: PostgreSQL would not stop where a comparison of rows ends,
-// but read on to the end of the organization.
+// RowsText reads rows of a term from a place on, in an organization or in all of them. The end of a range is a plain
+// condition: PostgreSQL would not stop where a comparison of rows ends, but read on to the end of the organization.
 func RowsText(org int64, term syntax.QueryTerm, from Row, rows int) (string, []any) {
 	return textOf(wholeRows, org, term, from, rows)
 }
@@ -245,7 +247,8 @@ func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.R
 	if err != nil {
 		return nil, nil, err
 	}
-	// Mostly one of them is rare: then there are few candidates, and the objects say themselves whether they have the others.
+	// Mostly one of them is rare: then there are few candidates, and the objects say themselves whether they have the
+	// others.
 	var common *set
 	questions := make([]readbatch.Question, len(terms))
 	sets := make([]set, len(terms))

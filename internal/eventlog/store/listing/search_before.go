@@ -1,7 +1,8 @@
 package listing
 
-// Until all terms are in word_blocks, objects are found by words, as in the version before: the words that one of those asked for begins are a range of an index. One of them, the most
-// selective, is followed along it; what it finds is looked up by object for the others. A page looks at a bounded number of entries.
+// Until all terms are in word_blocks, objects are found by words, as in the version before: the words that one of those
+// asked for begins are a range of an index. One of them, the most selective, is followed along it; what it finds is
+// looked up by object for the others. A page looks at a bounded number of entries.
 
 import (
 	"context"
@@ -14,7 +15,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
-// Before gives a page of what a search finds by words, by looking at so many entries at most (mostly MaxBefore), and where the next one begins; nil: nowhere.
+// Before gives a page of what a search finds by words, by looking at so many entries at most (mostly MaxBefore), and
+// where the next one begins; nil: nowhere.
 func Before(ctx context.Context, db Database, q event.Search, most int) (found []event.Cursor, next *event.Cursor, err error) {
 	leading, err := leadingWord(ctx, db, q)
 	if err != nil {
@@ -23,14 +25,17 @@ func Before(ctx context.Context, db Database, q event.Search, most int) (found [
 	return alongWord(ctx, db, q, leading, most)
 }
 
-// MaxBefore is how many entries of the index a search looks at for one page. Users with a frequent first name stand there by their last names: those with one of them may all
-// come late. The number is as large as what is counted to choose the word, so that whatever one word of the query finds less often is found in one page.
+// MaxBefore is how many entries of the index a search looks at for one page. Users with a frequent first name stand
+// there by their last names: those with one of them may all come late. The number is as large as what is counted to
+// choose the word, so that whatever one word of the query finds less often is found in one page.
 const MaxBefore = 20_000
 
-// How many entries are counted to learn which word is the most selective: when all have more than the first number, up to the second one.
+// How many entries are counted to learn which word is the most selective: when all have more than the first number, up
+// to the second one.
 var counted = [...]int{500, 20_000}
 
-// leadingWord gives the word along which a search goes: where it goes on, the one of before, which the cursor begins with; else the one that finds least.
+// leadingWord gives the word along which a search goes: where it goes on, the one of before, which the cursor begins
+// with; else the one that finds least.
 func leadingWord(ctx context.Context, db Database, q event.Search) (string, error) {
 	if q.After.Value != "" {
 		for _, w := range q.Words {
@@ -81,8 +86,9 @@ func endOf(word string) string {
 	return strings.Repeat("\U0010FFFF", syntax.MaxWord) // behind every word there can be
 }
 
-// rangeOf gives the range behind a cursor, in an organization or over all of them. Its end is put as plain conditions: PostgreSQL would not stop where a comparison of rows
-// ends, but read on to the end of the organization. Each range says what only its own index has.
+// rangeOf gives the range behind a cursor, in an organization or over all of them. Its end is put as plain conditions:
+// PostgreSQL would not stop where a comparison of rows ends, but read on to the end of the organization. Each range
+// says what only its own index has.
 func rangeOf(org, word string, after event.Cursor) wordRange {
 	end := endOf(word)
 	if org == "" {
@@ -97,8 +103,9 @@ func CountText(org, word string, most int) (string, []any) {
 	return "SELECT count(*) FROM (SELECT 1 FROM words w WHERE " + r.text + " LIMIT ?) c", append(r.args, int64(most))
 }
 
-// AlongText gives the next entries of the leading word behind a place, and of each whether it counts: the object does at the first of its words in the
-// range, so it comes once, and if it has the other words. That stands among the columns and not among the conditions: no more than these entries are looked at.
+// AlongText gives the next entries of the leading word behind a place, and of each whether it counts: the object does
+// at the first of its words in the range, so it comes once, and if it has the other words. That stands among the
+// columns and not among the conditions: no more than these entries are looked at.
 func AlongText(q event.Search, leading string, after event.Cursor, entries int) (string, []any) {
 	const ofObject = "(SELECT 1 FROM words d WHERE d.object_id = w.object_id AND d.word >= ? AND d.word < "
 	counts, args := "CASE WHEN "+ofObject+"w.word LIMIT 1) IS NOT NULL THEN 0", []any{leading}

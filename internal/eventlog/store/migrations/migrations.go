@@ -1,4 +1,5 @@
-// Package migrations holds the steps of the database's schema, forward only: files NNNN_what.sql, one text for both engines.
+// Package migrations holds the steps of the database's schema, forward only: files NNNN_what.sql, one text for both
+// engines.
 package migrations
 
 import (
@@ -43,7 +44,8 @@ func All() ([]Migration, error) {
 	return all, nil
 }
 
-// Below gives the shape below which the objects of a table are in the index of older ones, TABLE_below_SHAPE; 0: there is none.
+// Below gives the shape below which the objects of a table are in the index of older ones, TABLE_below_SHAPE; 0: there
+// is none.
 func Below(table string) int { return below()[table] }
 
 var below = sync.OnceValue(func() map[string]int {

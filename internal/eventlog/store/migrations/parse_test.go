@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEveryStatementIsUnderstood: what is not stops those who write for as long as its tables are large, so no new migration may have any. It has to be put so
-// that it does no harm when it is run again.
+// TestEveryStatementIsUnderstood: what is not stops those who write for as long as its tables are large, so no new
+// migration may have any. It has to be put so that it does no harm when it is run again.
 func TestEveryStatementIsUnderstood(t *testing.T) {
 	all, err := All()
 	if err != nil {

@@ -1,10 +1,12 @@
-// Package proof makes changes to the log show. Every event has the hash of the one before it in the same object, but whoever can write
-// to the database can compute such a chain anew, or cut it off. So the whole log is sealed in the order of its positions, with a key that is not in
-// the database as it is: Sealer writes checkpoints in the background, and Verify walks the log and compares.
+// Package proof makes changes to the log show. Every event has the hash of the one before it in the same object, but
+// whoever can write to the database can compute such a chain anew, or cut it off. So the whole log is sealed in the
+// order of its positions, with a key that is not in the database as it is: Sealer writes checkpoints in the background,
+// and Verify walks the log and compares.
 //
-// A checkpoint holds the digest of everything up to its position, chained from event to event; a tag for every event of its range, which
-// tells the event that was changed from those that were not; and a seal over all of it. The last one, the head, is
-// replaced until its range is full. It is there from the first moment of a database, so that its absence tells something.
+// A checkpoint holds the digest of everything up to its position, chained from event to event; a tag for every event of
+// its range, which tells the event that was changed from those that were not; and a seal over all of it. The last one,
+// the head, is replaced until its range is full. It is there from the first moment of a database, so that its absence
+// tells something.
 package proof
 
 import (
@@ -112,7 +114,8 @@ var (
 	errForgedEnd  = errors.New("the end of the log cannot be read, so it was changed")
 )
 
-// readCheckpoint gives a row; nil where there is none. Of one that cannot be read it gives the number alone, which is not genuine.
+// readCheckpoint gives a row; nil where there is none. Of one that cannot be read it gives the number alone, which is
+// not genuine.
 func readCheckpoint(ctx context.Context, x reader, n int64, locked string) (*checkpoint, error) {
 	var found *checkpoint
 	err := x.Query(ctx, "SELECT "+checkpointColumns+" FROM checkpoints WHERE number = ?"+locked, []any{n}, func(scan engine.Scanner) error {

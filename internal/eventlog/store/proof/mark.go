@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Mark is a place in a log and the digest of everything up to it. Kept elsewhere, it tells later whether a log is still the same one.
+// Mark is a place in a log and the digest of everything up to it. Kept elsewhere, it tells later whether a log is still
+// the same one.
 type Mark struct {
 	Position int64
 	Digest   [sha256.Size]byte

@@ -10,8 +10,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// A database that was rewound, by a cluster that lost its last writes or by an operator who has restored an older copy, is whole in itself: Verify finds nothing. Only
-// somebody who has seen the log before can tell. Every node has, so it remembers the end of the log, and says so when that is not in the log any more.
+// A database that was rewound, by a cluster that lost its last writes or by an operator who has restored an older copy,
+// is whole in itself: Verify finds nothing. Only somebody who has seen the log before can tell. Every node has, so it
+// remembers the end of the log, and says so when that is not in the log any more.
 
 // memory is the end of the log as a node has last seen it.
 type memory struct {
@@ -51,7 +52,8 @@ func (s *Sealer) compare(ctx context.Context, x engine.Executor, head *checkpoin
 	return nil
 }
 
-// continues tells whether a head comes behind the one in memory, by the tags of their events: where others have sealed more since, the tags are in a full checkpoint.
+// continues tells whether a head comes behind the one in memory, by the tags of their events: where others have sealed
+// more since, the tags are in a full checkpoint.
 func (m *memory) continues(ctx context.Context, x reader, head *checkpoint) (bool, error) {
 	if m.head.position == 0 || head.position < m.head.position {
 		return true, nil // it knows nothing, or wentBack has judged it
@@ -93,7 +95,8 @@ func (s *Sealer) compareRemembered(ctx context.Context, x reader, end int64) err
 	return nil
 }
 
-// digestAt computes the digest of the log up to a position, from the last full checkpoint before it. It is nil where that is missing.
+// digestAt computes the digest of the log up to a position, from the last full checkpoint before it. It is nil where
+// that is missing.
 func digestAt(ctx context.Context, x reader, position int64) ([]byte, error) {
 	digest := noEvents
 	if number := position / span; number > 0 {

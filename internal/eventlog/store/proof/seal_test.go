@@ -262,7 +262,8 @@ func (w *database) remembering(t *testing.T, mark *proof.Mark) (*store.Store, *t
 	return s, log
 }
 
-// What a database has lost while a node was away is noticed, too; also where so much was written since that the log is longer than before.
+// What a database has lost while a node was away is noticed, too; also where so much was written since that the log is
+// longer than before.
 func TestANodeRemembersTheEndOfTheLog(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		for what, events := range map[string]int{"shorter": 5, "longer": 2500} {
@@ -482,8 +483,8 @@ func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
 	})
 }
 
-// A database from before there was a root key gets the master key for one, and its log is sealed as it is. Whoever wants a changed log sealed would have it
-// look like that.
+// A database from before there was a root key gets the master key for one, and its log is sealed as it is. Whoever
+// wants a changed log sealed would have it look like that.
 func TestARemovedRootKeyIsNotReplaced(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := newDatabase(t, db)

@@ -14,8 +14,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// patience is how long after the first of some events all of them are sealed, at the latest, while a node runs. It takes a
-// second; the rest is for nodes that have much to do, or were killed and are replaced.
+// patience is how long after the first of some events all of them are sealed, at the latest, while a node runs. It
+// takes a second; the rest is for nodes that have much to do, or were killed and are replaced.
 const patience = time.Minute
 
 // page is how many events are sealed in one transaction.
@@ -31,11 +31,13 @@ type Sealer struct {
 	Remembered *Mark            // the end of the log when this node last ran; nil: it does not know
 	Remember   func(Mark) error // is given the end of the log now and then, to be Remembered by the next one; nil: nobody wants to know
 
-	// Durable is the position up to which the log is on the disk, where that can be behind what is committed: only that is given to Remember. Else a loss of
-	// power would look like a database that has lost events. Nil: all that is committed is on the disk.
+	// Durable is the position up to which the log is on the disk, where that can be behind what is committed: only that
+	// is given to Remember. Else a loss of power would look like a database that has lost events. Nil: all that is
+	// committed is on the disk.
 	Durable func() int64
 
-	// Recent gives events behind a position that were written lately, without asking the database; false where it does not have all. Nil: it never does.
+	// Recent gives events behind a position that were written lately, without asking the database; false where it does
+	// not have all. Nil: it never does.
 	Recent func(position int64, limit int) (events []event.Event, covered bool)
 
 	mu     sync.Mutex // held by Seal
@@ -48,7 +50,8 @@ type Sealer struct {
 	end, sealed, sealedAt atomic.Int64 // see Seen
 }
 
-// Seen tells where the log ended when the sealer last looked, up to where it is sealed, and when it was last seen to be sealed up to its end; zero: not yet.
+// Seen tells where the log ended when the sealer last looked, up to where it is sealed, and when it was last seen to be
+// sealed up to its end; zero: not yet.
 func (s *Sealer) Seen() (end, sealed int64, at time.Time) {
 	if micros := s.sealedAt.Load(); micros != 0 {
 		at = event.Time(micros)
@@ -64,8 +67,8 @@ func (s *Sealer) saw(end int64) {
 	}
 }
 
-// Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed the last events.
-// Safe for concurrent use, beside Run as well.
+// Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed
+// the last events. Safe for concurrent use, beside Run as well.
 func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +204,9 @@ const selectEvents = "SELECT " + engine.EventColumns + " FROM events"
 
 func scanEvent(e *event.Event) []any { return engine.Exactly(engine.ScanEvent(e)) }
 
-// wentBack judges a head that is older than one that was there before. Somebody who wants changed events sealed would do that. Where the
-// whole log has gone back, the database has lost what it had answered, or an older copy was put in its place.
+// wentBack judges a head that is older than one that was there before. Somebody who wants changed events sealed would
+// do that. Where the whole log has gone back, the database has lost what it had answered, or an older copy was put in
+// its place.
 func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64) error {
 	end, err := logEnd(ctx, x)
 	if err != nil {
@@ -214,7 +218,8 @@ func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64
 	return nil // compare says so
 }
 
-// Run seals at intervals, once something was written, until stopping closes, and then once more after everything was answered.
+// Run seals at intervals, once something was written, until stopping closes, and then once more after everything was
+// answered.
 func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answered <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -8,7 +8,8 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// other gives statements that keep what a column says in another type. SQLite finds the value under no index any more, so lists leave it out.
+// other gives statements that keep what a column says in another type. SQLite finds the value under no index any more,
+// so lists leave it out.
 func other(column string) string {
 	switch column {
 	case "sealed", "prev_hash":

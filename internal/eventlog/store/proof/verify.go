@@ -15,9 +15,10 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// Verify walks the log up to where it ends now and tells whether it is as it was written: positions and sequences without gaps, every
-// object's chain, the checkpoints, and that every object's state is that of the end of its chain. It stops at the first thing that does not fit.
-// The log is only ever added to, so it is read page by page, beside whoever writes.
+// Verify walks the log up to where it ends now and tells whether it is as it was written: positions and sequences
+// without gaps, every object's chain, the checkpoints, and that every object's state is that of the end of its chain.
+// It stops at the first thing that does not fit. The log is only ever added to, so it is read page by page, beside
+// whoever writes.
 func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
 	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), objects: map[event.Kind]int64{}}
 	for _, k := range kinds {
@@ -99,7 +100,8 @@ func (v *verifier) look(ctx context.Context) error {
 	})
 }
 
-// judgeHead says from where on the log is not covered as it should be. What the tags say about events before that counts first.
+// judgeHead says from where on the log is not covered as it should be. What the tags say about events before that
+// counts first.
 func (v *verifier) judgeHead() {
 	sealed := v.full * span
 	switch {
@@ -295,8 +297,8 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 	return nil, nil
 }
 
-// link tells where a chain has come to, in a number that nobody can foresee: the seed is another one each time. If two chains should share
-// one, the log itself is asked.
+// link tells where a chain has come to, in a number that nobody can foresee: the seed is another one each time. If two
+// chains should share one, the log itself is asked.
 func (v *verifier) link(sequence uint64, hash []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(v.seed)
@@ -438,7 +440,8 @@ func readStates(ctx context.Context, x engine.Executor, k event.Definition, afte
 	return rows, nil, err
 }
 
-// compare holds states against the ends of their chains, and counts those of objects that were there when the walk began.
+// compare holds states against the ends of their chains, and counts those of objects that were there when the walk
+// began.
 func (v *verifier) compare(ctx context.Context, x engine.Executor, rows []state) (counted int64, f *Finding, err error) {
 	for _, s := range rows {
 		older := true
@@ -461,8 +464,8 @@ type state struct {
 	hash     []byte
 }
 
-// stateInLog compares a state with the log as it is at the same moment: something may have been written since. older tells that the object was
-// there when the walk began.
+// stateInLog compares a state with the log as it is at the same moment: something may have been written since. older
+// tells that the object was there when the walk began.
 func (v *verifier) stateInLog(ctx context.Context, x engine.Executor, s state) (older bool, f *Finding, err error) {
 	var last event.Event
 	err = x.Query(ctx, selectEvents+" WHERE object_id = ? ORDER BY sequence DESC LIMIT 1", []any{s.id}, func(scan engine.Scanner) error {

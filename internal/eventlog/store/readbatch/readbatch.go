@@ -1,5 +1,5 @@
-// Package readbatch answers lookups that wait at the same moment with one query of each kind, sent at once: one round trip,
-// one read transaction. Nothing is kept between round trips: a lookup is answered by one that began after it.
+// Package readbatch answers lookups that wait at the same moment with one query of each kind, sent at once: one round
+// trip, one read transaction. Nothing is kept between round trips: a lookup is answered by one that began after it.
 package readbatch
 
 import (
@@ -32,8 +32,8 @@ type Question struct {
 
 // Reader asks the database what lookups of several kinds want to know.
 type Reader struct {
-	// OnRoundTrip is called after every round trip with the number of lookups that it answered and how long it took. It is set
-	// before the first lookup; nil: nothing is called.
+	// OnRoundTrip is called after every round trip with the number of lookups that it answered and how long it took. It
+	// is set before the first lookup; nil: nothing is called.
 	OnRoundTrip func(lookups int, took time.Duration)
 
 	ask     func(ctx context.Context, questions []Question) error
@@ -62,8 +62,9 @@ type turn interface {
 	answer(err error)
 }
 
-// Start starts reading, until stopped is closed. As a rule one round trip at a time is best: a second one would only halve what
-// each answers, and the work is the database's, which costs by the query more than by the row. Machines with many cores can use more.
+// Start starts reading, until stopped is closed. As a rule one round trip at a time is best: a second one would only
+// halve what each answers, and the work is the database's, which costs by the query more than by the row. Machines with
+// many cores can use more.
 func Start(stopped <-chan struct{}, ask func(ctx context.Context, questions []Question) error) *Reader {
 	r := &Reader{ask: ask, stopped: stopped, wake: make(chan struct{}, 1), readers: max(1, runtime.GOMAXPROCS(0)/4)}
 	r.single = Add(r, func(asked []*Question, _ map[*Question]struct{}) (questions []Question) {
@@ -179,7 +180,8 @@ func (l *Lookups[K, V]) Ask(key K) *Asked[K, V] {
 	return a
 }
 
-// Get waits for the answer. Errors: what the queries failed with; that of ctx; share.ErrBusy if ctx would end before the answer can come; ErrStopped.
+// Get waits for the answer. Errors: what the queries failed with; that of ctx; share.ErrBusy if ctx would end before
+// the answer can come; ErrStopped.
 func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	select {
 	case <-a.done: // by a round trip that others have waited for
@@ -204,8 +206,8 @@ func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	}
 }
 
-// Along asks a question of its own in the next round trip of the lookups, and waits. Errors: those of Asked.Get. After an error the answer may still come, so what the question
-// fills is not to be looked at.
+// Along asks a question of its own in the next round trip of the lookups, and waits. Errors: those of Asked.Get. After
+// an error the answer may still come, so what the question fills is not to be looked at.
 func (l *Lookups[K, V]) Along(ctx context.Context, q Question) error {
 	_, err := l.reader.single.Get(ctx, &q)
 	return err

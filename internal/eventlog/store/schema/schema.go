@@ -18,8 +18,8 @@ func Known(upTo int) ([]migrations.Migration, error) {
 	return all, err
 }
 
-// Migrate brings the schema up to date. A database of a newer program is left alone when it is one version ahead (nodes are replaced one by one) and refused
-// beyond that.
+// Migrate brings the schema up to date. A database of a newer program is left alone when it is one version ahead (nodes
+// are replaced one by one) and refused beyond that.
 func Migrate(ctx context.Context, e engine.Engine, upTo int) error {
 	all, err := Known(upTo)
 	if err != nil {

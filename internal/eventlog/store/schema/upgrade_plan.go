@@ -1,4 +1,5 @@
-// This file says what an upgrade is going to do to a database, and about how long that takes at its size. It changes nothing.
+// This file says what an upgrade is going to do to a database, and about how long that takes at its size. It changes
+// nothing.
 
 package schema
 
@@ -52,8 +53,8 @@ type Objects struct {
 // Empty says that there is nothing to do.
 func (p *Plan) Empty() bool { return len(p.Steps) == 0 && len(p.Objects) == 0 }
 
-// What was measured with a million users on two processors. Folding is measured on the spot; writing what was folded takes several times as long as that, mostly
-// for the indexes of the words that users are found by.
+// What was measured with a million users on two processors. Folding is measured on the spot; writing what was folded
+// takes several times as long as that, mostly for the indexes of the words that users are found by.
 const (
 	indexedPerSecond = 200_000
 	writing          = 5
@@ -113,8 +114,8 @@ func (p *Plan) addMigration(ctx context.Context, e engine.Engine, m migrations.M
 	return nil
 }
 
-// sampleFold measures how many seconds it takes to fold an object. The first of them pay for what is read and prepared once for all, and others may use the processor
-// meanwhile: the quickest of several counts.
+// sampleFold measures how many seconds it takes to fold an object. The first of them pay for what is read and prepared
+// once for all, and others may use the processor meanwhile: the quickest of several counts.
 func sampleFold(ctx context.Context, f *folding.Folder, k event.Definition) (each float64, err error) {
 	for i := range samples {
 		began := time.Now()

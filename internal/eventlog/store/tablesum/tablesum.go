@@ -10,7 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// Sum is what two tables with the same rows have in common, in whatever order they are read: engines sort text differently.
+// Sum is what two tables with the same rows have in common, in whatever order they are read: engines sort text
+// differently.
 type Sum struct {
 	Rows  int64
 	total [4]uint64

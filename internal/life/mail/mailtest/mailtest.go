@@ -145,7 +145,8 @@ func (s *Sink) Refuse(answer string) {
 	s.never = answer
 }
 
-// Stall lets mails wait in the middle of their delivery until resume is called. stalled is closed when the first one does.
+// Stall lets mails wait in the middle of their delivery until resume is called. stalled is closed when the first one
+// does.
 func (s *Sink) Stall() (stalled <-chan struct{}, resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

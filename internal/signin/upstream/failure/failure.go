@@ -1,4 +1,5 @@
-// Package failure says why signing in through an identity provider failed, and records it for the administrators of that provider.
+// Package failure says why signing in through an identity provider failed, and records it for the administrators of
+// that provider.
 package failure
 
 import (
@@ -38,8 +39,8 @@ const LogoutPrefix = "logout_"
 // SignInRefused is the reason of a sign-in that a check refused, as the log and the metrics tell it.
 const SignInRefused errs.Reason = "PROVIDER_SIGN_IN_REFUSED"
 
-// Refusal is the failure as the log tells it. Whoever comes back from a provider, or pretends to, can cause it: it is no fault of ours. If the provider cannot be
-// reached, that is something to look after.
+// Refusal is the failure as the log tells it. Whoever comes back from a provider, or pretends to, can cause it: it is
+// no fault of ours. If the provider cannot be reached, that is something to look after.
 func (f *Failure) Refusal() *errs.Error {
 	refused := &errs.Error{Kind: errs.FailedPrecondition, Reason: SignInRefused, Message: "a check refused what came from the identity provider", Note: f.Check + ": " + f.Hint}
 	if f.Away() {
@@ -48,7 +49,8 @@ func (f *Failure) Refusal() *errs.Error {
 	return refused
 }
 
-// Away tells whether nothing could be judged, because the provider could not be reached. It does so for logout tokens, too, whose checks have a prefix.
+// Away tells whether nothing could be judged, because the provider could not be reached. It does so for logout tokens,
+// too, whose checks have a prefix.
 func (f *Failure) Away() bool {
 	switch strings.TrimPrefix(f.Check, LogoutPrefix) {
 	case Unreachable, Discovery, Keys, Busy:

@@ -9,8 +9,8 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// SignIns is the state of a provider's companion object: failed sign-ins. They are not facts of the provider itself, whose sequence its
-// administrators go by.
+// SignIns is the state of a provider's companion object: failed sign-ins. They are not facts of the provider itself,
+// whose sequence its administrators go by.
 type SignIns struct {
 	Failed int64            `json:"failed"`
 	Last   map[string]int64 `json:"last,omitempty"` // when a check last had an event, in microseconds
@@ -74,7 +74,8 @@ func NewRecorder(store event.Store, clock func() time.Time) *Recorder {
 	return &Recorder{store: store, clock: clock, counted: map[counter]*count{}}
 }
 
-// Record counts a failure, and writes an event where the last one of that check is a minute old. Errors: those of event.Store.
+// Record counts a failure, and writes an event where the last one of that check is a minute old. Errors: those of
+// event.Store.
 func (r *Recorder) Record(ctx context.Context, provider, org, check, requestID string) error {
 	key := counter{provider, check}
 	n := r.due(key)

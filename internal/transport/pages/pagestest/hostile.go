@@ -6,8 +6,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
-// Filled gives every sample with all its strings replaced by one: names come from people and applications, and some of them
-// are hostile. New fields and views are filled without anyone remembering.
+// Filled gives every sample with all its strings replaced by one: names come from people and applications, and some of
+// them are hostile. New fields and views are filled without anyone remembering.
 func Filled(text string) []Sample {
 	samples := Samples()
 	for i := range samples {

@@ -1,7 +1,8 @@
 // Package fieldrules judges requests by the field rules in the proto files, and says in our words what a field wants.
 //
-// It knows the rules that the proto files use, and no others: see knownRules. The tests hold it against protovalidate, which knows all, and would
-// take a compiler for expressions along that no rule here needs (docs/decisions/0063-lean.md).
+// It knows the rules that the proto files use, and no others: see knownRules. The tests hold it against protovalidate,
+// which knows all, and would take a compiler for expressions along that no rule here needs
+// (docs/decisions/0063-lean.md).
 package fieldrules
 
 import (
@@ -21,8 +22,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/strict"
 )
 
-// Rules are the field rules of requests. Those of a message are read when the first one is judged: that takes some microseconds, and most
-// servers never see most kinds of requests. The zero value works.
+// Rules are the field rules of requests. Those of a message are read when the first one is judged: that takes some
+// microseconds, and most servers never see most kinds of requests. The zero value works.
 type Rules struct {
 	known  atomic.Pointer[messages]
 	change sync.Mutex
@@ -59,8 +60,8 @@ func (r *Rules) of(md protoreflect.MessageDescriptor) (*message, error) {
 	}
 }
 
-// Check lists the fields that break their rules, of a request or of a part of it; tooLong tells that one of them has more than it may.
-// An error is a rule that is not known: a bug.
+// Check lists the fields that break their rules, of a request or of a part of it; tooLong tells that one of them has
+// more than it may. An error is a rule that is not known: a bug.
 func (r *Rules) Check(req proto.Message) (found []errs.Violation, tooLong bool, err error) {
 	m := req.ProtoReflect()
 	rules, err := r.of(m.Descriptor())

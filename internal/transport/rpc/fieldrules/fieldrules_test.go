@@ -34,7 +34,8 @@ func TestARangeIsSaidInFewWords(t *testing.T) {
 	}
 }
 
-// requests are the requests of all services and what is in their lists: an operation may look at those itself, see call.Info.Check.
+// requests are the requests of all services and what is in their lists: an operation may look at those itself, see
+// call.Info.Check.
 func requests() (out []protoreflect.MessageDescriptor) {
 	protoregistry.GlobalFiles.RangeFilesByPackage("signet.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -53,8 +54,8 @@ func requests() (out []protoreflect.MessageDescriptor) {
 	return out
 }
 
-// TestEveryRuleIsKnown: a server reads the rules of a request when the first one comes, so nobody would learn before that of a rule in the
-// proto files that it does not know.
+// TestEveryRuleIsKnown: a server reads the rules of a request when the first one comes, so nobody would learn before
+// that of a rule in the proto files that it does not know.
 func TestEveryRuleIsKnown(t *testing.T) {
 	if len(requests()) < 200 {
 		t.Fatalf("only %d requests", len(requests()))

@@ -7,24 +7,26 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite writes each changed page to the write-ahead log with two calls: 24 bytes that say which page it is, then the page. Together
-// they are a frame. The last frame of a transaction says that the transaction is complete. Here the frames are gathered in memory, and
-// written with one call when the last one is complete.
+// SQLite writes each changed page to the write-ahead log with two calls: 24 bytes that say which page it is, then the
+// page. Together they are a frame. The last frame of a transaction says that the transaction is complete. Here the
+// frames are gathered in memory, and written with one call when the last one is complete.
 //
-// Nobody can miss what is gathered. SQLite writes all frames of a transaction, then syncs the log if it is told to, and only then
-// makes the frames known to other connections, in the shared index of the log. By then they are all in the file, whatever
-// synchronous is set to. The connection itself may read its frames earlier, when it had to write some because its cache was full:
-// reading writes what is gathered first.
+// Nobody can miss what is gathered. SQLite writes all frames of a transaction, then syncs the log if it is told to, and
+// only then makes the frames known to other connections, in the shared index of the log. By then they are all in the
+// file, whatever synchronous is set to. The connection itself may read its frames earlier, when it had to write some
+// because its cache was full: reading writes what is gathered first.
 //
-// A process that is killed loses at most frames of a transaction that is not complete. What it has written of them is not valid
-// without the last one, which SQLite tells by checksums that go over all frames, as it does after any crash.
+// A process that is killed loses at most frames of a transaction that is not complete. What it has written of them is
+// not valid without the last one, which SQLite tells by checksums that go over all frames, as it does after any crash.
 //
-// Frames that a transaction leaves behind when it is rolled back must not be written later: another connection may have written its
-// own in the same place. No call on the log says that a transaction is over, but SQLite holds a lock on the index while it writes, and
-// that lock goes through the database file. So frames are gathered only under that lock, and forgotten when it is given up. Where
-// SQLite takes no such lock (locking_mode=EXCLUSIVE) every write goes straight to the file.
+// Frames that a transaction leaves behind when it is rolled back must not be written later: another connection may have
+// written its own in the same place. No call on the log says that a transaction is over, but SQLite holds a lock on the
+// index while it writes, and that lock goes through the database file. So frames are gathered only under that lock, and
+// forgotten when it is given up. Where SQLite takes no such lock (locking_mode=EXCLUSIVE) every write goes straight to
+// the file.
 //
-// SQLite uses a file in one thread at a time, and a database file and its log together. So nothing here needs a lock of its own.
+// SQLite uses a file in one thread at a time, and a database file and its log together. So nothing here needs a lock of
+// its own.
 
 // room is what is kept for an open file, behind what SQLite's own file system keeps.
 type room struct {
@@ -55,7 +57,8 @@ const (
 const (
 	firstRoom = 1 << 16 // 15 pages of the usual size
 
-	// SQLite's own file system cuts a write to its length modulo 2^17, and takes what is left of it, if that is 2^17, for a full disk.
+	// SQLite's own file system cuts a write to its length modulo 2^17, and takes what is left of it, if that is 2^17,
+	// for a full disk.
 	mostRoom = 1<<17 - 1
 )
 
@@ -109,8 +112,8 @@ func writeLog(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32
 		return own(tls, file, data, size, offset)
 	}
 	if offset < r.end {
-		// SQLite changes a frame of this transaction that it has written before: its page, or, last of all, its checksums. Or it goes
-		// back to a savepoint. No order of such writes tells when the transaction is complete.
+		// SQLite changes a frame of this transaction that it has written before: its page, or, last of all, its
+		// checksums. Or it goes back to a savepoint. No order of such writes tells when the transaction is complete.
 		if rc := r.flush(tls, file); rc != sqlite3.SQLITE_OK {
 			return rc
 		}
@@ -139,8 +142,9 @@ func writeLog(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32
 	return sqlite3.SQLITE_OK
 }
 
-// completes tells whether SQLite may make known what it has written when this is written, too. It may if the transaction is complete,
-// and for all we know if these are not the writes that we expect: some disks make SQLite write a frame in other pieces.
+// completes tells whether SQLite may make known what it has written when this is written, too. It may if the
+// transaction is complete, and for all we know if these are not the writes that we expect: some disks make SQLite write
+// a frame in other pieces.
 func (r *room) completes(data []byte, offset int64) bool {
 	const logHeader, frameHeader, smallestPage = 32, 24, 512
 	size := len(data)
@@ -180,10 +184,11 @@ func (r *room) grow(tls *libc.TLS, size int32) bool {
 
 // flush writes what is gathered.
 //
-// If that fails, SQLite hears of it from the call that it makes now, but frames are lost that it was told are written. It rolls the
-// transaction back after a failed write of the log. So what is gathered is not kept: to write it later, after the transaction was
-// reported as failed, could bring it back. But until SQLite gives up the lock, the transaction must not go on as if the frames were
-// there: every write of it fails (none continues what is gathered, so all come here), and every read of what is lost.
+// If that fails, SQLite hears of it from the call that it makes now, but frames are lost that it was told are written.
+// It rolls the transaction back after a failed write of the log. So what is gathered is not kept: to write it later,
+// after the transaction was reported as failed, could bring it back. But until SQLite gives up the lock, the
+// transaction must not go on as if the frames were there: every write of it fails (none continues what is gathered, so
+// all come here), and every read of what is lost.
 func (r *room) flush(tls *libc.TLS, file uintptr) int32 {
 	if r.size > 0 {
 		r.failed = function[writeFunc](methodsOf(file).own.FxWrite)(tls, file, r.data, r.size, r.start)
@@ -192,8 +197,8 @@ func (r *room) flush(tls *libc.TLS, file uintptr) int32 {
 	return r.failed
 }
 
-// flushFirst is for calls that do not write. After some errors of a write, a full disk for one, SQLite may roll back no more than a
-// statement. It always rolls back the transaction after an input or output error, and here it must.
+// flushFirst is for calls that do not write. After some errors of a write, a full disk for one, SQLite may roll back no
+// more than a statement. It always rolls back the transaction after an input or output error, and here it must.
 func (r *room) flushFirst(tls *libc.TLS, file uintptr) int32 {
 	rc := r.flush(tls, file)
 	if rc == sqlite3.SQLITE_OK || rc&0xff == sqlite3.SQLITE_IOERR {

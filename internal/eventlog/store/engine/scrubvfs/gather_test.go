@@ -24,7 +24,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// lower is called for each write that reaches SQLite's own file system for a log, and may do something else instead. A test sets it.
+// lower is called for each write that reaches SQLite's own file system for a log, and may do something else instead. A
+// test sets it.
 var lower func(own func() int32, file, data uintptr, size int32, offset int64) int32
 
 var ownWrite writeFunc
@@ -37,7 +38,8 @@ func lowerWrite(tls *libc.TLS, file, data uintptr, size int32, offset int64) int
 	return lower(own, file, data, size, offset)
 }
 
-// watched puts lower between the logs and SQLite's own file system, for the time of a test. A log must have been open before.
+// watched puts lower between the logs and SQLite's own file system, for the time of a test. A log must have been open
+// before.
 func watched(t *testing.T) {
 	t.Helper()
 	var logs []*methods
@@ -149,7 +151,8 @@ func (b base) file() (file uintptr) {
 	return file
 }
 
-// spilling is a database with a transaction that has gathered frames, which did not fit the cache, and more in the file.
+// spilling is a database with a transaction that has gathered frames, which did not fit the cache, and more in the
+// file.
 func spilling(t *testing.T) (b base, file uintptr) {
 	t.Helper()
 	b = made(t, 60, "", "synchronous(OFF)", "cache_size(10)", "wal_autocheckpoint(0)")
@@ -245,7 +248,8 @@ func TestACommitIsThereAtOnce(t *testing.T) {
 	}
 }
 
-// Each of these transactions is larger than the cache, so that SQLite writes frames early, reads them again, and writes them again.
+// Each of these transactions is larger than the cache, so that SQLite writes frames early, reads them again, and writes
+// them again.
 func TestATransactionLargerThanTheCache(t *testing.T) {
 	const rows = 200
 	for _, c := range []struct {
@@ -673,7 +677,8 @@ func TestWhenATransactionIsComplete(t *testing.T) {
 	}
 }
 
-// Connections that write and read at the same time have files of their own, with nothing between them but SQLite's locks.
+// Connections that write and read at the same time have files of their own, with nothing between them but SQLite's
+// locks.
 func TestManyConnections(t *testing.T) {
 	const rows, writers, readers, transactions = 40, 2, 3, 60
 	vfs, err := VFS()

@@ -20,9 +20,10 @@ import (
 	"testing"
 )
 
-// The casts of this package rest on how these versions keep function pointers and C structures. Before you raise one here: compare
-// sqlite3_vfs, sqlite3_io_methods and how the driver's own package vfs fills them, how walFrames writes the log under WAL_WRITE_LOCK, and
-// what seekAndWriteFd does with a long write, and run the tests of this package with SIGNET_SCALE=1.
+// The casts of this package rest on how these versions keep function pointers and C structures. Before you raise one
+// here: compare sqlite3_vfs, sqlite3_io_methods and how the driver's own package vfs fills them, how walFrames writes
+// the log under WAL_WRITE_LOCK, and what seekAndWriteFd does with a long write, and run the tests of this package with
+// SIGNET_SCALE=1.
 func TestTheDriverIsTheOneThatTheCastsAreFor(t *testing.T) {
 	text, err := os.ReadFile("../../../../../go.mod")
 	if err != nil {
@@ -68,8 +69,8 @@ func TestMain(m *testing.M) {
 // strayLine is how a process says how much it found in the file that should be gone.
 const strayLine = "stray:"
 
-// killed runs the workload in processes of their own, each but the last killed in the midst of it. After each kill the file is in
-// order. It adds up what the processes found in the file that should be gone.
+// killed runs the workload in processes of their own, each but the last killed in the midst of it. After each kill the
+// file is in order. It adds up what the processes found in the file that should be gone.
 func (w workload) killed(t *testing.T, kills int) (stray int) {
 	t.Helper()
 	const linesPerTransaction = 16
@@ -374,8 +375,8 @@ func (w workload) finished(t *testing.T) []string {
 	return rows
 }
 
-// The same transactions, in processes that are killed again and again, leave the same rows with this file system and without it, the
-// file in order, and nothing in it that was deleted, replaced or rolled back.
+// The same transactions, in processes that are killed again and again, leave the same rows with this file system and
+// without it, the file in order, and nothing in it that was deleted, replaced or rolled back.
 func TestScaleARandomWorkloadEndsTheSame(t *testing.T) {
 	vfs, err := VFS()
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package scrubvfs is a file system for SQLite (a VFS) that keeps deleted rows out of the database file, and that writes a transaction
-// to the write-ahead log with one call.
+// Package scrubvfs is a file system for SQLite (a VFS) that keeps deleted rows out of the database file, and that
+// writes a transaction to the write-ahead log with one call.
 //
-// With secure_delete SQLite overwrites what is deleted. But when it moves rows to another page to make room, it leaves a copy in
-// the unused middle of the page they came from. Deleting the row does not delete that copy. So this VFS clears the unused middle of
-// every b-tree page on its way to the file. SQLite never reads what is there.
+// With secure_delete SQLite overwrites what is deleted. But when it moves rows to another page to make room, it leaves
+// a copy in the unused middle of the page they came from. Deleting the row does not delete that copy. So this VFS
+// clears the unused middle of every b-tree page on its way to the file. SQLite never reads what is there.
 //
-// It scrubs the database file only: a checkpoint writes the pages of the write-ahead log there, and an erasure truncates the log (see
-// Engine.Scrub).
+// It scrubs the database file only: a checkpoint writes the pages of the write-ahead log there, and an erasure
+// truncates the log (see Engine.Scrub).
 //
-// It tells b-tree pages by their first byte. Pointer-map pages, which only databases with auto_vacuum have, may begin with the same
-// bytes: the engine refuses such a database before this VFS opens it.
+// It tells b-tree pages by their first byte. Pointer-map pages, which only databases with auto_vacuum have, may begin
+// with the same bytes: the engine refuses such a database before this VFS opens it.
 //
 // How it writes the log is told in gather.go.
 package scrubvfs
@@ -24,8 +24,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// VFS registers the file system and gives its name, for the parameter vfs of a database's address. All it replaces in SQLite's own
-// is how a database file and its log are written.
+// VFS registers the file system and gives its name, for the parameter vfs of a database's address. All it replaces in
+// SQLite's own is how a database file and its log are written.
 var VFS = sync.OnceValues(func() (string, error) {
 	const name = "signet"
 	tls := libc.NewTLS() // for as long as the program runs, like the file system
@@ -150,8 +150,8 @@ const (
 	leafTable  = 13
 )
 
-// middle finds the unused bytes between the cell pointers, which grow from the beginning of a b-tree page, and the cells, which grow
-// from its end. It is empty for any other page.
+// middle finds the unused bytes between the cell pointers, which grow from the beginning of a b-tree page, and the
+// cells, which grow from its end. It is empty for any other page.
 func middle(page []byte, offset int64) (from, to int) {
 	const smallest, fileHeader = 512, 100
 	size := len(page)
@@ -180,8 +180,8 @@ func middle(page []byte, offset int64) (from, to int) {
 	return from, to
 }
 
-// smallEnough tells whether the first byte is enough to know a b-tree page. Overflow and freelist pages begin with the number of
-// another page, whose first byte is 0 or 1 below 2^25. The bound leaves room for what a checkpoint adds.
+// smallEnough tells whether the first byte is enough to know a b-tree page. Overflow and freelist pages begin with the
+// number of another page, whose first byte is 0 or 1 below 2^25. The bound leaves room for what a checkpoint adds.
 func smallEnough(tls *libc.TLS, m *methods, file uintptr, pageSize int32) bool {
 	const most = 1 << 24
 	size := tls.Alloc(8)
@@ -190,7 +190,8 @@ func smallEnough(tls *libc.TLS, m *methods, file uintptr, pageSize int32) bool {
 	return rc == sqlite3.SQLITE_OK && *at[int64](size) < most*int64(pageSize)
 }
 
-// The casts below rest on how the driver, C translated to Go, keeps C memory and function pointers. A test pins its version.
+// The casts below rest on how the driver, C translated to Go, keeps C memory and function pointers. A test pins its
+// version.
 
 // at gives what lies at an address of SQLite's memory, which is not Go's.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }

@@ -13,8 +13,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// crowded fills a database in a way that moves rows between pages all the time, and takes some of them away again. It gives what must
-// be gone and what must be there.
+// crowded fills a database in a way that moves rows between pages all the time, and takes some of them away again. It
+// gives what must be gone and what must be there.
 func crowded(t *testing.T, address string) (gone, kept []string) {
 	db, err := sql.Open("sqlite", address)
 	if err != nil {

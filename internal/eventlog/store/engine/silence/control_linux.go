@@ -4,7 +4,8 @@ import "syscall"
 
 const tcpUserTimeout = 18 // of tcp(7); package syscall does not have it on every architecture
 
-// control ends a connection whose machine has not confirmed for 3 s what was sent to it. The usual limit is a quarter of an hour.
+// control ends a connection whose machine has not confirmed for 3 s what was sent to it. The usual limit is a quarter
+// of an hour.
 func control(network, _ string, raw syscall.RawConn) error {
 	if network == "unix" {
 		return nil

@@ -1,9 +1,12 @@
-// Package silence tells a PostgreSQL server that has gone silent from one that is slow, and gives up connections to the former.
+// Package silence tells a PostgreSQL server that has gone silent from one that is slow, and gives up connections to the
+// former.
 //
-// A server that is frozen, or cut off, ends no connection: whoever waits for its answer waits for ever. A limit for every statement would also end those
-// that take long for a reason. So when a connection has waited for a moment, the server is asked on a new one whether it speaks TLS. Everything
-// that speaks PostgreSQL's protocol answers that at once, without a login: also while it starts, is full, or works on something large. No answer is silence,
-// unless something arrived on another connection in the meantime. On a machine that is too busy to run this process, the time it was not run does not count.
+// A server that is frozen, or cut off, ends no connection: whoever waits for its answer waits for ever. A limit for
+// every statement would also end those that take long for a reason. So when a connection has waited for a moment, the
+// server is asked on a new one whether it speaks TLS. Everything that speaks PostgreSQL's protocol answers that at
+// once, without a login: also while it starts, is full, or works on something large. No answer is silence, unless
+// something arrived on another connection in the meantime. On a machine that is too busy to run this process, the time
+// it was not run does not count.
 package silence
 
 import (
@@ -173,7 +176,8 @@ func (d *Dialer) ask(to where, heard int64) {
 	}
 }
 
-// answers asks for TLS, and waits for any answer at all. It waits in slices, and each counts as long as it was meant to be, however long it took.
+// answers asks for TLS, and waits for any answer at all. It waits in slices, and each counts as long as it was meant to
+// be, however long it took.
 func (d *Dialer) answers(to where) bool {
 	probe := net.Dialer{Timeout: d.answer}
 	c, err := probe.Dial(to.network, to.address)

@@ -15,7 +15,8 @@ import (
 
 var quick = times{patience: 20 * time.Millisecond, answer: 100 * time.Millisecond, slice: 10 * time.Millisecond, looks: 5 * time.Millisecond, interest: time.Minute}
 
-// speaker takes connections, and answers their first bytes unless it is silent. It never says anything more, but to talk.
+// speaker takes connections, and answers their first bytes unless it is silent. It never says anything more, but to
+// talk.
 type speaker struct {
 	net.Listener
 	silent atomic.Bool
