@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -267,7 +268,7 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 		must(t, err)
 		claims, err := w.ClaimsOf(t.Context(), b, nil)
 		must(t, err)
-		for where, told := range map[string]any{"user info": claims.Values[RolesScope], "ID token": claimsOf(t, made.IDToken)[RolesScope]} {
+		for where, told := range map[string]any{"user info": claims.Values[claimset.RolesScope], "ID token": claimsOf(t, made.IDToken)[claimset.RolesScope]} {
 			if got, _ := json.Marshal(told); string(got) != want {
 				t.Errorf("%s, %s: got %s", client, where, got)
 			}
@@ -292,7 +293,7 @@ func TestAJWTForAnotherOrganizationTellsOfTheRolesThatConcernIt(t *testing.T) {
 		must(t, err)
 		var claims map[string]json.RawMessage
 		must(t, json.Unmarshal(text, &claims))
-		if got := string(claims[RolesScope]); got != want {
+		if got := string(claims[claimset.RolesScope]); got != want {
 			t.Errorf("%s: got %s", scopes, got)
 		}
 	}

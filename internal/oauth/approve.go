@@ -13,6 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -47,7 +49,7 @@ type terms struct {
 }
 
 // offline tells whether the tokens outlive the session.
-func (t *terms) offline() bool { return slices.Contains(t.Scopes, OfflineAccess) }
+func (t *terms) offline() bool { return slices.Contains(t.Scopes, claimset.OfflineAccess) }
 
 // reads are the objects that holds asks about.
 func (t *terms) reads() []event.Ref {
@@ -109,10 +111,10 @@ var errUnasked = errors.New("the person was never asked, and the application bel
 //
 // Errors: ErrRequestNotFound; access.ErrUnauthenticated when the session has ended, or is restricted; ErrWrongOrg;
 // ErrLoginRequired; ErrConsentRequired; ErrAccessDenied; ErrUnknownClient; Aborted.
-func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (Answer, error) {
+func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (request.Answer, error) {
 	p, err := g.Pending(ctx, id, browser)
 	if err != nil {
-		return Answer{}, err
+		return request.Answer{}, err
 	}
 	if p.Trial != "" {
 		return g.approveTrial(ctx, p, browser, bearer, consented)
@@ -134,16 +136,16 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 		return nil
 	})
 	if err != nil {
-		return Answer{}, err
+		return request.Answer{}, err
 	}
 	return g.answer(p.RedirectURI, p.Mode, p.State, "code", text), nil
 }
 
 // Refuse ends a request and gives the answer that tells the application why. Errors: ErrRequestNotFound.
-func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.Error) (Answer, error) {
+func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.Error) (request.Answer, error) {
 	p, err := g.Pending(ctx, id, browser)
 	if err != nil {
-		return Answer{}, err
+		return request.Answer{}, err
 	}
 	if p.Trial != "" {
 		return g.refuseTrial(ctx, p, browser, because)
@@ -160,7 +162,7 @@ func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.E
 		},
 	})
 	if err != nil {
-		return Answer{}, err
+		return request.Answer{}, err
 	}
 	return g.answer(p.RedirectURI, p.Mode, p.State, oauthError(because)...), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
@@ -31,10 +32,10 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 		{"a person", `{"id_token":{"sub":{"value":"usr_b"}}}`, "", Request{Subject: "usr_b"}, nil},
 		{"the person of the hint", `{"id_token":{"sub":{"value":"usr_b"}}}`, "usr_b", Request{Subject: "usr_b"}, nil},
 		{"any level", `{"id_token":{"acr":{"essential":true}}}`, "", Request{}, nil},
-		{"a level that would be nice", `{"id_token":{"acr":{"values":["` + MultiFactor + `"]}}}`, "", Request{Prefers: true}, nil},
-		{"another level that would be nice", `{"id_token":{"acr":{"values":["phr","` + SingleFactor + `","` + MultiFactor + `"]}}}`, "", Request{}, nil},
-		{"the higher level", `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}`, "", Request{Factor: true}, nil},
-		{"either level", `{"id_token":{"acr":{"essential":true,"values":["` + MultiFactor + `","` + SingleFactor + `"]}}}`, "", Request{}, nil},
+		{"a level that would be nice", `{"id_token":{"acr":{"values":["` + claimset.MultiFactor + `"]}}}`, "", Request{Prefers: true}, nil},
+		{"another level that would be nice", `{"id_token":{"acr":{"values":["phr","` + claimset.SingleFactor + `","` + claimset.MultiFactor + `"]}}}`, "", Request{}, nil},
+		{"the higher level", `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`, "", Request{Factor: true}, nil},
+		{"either level", `{"id_token":{"acr":{"essential":true,"values":["` + claimset.MultiFactor + `","` + claimset.SingleFactor + `"]}}}`, "", Request{}, nil},
 		{"a level that there is not", `{"id_token":{"acr":{"essential":true,"values":["phr"]}}}`, "", Request{}, ErrUnmetAuthentication},
 
 		{"no JSON", "email", "", Request{}, errs.Invalid()},
@@ -73,16 +74,16 @@ func TestWhichLevelAnApplicationPrefers(t *testing.T) {
 		levels, prompt, claims string
 		prefers, factor        bool
 	}{
-		{levels: MultiFactor, prefers: true},
-		{levels: "phr " + MultiFactor + " " + SingleFactor, prefers: true},
-		{levels: SingleFactor + " " + MultiFactor}, // is met by anything
-		{levels: SingleFactor},
+		{levels: claimset.MultiFactor, prefers: true},
+		{levels: "phr " + claimset.MultiFactor + " " + claimset.SingleFactor, prefers: true},
+		{levels: claimset.SingleFactor + " " + claimset.MultiFactor}, // is met by anything
+		{levels: claimset.SingleFactor},
 		{levels: "phr"},
-		{levels: strings.ToUpper(MultiFactor)},
-		{levels: MultiFactor, prompt: "none"}, // nobody can be asked
-		{levels: MultiFactor, prompt: "login", prefers: true},
-		{levels: SingleFactor, claims: `{"id_token":{"acr":{"value":"` + MultiFactor + `"}}}`},
-		{levels: SingleFactor, claims: `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}`, factor: true},
+		{levels: strings.ToUpper(claimset.MultiFactor)},
+		{levels: claimset.MultiFactor, prompt: "none"}, // nobody can be asked
+		{levels: claimset.MultiFactor, prompt: "login", prefers: true},
+		{levels: claimset.SingleFactor, claims: `{"id_token":{"acr":{"value":"` + claimset.MultiFactor + `"}}}`},
+		{levels: claimset.SingleFactor, claims: `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`, factor: true},
 	} {
 		a := ask("app_spa", "openid")
 		a.ACRValues, a.Prompt, a.Claims = tt.levels, tt.prompt, tt.claims
@@ -122,7 +123,7 @@ func claimsOf(t *testing.T, token string) map[string]any {
 func tells(t *testing.T, token string) []string {
 	t.Helper()
 	claims := claimsOf(t, token)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(claims)), func(name string) bool { return !slices.Contains(PersonClaims, name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(claims)), func(name string) bool { return !slices.Contains(claimset.People, name) })
 }
 
 func TestWhatIDTokensTellAboutAPerson(t *testing.T) {
@@ -135,8 +136,8 @@ func TestWhatIDTokensTellAboutAPerson(t *testing.T) {
 	}{
 		{"nothing by itself", "openid profile email", "", app.MinimalClaims, nil},
 		{"nothing of an application from before there was a choice", "openid profile email", "", "", nil},
-		{"the organization and the roles always", "openid profile urn:signet:org urn:signet:roles", "", app.MinimalClaims, []string{OrgScope, RolesScope}},
-		{"all that was granted", "openid profile email urn:signet:roles", "", app.ScopeClaims, sorted(slices.Concat(email, profile, []string{RolesScope})...)},
+		{"the organization and the roles always", "openid profile urn:signet:org urn:signet:roles", "", app.MinimalClaims, []string{claimset.OrgScope, claimset.RolesScope}},
+		{"all that was granted", "openid profile email urn:signet:roles", "", app.ScopeClaims, sorted(slices.Concat(email, profile, []string{claimset.RolesScope})...)},
 		{"nothing that was not granted", "openid email", "", app.ScopeClaims, email},
 		{"what was asked for", "openid profile email", `{"id_token":{"email":null,"name":{"essential":true}}}`, app.MinimalClaims, []string{"email", "name"}},
 		{"nothing that was asked for and not granted", "openid profile", `{"id_token":{"email":{"essential":true},"name":null,"phone_number":null}}`, app.MinimalClaims, []string{"name"}},

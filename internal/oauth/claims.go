@@ -13,15 +13,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// How sure Signet is of who signed in, as the claim acr tells it.
-const (
-	SingleFactor = claimset.SingleFactor
-	MultiFactor  = claimset.MultiFactor
-)
-
-// PersonClaims are those that tell about a person, as the scopes allow.
-var PersonClaims = claimset.People
-
 // unix gives seconds, as tokens tell the time.
 func unix(micros int64) int64 { return event.Time(micros).Unix() }
 
@@ -125,7 +116,7 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 		claims.Put(name, value, always)
 	}
 	claims.AddProof(b.Given.Proof)
-	for name, from := range map[string]string{OrgScope: OrgScope, RolesScope: RolesScope, "username": "preferred_username",
+	for name, from := range map[string]string{claimset.OrgScope: claimset.OrgScope, claimset.RolesScope: claimset.RolesScope, "username": "preferred_username",
 		claimset.Roles: claimset.Roles, claimset.Groups: claimset.Groups, claimset.Metadata: claimset.Metadata} {
 		if value, known := about.Values[from]; known {
 			if name == "username" { // people of two organizations may have the same user name

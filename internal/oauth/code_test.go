@@ -238,7 +238,7 @@ func TestJWTAccessTokens(t *testing.T) {
 	}
 	now := float64(w.store.Now().Unix())
 	if header["typ"] != "at+jwt" || claims["iss"] != issuer || claims["sub"] != "usr_a" || claims["client_id"] != "app_jwt" || claims["exp"] != now+3600 ||
-		claims["iat"] != now || fmt.Sprint(claims["aud"]) != "[app_jwt app_web]" || claims["acr"] != SingleFactor || fmt.Sprint(claims["amr"]) != "[pwd]" ||
+		claims["iat"] != now || fmt.Sprint(claims["aud"]) != "[app_jwt app_web]" || claims["acr"] != claimset.SingleFactor || fmt.Sprint(claims["amr"]) != "[pwd]" ||
 		fmt.Sprint(claims["urn:signet:org"]) != "map[id:org_a name:a primary_domain:a.test]" || claims["urn:signet:roles"] == nil || claims["jti"] == "" {
 		t.Errorf("got %v %v", header, claims)
 	}

@@ -32,56 +32,56 @@ func TestWhatAnAuthorizationRequestMayBe(t *testing.T) {
 	scopes := func(n int) string { return strings.Repeat("openid ", n) }
 	for _, tt := range []struct {
 		name   string
-		change func(*Ask)
+		change func(*request.Ask)
 		want   string // the reason, and the parameter where one is named; or what is kept
 	}{
-		{"as it is", func(*Ask) {}, "prompt [], max age none, scopes [openid]"},
-		{"a response mode", func(a *Ask) { a.ResponseMode = "query" }, "prompt [], max age none, scopes [openid]"},
-		{"another response mode", func(a *Ask) { a.ResponseMode = "web_message" }, "INVALID_REQUEST response_mode"},
-		{"no response type", func(a *Ask) { a.ResponseType = "" }, "UNSUPPORTED_RESPONSE_TYPE"},
-		{"another response type", func(a *Ask) { a.ResponseType = "code token" }, "UNSUPPORTED_RESPONSE_TYPE"},
-		{"a request object", func(a *Ask) { a.Request = "e30.e30." }, "REQUEST_NOT_SUPPORTED"},
-		{"a request object elsewhere", func(a *Ask) { a.RequestURI = "https://shop.test/request" }, "REQUEST_NOT_SUPPORTED"},
-		{"a request object counts more than the rest", func(a *Ask) { a.Request, a.ResponseType = "e30.e30.", "token" }, "REQUEST_NOT_SUPPORTED"},
+		{"as it is", func(*request.Ask) {}, "prompt [], max age none, scopes [openid]"},
+		{"a response mode", func(a *request.Ask) { a.ResponseMode = "query" }, "prompt [], max age none, scopes [openid]"},
+		{"another response mode", func(a *request.Ask) { a.ResponseMode = "web_message" }, "INVALID_REQUEST response_mode"},
+		{"no response type", func(a *request.Ask) { a.ResponseType = "" }, "UNSUPPORTED_RESPONSE_TYPE"},
+		{"another response type", func(a *request.Ask) { a.ResponseType = "code token" }, "UNSUPPORTED_RESPONSE_TYPE"},
+		{"a request object", func(a *request.Ask) { a.Request = "e30.e30." }, "REQUEST_NOT_SUPPORTED"},
+		{"a request object elsewhere", func(a *request.Ask) { a.RequestURI = "https://shop.test/request" }, "REQUEST_NOT_SUPPORTED"},
+		{"a request object counts more than the rest", func(a *request.Ask) { a.Request, a.ResponseType = "e30.e30.", "token" }, "REQUEST_NOT_SUPPORTED"},
 
-		{"the longest texts", func(a *Ask) {
+		{"the longest texts", func(a *request.Ask) {
 			a.State, a.Nonce, a.LoginHint = long(request.MaxState), long(request.MaxNonce), long(request.MaxHint)
 		}, "prompt [], max age none, scopes [openid]"},
-		{"a long state", func(a *Ask) { a.State = long(request.MaxState + 1) }, "INVALID_REQUEST state"},
-		{"a long nonce", func(a *Ask) { a.Nonce = long(request.MaxNonce + 1) }, "INVALID_REQUEST nonce"},
-		{"a long hint", func(a *Ask) { a.LoginHint = long(request.MaxHint + 1) }, "INVALID_REQUEST login_hint"},
+		{"a long state", func(a *request.Ask) { a.State = long(request.MaxState + 1) }, "INVALID_REQUEST state"},
+		{"a long nonce", func(a *request.Ask) { a.Nonce = long(request.MaxNonce + 1) }, "INVALID_REQUEST nonce"},
+		{"a long hint", func(a *request.Ask) { a.LoginHint = long(request.MaxHint + 1) }, "INVALID_REQUEST login_hint"},
 
-		{"no challenge", func(a *Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "INVALID_REQUEST code_challenge"},
-		{"a method of no challenge", func(a *Ask) { a.CodeChallenge = "" }, "INVALID_REQUEST code_challenge"},
-		{"a challenge of no method", func(a *Ask) { a.CodeChallengeMethod = "" }, "INVALID_REQUEST code_challenge_method"},
-		{"a plain challenge", func(a *Ask) { a.CodeChallengeMethod = "plain" }, "INVALID_REQUEST code_challenge_method"},
-		{"a challenge with padding", func(a *Ask) { a.CodeChallenge += "=" }, "INVALID_REQUEST code_challenge"},
-		{"a challenge that is too short", func(a *Ask) { a.CodeChallenge = a.CodeChallenge[:42] }, "INVALID_REQUEST code_challenge"},
+		{"no challenge", func(a *request.Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "INVALID_REQUEST code_challenge"},
+		{"a method of no challenge", func(a *request.Ask) { a.CodeChallenge = "" }, "INVALID_REQUEST code_challenge"},
+		{"a challenge of no method", func(a *request.Ask) { a.CodeChallengeMethod = "" }, "INVALID_REQUEST code_challenge_method"},
+		{"a plain challenge", func(a *request.Ask) { a.CodeChallengeMethod = "plain" }, "INVALID_REQUEST code_challenge_method"},
+		{"a challenge with padding", func(a *request.Ask) { a.CodeChallenge += "=" }, "INVALID_REQUEST code_challenge"},
+		{"a challenge that is too short", func(a *request.Ask) { a.CodeChallenge = a.CodeChallenge[:42] }, "INVALID_REQUEST code_challenge"},
 
-		{"all prompts", func(a *Ask) { a.Prompt = "select_account login consent" }, "prompt [consent login select_account], max age none, scopes [openid]"},
-		{"a prompt twice", func(a *Ask) { a.Prompt = "login login" }, "prompt [login], max age none, scopes [openid]"},
-		{"no prompt at all", func(a *Ask) { a.Prompt = "none" }, "prompt [none], max age none, scopes [openid]"},
-		{"no prompt and one", func(a *Ask) { a.Prompt = "none login" }, "INVALID_REQUEST prompt"},
-		{"one and no prompt", func(a *Ask) { a.Prompt = "login none" }, "INVALID_REQUEST prompt"},
-		{"no prompt, twice", func(a *Ask) { a.Prompt = "none none" }, "INVALID_REQUEST prompt"},
-		{"a new account", func(a *Ask) { a.Prompt = "create" }, "prompt [create], max age none, scopes [openid]"},
-		{"a new account, and nobody is asked", func(a *Ask) { a.Prompt = "create none" }, "INVALID_REQUEST prompt"},
-		{"an unknown prompt", func(a *Ask) { a.Prompt = "login destroy" }, "INVALID_REQUEST prompt"},
-		{"a prompt in another case", func(a *Ask) { a.Prompt = "Login" }, "INVALID_REQUEST prompt"},
+		{"all prompts", func(a *request.Ask) { a.Prompt = "select_account login consent" }, "prompt [consent login select_account], max age none, scopes [openid]"},
+		{"a prompt twice", func(a *request.Ask) { a.Prompt = "login login" }, "prompt [login], max age none, scopes [openid]"},
+		{"no prompt at all", func(a *request.Ask) { a.Prompt = "none" }, "prompt [none], max age none, scopes [openid]"},
+		{"no prompt and one", func(a *request.Ask) { a.Prompt = "none login" }, "INVALID_REQUEST prompt"},
+		{"one and no prompt", func(a *request.Ask) { a.Prompt = "login none" }, "INVALID_REQUEST prompt"},
+		{"no prompt, twice", func(a *request.Ask) { a.Prompt = "none none" }, "INVALID_REQUEST prompt"},
+		{"a new account", func(a *request.Ask) { a.Prompt = "create" }, "prompt [create], max age none, scopes [openid]"},
+		{"a new account, and nobody is asked", func(a *request.Ask) { a.Prompt = "create none" }, "INVALID_REQUEST prompt"},
+		{"an unknown prompt", func(a *request.Ask) { a.Prompt = "login destroy" }, "INVALID_REQUEST prompt"},
+		{"a prompt in another case", func(a *request.Ask) { a.Prompt = "Login" }, "INVALID_REQUEST prompt"},
 
-		{"no age at all", func(a *Ask) { a.MaxAge = "0" }, "prompt [], max age 0, scopes [openid]"},
-		{"the greatest age", func(a *Ask) { a.MaxAge = "2147483647" }, "prompt [], max age 2147483647, scopes [openid]"},
-		{"a greater age", func(a *Ask) { a.MaxAge = "2147483648" }, "INVALID_REQUEST max_age"},
-		{"a negative age", func(a *Ask) { a.MaxAge = "-1" }, "INVALID_REQUEST max_age"},
-		{"an age that is no number", func(a *Ask) { a.MaxAge = "1h" }, "INVALID_REQUEST max_age"},
+		{"no age at all", func(a *request.Ask) { a.MaxAge = "0" }, "prompt [], max age 0, scopes [openid]"},
+		{"the greatest age", func(a *request.Ask) { a.MaxAge = "2147483647" }, "prompt [], max age 2147483647, scopes [openid]"},
+		{"a greater age", func(a *request.Ask) { a.MaxAge = "2147483648" }, "INVALID_REQUEST max_age"},
+		{"a negative age", func(a *request.Ask) { a.MaxAge = "-1" }, "INVALID_REQUEST max_age"},
+		{"an age that is no number", func(a *request.Ask) { a.MaxAge = "1h" }, "INVALID_REQUEST max_age"},
 
-		{"somebody who cannot be told any more", func(a *Ask) { a.Unknown = true }, "prompt [], max age none, scopes [openid]"},
-		{"somebody who cannot be told any more, and nobody may be asked", func(a *Ask) { a.Unknown, a.Prompt = true, "none" }, "LOGIN_REQUIRED"},
+		{"somebody who cannot be told any more", func(a *request.Ask) { a.Unknown = true }, "prompt [], max age none, scopes [openid]"},
+		{"somebody who cannot be told any more, and nobody may be asked", func(a *request.Ask) { a.Unknown, a.Prompt = true, "none" }, "LOGIN_REQUIRED"},
 
-		{"no scopes", func(a *Ask) { a.Scope = "" }, "prompt [], max age none, scopes []"},
-		{"as many scopes as there may be", func(a *Ask) { a.Scope = scopes(maxScopes) }, "prompt [], max age none, scopes [openid]"},
-		{"more scopes", func(a *Ask) { a.Scope = scopes(maxScopes + 1) }, "INVALID_SCOPE"},
-		{"scopes that it may not have", func(a *Ask) { a.Scope = "openid offline_access signet.write" }, "prompt [], max age none, scopes [openid]"},
+		{"no scopes", func(a *request.Ask) { a.Scope = "" }, "prompt [], max age none, scopes []"},
+		{"as many scopes as there may be", func(a *request.Ask) { a.Scope = scopes(maxScopes) }, "prompt [], max age none, scopes [openid]"},
+		{"more scopes", func(a *request.Ask) { a.Scope = scopes(maxScopes + 1) }, "INVALID_SCOPE"},
+		{"scopes that it may not have", func(a *request.Ask) { a.Scope = "openid offline_access signet.write" }, "prompt [], max age none, scopes [openid]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := ask("app_spa", "openid")
@@ -112,15 +112,15 @@ func readAs(r *Request, err error) string {
 
 func TestOnlyAClientWithACredentialMayLeaveTheChallengeOut(t *testing.T) {
 	for method, fine := range map[app.AuthMethod]bool{app.NoAuth: false, app.SecretBasic: true, app.SecretPost: true, app.PrivateKeyJWT: true} {
-		if err := (Ask{}).Challenge(method == app.NoAuth); (err == nil) != fine {
+		if err := (request.Ask{}).Challenge(method == app.NoAuth); (err == nil) != fine {
 			t.Errorf("%s, none: %v", method, err)
 		}
-		for _, half := range []Ask{{CodeChallenge: challenge()}, {CodeChallengeMethod: "S256"}, {CodeChallengeMethod: "plain"}} {
+		for _, half := range []request.Ask{{CodeChallenge: challenge()}, {CodeChallengeMethod: "S256"}, {CodeChallengeMethod: "plain"}} {
 			if half.Challenge(method == app.NoAuth) == nil {
 				t.Errorf("%s may send half of it: %+v", method, half)
 			}
 		}
-		if err := (Ask{CodeChallenge: challenge(), CodeChallengeMethod: "S256"}).Challenge(method == app.NoAuth); err != nil {
+		if err := (request.Ask{CodeChallenge: challenge(), CodeChallengeMethod: "S256"}).Challenge(method == app.NoAuth); err != nil {
 			t.Errorf("%s, all of it: %v", method, err)
 		}
 	}

@@ -272,5 +272,5 @@ func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
 
 // Asks lists what a device or an application asks for that a person should be told of: all but openid.
 func Asks(scopes []string) []string {
-	return slices.DeleteFunc(ByWeight(scopes), func(s string) bool { return s == OpenID })
+	return slices.DeleteFunc(claimset.SortedScopes(scopes), func(s string) bool { return s == claimset.OpenID })
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
 )
 
@@ -19,8 +18,8 @@ func TestTheRolesOfGuestsAndOfGroupsInClaims(t *testing.T) {
 		f.Apply(&u.Data)
 	}
 	claims := claimset.New(false)
-	claims.AddOrganization(u, &event.Object[org.Org]{ID: "org_a"}, []string{oauth.RolesScope})
-	if want := map[string][]access.Role{"org_a": {access.OrgOwner}}; !reflect.DeepEqual(claims.Values[oauth.RolesScope], want) {
+	claims.AddOrganization(u, &event.Object[org.Org]{ID: "org_a"}, []string{claimset.RolesScope})
+	if want := map[string][]access.Role{"org_a": {access.OrgOwner}}; !reflect.DeepEqual(claims.Values[claimset.RolesScope], want) {
 		t.Errorf("told %v", claims)
 	}
 }

@@ -19,7 +19,7 @@ const IDTokenType = "JWT"
 
 // idToken tells an application who signed in; empty where it did not ask. made has everything else.
 func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, made *Tokens) (string, error) {
-	if !slices.Contains(made.Scopes, OpenID) {
+	if !slices.Contains(made.Scopes, claimset.OpenID) {
 		return "", nil
 	}
 	claims, always := claimset.New(t.trial), claimset.Why{Source: claimset.Always}
@@ -51,7 +51,7 @@ func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *
 func inIDToken(client *app.App, asked []string) func(string, claimset.Why) (claimset.Why, *claimset.Missing) {
 	return func(name string, why claimset.Why) (claimset.Why, *claimset.Missing) {
 		switch {
-		case client.IDTokenClaims == app.ScopeClaims, name == OrgScope, name == RolesScope, name == "sub":
+		case client.IDTokenClaims == app.ScopeClaims, name == claimset.OrgScope, name == claimset.RolesScope, name == "sub":
 			return why, nil
 		case slices.Contains(asked, name):
 			return claimset.Why{Source: claimset.Request, Of: "claims"}, nil

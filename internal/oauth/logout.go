@@ -42,7 +42,7 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	if err := g.strangers(ctx); err != nil {
 		return "", err
 	}
-	if l.Redirect, err = withState(redirectURI, Ask{State: state}.StateBack()); err != nil {
+	if l.Redirect, err = withState(redirectURI, request.Ask{State: state}.StateBack()); err != nil {
 		return "", ErrRedirectRefused.Because(err)
 	}
 	l.UILocales = request.Locales(l.UILocales)

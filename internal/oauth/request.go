@@ -23,15 +23,6 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// Ask is an authorization request as an application sends it.
-type Ask = request.Ask
-
-// Answer is how a browser takes the parameters of an answer to the application.
-type Answer = request.Answer
-
-// ResponseModes are the ways in which answers reach applications.
-var ResponseModes = request.Modes
-
 // Request is an authorization request on its way.
 type Request struct {
 	ID          string   `json:"-"`
@@ -70,8 +61,8 @@ func (r *Request) Creates() bool { return slices.Contains(r.Prompt, request.Prom
 // browser to at once because it is refused.
 type Began struct {
 	ID      string
-	Refused Answer // none where there is an ID
-	Because error  // of Refused, for the log
+	Refused request.Answer // none where there is an ID
+	Because error          // of Refused, for the log
 }
 
 func requestRow(id string) event.RowKey { return flow("request", id) }
@@ -79,7 +70,7 @@ func requestRow(id string) event.RowKey { return flow("request", id) }
 // Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
 // ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals
 // go back to the application.
-func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
+func (g *Grants) Begin(ctx context.Context, a request.Ask) (Began, error) {
 	client, err := g.asking(ctx, a)
 	if err != nil {
 		return Began{}, err
@@ -106,7 +97,7 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 
 // asking finds the application of a request, if the address to go back to is one of its own. Errors: ErrUnknownClient;
 // ErrRedirectRefused.
-func (g *Grants) asking(ctx context.Context, a Ask) (*event.Object[app.App], error) {
+func (g *Grants) asking(ctx context.Context, a request.Ask) (*event.Object[app.App], error) {
 	client, err := g.active(ctx, a.ClientID)
 	if err != nil {
 		return nil, err
@@ -122,7 +113,7 @@ func (g *Grants) asking(ctx context.Context, a Ask) (*event.Object[app.App], err
 
 // read judges a request of an application. Nobody is asked about what cannot be given, and what can be given later on,
 // nobody was asked about.
-func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, error) {
+func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a request.Ask) (*Request, error) {
 	r, err := read(client, a)
 	if err != nil {
 		return nil, err
@@ -146,7 +137,7 @@ func oauthError(e *errs.Error) []string {
 }
 
 // read judges a request whose client and redirect URI are fine.
-func read(client *event.Object[app.App], a Ask) (*Request, error) {
+func read(client *event.Object[app.App], a request.Ask) (*Request, error) {
 	if err := a.Parameters(); err != nil {
 		return nil, err
 	}
@@ -185,14 +176,14 @@ func (r *Request) readClaims(text string, levels []string) error {
 		return errs.Wrong("claims", "must name the person of id_token_hint as sub, or nobody")
 	}
 	r.Timed = claims.Timed
-	r.Claims, r.Subject = both(PersonClaims, claims.Names), cmp.Or(claims.Subject, r.Subject)
-	if first := both(append(levels, claims.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
-		r.Prefers = first[0] == MultiFactor
+	r.Claims, r.Subject = both(claimset.People, claims.Names), cmp.Or(claims.Subject, r.Subject)
+	if first := both(append(levels, claims.Wished...), []string{claimset.SingleFactor, claimset.MultiFactor}); len(first) > 0 && !r.Silent() {
+		r.Prefers = first[0] == claimset.MultiFactor
 	}
-	if claims.Levels == nil || slices.Contains(claims.Levels, SingleFactor) {
+	if claims.Levels == nil || slices.Contains(claims.Levels, claimset.SingleFactor) {
 		return nil
 	}
-	if r.Factor = slices.Contains(claims.Levels, MultiFactor); !r.Factor {
+	if r.Factor = slices.Contains(claims.Levels, claimset.MultiFactor); !r.Factor {
 		return ErrUnmetAuthentication
 	}
 	return nil
@@ -407,7 +398,7 @@ func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Wh
 }
 
 // answer takes parameters back to the application, in pairs. What the address has in its query stays.
-func (g *Grants) answer(redirectURI, mode, state string, parameters ...string) Answer {
+func (g *Grants) answer(redirectURI, mode, state string, parameters ...string) request.Answer {
 	add := url.Values{"iss": {g.Issuer}}
 	for i := 0; i < len(parameters); i += 2 {
 		add.Set(parameters[i], parameters[i+1])

@@ -12,19 +12,21 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 func TestRequestsThatCannotBeTrustedGoNowhere(t *testing.T) {
-	for name, change := range map[string]func(*Ask){
-		"an unknown client":              func(a *Ask) { a.ClientID = "app_nobody" },
-		"no client":                      func(a *Ask) { a.ClientID = "" },
-		"a client without codes":         func(a *Ask) { a.ClientID = "app_tv" },
-		"no redirect URI":                func(a *Ask) { a.RedirectURI = "" },
-		"a redirect URI that goes on":    func(a *Ask) { a.RedirectURI += "/more" },
-		"another case":                   func(a *Ask) { a.RedirectURI = "https://SHOP.test/callback" },
-		"a query that is not registered": func(a *Ask) { a.RedirectURI += "?next=https://evil.test" },
-		"somebody else's address":        func(a *Ask) { a.RedirectURI = "https://evil.test/callback" },
+	for name, change := range map[string]func(*request.Ask){
+		"an unknown client":              func(a *request.Ask) { a.ClientID = "app_nobody" },
+		"no client":                      func(a *request.Ask) { a.ClientID = "" },
+		"a client without codes":         func(a *request.Ask) { a.ClientID = "app_tv" },
+		"no redirect URI":                func(a *request.Ask) { a.RedirectURI = "" },
+		"a redirect URI that goes on":    func(a *request.Ask) { a.RedirectURI += "/more" },
+		"another case":                   func(a *request.Ask) { a.RedirectURI = "https://SHOP.test/callback" },
+		"a query that is not registered": func(a *request.Ask) { a.RedirectURI += "?next=https://evil.test" },
+		"somebody else's address":        func(a *request.Ask) { a.RedirectURI = "https://evil.test/callback" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := ask("app_spa", "openid")
@@ -40,22 +42,22 @@ func TestRequestsThatCannotBeTrustedGoNowhere(t *testing.T) {
 func TestRequestsThatAreRefusedGoBackWithAWord(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*Ask)
+		change func(*request.Ask)
 		want   string
 	}{
-		{"implicit", func(a *Ask) { a.ResponseType = "token" }, "unsupported_response_type"},
-		{"hybrid", func(a *Ask) { a.ResponseType = "code id_token" }, "unsupported_response_type"},
-		{"another response mode", func(a *Ask) { a.ResponseMode = "web_message" }, "invalid_request"},
-		{"a request object", func(a *Ask) { a.Request = "e30.e30." }, "request_not_supported"},
-		{"no challenge without a secret", func(a *Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "invalid_request"},
-		{"a plain challenge", func(a *Ask) { a.CodeChallengeMethod = "plain" }, "invalid_request"},
-		{"a challenge of no method, which means plain", func(a *Ask) { a.CodeChallengeMethod = "" }, "invalid_request"},
-		{"a challenge that is none", func(a *Ask) { a.CodeChallenge = "short" }, "invalid_request"},
-		{"silence and a page", func(a *Ask) { a.Prompt = "none login" }, "invalid_request"},
-		{"an unknown prompt", func(a *Ask) { a.Prompt = "shout" }, "invalid_request"},
-		{"a negative age", func(a *Ask) { a.MaxAge = "-1" }, "invalid_request"},
-		{"two organizations", func(a *Ask) { a.Scope = "openid urn:signet:org:id:org_a urn:signet:org:id:org_b" }, "invalid_scope"},
-		{"an unknown domain", func(a *Ask) { a.Scope = "openid urn:signet:org:domain:nobody.test" }, "invalid_scope"},
+		{"implicit", func(a *request.Ask) { a.ResponseType = "token" }, "unsupported_response_type"},
+		{"hybrid", func(a *request.Ask) { a.ResponseType = "code id_token" }, "unsupported_response_type"},
+		{"another response mode", func(a *request.Ask) { a.ResponseMode = "web_message" }, "invalid_request"},
+		{"a request object", func(a *request.Ask) { a.Request = "e30.e30." }, "request_not_supported"},
+		{"no challenge without a secret", func(a *request.Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "invalid_request"},
+		{"a plain challenge", func(a *request.Ask) { a.CodeChallengeMethod = "plain" }, "invalid_request"},
+		{"a challenge of no method, which means plain", func(a *request.Ask) { a.CodeChallengeMethod = "" }, "invalid_request"},
+		{"a challenge that is none", func(a *request.Ask) { a.CodeChallenge = "short" }, "invalid_request"},
+		{"silence and a page", func(a *request.Ask) { a.Prompt = "none login" }, "invalid_request"},
+		{"an unknown prompt", func(a *request.Ask) { a.Prompt = "shout" }, "invalid_request"},
+		{"a negative age", func(a *request.Ask) { a.MaxAge = "-1" }, "invalid_request"},
+		{"two organizations", func(a *request.Ask) { a.Scope = "openid urn:signet:org:id:org_a urn:signet:org:id:org_b" }, "invalid_scope"},
+		{"an unknown domain", func(a *request.Ask) { a.Scope = "openid urn:signet:org:domain:nobody.test" }, "invalid_scope"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := ask("app_spa", "openid")
@@ -79,7 +81,7 @@ func TestAnswersComeInTheModeThatWasAskedFor(t *testing.T) {
 			w := newWorld(t)
 			in := w.signIn("usr_a")
 			// read takes an answer apart, and checks that it goes to the registered address alone.
-			read := func(a Answer) url.Values {
+			read := func(a request.Answer) url.Values {
 				t.Helper()
 				u, err := url.Parse(a.Address)
 				must(t, err)
@@ -128,7 +130,7 @@ func TestAnswersComeInTheModeThatWasAskedFor(t *testing.T) {
 }
 
 func TestNobodyPostsToAPrivateScheme(t *testing.T) {
-	a := Ask{ResponseType: "code", RedirectURI: "com.example.app:/callback", ResponseMode: "form_post"}
+	a := request.Ask{ResponseType: "code", RedirectURI: "com.example.app:/callback", ResponseMode: "form_post"}
 	if err := a.Parameters(); err == nil || a.ModeBack() != "" {
 		t.Errorf("got %v, back by %q", err, a.ModeBack())
 	}
@@ -181,37 +183,39 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		who     string
-		ask     func(*Ask)
+		ask     func(*request.Ask)
 		since   func(*world) // after the sign-in, before the request
 		need    Need
 		err     error
 		refused error // by Approve
 	}{
-		{"nothing", "usr_a", func(*Ask) {}, always, NeedsNothing, nil, nil},
-		{"another organization", "usr_b", func(*Ask) {}, always, "", ErrAccessDenied, ErrAccessDenied},
-		{"another organization, where all may, but are asked", "usr_a", func(a *Ask) { a.ClientID = "app_all" }, always, NeedsConsent, nil, ErrConsentRequired},
-		{"the own organization, where all may", "usr_b", func(a *Ask) { a.ClientID = "app_all" }, always, NeedsNothing, nil, nil},
-		{"bound to another organization", "usr_a", func(a *Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:id:org_b" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
-		{"bound by a domain", "usr_a", func(a *Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:domain:B.test" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
-		{"bound to the own organization", "usr_a", func(a *Ask) { a.Scope = "openid urn:signet:org:domain:a.test" }, always, NeedsNothing, nil, nil},
-		{"signing in anew", "usr_a", func(a *Ask) { a.Prompt = "login" }, func(w *world) { w.store.Advance(time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
-		{"a sign-in that is too old", "usr_a", func(a *Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(61 * time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
-		{"a sign-in that is young enough", "usr_a", func(a *Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(60 * time.Second) }, NeedsNothing, nil, nil},
-		{"a sign-in before one that has to be new", "usr_a", func(a *Ask) { a.MaxAge = "0" }, func(w *world) { w.store.Advance(time.Microsecond) }, NeedsSignIn, nil, ErrLoginRequired},
-		{"the person that is meant", "usr_a", func(a *Ask) { a.Subject = "usr_a" }, always, NeedsNothing, nil, nil},
-		{"somebody else than is meant", "usr_a", func(a *Ask) { a.Subject = "usr_b" }, always, NeedsOtherPerson, nil, ErrLoginRequired},
-		{"somebody who is not known any more", "usr_a", func(a *Ask) { a.Unknown = true }, always, NeedsNothing, nil, nil},
-		{"consent", "usr_a", func(a *Ask) { a.ClientID = "app_asks" }, always, NeedsConsent, nil, ErrConsentRequired},
-		{"consent to scopes that open ways in", "usr_a", func(a *Ask) { a.Scope = "openid signet.write signet.passwords" }, func(w *world) {
+		{"nothing", "usr_a", func(*request.Ask) {}, always, NeedsNothing, nil, nil},
+		{"another organization", "usr_b", func(*request.Ask) {}, always, "", ErrAccessDenied, ErrAccessDenied},
+		{"another organization, where all may, but are asked", "usr_a", func(a *request.Ask) { a.ClientID = "app_all" }, always, NeedsConsent, nil, ErrConsentRequired},
+		{"the own organization, where all may", "usr_b", func(a *request.Ask) { a.ClientID = "app_all" }, always, NeedsNothing, nil, nil},
+		{"bound to another organization", "usr_a", func(a *request.Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:id:org_b" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
+		{"bound by a domain", "usr_a", func(a *request.Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:domain:B.test" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
+		{"bound to the own organization", "usr_a", func(a *request.Ask) { a.Scope = "openid urn:signet:org:domain:a.test" }, always, NeedsNothing, nil, nil},
+		{"signing in anew", "usr_a", func(a *request.Ask) { a.Prompt = "login" }, func(w *world) { w.store.Advance(time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"a sign-in that is too old", "usr_a", func(a *request.Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(61 * time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"a sign-in that is young enough", "usr_a", func(a *request.Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(60 * time.Second) }, NeedsNothing, nil, nil},
+		{"a sign-in before one that has to be new", "usr_a", func(a *request.Ask) { a.MaxAge = "0" }, func(w *world) { w.store.Advance(time.Microsecond) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"the person that is meant", "usr_a", func(a *request.Ask) { a.Subject = "usr_a" }, always, NeedsNothing, nil, nil},
+		{"somebody else than is meant", "usr_a", func(a *request.Ask) { a.Subject = "usr_b" }, always, NeedsOtherPerson, nil, ErrLoginRequired},
+		{"somebody who is not known any more", "usr_a", func(a *request.Ask) { a.Unknown = true }, always, NeedsNothing, nil, nil},
+		{"consent", "usr_a", func(a *request.Ask) { a.ClientID = "app_asks" }, always, NeedsConsent, nil, ErrConsentRequired},
+		{"consent to scopes that open ways in", "usr_a", func(a *request.Ask) { a.Scope = "openid signet.write signet.passwords" }, func(w *world) {
 			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.write"}})
 		}, NeedsConsent, nil, ErrConsentRequired},
-		{"no consent to general scopes", "usr_a", func(a *Ask) { a.Scope = "openid signet.self signet.write" }, func(w *world) {
+		{"no consent to general scopes", "usr_a", func(a *request.Ask) { a.Scope = "openid signet.self signet.write" }, func(w *world) {
 			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.self", "signet.write"}})
 		}, NeedsNothing, nil, nil},
-		{"the person that is meant by a claim", "usr_a", func(a *Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_a"}}}` }, always, NeedsNothing, nil, nil},
-		{"somebody else than is meant by a claim", "usr_a", func(a *Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_b"}}}` }, always, NeedsOtherPerson, nil, ErrLoginRequired},
-		{"a second factor", "usr_a", func(a *Ask) { a.Claims = `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}` }, always, NeedsFactor, nil, ErrUnmetAuthentication},
-		{"consent on request", "usr_a", func(a *Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil, ErrConsentRequired},
+		{"the person that is meant by a claim", "usr_a", func(a *request.Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_a"}}}` }, always, NeedsNothing, nil, nil},
+		{"somebody else than is meant by a claim", "usr_a", func(a *request.Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_b"}}}` }, always, NeedsOtherPerson, nil, ErrLoginRequired},
+		{"a second factor", "usr_a", func(a *request.Ask) {
+			a.Claims = `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`
+		}, always, NeedsFactor, nil, ErrUnmetAuthentication},
+		{"consent on request", "usr_a", func(a *request.Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil, ErrConsentRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)

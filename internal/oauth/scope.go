@@ -19,21 +19,13 @@ import (
 
 // The scopes.
 const (
-	OpenID        = claimset.OpenID // an ID token, and who the person is
-	ProfileScope  = claimset.ProfileScope
-	EmailScope    = claimset.EmailScope
-	PhoneScope    = claimset.PhoneScope
-	OfflineAccess = claimset.OfflineAccess // refresh tokens, beyond the session
-	OrgScope      = claimset.OrgScope
-	RolesScope    = claimset.RolesScope
-
 	orgByID     = session.OrgByID     // sign in to this organization only
 	orgByDomain = session.OrgByDomain // the same, by one of its domains
 	audience    = "urn:signet:app:"   // …:aud makes a token for another application
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.
-var Scopes = append([]string{OpenID, ProfileScope, EmailScope, PhoneScope, OfflineAccess, OrgScope, RolesScope}, access.APIScopeNames...)
+var Scopes = append([]string{claimset.OpenID, claimset.ProfileScope, claimset.EmailScope, claimset.PhoneScope, claimset.OfflineAccess, claimset.OrgScope, claimset.RolesScope}, access.APIScopeNames...)
 
 const maxScopes = 50
 
@@ -60,7 +52,7 @@ func unaskable(s string, api []string, offline bool) trial.Code {
 	switch {
 	case access.IsAPIScope(s) && !slices.Contains(api, s):
 		return trial.ScopeNotAllowed
-	case s == OfflineAccess && !offline:
+	case s == claimset.OfflineAccess && !offline:
 		return trial.NoRefreshTokens
 	case !access.IsAPIScope(s) && audienceOf(s) == "" && !strings.HasPrefix(s, orgByID) && !strings.HasPrefix(s, orgByDomain) && !slices.Contains(Scopes, s):
 		return trial.ScopeUnknown
@@ -163,6 +155,3 @@ func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller
 	verdict, _ := places.Judge(w, "")
 	return places, verdict, nil
 }
-
-// ByWeight gives scopes in the order in which people are asked about them.
-var ByWeight = claimset.SortedScopes

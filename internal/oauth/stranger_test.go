@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
@@ -38,7 +39,7 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 	}
 	// What comes from no application of ours is not read, leaves nothing behind, and does not count.
 	w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 1, Clock: w.store.Now}
-	for _, a := range []Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}} {
+	for _, a := range []request.Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}} {
 		_, _ = w.Begin(from(home), a)
 	}
 	_, err := w.Begin(from(home), ask("app_spa", "openid"))
@@ -83,15 +84,15 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 	const most = 12 << 10
 	long := strings.Repeat("x", 30_000)
 	w := newWorld(t)
-	for name, change := range map[string]func(*Ask){
-		"long languages":      func(a *Ask) { a.UILocales = "de " + long },
-		"many languages":      func(a *Ask) { a.UILocales = strings.Repeat("de-Latn-DE-1996-x-abcdefghijklmnop ", 800) },
-		"a long audience":     func(a *Ask) { a.Scope = "openid urn:signet:app:" + long + ":aud" },
-		"one prompt again":    func(a *Ask) { a.Prompt = strings.Repeat("login ", 5000) },
-		"unknown long scopes": func(a *Ask) { a.Scope = "openid " + long },
-		"as much as there may be": func(a *Ask) {
+	for name, change := range map[string]func(*request.Ask){
+		"long languages":      func(a *request.Ask) { a.UILocales = "de " + long },
+		"many languages":      func(a *request.Ask) { a.UILocales = strings.Repeat("de-Latn-DE-1996-x-abcdefghijklmnop ", 800) },
+		"a long audience":     func(a *request.Ask) { a.Scope = "openid urn:signet:app:" + long + ":aud" },
+		"one prompt again":    func(a *request.Ask) { a.Prompt = strings.Repeat("login ", 5000) },
+		"unknown long scopes": func(a *request.Ask) { a.Scope = "openid " + long },
+		"as much as there may be": func(a *request.Ask) {
 			a.State, a.Nonce, a.LoginHint, a.Scope = long[:request.MaxState], long[:request.MaxNonce], long[:request.MaxHint], "openid"
-			a.Claims = `{"id_token":{"` + strings.Join(PersonClaims, `":null,"`) + `":null,"` + long[:3000] + `":null}}`
+			a.Claims = `{"id_token":{"` + strings.Join(claimset.People, `":null,"`) + `":null,"` + long[:3000] + `":null}}`
 			for i := range maxScopes - 1 {
 				a.Scope += " urn:signet:app:" + string(rune('A'+i)) + long[:maxID-1] + ":aud"
 			}

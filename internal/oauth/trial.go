@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -70,7 +71,7 @@ func gone(err error) error {
 // If the request is refused at once, there is nothing to walk: the trial has no ID. Without an address to go back to,
 // it is the first one that is registered. Errors: app.ErrNotFound; trial.ErrSession for an application, a token and a
 // service user; ResourceExhausted.
-func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *access.Caller, a Ask, pkce bool) (*Trial, error) {
+func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *access.Caller, a request.Ask, pkce bool) (*Trial, error) {
 	client, err := app.Get(ctx, g.Store, permit, a.ClientID)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *a
 }
 
 // examine judges the request of a trial as Begin would, and says what stands out about it.
-func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, []trial.Finding, *trial.Refusal, error) {
+func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a request.Ask) (*Request, []trial.Finding, *trial.Refusal, error) {
 	switch _, err := g.asking(ctx, a); {
 	case errors.Is(err, ErrRedirectRefused):
 		return nil, []trial.Finding{{Severity: trial.Error, Code: trial.RedirectRefused, Parameter: "redirect_uri", Value: a.RedirectURI}}, new(trial.RefusalOf(ErrRedirectRefused, "")), nil
@@ -153,16 +154,16 @@ func (g *Grants) EndTrial(ctx context.Context, p *Pending, browser, problem stri
 }
 
 // refuseTrial is Refuse for a trial.
-func (g *Grants) refuseTrial(ctx context.Context, p *Pending, browser string, because *errs.Error) (Answer, error) {
+func (g *Grants) refuseTrial(ctx context.Context, p *Pending, browser string, because *errs.Error) (request.Answer, error) {
 	r := trial.RefusalOf(because, g.answer(p.RedirectURI, p.Mode, p.State, oauthError(because)...).Address)
-	return Answer{Address: trial.Address(p.Client, p.ID)}, gone(g.Trials().Refuse(ctx, p.ID, browser, r, trial.Why{Because: trial.SaidNo, Detail: r.Error}))
+	return request.Answer{Address: trial.Address(p.Client, p.ID)}, gone(g.Trials().Refuse(ctx, p.ID, browser, r, trial.Why{Because: trial.SaidNo, Detail: r.Error}))
 }
 
 // approveTrial is Approve for a trial: it keeps the terms, and makes neither a consent nor a code.
-func (g *Grants) approveTrial(ctx context.Context, p *Pending, browser string, bearer *session.Bearer, consented []string) (Answer, error) {
+func (g *Grants) approveTrial(ctx context.Context, p *Pending, browser string, bearer *session.Bearer, consented []string) (request.Answer, error) {
 	a := p.agreement(consented)
 	a.trial = true
-	return Answer{Address: trial.Address(p.Client, p.ID)}, g.agree(ctx, bearer, a, []event.RowKey{trial.Row(p.ID)}, func(tx *event.Tx, t terms) error {
+	return request.Answer{Address: trial.Address(p.Client, p.ID)}, g.agree(ctx, bearer, a, []event.RowKey{trial.Row(p.ID)}, func(tx *event.Tx, t terms) error {
 		t.Nonce, t.Claims = p.Nonce, p.Claims
 		return gone(g.Trials().Approve(tx, p.ID, browser, t.UserID, t.passed, func() (json.RawMessage, error) { return json.Marshal(t) }))
 	})

@@ -16,12 +16,13 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
 // tries starts a trial and opens it in the browser.
-func (w *world) tries(in *session.Bearer, a Ask) string {
+func (w *world) tries(in *session.Bearer, a request.Ask) string {
 	w.t.Helper()
 	caller := *in.Caller
 	caller.Memberships = access.Memberships{"org_a": {access.OrgOwner}}
@@ -41,7 +42,7 @@ func TestATrialIsApprovedForItsPersonOnly(t *testing.T) {
 	w := newWorld(t)
 	eventtest.Given(t, w.store, user.Kind, "usr_c", "org_a", []event.Claim{user.NameClaim("org_a", "kim")}, user.HumanAdded{Personal: user.HumanFacts{UserName: "kim", UserNameKey: "kim"}})
 	a, b := w.signIn("usr_a"), w.signIn("usr_c")
-	id := w.tries(a, Ask{ClientID: "app_spa", Scope: "openid"})
+	id := w.tries(a, request.Ask{ClientID: "app_spa", Scope: "openid"})
 	_, err := w.Approve(t.Context(), id, browser, b, []string{"openid"})
 	wants(t, err, ErrRequestNotFound)
 	_, err = w.Approve(t.Context(), id, "another browser", a, nil)
@@ -70,7 +71,7 @@ func TestATrialIsApprovedForItsPersonOnly(t *testing.T) {
 func TestATrialIsFinishedOnceAndExpires(t *testing.T) {
 	w := newWorld(t)
 	in := w.signIn("usr_a")
-	id := w.tries(in, Ask{ClientID: "app_spa", Scope: "openid"})
+	id := w.tries(in, request.Ask{ClientID: "app_spa", Scope: "openid"})
 	_, err := w.Approve(t.Context(), id, browser, in, nil)
 	must(t, err)
 	var done sync.WaitGroup
@@ -90,7 +91,7 @@ func TestATrialIsFinishedOnceAndExpires(t *testing.T) {
 	if finished != 1 {
 		t.Errorf("finished %d times", finished)
 	}
-	id = w.tries(in, Ask{ClientID: "app_spa", Scope: "openid"})
+	id = w.tries(in, request.Ask{ClientID: "app_spa", Scope: "openid"})
 	w.store.Advance(trial.Life + time.Second)
 	_, err = w.Pending(t.Context(), id, browser)
 	wants(t, err, ErrRequestNotFound)
@@ -103,21 +104,21 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 	for _, tt := range []struct {
 		client string
 		who    string
-		ask    Ask
+		ask    request.Ask
 		since  func(w *world)
 		need   Need
 		why    string
 	}{
 		{client: "app_spa", who: "usr_a", need: NeedsNothing, why: "nothing_missing"},
-		{client: "app_spa", who: "usr_a", ask: Ask{Prompt: "login"}, since: func(w *world) { w.store.Advance(time.Second) }, need: NeedsSignIn, why: "prompt:login"},
-		{client: "app_spa", who: "usr_a", ask: Ask{MaxAge: "60"}, since: func(w *world) { w.store.Advance(time.Hour) }, need: NeedsSignIn, why: "max_age:60"},
-		{client: "app_spa", who: "usr_a", ask: Ask{Claims: `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}`}, need: NeedsFactor, why: "acr_claim"},
-		{client: "app_spa", who: "usr_a", ask: Ask{Claims: `{"id_token":{"sub":{"value":"usr_b"}}}`}, need: NeedsOtherPerson, why: "id_token"},
-		{client: "app_spa", who: "usr_a", ask: Ask{Scope: "openid urn:signet:org:id:org_b"}, need: NeedsOtherAccount, why: "other_organization:org_b"},
-		{client: "app_spa", who: "usr_a", ask: Ask{Prompt: "consent"}, need: NeedsConsent, why: "prompt:consent"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Prompt: "login"}, since: func(w *world) { w.store.Advance(time.Second) }, need: NeedsSignIn, why: "prompt:login"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{MaxAge: "60"}, since: func(w *world) { w.store.Advance(time.Hour) }, need: NeedsSignIn, why: "max_age:60"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Claims: `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`}, need: NeedsFactor, why: "acr_claim"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Claims: `{"id_token":{"sub":{"value":"usr_b"}}}`}, need: NeedsOtherPerson, why: "id_token"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Scope: "openid urn:signet:org:id:org_b"}, need: NeedsOtherAccount, why: "other_organization:org_b"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Prompt: "consent"}, need: NeedsConsent, why: "prompt:consent"},
 		{client: "app_asks", who: "usr_a", need: NeedsConsent, why: "setting:consentRequired"},
 		{client: "app_all", who: "usr_a", need: NeedsConsent, why: "application_of_other_organization"},
-		{client: "app_spa", who: "usr_a", ask: Ask{Scope: "openid signet.passwords"}, since: func(w *world) {
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Scope: "openid signet.passwords"}, since: func(w *world) {
 			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords"}})
 		}, need: NeedsConsent, why: "scope:signet.passwords"},
 	} {

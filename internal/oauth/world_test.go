@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -140,13 +141,13 @@ func (w *world) signIn(userID string) *session.Bearer {
 	return b
 }
 
-func ask(client string, scopes string) Ask {
-	return Ask{ClientID: client, RedirectURI: callback, ResponseType: "code", Scope: scopes, State: "st", Nonce: "no", CodeChallenge: challenge(),
+func ask(client string, scopes string) request.Ask {
+	return request.Ask{ClientID: client, RedirectURI: callback, ResponseType: "code", Scope: scopes, State: "st", Nonce: "no", CodeChallenge: challenge(),
 		CodeChallengeMethod: "S256", Browser: browser}
 }
 
 // begin begins a request that is fine.
-func (w *world) begin(a Ask) string {
+func (w *world) begin(a request.Ask) string {
 	w.t.Helper()
 	began, err := w.Begin(w.t.Context(), a)
 	must(w.t, err)
@@ -157,7 +158,7 @@ func (w *world) begin(a Ask) string {
 }
 
 // code lets an application have a code. People of other organizations agree to what it asks for.
-func (w *world) code(a Ask, bearer *session.Bearer) string {
+func (w *world) code(a request.Ask, bearer *session.Bearer) string {
 	w.t.Helper()
 	var agreed []string
 	if w.client(a.ClientID).App.Org != bearer.Caller.OrgID {

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -41,7 +42,7 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 				in := w.signIn(person)
 				id, secret := w.applicationOf(theirs, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations, s.TokenFormat = true, format })
 				party := func(scopes ...string) *party {
-					p := w.party(id, secret, append(scopes, "offline_access", oauth.RolesScope)...)
+					p := w.party(id, secret, append(scopes, "offline_access", claimset.RolesScope)...)
 					p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 					return p
 				}
@@ -64,7 +65,7 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 					t.Errorf("nobody is asked for more: %v", got)
 				}
 				about := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+tokens.AccessToken)
-				if told, _ := about.json[oauth.RolesScope].(map[string]any); len(told) != 1 || told[w.org] == nil {
+				if told, _ := about.json[claimset.RolesScope].(map[string]any); len(told) != 1 || told[w.org] == nil {
 					t.Errorf("told of %v", about.json)
 				}
 
@@ -102,7 +103,7 @@ func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing
 		for _, format := range []app.TokenFormat{app.Opaque, app.JWT} {
 			id, secret := w.application(app.Web, app.SecretPost, func(s *app.Settings) { s.TokenFormat = format })
 			w.api(theirs, "POST", "/v1/apps/"+reader+"/audience_approvals", `{"clientId":"`+id+`"}`)
-			p := w.party(id, secret, oauth.RolesScope, "urn:signet:app:"+own+":aud", "urn:signet:app:"+reader+":aud")
+			p := w.party(id, secret, claimset.RolesScope, "urn:signet:app:"+own+":aud", "urn:signet:app:"+reader+":aud")
 			p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 			token := p.tokens(in).AccessToken
 			for _, c := range []struct {
@@ -110,7 +111,7 @@ func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing
 				roles            int
 			}{{"the client", id, secret, 2}, {"another of its organization", own, ownSecret, 2}, {"one of another organization", reader, readerSecret, 1}} {
 				got := w.post("/oauth/introspect", url.Values{"client_id": {c.id}, "client_secret": {c.secret}, "token": {token}})
-				if told, _ := got.json[oauth.RolesScope].(map[string]any); len(told) != c.roles || told[w.org] == nil {
+				if told, _ := got.json[claimset.RolesScope].(map[string]any); len(told) != c.roles || told[w.org] == nil {
 					t.Errorf("%s, %s: told of %v", format, c.name, got.json)
 				}
 			}

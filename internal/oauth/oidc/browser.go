@@ -9,6 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -26,7 +27,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		p.errorPage(w, r, err)
 		return
 	}
-	began, err := p.grants.Begin(r.Context(), oauth.Ask{
+	began, err := p.grants.Begin(r.Context(), request.Ask{
 		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"), ResponseMode: get("response_mode"), Scope: get("scope"),
 		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"), CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
 		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), ProviderHint: get("idp_hint"), Claims: get("claims"), ACRValues: get("acr_values"), Request: get("request"), RequestURI: get("request_uri"),

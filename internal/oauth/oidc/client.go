@@ -13,7 +13,7 @@ import (
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 // client authenticates the client that asks. A grant_type has to be one that it is registered for.
-func (p *Provider) client(r *request) (*oauth.Client, error) {
+func (p *Provider) client(r *endpointRequest) (*oauth.Client, error) {
 	said, err := r.credentials()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func registered(c *oauth.Client, grantType string) bool {
 }
 
 // authenticate finds out which client asks, and lets the pages read the answer that it runs on.
-func (p *Provider) authenticate(r *request, said oauth.Credentials) (*oauth.Client, error) {
+func (p *Provider) authenticate(r *endpointRequest, said oauth.Credentials) (*oauth.Client, error) {
 	c, err := p.grants.Authenticate(r.Context(), said)
 	if err != nil {
 		return nil, err
@@ -51,13 +51,13 @@ func (p *Provider) authenticate(r *request, said oauth.Credentials) (*oauth.Clie
 
 // namesClient tells whether the client says in the body alone who it is. Then a challenge would answer something that
 // it did not try (RFC 6749, section 5.2), and libraries would show their users the challenge instead of the error.
-func (r *request) namesClient() bool {
+func (r *endpointRequest) namesClient() bool {
 	return r.Header.Get("Authorization") == "" && (r.param("client_id") != "" || r.param("client_secret") != "" || r.param("client_assertion") != "")
 }
 
 // credentials reads what a client says about itself. It may use one method only (RFC 6749, section 2.3). An empty
 // secret is none: some libraries send one for clients that have no secret.
-func (r *request) credentials() (c oauth.Credentials, err error) {
+func (r *endpointRequest) credentials() (c oauth.Credentials, err error) {
 	c = oauth.Credentials{Method: app.NoAuth, ClientID: r.param("client_id"), Secret: r.param("client_secret"), Assertion: r.param("client_assertion")}
 	typ := r.param("client_assertion_type")
 	id, secret, basic := r.BasicAuth()

@@ -14,7 +14,7 @@ import (
 )
 
 // asked makes a request whose form has been read, from pairs of names and values.
-func asked(t *testing.T, header string, pairs ...string) *request {
+func asked(t *testing.T, header string, pairs ...string) *endpointRequest {
 	t.Helper()
 	form := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -28,7 +28,7 @@ func asked(t *testing.T, header string, pairs ...string) *request {
 	if err := readForm(plain); err != nil {
 		t.Fatal(err)
 	}
-	return &request{Request: plain, answer: http.Header{}}
+	return &endpointRequest{Request: plain, answer: http.Header{}}
 }
 
 func inHeader(id, secret string) string {

@@ -9,13 +9,14 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
 var errIssuer = errs.Invalid(errs.Violation{Message: "there is no issuer with this path: its discovery document is at " + openIDPath}).WithStatus(http.StatusNotFound)
 
 // discovery says what there is, and nothing else. Clients that append the path of the issuer, which has none, may ask
 // with a slash at the end.
-func (p *Provider) discovery(r *request) (any, error) {
+func (p *Provider) discovery(r *endpointRequest) (any, error) {
 	if path := strings.TrimSuffix(r.URL.Path, "/"); path != openIDPath && path != oauthPath {
 		return nil, errIssuer
 	}
@@ -35,9 +36,9 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"jwks_uri":                                                 p.issuer + keysPath,
 		"scopes_supported":                                         oauth.Scopes,
 		"response_types_supported":                                 []string{"code"},
-		"response_modes_supported":                                 oauth.ResponseModes,
+		"response_modes_supported":                                 request.Modes,
 		"grant_types_supported":                                    grantTypes,
-		"acr_values_supported":                                     []string{oauth.SingleFactor, oauth.MultiFactor},
+		"acr_values_supported":                                     []string{claimset.SingleFactor, claimset.MultiFactor},
 		"subject_types_supported":                                  []string{"public"},
 		"id_token_signing_alg_values_supported":                    []string{"ES256", "RS256"},
 		"token_endpoint_auth_methods_supported":                    methods,
@@ -46,7 +47,7 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,
 		"introspection_endpoint_auth_methods_supported":            methods,
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
-		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, oauth.PersonClaims, []string{claimset.Roles, claimset.Groups, claimset.Metadata}),
+		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, claimset.People, []string{claimset.Roles, claimset.Groups, claimset.Metadata}),
 		"claims_parameter_supported":                               true,
 		"prompt_values_supported":                                  []string{"none", "login", "consent", "select_account", "create"},
 		"code_challenge_methods_supported":                         []string{"S256"},

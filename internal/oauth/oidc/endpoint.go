@@ -32,28 +32,28 @@ const (
 
 // endpoint serves a path for programs.
 type endpoint struct {
-	handle    func(*request) (body any, err error) // body is sent as JSON; nil: nothing is
+	handle    func(*endpointRequest) (body any, err error) // body is sent as JSON; nil: nothing is
 	methods   []string
 	cors      corsPolicy
 	public    bool   // the same for everybody, and may be kept
 	challenge string // of a 401
 }
 
-// request is one request of a program. Its form has been read.
-type request struct {
+// endpointRequest is one request of a program. Its form has been read.
+type endpointRequest struct {
 	*http.Request
 	answer http.Header // of the answer
 	origin string      // of the page that asks; empty for none
 }
 
 // param gives a parameter; empty where it was not sent.
-func (r *request) param(name string) string { return r.PostForm.Get(name) }
+func (r *endpointRequest) param(name string) string { return r.PostForm.Get(name) }
 
 // scopes are those that are asked for.
-func (r *request) scopes() []string { return strings.Fields(r.param("scope")) }
+func (r *endpointRequest) scopes() []string { return strings.Fields(r.param("scope")) }
 
 // need refuses a request that lacks a parameter.
-func (r *request) need(names ...string) error {
+func (r *endpointRequest) need(names ...string) error {
 	for _, name := range names {
 		if r.param(name) == "" {
 			return invalid(name + " missing")
@@ -64,7 +64,7 @@ func (r *request) need(names ...string) error {
 
 // ServeHTTP implements http.Handler.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, plain *http.Request) {
-	r := &request{Request: plain, answer: w.Header()}
+	r := &endpointRequest{Request: plain, answer: w.Header()}
 	if !e.public {
 		r.answer.Set("Cache-Control", "no-store")
 		r.answer.Set("Pragma", "no-cache")
@@ -83,7 +83,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, plain *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-func (e *endpoint) serve(r *request) (any, error) {
+func (e *endpoint) serve(r *endpointRequest) (any, error) {
 	if !slices.Contains(e.methods, r.Method) {
 		r.answer.Set("Allow", strings.Join(e.methods, ", "))
 		return nil, errMethod
@@ -95,7 +95,7 @@ func (e *endpoint) serve(r *request) (any, error) {
 }
 
 // refuse answers with an error of RFC 6749, and notes it for the log.
-func (e *endpoint) refuse(w http.ResponseWriter, r *request, err error) {
+func (e *endpoint) refuse(w http.ResponseWriter, r *endpointRequest, err error) {
 	web.Failed(r.Context(), err)
 	answer := refusalOf(err)
 	if answer.Status == http.StatusUnauthorized && r.answer.Get("Www-Authenticate") == "" && !(e.challenge == basicChallenge && r.namesClient()) {
@@ -107,7 +107,7 @@ func (e *endpoint) refuse(w http.ResponseWriter, r *request, err error) {
 // refuseEarly answers a request of which nothing has been read. Its client is not known, so no page may read the answer
 // but that it waits.
 func (e *endpoint) refuseEarly(w http.ResponseWriter, plain *http.Request, err error) {
-	r := &request{Request: plain, answer: w.Header()}
+	r := &endpointRequest{Request: plain, answer: w.Header()}
 	r.answer.Set("Cache-Control", "no-store")
 	e.readOrigin(r)
 	e.refuse(w, r, err)
@@ -150,7 +150,7 @@ func readForm(r *http.Request) error {
 	return nil
 }
 
-func (e *endpoint) readOrigin(r *request) {
+func (e *endpoint) readOrigin(r *endpointRequest) {
 	switch e.cors {
 	case everyOrigin:
 		r.answer.Set("Access-Control-Allow-Origin", "*")
@@ -164,7 +164,7 @@ func (e *endpoint) readOrigin(r *request) {
 
 // preflight answers the question of a browser. It does not say which client is going to ask, so any origin may: whether
 // a page gets to read the answer is decided when there is one.
-func (e *endpoint) preflight(r *request) {
+func (e *endpoint) preflight(r *endpointRequest) {
 	allow := strings.Join(append(slices.Clone(e.methods), http.MethodOptions), ", ")
 	r.answer.Set("Allow", allow)
 	if r.Header.Get("Access-Control-Request-Method") == "" || e.cors != everyOrigin && r.origin == "" {
@@ -179,7 +179,7 @@ func (e *endpoint) preflight(r *request) {
 }
 
 // allowOrigin lets a page read the answer, if the client that asks runs there.
-func (r *request) allowOrigin(client *oauth.Client) {
+func (r *endpointRequest) allowOrigin(client *oauth.Client) {
 	if r.origin == "" || client.App == nil || !slices.Contains(client.App.Data.Origins(), r.origin) {
 		return
 	}
@@ -189,7 +189,7 @@ func (r *request) allowOrigin(client *oauth.Client) {
 
 // nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the
 // second header only beside an origin that is named, never beside "*".
-func (r *request) nameOrigin() {
+func (r *endpointRequest) nameOrigin() {
 	r.answer.Set("Access-Control-Allow-Origin", r.origin)
 	r.answer.Set("Access-Control-Allow-Credentials", "true")
 }

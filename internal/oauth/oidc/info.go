@@ -8,11 +8,12 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
 // keys serves the public keys.
-func (p *Provider) keys(r *request) (any, error) {
+func (p *Provider) keys(r *endpointRequest) (any, error) {
 	set, life, err := p.config.Keys.KeySet(r.Context())
 	if err != nil {
 		return nil, err
@@ -22,7 +23,7 @@ func (p *Provider) keys(r *request) (any, error) {
 }
 
 // introspect serves the introspection endpoint, for clients that prove who they are.
-func (p *Provider) introspect(r *request) (any, error) {
+func (p *Provider) introspect(r *endpointRequest) (any, error) {
 	if r.Header.Get("Authorization") == "" && r.param("client_secret") == "" && r.param("client_assertion") == "" {
 		return nil, oauth.ErrInvalidClient
 	}
@@ -61,7 +62,7 @@ var (
 )
 
 // userInfo serves the user info endpoint.
-func (p *Provider) userInfo(r *request) (any, error) {
+func (p *Provider) userInfo(r *endpointRequest) (any, error) {
 	token := r.bearerToken()
 	if token == "" {
 		return nil, errNoToken
@@ -81,7 +82,7 @@ func (p *Provider) userInfo(r *request) (any, error) {
 			r.allowOrigin(&oauth.Client{App: a})
 		}
 	}
-	if !has(b.Given.Scopes, oauth.OpenID) {
+	if !has(b.Given.Scopes, claimset.OpenID) {
 		return nil, r.refuseToken(errTokenScope)
 	}
 	claims, err := p.grants.ClaimsOf(r.Context(), b, nil)
@@ -89,7 +90,7 @@ func (p *Provider) userInfo(r *request) (any, error) {
 }
 
 // bearerToken gives the access token, from the header or else from the form; empty for none.
-func (r *request) bearerToken() string {
+func (r *endpointRequest) bearerToken() string {
 	const scheme = "Bearer "
 	if h := r.Header.Get("Authorization"); len(h) >= len(scheme) && strings.EqualFold(h[:len(scheme)], scheme) {
 		return h[len(scheme):]
@@ -98,7 +99,7 @@ func (r *request) bearerToken() string {
 }
 
 // refuseToken refuses an access token in the way of RFC 6750: the header says why.
-func (r *request) refuseToken(err *errs.Error) error {
+func (r *endpointRequest) refuseToken(err *errs.Error) error {
 	answer := refusalOf(err)
 	r.answer.Set("Www-Authenticate", bearerChallenge+` error="`+answer.Error+`", error_description="`+answer.Description+`"`)
 	return err

@@ -20,6 +20,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 
 	// PostBack shows the page that posts an answer to an application (form_post). Nil: there is none, and a person is
 	// told.
-	PostBack func(w http.ResponseWriter, r *http.Request, locales string, answer oauth.Answer) error
+	PostBack func(w http.ResponseWriter, r *http.Request, locales string, answer request.Answer) error
 }
 
 var errNoPage = errs.Invalid(errs.Violation{Message: "this server has no pages: use another response_mode"})
@@ -87,7 +88,7 @@ func New(config Config) (*Provider, error) {
 		}
 	}
 	if config.PostBack == nil {
-		config.PostBack = func(http.ResponseWriter, *http.Request, string, oauth.Answer) error { return errNoPage }
+		config.PostBack = func(http.ResponseWriter, *http.Request, string, request.Answer) error { return errNoPage }
 	}
 	return &Provider{config: config, grants: config.Grants, issuer: config.Grants.Issuer}, nil
 }

@@ -33,7 +33,7 @@ type tokenAnswer struct {
 }
 
 // token serves the token endpoint.
-func (p *Provider) token(r *request) (any, error) {
+func (p *Provider) token(r *endpointRequest) (any, error) {
 	if err := r.need("grant_type"); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (p *Provider) token(r *request) (any, error) {
 }
 
 // issue gives a client the tokens of a grant.
-func (p *Provider) issue(r *request, c *oauth.Client, grantType string) (*oauth.Tokens, error) {
+func (p *Provider) issue(r *endpointRequest, c *oauth.Client, grantType string) (*oauth.Tokens, error) {
 	ctx := r.Context()
 	switch grantType {
 	case authorizationCode:
@@ -98,7 +98,7 @@ type deviceAnswer struct {
 }
 
 // deviceAuthorization serves the endpoint where a device begins.
-func (p *Provider) deviceAuthorization(r *request) (any, error) {
+func (p *Provider) deviceAuthorization(r *endpointRequest) (any, error) {
 	c, err := p.client(r)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (p *Provider) deviceAuthorization(r *request) (any, error) {
 }
 
 // revoke serves the revocation endpoint. Its answer has no body.
-func (p *Provider) revoke(r *request) (any, error) {
+func (p *Provider) revoke(r *endpointRequest) (any, error) {
 	c, err := p.client(r)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -85,7 +86,7 @@ func (g *granting) signIn() *session.Bearer {
 // code lets app_every have a code.
 func (g *granting) code(scopes string) string {
 	sum := sha256.Sum256([]byte(codeVerifier))
-	began, err := g.grants.Begin(g.t.Context(), oauth.Ask{ClientID: "app_every", RedirectURI: shop + "/callback", ResponseType: "code", Scope: scopes,
+	began, err := g.grants.Begin(g.t.Context(), request.Ask{ClientID: "app_every", RedirectURI: shop + "/callback", ResponseType: "code", Scope: scopes,
 		CodeChallenge: base64.RawURLEncoding.EncodeToString(sum[:]), CodeChallengeMethod: "S256", Browser: theBrowser})
 	testkit.Must(g.t, err)
 	to, err := g.grants.Approve(g.t.Context(), began.ID, theBrowser, g.signIn(), nil)

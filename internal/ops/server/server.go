@@ -41,6 +41,7 @@ import (
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/ops/backups"
 	"github.com/signet-idm/signet/internal/ops/verification"
 	"github.com/signet-idm/signet/internal/signin/federated"
@@ -292,7 +293,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		return err
 	}
 	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.keys, ErrorPage: login.ErrorPage(shown),
-		PostBack: func(w http.ResponseWriter, r *http.Request, locales string, answer oauth.Answer) error {
+		PostBack: func(w http.ResponseWriter, r *http.Request, locales string, answer request.Answer) error {
 			return login.PostBack(shown, w, r, pages.Frame{Locales: locales}, answer)
 		}})
 	if err != nil {

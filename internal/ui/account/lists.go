@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
@@ -164,7 +164,7 @@ func (applications) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Applications{Account: v.account(with)}
 	for _, c := range all {
-		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher, Scopes: oauth.ByWeight(c.Scopes), Since: c.Since})
+		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher, Scopes: claimset.SortedScopes(c.Scopes), Since: c.Since})
 	}
 	return v.render(view, with.Problems)
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/life/registration"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/federated"
 	"github.com/signet-idm/signet/internal/signin/ownpage"
@@ -100,7 +101,7 @@ func Lost(p *pages.Pages) http.Handler {
 
 // PostBack has the browser post an answer to its application (form_post). The page shows nothing that a stranger has
 // chosen, so it keeps only the language of the frame.
-func PostBack(p *pages.Pages, w http.ResponseWriter, r *http.Request, frame pages.Frame, with oauth.Answer) error {
+func PostBack(p *pages.Pages, w http.ResponseWriter, r *http.Request, frame pages.Frame, with request.Answer) error {
 	to, err := pages.Outward(with.Address)
 	if err != nil {
 		return err

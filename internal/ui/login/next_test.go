@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
@@ -265,7 +266,7 @@ func (w *world) signIn(userID string) string {
 
 // at reads a request to the sign-in from a browser that has these sessions, and finds the page that comes next. ask is
 // what an application asked for before; nil for a page of ours.
-func (w *world) at(query string, ask *oauth.Ask, tokens ...string) step {
+func (w *world) at(query string, ask *request.Ask, tokens ...string) step {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), http.MethodGet, Path, nil)
 	recorder := httptest.NewRecorder()
@@ -306,7 +307,7 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 		given  []func(*world)
 		after  time.Duration // since they did
 		query  string
-		ask    *oauth.Ask
+		ask    *request.Ask
 		want   step
 	}{
 		{"nobody", nil, nil, 0, "", nil, loginName{}},
@@ -315,31 +316,31 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 		{"two people, or another one", []string{"usr_a", "usr_b"}, nil, 0, "other=1", nil, loginName{}},
 		{"one of two people", []string{"usr_a", "usr_b"}, nil, 0, "account=ses_usr_b", nil, arrived{}},
 		{"a password that somebody else chose", []string{"usr_a"}, []func(*world){setPassword}, 0, "", nil, newPassword{}},
-		{"a password that somebody else chose, before an application", []string{"usr_a"}, []func(*world){setPassword}, 0, "", &oauth.Ask{ClientID: "app_a"}, newPassword{}},
+		{"a password that somebody else chose, before an application", []string{"usr_a"}, []func(*world){setPassword}, 0, "", &request.Ask{ClientID: "app_a"}, newPassword{}},
 		{"a factor", []string{"usr_a"}, []func(*world){addFactor}, 0, "", nil, secondFactor{}},
-		{"a factor, before an application", []string{"usr_a"}, []func(*world){addFactor}, 0, "", &oauth.Ask{ClientID: "app_a"}, secondFactor{}},
+		{"a factor, before an application", []string{"usr_a"}, []func(*world){addFactor}, 0, "", &request.Ask{ClientID: "app_a"}, secondFactor{}},
 		{"a factor that is required", []string{"usr_a"}, []func(*world){requireFactor}, 0, "", nil, enrol{}},
 		{"a factor that is required later", []string{"usr_a"}, []func(*world){requireFactor}, time.Hour, "", nil, password{}},
 		{"a recent proof", []string{"usr_a"}, nil, 0, "again=1", nil, arrived{}},
 		{"an old proof", []string{"usr_a"}, nil, time.Hour, "again=1", nil, password{}},
 		{"an old proof that is good enough", []string{"usr_a"}, nil, time.Hour, "", nil, arrived{}},
-		{"an application", []string{"usr_a"}, nil, time.Hour, "", &oauth.Ask{ClientID: "app_a"}, arrived{}},
-		{"an application, which has its own rules for proofs", []string{"usr_a"}, nil, time.Hour, "again=1", &oauth.Ask{ClientID: "app_a"}, arrived{}},
-		{"an application that wants a proof", []string{"usr_a"}, nil, time.Hour, "", &oauth.Ask{ClientID: "app_a", Prompt: "login"}, password{}},
-		{"an application that wants a recent proof", []string{"usr_a"}, nil, time.Hour, "", &oauth.Ask{ClientID: "app_a", MaxAge: "60"}, password{}},
-		{"an application that wants a choice", []string{"usr_a"}, nil, 0, "", &oauth.Ask{ClientID: "app_a", Prompt: "select_account"}, chooseAccount{}},
-		{"an application that asks", []string{"usr_a"}, nil, 0, "", &oauth.Ask{ClientID: "app_asks"}, consent{}},
-		{"an application of another organization", []string{"usr_b"}, nil, 0, "", &oauth.Ask{ClientID: "app_a"}, notAllowed{}},
-		{"an application that means somebody else", []string{"usr_a"}, nil, 0, "", &oauth.Ask{ClientID: "app_a", Subject: "usr_b"}, loginName{}},
-		{"an application that means somebody else than was chosen", []string{"usr_a"}, nil, 0, "account=ses_usr_a", &oauth.Ask{ClientID: "app_a", Subject: "usr_b"},
+		{"an application", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a"}, arrived{}},
+		{"an application, which has its own rules for proofs", []string{"usr_a"}, nil, time.Hour, "again=1", &request.Ask{ClientID: "app_a"}, arrived{}},
+		{"an application that wants a proof", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a", Prompt: "login"}, password{}},
+		{"an application that wants a recent proof", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a", MaxAge: "60"}, password{}},
+		{"an application that wants a choice", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "select_account"}, chooseAccount{}},
+		{"an application that asks", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_asks"}, consent{}},
+		{"an application of another organization", []string{"usr_b"}, nil, 0, "", &request.Ask{ClientID: "app_a"}, notAllowed{}},
+		{"an application that means somebody else", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Subject: "usr_b"}, loginName{}},
+		{"an application that means somebody else than was chosen", []string{"usr_a"}, nil, 0, "account=ses_usr_a", &request.Ask{ClientID: "app_a", Subject: "usr_b"},
 			refused{oauth.ErrLoginRequired}},
-		{"an application for another organization", []string{"usr_a"}, nil, 0, "", &oauth.Ask{ClientID: "app_a", Scope: "urn:signet:org:id:org_b"}, loginName{}},
+		{"an application for another organization", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Scope: "urn:signet:org:id:org_b"}, loginName{}},
 		{"an application for another organization than that of the chosen account", []string{"usr_a"}, nil, 0, "account=ses_usr_a",
-			&oauth.Ask{ClientID: "app_a", Scope: "urn:signet:org:id:org_b"}, loginName{}},
-		{"an application that wants nobody to be asked", []string{"usr_a"}, nil, 0, "", &oauth.Ask{ClientID: "app_a", Prompt: "none"}, arrived{}},
-		{"an application that wants nobody to be asked, but has to", []string{"usr_a"}, nil, 0, "", &oauth.Ask{ClientID: "app_asks", Prompt: "none"}, refused{oauth.ErrConsentRequired}},
-		{"an application of another organization that wants nobody to be asked", []string{"usr_b"}, nil, 0, "", &oauth.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrAccessDenied}},
-		{"an application that wants nobody to be asked, and nobody is there", nil, nil, 0, "", &oauth.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrLoginRequired}},
+			&request.Ask{ClientID: "app_a", Scope: "urn:signet:org:id:org_b"}, loginName{}},
+		{"an application that wants nobody to be asked", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, arrived{}},
+		{"an application that wants nobody to be asked, but has to", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_asks", Prompt: "none"}, refused{oauth.ErrConsentRequired}},
+		{"an application of another organization that wants nobody to be asked", []string{"usr_b"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrAccessDenied}},
+		{"an application that wants nobody to be asked, and nobody is there", nil, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrLoginRequired}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
@@ -311,7 +312,7 @@ func (consent) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: oauth.ByWeight(v.pending.Asks())}
+	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: claimset.SortedScopes(v.pending.Asks())}
 	if publisher != nil {
 		view.Publisher, view.Elsewhere = publisher.Data.Name, publisher.ID != v.bearer.Caller.OrgID
 	}

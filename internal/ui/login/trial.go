@@ -1,7 +1,7 @@
 package login
 
 import (
-	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"net/http"
 	"net/url"
 
@@ -62,7 +62,7 @@ func (v *visit) endTrial(problem string, why trial.Because) error {
 	if err != nil {
 		return err
 	}
-	return v.leave(oauth.Answer{Address: back})
+	return v.leave(request.Answer{Address: back})
 }
 
 // notOwn ends a trial in which another account is used than that of its person. A session that was opened for it ends

@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/invitation"
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
@@ -175,7 +176,7 @@ func (v *visit) sayNo(why *errs.Error) error {
 
 // leave sends the browser to the application. After a form, which always leads to an address with an account, browsers
 // would hold the application's own redirects against our policy for forms: a page in between ends that.
-func (v *visit) leave(with oauth.Answer) error {
+func (v *visit) leave(with request.Answer) error {
 	if with.Form != nil {
 		return PostBack(v.Pages, v.w, v.r, v.frame(pages.Frame{}), with)
 	}
