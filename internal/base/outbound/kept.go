@@ -54,7 +54,7 @@ func NewKept[T any](clock func() time.Time, calls *fairqueue.Places, ask func(ct
 }
 
 // Get gives what is published at an address of an organization. What is not enough for the caller is fetched again, but
-// not all the time; the caller may get something that is not enough. Errors: those of ask and of share.Places;
+// not all the time; the caller may get something that is not enough. Errors: those of ask and of fairqueue.Places;
 // ErrFailed.
 func (k *Kept[T]) Get(ctx context.Context, org, address string, enough func(T) bool) (value T, err error) {
 	var none T

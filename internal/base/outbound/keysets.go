@@ -39,7 +39,7 @@ func NewKeySets(client *Client, clock func() time.Time, calls *fairqueue.Places)
 }
 
 // Find gives the public keys that are published at an address of an organization under a key id; all that could have
-// signed something where the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of share.Places.
+// signed something where the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of fairqueue.Places.
 func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.JSONWebKey, error) {
 	keys, err := k.Get(ctx, org, address, func(keys []jose.JSONWebKey) bool { return len(matching(keys, keyID)) > 0 })
 	return matching(keys, keyID), err

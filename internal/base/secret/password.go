@@ -54,7 +54,7 @@ const bcryptLength = 72
 // methods share slots: at most so many of them work at the same time. The others wait, and the organizations that they
 // work for take turns, see package fairqueue and For. Within an organization, callers who are authorised go first in
 // three turns of four, see Public, and those go by the networks they come from. Who finds the line full, or 8 MiB
-// waiting in it, gets ErrBusy or share.ErrUsedUp. So does whose deadline passes in it; a caller who leaves gets
+// waiting in it, gets ErrBusy or fairqueue.ErrUsedUp. So does whose deadline passes in it; a caller who leaves gets
 // ctx.Err().
 //
 // A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at

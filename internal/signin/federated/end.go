@@ -78,7 +78,7 @@ func holders(row *event.Row) (all []holder, err error) {
 	return all, nil
 }
 
-// SignedOut is what a provider says has ended there, see federation.SignedOut. Its word has been checked.
+// SignedOut is what a provider says has ended there, see upstream.SignedOut. Its word has been checked.
 type SignedOut struct {
 	Provider, Issuer string
 	Subject          string // empty: whoever came in the session

@@ -56,7 +56,7 @@ type Config struct {
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
 	// Bulk are the places of operations with many objects, for whoever takes the processors before them, see
-	// share.Places.Lend. Nil: nobody does.
+	// fairqueue.Places.Lend. Nil: nobody does.
 	Bulk *fairqueue.Places
 
 	OpenAPI     []byte                          // served at /openapi.json

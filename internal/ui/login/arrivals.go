@@ -60,7 +60,7 @@ func (l Arrivals) Keep(ctx context.Context, browser string, a Arrival) (string, 
 	return id, err
 }
 
-// Read reads an arrival of this browser. Errors: grant.ErrRequestNotFound where there is none: it took too long, or was
+// Read reads an arrival of this browser. Errors: oauth.ErrRequestNotFound where there is none: it took too long, or was
 // finished in another window.
 func (l Arrivals) Read(ctx context.Context, browser, id string) (*Arrival, error) {
 	key := arrivalRow(id)

@@ -178,7 +178,7 @@ func (l *Login) mountProviders(site *web.Site) {
 	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this
 	// browser can have.
-	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
+	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see upstream.CallbackAddress
 	site.Handle(PathProvider+"*/"+continuePart, l.Pages.SameOrigin(l.page(l.continueToApplication)))
 	told := LogoutReceiver{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
 	site.Handle(PathProvider+"*/logout", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told.Serve(w, r, providerIn(r)) })) // from providers themselves

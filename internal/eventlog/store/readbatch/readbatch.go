@@ -180,7 +180,7 @@ func (l *Lookups[K, V]) Ask(key K) *Asked[K, V] {
 	return a
 }
 
-// Get waits for the answer. Errors: what the queries failed with; that of ctx; share.ErrBusy if ctx would end before
+// Get waits for the answer. Errors: what the queries failed with; that of ctx; fairqueue.ErrBusy if ctx would end before
 // the answer can come; ErrStopped.
 func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	select {

@@ -39,7 +39,7 @@ type Ask struct {
 	Subject string // whom the application means, by an ID token of theirs (id_token_hint); empty: whoever sits there
 	Unknown bool   // it means somebody, but nobody knows whom: the ID token cannot be read any more
 
-	Browser string // the secret that tells the browser from others, see grant.Pending
+	Browser string // the secret that tells the browser from others, see oauth.Pending
 }
 
 // Response modes: where the parameters of an answer go. An application that names none gets them in the query.
