@@ -120,7 +120,7 @@ func TestGrantsAcrossOrganizationsThatNobodyWasAskedForEndAtTheirNextRefresh(t *
 				t.Fatal("the access token does not count before")
 			}
 			_, err := w.Refresh(t.Context(), w.client(tt.client), old.text, nil)
-			row, rowErr := w.store.Row(t.Context(), familyRow(had.Family))
+			row, rowErr := w.store.Row(t.Context(), families.Key(had.Family))
 			must(t, rowErr)
 			if !tt.ends {
 				must(t, err)

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"slices"
 
@@ -120,19 +121,16 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 		return g.approveTrial(ctx, p, browser, bearer, consented)
 	}
 	text, hash := secret.NewToken(secret.Code)
-	row := requestRow(id)
-	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{row}, func(tx *event.Tx, t terms) error {
-		kept, err := tx.Row(row)
-		r, err := decodeFor[Request](g, browser, kept, err)
+	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{requests.Key(id)}, func(tx *event.Tx, t terms) error {
+		r, err := requests.For(g.Master, browser).Use(tx, id)
 		if err != nil {
 			return err
 		}
 		if r == nil {
 			return ErrRequestNotFound
 		}
-		tx.DropRow(row)
 		t.Nonce, t.Claims = r.Nonce, r.Claims
-		put(tx, codeRow(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge}, codeLife)
+		codes.Put(tx, hex.EncodeToString(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge})
 		return nil
 	})
 	if err != nil {
@@ -150,7 +148,7 @@ func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.E
 	if p.Trial != "" {
 		return g.refuseTrial(ctx, p, browser, because)
 	}
-	row := requestRow(id)
+	row := requests.Key(id)
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row},
 		Decide: func(tx *event.Tx) error {

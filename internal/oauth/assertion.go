@@ -56,9 +56,9 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 	case len(a.ID) > maxAssertionID:
 		return refusedFor(refused, "the jti of the assertion is too long: it can have at most 255 bytes")
 	}
-	row, again, hint := flow("assertion", digest(id+"\x00"+a.ID)), time.Duration(0), "with another jti for every request"
+	row, again, hint := usedRow("assertion", id, a.ID), time.Duration(0), "with another jti for every request"
 	if a.ID == "" {
-		row, again, hint = flow("signed", digest(id+"\x00"+a.Signed())), againWithin, "with a new iat, or add a jti"
+		row, again, hint = usedRow("signed", id, a.Signed()), againWithin, "with a new iat, or add a jti"
 	}
 	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: id}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
 		stored, err := tx.Row(row)
@@ -74,6 +74,10 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 		}
 		return nil
 	}})
+}
+
+func usedRow(kind, by, what string) event.RowKey {
+	return event.RowKey{Table: event.Flows, Key: kind + "/" + digest(by+"\x00"+what)}
 }
 
 // firstUse is what is stored of an assertion: when it was first used.

@@ -23,7 +23,7 @@ type code struct {
 	Used        bool   `json:"used,omitempty"`
 }
 
-func codeRow(hash []byte) event.RowKey { return flow("code", hex.EncodeToString(hash)) }
+var codes = event.Flow[code]{Prefix: "code", Life: codeLife}
 
 // Code is an authorization code that an application wants tokens for.
 type Code struct {
@@ -42,8 +42,8 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	if !ok || kind != secret.Code {
 		return nil, ErrInvalidGrant
 	}
-	row := codeRow(hash)
-	read, err := decode[code](g.Store.Row(ctx, row))
+	id := hex.EncodeToString(hash)
+	read, err := codes.Read(ctx, g.Store, id)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	if !read.Used && (read.RedirectURI != c.RedirectURI || !request.Verified(read.Challenge, c.Verifier)) {
 		return nil, ErrInvalidGrant
 	}
-	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{row}, func(tx *event.Tx) (reused bool, err error) {
-		now, err := decode[code](tx.Row(row))
+	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{codes.Key(id)}, func(tx *event.Tx) (reused bool, err error) {
+		now, err := codes.Get(tx, id)
 		switch {
 		case err != nil:
 			return false, err
@@ -64,7 +64,7 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 			return true, nil
 		}
 		now.Used = true
-		put(tx, row, now, usedLife)
+		codes.PutUntil(tx, id, now, tx.Now()+usedLife.Microseconds())
 		return false, nil
 	})
 }
@@ -86,7 +86,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: t.UserID},
 		Read:   refs(append(t.reads(), in.Reads()...)...),
-		Rows:   append(slices.Clone(rows), VisitedRow(t.UserID), familyRow(t.Family)),
+		Rows:   append(slices.Clone(rows), VisitedRow(t.UserID), families.Key(t.Family)),
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
 			var err error
@@ -121,13 +121,13 @@ func (g *Grants) end(ctx context.Context, t *terms, what string, marker event.Ro
 		Origin: event.Origin{Actor: event.System, RequestID: call.From(ctx).RequestID},
 		Write:  []event.Ref{session.Kind.Ref(session.IDFor(t.UserID))},
 		Read:   []event.Ref{user.Kind.Ref(t.UserID)},
-		Rows:   []event.RowKey{marker, familyRow(t.Family)}, // also against tokens that are made at the same moment
+		Rows:   []event.RowKey{marker, families.Key(t.Family)}, // also against tokens that are made at the same moment
 		Decide: func(tx *event.Tx) error {
 			if there, err := tx.Row(marker); err != nil || there == nil {
 				return err
 			}
 			tx.DropRow(marker)
-			tx.DropRow(familyRow(t.Family))
+			tx.DropRow(families.Key(t.Family))
 			tx.DropFamily(t.Family)
 			u, err := user.Kind.Get(tx, t.UserID)
 			if err != nil || u == nil {

@@ -33,13 +33,16 @@ type device struct {
 	Approved *terms   `json:"approved,omitempty"`
 }
 
-func deviceRow(digest string) event.RowKey { return flow("device", digest) }
+var (
+	devices   = event.Flow[device]{Prefix: "device"}
+	userCodes = event.Flow[string]{Prefix: "user_code", Life: deviceLife} // each names its device
+)
 
-// userCodeRows are where it is kept which device shows a code. A code is so short that its digest could be found by
-// trying all: so the key is a MAC. Nodes of the version before know only the digest, which is written while one of them
+// userCodeIDs are those under which it is kept which device shows a code. A code is so short that its digest could be found by
+// trying all: so it is a MAC. Nodes of the version before know only the digest, which is written while one of them
 // runs.
-func (g *Grants) userCodeRows(code string) (row, before event.RowKey) {
-	return flow("user_code", hex.EncodeToString(g.Master.MAC("user code of a device", []byte(code)))), flow("user_code", digest(code))
+func (g *Grants) userCodeIDs(code string) (id, before string) {
+	return hex.EncodeToString(g.Master.MAC("user code of a device", []byte(code))), digest(code)
 }
 
 // Device is what a device is told.
@@ -75,22 +78,22 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 	const tries = 5
 	for range tries {
 		code := NewUserCode()
-		row, before := g.userCodeRows(code)
+		now, before := g.userCodeIDs(code)
 		taken := false
-		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row, before}, Decide: func(tx *event.Tx) error {
-			for _, key := range []event.RowKey{row, before} {
-				found, err := tx.Row(key)
+		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{userCodes.Key(now), userCodes.Key(before)}, Decide: func(tx *event.Tx) error {
+			for _, id := range []string{now, before} {
+				found, err := userCodes.Get(tx, id)
 				if taken = found != nil; err != nil || taken {
 					return err
 				}
 			}
-			key := row
+			id, digest := now, hex.EncodeToString(hash)
 			if !tx.Every(event.SealedRows) {
-				key = before
+				id = before
 			}
 			d.Expires = tx.Now() + deviceLife.Microseconds()
-			put(tx, key, hex.EncodeToString(hash), deviceLife)
-			put(tx, deviceRow(hex.EncodeToString(hash)), d, deviceLife)
+			userCodes.Put(tx, id, &digest)
+			devices.PutUntil(tx, digest, d, d.Expires)
 			return nil
 		}})
 		if err != nil {
@@ -111,7 +114,7 @@ type PendingDevice struct {
 	App      *event.Object[app.App]
 	Org      *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
 
-	row    event.RowKey
+	id     string       // of its row
 	code   event.RowKey // which leads to it
 	device *device
 }
@@ -140,17 +143,17 @@ func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, err
 	if len(code) != UserCodeLength {
 		return nil, nil
 	}
-	key, before := g.userCodeRows(code)
-	digest, err := decode[string](g.Store.Row(ctx, key))
+	id, before := g.userCodeIDs(code)
+	digest, err := userCodes.Read(ctx, g.Store, id)
 	if err == nil && digest == nil {
-		key = before
-		digest, err = decode[string](g.Store.Row(ctx, key))
+		id = before
+		digest, err = userCodes.Read(ctx, g.Store, id)
 	}
 	if err != nil || digest == nil {
 		return nil, err
 	}
-	p := &PendingDevice{UserCode: ShownUserCode(code), row: deviceRow(*digest), code: key}
-	if p.device, err = decode[device](g.Store.Row(ctx, p.row)); err != nil || p.device == nil || p.device.answered() {
+	p := &PendingDevice{UserCode: ShownUserCode(code), id: *digest, code: userCodes.Key(id)}
+	if p.device, err = devices.Read(ctx, g.Store, p.id); err != nil || p.device == nil || p.device.answered() {
 		return nil, err
 	}
 	p.Scopes, p.Told = p.device.Scopes, p.device.Told
@@ -172,7 +175,7 @@ func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *se
 		return ErrConsentRequired
 	}
 	a := agreement{client: p.device.Client, scopes: p.device.Scopes, told: p.device.Told, org: p.device.Org, asked: true, consented: consented}
-	return g.agree(ctx, bearer, a, []event.RowKey{p.row}, func(tx *event.Tx, t terms) error {
+	return g.agree(ctx, bearer, a, []event.RowKey{devices.Key(p.id)}, func(tx *event.Tx, t terms) error {
 		return p.answer(tx, func(d *device) { d.Approved = &t })
 	})
 }
@@ -180,14 +183,14 @@ func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *se
 // RefuseDevice tells the application on a device that the person does not want it. Errors: NotFound
 // (USER_CODE_NOT_FOUND).
 func (g *Grants) RefuseDevice(ctx context.Context, p *PendingDevice) error {
-	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{p.row}, Decide: func(tx *event.Tx) error {
+	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{devices.Key(p.id)}, Decide: func(tx *event.Tx) error {
 		return p.answer(tx, func(d *device) { d.Refused = true })
 	}})
 }
 
 // answer changes a device that nobody has answered for yet. The user code is used up.
 func (p *PendingDevice) answer(tx *event.Tx, change func(*device)) error {
-	d, err := decode[device](tx.Row(p.row))
+	d, err := devices.Get(tx, p.id)
 	if err != nil {
 		return err
 	}
@@ -195,13 +198,9 @@ func (p *PendingDevice) answer(tx *event.Tx, change func(*device)) error {
 		return errUserCode
 	}
 	change(d)
-	d.put(tx, p.row)
+	devices.PutUntil(tx, p.id, d, d.Expires)
 	tx.DropRow(p.code)
 	return nil
-}
-
-func (d *device) put(tx *event.Tx, row event.RowKey) {
-	put(tx, row, d, time.Duration(d.Expires-tx.Now())*time.Microsecond)
 }
 
 // DeviceTokens gives a device its tokens, once somebody has approved. Errors: ErrAuthorizationPending until then;
@@ -214,8 +213,8 @@ func (g *Grants) DeviceTokens(ctx context.Context, client *Client, text string) 
 	if !ok || kind != secret.Code {
 		return nil, ErrExpiredToken
 	}
-	row := deviceRow(hex.EncodeToString(hash))
-	d, err := decode[device](g.Store.Row(ctx, row))
+	id := hex.EncodeToString(hash)
+	d, err := devices.Read(ctx, g.Store, id)
 	if err != nil {
 		return nil, err
 	}
@@ -223,26 +222,25 @@ func (g *Grants) DeviceTokens(ctx context.Context, client *Client, text string) 
 		return nil, ErrExpiredToken
 	}
 	if d.Approved == nil {
-		return nil, g.poll(ctx, row)
+		return nil, g.poll(ctx, id)
 	}
-	return g.firstTokens(ctx, client, d.Approved, []event.RowKey{row}, func(tx *event.Tx) (bool, error) {
-		there, err := tx.Row(row)
+	return g.firstTokens(ctx, client, d.Approved, []event.RowKey{devices.Key(id)}, func(tx *event.Tx) (bool, error) {
+		there, err := devices.Use(tx, id)
 		if err != nil {
 			return false, err
 		}
 		if there == nil {
 			return false, ErrExpiredToken
 		}
-		tx.DropRow(row)
 		return false, nil
 	})
 }
 
 // poll notes that a device asked, and says what it is told.
-func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
+func (g *Grants) poll(ctx context.Context, id string) error {
 	var told error
-	err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		d, err := decode[device](tx.Row(row))
+	err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{devices.Key(id)}, Decide: func(tx *event.Tx) error {
+		d, err := devices.Get(tx, id)
 		if err != nil {
 			return err
 		}
@@ -252,7 +250,7 @@ func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
 			return nil
 		case d.Refused:
 			told = ErrAccessDenied
-			tx.DropRow(row)
+			tx.DropRow(devices.Key(id))
 			return nil
 		case d.Asked != 0 && tx.Now()-d.Asked < seconds(d.Interval).Microseconds():
 			told = ErrSlowDown
@@ -261,7 +259,7 @@ func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
 			told = ErrAuthorizationPending // also where somebody approved this very moment: it comes back
 		}
 		d.Asked = tx.Now()
-		d.put(tx, row)
+		devices.PutUntil(tx, id, d, d.Expires)
 		return nil
 	}})
 	if err != nil {

@@ -19,7 +19,7 @@ type Logout struct {
 	UILocales []string `json:"uiLocales,omitempty"`
 }
 
-func logoutRow(id string) event.RowKey { return flow("logout", id) }
+var logouts = event.Flow[Logout]{Prefix: "logout", Life: requestLife, Purpose: purposeBrowser}
 
 // BeginLogout keeps the wish of an application for the pages. redirectURI has to be one that is registered with it, and
 // needs a client. Errors: ErrUnknownClient; ErrRedirectRefused; ResourceExhausted where too much was begun from the
@@ -48,7 +48,7 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	l.UILocales = request.Locales(l.UILocales)
 	id = rand.Text()
 	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		g.putFor(tx, browser, logoutRow(id), &l, requestLife)
+		logouts.For(g.Master, browser).Put(tx, id, &l)
 		return nil
 	}})
 }
@@ -70,8 +70,7 @@ func withState(uri, state string) (string, error) {
 
 // PendingLogout finds a wish to be signed out that came by this browser. Errors: ErrRequestNotFound.
 func (g *Grants) PendingLogout(ctx context.Context, id, browser string) (*Logout, error) {
-	row, err := g.Store.Row(ctx, logoutRow(id))
-	l, err := decodeFor[Logout](g, browser, row, err)
+	l, err := logouts.For(g.Master, browser).Read(ctx, g.Store, id)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +82,8 @@ func (g *Grants) PendingLogout(ctx context.Context, id, browser string) (*Logout
 
 // EndLogout uses the wish up and gives the address to go to; empty for none. Errors: ErrRequestNotFound.
 func (g *Grants) EndLogout(ctx context.Context, id, browser string) (redirect string, err error) {
-	row := logoutRow(id)
-	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		kept, err := tx.Row(row)
-		l, err := decodeFor[Logout](g, browser, kept, err)
+	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{logouts.Key(id)}, Decide: func(tx *event.Tx) error {
+		l, err := logouts.For(g.Master, browser).Use(tx, id)
 		if err != nil {
 			return err
 		}
@@ -94,7 +91,6 @@ func (g *Grants) EndLogout(ctx context.Context, id, browser string) (redirect st
 			return ErrRequestNotFound
 		}
 		redirect = l.Redirect
-		tx.DropRow(row)
 		return nil
 	}})
 	return redirect, err

@@ -32,7 +32,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/flows"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -129,22 +128,8 @@ func (g *Grants) strangers(ctx context.Context) error {
 	return g.Sessions.NetworkLimiter.Take(call.From(ctx).Peer, 1)
 }
 
-// What is on its way is in rows, see package flows.
-var (
-	digest = flows.Digest
-	flow   = flows.Key
-	put    = flows.Put
-)
-
-func decode[T any](row *event.Row, err error) (*T, error) { return flows.Decode[T](row, err) }
-
-func (g *Grants) putFor(tx *event.Tx, browser string, key event.RowKey, value any, life time.Duration) {
-	flows.PutFor(g.Master, tx, browser, key, value, life)
-}
-
-func decodeFor[T any](g *Grants, browser string, row *event.Row, err error) (*T, error) {
-	return flows.DecodeFor[T](g.Master, browser, row, err)
-}
+// digest is what is stored of a secret that cannot be guessed.
+func digest(text string) string { return secret.Digest(text) }
 
 // Visits knows the applications that sessions led to tokens of.
 func (g *Grants) Visits() Visits { return Visits{Store: g.Store, Sessions: g.Sessions} }

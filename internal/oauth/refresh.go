@@ -21,9 +21,10 @@ type family struct {
 	Current string `json:"current"` // digest of the refresh token that counts
 }
 
-func familyRow(id string) event.RowKey { return flow("family", id) }
-
-func refreshRow(digest string) event.RowKey { return flow("refresh", digest) }
+var (
+	families      = event.Flow[family]{Prefix: "family"}
+	refreshTokens = event.Flow[string]{Prefix: "refresh"} // by their digests
+)
 
 // refresh is a new refresh token.
 type refresh struct {
@@ -42,8 +43,9 @@ func (r *refresh) put(tx *event.Tx, t *terms) {
 	if r == nil {
 		return
 	}
-	put(tx, familyRow(t.Family), &family{terms: *t, Current: r.digest}, r.life)
-	put(tx, refreshRow(r.digest), t.Family, r.life)
+	expires := tx.Now() + r.life.Microseconds()
+	families.PutUntil(tx, t.Family, &family{terms: *t, Current: r.digest}, expires)
+	refreshTokens.PutUntil(tx, r.digest, &t.Family, expires)
 }
 
 // shown is a refresh token that a client shows, with the scopes that it asks for and the family as it was read.
@@ -103,7 +105,7 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 				return err
 			}
 			unasked = err
-			tx.DropRow(familyRow(t.Family))
+			tx.DropRow(families.Key(t.Family))
 			tx.DropFamily(t.Family)
 			return nil
 		}
@@ -125,11 +127,10 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 
 // command is one about the family as it is now. Errors: ErrInvalidGrant where it has ended.
 func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Command {
-	row := familyRow(s.Family)
 	return event.Command{
-		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...), Rows: []event.RowKey{row, answerRow(s.Family)},
+		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...), Rows: []event.RowKey{families.Key(s.Family), answerRow(s.Family)},
 		Decide: func(tx *event.Tx) error {
-			now, err := decode[family](tx.Row(row))
+			now, err := families.Get(tx, s.Family)
 			if err != nil {
 				return err
 			}
@@ -148,7 +149,9 @@ const refreshGrace = 10 * time.Second
 const purposeRefresh = "answer to a refresh token"
 
 // answerRow is where the last answer to a refresh token of a family is kept.
-func answerRow(family string) event.RowKey { return flow("answer", family) }
+func answerRow(family string) event.RowKey {
+	return event.RowKey{Table: event.Flows, Key: "answer/" + family}
+}
 
 // again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors:
 // ErrInvalidGrant.
@@ -167,7 +170,7 @@ func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, 
 		return nil, err
 	}
 	if same == nil {
-		return nil, g.end(ctx, &s.terms, "refresh_token", familyRow(s.Family))
+		return nil, g.end(ctx, &s.terms, "refresh_token", families.Key(s.Family))
 	}
 	return same, nil
 }
@@ -198,12 +201,12 @@ func (g *Grants) keptAnswer(tx *event.Tx, s *shown, now *family) (*Tokens, error
 	if err != nil || row == nil {
 		return nil, err
 	}
-	opened := *row
-	if opened.Value, err = g.answerKey(s).Open(row.Value, s.question()); err != nil {
+	plain, err := g.answerKey(s).Open(row.Value, s.question())
+	if err != nil {
 		return nil, nil
 	}
-	made, err := decode[Tokens](&opened, nil)
-	if err != nil {
+	made := new(Tokens)
+	if err := json.Unmarshal(plain, made); err != nil {
 		return nil, err
 	}
 	// A node of the version before uses refresh tokens without keeping the answer.
@@ -220,11 +223,11 @@ func (g *Grants) familyOf(ctx context.Context, client *Client, text string) (fou
 		return nil, "", nil
 	}
 	digest = hex.EncodeToString(hash)
-	id, err := decode[string](g.Store.Row(ctx, refreshRow(digest)))
+	id, err := refreshTokens.Read(ctx, g.Store, digest)
 	if err != nil || id == nil {
 		return nil, "", err
 	}
-	found, err = decode[family](g.Store.Row(ctx, familyRow(*id)))
+	found, err = families.Read(ctx, g.Store, *id)
 	if err != nil || found == nil || found.Client != client.ID() {
 		return nil, "", err
 	}

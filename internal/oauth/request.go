@@ -65,7 +65,10 @@ type Began struct {
 	Because error          // of Refused, for the log
 }
 
-func requestRow(id string) event.RowKey { return flow("request", id) }
+// purposeBrowser seals what only the browser that it came by may read again.
+const purposeBrowser = "sign-in of a browser"
+
+var requests = event.Flow[Request]{Prefix: "request", Life: requestLife, Purpose: purposeBrowser}
 
 // Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
 // ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals
@@ -89,7 +92,7 @@ func (g *Grants) Begin(ctx context.Context, a request.Ask) (Began, error) {
 	r.ID = rand.Text()
 	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		r.Created = tx.Now()
-		g.putFor(tx, a.Browser, requestRow(r.ID), r, requestLife)
+		requests.For(g.Master, a.Browser).Put(tx, r.ID, r)
 		return nil
 	}})
 	return Began{ID: r.ID}, err
@@ -229,8 +232,7 @@ func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
 
 // begun is a real request that was begun in this browser; nil where there is none.
 func (g *Grants) begun(ctx context.Context, id, browser string) (*Request, error) {
-	row, err := g.Store.Row(ctx, requestRow(id))
-	return decodeFor[Request](g, browser, row, err)
+	return requests.For(g.Master, browser).Read(ctx, g.Store, id)
 }
 
 // Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the

@@ -403,7 +403,7 @@ func TestWhatAnApplicationSendsAlongIsReadableForItsBrowserOnly(t *testing.T) {
 	must(t, err)
 	id, err := w.BeginLogout(t.Context(), Logout{Client: "app_spa"}, browser, "", "")
 	must(t, err)
-	for _, key := range []event.RowKey{requestRow(began.ID), logoutRow(id)} {
+	for _, key := range []event.RowKey{requests.Key(began.ID), logouts.Key(id)} {
 		row, err := w.store.Row(t.Context(), key)
 		must(t, err)
 		for _, text := range []string{"people", "app_spa"} {
@@ -439,7 +439,7 @@ func TestNoSecretIsInTheLog(t *testing.T) {
 			}
 		}
 	}
-	for _, key := range []event.RowKey{requestRow(code), flow("code", code), refreshRow(made.Refresh)} {
+	for _, key := range []event.RowKey{requests.Key(code), codes.Key(code), refreshTokens.Key(made.Refresh)} {
 		if row, _ := w.store.Row(t.Context(), key); row != nil {
 			t.Errorf("%s is stored in the clear", key.Key)
 		}

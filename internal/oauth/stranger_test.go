@@ -101,7 +101,7 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := ask("app_spa", "openid")
 			change(&a)
-			row, err := w.store.Row(t.Context(), requestRow(w.begin(a)))
+			row, err := w.store.Row(t.Context(), requests.Key(w.begin(a)))
 			must(t, err)
 			if row == nil || len(row.Value) > most {
 				t.Errorf("it takes %d bytes", len(row.Value))
@@ -110,7 +110,7 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 	}
 	id, err := w.BeginLogout(t.Context(), Logout{UILocales: append(strings.Fields(strings.Repeat("de ", 5000)), long)}, browser, "", long)
 	must(t, err)
-	row, err := w.store.Row(t.Context(), logoutRow(id))
+	row, err := w.store.Row(t.Context(), logouts.Key(id))
 	must(t, err)
 	if len(row.Value) > most {
 		t.Errorf("a sign-out takes %d bytes", len(row.Value))

@@ -171,7 +171,7 @@ func (g *Grants) Revoke(ctx context.Context, client *Client, text string) error 
 		return err
 	}
 	if found != nil {
-		row := familyRow(found.Family)
+		row := families.Key(found.Family)
 		return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: found.UserID}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
 			if _, err := tx.Row(row); err != nil {
 				return err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/flows"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -31,13 +30,15 @@ type Visits struct {
 	Sessions *session.Sessions
 }
 
-// VisitedRow holds those of all sessions of a user.
-func VisitedRow(userID string) event.RowKey { return flows.Key("visited", userID) }
+// visits are rows with those of all sessions of a user.
+var visits = event.Flow[[]Visited]{Prefix: "visited"}
+
+// VisitedRow is the key of those of all sessions of a user.
+func VisitedRow(userID string) event.RowKey { return visits.Key(userID) }
 
 // noteVisit remembers that a session led to tokens of an application, inside a command that declared the user's row.
 func noteVisit(tx *event.Tx, userID, session, client string, expires int64) error {
-	row := VisitedRow(userID)
-	read, err := flows.Decode[[]Visited](tx.Row(row))
+	read, err := visits.Get(tx, userID)
 	if err != nil {
 		return err
 	}
@@ -54,25 +55,25 @@ func noteVisit(tx *event.Tx, userID, session, client string, expires int64) erro
 	if !slices.Contains(v.Clients, client) {
 		v.Clients = append(v.Clients, client)
 	}
-	keep(tx, row, known[max(0, len(known)-maxVisited):])
+	keep(tx, userID, known[max(0, len(known)-maxVisited):])
 	return nil
 }
 
-func keep(tx *event.Tx, row event.RowKey, known []Visited) {
+func keep(tx *event.Tx, userID string, known []Visited) {
 	if len(known) == 0 {
-		tx.DropRow(row)
+		tx.DropRow(visits.Key(userID))
 		return
 	}
 	until := int64(0)
 	for _, v := range known {
 		until = max(until, v.Until)
 	}
-	flows.Put(tx, row, known, time.Duration(until-tx.Now())*time.Microsecond)
+	visits.PutUntil(tx, userID, &known, until)
 }
 
 // Known lists the sessions of a user that are remembered.
 func (v Visits) Known(ctx context.Context, userID string) ([]Visited, error) {
-	known, err := flows.Decode[[]Visited](v.Store.Row(ctx, VisitedRow(userID)))
+	known, err := visits.Read(ctx, v.Store, userID)
 	if err != nil || known == nil {
 		return nil, err
 	}
@@ -98,9 +99,8 @@ func (v Visits) Left(ctx context.Context, userID string) ([]Visited, error) {
 
 // Told notes that an application knows that a session has ended, or need not know.
 func (v Visits) Told(ctx context.Context, userID, sessionID, client string) error {
-	row := VisitedRow(userID)
-	return v.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		known, err := flows.Decode[[]Visited](tx.Row(row))
+	return v.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{visits.Key(userID)}, Decide: func(tx *event.Tx) error {
+		known, err := visits.Get(tx, userID)
 		if err != nil || known == nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (v Visits) Told(ctx context.Context, userID, sessionID, client string) erro
 				v.Clients = slices.DeleteFunc(v.Clients, func(c string) bool { return c == client })
 			}
 		}
-		keep(tx, row, slices.DeleteFunc(*known, func(v Visited) bool { return len(v.Clients) == 0 }))
+		keep(tx, userID, slices.DeleteFunc(*known, func(v Visited) bool { return len(v.Clients) == 0 }))
 		return nil
 	}})
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/crc32"
 	"math/bits"
 	"slices"
@@ -110,4 +111,10 @@ func checksum(head []byte) (sum [tokenChecksum]byte) {
 		n /= 62
 	}
 	return sum
+}
+
+// Digest is what is stored of a text that nobody can guess: its SHA-256, in hexadecimal.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/flows"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -53,14 +52,20 @@ type open struct {
 	Until int64  `json:"until"`
 }
 
-// Row is that of a trial.
-func Row(id string) event.RowKey { return flows.Key("trial", flows.Digest(id)) }
+// purposeTrial seals what is kept of a trial with its id, which only the person's browser has.
+const purposeTrial = "sign-in of a browser"
 
-func listRow(userID string) event.RowKey { return flows.Key("trials", userID) }
+var (
+	trials = event.Flow[Kept]{Prefix: "trial", Purpose: purposeTrial} // by the digests of their ids
+	lists  = event.Flow[[]open]{Prefix: "trials", Life: 2 * Life}     // of those that a user has not finished
+)
+
+// Row is that of a trial.
+func Row(id string) event.RowKey { return trials.Key(secret.Digest(id)) }
 
 // opens are those that somebody has not finished, and that have not expired.
-func opens(tx *event.Tx, list event.RowKey) ([]open, error) {
-	read, err := flows.Decode[[]open](tx.Row(list))
+func opens(tx *event.Tx, userID string) ([]open, error) {
+	read, err := lists.Get(tx, userID)
 	if err != nil || read == nil {
 		return nil, err
 	}
@@ -69,17 +74,17 @@ func opens(tx *event.Tx, list event.RowKey) ([]open, error) {
 
 // Start keeps a new trial. Errors: ResourceExhausted where the person has too many.
 func (s Keeper) Start(ctx context.Context, caller *access.Caller, id string, k *Kept) error {
-	list := listRow(k.UserID)
-	return s.Store.Do(ctx, event.Command{Origin: caller.Origin(), Rows: []event.RowKey{list}, Decide: func(tx *event.Tx) error {
+	return s.Store.Do(ctx, event.Command{Origin: caller.Origin(), Rows: []event.RowKey{lists.Key(k.UserID)}, Decide: func(tx *event.Tx) error {
 		k.State, k.Created, k.Expires = Started, tx.Now(), tx.Now()+Life.Microseconds()
-		there, err := opens(tx, list)
+		there, err := opens(tx, k.UserID)
 		if err != nil {
 			return err
 		}
 		if len(there) >= MaxOpen {
 			return errTooMany
 		}
-		flows.Put(tx, list, append(there, open{Row(id).Key, k.Expires}), 2*Life)
+		there = append(there, open{Row(id).Key, k.Expires})
+		lists.Put(tx, k.UserID, &there)
 		s.Put(tx, id, k)
 		return nil
 	}})
@@ -87,23 +92,20 @@ func (s Keeper) Start(ctx context.Context, caller *access.Caller, id string, k *
 
 // Put writes a trial, which expires when its record says.
 func (s Keeper) Put(tx *event.Tx, id string, k *Kept) {
-	flows.PutFor(s.Master, tx, id, Row(id), k, time.Duration(k.Expires-tx.Now())*time.Microsecond)
+	trials.For(s.Master, id).PutUntil(tx, secret.Digest(id), k, k.Expires)
 }
 
 // Read reads a trial. Errors: ErrNotFound.
 func (s Keeper) Read(ctx context.Context, id string) (*Kept, error) {
-	row, err := s.Store.Row(ctx, Row(id))
-	return s.decode(id, row, err)
+	return found(trials.For(s.Master, id).Read(ctx, s.Store, secret.Digest(id)))
 }
 
 // Get reads a trial inside a command that declared its Row. Errors: ErrNotFound.
 func (s Keeper) Get(tx *event.Tx, id string) (*Kept, error) {
-	row, err := tx.Row(Row(id))
-	return s.decode(id, row, err)
+	return found(trials.For(s.Master, id).Get(tx, secret.Digest(id)))
 }
 
-func (s Keeper) decode(id string, row *event.Row, err error) (*Kept, error) {
-	k, err := flows.DecodeFor[Kept](s.Master, id, row, err)
+func found(k *Kept, err error) (*Kept, error) {
 	if err == nil && k == nil {
 		return nil, ErrNotFound
 	}
@@ -123,7 +125,7 @@ func (s Keeper) change(ctx context.Context, id string, decide func(*event.Tx, *K
 
 // In refuses a trial in another browser than the one that opened it, and one that is over. Errors: ErrNotFound.
 func (k *Kept) In(browser string) error {
-	if k.Browser != flows.Digest(browser) || k.State != Running {
+	if k.Browser != secret.Digest(browser) || k.State != Running {
 		return ErrNotFound
 	}
 	return nil
@@ -142,7 +144,7 @@ func (s Keeper) Open(ctx context.Context, id, browser string, has func(session s
 		if browser == "" || !has(k.Session) {
 			return ErrNotFound
 		}
-		k.Browser, k.State, k.Since = flows.Digest(browser), Running, tx.Now()
+		k.Browser, k.State, k.Since = secret.Digest(browser), Running, tx.Now()
 		k.Add(Step{Page: Opened, Outcome: Done, At: tx.Now()})
 		s.Put(tx, id, k)
 		return nil
@@ -207,17 +209,17 @@ func (k *Kept) over(tx *event.Tx, state State, steps ...Step) {
 
 // Forget drops a trial that has ended. It works once. Errors: ErrNotFound.
 func (s Keeper) Forget(ctx context.Context, id, userID string) error {
-	list := listRow(userID)
-	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{Row(id), list}, Decide: func(tx *event.Tx) error {
+	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{Row(id), lists.Key(userID)}, Decide: func(tx *event.Tx) error {
 		if _, err := s.Get(tx, id); err != nil {
 			return err
 		}
-		there, err := opens(tx, list)
+		there, err := opens(tx, userID)
 		if err != nil {
 			return err
 		}
 		tx.DropRow(Row(id))
-		flows.Put(tx, list, slices.DeleteFunc(there, func(o open) bool { return o.Key == Row(id).Key }), 2*Life)
+		there = slices.DeleteFunc(there, func(o open) bool { return o.Key == Row(id).Key })
+		lists.Put(tx, userID, &there)
 		return nil
 	}})
 }

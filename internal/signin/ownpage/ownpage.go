@@ -227,16 +227,14 @@ func (t *Attempt) Back(name, value string) (string, error) {
 	return u.String(), nil
 }
 
-func codeRow(hash []byte) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "own_code/" + hex.EncodeToString(hash)}
-}
+// codes are sealed so that only whoever has the token of the attempt can read them: they have names of people.
+var codes = event.Flow[arrived]{Prefix: "own_code", Life: codeLife, Purpose: purposeCode}
 
 func attemptRow(hash []byte) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "own_attempt/" + hex.EncodeToString(hash)}
 }
 
-// arrived is what a code leads to. It is sealed so that only whoever has the token of the attempt can read it: it has
-// names of people.
+// arrived is what a code leads to.
 type arrived struct {
 	App     string       `json:"app"`
 	Who     idp.Identity `json:"who"`
@@ -247,13 +245,7 @@ type arrived struct {
 // from: it is used up.
 func (p Pages) Code(ctx context.Context, t *Attempt, who idp.Identity, used event.RowKey) (string, error) {
 	code, hash := secret.NewToken(secret.Code)
-	key := codeRow(hash)
-	text, err := json.Marshal(arrived{App: t.App, Who: who, Started: t.Started})
-	if err != nil {
-		return "", err
-	}
-	sealed := p.Master.DataKeyOf(purposeCode, t.Token).Seal(text, []byte(key.Key))
-	err = p.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{used}, Decide: func(tx *event.Tx) error {
+	err := p.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{used}, Decide: func(tx *event.Tx) error {
 		row, err := tx.Row(used)
 		if err != nil {
 			return err
@@ -262,7 +254,7 @@ func (p Pages) Code(ctx context.Context, t *Attempt, who idp.Identity, used even
 			return ErrAttempt
 		}
 		tx.DropRow(used)
-		tx.PutRow(event.Row{RowKey: key, Value: sealed, Expires: tx.Now() + codeLife.Microseconds()})
+		codes.For(p.Master, string(t.Token)).Put(tx, hex.EncodeToString(hash), &arrived{App: t.App, Who: who, Started: t.Started})
 		return nil
 	}})
 	return code, err
@@ -288,27 +280,16 @@ func (p Pages) redeem(ctx context.Context, r Redeem) (idp.Identity, *federated.B
 	if !ok || !also || tokenKind != secret.Code || codeKind != secret.Code {
 		return nobody, nil, session.ErrSignInFailed
 	}
-	key := codeRow(code)
-	row, err := p.Store.Row(ctx, key)
+	id := hex.EncodeToString(code)
+	from, err := codes.For(p.Master, string(token)).Read(ctx, p.Store, id)
 	if err != nil {
 		return nobody, nil, err
 	}
-	if row == nil {
-		return nobody, nil, session.ErrSignInFailed
-	}
-	text, err := p.Master.DataKeyOf(purposeCode, token).Open(row.Value, []byte(key.Key))
-	if err != nil { // of another attempt
-		return nobody, nil, session.ErrSignInFailed
-	}
-	var from arrived
-	if err := json.Unmarshal(text, &from); err != nil {
-		return nobody, nil, errs.Recovered(err)
-	}
-	if from.App != a.ID {
+	if from == nil || from.App != a.ID {
 		return nobody, nil, session.ErrSignInFailed
 	}
 	until := event.Micros(event.Time(from.Started).Add(attemptLife + codeLife + time.Minute))
-	return from.Who, &federated.ByCode{App: a.ID, Org: a.Org, Code: key, Attempt: attemptRow(token), Until: until}, nil
+	return from.Who, &federated.ByCode{App: a.ID, Org: a.Org, Code: codes.Key(id), Attempt: attemptRow(token), Until: until}, nil
 }
 
 // Registration is what a new user is registered with. Empty fields are filled in with what the provider says.

@@ -3,10 +3,8 @@ package login
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"time"
 
-	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -29,12 +27,8 @@ type Arrival struct {
 
 const arrivalLife = 15 * time.Minute
 
-// arrivalRow is where an arrival is.
-func arrivalRow(id string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "arrival/" + id}
-}
-
-const arrivalPurpose = "arrival from a provider"
+// arrivalRows are sealed with what the browser alone holds: they have names of people, whom nobody would find to erase.
+var arrivalRows = event.Flow[Arrival]{Prefix: "arrival", Life: arrivalLife, Purpose: "arrival from a provider"}
 
 // Arrivals keeps arrivals.
 type Arrivals struct {
@@ -42,19 +36,12 @@ type Arrivals struct {
 	Master secret.MasterKey
 }
 
-// Keep stores an arrival and gives its id. It is sealed with what the browser alone holds: it has names of people, whom
-// nobody would find to erase.
+// Keep stores an arrival and gives its id.
 func (l Arrivals) Keep(ctx context.Context, browser string, a Arrival) (string, error) {
 	id := rand.Text()
-	key := arrivalRow(id)
 	err := l.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		a.At = tx.Now()
-		text, err := json.Marshal(a)
-		if err != nil {
-			return err
-		}
-		tx.PutRow(event.Row{RowKey: key, Value: l.Master.DataKeyOf(arrivalPurpose, []byte(browser)).Seal(text, []byte(key.Key)),
-			Expires: tx.Now() + arrivalLife.Microseconds()})
+		arrivalRows.For(l.Master, browser).Put(tx, id, &a)
 		return nil
 	}})
 	return id, err
@@ -63,32 +50,24 @@ func (l Arrivals) Keep(ctx context.Context, browser string, a Arrival) (string, 
 // Read reads an arrival of this browser. Errors: oauth.ErrRequestNotFound where there is none: it took too long, or was
 // finished in another window.
 func (l Arrivals) Read(ctx context.Context, browser, id string) (*Arrival, error) {
-	key := arrivalRow(id)
-	if len(key.Key) > event.MaxID || browser == "" {
+	if len(arrivalRows.Key(id).Key) > event.MaxID {
 		return nil, oauth.ErrRequestNotFound
 	}
-	row, err := l.Store.Row(ctx, key)
+	a, err := arrivalRows.For(l.Master, browser).Read(ctx, l.Store, id)
 	if err != nil {
 		return nil, err
 	}
-	if row == nil {
+	if a == nil {
 		return nil, oauth.ErrRequestNotFound
 	}
-	text, err := l.Master.DataKeyOf(arrivalPurpose, []byte(browser)).Open(row.Value, []byte(key.Key))
-	if err != nil {
-		return nil, oauth.ErrRequestNotFound
-	}
-	a := &Arrival{ID: id}
-	if err := json.Unmarshal(text, a); err != nil {
-		return nil, errs.Recovered(err)
-	}
+	a.ID = id
 	return a, nil
 }
 
 // Drop forgets an arrival.
 func (l Arrivals) Drop(ctx context.Context, a *Arrival) error {
 	return l.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		tx.DropRow(arrivalRow(a.ID))
+		tx.DropRow(arrivalRows.Key(a.ID))
 		return nil
 	}})
 }

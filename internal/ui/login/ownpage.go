@@ -121,7 +121,7 @@ func (l *Login) continueToApplication(w http.ResponseWriter, r *http.Request) er
 	if r.Method == http.MethodPost {
 		switch r.PostFormValue(pages.FieldDo) {
 		case pages.DoAllow:
-			code, err := l.OwnPages.Code(r.Context(), t, a.Who, arrivalRow(a.ID))
+			code, err := l.OwnPages.Code(r.Context(), t, a.Who, arrivalRows.Key(a.ID))
 			if err != nil {
 				return err
 			}
