@@ -2,7 +2,7 @@ package invitation
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -26,7 +26,7 @@ type Link struct {
 	Inviter    *event.Object[user.User]
 
 	Flow   string // what the ceremony of a passkey is bound to
-	row    event.RowKey
+	id     string // of its row
 	link   int64
 	groups []*event.Object[group.Group]
 }
@@ -50,18 +50,14 @@ func (s Invitations) Open(ctx context.Context, token string) (*Link, error) {
 	if !ok || kind != secret.Invitation {
 		return nil, ErrLinkUnknown
 	}
-	l := &Link{row: linkRow(hash)}
-	l.Flow = l.row.Key
-	row, err := s.Store.Row(ctx, l.row)
+	id := hex.EncodeToString(hash)
+	l := &Link{id: id, Flow: links.Key(id).Key}
+	of, err := links.Read(ctx, s.Store, id)
 	if err != nil {
 		return nil, err
 	}
-	if row == nil {
+	if of == nil {
 		return nil, ErrLinkUnknown
-	}
-	var of linked
-	if err := json.Unmarshal(row.Value, &of); err != nil {
-		return nil, err
 	}
 	l.link = of.Link
 	if l.Invitation, err = Kind.Read(ctx, s.Store, of.Invitation); err != nil {
@@ -91,13 +87,13 @@ func (s Invitations) Open(ctx context.Context, token string) (*Link, error) {
 			return nil, err
 		}
 	}
-	return l, l.judge(facts{now: 0, row: row, invitation: l.Invitation, org: l.Org, inviter: l.Inviter, home: home, groups: l.groups}, true)
+	return l, l.judge(facts{now: 0, linked: of, invitation: l.Invitation, org: l.Org, inviter: l.Inviter, home: home, groups: l.groups}, true)
 }
 
 // facts is what decides whether a link can be accepted.
 type facts struct {
-	now        int64 // 0: rows say what has expired
-	row        *event.Row
+	now        int64   // 0: rows say what has expired
+	linked     *linked // nil: the link is not known
 	invitation *event.Object[Invitation]
 	org        *event.Object[org.Org]
 	inviter    *event.Object[user.User]
@@ -109,7 +105,7 @@ type facts struct {
 func (l *Link) judge(f facts, early bool) error {
 	i := f.invitation
 	switch {
-	case f.row == nil || i == nil || i.Data.State == Removed:
+	case f.linked == nil || i == nil || i.Data.State == Removed:
 		return ErrLinkUnknown
 	case i.Data.State == Accepted:
 		return ErrLinkUsed
@@ -149,7 +145,7 @@ func mayStill(i *event.Object[Invitation], f facts) error {
 // needs is what joining reads and writes, besides the person.
 func (l *Link) needs() event.Command {
 	c := event.Command{Write: []event.Ref{Kind.Ref(l.Invitation.ID)}, Read: []event.Ref{org.Kind.Ref(l.Invitation.Org), user.Kind.Ref(l.Invitation.Data.Inviter)},
-		Rows: []event.RowKey{l.row, countRow(l.Invitation.Org)}}
+		Rows: []event.RowKey{links.Key(l.id), countRow(l.Invitation.Org)}}
 	if l.Inviter != nil {
 		c.Read = append(c.Read, org.Kind.Ref(l.Inviter.Org))
 	}
@@ -171,7 +167,7 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	if f.invitation, err = Kind.Get(tx, l.Invitation.ID); err != nil {
 		return err
 	}
-	if f.row, err = tx.Row(l.row); err != nil {
+	if f.linked, err = links.Get(tx, l.id); err != nil {
 		return err
 	}
 	if f.org, err = org.Kind.Get(tx, l.Invitation.Org); err != nil {

@@ -27,10 +27,8 @@ const (
 	kept = 30 * 24 * time.Hour
 )
 
-// linkRow is where it is kept which invitation a link is of. Of the link itself only the hash is stored.
-func linkRow(hash []byte) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "invitation/" + hex.EncodeToString(hash)}
-}
+// links say which invitation a link is of, by its hash: the link itself is not stored.
+var links = event.Flow[linked]{Prefix: "invitation"}
 
 // linked is what the row of a link holds.
 type linked struct {
@@ -39,13 +37,8 @@ type linked struct {
 }
 
 // putLink stores a link of an invitation.
-func putLink(tx *event.Tx, i *event.Object[Invitation], hash []byte) error {
-	value, err := json.Marshal(linked{Invitation: i.ID, Link: i.Data.Link})
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: linkRow(hash), Value: value, Expires: i.Data.Expires + kept.Microseconds()})
-	return nil
+func putLink(tx *event.Tx, i *event.Object[Invitation], hash []byte) {
+	links.PutUntil(tx, hex.EncodeToString(hash), &linked{Invitation: i.ID, Link: i.Data.Link}, i.Data.Expires+kept.Microseconds())
 }
 
 // sending is a link that is about to be made.
@@ -139,7 +132,8 @@ func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
 		return nil
 	}
 	n.link = Address(n.external, n.token)
-	return putLink(tx, i, n.hash)
+	putLink(tx, i, n.hash)
+	return nil
 }
 
 // counter is how many invitations an organization has, and has sent today.
@@ -221,7 +215,8 @@ func Mailed(ctx context.Context, s event.Store, master secret.MasterKey, e *even
 			return mailcount.TooMany(wait)
 		}
 		d = Delivery{Email: i.Data.Email, Language: i.Data.Language, OrgID: i.Org, Inviter: i.Data.Inviter, Token: token, Expires: event.Time(i.Data.Expires)}
-		return putLink(tx, i, hash)
+		putLink(tx, i, hash)
+		return nil
 	}})
 	return d, err
 }
