@@ -23,7 +23,6 @@ type exitCode int
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func (c *doctorCmd) Run(ctx context.Context) error {
-	c.logger() // libraries are to be silent
 	config := c.serverConfig()
 	findings := doctor.Examine(ctx, config, doctor.Options{Mail: c.Mail, Timeout: c.Timeout})
 	if err := ctx.Err(); err != nil {

@@ -84,8 +84,6 @@ func (f dataFlags) config() server.Config {
 }
 
 func (f dataFlags) logger() *slog.Logger {
-	// Libraries write to the default logger what the other side sent. We log what operators need ourselves.
-	slog.SetDefault(slog.New(slog.DiscardHandler))
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // kong has checked it
 	options := &slog.HandlerOptions{Level: level}
@@ -348,6 +346,8 @@ const (
 )
 
 func run(args []string) int {
+	// Libraries write to the default logger what the other side sent. We log what operators need ourselves.
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	ctx, cancel := untilSignal()
 	defer cancel()
 	parsed := parseStart(args, os.Environ())

@@ -25,7 +25,6 @@ type Sessions struct{ *session.Sessions }
 // Through is where somebody comes from who signs in through a provider.
 type Through struct {
 	OrgID     string // that the sign-in is bound to: only its users are let in; empty: any
-	AppOrg    string // the organization of the application that it is for; it decides nothing here
 	By        *ByCode
 	NoLink    bool // nobody is linked by the address: it has to be somebody who is linked already
 	Peer      netip.Addr

@@ -40,7 +40,6 @@ func TestWhoSignsInThroughAProvider(t *testing.T) {
 		{"somebody who is linked", none, nil, Through{}, nil, "usr_b"},
 		{"where the sign-in is bound to the organization", none, nil, Through{OrgID: "org_b"}, nil, "usr_b"},
 		{"where it is bound to another one", none, nil, Through{OrgID: "org_def"}, session.ErrSignInFailed, ""},
-		{"for an application of another organization", none, nil, Through{AppOrg: "org_def"}, nil, "usr_b"},
 		{"another subject", none, func(w *world) idp.Identity { return w.who("idp_b", "2") }, Through{}, session.ErrNotLinked, ""},
 		{"another issuer", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Issuer = "https://UP.test"; return i }, Through{}, session.ErrNotLinked, ""},
 		{"the same subject at another provider", none, func(w *world) idp.Identity { return w.who("idp_def", "1") }, Through{}, session.ErrNotLinked, ""},

@@ -403,9 +403,10 @@ func (v *visit) asksFirst(p *event.Object[idp.Provider], who idp.Identity) (bool
 // a button of ours for it.
 func (v *visit) land(p *event.Object[idp.Provider], kept Arrival, chosen bool) error {
 	ctx, who := v.r.Context(), kept.Who
-	bound, ofApplication := v.pending.Place()
+	bound, _ := v.pending.Place()
 	info := call.From(ctx)
-	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, NoLink: v.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, NoLink: v.trial() || !chosen,
+		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil && v.pending != nil && v.pending.Dated():
 		return v.enter(in, paramTried)
