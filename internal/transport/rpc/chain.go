@@ -61,7 +61,8 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limit, rate, h.authenticate, rateOfCaller, spare, h.large, h.validate, h.authorize, h.atOnce, h.searches, h.bulk, h.costly)
+	return link(operate, guard, limitTime, limitNetwork, h.authenticate, limitCaller, rejectEarly,
+		h.queueLargeRequest, h.validate, h.authorize, h.queueCall, h.queueSearch, h.queueList, h.queueManyWrites)
 }
 
 // guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end
@@ -79,8 +80,8 @@ func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp prot
 	return next(ctx, c, req)
 }
 
-// limit ends the request's context when its time is over, and gives failures that come from that their name.
-func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// limitTime ends the request's context when its time is over, and gives failures that come from that their name.
+func limitTime(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
 	resp, err := next(call.With(ctx, c.info), c, req)
@@ -99,8 +100,9 @@ func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 	return nil, errs.ErrGone.Because(err)
 }
 
-// rate counts the request against the limits of its network, before anything is read, hashed or looked up for it.
-func rate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// limitNetwork counts the request against the limits of its network, before anything is read, hashed or looked up for
+// it.
+func limitNetwork(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	as := web.WithToken
 	if c.op.rule.GetPublic() {
 		as = web.AsPublic
@@ -111,8 +113,8 @@ func rate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mess
 	return next(ctx, c, req)
 }
 
-// rateOfCaller counts it against those of the caller and the caller's organization.
-func rateOfCaller(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// limitCaller counts it against those of the caller and the caller's organization.
+func limitCaller(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if caller := c.info.Caller; caller != nil {
 		if err := c.exchange.OfCaller(caller.UserID, caller.OrgID); err != nil {
 			return nil, err
@@ -163,9 +165,9 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 	return &own, nil
 }
 
-// spare rejects callers without the permission before it reads a large body. This is the one exception from the order
-// of answers: they do not learn what is wrong with the request.
-func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// rejectEarly rejects callers without the permission before it reads a large body. This is the one exception from the
+// order of answers: they do not learn what is wrong with the request.
+func rejectEarly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.op.maxBody <= maxBody || c.info.Caller == nil {
 		return next(ctx, c, req)
 	}

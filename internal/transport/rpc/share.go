@@ -60,39 +60,39 @@ func (h *Handler) Places() map[string]*fairqueue.Places {
 	return map[string]*fairqueue.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "searches": h.shares.searches, "many_writes": h.shares.costly, "streams": h.streams.places}
 }
 
-// atOnce lets organizations take turns where more is asked for than the server does at once.
-func (h *Handler) atOnce(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// queueCall lets organizations take turns where more is asked for than the server does at once.
+func (h *Handler) queueCall(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	return inShare(ctx, h.shares.calls, c, req, next)
 }
 
-// large does the same for large requests, before they are read.
-func (h *Handler) large(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// queueLargeRequest does the same for large requests, before they are read.
+func (h *Handler) queueLargeRequest(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.op.maxBody <= maxBody {
 		return next(ctx, c, req)
 	}
 	return inShare(ctx, h.shares.large, c, req, next)
 }
 
-// bulk lets operations that read many objects wait for each other.
-func (h *Handler) bulk(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// queueList lets operations that read many objects wait for each other.
+func (h *Handler) queueList(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if !c.op.bulk {
 		return next(ctx, c, req)
 	}
 	return inShare(ctx, h.shares.bulk, c, req, next)
 }
 
-// searches lets searches wait for each other, before they wait among lists.
-func (h *Handler) searches(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// queueSearch lets searches wait for each other, before they wait among lists.
+func (h *Handler) queueSearch(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if !c.op.searches {
 		return next(ctx, c, req)
 	}
 	return inShare(ctx, h.shares.searches, c, req, next)
 }
 
-// costly gives an organization two operations at a time that write many objects. The store is told that their number is
-// known. What turns out to write many, because of the one object that it is about, waits for the same place at that
-// moment.
-func (h *Handler) costly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// queueManyWrites gives an organization two operations at a time that write many objects. The store is told that their
+// number is known. What turns out to write many, because of the one object that it is about, waits for the same place
+// at that moment.
+func (h *Handler) queueManyWrites(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	switch {
 	case c.op.costly:
 		return inShare(event.WritesMany(ctx), h.shares.costly, c, req, next)

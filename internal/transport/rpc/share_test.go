@@ -251,7 +251,7 @@ func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 			encoded = held == 1
 			return nil
 		}}
-		if _, err := link(operate, l.handler.costly)(t.Context(), c, req); err != nil || !encoded {
+		if _, err := link(operate, l.handler.queueManyWrites)(t.Context(), c, req); err != nil || !encoded {
 			t.Errorf("encoded in its place: %t, %v", encoded, err)
 		}
 	}
