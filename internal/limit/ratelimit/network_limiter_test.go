@@ -12,13 +12,13 @@ import (
 
 var home, away = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.7")
 
-func networkNewLimiter(perMinute int) (*NetworkLimiter, *testkit.Clock) {
+func newNetworkLimiter(perMinute int) (*NetworkLimiter, *testkit.Clock) {
 	c := testkit.NewClock(time.Unix(1_800_000_000, 0))
 	return &NetworkLimiter{PerMinute: perMinute, Clock: c.Now}, c
 }
 
 // taken tells how many of so many starts at once are let through.
-func networkTaken(s *NetworkLimiter, peer netip.Addr, tries int) (n int) {
+func takenBy(s *NetworkLimiter, peer netip.Addr, tries int) (n int) {
 	for range tries {
 		if s.Take(peer, 1) == nil {
 			n++
@@ -28,8 +28,8 @@ func networkTaken(s *NetworkLimiter, peer netip.Addr, tries int) (n int) {
 }
 
 func TestANetworkBeginsSoMuchAMinute(t *testing.T) {
-	s, clock := networkNewLimiter(60)
-	if n := networkTaken(s, home, 100); n != 60 {
+	s, clock := newNetworkLimiter(60)
+	if n := takenBy(s, home, 100); n != 60 {
 		t.Errorf("%d were let through at once", n)
 	}
 	e, ours := errors.AsType[*errs.Error](s.Take(home, 1))
@@ -40,11 +40,11 @@ func TestANetworkBeginsSoMuchAMinute(t *testing.T) {
 		t.Error("another network waits, too")
 	}
 	clock.Advance(e.RetryAfter)
-	if n := networkTaken(s, home, 100); n != 1 {
+	if n := takenBy(s, home, 100); n != 1 {
 		t.Errorf("%d were let through after the wait", n)
 	}
 	clock.Advance(10 * time.Second)
-	if n := networkTaken(s, home, 100); n != 10 {
+	if n := takenBy(s, home, 100); n != 10 {
 		t.Errorf("%d were let through after ten seconds", n)
 	}
 	clock.Advance(time.Hour)
@@ -52,14 +52,14 @@ func TestANetworkBeginsSoMuchAMinute(t *testing.T) {
 		t.Error("what counts as many is not counted as many")
 	}
 	clock.Advance(time.Hour)
-	if n := networkTaken(s, home, 100); n != 60 {
+	if n := takenBy(s, home, 100); n != 60 {
 		t.Errorf("%d were let through after an hour", n)
 	}
 	clock.Advance(-time.Hour)
 	if err := s.Take(home, 1); err != nil {
 		t.Errorf("after the clock was set back: %v", err)
 	}
-	if networkTaken(nil, home, 1000) != 1000 {
+	if takenBy(nil, home, 1000) != 1000 {
 		t.Error("there is a limit where none is set")
 	}
 }
@@ -75,7 +75,7 @@ func TestWhatIsOneNetwork(t *testing.T) {
 		{"two /64", "2001:db8:0:1::1", "2001:db8:0:2::1", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, _ := networkNewLimiter(1)
+			s, _ := newNetworkLimiter(1)
 			if err := s.Take(netip.MustParseAddr(c.first), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestWhatIsOneNetwork(t *testing.T) {
 }
 
 func TestTheMemoryForNetworksIsBounded(t *testing.T) {
-	s, clock := networkNewLimiter(1)
+	s, clock := newNetworkLimiter(1)
 	peer := netip.MustParseAddr("10.0.0.0")
 	take := func(n int) {
 		for range n {
