@@ -149,10 +149,9 @@ func buildRevision(ctx context.Context, revision, source, binary string) error {
 	return buildCheapHash(ctx, source, source, binary)
 }
 
-// argonFile is where the cost of a password hash is named, and passes and memory are the names.
-const argonFile = "internal/base/secret/argon/argon.go"
-
+// The cost of a password hash is named in one of these files: the second is that of revisions up to 2026-11-18.
 var (
+	argonFiles  = []string{"internal/base/secret/argon/argon.go", "internal/secret/argon/argon.go"}
 	argonPasses = regexp.MustCompile(`(?m)^(\s+Passes\s+=).*$`)
 	argonMemory = regexp.MustCompile(`(?m)^(\s+MemoryKiB\s+=).*$`)
 )
@@ -163,8 +162,14 @@ func buildCheapHash(ctx context.Context, source, scratch, binary string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(source, argonFile)
-	text, err := os.ReadFile(path)
+	var path string
+	var text []byte
+	for _, file := range argonFiles {
+		path = filepath.Join(source, file)
+		if text, err = os.ReadFile(path); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
