@@ -113,14 +113,9 @@ func organizationsOf(caller *access.Caller) (ids []string, more bool) {
 	return ids, false
 }
 
-// accessStates by their number in the API.
-var accessStates = map[org.State]signetv1.Organization_State{
-	org.Active: signetv1.Organization_STATE_ACTIVE, org.Inactive: signetv1.Organization_STATE_INACTIVE,
-}
-
 func (s Access) show(caller *access.Caller, o *event.Object[org.Org]) (*signetv1.OrganizationAccess, error) {
 	needs, err := needsOf(org.AdmitsGuest(o, caller, s.Clock()))
-	return &signetv1.OrganizationAccess{OrgId: o.ID, Name: o.Data.Name, State: accessStates[o.Data.State], Permissions: s.held(caller, o.ID),
+	return &signetv1.OrganizationAccess{OrgId: o.ID, Name: o.Data.Name, State: orgStates.number(o.Data.State), Permissions: s.held(caller, o.ID),
 		Roles: roleNames(caller.Memberships[o.ID]), Needs: needs}, err
 }
 

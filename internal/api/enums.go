@@ -14,8 +14,13 @@ type enum[N comparable, W comparable] map[N]W
 func (e enum[N, W]) name(n N) W { return e[n] }
 
 // number gives the number of a word; the zero number where there is none.
-func (e enum[N, W]) number(w W) N {
-	return numberOf(e, w)
+func (e enum[N, W]) number(w W) (n N) {
+	for number, word := range e {
+		if word == w {
+			return number
+		}
+	}
+	return n
 }
 
 var genders = enum[signetv1.Gender, user.Gender]{

@@ -80,7 +80,7 @@ func repeatedNames(field string, list []*signetv1.IdentityProviderParameter) (wr
 // showProvider gives a provider as reads show it.
 func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *signetv1.IdentityProvider {
 	g := p.Data.General
-	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: details, State: numberOf(providerStates, p.Data.State), Name: g.Name, StylingType: numberOf(stylings, g.Styling),
+	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: details, State: providerStates.number(p.Data.State), Name: g.Name, StylingType: stylings.number(g.Styling),
 		AutoRegister: g.AutoRegister, LinkByEmail: g.LinkByEmail, Offered: p.Data.Offered()}
 	if c := p.Data.Changer; c != nil {
 		out.VouchedBy = c.UserID
@@ -97,12 +97,12 @@ func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *sig
 			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName, Audience: j.Audience}}
 	} else if o := p.Data.OIDC; o != nil {
 		out.Config = &signetv1.IdentityProvider_Oidc{Oidc: &signetv1.IdentityProvider_OIDC{
-			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes, Preset: numberOf(providerPresets, o.Preset), ClientAuth: numberOf(clientAuths, o.ClientAuth),
+			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes, Preset: providerPresets.number(o.Preset), ClientAuth: clientAuths.number(o.ClientAuth),
 			FormPost: o.FormPost, Parameters: showProviderParameters(o.Parameters), Claims: showProviderClaims(o.Claims), Tenants: o.Tenants, TeamId: o.TeamID, KeyId: o.KeyID}}
 	} else if o := p.Data.OAuth; o != nil {
 		out.Config = &signetv1.IdentityProvider_Oauth{Oauth: &signetv1.IdentityProvider_OAuth{
 			AuthorizationEndpoint: o.AuthorizationEndpoint, TokenEndpoint: o.TokenEndpoint, UserEndpoint: o.UserEndpoint, EmailsEndpoint: o.EmailsEndpoint,
-			ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes, Preset: numberOf(providerPresets, o.Preset), ClientAuth: numberOf(clientAuths, o.ClientAuth),
+			ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes, Preset: providerPresets.number(o.Preset), ClientAuth: clientAuths.number(o.ClientAuth),
 			Parameters: showProviderParameters(o.Parameters), Subject: o.Subject, Claims: showProviderClaims(o.Claims)}}
 	}
 	return out

@@ -5,22 +5,22 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 )
 
-var stylings = map[signetv1.StylingType]idp.Styling{
+var stylings = enum[signetv1.StylingType, idp.Styling]{
 	signetv1.StylingType_STYLING_TYPE_GOOGLE: idp.Google,
 }
 
-var providerStates = map[signetv1.IdentityProvider_State]idp.State{
+var providerStates = enum[signetv1.IdentityProvider_State, idp.State]{
 	signetv1.IdentityProvider_STATE_ACTIVE:   idp.Active,
 	signetv1.IdentityProvider_STATE_INACTIVE: idp.Inactive,
 }
 
-var providerTypes = map[signetv1.IdentityProviderType]idp.Type{
+var providerTypes = enum[signetv1.IdentityProviderType, idp.Type]{
 	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT:   idp.IsJWT,
 	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC:  idp.IsOIDC,
 	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_OAUTH: idp.IsOAuth,
 }
 
-var providerPresets = map[signetv1.IdentityProviderPreset]idp.Preset{
+var providerPresets = enum[signetv1.IdentityProviderPreset, idp.Preset]{
 	signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE:    idp.GooglePreset,
 	signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_MICROSOFT: idp.MicrosoftPreset,
 	signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_APPLE:     idp.ApplePreset,
@@ -28,7 +28,7 @@ var providerPresets = map[signetv1.IdentityProviderPreset]idp.Preset{
 	signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB:    idp.GitHubPreset,
 }
 
-var clientAuths = map[signetv1.IdentityProviderClientAuth]idp.ClientAuth{
+var clientAuths = enum[signetv1.IdentityProviderClientAuth, idp.ClientAuth]{
 	signetv1.IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_CLIENT_SECRET_POST: idp.SecretInBody,
 	signetv1.IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_PRIVATE_KEY_JWT:    idp.PrivateKeyJWT,
 }

@@ -10,7 +10,7 @@ import (
 func checkWords[N interface {
 	comparable
 	protoreflect.Enum
-}, W ~string](t *testing.T, name string, words map[N]W) {
+}, W ~string](t *testing.T, name string, words enum[N, W]) {
 	t.Run(name, func(t *testing.T) {
 		var zero N
 		values := zero.Descriptor().Values()
@@ -18,11 +18,11 @@ func checkWords[N interface {
 			t.Errorf("the table has %d entries, the API %d values", len(words), values.Len())
 		}
 		for n, w := range words {
-			if w == "" || values.ByNumber(n.Number()) == nil || numberOf(words, w) != n {
+			if w == "" || values.ByNumber(n.Number()) == nil || words.number(w) != n {
 				t.Errorf("%v is %q", n, w)
 			}
 		}
-		if got := numberOf(words, ""); got != zero {
+		if got := words.number(""); got != zero {
 			t.Errorf("nothing is %v", got)
 		}
 	})

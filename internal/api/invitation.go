@@ -29,7 +29,7 @@ type Invitations struct {
 var _ signetv1connect.InvitationServiceHandler = Invitations{}
 
 // invitationStates pairs the numbers of the API with the words of the package.
-var invitationStates = map[signetv1.Invitation_State]invitation.State{
+var invitationStates = enum[signetv1.Invitation_State, invitation.State]{
 	signetv1.Invitation_STATE_PENDING:   invitation.Pending,
 	signetv1.Invitation_STATE_ACCEPTED:  invitation.Accepted,
 	signetv1.Invitation_STATE_WITHDRAWN: invitation.Withdrawn,
@@ -147,7 +147,7 @@ func (s Invitations) SendPasswordSetup(ctx context.Context, r *signetv1.SendPass
 }
 
 func (s Invitations) render(i *event.Object[invitation.Invitation]) *signetv1.Invitation {
-	out := &signetv1.Invitation{InvitationId: i.ID, Details: complete(i.Details()), State: numberOf(invitationStates, i.Data.StateAt(s.Clock())), Email: i.Data.Email, GroupIds: i.Data.Groups,
+	out := &signetv1.Invitation{InvitationId: i.ID, Details: complete(i.Details()), State: invitationStates.number(i.Data.StateAt(s.Clock())), Email: i.Data.Email, GroupIds: i.Data.Groups,
 		Language: i.Data.Language, InviterId: i.Data.Inviter, ExpirationDate: timestamppb.New(event.Time(i.Data.Expires)), LinkShown: i.Data.Shown, UserId: i.Data.UserID}
 	for _, role := range i.Data.Roles {
 		out.Roles = append(out.Roles, string(role))

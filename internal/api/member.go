@@ -235,7 +235,7 @@ func (s Members) DeclineServiceUserOffer(ctx context.Context, r *signetv1.Declin
 }
 
 // offerStates pairs the numbers of the API with the words of the package.
-var offerStates = map[signetv1.Offer_State]member.OfferState{
+var offerStates = enum[signetv1.Offer_State, member.OfferState]{
 	signetv1.Offer_STATE_OPEN:      member.OfferOpen,
 	signetv1.Offer_STATE_ACCEPTED:  member.OfferAccepted,
 	signetv1.Offer_STATE_WITHDRAWN: member.OfferWithdrawn,
@@ -253,7 +253,7 @@ func (s Members) ListOffers(ctx context.Context, r *signetv1.ListOffersRequest) 
 	}
 	out := &signetv1.ListOffersResponse{NextPageToken: next}
 	for _, o := range found {
-		out.Offers = append(out.Offers, &signetv1.Offer{OfferId: o.ID, Details: complete(o.Details()), State: numberOf(offerStates, o.Data.StateAt(s.Clock())), UserId: o.Data.UserID,
+		out.Offers = append(out.Offers, &signetv1.Offer{OfferId: o.ID, Details: complete(o.Details()), State: offerStates.number(o.Data.StateAt(s.Clock())), UserId: o.Data.UserID,
 			Roles: roleNames(o.Data.Roles), ExpirationDate: timestamppb.New(event.Time(o.Data.Expires))})
 	}
 	return out, nil

@@ -104,7 +104,7 @@ func showPolicy(p policy.Policy) *signetv1.Policy {
 	})
 }
 
-var ways = map[signetv1.SignInMethod]policy.Way{
+var ways = enum[signetv1.SignInMethod, policy.Way]{
 	signetv1.SignInMethod_SIGN_IN_METHOD_PASSWORD:          policy.WithPassword,
 	signetv1.SignInMethod_SIGN_IN_METHOD_PASSKEY:           policy.WithPasskey,
 	signetv1.SignInMethod_SIGN_IN_METHOD_IDENTITY_PROVIDER: policy.WithProvider,

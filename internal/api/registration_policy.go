@@ -5,7 +5,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 )
 
-var registrationModes = map[signetv1.RegistrationMode]policy.Openness{
+var registrationModes = enum[signetv1.RegistrationMode, policy.Openness]{
 	signetv1.RegistrationMode_REGISTRATION_MODE_UNSPECIFIED:    policy.ToNobody,
 	signetv1.RegistrationMode_REGISTRATION_MODE_OPEN:           policy.ToAll,
 	signetv1.RegistrationMode_REGISTRATION_MODE_PROVEN_DOMAINS: policy.ToDomains,
@@ -18,7 +18,7 @@ func registrationPolicy(p *signetv1.Policy) policy.Registering {
 
 // showRegistrationPolicy puts it into a policy.
 func showRegistrationPolicy(r policy.Registering, into *signetv1.Policy) *signetv1.Policy {
-	into.Registration, into.TermsUri, into.PrivacyUri = numberOf(registrationModes, r.Registration), r.TermsURI, r.PrivacyURI
+	into.Registration, into.TermsUri, into.PrivacyUri = registrationModes.number(r.Registration), r.TermsURI, r.PrivacyURI
 	return into
 }
 

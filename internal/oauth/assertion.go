@@ -8,6 +8,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/assertion"
@@ -77,7 +78,7 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 }
 
 func usedRow(kind, by, what string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: kind + "/" + digest(by+"\x00"+what)}
+	return event.RowKey{Table: event.Flows, Key: kind + "/" + secret.Digest(by+"\x00"+what)}
 }
 
 // firstUse is what is stored of an assertion: when it was first used.

@@ -42,7 +42,7 @@ var (
 // trying all: so it is a MAC. Nodes of the version before know only the digest, which is written while one of them
 // runs.
 func (g *Grants) userCodeIDs(code string) (id, before string) {
-	return hex.EncodeToString(g.Master.MAC("user code of a device", []byte(code))), digest(code)
+	return hex.EncodeToString(g.Master.MAC("user code of a device", []byte(code))), secret.Digest(code)
 }
 
 // Device is what a device is told.

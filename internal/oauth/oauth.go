@@ -123,13 +123,10 @@ func (g *Grants) TokenEndpoint() string { return g.Issuer + "/oauth/token" }
 
 func (g *Grants) now() int64 { return event.Micros(g.Clock()) }
 
-// strangers bounds what those who have not signed in can have stored, see network.Limiter.
+// strangers bounds what those who have not signed in can have stored, see ratelimit.NetworkLimiter.
 func (g *Grants) strangers(ctx context.Context) error {
 	return g.Sessions.NetworkLimiter.Take(call.From(ctx).Peer, 1)
 }
-
-// digest is what is stored of a secret that cannot be guessed.
-func digest(text string) string { return secret.Digest(text) }
 
 // Visits knows the applications that sessions led to tokens of.
 func (g *Grants) Visits() Visits { return Visits{Store: g.Store, Sessions: g.Sessions} }

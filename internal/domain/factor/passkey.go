@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
@@ -87,8 +87,7 @@ type challenge struct {
 
 // challengeRow is found by what comes back with the answer. The challenge itself is not stored as a key.
 func challengeRow(text string) event.RowKey {
-	sum := sha256.Sum256([]byte(text))
-	return event.RowKey{Table: event.Flows, Key: "challenge/" + hex.EncodeToString(sum[:])}
+	return event.RowKey{Table: event.Flows, Key: "challenge/" + secret.Digest(text)}
 }
 
 // Started is a ceremony that a browser is to go through.

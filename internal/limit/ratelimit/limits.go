@@ -12,7 +12,7 @@ import (
 const RateLimited errs.Reason = "RATE_LIMITED"
 
 // DefaultPublic is the limit of a network on public paths if nothing else is set. A sign-in takes some ten requests, so
-// this is twice of what network.DefaultPerMinute lets people start, and a whole company behind one address can come
+// this is twice of what DefaultPerNetwork lets people start, and a whole company behind one address can come
 // within the same minute.
 var DefaultPublic = Rate{Requests: 12_000, Per: time.Minute}
 

@@ -48,7 +48,7 @@ type Config struct {
 	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
 	WebhookRetry    time.Duration // before the second try of an event; zero: likewise
 	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
-	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
+	StartsPerMinute int           // that a network can begin without having signed in; zero: ratelimit.DefaultPerNetwork
 
 	// Rates such as 100/s, see package ratelimit; empty or off: no limit, but for LimitPublic, which is
 	// ratelimit.DefaultPublic if it is empty.

@@ -2,8 +2,6 @@ package federated
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -28,8 +26,7 @@ type holder struct {
 
 // sessionRow is where it is remembered who came in a session of a provider.
 func sessionRow(provider, issuer, sid string) event.RowKey {
-	sum := sha256.Sum256([]byte(issuer + "\x00" + sid))
-	return event.RowKey{Table: event.Flows, Key: "idp_session/" + provider + "/" + hex.EncodeToString(sum[:])}
+	return event.RowKey{Table: event.Flows, Key: "idp_session/" + provider + "/" + secret.Digest(issuer+"\x00"+sid)}
 }
 
 // sessionRows are what a command has to declare that calls remember.

@@ -5,10 +5,9 @@ package federated
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/netip"
 
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -244,7 +243,4 @@ func secondFactorOf(p policy.SignIn, provider string) bool {
 }
 
 // SessionDigest is what session.Upstream keeps of a provider's own session.
-func SessionDigest(sid string) string {
-	sum := sha256.Sum256([]byte(sid))
-	return hex.EncodeToString(sum[:])
-}
+func SessionDigest(sid string) string { return secret.Digest(sid) }

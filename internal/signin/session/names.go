@@ -3,13 +3,12 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -105,10 +104,10 @@ func (s NameFinder) withEmailAnywhere(email, prover string) event.Lookup {
 // up follows from the name and the place alone, too (see allOf), in three round trips: the domain, the name, the user.
 func (s NameFinder) Find(ctx context.Context, loginName string, at NameScope) (u *event.Object[user.User], typed TypedName, err error) {
 	if len(at.Org) > event.MaxID { // nobody is there, and nothing keeps all of it
-		at.Org = nameDigest(at.Org)
+		at.Org = secret.Digest(at.Org)
 	}
 	if syntax.TooLong(loginName) {
-		return nil, TypedName{"long name", cmp.Or(at.Org, at.App, s.DefaultOrg), nameDigest(loginName)}, nil
+		return nil, TypedName{"long name", cmp.Or(at.Org, at.App, s.DefaultOrg), secret.Digest(loginName)}, nil
 	}
 	key := syntax.NameKey(loginName)
 	domain, err := s.domainOf(ctx, loginName, key)
@@ -150,12 +149,6 @@ func (s NameFinder) ways(key string, domain typedDomain, at NameScope) (typed Ty
 		ways = append(ways, s.withEmailAnywhere(email, domain.prover))
 	}
 	return typed, ways
-}
-
-// nameDigest stands for a text that is too long to be kept.
-func nameDigest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 // typedDomain is a login name taken apart at its last @, of any width.

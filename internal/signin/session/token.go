@@ -51,7 +51,7 @@ type Sessions struct {
 	NetworkLimiter *ratelimit.NetworkLimiter
 }
 
-// find looks for the user of a login name, see names.Finder.Find.
+// find looks for the user of a login name, see NameFinder.Find.
 func (s *Sessions) find(ctx context.Context, loginName string, at NameScope) (*event.Object[user.User], TypedName, error) {
 	return NameFinder{Store: s.Store, DefaultOrg: s.DefaultOrg, EmailsPerOrganization: s.EmailsPerOrganization}.Find(ctx, loginName, at)
 }

@@ -3,12 +3,11 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
 
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
@@ -123,8 +122,7 @@ func tokenUse(p *Provider, c tokenClaims) (key string, until time.Time) {
 	issuer, _ := c.Text("iss")
 	id, _ := c.Text("jti")
 	issued, _ := c.Time("iat")
-	sum := sha256.Sum256([]byte(issuer + "\x00" + id))
-	return "idp_logout/" + p.ID + "/" + hex.EncodeToString(sum[:]), issued.Add(maxTokenAge + 2*clockSkew)
+	return "idp_logout/" + p.ID + "/" + secret.Digest(issuer+"\x00"+id), issued.Add(maxTokenAge + 2*clockSkew)
 }
 
 // again lets something happen that once has refused since.
