@@ -99,108 +99,55 @@ func inside(permit access.Permit, id string) event.Target[user.User] {
 // gives roles takes the permission to give them. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
 // member.ErrGrantsMore; ErrTooManyGroups; ErrTooLarge; Aborted when match does not hold, which is about the user.
 func AddMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch) (event.Details, error) {
-	return change(ctx, s, permit, id, userID, match, func(c *membership) error { return c.join() })
+	return change(ctx, s, permit, id, userID, match, membership.join)
 }
 
 // RemoveMember takes a user out of a group. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
 // access.ErrTargetHoldsMore; ErrMemberNotFound; member.ErrLastOrgOwner; Aborted when match does not hold, which is
 // about the user.
 func RemoveMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch) (event.Details, error) {
-	return change(ctx, s, permit, id, userID, match, func(c *membership) error { return c.leave() })
+	return change(ctx, s, permit, id, userID, match, membership.leave)
 }
 
 // membership is a change of who is in a group, inside its command.
 type membership struct {
-	permit access.Permit
-	tx     *event.Tx
-	user   *event.Object[user.User]
-	group  *event.Object[Group]
-
-	ended  []user.InGroup // groups of the user that are gone; nil: nobody has looked
-	again  *recount       // nil: nobody has counted
-	owners *member.Owners
-	writes bool // the group was declared for writing
-
+	permit  access.Permit
+	reader  event.Reader
 	unasked string // whose people are not asked, see member.Unasked
+	owners  *member.Owners
+	recount *recount
+
+	tx    *event.Tx
+	user  *event.Object[user.User]
+	group *event.Object[Group]
 }
 
 // recount is how many members a group really has.
 type recount struct {
 	members  int64
-	sequence uint64 // of the group when it was counted
+	sequence uint64 // of the group when it was counted; 0: not counted
 }
 
-func change(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch, decide func(*membership) error) (details event.Details, err error) {
-	err = member.Settle(func() error {
-		u, err := inside(permit, userID).Read(ctx, s)
-		if err != nil {
-			return err
-		}
-		g, err := Get(ctx, s, permit, id)
-		if err != nil {
-			return err
-		}
-		c := membership{permit: permit, writes: g.Data.counts()}
-		if c.unasked, err = member.Unasked(ctx, s, permit); err != nil {
-			return err
-		}
-		if err := c.look(ctx, s, u, g); err != nil {
-			return err
-		}
-		needs := event.Command{Read: []event.Ref{Kind.Ref(id)}}
-		if c.writes {
-			needs = event.Command{Write: []event.Ref{Kind.Ref(id)}}
-		}
-		if c.owners != nil {
-			needs.Read = append(needs.Read, c.owners.Reads()...)
-		}
-		details, err = inside(permit, userID).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			c := c // a command may be decided more than once
-			c.tx, c.user = tx, u
-			if c.group, err = Within(permit, id).Get(tx); err != nil {
-				return err
-			}
-			return decide(&c)
-		})
-		return err
-	})
-	return details, err
-}
-
-// look finds out what only matters at the bounds, and who else owns the organization.
-func (c *membership) look(ctx context.Context, r event.Reader, u *event.Object[user.User], g *event.Object[Group]) error {
-	if isIn := u.Data.In(g.Org, g.ID); isIn {
-		if !c.endsOwner(u, g) {
-			return nil
-		}
+func change(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch, decide func(membership) error) (event.Details, error) {
+	unasked, err := member.Unasked(ctx, s, permit)
+	if err != nil {
+		return event.Details{}, err
+	}
+	c := membership{permit: permit, reader: s, unasked: unasked, owners: member.OwnersOfBut(s, permit.Org(), userID), recount: &recount{}}
+	needs := event.Command{Read: []event.Ref{Kind.Ref(id)}}
+	return inside(permit, userID).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		c := c // a command may be decided more than once
+		c.tx, c.user = tx, u
 		var err error
-		c.owners, err = member.OwnersOfBut(ctx, r, g.Org, u.ID)
-		return err
-	}
-	if in := u.Data.Groups[g.Org]; len(in) >= user.MaxGroups {
-		c.ended = []user.InGroup{}
-		for _, had := range in {
-			of, err := Kind.Read(ctx, r, had.ID)
-			if err != nil {
-				return err
-			}
-			if of == nil || of.Data.State == Removed {
-				c.ended = append(c.ended, had)
-			}
-		}
-	}
-	if g.Data.counts() && g.Data.Members >= MaxRoleMembers {
-		all, err := Members(ctx, r, g.ID)
-		if err != nil {
+		if c.group, err = Within(permit, id).Get(tx); err != nil {
 			return err
 		}
-		c.again = &recount{int64(len(all)), g.Sequence}
-	}
-	return nil
+		return decide(c)
+	})
 }
 
 // endsOwner tells whether the user would own the organization no longer without the group.
-func (c *membership) endsOwner(u *event.Object[user.User], g *event.Object[Group]) bool {
+func (c membership) endsOwner(u *event.Object[user.User], g *event.Object[Group]) bool {
 	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
 }
 
@@ -209,7 +156,7 @@ func (c *membership) endsOwner(u *event.Object[user.User], g *event.Object[Group
 func mayLeave(permit access.Permit) bool { return permit.ForInstallation(access.MemberWrite) }
 
 // gives are the roles that the group gives.
-func (c *membership) gives() access.Memberships {
+func (c membership) gives() access.Memberships {
 	return access.Memberships{c.group.Org: c.group.Data.Roles}
 }
 
@@ -221,7 +168,7 @@ func mayGive(permit access.Permit) error {
 	return nil
 }
 
-func (c *membership) join() error {
+func (c membership) join() error {
 	g := &c.group.Data
 	if len(g.Roles) > 0 {
 		if err := mayGive(c.permit); err != nil {
@@ -251,47 +198,68 @@ func (c *membership) join() error {
 
 // room refuses one group too many for the user, after groups that are gone have been forgotten, and one member too many
 // for the group.
-func (c *membership) room() error {
+func (c membership) room() error {
 	if in := c.user.Data.Groups[c.group.Org]; len(in) >= user.MaxGroups {
-		if c.ended == nil {
-			return member.ErrMoved
-		}
-		for _, had := range in {
-			if !slices.ContainsFunc(c.ended, func(g user.InGroup) bool { return g.ID == had.ID }) {
-				continue
-			}
-			if err := c.user.Append(user.GroupLeft{Org: c.group.Org, Group: had.ID}); err != nil {
-				return err
-			}
+		if err := c.forgetRemoved(in); err != nil {
+			return err
 		}
 		if len(c.user.Data.Groups[c.group.Org]) >= user.MaxGroups {
 			return ErrTooManyGroups
 		}
 	}
-	if g := c.group; g.Data.counts() && g.Data.Members >= MaxRoleMembers {
-		switch {
-		case c.again == nil || c.again.sequence != g.Sequence:
-			return member.ErrMoved
-		case c.again.members >= MaxRoleMembers:
-			return ErrTooLarge
+	g := c.group
+	if !g.Data.counts() || g.Data.Members < MaxRoleMembers {
+		return nil
+	}
+	if sequence := g.Sequence; c.recount.sequence != sequence {
+		return event.Look(func(ctx context.Context) (event.Command, error) {
+			all, err := Members(ctx, c.reader, g.ID)
+			*c.recount = recount{int64(len(all)), sequence}
+			return event.Command{}, err
+		})
+	}
+	if c.recount.members >= MaxRoleMembers {
+		return ErrTooLarge
+	}
+	return c.counted(MembersCounted{Members: c.recount.members})
+}
+
+// forgetRemoved takes the user out of those groups that have been removed.
+func (c membership) forgetRemoved(in []user.InGroup) error {
+	var needs event.Command
+	for _, had := range in {
+		needs.Read = append(needs.Read, Kind.Ref(had.ID))
+	}
+	if err := c.tx.Require(needs); err != nil {
+		return err
+	}
+	for _, had := range slices.Clone(in) {
+		g, err := Kind.Get(c.tx, had.ID)
+		if err != nil {
+			return err
 		}
-		return g.Append(MembersCounted{Members: c.again.members})
+		if g != nil && g.Data.State != Removed {
+			continue
+		}
+		if err := c.user.Append(user.GroupLeft{Org: c.group.Org, Group: had.ID}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // counted tells a group that counts its members.
-func (c *membership) counted(fact event.Fact[Group]) error {
-	switch {
-	case !c.group.Data.counts():
+func (c membership) counted(fact event.Fact[Group]) error {
+	if !c.group.Data.counts() {
 		return nil
-	case !c.writes:
-		return member.ErrMoved
+	}
+	if err := c.tx.Require(event.Command{Write: []event.Ref{Kind.Ref(c.group.ID)}}); err != nil {
+		return err
 	}
 	return c.group.Append(fact)
 }
 
-func (c *membership) leave() error {
+func (c membership) leave() error {
 	if len(c.group.Data.Roles) > 0 {
 		if err := mayGive(c.permit); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 // members hold them from the same moment on. Errors: InvalidArgument for unknown roles; access.ErrDenied;
 // member.ErrGrantsMore; ErrNotFound; access.ErrTargetHoldsMore; ErrTooLarge; member.ErrLastOrgOwner; Aborted when match
 // does not hold.
-func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, names []string) (details event.Details, err error) {
+func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, names []string) (event.Details, error) {
 	if wrong := access.RoleViolations(permit.Org(), names); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
@@ -36,70 +36,51 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 	if err != nil {
 		return event.Details{}, err
 	}
-	target := Giving(permit, id)
-	err = member.Settle(func() error {
-		g, err := target.Read(ctx, s)
+	target, all := Giving(permit, id), AllOf(s, permit, id, roles)
+	// Who joins a group without roles does not change the group. Before it gives any, it has to know who joins.
+	count := func(ctx context.Context) (event.Command, error) {
+		all, err := Members(ctx, s, id)
 		if err != nil {
-			return err
+			return event.Command{}, err
 		}
-		if slices.Equal(g.Data.Roles, roles) {
-			details, err = target.Change(ctx, s, match, func(_ *event.Tx, now *event.Object[Group]) error {
-				if !slices.Equal(now.Data.Roles, roles) {
-					return member.ErrMoved
-				}
+		counting, err := target.Change(ctx, s, match, func(_ *event.Tx, g *event.Object[Group]) error {
+			if g.Data.counts() {
 				return nil
-			})
-			return err
-		}
-		// Who joins a group without roles does not move it. Before it gives any, it has to know who joins.
-		if !g.Data.counts() {
-			all, err := Members(ctx, s, id)
+			}
+			return g.Append(MembersCounted{Members: int64(len(all))})
+		})
+		match.Sequence = counting.Sequence
+		return event.Command{}, err
+	}
+	set := func(orgOfFact string) (event.Details, error) {
+		return target.Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Group]) error {
+			g.Expect(match)
+			switch {
+			case slices.Equal(g.Data.Roles, roles):
+				return nil
+			case !g.Data.counts():
+				return event.Look(count)
+			}
+			members, err := all.In(tx, g)
 			if err != nil {
 				return err
 			}
-			d, err := target.Change(ctx, s, match, func(_ *event.Tx, g *event.Object[Group]) error {
-				if g.Data.counts() {
-					return member.ErrMoved
-				}
-				return g.Append(MembersCounted{Members: int64(len(all))})
-			})
-			if err != nil {
-				return err
-			}
-			match.Sequence, g.Sequence = d.Sequence, d.Sequence
-		}
-		all, err := AllOf(ctx, s, g, permit, roles)
-		if err != nil {
-			return err
-		}
-		set := func(org string) error {
-			details, err = target.Needs(all.Needs()).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Group]) error {
-				members, err := all.Settled(tx, g)
-				if err != nil {
+			for _, u := range members {
+				if err := member.Give(u, g.Org, roles, unasked); err != nil {
 					return err
 				}
-				for _, u := range members {
-					if err := member.Give(u, g.Org, roles, unasked); err != nil {
-						return err
-					}
-					if err := u.Append(user.GroupRolesSet{Org: org, Group: g.ID, Roles: roles}); err != nil {
-						return err
-					}
+				if err := u.Append(user.GroupRolesSet{Org: orgOfFact, Group: g.ID, Roles: roles}); err != nil {
+					return err
 				}
-				return g.Append(RolesSet{Roles: roles, Members: counted(roles, members)})
-			})
-			return err
-		}
-		err = set("")
-		if e, _ := errors.AsType[*errs.Error](err); e != nil && e.Reason == event.OlderNodes { // they know the long form only
-			err = set(g.Org)
-		}
-		return err
-	})
-	if err != nil {
-		return event.Details{}, err
+			}
+			return g.Append(RolesSet{Roles: roles, Members: counted(roles, members)})
+		})
 	}
-	return details, nil
+	details, err := set("")
+	if e, _ := errors.AsType[*errs.Error](err); e != nil && e.Reason == event.OlderNodes { // they know the long form only
+		details, err = set(permit.Org())
+	}
+	return details, err
 }
 
 // counted is how many members a group with these roles has: without roles nobody counts.
@@ -126,53 +107,34 @@ func Giving(permit access.Permit, id string) event.Target[Group] {
 
 // All are the members of a group whose roles are about to change for all of them together.
 type All struct {
-	sequence uint64 // of the group before they were read: whoever joins or leaves moves it
-	users    []*event.Object[user.User]
-	owners   *member.Owners // nil: nobody stops to own the organization by it
-	ends     func(*event.Object[user.User]) bool
+	reader   event.Reader
+	sequence uint64 // of the group when its members were listed: it changes with everybody who joins or leaves
+	listed   []event.Ref
+	roles    []access.Role
+	owners   *member.Owners
 	mayLeave bool // the organization without an owner
 }
 
-// AllOf reads the members of a group that knows who joins and leaves, and is going to give these roles. Errors:
-// ErrTooLarge.
-func AllOf(ctx context.Context, r event.Reader, g *event.Object[Group], permit access.Permit, roles []access.Role) (*All, error) {
-	users, err := Members(ctx, r, g.ID)
-	if err != nil {
-		return nil, err
-	}
-	ownsBy := slices.Contains(g.Data.Roles, access.OrgOwner) && !slices.Contains(roles, access.OrgOwner)
-	all := &All{sequence: g.Sequence, users: users, mayLeave: mayLeave(permit), ends: func(u *event.Object[user.User]) bool {
-		return ownsBy && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
-	}}
-	if slices.ContainsFunc(users, all.ends) {
-		all.owners, err = member.OwnersWithout(ctx, r, g.Org, g.ID)
-	}
-	return all, err
+// AllOf are the members of a group that is going to give these roles.
+func AllOf(r event.Reader, permit access.Permit, id string, roles []access.Role) *All {
+	return &All{reader: r, roles: roles, owners: member.OwnersWithout(r, permit.Org(), id), mayLeave: mayLeave(permit)}
 }
 
-// Needs is what a command has to declare that changes them.
-func (a *All) Needs() (needs event.Command) {
-	for _, u := range a.users {
-		needs.Write = append(needs.Write, user.Kind.Ref(u.ID))
-	}
-	if a.owners != nil {
-		for _, ref := range a.owners.Reads() {
-			if !slices.Contains(needs.Write, ref) {
-				needs.Read = append(needs.Read, ref)
+// In gives the members, for writing, inside a command that has not changed the group yet. The group counts its members,
+// and the command is run by event.Do. Errors: ErrTooLarge; member.ErrLastOrgOwner.
+func (a *All) In(tx *event.Tx, g *event.Object[Group]) (members []*event.Object[user.User], err error) {
+	if sequence := g.Sequence; a.sequence != sequence {
+		return nil, event.Look(func(ctx context.Context) (event.Command, error) {
+			users, err := Members(ctx, a.reader, g.ID)
+			a.sequence, a.listed = sequence, nil
+			for _, u := range users {
+				a.listed = append(a.listed, user.Kind.Ref(u.ID))
 			}
-		}
+			return event.Command{Write: a.listed}, err
+		})
 	}
-	return needs
-}
-
-// Settled gives those who are in the group at the moment of the command. Errors: member.ErrMoved;
-// member.ErrLastOrgOwner.
-func (a *All) Settled(tx *event.Tx, g *event.Object[Group]) (members []*event.Object[user.User], err error) {
-	if g.Sequence != a.sequence {
-		return nil, member.ErrMoved
-	}
-	for _, known := range a.users {
-		u, err := user.Kind.Get(tx, known.ID)
+	for _, ref := range a.listed {
+		u, err := user.Kind.Get(tx, ref.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -180,8 +142,16 @@ func (a *All) Settled(tx *event.Tx, g *event.Object[Group]) (members []*event.Ob
 			members = append(members, u)
 		}
 	}
-	if slices.ContainsFunc(members, a.ends) {
-		ended := slices.DeleteFunc(slices.Clone(members), func(u *event.Object[user.User]) bool { return !a.ends(u) })
+	if !slices.Contains(g.Data.Roles, access.OrgOwner) || slices.Contains(a.roles, access.OrgOwner) {
+		return members, nil
+	}
+	var ended []*event.Object[user.User] // they own the organization by this group alone
+	for _, u := range members {
+		if !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner) {
+			ended = append(ended, u)
+		}
+	}
+	if len(ended) > 0 {
 		err = a.owners.Stop(tx, g.Org, a.mayLeave, ended...)
 	}
 	return members, err

@@ -112,40 +112,20 @@ func (m Members) Remove(ctx context.Context, s event.Store, userID string, match
 
 // Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave,
 // too: the organization is told so. Errors: ErrOwnOrganization; ErrNotFound; Aborted when match does not hold.
-func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (details event.Details, err error) {
-	target := elsewhere(user.Mine(caller), orgID)
-	err = Settle(func() error {
-		u, err := target.Read(ctx, s)
-		if err != nil {
-			return err
-		}
-		owns := func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) }
-		var owners *Owners
-		var needs event.Command
-		if owns(&u.Data) {
-			if owners, err = OwnersOfBut(ctx, s, orgID, u.ID); err != nil {
+func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (event.Details, error) {
+	owners := OwnersOfBut(s, orgID, caller.UserID)
+	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		if slices.Contains(u.Data.Memberships[orgID], access.OrgOwner) {
+			err := owners.Remain(tx)
+			if errors.Is(err, ErrLastOrgOwner) {
+				err = TellOwnerLost(tx, u.ID, u.Org, orgID)
+			}
+			if err != nil {
 				return err
 			}
-			needs.Read = owners.Reads()
 		}
-		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			if owns(&u.Data) {
-				err := owners.Remain(tx)
-				if errors.Is(err, ErrLastOrgOwner) {
-					err = TellOwnerLost(tx, u.ID, u.Org, orgID)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return End(u, orgID)
-		})
-		return err
+		return End(u, orgID)
 	})
-	if err != nil {
-		return event.Details{}, err
-	}
-	return details, nil
 }
 
 // elsewhere is a user who is in an organization other than the own one. Errors: ErrOwnOrganization; errNotThere.
@@ -177,100 +157,94 @@ func End(u *event.Object[user.User], orgID string) error {
 	return u.Append(user.OrgLeft{Org: orgID})
 }
 
-// change is a new set of roles for a user in the permit's scope.
+// roleChange is a new set of roles for a user in the permit's scope.
 type roleChange struct {
 	permit  access.Permit
 	userID  string
 	roles   []access.Role
 	removes bool // the membership ends
 	match   event.IfMatch
+
+	owners  *Owners
+	unasked string // the organization whose people are not asked, see Unasked
+	offer   string // id of the offer to be made to somebody who is asked
 }
 
 func (c roleChange) do(ctx context.Context, s event.Store) (set Set, err error) {
-	err = Settle(func() error {
-		u, err := user.Kind.Read(ctx, s, c.userID)
-		if err != nil {
-			return err
+	scope := c.permit.Org()
+	needs := event.Command{Write: []event.Ref{installation.Ref}}
+	if c.inInstallation() {
+		c.owners = OwnersBut(s, func(u *event.Object[user.User]) bool { return u.ID == c.userID })
+	} else {
+		if c.unasked, err = Unasked(ctx, s, c.permit); err != nil {
+			return Set{}, err
 		}
-		if u == nil {
-			return c.nobody()
-		}
-		needs := event.Command{Read: []event.Ref{org.Kind.Ref(u.Org)}}
-		a, err := c.look(ctx, s, u, &needs)
-		if err != nil {
-			return err
-		}
-		var owners *Owners
-		if c.inInstallation() {
-			needs.Write = append(needs.Write, installation.Ref)
-			if c.endsOwner(&u.Data) {
-				if owners, err = OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == c.userID }); err != nil {
-					return err
-				}
-				needs.Read = append(needs.Read, owners.Reads()...)
-			}
-		} else {
-			needs.Read = append(needs.Read, org.Kind.Ref(c.permit.Org()))
-			if c.endsOrgOwner(u, a) {
-				if owners, err = OwnersOfBut(ctx, s, c.permit.Org(), c.userID); err != nil {
-					return err
-				}
-				needs.Read = append(needs.Read, owners.Reads()...)
-			}
-		}
-		target := event.Target[user.User]{Kind: user.Kind, ID: c.userID, Origin: c.permit.Origin(), Reach: c.reach}
-		var offer *event.Object[Offer]
-		details, err := target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			var err error
-			offer, err = c.decide(tx, u, owners, a)
-			return err
-		})
-		if set = (Set{Details: details, Home: u.Org}); err == nil && offer != nil {
+		c.owners, c.offer = OwnersOfBut(s, scope, c.userID), OfferKind.NewID()
+		needs = event.Command{Create: []event.Ref{OfferKind.Ref(c.offer)}, Read: []event.Ref{org.Kind.Ref(scope)},
+			Claims: []event.Claim{OfferClaim(scope, c.userID)}}
+	}
+	target := event.Target[user.User]{Kind: user.Kind, ID: c.userID, Origin: c.permit.Origin(), Reach: c.reach}
+	details, err := target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		offer, err := c.decide(tx, u)
+		if set = (Set{Home: u.Org}); err == nil && offer != nil {
 			set.Details, set.Offer = offer.Details(), offer.ID
 		}
 		return err
 	})
-	return set, err
+	if err != nil {
+		return Set{}, err
+	}
+	if set.Offer == "" {
+		set.Details = details
+	}
+	return set, nil
 }
 
-func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Owners, a asked) (*event.Object[Offer], error) {
+func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User]) (*event.Object[Offer], error) {
 	if there, err := present(tx, u.Org); err != nil || !there {
 		return nil, orElse(err, c.nobody())
 	}
+	scope := c.permit.Org()
 	if c.inInstallation() {
-		if err := c.tellInstallation(tx, &u.Data, owners); err != nil {
+		if err := c.tellInstallation(tx, &u.Data); err != nil {
 			return nil, err
 		}
-	} else if there, err := present(tx, c.permit.Org()); err != nil || !there {
+	} else if there, err := present(tx, scope); err != nil || !there {
 		return nil, orElse(err, org.ErrNotFound)
-	} else if c.endsOrgOwner(u, a) {
-		if err := owners.Stop(tx, c.permit.Org(), c.permit.ForInstallation(access.MemberWrite), u); err != nil {
+	} else if c.endsOrgOwner(u) {
+		if err := c.owners.Stop(tx, scope, c.permit.ForInstallation(access.MemberWrite), u); err != nil {
 			return nil, err
 		}
 	}
-	scope := c.permit.Org()
-	if a.foreign {
-		ends := event.Fact[Offer](OfferWasReplaced{})
-		if c.removes {
-			ends = OfferWasWithdrawn{}
-		}
-		if err := c.replace(tx, a, ends); err != nil {
+	foreign := c.isForeign(u)
+	if foreign {
+		if err := c.endOffer(tx); err != nil {
 			return nil, err
 		}
 	}
 	switch {
-	case c.removes && a.foreign:
+	case c.removes && foreign:
 		return nil, End(u, scope)
 	case !c.removes && len(c.roles) == 0 && u.Org == scope:
 		return nil, errs.Wrong("roles", "must have at least one role: this user belongs to the organization and cannot be a guest in it. To take the roles away, remove the member")
-	case !c.removes && a.foreign && !a.unasked:
-		return c.ask(tx, u, a)
-	case !c.removes && a.foreign:
+	case !c.removes && c.isAsked(u):
+		return c.ask(tx, u)
+	case !c.removes && foreign:
 		if err := acceptUnasked(u, scope, c.roles); err != nil {
 			return nil, err
 		}
 	}
-	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles, Stays: a.foreign && !c.removes && len(c.roles) == 0})
+	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles, Stays: foreign && !c.removes && len(c.roles) == 0})
+}
+
+// isForeign tells whether the user belongs to another organization than the one that gives the roles.
+func (c roleChange) isForeign(u *event.Object[user.User]) bool {
+	return !c.inInstallation() && u.Org != c.permit.Org()
+}
+
+// isAsked tells whether new roles wait until the user has accepted them.
+func (c roleChange) isAsked(u *event.Object[user.User]) bool {
+	return c.isForeign(u) && u.Org != c.unasked
 }
 
 func (c roleChange) inInstallation() bool { return c.permit.Org() == access.Installation }
@@ -304,13 +278,13 @@ func (c roleChange) endsOwner(u *user.User) bool {
 
 // endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may
 // leave it without an owner, which it is told then.
-func (c roleChange) endsOrgOwner(u *event.Object[user.User], a asked) bool {
-	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u, a), access.OrgOwner)
+func (c roleChange) endsOrgOwner(u *event.Object[user.User]) bool {
+	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u), access.OrgOwner)
 }
 
 // after are the roles that the user has there afterwards: a guest who is removed leaves the groups, too.
-func (c roleChange) after(u *event.Object[user.User], a asked) []access.Role {
-	roles, scope := slices.Clone(c.atOnce(u, a)), c.permit.Org()
+func (c roleChange) after(u *event.Object[user.User]) []access.Role {
+	roles, scope := slices.Clone(c.atOnce(u)), c.permit.Org()
 	if c.removes && u.Org != scope {
 		return roles
 	}
@@ -321,14 +295,14 @@ func (c roleChange) after(u *event.Object[user.User], a asked) []access.Role {
 }
 
 // tellInstallation keeps the installation's list of owners in step, and never lets the last one go.
-func (c roleChange) tellInstallation(tx *event.Tx, u *user.User, owners *Owners) error {
+func (c roleChange) tellInstallation(tx *event.Tx, u *user.User) error {
 	i, err := installation.Kind.Get(tx, installation.ID)
 	if err != nil {
 		return err
 	}
 	switch {
 	case c.endsOwner(u):
-		if err := owners.Remain(tx); err != nil {
+		if err := c.owners.Remain(tx); err != nil {
 			return err
 		}
 		return i.Append(installation.OwnerRemoved{UserID: c.userID})
@@ -338,9 +312,9 @@ func (c roleChange) tellInstallation(tx *event.Tx, u *user.User, owners *Owners)
 	return i.Append(installation.MembersChanged{UserID: c.userID})
 }
 
-// present tells whether an organization that the command declared is there.
+// present tells whether an organization is there.
 func present(tx *event.Tx, id string) (bool, error) {
-	o, err := org.Kind.Get(tx, id)
+	o, err := org.Kind.Follow(tx, id)
 	return err == nil && o != nil && o.Data.State != org.Removed, err
 }
 

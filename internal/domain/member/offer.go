@@ -160,14 +160,6 @@ var (
 		"these are not the roles that you have and were given there: read them again, and accept exactly those")
 )
 
-// asked is what a change of roles of somebody from another organization rests on.
-type asked struct {
-	foreign bool   // the user belongs to another organization
-	unasked bool   // an owner of the installation gives roles to somebody of the default organization
-	open    string // id of the offer that is open; empty: none
-	next    string // id of the one to be made
-}
-
 // Unasked gives the default organization to an owner of the installation: nobody asks its people then. Others get none.
 func Unasked(ctx context.Context, r event.Reader, permit access.Permit) (string, error) {
 	if !slices.Contains(permit.Roles()[access.Installation], access.IAMOwner) {
@@ -203,51 +195,25 @@ func exceeds(u *user.User, orgID string, roles []access.Role) bool {
 	return slices.ContainsFunc(roles, func(r access.Role) bool { return !slices.Contains(within, r) })
 }
 
-// look finds out whether somebody has to be asked, and what is open. It declares what the command needs for it.
-func (c roleChange) look(ctx context.Context, s event.Store, u *event.Object[user.User], needs *event.Command) (a asked, err error) {
-	if a.foreign = !c.inInstallation() && u.Org != c.permit.Org(); !a.foreign {
-		return a, nil
-	}
-	home, err := Unasked(ctx, s, c.permit)
-	if err != nil {
-		return a, err
-	}
-	a.unasked = home == u.Org
-	claim := OfferClaim(c.permit.Org(), c.userID)
-	if a.open, err = s.Holder(ctx, claim); err != nil {
-		return a, err
-	}
-	if needs.Claims = append(needs.Claims, claim); a.open != "" {
-		needs.Write = append(needs.Write, OfferKind.Ref(a.open))
-	}
-	if !c.removes {
-		a.next = OfferKind.NewID()
-		needs.Create = append(needs.Create, OfferKind.Ref(a.next))
-	}
-	return a, nil
-}
-
-// replace ends the open offer: its organization has decided anew. Errors: ErrMoved.
-func (c roleChange) replace(tx *event.Tx, a asked, fact event.Fact[Offer]) error {
-	holder, err := tx.Holder(OfferClaim(c.permit.Org(), c.userID))
-	switch {
-	case err != nil:
+// endOffer ends the open offer, if there is one: its organization has decided anew.
+func (c roleChange) endOffer(tx *event.Tx) error {
+	open, err := tx.Holder(OfferClaim(c.permit.Org(), c.userID))
+	if err != nil || open == "" {
 		return err
-	case holder != a.open:
-		return ErrMoved
-	case holder == "":
-		return nil
 	}
-	o, err := OfferKind.Get(tx, holder)
+	o, err := OfferKind.FollowToWrite(tx, open)
 	if err != nil {
 		return err
 	}
-	return o.Append(fact)
+	if c.removes {
+		return o.Append(OfferWasWithdrawn{})
+	}
+	return o.Append(OfferWasReplaced{})
 }
 
 // atOnce are those of the new roles that count without asking.
-func (c roleChange) atOnce(u *event.Object[user.User], a asked) []access.Role {
-	if !a.foreign || a.unasked {
+func (c roleChange) atOnce(u *event.Object[user.User]) []access.Role {
+	if !c.isAsked(u) {
 		return c.roles
 	}
 	within := u.Data.Within(c.permit.Org())
@@ -256,10 +222,10 @@ func (c roleChange) atOnce(u *event.Object[user.User], a asked) []access.Role {
 
 // ask offers the roles to somebody of another organization. What takes away, or stays within what the person has
 // accepted, is done at once. It gives the offer, nil where nothing is left to ask.
-func (c roleChange) ask(tx *event.Tx, u *event.Object[user.User], a asked) (*event.Object[Offer], error) {
+func (c roleChange) ask(tx *event.Tx, u *event.Object[user.User]) (*event.Object[Offer], error) {
 	scope := c.permit.Org()
 	direct, isMember := u.Data.Direct()[scope]
-	now := c.atOnce(u, a)
+	now := c.atOnce(u)
 	if isMember && !slices.Equal(now, direct) {
 		if err := u.Append(user.MembershipSet{Scope: scope, Roles: now, Stays: len(now) == 0}); err != nil {
 			return nil, err
@@ -268,7 +234,8 @@ func (c roleChange) ask(tx *event.Tx, u *event.Object[user.User], a asked) (*eve
 	if isMember && len(now) == len(c.roles) {
 		return nil, nil
 	}
-	return OfferKind.Create(tx, a.next, scope, OfferMade{UserID: u.ID, Roles: c.roles, Giver: c.permit.Origin().Actor, Expires: tx.Now() + OfferLife.Microseconds()})
+	return OfferKind.Create(tx, c.offer, scope, OfferMade{UserID: u.ID, Roles: c.roles, Giver: c.permit.Origin().Actor,
+		Expires: tx.Now() + OfferLife.Microseconds()})
 }
 
 // Shown is an offer as the person sees it.
@@ -343,80 +310,50 @@ func AcceptOfferFor(ctx context.Context, s event.Store, permit access.Permit, us
 	return accept(ctx, s, service(permit, userID), id, match)
 }
 
-func accept(ctx context.Context, s event.Store, target event.Target[user.User], id string, match event.IfMatch) (details event.Details, err error) {
-	if _, err := target.Read(ctx, s); err != nil {
-		return event.Details{}, err
-	}
-	err = Settle(func() error {
-		known, err := offerTo(ctx, s, target.ID, id)
+func accept(ctx context.Context, s event.Store, target event.Target[user.User], id string, match event.IfMatch) (event.Details, error) {
+	needs := event.Command{Write: []event.Ref{OfferKind.Ref(id)}, Rows: []event.RowKey{user.DeclinedRow(target.ID)}}
+	return target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		o, err := open(tx, target.ID, id)
 		if err != nil {
 			return err
 		}
-		giver, err := user.Kind.Read(ctx, s, known.Data.Giver)
-		if err != nil {
+		if u.Data.State != user.Active {
+			return access.ErrUnauthenticated
+		}
+		if err := mayStillGive(tx, o); err != nil {
 			return err
 		}
-		needs := event.Command{Write: []event.Ref{OfferKind.Ref(id)}, Read: []event.Ref{org.Kind.Ref(known.Org)}, Rows: []event.RowKey{user.DeclinedRow(target.ID)}}
-		if giver != nil && giver.ID != target.ID {
-			needs.Read = append(needs.Read, user.Kind.Ref(giver.ID))
+		if err := u.Data.MayAccept(o.Data.Roles); err != nil {
+			return err
 		}
-		if giver != nil && giver.Org != known.Org {
-			needs.Read = append(needs.Read, org.Kind.Ref(giver.Org))
+		if err := user.Accept(u, o.Org, o.Data.Roles, user.RolesAccepted{Offer: o.ID}); err != nil {
+			return err
 		}
-		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			o, err := open(tx, target.ID, id)
-			if err != nil {
-				return err
-			}
-			if u.Data.State != user.Active {
-				return access.ErrUnauthenticated
-			}
-			if err := mayStillGive(tx, o, giver); err != nil {
-				return err
-			}
-			if err := u.Data.MayAccept(o.Data.Roles); err != nil {
-				return err
-			}
-			if err := user.Accept(u, o.Org, o.Data.Roles, user.RolesAccepted{Offer: o.ID}); err != nil {
-				return err
-			}
-			roles := slices.Concat(u.Data.Direct()[o.Org], o.Data.Roles) // what was taken away has gone when the offer was made
-			slices.Sort(roles)
-			roles = slices.Compact(roles)
-			if err := u.Append(user.MembershipSet{Scope: o.Org, Roles: roles, Stays: len(roles) == 0}); err != nil {
-				return err
-			}
-			return o.Append(OfferWasAccepted{})
-		})
-		return err
+		roles := slices.Concat(u.Data.Direct()[o.Org], o.Data.Roles) // what was taken away has gone when the offer was made
+		slices.Sort(roles)
+		roles = slices.Compact(roles)
+		if err := u.Append(user.MembershipSet{Scope: o.Org, Roles: roles, Stays: len(roles) == 0}); err != nil {
+			return err
+		}
+		return o.Append(OfferWasAccepted{})
 	})
-	return details, err
 }
 
-// offerTo reads an offer to a user. Errors: ErrOfferNotFound.
-func offerTo(ctx context.Context, r event.Reader, userID, id string) (*event.Object[Offer], error) {
-	o, err := OfferKind.Read(ctx, r, id)
+// open gives an offer to a user that can be accepted or declined, inside a command that declared it and the row of those
+// declined. Errors: ErrOfferNotFound; ErrOfferNotOpen.
+func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
+	o, err := OfferKind.Get(tx, id)
 	if err != nil {
 		return nil, err
 	}
 	if o == nil || o.Data.UserID != userID || o.Data.State == OfferRemoved {
 		return nil, ErrOfferNotFound
 	}
-	return o, nil
-}
-
-// open gives an offer to a user that can be accepted or declined, inside a command that declared it, its organization
-// and the row of those declined. Errors: ErrOfferNotFound; ErrOfferNotOpen.
-func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
-	o, err := OfferKind.Get(tx, id)
+	declined, err := readDeclined(tx.Row(user.DeclinedRow(userID)))
 	if err != nil {
 		return nil, err
 	}
-	if o == nil || o.Data.UserID != userID {
-		return nil, ErrOfferNotFound
-	}
-	declined, err := readDeclined(tx.Row(user.DeclinedRow(userID)))
-	if err != nil {
+	if err := tx.Require(event.Command{Read: []event.Ref{org.Kind.Ref(o.Org), user.Kind.Ref(o.Data.Giver)}}); err != nil {
 		return nil, err
 	}
 	by, err := org.Kind.Get(tx, o.Org)
@@ -430,19 +367,19 @@ func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
 }
 
 // mayStillGive judges who made an offer as somebody who makes it at this moment. Errors: ErrGiverMayNot.
-func mayStillGive(tx *event.Tx, o *event.Object[Offer], known *event.Object[user.User]) error {
-	if known == nil {
+func mayStillGive(tx *event.Tx, o *event.Object[Offer]) error {
+	giver, err := user.Kind.Follow(tx, o.Data.Giver)
+	if err != nil {
+		return err
+	}
+	if giver == nil {
 		return ErrGiverMayNot
 	}
-	giver, err := user.Kind.Get(tx, known.ID)
+	home, err := org.Kind.Follow(tx, giver.Org)
 	if err != nil {
 		return err
 	}
-	home, err := org.Kind.Get(tx, known.Org)
-	if err != nil {
-		return err
-	}
-	if giver == nil || giver.Data.State != user.Active || home == nil || home.Data.State != org.Active ||
+	if giver.Data.State != user.Active || home == nil || home.Data.State != org.Active ||
 		!giver.Data.Memberships.Hold(access.MemberWrite, o.Org) || !giver.Data.Memberships.Cover(access.Memberships{o.Org: o.Data.Roles}) {
 		return ErrGiverMayNot
 	}
@@ -462,15 +399,8 @@ func DeclineOfferFor(ctx context.Context, s event.Store, permit access.Permit, u
 }
 
 func decline(ctx context.Context, s event.Store, target event.Target[user.User], id string) error {
-	if _, err := target.Read(ctx, s); err != nil {
-		return err
-	}
-	known, err := offerTo(ctx, s, target.ID, id)
-	if err != nil {
-		return err
-	}
 	row := user.DeclinedRow(target.ID)
-	return s.Do(ctx, event.Command{Origin: target.Origin, Read: []event.Ref{user.Kind.Ref(target.ID), OfferKind.Ref(id), org.Kind.Ref(known.Org)}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+	return event.Do(ctx, s, event.Command{Origin: target.Origin, Read: []event.Ref{user.Kind.Ref(target.ID), OfferKind.Ref(id)}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
 		if _, err := target.Get(tx); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/base/errs"
@@ -18,91 +19,120 @@ func IsOwner(u *user.User) bool {
 	return slices.Contains(u.Memberships[access.Installation], access.IAMOwner)
 }
 
-// Owners is the guard of the last owner of the installation, or of an organization: some of the owners who could act at
-// the moment it was made. A command that ends an owner's rights, or an owner, declares what Reads gives and asks
-// Remain. It rests on one owner who stays, so two commands that end each other's cannot both succeed, wherever they
-// run.
+// Owners guards the last owner of the installation, or of an organization. A command that ends an owner's rights, or an
+// owner, asks Remain, and is run by event.Do. It rests on one owner who stays: of two commands that end each other's, one
+// fails, wherever they run.
 type Owners struct {
-	able []*event.Object[user.User]
-	owns func(*user.User) bool
-	none *errs.Error // what Remain refuses with where nobody is left
+	find   func(ctx context.Context, found func(*event.Object[user.User]) (more bool, err error)) error
+	reader event.Reader
+	owns   func(*user.User) bool
+	none   *errs.Error // what Remain refuses with where no owner is left
+
+	looked bool
+	able   []*event.Object[user.User] // some owners who could act when look found them
 }
 
-// enough owners to rest on: should one of them move meanwhile, another will do.
+// enough owners to rest on: if one of them changes meanwhile, another will do.
 const enough = 3
 
-// OwnersBut looks for owners who can act, other than those leaving.
-func OwnersBut(ctx context.Context, r event.Reader, leaving func(*event.Object[user.User]) bool) (*Owners, error) {
-	owners := &Owners{owns: IsOwner, none: ErrLastOwner}
-	i, err := installation.Read(ctx, r)
-	if err != nil || i == nil {
-		return owners, err
-	}
-	for _, id := range i.Data.Owners {
-		u, err := user.Kind.Read(ctx, r, id)
-		if err != nil {
-			return nil, err
+// OwnersBut guards the installation: owners other than those leaving must remain.
+func OwnersBut(r event.Reader, leaving func(*event.Object[user.User]) bool) *Owners {
+	return &Owners{reader: r, owns: IsOwner, none: ErrLastOwner, find: func(ctx context.Context, found func(*event.Object[user.User]) (bool, error)) error {
+		i, err := installation.Read(ctx, r)
+		if err != nil || i == nil {
+			return err
 		}
-		if u == nil || leaving(u) {
-			continue
+		for _, id := range i.Data.Owners {
+			u, err := user.Kind.Read(ctx, r, id)
+			if err != nil {
+				return err
+			}
+			if u == nil || leaving(u) {
+				continue
+			}
+			if more, err := found(u); err != nil || !more {
+				return err
+			}
 		}
-		if err := owners.add(ctx, r, u); err != nil {
-			return nil, err
-		}
-		if len(owners.able) == enough {
-			break
-		}
-	}
-	return owners, nil
+		return nil
+	}}
 }
 
-// add remembers an owner who can act.
-func (o *Owners) add(ctx context.Context, r event.Reader, u *event.Object[user.User]) error {
-	home, err := org.Kind.Read(ctx, r, u.Org)
-	if err == nil && o.canAct(u, home) {
-		o.able = append(o.able, u)
-	}
-	return err
+// OwnersOfBut guards an organization: owners other than one who leaves must remain.
+func OwnersOfBut(r event.Reader, orgID, leaving string) *Owners {
+	return OwnersOfButThose(r, orgID, func(u *event.Object[user.User]) bool { return u.ID == leaving })
+}
+
+// OwnersOfButThose guards an organization: owners other than those leaving must remain.
+func OwnersOfButThose(r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool) *Owners {
+	return orgOwners(r, orgID, leaving, func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) })
+}
+
+// OwnersWithout guards an organization: users must remain who own it also without one of its groups.
+func OwnersWithout(r event.Reader, orgID, group string) *Owners {
+	return orgOwners(r, orgID, func(*event.Object[user.User]) bool { return false },
+		func(u *user.User) bool { return slices.Contains(u.Without(orgID, group), access.OrgOwner) })
+}
+
+func orgOwners(r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool, owns func(*user.User) bool) *Owners {
+	return &Owners{reader: r, owns: owns, none: ErrLastOrgOwner, find: func(ctx context.Context, found func(*event.Object[user.User]) (bool, error)) error {
+		const page = 10
+		for after := (&event.Cursor{}); after != nil; {
+			var users []*event.Object[user.User]
+			var err error
+			if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.OwnersOf(orgID), After: *after, Limit: page}); err != nil {
+				return err
+			}
+			for _, u := range users {
+				if leaving(u) {
+					continue
+				}
+				if more, err := found(u); err != nil || !more {
+					return err
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+// look finds some owners who can act, and gives what a command declares to judge them again.
+func (o *Owners) look(ctx context.Context) (needs event.Command, err error) {
+	o.looked, o.able = true, nil
+	err = o.find(ctx, func(u *event.Object[user.User]) (more bool, err error) {
+		home, err := org.Kind.Read(ctx, o.reader, u.Org)
+		if err == nil && o.canAct(u, home) {
+			o.able = append(o.able, u)
+			needs.Read = append(needs.Read, user.Kind.Ref(u.ID), org.Kind.Ref(u.Org))
+		}
+		return len(o.able) < enough, err
+	})
+	return needs, err
 }
 
 func (o *Owners) canAct(u *event.Object[user.User], home *event.Object[org.Org]) bool {
 	return u != nil && o.owns(&u.Data) && u.Data.State == user.Active && home != nil && home.Data.State == org.Active
 }
 
-// OwnersOfBut looks for owners of an organization who can act, other than one who leaves.
-func OwnersOfBut(ctx context.Context, r event.Reader, orgID, leaving string) (*Owners, error) {
-	return OwnersOfButThose(ctx, r, orgID, func(u *event.Object[user.User]) bool { return u.ID == leaving })
-}
-
-// OwnersOfButThose looks for owners of an organization who can act, other than those leaving.
-func OwnersOfButThose(ctx context.Context, r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool) (*Owners, error) {
-	return orgOwners(ctx, r, orgID, leaving, func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) })
-}
-
-// OwnersWithout looks for owners of an organization who can act, and are owners also without one of its groups.
-func OwnersWithout(ctx context.Context, r event.Reader, orgID, group string) (*Owners, error) {
-	return orgOwners(ctx, r, orgID, func(*event.Object[user.User]) bool { return false }, func(u *user.User) bool { return slices.Contains(u.Without(orgID, group), access.OrgOwner) })
-}
-
-func orgOwners(ctx context.Context, r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool, owns func(*user.User) bool) (*Owners, error) {
-	owners := &Owners{none: ErrLastOrgOwner, owns: owns}
-	const page = 10
-	for after := (&event.Cursor{}); after != nil && len(owners.able) < enough; {
-		var users []*event.Object[user.User]
-		var err error
-		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.OwnersOf(orgID), After: *after, Limit: page}); err != nil {
-			return nil, err
+// Remain refuses with ErrLastOwner, or ErrLastOrgOwner, where no other owner can act.
+func (o *Owners) Remain(tx *event.Tx) error {
+	for _, known := range o.able {
+		u, err := user.Kind.Get(tx, known.ID)
+		if err != nil {
+			return err
 		}
-		for _, u := range users {
-			if leaving(u) {
-				continue
-			}
-			if err := owners.add(ctx, r, u); err != nil {
-				return nil, err
-			}
+		home, err := org.Kind.Get(tx, known.Org)
+		if err != nil {
+			return err
+		}
+		if o.canAct(u, home) {
+			return nil
 		}
 	}
-	return owners, nil
+	if o.looked && len(o.able) == 0 {
+		return o.none
+	}
+	return event.Look(o.look)
 }
 
 // Owned are the organizations that somebody with these roles owns, sorted.
@@ -116,45 +146,70 @@ func Owned(held access.Memberships) (ids []string) {
 	return ids
 }
 
-// OrgOwners are the guards of all organizations that somebody owns who is about to end, by their ids.
+// OrgOwners guards organizations whose owners are about to end, by their ids.
 type OrgOwners map[string]*Owners
 
-// OrgOwnersBut looks for the other owners of a user's organizations.
-func OrgOwnersBut(ctx context.Context, r event.Reader, u *event.Object[user.User]) (OrgOwners, error) {
-	all := OrgOwners{}
-	for _, id := range Owned(u.Data.Memberships) {
-		owners, err := OwnersOfBut(ctx, r, id, u.ID)
-		if err != nil {
+// lost gives those of the organizations, sorted, in which no owner remains who can act. It looks for the owners of all
+// of them at once.
+func (all OrgOwners) lost(tx *event.Tx, ids []string) (lost []string, err error) {
+	for _, id := range ids {
+		if !all[id].looked {
+			return nil, event.Look(all.look)
+		}
+	}
+	for _, id := range ids {
+		switch err := all[id].Remain(tx); {
+		case errors.Is(err, ErrLastOrgOwner):
+			lost = append(lost, id)
+		case err != nil:
 			return nil, err
 		}
-		all[id] = owners
 	}
-	return all, nil
+	return lost, nil
 }
 
-// Reads are the objects a command has to declare before it asks Remain.
-func (all OrgOwners) Reads() (refs []event.Ref) {
+func (all OrgOwners) look(ctx context.Context) (needs event.Command, err error) {
 	for _, o := range all {
-		refs = append(refs, o.Reads()...)
+		found, err := o.look(ctx)
+		if err != nil {
+			return needs, err
+		}
+		needs.Read = append(needs.Read, found.Read...)
 	}
-	return refs
+	return needs, nil
 }
 
-// Settle looks at the organizations of a user who is about to end. Those that are left without an owner who can act are
-// told so. The own organization keeps its last one: ErrLastOrgOwner, unless the caller may leave it so. What others
-// have given never keeps the own organization from ending its people. Errors also: ErrMoved, as Owners.Remain.
-func (all OrgOwners) Settle(tx *event.Tx, u *event.Object[user.User], mayLeave bool) error {
-	var lost []string
-	for _, id := range Owned(u.Data.Memberships) {
-		switch err := all[id].Remain(tx); {
-		case err == nil:
-		case !errors.Is(err, ErrLastOrgOwner), id == u.Org && !mayLeave:
-			return err
-		case u.Data.State == user.Active: // else it was so before
-			lost = append(lost, id)
+// EndOf settles that a user ends. Those of the user's organizations that are left without an owner who can act are told
+// so. The own organization keeps its last one: ErrLastOrgOwner, unless the caller may leave it so. What others have
+// given never keeps the own organization from ending its people. The command is run by event.Do.
+func (all OrgOwners) EndOf(tx *event.Tx, r event.Reader, u *event.Object[user.User], mayLeave bool) error {
+	owned := Owned(u.Data.Memberships)
+	for _, id := range owned {
+		if all[id] == nil {
+			all[id] = OwnersOfBut(r, id, u.ID)
 		}
 	}
+	lost, err := all.lost(tx, owned)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(lost, u.Org) && !mayLeave {
+		return ErrLastOrgOwner
+	}
+	if u.Data.State != user.Active {
+		return nil // it was so before
+	}
 	return TellOwnerLost(tx, u.ID, u.Org, lost...)
+}
+
+// TellLost tells those of the organizations so that are left without an owner who can act, by the end of all users of
+// the organization home. The command is run by event.Do.
+func (all OrgOwners) TellLost(tx *event.Tx, home string) error {
+	lost, err := all.lost(tx, slices.Sorted(maps.Keys(all)))
+	if err != nil {
+		return err
+	}
+	return TellOwnerLost(tx, "", home, lost...)
 }
 
 // TellOwnerLost records with organizations that they have lost their last owner who could act: a user, or all users, of
@@ -181,10 +236,7 @@ func TellOwnerLost(tx *event.Tx, userID, home string, orgIDs ...string) error {
 
 // tellOwnerLost names by in place of the actor, unless it is empty.
 func tellOwnerLost(tx *event.Tx, orgID string, lost org.OwnerLost, by string) error {
-	if err := tx.Require(event.Command{Write: []event.Ref{org.Kind.Ref(orgID)}}); err != nil {
-		return err
-	}
-	o, err := org.Kind.Get(tx, orgID)
+	o, err := org.Kind.FollowToWrite(tx, orgID)
 	if err != nil || o == nil || o.Data.State == org.Removed {
 		return err
 	}
@@ -195,8 +247,8 @@ func tellOwnerLost(tx *event.Tx, orgID string, lost org.OwnerLost, by string) er
 }
 
 // Stop settles that users stop to own an organization by what is done there. Where nobody is left who can act it
-// refuses with ErrLastOrgOwner, unless the caller may leave the organization so: then it is told. Errors also:
-// ErrMoved, as Remain. The command is run by event.Do.
+// refuses with ErrLastOrgOwner, unless the caller may leave the organization so: then it is told. The
+// command is run by event.Do.
 func (o *Owners) Stop(tx *event.Tx, orgID string, mayLeave bool, users ...*event.Object[user.User]) error {
 	if err := o.Remain(tx); !errors.Is(err, ErrLastOrgOwner) || !mayLeave {
 		return err
@@ -214,8 +266,8 @@ func (o *Owners) Stop(tx *event.Tx, orgID string, mayLeave bool, users ...*event
 // Ownerless gives those of the organizations that somebody with these roles owns, or owned, in which no owner can act.
 func Ownerless(ctx context.Context, r event.Reader, held access.Memberships) (ids []string, err error) {
 	for _, id := range Owned(held) {
-		owners, err := OwnersOfBut(ctx, r, id, "")
-		if err != nil {
+		owners := OwnersOfBut(r, id, "")
+		if _, err := owners.look(ctx); err != nil {
 			return nil, err
 		}
 		if len(owners.able) == 0 {
@@ -223,57 +275,4 @@ func Ownerless(ctx context.Context, r event.Reader, held access.Memberships) (id
 		}
 	}
 	return ids, nil
-}
-
-// Reads are the objects a command has to declare before it asks Remain.
-func (o *Owners) Reads() []event.Ref {
-	var refs []event.Ref
-	for _, u := range o.able {
-		refs = append(refs, user.Kind.Ref(u.ID), org.Kind.Ref(u.Org))
-	}
-	return refs
-}
-
-// Remain refuses with ErrLastOwner, or ErrLastOrgOwner, where no other owner can act, and with ErrMoved where none of
-// those known can any more, or nobody has looked: the guard is nil.
-func (o *Owners) Remain(tx *event.Tx) error {
-	if o == nil {
-		return ErrMoved
-	}
-	for _, known := range o.able {
-		u, err := user.Kind.Get(tx, known.ID)
-		if err != nil {
-			return err
-		}
-		home, err := org.Kind.Get(tx, known.Org)
-		if err != nil {
-			return err
-		}
-		if o.canAct(u, home) {
-			return nil
-		}
-	}
-	if len(o.able) > 0 {
-		return ErrMoved
-	}
-	return o.none
-}
-
-// ErrMoved is what Decide refuses with when the command was made from something that is different by now. It never
-// leaves Settle.
-var ErrMoved = errors.New("member: what the command rests on has changed")
-
-var errContention = errs.New(errs.Aborted, event.Contention, "others are changing the owners or members at the same time: try again")
-
-// maxTries of a command that has to be made anew. Each time somebody else has got something done.
-const maxTries = 8
-
-// Settle looks, makes a command and runs it, and does so again while what it saw has changed before it could decide.
-func Settle(try func() error) error {
-	for range maxTries {
-		if err := try(); !errors.Is(err, ErrMoved) {
-			return err
-		}
-	}
-	return errContention
 }

@@ -168,35 +168,27 @@ func received(permit access.Permit, id string) event.Target[Grant] {
 // events of the grant and of the access name: the one of the other organization names the organization alone. Errors:
 // those of the target; those of decide; Aborted when match does not hold.
 func changeGrant(ctx context.Context, s event.Store, t event.Target[Grant], match event.IfMatch,
-	decide func(tx *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error) (details event.Details, err error) {
-	err = settle(func() error {
-		seen, err := t.Read(ctx, s)
+	decide func(tx *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error) (event.Details, error) {
+	return t.Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Grant]) error {
+		needs := event.Command{Read: []event.Ref{Kind.Ref(g.Data.Project)}}
+		if g.Data.Access != "" {
+			needs.Write = []event.Ref{AccessKind.Ref(g.Data.Access)}
+		}
+		if err := tx.Require(needs); err != nil {
+			return err
+		}
+		p, err := Kind.Get(tx, g.Data.Project)
 		if err != nil {
 			return err
 		}
-		needs := event.Command{Read: []event.Ref{Kind.Ref(seen.Data.Project)}}
-		if seen.Data.Access != "" {
-			needs.Write = []event.Ref{AccessKind.Ref(seen.Data.Access)}
-		}
-		details, err = t.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Grant]) error {
-			if g.Data.Access != seen.Data.Access {
-				return errStale // it was accepted meanwhile
-			}
-			p, err := Kind.Get(tx, g.Data.Project)
-			if err != nil {
+		var a *event.Object[Access]
+		if g.Data.Access != "" {
+			if a, err = AccessKind.Get(tx, g.Data.Access); err != nil {
 				return err
 			}
-			var a *event.Object[Access]
-			if g.Data.Access != "" {
-				if a, err = AccessKind.Get(tx, g.Data.Access); err != nil {
-					return err
-				}
-			}
-			return decide(tx, g, p, a)
-		})
-		return err
+		}
+		return decide(tx, g, p, a)
 	})
-	return details, err
 }
 
 // SetGrantRoles changes which roles an organization may give. What was given of a role that it may not give any more
@@ -371,45 +363,36 @@ func ListGranted(ctx context.Context, r event.Reader, permit access.Permit, afte
 // EndGrants ends some of the grants of a group, with their accesses: those of a removed project, or to a removed
 // organization. It tells whether there may be more.
 func EndGrants(ctx context.Context, s event.Store, group string, limit int) (left bool, err error) {
-	err = settle(func() error {
-		grants, _, err := GrantKind.List(ctx, s, event.Query{Group: group, Limit: limit})
-		if err != nil {
-			return err
+	grants, _, err := GrantKind.List(ctx, s, event.Query{Group: group, Limit: limit})
+	if err != nil || len(grants) == 0 {
+		return false, err
+	}
+	c := event.Command{Origin: event.Origin{Actor: event.System}}
+	for _, g := range grants {
+		if c.Write = append(c.Write, GrantKind.Ref(g.ID)); g.Data.Access != "" {
+			c.Write = append(c.Write, AccessKind.Ref(g.Data.Access))
 		}
-		if left = len(grants) > 0; !left {
-			return nil
-		}
-		c := event.Command{Origin: event.Origin{Actor: event.System}}
-		for _, g := range grants {
-			if c.Write = append(c.Write, GrantKind.Ref(g.ID)); g.Data.Access != "" {
-				c.Write = append(c.Write, AccessKind.Ref(g.Data.Access))
+	}
+	c.Decide = func(tx *event.Tx) error {
+		for _, seen := range grants {
+			g, err := GrantKind.Get(tx, seen.ID)
+			if err != nil {
+				return err
 			}
-		}
-		c.Decide = func(tx *event.Tx) error {
-			for _, seen := range grants {
-				g, err := GrantKind.Get(tx, seen.ID)
-				if err != nil {
-					return err
-				}
-				if g.Data.State == Removed {
-					continue // another node was here
-				}
-				if g.Data.Access != seen.Data.Access {
-					return errStale
-				}
-				var a *event.Object[Access]
-				if g.Data.Access != "" {
-					if a, err = AccessKind.Get(tx, g.Data.Access); err != nil {
-						return err
-					}
-				}
-				if err := endGrant(g, a); err != nil {
+			if g.Data.State == Removed {
+				continue // another node was here
+			}
+			var a *event.Object[Access]
+			if g.Data.Access != "" { // it may have been accepted since it was listed
+				if a, err = AccessKind.FollowToWrite(tx, g.Data.Access); err != nil {
 					return err
 				}
 			}
-			return nil
+			if err := endGrant(g, a); err != nil {
+				return err
+			}
 		}
-		return s.Do(ctx, c)
-	})
-	return left, err
+		return nil
+	}
+	return true, event.Do(ctx, s, c)
 }

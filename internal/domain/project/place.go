@@ -49,18 +49,6 @@ func (s spot) ref() event.Ref {
 	return Kind.Ref(s.project)
 }
 
-// refs are all objects that say what counts there.
-func (s spot) refs() []event.Ref {
-	if s == (spot{}) {
-		return nil
-	}
-	refs := []event.Ref{org.Kind.Ref(s.org), Kind.Ref(s.project)}
-	if s.access != "" {
-		refs = append(refs, AccessKind.Ref(s.access))
-	}
-	return refs
-}
-
 // place is a spot as it stands.
 type place struct {
 	spot
@@ -100,22 +88,33 @@ func (s spot) open(ctx context.Context, r event.Reader) (p place, err error) {
 	return p, err
 }
 
-// in gives the place inside a command that declared refs. Errors: ErrNotFound; org.ErrNotFound; errStale where the
-// access has ended since it was located.
-func (s spot) in(tx *event.Tx) (p place, err error) {
-	p.spot = s
-	if s == (spot{}) {
-		return p, ErrNotFound
-	}
-	if _, err = org.In(tx, s.org); err != nil {
+// placeNeeds is what a command declares before it asks placeIn.
+func placeNeeds(orgID, projectID string) event.Command {
+	return event.Command{Read: []event.Ref{org.Kind.Ref(orgID), Kind.Ref(projectID)}, Claims: []event.Claim{AccessClaim(projectID, orgID)}}
+}
+
+// placeIn gives the place of a project in an organization, inside a command that is run by event.Do. Errors:
+// ErrNotFound; org.ErrNotFound.
+func placeIn(tx *event.Tx, orgID, projectID string) (p place, err error) {
+	p.spot = spot{org: orgID, project: projectID}
+	if p.from, err = Kind.Get(tx, projectID); err != nil {
 		return p, err
 	}
-	if p.from, err = Kind.Get(tx, s.project); err == nil && s.access != "" {
-		p.given, err = AccessKind.Get(tx, s.access)
+	if p.from == nil || p.from.Org != orgID {
+		if p.access, err = tx.Holder(AccessClaim(projectID, orgID)); err != nil {
+			return p, err
+		}
+		if p.access == "" {
+			return p, ErrNotFound
+		}
+		if p.given, err = AccessKind.Follow(tx, p.access); err != nil {
+			return p, err
+		}
 	}
-	if err == nil && !p.counts() {
-		err = errStale
+	if !p.counts() {
+		return p, ErrNotFound
 	}
+	_, err = org.In(tx, orgID)
 	return p, err
 }
 
@@ -212,10 +211,23 @@ func belongs(u *event.Object[user.User], org string) bool {
 	return u.Org == org || guest
 }
 
-// ended are those of the roles of somebody whose place is gone for good.
-func ended(ctx context.Context, r event.Reader, all []user.AppRoles) (gone []user.AppRoles, err error) {
+// ended are those of the roles of somebody whose place is gone for good, inside a command that is run by event.Do.
+func ended(tx *event.Tx, all []user.AppRoles) (gone []user.AppRoles, err error) {
+	var needs event.Command
 	for _, given := range all {
-		p, err := spotOf(given).open(ctx, r)
+		at := spotOf(given)
+		if needs.Read = append(needs.Read, Kind.Ref(at.project)); at.access != "" {
+			needs.Read = append(needs.Read, AccessKind.Ref(at.access))
+		}
+	}
+	if err := tx.Require(needs); err != nil {
+		return nil, err
+	}
+	for _, given := range all {
+		p := place{spot: spotOf(given)}
+		if p.from, err = Kind.Get(tx, p.project); err == nil && p.access != "" {
+			p.given, err = AccessKind.Get(tx, p.access)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,6 @@ package project
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,21 +48,6 @@ var (
 
 	errContention = errs.New(errs.Aborted, event.Contention, "others are changing the project at the same time: try again")
 )
-
-// errStale is what a command refuses with that was made from something that is different by now. It never leaves
-// settle.
-var errStale = errors.New("project: what the command rests on has changed")
-
-// settle looks, makes a command and runs it, and does so again while what it saw has changed before it could decide.
-func settle(try func() error) error {
-	const maxTries = 8
-	for range maxTries {
-		if err := try(); !errors.Is(err, errStale) {
-			return err
-		}
-	}
-	return errContention
-}
 
 // MaxRoleKey is how many characters a key of a role has at most.
 const MaxRoleKey = 100

@@ -88,55 +88,90 @@ func (t Target[S]) Change(ctx context.Context, s Store, match IfMatch, decide fu
 	return details, nil
 }
 
-// undeclared is what Tx.Require refuses with. It never leaves Do.
-type undeclared struct{ Command }
+// runAgain is what Tx.Require and Look refuse with. It never leaves Do.
+type runAgain struct {
+	needs Command
+	look  func(context.Context) (Command, error) // gives more to declare; nil: there is nothing to look for
+}
 
-func (undeclared) Error() string { return "event: the command has to declare more" }
+func (runAgain) Error() string { return "event: the command has to run again, by Do" }
 
-// Require asks for objects to write and rows that a command finds out about only when it decides. Where they were not
-// declared, the command is run again with them: return the error as it is. The command must be run by Do, or by a
-// Target. Ask for all objects of one sort at once: there is a bound to how often a command runs. They may be many: then
-// the command is long, and waits for its place before it runs again.
+// Require asks for what a command finds out about only when it decides: objects to write or to read, claims, and rows.
+// A command that follows references asks for them step by step. Where something was not declared, the command leaves
+// the batch and runs again with all of it: return the error as it is. So a command may also declare what it expects to
+// need, which saves a run, and decide by Require alone: nothing that it saw before can be out of date.
+//
+// The command must be run by Do, or by a Target. Ask for all objects of one sort at once: there is a bound to how often
+// a command runs. They may be many: then the command is long, and waits for its place before it runs again.
 func (tx *Tx) Require(c Command) error {
 	for _, r := range c.Write {
 		if writable, _ := tx.declared(r); !writable {
-			return undeclared{c}
+			return runAgain{needs: c}
+		}
+	}
+	for _, r := range c.Read {
+		if _, declared := tx.declared(r); !declared {
+			return runAgain{needs: c}
+		}
+	}
+	for _, claim := range c.Claims {
+		if !tx.declaredClaim(claim) {
+			return runAgain{needs: c}
 		}
 	}
 	for _, r := range c.Rows {
 		if !tx.declaredRow(r) {
-			return undeclared{c}
+			return runAgain{needs: c}
 		}
 	}
 	return nil
 }
 
-// maxRequired is how often a command may ask for more: once for each of a few reasons.
-const maxRequired = 8
+// Look has the command leave the batch, calls look, and runs the command again with what look declares: return the error
+// as it is. It is for what has no identifier to require, such as the owners of an organization: look lists them, and the
+// command judges each of them when it decides. The command must be run by Do, or by a Target.
+func Look(look func(context.Context) (Command, error)) error { return runAgain{look: look} }
 
-var errRequires = errs.New(errs.Aborted, Contention, "what this change is about is being changed at the same time: try again")
+// maxRuns is how often a command may run: once for each of a few references that lead to another, and for what others
+// change meanwhile.
+const maxRuns = 8
 
-// Do runs a command, and runs it again with what it has asked for by Tx.Require. Errors also: those of the place where
-// a long one waits.
+var errContention = errs.New(errs.Aborted, Contention,
+	"what this change is about is being changed at the same time: try again")
+
+// Do runs a command, and runs it again with what it has asked for by Tx.Require and Look. Errors also: those of the
+// place where a long one waits.
 func Do(ctx context.Context, s Store, c Command) error {
 	leave := func() {}
 	defer func() { leave() }()
-	for range maxRequired {
+	for range maxRuns {
 		err := s.Do(ctx, c)
-		more, requires := errors.AsType[undeclared](err)
-		if !requires {
+		again, ok := errors.AsType[runAgain](err)
+		if !ok {
 			return err
 		}
-		c.Write, c.Rows = union(c.Write, more.Write), union(c.Rows, more.Rows)
-		written := set(c.Write)
-		c.Read = slices.DeleteFunc(slices.Clone(c.Read), func(r Ref) bool { return written[r] })
+		if again.look != nil {
+			if again.needs, err = again.look(ctx); err != nil {
+				return err
+			}
+		}
+		c = c.requiring(again.needs)
 		if c.Objects() > MaxObjects && !MayWriteMany(ctx) {
 			if ctx, leave, err = enterLong(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	return errRequires
+	return errContention
+}
+
+// requiring declares more. An object that is written is not declared for reading as well.
+func (c Command) requiring(more Command) Command {
+	c.Write, c.Read = union(c.Write, more.Write), union(c.Read, more.Read)
+	c.Claims, c.Rows = union(c.Claims, more.Claims), union(c.Rows, more.Rows)
+	written := set(slices.Concat(c.Create, c.Write))
+	c.Read = slices.DeleteFunc(c.Read, func(r Ref) bool { return written[r] })
+	return c
 }
 
 func set[T comparable](all []T) map[T]bool {

@@ -107,7 +107,7 @@ func TestACommandAsksForMore(t *testing.T) {
 			runs++
 			return tx.Require(Command{Rows: []RowKey{{Throttle, string(rune('a' + runs))}}})
 		})
-	if !errors.Is(err, errRequires) {
+	if !errors.Is(err, errContention) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -286,6 +286,23 @@ func (k *Objects[S]) Get(tx *Tx, id string) (*Object[S], error) {
 	return d.object.(*Object[S]), nil
 }
 
+// Follow gives an object that the command has found a reference to, for reading; nil when there is none. The command
+// need not have declared it, see Tx.Require: return its error as it is.
+func (k *Objects[S]) Follow(tx *Tx, id string) (*Object[S], error) {
+	if err := tx.Require(Command{Read: []Ref{k.Ref(id)}}); err != nil {
+		return nil, err
+	}
+	return k.Get(tx, id)
+}
+
+// FollowToWrite is Follow for an object that the command writes.
+func (k *Objects[S]) FollowToWrite(tx *Tx, id string) (*Object[S], error) {
+	if err := tx.Require(Command{Write: []Ref{k.Ref(id)}}); err != nil {
+		return nil, err
+	}
+	return k.Get(tx, id)
+}
+
 // Create makes a new object in a command that declared its id for writing. Where the kind has personal facts, the
 // object gets a key of its own.
 func (k *Objects[S]) Create(tx *Tx, id, org string, facts ...Fact[S]) (*Object[S], error) {

@@ -10,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/group"
-	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -142,7 +141,7 @@ func mayStill(i *event.Object[Invitation], f facts) error {
 	return nil
 }
 
-// needs is what joining reads and writes, besides the person.
+// needs is what joining reads and writes, besides the person, as far as the link shows it.
 func (l *Link) needs() event.Command {
 	c := event.Command{Write: []event.Ref{Kind.Ref(l.Invitation.ID)}, Read: []event.Ref{org.Kind.Ref(l.Invitation.Org), user.Kind.Ref(l.Invitation.Data.Inviter)},
 		Rows: []event.RowKey{links.Key(l.id), countRow(l.Invitation.Org)}}
@@ -159,8 +158,8 @@ func (l *Link) needs() event.Command {
 	return c
 }
 
-// join uses the invitation up for a user, inside a command that declared needs and the user for writing. Errors: those
-// of Open; ErrGroupFull; member.ErrMoved.
+// join uses the invitation up for a user, inside a command that declared needs and the user for writing, and that is run
+// by event.Do. Errors: those of Open; ErrGroupFull.
 func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	f := facts{now: tx.Now()}
 	var err error
@@ -173,26 +172,8 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	if f.org, err = org.Kind.Get(tx, l.Invitation.Org); err != nil {
 		return err
 	}
-	if f.invitation != nil && f.invitation.Data.Inviter != l.Invitation.Data.Inviter {
-		return member.ErrMoved
-	}
-	if f.inviter, err = user.Kind.Get(tx, l.Invitation.Data.Inviter); err != nil {
+	if err := f.follow(tx); err != nil {
 		return err
-	}
-	if f.inviter != nil && l.Inviter != nil {
-		if f.home, err = org.Kind.Get(tx, l.Inviter.Org); err != nil {
-			return err
-		}
-	}
-	for _, known := range l.groups {
-		g, err := group.Kind.Get(tx, known.ID)
-		if err != nil {
-			return err
-		}
-		if g.Data.Counts() && !known.Data.Counts() {
-			return member.ErrMoved
-		}
-		f.groups = append(f.groups, g)
 	}
 	if err := l.judge(f, false); err != nil {
 		return err
@@ -220,6 +201,34 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	return f.invitation.Append(WasAccepted{UserID: u.ID})
 }
 
+// follow gives the inviter and the groups of the invitation.
+func (f *facts) follow(tx *event.Tx) (err error) {
+	if f.invitation == nil {
+		return nil
+	}
+	if f.inviter, err = user.Kind.Follow(tx, f.invitation.Data.Inviter); err != nil {
+		return err
+	}
+	if f.inviter != nil {
+		if f.home, err = org.Kind.Follow(tx, f.inviter.Org); err != nil {
+			return err
+		}
+	}
+	for _, id := range f.invitation.Data.Groups {
+		g, err := group.Kind.Follow(tx, id)
+		if err == nil && g != nil && g.Data.Counts() { // who joins changes it
+			g, err = group.Kind.FollowToWrite(tx, id)
+		}
+		if err != nil {
+			return err
+		}
+		if g != nil {
+			f.groups = append(f.groups, g)
+		}
+	}
+	return nil
+}
+
 // Promised are the roles that somebody who accepts the invitation agrees to, sorted: its own, and those that its groups
 // gave when it was sent.
 func (i *Invitation) Promised() []access.Role {
@@ -243,7 +252,7 @@ func addRoles(u *event.Object[user.User], i *event.Object[Invitation]) error {
 
 // enter puts somebody into a group, unless it is gone. Errors: ErrGroupFull.
 func enter(u *event.Object[user.User], g *event.Object[group.Group], orgID string) error {
-	if g == nil || g.Data.State != group.Active || g.Org != orgID || u.Data.In(orgID, g.ID) {
+	if g.Data.State != group.Active || g.Org != orgID || u.Data.In(orgID, g.ID) {
 		return nil
 	}
 	if len(u.Data.Groups[orgID]) >= user.MaxGroups || g.Data.Counts() && g.Data.Members >= group.MaxRoleMembers {
@@ -259,23 +268,19 @@ func enter(u *event.Object[user.User], g *event.Object[group.Group], orgID strin
 
 // AcceptNew makes a user of somebody who has a link. OrgID, Email, Verification and the language, where none is set,
 // come from the invitation. Errors: those of Open and of newcomer.Newcomers.Create; ErrGroupFull.
-func (s Invitations) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers, token string, p newcomer.Person) (in session.SignedIn, err error) {
-	err = member.Settle(func() error {
-		l, err := s.Open(ctx, token)
-		if err != nil {
-			return err
-		}
-		p.OrgID, p.Email, p.Verification = l.Invitation.Org, l.Email(), l.Verification()
-		if p.Language == "" {
-			p.Language = l.Invitation.Data.Language
-		}
-		if p.Passkey != nil {
-			p.Passkey.Flow = l.Flow
-		}
-		in, err = newcomers.Create(ctx, p, l.needs(), l.join)
-		return err
-	})
-	return in, err
+func (s Invitations) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers, token string, p newcomer.Person) (session.SignedIn, error) {
+	l, err := s.Open(ctx, token)
+	if err != nil {
+		return session.SignedIn{}, err
+	}
+	p.OrgID, p.Email, p.Verification = l.Invitation.Org, l.Email(), l.Verification()
+	if p.Language == "" {
+		p.Language = l.Invitation.Data.Language
+	}
+	if p.Passkey != nil {
+		p.Passkey.Flow = l.Flow
+	}
+	return newcomers.Create(ctx, p, l.needs(), l.join)
 }
 
 // Through adds to the registration of somebody who comes through a provider what an invitation brings. Whatever the
@@ -327,26 +332,23 @@ func (s Invitations) isFor(i *event.Object[Invitation], u *event.Object[user.Use
 
 // AcceptMine accepts an invitation with the caller's account. Errors: those of Open; ErrOtherAddress; ErrGroupFull.
 func (s Invitations) AcceptMine(ctx context.Context, caller *access.Caller, token string) (orgID string, details event.Details, err error) {
-	err = member.Settle(func() error {
-		l, err := s.Open(ctx, token)
-		if err != nil {
+	l, err := s.Open(ctx, token)
+	if err != nil {
+		return "", event.Details{}, err
+	}
+	prover, err := s.prover(ctx, l.Invitation.Data.EmailKey)
+	if err != nil {
+		return "", event.Details{}, err
+	}
+	mine := user.Mine(caller).And(user.MustBeHuman).Needs(l.needs())
+	details, err = mine.Change(ctx, s.Store, event.IfMatch{}, func(tx *event.Tx, u *event.Object[user.User]) error {
+		if u.Data.State != user.Active {
+			return access.ErrUnauthenticated
+		}
+		if err := s.isFor(l.Invitation, u, prover); err != nil {
 			return err
 		}
-		orgID = l.Invitation.Org
-		prover, err := s.prover(ctx, l.Invitation.Data.EmailKey)
-		if err != nil {
-			return err
-		}
-		details, err = user.Mine(caller).And(user.MustBeHuman).Needs(l.needs()).Change(ctx, s.Store, event.IfMatch{}, func(tx *event.Tx, u *event.Object[user.User]) error {
-			if u.Data.State != user.Active {
-				return access.ErrUnauthenticated
-			}
-			if err := s.isFor(l.Invitation, u, prover); err != nil {
-				return err
-			}
-			return l.join(tx, u)
-		})
-		return err
+		return l.join(tx, u)
 	})
-	return orgID, details, err
+	return l.Invitation.Org, details, err
 }

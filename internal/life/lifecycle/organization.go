@@ -2,8 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/base/errs"
@@ -44,50 +42,39 @@ func RemoveOrganization(ctx context.Context, s event.Store, permit access.Permit
 	return orgStep{[]org.State{org.Active, org.Inactive}, "removed", org.WasRemoved{}, true}.do(ctx, s, permit, match)
 }
 
-func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (details event.Details, err error) {
-	id := permit.Org()
-	if !permit.Reaches(id) {
+func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
+	if !permit.Reaches(permit.Org()) {
 		return event.Details{}, access.ErrDenied
 	}
-	err = member.Settle(func() error {
-		var needs event.Command
-		var through *affected
-		if step.ends {
-			if through, err = affectedBy(ctx, s, id); err != nil {
-				return err
-			}
-			if through.elsewhere, err = ownedFrom(ctx, s, id); err != nil {
-				return err
-			}
-			needs.Read = through.reads()
+	ended := affectedBy(s, permit.Org())
+	return org.Of(permit).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[org.Org]) error {
+		if !step.ends {
+			return step.append(o)
 		}
-		details, err = org.Of(permit).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[org.Org]) error {
-			return step.decide(tx, o, through, permit)
-		})
-		return err
-	})
-	return details, err
-}
-
-func (step orgStep) decide(tx *event.Tx, o *event.Object[org.Org], through *affected, permit access.Permit) error {
-	if through != nil {
-		if err := through.coveredBy(tx, permit); err != nil {
+		if err := ended.coveredBy(tx, permit); err != nil {
 			return err
 		}
-	}
+		wasActive := o.Data.State == org.Active
+		if err := step.append(o); err != nil {
+			return err
+		}
+		if ended.hasOwner {
+			if err := ended.owners.Remain(tx); err != nil {
+				return err
+			}
+		}
+		if !wasActive {
+			return nil // the others were without those owners before
+		}
+		return ended.elsewhere.TellLost(tx, o.ID)
+	})
+}
+
+// append records the step, unless it does not start from the organization's state.
+func (step orgStep) append(o *event.Object[org.Org]) error {
 	if !slices.Contains(step.from, o.Data.State) {
 		return errs.New(errs.FailedPrecondition, OrganizationWrongState,
 			wrongState("organization", string(o.Data.State), string(step.from[0]), step.to))
-	}
-	if through != nil && through.owners != nil {
-		if err := through.owners.Remain(tx); err != nil {
-			return err
-		}
-	}
-	if through != nil && o.Data.State == org.Active { // else they were without those owners before
-		if err := through.tell(tx, o.ID); err != nil {
-			return err
-		}
 	}
 	return o.Append(step.fact)
 }
@@ -95,104 +82,79 @@ func (step orgStep) decide(tx *event.Tx, o *event.Object[org.Org], through *affe
 // affected is what the end of an organization would touch beyond it: what its users hold in the installation, and the
 // organizations that they own. Those do not keep it from ending; they are told if no owner is left who can act.
 type affected struct {
-	org          string
-	installation *event.Object[installation.Installation] // before the rest was looked at; it moves with every grant
-	held         []access.Memberships
-	owners       *member.Owners // those of other organizations; nil where no owner is affected
-	elsewhere    member.OrgOwners
+	reader    event.Reader
+	org       string
+	sequence  uint64 // of the installation when its members were listed: it changes with all that they are given
+	held      []access.Memberships
+	hasOwner  bool           // of the installation
+	owners    *member.Owners // of the installation, who belong to other organizations
+	elsewhere member.OrgOwners
 }
 
-// ownedFrom looks for the owners who remain of all other organizations that users of an organization own.
-func ownedFrom(ctx context.Context, r event.Reader, id string) (member.OrgOwners, error) {
-	all := member.OrgOwners{}
+func affectedBy(r event.Reader, id string) *affected {
+	return &affected{reader: r, org: id, owners: member.OwnersBut(r, func(u *event.Object[user.User]) bool { return u.Org == id })}
+}
+
+// look lists the users of the organization who hold something elsewhere.
+func (a *affected) look(ctx context.Context) error {
+	a.held, a.hasOwner, a.elsewhere = nil, false, member.OrgOwners{}
+	err := each(ctx, a.reader, user.MembersOf(access.Installation), func(u *event.Object[user.User]) {
+		if u.Org == a.org {
+			a.held = append(a.held, access.Memberships{access.Installation: u.Data.Memberships[access.Installation]})
+			a.hasOwner = a.hasOwner || member.IsOwner(&u.Data)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return each(ctx, a.reader, user.OwnersFrom(a.org), func(u *event.Object[user.User]) {
+		for _, owned := range member.Owned(u.Data.Memberships) {
+			if owned != a.org && u.Data.State == user.Active {
+				a.elsewhere[owned] = member.OwnersOfButThose(a.reader, owned, func(o *event.Object[user.User]) bool { return o.Org == a.org })
+			}
+		}
+	})
+}
+
+// each reads all users of a group.
+func each(ctx context.Context, r event.Reader, group string, do func(*event.Object[user.User])) error {
 	const page = 500
 	for after := (&event.Cursor{}); after != nil; {
 		var users []*event.Object[user.User]
 		var err error
-		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.OwnersFrom(id), After: *after, Limit: page}); err != nil {
-			return nil, err
-		}
-		for _, u := range users {
-			for _, owned := range member.Owned(u.Data.Memberships) {
-				if _, known := all[owned]; known || owned == id || u.Data.State != user.Active {
-					continue
-				}
-				if all[owned], err = member.OwnersOfButThose(ctx, r, owned, func(o *event.Object[user.User]) bool { return o.Org == id }); err != nil {
-					return nil, err
-				}
-			}
-		}
-	}
-	return all, nil
-}
-
-// tell tells the organizations that have no owner any more who can act.
-func (a *affected) tell(tx *event.Tx, id string) error {
-	var lost []string
-	for _, owned := range slices.Sorted(maps.Keys(a.elsewhere)) {
-		switch err := a.elsewhere[owned].Remain(tx); {
-		case errors.Is(err, member.ErrLastOrgOwner):
-			lost = append(lost, owned)
-		case err != nil:
+		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: group, After: *after, Limit: page}); err != nil {
 			return err
 		}
-	}
-	return member.TellOwnerLost(tx, "", id, lost...)
-}
-
-func affectedBy(ctx context.Context, r event.Reader, id string) (*affected, error) {
-	a := &affected{org: id}
-	var err error
-	if a.installation, err = installation.Read(ctx, r); err != nil || a.installation == nil {
-		return a, err
-	}
-	isOwner := false
-	const page = 500
-	for after := (&event.Cursor{}); after != nil; {
-		var users []*event.Object[user.User]
-		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.MembersOf(access.Installation), After: *after, Limit: page}); err != nil {
-			return nil, err
-		}
 		for _, u := range users {
-			if u.Org == id {
-				a.held = append(a.held, access.Memberships{access.Installation: u.Data.Memberships[access.Installation]})
-				isOwner = isOwner || member.IsOwner(&u.Data)
-			}
+			do(u)
 		}
 	}
-	if isOwner {
-		a.owners, err = member.OwnersBut(ctx, r, func(u *event.Object[user.User]) bool { return u.Org == id })
-	}
-	return a, err
-}
-
-func (a *affected) reads() []event.Ref {
-	refs := []event.Ref{installation.Ref}
-	if a.owners != nil {
-		refs = append(refs, a.owners.Reads()...)
-	}
-	return append(refs, a.elsewhere.Reads()...)
+	return nil
 }
 
 // coveredBy refuses where a user of the organization holds more in the installation than the caller does, and where the
-// organization is the default one.
+// organization is the default one. It looks for those users first.
 func (a *affected) coveredBy(tx *event.Tx, permit access.Permit) error {
-	i, err := installation.Kind.Get(tx, installation.ID)
+	i, err := installation.Kind.Follow(tx, installation.ID)
 	if err != nil {
 		return err
 	}
-	if i == nil || a.installation == nil {
-		return nil
+	sequence := uint64(0)
+	if i != nil {
+		sequence = i.Sequence
 	}
-	if i.Sequence != a.installation.Sequence {
-		return member.ErrMoved
+	if a.elsewhere == nil || a.sequence != sequence {
+		return event.Look(func(ctx context.Context) (event.Command, error) {
+			a.sequence = sequence
+			return event.Command{}, a.look(ctx)
+		})
 	}
 	for _, held := range a.held {
 		if err := permit.Covers(held); err != nil {
 			return err
 		}
 	}
-	if i.Data.DefaultOrg == a.org {
+	if i != nil && i.Data.DefaultOrg == a.org {
 		return ErrDefaultOrganization
 	}
 	return nil

@@ -64,49 +64,36 @@ func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id str
 func (step userStep) removes() bool { return step.fact == user.WasRemoved{} }
 
 func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (details event.Details, err error) {
-	err = member.Settle(func() error {
-		u, err := user.Get(ctx, s, permit, id)
-		if err != nil {
-			return err
+	target := user.GivesAccess(permit, id)
+	var e *ending // nil: the user goes on
+	var needs event.Command
+	if step.ends {
+		target = user.TakesAway(permit, id)
+		e = &ending{reader: s, orgOwners: member.OrgOwners{}, mayLeave: permit.ForInstallation(access.UserWrite),
+			owners: member.OwnersBut(s, func(u *event.Object[user.User]) bool { return u.ID == id })}
+	}
+	if step.removes() {
+		if e.invitations, err = invitation.OfUser(ctx, s, id); err != nil {
+			return event.Details{}, err
 		}
-		var needs event.Command
-		var owners *member.Owners
-		if step.ends && member.IsOwner(&u.Data) {
-			if owners, err = member.OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == id }); err != nil {
-				return err
-			}
-			needs.Read = owners.Reads()
-			if step.removes() {
-				needs.Write = append(needs.Write, installation.Ref)
-			}
-		}
-		var orgOwners member.OrgOwners // nil: the user goes on
-		if step.ends {
-			if orgOwners, err = member.OrgOwnersBut(ctx, s, u); err != nil {
-				return err
-			}
-			needs.Read = append(needs.Read, orgOwners.Reads()...)
-		}
-		var invitations []event.Ref
-		if step.removes() {
-			if invitations, err = invitation.OfUser(ctx, s, id); err != nil {
-				return err
-			}
-			needs.Write = append(needs.Write, companions(id)...)
-		}
-		target := user.GivesAccess(permit, id)
-		if step.ends {
-			target = user.TakesAway(permit, id)
-		}
-		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			return step.decide(tx, u, owners, orgOwners, permit.ForInstallation(access.UserWrite), invitations)
-		})
-		return err
+		needs.Write = companions(id)
+	}
+	details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		return step.decide(tx, u, e)
 	})
 	if err == nil && step.removes() {
 		err = forgetLater(ctx, s, id)
 	}
 	return details, err
+}
+
+// ending is what the end of a user touches beyond the user.
+type ending struct {
+	reader      event.Reader
+	owners      *member.Owners
+	orgOwners   member.OrgOwners
+	mayLeave    bool        // the organization without an owner
+	invitations []event.Ref // that the user has accepted
 }
 
 // forgetLater erases what somebody has accepted at the very moment before they were removed.
@@ -125,27 +112,27 @@ func forgetLater(ctx context.Context, s event.Store, id string) error {
 	}})
 }
 
-func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners, forInstallation bool, invitations []event.Ref) error {
+func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], e *ending) error {
 	if err := step.starts(u.Data.State); err != nil {
 		return err
 	}
-	if orgOwners != nil {
-		if err := orgOwners.Settle(tx, u, forInstallation); err != nil {
+	if e != nil {
+		if err := e.orgOwners.EndOf(tx, e.reader, u, e.mayLeave); err != nil {
 			return err
 		}
-	}
-	if step.ends && member.IsOwner(&u.Data) {
-		if err := owners.Remain(tx); err != nil {
-			return err
+		if member.IsOwner(&u.Data) {
+			if err := e.owners.Remain(tx); err != nil {
+				return err
+			}
 		}
 	}
-	if step.removes() {
-		if err := tx.Require(event.Command{Write: invitations}); err != nil { // they may be very many
-			return err
-		}
-		return end(tx, u, invitations)
+	if !step.removes() {
+		return u.Append(step.fact)
 	}
-	return u.Append(step.fact)
+	if err := tx.Require(event.Command{Write: e.invitations}); err != nil { // they may be very many
+		return err
+	}
+	return end(tx, u, e.invitations)
 }
 
 // starts refuses where the step does not start from the user's state.
@@ -165,8 +152,8 @@ func companions(id string) []event.Ref {
 	return []event.Ref{session.Companion(id), oauth.Companion(id)}
 }
 
-// end removes a user inside a command that declared it and its companions for writing and, where the user owns the
-// installation, that too, and the invitations that the user has accepted. Whatever records something personal of a user
+// end removes a user inside a command that declared it and its companions for writing, and the invitations that the user
+// has accepted. Whatever records something personal of a user
 // declares one of them as well, so it comes before and is erased, or comes after and finds that the user is gone.
 func end(tx *event.Tx, u *event.Object[user.User], invitations []event.Ref) error {
 	for _, i := range invitations {
@@ -175,7 +162,7 @@ func end(tx *event.Tx, u *event.Object[user.User], invitations []event.Ref) erro
 		}
 	}
 	if member.IsOwner(&u.Data) {
-		i, err := installation.Kind.Get(tx, installation.ID)
+		i, err := installation.Kind.FollowToWrite(tx, installation.ID)
 		if err != nil {
 			return err
 		}

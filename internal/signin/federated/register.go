@@ -142,7 +142,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 		command.Claims = append(command.Claims, user.NameClaim(in, syntax.NameKey(name)))
 	}
 	r.By.declare(&command)
-	if err := s.Store.Do(ctx, command); err != nil {
+	if err := event.Do(ctx, s.Store, command); err != nil {
 		return session.SignedIn{}, err
 	}
 	s.Tally.Outcome(in, tally.Provider, nil)

@@ -123,7 +123,7 @@ func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command, al
 		return session.SignedIn{}, err
 	}
 	made := session.PrepareSession(with.id)
-	err = n.Store.Do(ctx, needs.With(event.Command{
+	err = event.Do(ctx, n.Store, needs.With(event.Command{
 		Origin: event.Origin{Actor: with.id, RequestID: p.RequestID},
 		Create: []event.Ref{user.Kind.Ref(with.id)},
 		Write:  []event.Ref{session.Companion(with.id)},
