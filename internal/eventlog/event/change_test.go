@@ -112,6 +112,50 @@ func TestACommandAsksForMore(t *testing.T) {
 	}
 }
 
+// Whatever a command follows is declared before it sees it, whether it has a reference or looks for one.
+func TestACommandFollowsReferences(t *testing.T) {
+	claim := Claim{"thing", "a"}
+	var seen []string
+	s := seeing{running{batch: newBatch(&Record{Ref: things.Ref("thg_2"), Org: "org_1", Sequence: 7, Doc: []byte(`{"name":"a"}`)})}, &seen}
+	looked := ""
+	err := Do(t.Context(), s, Command{Write: []Ref{things.Ref("thg_1")}, Decide: func(tx *Tx) error {
+		if err := tx.Require(Command{Claims: []Claim{claim}}); err != nil {
+			return err
+		}
+		if _, err := tx.Holder(claim); err != nil {
+			return err
+		}
+		if looked == "" {
+			return Look(func(context.Context) (Command, error) {
+				looked = "thg_2"
+				return Command{Read: []Ref{things.Ref(looked)}}, nil
+			})
+		}
+		if o, err := things.Get(tx, looked); err != nil || o == nil {
+			t.Errorf("%v, %v", o, err)
+		}
+		if o, err := things.Follow(tx, "thg_3"); err != nil || o != nil {
+			return err
+		}
+		o, err := things.FollowToWrite(tx, looked)
+		if err != nil {
+			return err
+		}
+		return o.Append(bumped{})
+	}})
+	// The claim, what was looked for, what is only read, what is written: each is asked for once.
+	if want := "[1 false 1 false 1 false 1 false 2 false]"; err != nil || fmt.Sprint(seen) != want || len(s.batch.Changes().Events) != 1 {
+		t.Errorf("%v, %v, %+v", err, seen, s.batch.Changes().Events)
+	}
+	gone := errors.New("gone")
+	err = Do(t.Context(), s, Command{Decide: func(*Tx) error {
+		return Look(func(context.Context) (Command, error) { return Command{}, gone })
+	}})
+	if !errors.Is(err, gone) {
+		t.Errorf("a look that fails: %v", err)
+	}
+}
+
 // noted is a place that says what happens.
 type noted struct {
 	steps   *[]string

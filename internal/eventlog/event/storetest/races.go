@@ -18,6 +18,8 @@ var raceChecks = []check{
 	{name: "no update of one object is lost among many on two nodes", test: noLostUpdateOfTwo, nodes: true},
 	{name: "many commands over several objects in any order never end in a deadlock", test: noDeadlock},
 	{name: "many commands over several objects on two nodes never end in a deadlock", test: noDeadlockOfTwo, nodes: true},
+	{name: "many commands that follow crossing references end after a few runs", test: crossingReferences},
+	{name: "many commands that follow crossing references on two nodes end after a few runs, without a deadlock", test: crossingReferencesOfTwo, nodes: true},
 	{name: "who changes an object that another node is changing waits and decides once", test: waitsForObject, nodes: true},
 	{name: "who changes a row that another node is changing waits and decides once", test: waitsForRow, nodes: true},
 	{name: "who decides on a token that another node is changing waits and sees what came of it", test: waitsForToken, nodes: true},
@@ -112,6 +114,69 @@ func tangle(t *testing.T, nodes ...Node) {
 	if int64(sum) != done.Load() {
 		t.Errorf("%d commands succeeded, the counts add up to %d", done.Load(), sum)
 	}
+	verify(t, nodes[0])
+}
+
+func crossingReferences(t *testing.T, e *env) { cross(t, e.open(t)) }
+
+func crossingReferencesOfTwo(t *testing.T, e *env) {
+	cross(t, e.open(t), e.open(t))
+	db := e.sql(t)
+	defer db.Close()
+	var deadlocks int
+	if err := db.QueryRowContext(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks > 0 {
+		t.Errorf("%d deadlocks, %v", deadlocks, err)
+	}
+}
+
+// cross lets commands change an object that names another one by its count, which they follow to a third one: half of
+// them read those, and the others change them. What one of them follows, another one is about to change.
+func cross(t *testing.T, nodes ...Node) {
+	const objects, callers, each = 6, 64, 4
+	for i := range objects {
+		must(t, nodes[0], addUser(fmt.Sprint("usr_", i), fmt.Sprint("name", i)))
+	}
+	var written, runs atomic.Int64
+	parallel(callers, func(i int) {
+		for j := range each {
+			changesAll := (i+j)%2 == 0
+			first := fmt.Sprint("usr_", (i+j)%objects)
+			follow := users.Follow
+			if changesAll {
+				follow = users.FollowToWrite
+			}
+			err := event.Do(context.Background(), nodes[i%len(nodes)], event.Command{Write: []event.Ref{users.Ref(first)}, Decide: func(tx *event.Tx) error {
+				runs.Add(1)
+				u, err := users.Get(tx, first)
+				for n := 1; err == nil; n++ {
+					if n == 1 || changesAll {
+						err = u.Append(counted{By: 1})
+					}
+					if n == 3 || err != nil {
+						break
+					}
+					u, err = follow(tx, fmt.Sprint("usr_", (i+u.Data.Count)%objects))
+				}
+				return err
+			}})
+			switch {
+			case err != nil:
+				t.Error(err)
+			case changesAll:
+				written.Add(3)
+			default:
+				written.Add(1)
+			}
+		}
+	})
+	sum := 0
+	for i := range objects {
+		sum += getUser(t, nodes[0], fmt.Sprint("usr_", i)).Data.Count
+	}
+	if int64(sum) != written.Load() {
+		t.Errorf("%d changes succeeded, the counts add up to %d", written.Load(), sum)
+	}
+	t.Logf("%d commands took %d runs", callers*each, runs.Load())
 	verify(t, nodes[0])
 }
 
