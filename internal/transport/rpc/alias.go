@@ -42,8 +42,8 @@ func (h *Handler) mountAlias(a *Alias, ops map[string]*operation) (problems []er
 			continue
 		}
 		for _, err := range []error{
-			h.root.add(http.MethodPost, "/"+m.Procedure, func(x *exchange, _ []string) { a.translate(x); x.serveGRPC(op) }),
-			h.root.add(m.Verb, m.Path, func(x *exchange, values []string) { a.translate(x); b.serve(x, values) }),
+			h.root.add(http.MethodPost, "/"+m.Procedure, func(c *Call, _ []string) { a.translate(c); c.serveGRPC(op) }),
+			h.root.add(m.Verb, m.Path, func(c *Call, values []string) { a.translate(c); b.serve(c, values) }),
 		} {
 			if err != nil {
 				problems = append(problems, fmt.Errorf("rpc: %s: %w", m.Procedure, err))
@@ -55,8 +55,8 @@ func (h *Handler) mountAlias(a *Alias, ops map[string]*operation) (problems []er
 
 // translate gives the header for the organization our name. Who sends both is refused as for any header that is
 // repeated.
-func (a *Alias) translate(x *exchange) {
-	header := x.Request.Header
+func (a *Alias) translate(c *Call) {
+	header := c.Request.Header
 	if values := header[a.Header]; len(values) > 0 {
 		header[keyOrg] = append(slices.Clone(header[keyOrg]), values...)
 	}

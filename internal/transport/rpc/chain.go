@@ -21,13 +21,14 @@ import (
 )
 
 // A Call is one request on its way through the chain, whatever protocol it came by.
+//
+// It holds all of a request: the bytes of HTTP (web.Exchange) and what the rules see of it (call.Info, in the Exchange).
 type Call struct {
-	op     *operation
-	info   *call.Info
-	header http.Header   // as received; metadata, in gRPC
-	limit  time.Duration // how long it may take; 0: for ever
-
-	exchange *web.Exchange
+	*web.Exchange
+	h     *Handler
+	op    *operation
+	limit time.Duration // how long it may take; 0: for ever
+	text  bool          // gRPC-Web in text mode
 
 	// decode fills the request from the wire. Violations mean that nothing can be said about the rest of the message;
 	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
@@ -84,7 +85,7 @@ func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp prot
 func limitTime(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	resp, err := next(call.With(ctx, c.info), c, req)
+	resp, err := next(call.With(ctx, &c.Info), c, req)
 	if err == nil {
 		return resp, nil
 	}
@@ -107,7 +108,7 @@ func limitNetwork(ctx context.Context, c *Call, req proto.Message, next run) (pr
 	if c.op.rule.GetPublic() {
 		as = web.AsPublic
 	}
-	if err := c.exchange.FromNetwork(as); err != nil {
+	if err := c.FromNetwork(as); err != nil {
 		return nil, err
 	}
 	return next(ctx, c, req)
@@ -115,8 +116,8 @@ func limitNetwork(ctx context.Context, c *Call, req proto.Message, next run) (pr
 
 // limitCaller counts it against those of the caller and the caller's organization.
 func limitCaller(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	if caller := c.info.Caller; caller != nil {
-		if err := c.exchange.OfCaller(caller.UserID, caller.OrgID); err != nil {
+	if caller := c.Info.Caller; caller != nil {
+		if err := c.OfCaller(caller.UserID, caller.OrgID); err != nil {
 			return nil, err
 		}
 	}
@@ -128,17 +129,17 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	if c.op.rule.GetPublic() {
 		return next(ctx, c, req)
 	}
-	if _, named := bearer(c.header); named && len(c.names) > 0 && h.config.Ahead != nil {
+	if _, named := bearer(c.Request.Header); named && len(c.names) > 0 && h.config.Ahead != nil {
 		ctx = h.config.Ahead(ctx, c.names)
 	}
 	spanned, span := tracing.Start(ctx, "authenticate")
 	var err error
-	c.info.Caller, err = h.identify(spanned, c)
+	c.Info.Caller, err = h.identify(spanned, c)
 	if span.End(err); err != nil {
 		return nil, err
 	}
 	resp, err := next(ctx, c, req)
-	if used := c.info.Caller.Used; used != nil && err == nil {
+	if used := c.Info.Caller.Used; used != nil && err == nil {
 		used()
 	}
 	return resp, err
@@ -146,9 +147,9 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 
 // identify asks who the call's token belongs to at this moment.
 func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error) {
-	token, ok := bearer(c.header)
+	token, ok := bearer(c.Request.Header)
 	switch {
-	case len(c.header[keyAuthorization]) == 0:
+	case len(c.Request.Header[keyAuthorization]) == 0:
 		return nil, access.ErrNoToken
 	case !ok:
 		return nil, access.ErrNotAToken
@@ -161,20 +162,20 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 		return nil, access.ErrUnauthenticated
 	}
 	own := *caller // whoever hands callers out may keep them
-	own.RequestID, own.Needs = c.info.RequestID, h.needs
+	own.RequestID, own.Needs = c.Info.RequestID, h.needs
 	return &own, nil
 }
 
 // rejectEarly rejects callers without the permission before it reads a large body. This is the one exception from the
 // order of answers: they do not learn what is wrong with the request.
 func rejectEarly(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	if c.op.maxBody <= maxBody || c.info.Caller == nil {
+	if c.op.maxBody <= maxBody || c.Info.Caller == nil {
 		return next(ctx, c, req)
 	}
-	if err := c.unrestricted(c.info.Caller, req); err != nil {
+	if err := c.unrestricted(c.Info.Caller, req); err != nil {
 		return nil, err
 	}
-	if p := access.Permission(c.op.rule.GetPermission()); p != "" && !c.info.Caller.Memberships.HoldAnywhere(p) {
+	if p := access.Permission(c.op.rule.GetPermission()); p != "" && !c.Info.Caller.Memberships.HoldAnywhere(p) {
 		return nil, access.ErrDenied
 	}
 	return next(ctx, c, req)
@@ -283,16 +284,16 @@ func insideOf(fields map[string]bool, field string) bool {
 // settleOrganization relates the header x-service-orgid to the request, in the way of the operation's scope. The header
 // is never ignored: it agrees, or it decides, or it is refused.
 func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
-	header := c.info.OrgHeader
+	header := c.Info.OrgHeader
 	if header == "" {
 		return nil
 	}
 	switch c.op.rule.GetScope() {
 	case signetv1.Scope_SCOPE_SELF:
-		if c.info.Caller == nil {
+		if c.Info.Caller == nil {
 			return []errs.Violation{{Field: orgHeader, Message: "does not apply to this operation"}}
 		}
-		if header != c.info.Caller.OrgID {
+		if header != c.Info.Caller.OrgID {
 			return []errs.Violation{{Field: orgHeader, Message: "must be your own organization, or be left out: this operation cannot address another one"}}
 		}
 	case signetv1.Scope_SCOPE_PATH:
@@ -315,18 +316,18 @@ func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
 // authorize decides about permission, where that does not depend on the target. An operation that takes long can have
 // it decided again, see access.Permit.Renew.
 func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	if c.info.Caller == nil {
+	if c.Info.Caller == nil {
 		if !c.op.rule.GetPublic() {
 			return nil, access.ErrUnauthenticated
 		}
 		return next(ctx, c, req)
 	}
 	spanned, span := tracing.Start(ctx, "authorize")
-	permit, err := h.judge(spanned, c, c.info.Caller, req)
+	permit, err := h.judge(spanned, c, c.Info.Caller, req)
 	if span.End(err); err != nil {
 		return nil, err
 	}
-	c.info.Permit = permit.Renewing(func(ctx context.Context) (access.Permit, error) {
+	c.Info.Permit = permit.Renewing(func(ctx context.Context) (access.Permit, error) {
 		caller, err := h.identify(ctx, c)
 		if err != nil {
 			return access.Permit{}, err
@@ -355,7 +356,7 @@ func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req
 		return h.permit(ctx, caller, req.ProtoReflect().Get(c.op.orgID).String(), permission)
 	}
 	// A caller who moves meanwhile does not take the request along.
-	return h.permit(ctx, caller, cmp.Or(c.info.OrgHeader, c.info.Caller.OrgID), permission)
+	return h.permit(ctx, caller, cmp.Or(c.Info.OrgHeader, c.Info.Caller.OrgID), permission)
 }
 
 // permit checks a permission in an organization that exists. That of the caller does, or the credential would not

@@ -30,18 +30,18 @@ func isProcedure(path string) bool {
 
 // allowOrigin sets the headers that let a browser hand the answer to a page of a configured origin. Credentials in the
 // browser's sense stay off: the API knows no cookies. A preflight is told which methods there are.
-func (h *Handler) allowOrigin(x *exchange, methods string) {
+func (h *Handler) allowOrigin(c *Call, methods string) {
 	if len(h.origins) == 0 {
 		return
 	}
-	header := x.Header()
+	header := c.Header()
 	header.Add("Vary", "Origin")
-	origins := x.Request.Header["Origin"]
+	origins := c.Request.Header["Origin"]
 	if len(origins) != 1 || !h.origins[origins[0]] {
 		return
 	}
 	header.Set("Access-Control-Allow-Origin", origins[0])
-	preflight := x.Request.Method == http.MethodOptions && x.Request.Header.Get("Access-Control-Request-Method") != ""
+	preflight := c.Request.Method == http.MethodOptions && c.Request.Header.Get("Access-Control-Request-Method") != ""
 	switch {
 	case preflight && methods != "":
 		header.Set("Access-Control-Allow-Methods", methods)

@@ -45,57 +45,57 @@ func grpcProtocol(h http.Header) (protocol, contentType string) {
 }
 
 // serveGRPC is the door for gRPC and gRPC-Web.
-func (x *exchange) serveGRPC(op *operation) {
-	protocol, contentType := grpcProtocol(x.Request.Header)
+func (c *Call) serveGRPC(op *operation) {
+	protocol, contentType := grpcProtocol(c.Request.Header)
 	if protocol == "" {
-		x.begin(op, "http")
-		x.refuse(errNotGRPC)
+		c.begin(op, "http")
+		c.refuse(errNotGRPC)
 		return
 	}
-	x.begin(op, protocol)
-	x.text = isText(contentType)
-	if values := x.Request.Header[keyTimeout]; len(values) > 0 {
+	c.begin(op, protocol)
+	c.text = isText(contentType)
+	if values := c.Request.Header[keyTimeout]; len(values) > 0 {
 		timeout, ok := parseTimeout(values)
 		if !ok {
-			x.problem(timeoutHeader, "must be at most eight digits and a unit, such as 500m")
+			c.problem(timeoutHeader, "must be at most eight digits and a unit, such as 500m")
 		} else {
-			x.limit = cmp.Or(min(x.limit, timeout), timeout)
+			c.limit = cmp.Or(min(c.limit, timeout), timeout)
 		}
 	}
-	x.decode = x.decodeProto
+	c.decode = c.decodeProto
 	if op.streams {
-		x.serveStream(&grpcStream{x, contentType})
+		c.serveStream(&grpcStream{c, contentType})
 		return
 	}
 	buf := buffers.Get()
 	defer buffers.Put(buf)
-	x.marshal = func(resp proto.Message) error { return appendFrame(buf, resp) }
-	err := x.perform()
+	c.marshal = func(resp proto.Message) error { return appendFrame(buf, resp) }
+	err := c.perform()
 	if err != nil {
 		buf.Reset()
 	}
-	x.endGRPC(contentType, buf, err)
+	c.endGRPC(contentType, buf, err)
 }
 
 // serveUnknown answers what no route matches, in the caller's protocol.
-func (x *exchange) serveUnknown() {
-	protocol, contentType := grpcProtocol(x.Request.Header)
+func (c *Call) serveUnknown() {
+	protocol, contentType := grpcProtocol(c.Request.Header)
 	path, method := errUnknownPath, errUnknownMethod
-	if other := x.h.config.Alias; other != nil && other.has(x.Request.URL.Path) {
+	if other := c.h.config.Alias; other != nil && other.has(c.Request.URL.Path) {
 		path, method = other.Unserved, other.Unserved
 	}
-	if protocol == "" || x.Request.Method != http.MethodPost {
-		x.refuse(path)
+	if protocol == "" || c.Request.Method != http.MethodPost {
+		c.refuse(path)
 		return
 	}
-	x.Protocol, x.text = protocol, isText(contentType)
-	x.endGRPC(contentType, new(bytes.Buffer), method)
+	c.Protocol, c.text = protocol, isText(contentType)
+	c.endGRPC(contentType, new(bytes.Buffer), method)
 }
 
 // decodeProto reads the one message of a unary call.
-func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
+func (c *Call) decodeProto(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
 	compressed := false
-	switch encoding := x.Request.Header.Get("Grpc-Encoding"); encoding {
+	switch encoding := c.Request.Header.Get("Grpc-Encoding"); encoding {
 	case "", "identity":
 	case "gzip":
 		compressed = true
@@ -107,39 +107,39 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	}
 	buf := buffers.Get()
 	defer buffers.Put(buf)
-	end := x.interruptible(ctx)
-	body := io.Reader(x.Request.Body)
-	if x.text {
+	end := c.interruptible(ctx)
+	body := io.Reader(c.Request.Body)
+	if c.text {
 		body = newBase64Reader(body)
 	}
-	err := readFrame(body, buf, compressed, x.op.maxBody)
+	err := readFrame(body, buf, compressed, c.op.maxBody)
 	end()
 	if errors.Is(err, errFrameTooLarge) {
-		return nil, errBodyTooLarge(x.op.maxBody)
+		return nil, errBodyTooLarge(c.op.maxBody)
 	}
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
-	found, complete := x.op.proto.Unmarshal(buf.Bytes(), req, x.op.ids)
+	found, complete := c.op.proto.Unmarshal(buf.Bytes(), req, c.op.ids)
 	if !complete {
 		return found, nil
 	}
-	x.problems = append(x.problems, found...)
+	c.problems = append(c.problems, found...)
 	return nil, nil
 }
 
 // endGRPC sends the answer and the status: gRPC has HTTP trailers for that, gRPC-Web a last frame.
-func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error) {
-	trailer := x.trailer(err)
-	h := x.Header()
+func (c *Call) endGRPC(contentType string, message *bytes.Buffer, err error) {
+	trailer := c.trailer(err)
+	h := c.Header()
 	h["Content-Type"] = []string{contentType}
 	h["Cache-Control"] = []string{"no-store"}
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
-	if x.Protocol == "grpc-web" {
+	if c.Protocol == "grpc-web" {
 		appendTrailer(message, trailer)
-		x.encode(message)
+		c.encode(message)
 		h["Content-Length"] = []string{strconv.Itoa(message.Len())}
-		_, _ = x.Write(message.Bytes())
+		_, _ = c.Write(message.Bytes())
 		return
 	}
 	names := make([]string, len(trailer))
@@ -150,9 +150,9 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 	// A length would be that of the messages alone, and some proxies take its end for the end of the answer, trailers
 	// and all.
 	h["Content-Length"] = nil
-	x.WriteHeader(http.StatusOK)
+	c.WriteHeader(http.StatusOK)
 	if message.Len() > 0 {
-		_, _ = x.Write(message.Bytes())
+		_, _ = c.Write(message.Bytes())
 	}
 	for _, t := range trailer {
 		h[t[0]] = []string{t[1]}
@@ -160,18 +160,18 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 }
 
 // encode gives what was written the form of the text mode, where that is spoken.
-func (x *exchange) encode(buf *bytes.Buffer) {
-	if x.text {
+func (c *Call) encode(buf *bytes.Buffer) {
+	if c.text {
 		encodeBase64(buf)
 	}
 }
 
 // trailer says how the call ended.
-func (x *exchange) trailer(err error) [][2]string {
+func (c *Call) trailer(err error) [][2]string {
 	if err == nil {
 		return [][2]string{{"Grpc-Status", "0"}}
 	}
-	return statusTrailer(statusOf(x.settle(err), x.Info.RequestID))
+	return statusTrailer(statusOf(c.settle(err), c.Info.RequestID))
 }
 
 func statusTrailer(st *status.Status) [][2]string {

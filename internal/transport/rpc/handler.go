@@ -140,7 +140,7 @@ func New(config Config) (*Handler, error) {
 
 // mount gives an operation its path for gRPC and those for REST.
 func (h *Handler) mount(op *operation) (problems []error) {
-	if err := h.root.add(http.MethodPost, "/"+op.procedure, func(x *exchange, _ []string) { x.serveGRPC(op) }); err != nil {
+	if err := h.root.add(http.MethodPost, "/"+op.procedure, func(c *Call, _ []string) { c.serveGRPC(op) }); err != nil {
 		problems = append(problems, err)
 	}
 	for _, b := range op.bindings {
@@ -151,39 +151,31 @@ func (h *Handler) mount(op *operation) (problems []error) {
 	return problems
 }
 
-// exchange is one HTTP request to the API.
-type exchange struct {
-	Call
-	*web.Exchange
-	h    *Handler
-	text bool // gRPC-Web in text mode
-}
-
 // Serve implements web.Handler.
 func (h *Handler) Serve(e *web.Exchange) {
-	x := &exchange{Exchange: e, h: h, Call: Call{exchange: e, info: &e.Info, header: e.Request.Header, limit: h.config.TimeLimit}}
-	x.Code = code.Code_OK.String()
-	path := x.Request.URL.EscapedPath()
-	serve, values := h.root.match(x.Request.Method, path)
+	c := &Call{Exchange: e, h: h, limit: h.config.TimeLimit}
+	c.Code = code.Code_OK.String()
+	path := c.Request.URL.EscapedPath()
+	serve, values := h.root.match(c.Request.Method, path)
 	if serve != nil {
-		h.allowOrigin(x, "")
-		serve(x, values)
+		h.allowOrigin(c, "")
+		serve(c, values)
 		return
 	}
 	allow := h.root.allowed(path)
-	if allow == "" && x.Request.Method == http.MethodOptions && isProcedure(path) {
+	if allow == "" && c.Request.Method == http.MethodOptions && isProcedure(path) {
 		allow = http.MethodPost + ", " + http.MethodOptions // so that a page of another origin gets to see that there is no such method
 	}
-	h.allowOrigin(x, allow)
+	h.allowOrigin(c, allow)
 	switch {
 	case allow == "":
-		x.serveUnknown()
-	case x.Request.Method == http.MethodOptions:
-		x.Header().Set("Allow", allow)
-		x.WriteHeader(http.StatusNoContent)
+		c.serveUnknown()
+	case c.Request.Method == http.MethodOptions:
+		c.Header().Set("Allow", allow)
+		c.WriteHeader(http.StatusNoContent)
 	default:
-		x.Header().Set("Allow", allow)
-		x.refuse(errMethodNotAllowed)
+		c.Header().Set("Allow", allow)
+		c.refuse(errMethodNotAllowed)
 	}
 }
 
@@ -195,43 +187,43 @@ func (h *Handler) Owns(path string) bool {
 }
 
 // Refuse implements web.Handler.
-func (h *Handler) Refuse(x *web.Exchange, err error) { (&exchange{Exchange: x, h: h}).refuse(err) }
+func (h *Handler) Refuse(x *web.Exchange, err error) { (&Call{Exchange: x, h: h}).refuse(err) }
 
 // begin makes the exchange a call of op.
-func (x *exchange) begin(op *operation, protocol string) {
-	x.op, x.Protocol = op, protocol
+func (c *Call) begin(op *operation, protocol string) {
+	c.op, c.Protocol = op, protocol
 	if op.streams {
-		x.limit = 0 // it ends when somebody ends it
+		c.limit = 0 // it ends when somebody ends it
 	}
-	x.Info.Procedure, x.Info.Check = op.procedure, x.h.check
+	c.Info.Procedure, c.Info.Check = op.procedure, c.h.check
 	if op.deprecation != "" {
-		x.Header().Set("Deprecation", op.deprecation)
+		c.Header().Set("Deprecation", op.deprecation)
 	}
 }
 
 // perform runs the chain. The answer is encoded then.
-func (x *exchange) perform() error {
-	req := x.op.input.New()
-	resp, err := x.h.run(x.Request.Context(), &x.Call, req.Interface())
-	if link := x.op.successorOf(req); link != "" {
-		x.Header().Set("Link", link)
+func (c *Call) perform() error {
+	req := c.op.input.New()
+	resp, err := c.h.run(c.Request.Context(), c, req.Interface())
+	if link := c.op.successorOf(req); link != "" {
+		c.Header().Set("Link", link)
 	}
 	if err != nil {
 		return err
 	}
-	if tag := x.op.etag(resp); tag != "" {
-		x.Header()["Etag"] = []string{tag}
+	if tag := c.op.etag(resp); tag != "" {
+		c.Header()["Etag"] = []string{tag}
 	}
 	return nil
 }
 
 // settle notes how the exchange failed, and sets the headers that go with that.
-func (x *exchange) settle(err error) *errs.Error {
+func (c *Call) settle(err error) *errs.Error {
 	e := shown(err)
-	x.Code = web.AnswerTo(e).GRPC.String()
-	x.Fail(e)
+	c.Code = web.AnswerTo(e).GRPC.String()
+	c.Fail(e)
 	if e.Kind == errs.Unauthenticated {
-		x.Header().Set("Www-Authenticate", "Bearer")
+		c.Header().Set("Www-Authenticate", "Bearer")
 	}
 	return e
 }

@@ -126,7 +126,7 @@ func TestPathsThatCannotBeBound(t *testing.T) {
 			t.Errorf("%s was accepted", template)
 		}
 	}
-	none := func(*exchange, []string) {}
+	none := func(*Call, []string) {}
 	if err := errors.Join(root.add("GET", "/a/{b}", none), root.add("PUT", "/a/{b}", none)); err != nil {
 		t.Error(err)
 	}
@@ -383,7 +383,7 @@ func TestStreamsAreMeasured(t *testing.T) {
 // TestDoorPanics covers a mistake outside the chain, such as a writer that fails in an unforeseen way.
 func TestDoorPanics(t *testing.T) {
 	l := newLab(t)
-	l.handler.root.fixed["healthz"].ends["GET"] = func(*exchange, []string) { panic("hush") }
+	l.handler.root.fixed["healthz"].ends["GET"] = func(*Call, []string) { panic("hush") }
 	o := l.rest(t, l.h1, "GET", "/healthz", "", nil)
 	if o.http != 500 || o.reason != "INTERNAL" || strings.Contains(o.message, "hush") || strings.Contains(l.logs(), "hush") || !strings.Contains(l.logs(), "panic: a string") || !strings.Contains(l.logs(), "handler_test.go") {
 		t.Errorf("got %+v", o)

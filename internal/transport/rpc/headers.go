@@ -62,33 +62,33 @@ func (c *Call) readHeaders() (found []errs.Violation) {
 	refuse := func(header, message string) {
 		found = append(found, errs.Violation{Field: header, Message: message})
 	}
-	switch values := c.header[keyOrg]; {
+	switch values := c.Request.Header[keyOrg]; {
 	case len(values) > 1:
 		refuse(orgHeader, "must be sent only once")
 	case len(values) == 1 && !utf8.ValidString(values[0]):
 		refuse(orgHeader, "must be valid UTF-8")
 	case len(values) == 1:
-		c.info.OrgHeader = values[0]
+		c.Info.OrgHeader = values[0]
 	}
-	if values := c.header[keyIfMatch]; c.op.rule.GetUpdates() && len(values) > 0 {
+	if values := c.Request.Header[keyIfMatch]; c.op.rule.GetUpdates() && len(values) > 0 {
 		var problem string
 		if len(values) > 1 {
 			problem = "must be sent only once"
 		} else {
-			c.info.IfMatch, problem = parseIfMatch(values[0])
+			c.Info.IfMatch, problem = parseIfMatch(values[0])
 		}
 		if problem != "" {
 			refuse(ifMatchHeader, problem)
 		}
 	}
-	if values := c.header[keyIdempotency]; c.op.rule.GetCreates() && len(values) > 0 {
+	if values := c.Request.Header[keyIdempotency]; c.op.rule.GetCreates() && len(values) > 0 {
 		switch {
 		case len(values) > 1:
 			refuse(idempotencyHeader, "must be sent only once")
 		case !isIdempotencyKey(values[0]):
 			refuse(idempotencyHeader, "must have 1 to 255 visible ASCII characters")
 		default:
-			c.info.IdempotencyKey = values[0]
+			c.Info.IdempotencyKey = values[0]
 		}
 	}
 	return found

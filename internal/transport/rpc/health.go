@@ -108,15 +108,15 @@ func (c *health) lastFound() bool {
 func (c *health) isReady(ctx context.Context) bool { return c.h.ready(ctx) == nil }
 
 // watch lets a call last until its caller or the server ends it, where there is room.
-func watch(x *exchange) (context.Context, func(), error) {
-	from := ratelimit.NetworkName(x.Info.Peer)
-	leave, err := x.h.watches.enter(from, from)
+func watch(c *Call) (context.Context, func(), error) {
+	from := ratelimit.NetworkName(c.Info.Peer)
+	leave, err := c.h.watches.enter(from, from)
 	if err != nil {
 		return nil, nil, err
 	}
 	// A writer that cannot do it belongs to a test, where nothing lasts.
-	_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(time.Time{})
-	ctx, cancel := context.WithCancel(context.WithValue(x.Request.Context(), watchingKey{}, true))
-	stop := context.AfterFunc(x.h.watches.end, cancel)
+	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Time{})
+	ctx, cancel := context.WithCancel(context.WithValue(c.Request.Context(), watchingKey{}, true))
+	stop := context.AfterFunc(c.h.watches.end, cancel)
 	return ctx, func() { stop(); cancel(); leave() }, nil
 }

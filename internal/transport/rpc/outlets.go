@@ -12,7 +12,7 @@ import (
 )
 
 // eventStream writes server-sent events: the stream of REST.
-type eventStream struct{ x *exchange }
+type eventStream struct{ c *Call }
 
 // retry is how many milliseconds a browser waits before it comes again.
 const retry = "2000"
@@ -29,7 +29,7 @@ func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) erro
 		buf.WriteString("retry: " + retry + "\n\n")
 	}
 	r := m.ProtoReflect()
-	if s.x.op.isSign(r) {
+	if s.c.op.isSign(r) {
 		buf.WriteString(": nothing happened\n")
 	} else {
 		body, err := strict.MarshalJSON(m)
@@ -40,7 +40,7 @@ func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) erro
 		buf.Write(body)
 		buf.WriteString("\n")
 	}
-	buf.WriteString("id: " + r.Get(s.x.op.place).String() + "\n\n")
+	buf.WriteString("id: " + r.Get(s.c.op.place).String() + "\n\n")
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (s *eventStream) end(buf *bytes.Buffer, err error) {
 	if err == nil {
 		return
 	}
-	body, err := strict.MarshalJSON(statusOf(s.x.settle(err), s.x.Info.RequestID))
+	body, err := strict.MarshalJSON(statusOf(s.c.settle(err), s.c.Info.RequestID))
 	if err != nil { // it cannot fail, see refuse
 		body = []byte("{}")
 	}
@@ -60,40 +60,40 @@ func (s *eventStream) end(buf *bytes.Buffer, err error) {
 
 func (s *eventStream) refuse(err error) {
 	if err != nil {
-		s.x.refuse(err)
+		s.c.refuse(err)
 		return
 	}
-	h := s.x.Header()
+	h := s.c.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	s.open(h)
-	s.x.WriteHeader(http.StatusOK)
+	s.c.WriteHeader(http.StatusOK)
 }
 
 // setCursor takes the header last-event-id for the cursor. It comes after the query: a browser that comes again sends
 // the address as it was, and how far it has come beside it.
-func (x *exchange) setCursor(m protoreflect.Message) {
-	values := x.Request.Header[keyLastEvent]
+func (c *Call) setCursor(m protoreflect.Message) {
+	values := c.Request.Header[keyLastEvent]
 	switch {
 	case len(values) == 0 || len(values) == 1 && values[0] == "":
 	case len(values) > 1:
-		x.problem(lastEventHeader, "must be sent only once")
+		c.problem(lastEventHeader, "must be sent only once")
 	case !utf8.ValidString(values[0]):
-		x.problem(lastEventHeader, strict.ProblemUTF8)
+		c.problem(lastEventHeader, strict.ProblemUTF8)
 	default:
-		m.Set(x.op.cursor, protoString(values[0]))
+		m.Set(c.op.cursor, protoString(values[0]))
 	}
 }
 
 // grpcStream writes the frames of gRPC and gRPC-Web.
 type grpcStream struct {
-	x           *exchange
+	c           *Call
 	contentType string
 }
 
 func (s *grpcStream) open(h http.Header) {
 	h["Content-Type"] = []string{s.contentType}
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
-	if s.x.Protocol == "grpc" {
+	if s.c.Protocol == "grpc" {
 		h["Trailer"] = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
 		h["Content-Length"] = nil // see endGRPC
 	}
@@ -103,20 +103,20 @@ func (s *grpcStream) write(buf *bytes.Buffer, m proto.Message, _ bool) error {
 	if err := appendFrame(buf, m); err != nil {
 		return err
 	}
-	s.x.encode(buf)
+	s.c.encode(buf)
 	return nil
 }
 
 func (s *grpcStream) end(buf *bytes.Buffer, err error) {
-	trailer := s.x.trailer(err)
-	if s.x.Protocol == "grpc-web" {
+	trailer := s.c.trailer(err)
+	if s.c.Protocol == "grpc-web" {
 		appendTrailer(buf, trailer)
-		s.x.encode(buf)
+		s.c.encode(buf)
 		return
 	}
 	for _, t := range trailer {
-		s.x.Header()[t[0]] = []string{t[1]}
+		s.c.Header()[t[0]] = []string{t[1]}
 	}
 }
 
-func (s *grpcStream) refuse(err error) { s.x.endGRPC(s.contentType, new(bytes.Buffer), err) }
+func (s *grpcStream) refuse(err error) { s.c.endGRPC(s.contentType, new(bytes.Buffer), err) }

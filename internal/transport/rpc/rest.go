@@ -81,49 +81,49 @@ func newBinding(op *operation, rule *annotations.HttpRule) (*binding, error) {
 	return b, nil
 }
 
-func (b *binding) serve(x *exchange, values []string) {
-	x.begin(b.op, "rest")
-	x.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
-		return b.decode(ctx, x, values, req)
+func (b *binding) serve(c *Call, values []string) {
+	c.begin(b.op, "rest")
+	c.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
+		return b.decode(ctx, c, values, req)
 	}
 	if b.op.streams {
-		x.serveStream(&eventStream{x})
+		c.serveStream(&eventStream{c})
 		return
 	}
 	if b.verb == http.MethodGet {
-		x.names = values
+		c.names = values
 	}
 	var body []byte
-	x.marshal = func(resp proto.Message) (err error) {
+	c.marshal = func(resp proto.Message) (err error) {
 		body, err = strict.MarshalJSON(resp)
 		return err
 	}
-	if err := x.perform(); err != nil {
-		x.refuse(err)
+	if err := c.perform(); err != nil {
+		c.refuse(err)
 		return
 	}
-	x.answer(http.StatusOK, body)
+	c.answer(http.StatusOK, body)
 }
 
 // decode fills the request from the body or the query, and then from the path.
-func (b *binding) decode(ctx context.Context, x *exchange, values []string, req proto.Message) ([]errs.Violation, error) {
+func (b *binding) decode(ctx context.Context, c *Call, values []string, req proto.Message) ([]errs.Violation, error) {
 	buf := buffers.Get()
 	defer buffers.Put(buf)
-	if err := x.readBody(ctx, buf); err != nil {
+	if err := c.readBody(ctx, buf); err != nil {
 		return nil, err
 	}
 	var query url.Values
-	if raw := x.Request.URL.RawQuery; raw != "" {
+	if raw := c.Request.URL.RawQuery; raw != "" {
 		var err error
 		if query, err = url.ParseQuery(raw); err != nil {
-			x.problem("", "the query of the URL is not valid: it must be name=value pairs separated by &")
+			c.problem("", "the query of the URL is not valid: it must be name=value pairs separated by &")
 		}
 	}
 	var unreadable []errs.Violation
 	m := req.ProtoReflect()
 	if b.query == nil {
 		if buf.Len() > 0 {
-			if err := checkJSONType(x.Request.Header); err != nil {
+			if err := checkJSONType(c.Request.Header); err != nil {
 				return nil, err
 			}
 		}
@@ -131,33 +131,33 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 		if buf.Len() > 0 || m.Descriptor().Fields().Len() > len(b.params) {
 			found, complete := strict.UnmarshalJSON(buf.Bytes(), req)
 			if complete {
-				x.problems = append(x.problems, found...)
+				c.problems = append(c.problems, found...)
 			} else {
 				unreadable = found
 			}
 		}
 		for _, name := range sortedKeys(query) {
-			x.problem(readable(name), "must be in the body: this operation has no query parameters")
+			c.problem(readable(name), "must be in the body: this operation has no query parameters")
 		}
 	} else {
 		if body := bytes.TrimSpace(buf.Bytes()); len(body) > 0 && string(body) != "{}" {
-			x.problem("", "this operation takes no body")
+			c.problem("", "this operation takes no body")
 		}
-		b.setQuery(x, m, query)
+		b.setQuery(c, m, query)
 		if b.op.streams {
-			x.setCursor(m)
+			c.setCursor(m)
 		}
 	}
 	for i, fd := range b.params {
 		if sent := m.Get(fd).String(); sent != "" && sent != values[i] {
-			x.problem(fd.JSONName(), "must be the same as in the path, or be left out")
+			c.problem(fd.JSONName(), "must be the same as in the path, or be left out")
 		}
 		m.Set(fd, protoString(strict.Storable(values[i])))
 	}
 	return unreadable, nil
 }
 
-func (b *binding) setQuery(x *exchange, m protoreflect.Message, query url.Values) {
+func (b *binding) setQuery(c *Call, m protoreflect.Message, query url.Values) {
 	if len(query) == 0 {
 		return
 	}
@@ -166,14 +166,14 @@ func (b *binding) setQuery(x *exchange, m protoreflect.Message, query url.Values
 		fd, texts := b.query[name], query[name]
 		switch {
 		case fd == nil:
-			x.problem(readable(name), "is not a known parameter")
+			c.problem(readable(name), "is not a known parameter")
 		case seen[fd] || len(texts) > 1 && !fd.IsList():
-			x.problem(fd.JSONName(), "is given more than once")
+			c.problem(fd.JSONName(), "is given more than once")
 		default:
 			seen[fd] = true
 			for _, text := range texts {
 				if problem := strict.SetField(m, fd, text); problem != "" {
-					x.problem(fd.JSONName(), problem)
+					c.problem(fd.JSONName(), problem)
 					break
 				}
 			}
@@ -182,9 +182,9 @@ func (b *binding) setQuery(x *exchange, m protoreflect.Message, query url.Values
 }
 
 // problem notes something wrong beside the message itself. There is no use in noting more than are ever shown.
-func (x *exchange) problem(field, message string) {
-	if len(x.problems) < strict.MaxViolations {
-		x.problems = append(x.problems, errs.Violation{Field: field, Message: message})
+func (c *Call) problem(field, message string) {
+	if len(c.problems) < strict.MaxViolations {
+		c.problems = append(c.problems, errs.Violation{Field: field, Message: message})
 	}
 }
 
@@ -234,46 +234,46 @@ func checkJSONType(h http.Header) error {
 }
 
 // readBody reads what there is of a body, within the limits of size and time.
-func (x *exchange) readBody(ctx context.Context, buf *bytes.Buffer) error {
-	if x.Request.Body == nil || x.Request.Body == http.NoBody {
+func (c *Call) readBody(ctx context.Context, buf *bytes.Buffer) error {
+	if c.Request.Body == nil || c.Request.Body == http.NoBody {
 		return nil
 	}
-	for _, encoding := range x.Request.Header["Content-Encoding"] {
+	for _, encoding := range c.Request.Header["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
 			return errEncoding
 		}
 	}
-	if x.Request.ContentLength > x.op.maxBody {
-		return errBodyTooLarge(x.op.maxBody)
+	if c.Request.ContentLength > c.op.maxBody {
+		return errBodyTooLarge(c.op.maxBody)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	// Most bodies fit into this. The buffer of a larger one grows with what arrives, not with what was promised.
-	if n := x.Request.ContentLength; n > 0 {
+	if n := c.Request.ContentLength; n > 0 {
 		buf.Grow(int(min(n, 2<<10)) + bytes.MinRead)
 	}
-	defer x.interruptible(ctx)()
-	_, err := buf.ReadFrom(http.MaxBytesReader(x.ResponseWriter, x.Request.Body, x.op.maxBody))
+	defer c.interruptible(ctx)()
+	_, err := buf.ReadFrom(http.MaxBytesReader(c.ResponseWriter, c.Request.Body, c.op.maxBody))
 	return readError(ctx, err)
 }
 
 // interruptible makes reading the body fail once the request's time is over. The function it returns ends that.
-func (x *exchange) interruptible(ctx context.Context) (end func()) {
+func (c *Call) interruptible(ctx context.Context) (end func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
 		// A writer that cannot do it belongs to a test, where nobody is slow.
-		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(x.Start)
+		_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(c.Start)
 	})
 	return func() {
 		if stop() {
 			return
 		}
 		<-done
-		if x.Request.ProtoMajor == 1 && !x.Answered() {
+		if c.Request.ProtoMajor == 1 && !c.Answered() {
 			// net/http may take the deadline for the client's leaving, and would cancel what comes next.
-			x.Header()["Connection"] = []string{"close"}
+			c.Header()["Connection"] = []string{"close"}
 		}
 	}
 }
@@ -299,27 +299,27 @@ func readError(ctx context.Context, err error) error {
 }
 
 // answer sends a JSON body, with a line break behind it for those who read it in a terminal.
-func (x *exchange) answer(status int, body []byte) {
+func (c *Call) answer(status int, body []byte) {
 	body = append(body, '\n')
-	h := x.Header()
+	h := c.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = typeJSON, noStore, noSniff
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	x.WriteHeader(status)
-	_, _ = x.Write(body) // who hangs up is not told anything anyway
+	c.WriteHeader(status)
+	_, _ = c.Write(body) // who hangs up is not told anything anyway
 }
 
 // Values of headers that every answer has. Nobody changes them.
 var typeJSON, noStore, noSniff = []string{"application/json"}, []string{"no-store"}, []string{"nosniff"}
 
 // refuse sends an error as JSON.
-func (x *exchange) refuse(err error) {
-	e := x.settle(err)
-	if x.Answered() {
+func (c *Call) refuse(err error) {
+	e := c.settle(err)
+	if c.Answered() {
 		return
 	}
-	body, err := strict.MarshalJSON(statusOf(e, x.Info.RequestID))
+	body, err := strict.MarshalJSON(statusOf(e, c.Info.RequestID))
 	if err != nil { // it cannot fail: all text in it is UTF-8 and all its types are known
 		body = []byte("{}")
 	}
-	x.answer(web.AnswerTo(e).REST, body)
+	c.answer(web.AnswerTo(e).REST, body)
 }

@@ -268,7 +268,7 @@ func FuzzREST(f *testing.F) {
 func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
 	r := httptest.NewRequest("PUT", "/", nil)
 	r.Body, r.ContentLength = untouched{t}, 11
-	x := &exchange{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: r}, Call: Call{op: &operation{maxBody: 10}}}
+	x := &Call{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: r}, op: &operation{maxBody: 10}}
 	if err := x.readBody(t.Context(), new(bytes.Buffer)); !errors.Is(err, errBodyTooLarge(10)) {
 		t.Error(err)
 	}
@@ -276,7 +276,7 @@ func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
 
 func TestInterruptedConnectionsAreNotReused(t *testing.T) {
 	for major, want := range map[int]string{1: "close", 2: ""} {
-		x := &exchange{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: httptest.NewRequest("PUT", "/", nil)}}
+		x := &Call{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: httptest.NewRequest("PUT", "/", nil)}}
 		x.Request.ProtoMajor = major
 		ctx, cancel := context.WithCancel(t.Context())
 		end := x.interruptible(ctx)

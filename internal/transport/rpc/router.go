@@ -20,7 +20,7 @@ type node struct {
 }
 
 // serveFunc answers a request; values are the parameters in the order of the path.
-type serveFunc func(x *exchange, values []string)
+type serveFunc func(c *Call, values []string)
 
 // add puts a path into the tree. A segment in braces is a parameter.
 func (n *node) add(method, template string, serve serveFunc) error {

@@ -96,10 +96,10 @@ func (h *Handler) queueManyWrites(ctx context.Context, c *Call, req proto.Messag
 	switch {
 	case c.op.costly:
 		return inShare(event.WritesMany(ctx), h.shares.costly, c, req, next)
-	case c.op.reads || c.info.Caller == nil:
+	case c.op.reads || c.Info.Caller == nil:
 		return next(ctx, c, req)
 	}
-	return next(event.WithPlace(ctx, longPlace{h.shares.costly, fairqueue.Claim{Org: c.info.Caller.OrgID}}), c, req)
+	return next(event.WithPlace(ctx, longPlace{h.shares.costly, fairqueue.Claim{Org: c.Info.Caller.OrgID}}), c, req)
 }
 
 // longPlace is the place of a command of an organization, see event.Place.
@@ -115,10 +115,10 @@ func (p longPlace) EnterLong(ctx context.Context) error { return enter(ctx, p.pl
 func (p longPlace) LeaveLong() { p.places.Leave(p.claim) }
 
 func inShare(ctx context.Context, places *fairqueue.Places, c *Call, req proto.Message, next run) (proto.Message, error) {
-	if c.info.Caller == nil {
+	if c.Info.Caller == nil {
 		return next(ctx, c, req)
 	}
-	claim := fairqueue.Claim{Org: c.info.Caller.OrgID}
+	claim := fairqueue.Claim{Org: c.Info.Caller.OrgID}
 	if err := enter(ctx, places, claim); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/transport/web"
 )
 
 // asked is a request that is under way.
@@ -246,7 +247,7 @@ func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 		if op.procedure != "signet.v1.UserService/ImportUsers" {
 			continue
 		}
-		c := &Call{op: op, info: &call.Info{Caller: &access.Caller{OrgID: "org_own"}}, marshal: func(proto.Message) error {
+		c := &Call{op: op, Exchange: &web.Exchange{Info: call.Info{Caller: &access.Caller{OrgID: "org_own"}}}, marshal: func(proto.Message) error {
 			held, _ := places.Load()
 			encoded = held == 1
 			return nil

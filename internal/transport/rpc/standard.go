@@ -26,13 +26,13 @@ func (h *Handler) mountStandard() (problems []error) {
 			problems = append(problems, err)
 		}
 	}
-	add(http.MethodGet, "/healthz", func(x *exchange, _ []string) {
-		x.Quiet = true
-		x.answer(http.StatusOK, []byte(`{"status":"ok"}`))
+	add(http.MethodGet, "/healthz", func(c *Call, _ []string) {
+		c.Quiet = true
+		c.answer(http.StatusOK, []byte(`{"status":"ok"}`))
 	})
-	add(http.MethodGet, "/readyz", func(x *exchange, _ []string) { x.serveReady() })
+	add(http.MethodGet, "/readyz", func(c *Call, _ []string) { c.serveReady() })
 	if h.config.OpenAPI != nil {
-		add(http.MethodGet, "/openapi.json", func(x *exchange, _ []string) { x.answer(http.StatusOK, h.config.OpenAPI) })
+		add(http.MethodGet, "/openapi.json", func(c *Call, _ []string) { c.answer(http.StatusOK, h.config.OpenAPI) })
 	}
 
 	// Nothing here is worth compressing, and unpacking is how small requests become large.
@@ -54,29 +54,29 @@ func (h *Handler) mountStandard() (problems []error) {
 
 // serveReady tells whether requests can be served, and what the operator should know all the same. What exactly has
 // failed is for the operator, so only the log says it.
-func (x *exchange) serveReady() {
-	x.Quiet = true
-	if err := x.h.ready(x.Request.Context()); err != nil {
+func (c *Call) serveReady() {
+	c.Quiet = true
+	if err := c.h.ready(c.Request.Context()); err != nil {
 		refusal := *errNotReady.Because(err)
 		if known, ok := errors.AsType[*errs.Error](err); ok {
 			refusal.Message += ": " + known.Message
 		}
-		x.refuse(&refusal)
+		c.refuse(&refusal)
 		return
 	}
 	var details map[string]string
-	if x.h.config.Details != nil {
-		details = x.h.config.Details()
+	if c.h.config.Details != nil {
+		details = c.h.config.Details()
 	}
 	body, err := json.Marshal(struct {
 		Status  string            `json:"status"`
 		Details map[string]string `json:"details,omitempty"`
 	}{"ok", details})
 	if err != nil {
-		x.refuse(err)
+		c.refuse(err)
 		return
 	}
-	x.answer(http.StatusOK, body)
+	c.answer(http.StatusOK, body)
 }
 
 // readyTime is for looking whether the server is ready. Whoever asks takes no answer for a no after a second or two.
@@ -102,26 +102,26 @@ func (h *Handler) ready(ctx context.Context) error {
 
 // foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin
 // sets.
-func foreign(procedure string, handler http.Handler, begin func(x *exchange) (ctx context.Context, end func(), err error)) serveFunc {
-	return func(x *exchange, _ []string) {
-		x.Info.Procedure, x.Quiet = procedure, true
-		protocol, contentType := grpcProtocol(x.Request.Header)
-		if x.Protocol = protocol; protocol == "" || isText(contentType) {
-			x.Protocol = "http"
-			x.refuse(errNotText)
+func foreign(procedure string, handler http.Handler, begin func(c *Call) (ctx context.Context, end func(), err error)) serveFunc {
+	return func(c *Call, _ []string) {
+		c.Info.Procedure, c.Quiet = procedure, true
+		protocol, contentType := grpcProtocol(c.Request.Header)
+		if c.Protocol = protocol; protocol == "" || isText(contentType) {
+			c.Protocol = "http"
+			c.refuse(errNotText)
 			return
 		}
-		ctx, end, err := begin(x)
+		ctx, end, err := begin(c)
 		if err != nil {
-			x.endGRPC(contentType, new(bytes.Buffer), err)
+			c.endGRPC(contentType, new(bytes.Buffer), err)
 			return
 		}
 		defer end()
-		r := x.Request.WithContext(ctx)
-		r.Body = newCheckedBody(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
-		handler.ServeHTTP(x.ResponseWriter, r)
-		if n, err := strconv.Atoi(x.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
-			x.Code = code.Code(n).String()
+		r := c.Request.WithContext(ctx)
+		r.Body = newCheckedBody(http.MaxBytesReader(c.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
+		handler.ServeHTTP(c.ResponseWriter, r)
+		if n, err := strconv.Atoi(c.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
+			c.Code = code.Code(n).String()
 		}
 	}
 }
@@ -136,8 +136,8 @@ func broken(ctx context.Context, err error) error {
 }
 
 // brief gives a call as much time as any other.
-func brief(x *exchange) (context.Context, func(), error) {
-	ctx, cancel := context.WithTimeout(x.Request.Context(), x.limit)
-	stop := x.interruptible(ctx)
+func brief(c *Call) (context.Context, func(), error) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), c.limit)
+	stop := c.interruptible(ctx)
 	return ctx, func() { stop(); cancel() }, nil
 }

@@ -101,7 +101,7 @@ func (h *Handler) lasting(ctx context.Context, c *Call, req proto.Message, next 
 		ctx, cancel = context.WithTimeout(ctx, c.limit)
 		defer cancel()
 	}
-	_, err := next(call.With(ctx, c.info), c, req)
+	_, err := next(call.With(ctx, &c.Info), c, req)
 	_, bug := errors.AsType[*errs.Panicked](err)
 	switch {
 	case err == nil || bug:
@@ -121,13 +121,13 @@ func (h *Handler) lasting(ctx context.Context, c *Call, req proto.Message, next 
 // admit makes room for the stream. From here on it counts as a use of the credential.
 func (h *Handler) admit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	user := ""
-	if caller := c.info.Caller; caller != nil {
+	if caller := c.Info.Caller; caller != nil {
 		user = caller.UserID
 		if caller.Used != nil {
 			caller.Used()
 		}
 	}
-	leave, err := h.streams.enter(user, c.info.Org())
+	leave, err := h.streams.enter(user, c.Info.Org())
 	if err != nil {
 		return nil, err
 	}
@@ -162,22 +162,22 @@ type outlet interface {
 
 // serveStream runs a stream. Its headers go out with its first message: until then it can be refused like any other
 // call.
-func (x *exchange) serveStream(out outlet) {
-	s := &stream{x: x, out: out, control: http.NewResponseController(x.ResponseWriter)}
-	x.send, x.bare = s.send, x.Request.Method == http.MethodHead
-	decode := x.decode
-	x.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
-		ctx, cancel := context.WithTimeout(ctx, x.h.config.TimeLimit) // a request is not a stream
+func (c *Call) serveStream(out outlet) {
+	s := &stream{c: c, out: out, control: http.NewResponseController(c.ResponseWriter)}
+	c.send, c.bare = s.send, c.Request.Method == http.MethodHead
+	decode := c.decode
+	c.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.h.config.TimeLimit) // a request is not a stream
 		defer cancel()
 		return decode(ctx, req)
 	}
 	// Who waits for a reader that does not read hears of the end all the same.
 	told := make(chan struct{})
-	unheard := context.AfterFunc(x.h.streams.end, func() {
+	unheard := context.AfterFunc(c.h.streams.end, func() {
 		defer close(told)
 		s.cutShort()
 	})
-	_, err := x.h.stream(x.Request.Context(), &x.Call, x.op.input.New().Interface())
+	_, err := c.h.stream(c.Request.Context(), c, c.op.input.New().Interface())
 	if !unheard() {
 		<-told
 	}
@@ -185,18 +185,18 @@ func (x *exchange) serveStream(out outlet) {
 		out.refuse(err)
 		return
 	}
-	defer x.Metrics.StreamEnds(x.Info.Procedure, x.Protocol)
+	defer c.Metrics.StreamEnds(c.Info.Procedure, c.Protocol)
 	s.cutShort()
 	buf := buffers.Get()
 	defer buffers.Put(buf)
 	out.end(buf, err)
-	_, _ = x.Write(buf.Bytes()) // who has gone is not told anything anyway
+	_, _ = c.Write(buf.Bytes()) // who has gone is not told anything anyway
 	_ = s.control.Flush()
 }
 
 // stream is one that is being sent.
 type stream struct {
-	x       *exchange
+	c       *Call
 	out     outlet
 	control *http.ResponseController
 	opened  bool
@@ -222,19 +222,19 @@ func (s *stream) send(m proto.Message) error {
 		return errStopping
 	}
 	// A writer that cannot do it belongs to a test, where nobody is slow.
-	_ = s.control.SetWriteDeadline(started.Add(s.x.h.streams.Patience))
+	_ = s.control.SetWriteDeadline(started.Add(s.c.h.streams.Patience))
 	s.mu.Unlock()
-	_, err := s.x.Write(buf.Bytes())
+	_, err := s.c.Write(buf.Bytes())
 	if err == nil {
 		err = s.control.Flush()
 	}
 	switch {
 	case err == nil:
-		if !s.x.op.isSign(m.ProtoReflect()) {
-			s.x.Metrics.StreamSent(s.x.Info.Procedure, s.x.Protocol)
+		if !s.c.op.isSign(m.ProtoReflect()) {
+			s.c.Metrics.StreamSent(s.c.Info.Procedure, s.c.Protocol)
 		}
 		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) >= s.x.h.streams.Patience:
+	case errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) >= s.c.h.streams.Patience:
 		return errTooSlow.Because(err)
 	}
 	return errs.ErrGone.Because(err)
@@ -243,15 +243,15 @@ func (s *stream) send(m proto.Message) error {
 // open begins the answer.
 func (s *stream) open() {
 	s.opened = true
-	s.x.Metrics.StreamBegins(s.x.Info.Procedure, s.x.Protocol)
-	h := s.x.Header()
+	s.c.Metrics.StreamBegins(s.c.Info.Procedure, s.c.Protocol)
+	h := s.c.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Accel-Buffering"] = []string{"no"} // proxies that know it do not hold messages back
-	if s.x.Request.ProtoMajor == 1 {
+	if s.c.Request.ProtoMajor == 1 {
 		h["Connection"] = []string{"close"} // with its deadlines
 	}
 	s.out.open(h)
-	s.x.WriteHeader(http.StatusOK)
+	s.c.WriteHeader(http.StatusOK)
 }
 
 // cutShort gives what is still to be sent little time.
