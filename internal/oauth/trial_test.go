@@ -135,8 +135,9 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 			a.Prompt, a.MaxAge, a.Claims = tt.ask.Prompt, tt.ask.MaxAge, tt.ask.Claims
 			p, err := w.Pending(t.Context(), w.begin(a), browser)
 			must(t, err)
-			need, why, err := w.Needs(t.Context(), p, in)
+			unmet, err := w.Needs(t.Context(), p, in)
 			must(t, err)
+			need, why := unmet.Need(), p.Why(unmet)
 			if got := strings.TrimSuffix(string(why.Because)+":"+why.Detail, ":"); need != tt.need || got != tt.why {
 				t.Errorf("it needs %q because of %s", need, got)
 			}

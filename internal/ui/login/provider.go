@@ -212,16 +212,16 @@ func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.Method == http.MethodPost {
-		return v.start(p, query.Get(paramHint), trial.ByChoice)
+		return v.start(p, query.Get(paramHint))
 	}
-	return v.lead(p, query.Get(paramHint), trial.ByChoice)
+	return v.lead(p, query.Get(paramHint))
 }
 
 // lead leads to a provider where somebody has chosen it before, and else asks whether they want to go there. Who is
 // signed in, wants to link an account or is in a trial is always asked.
-func (v *visit) lead(p *event.Object[idp.Provider], hint string, why trial.Because) error {
+func (v *visit) lead(p *event.Object[idp.Provider], hint string) error {
 	if v.hasChosen(v.r, p) && len(v.accounts.all) == 0 && !v.trial() {
-		return v.start(p, hint, why)
+		return v.start(p, hint)
 	}
 	owner, err := org.Kind.Read(v.r.Context(), v.Store, p.Org)
 	if err != nil {
@@ -241,8 +241,8 @@ func (v *visit) lead(p *event.Object[idp.Provider], hint string, why trial.Becau
 // start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links
 // an account. What an application asks for in the way of a proof is asked for there as well. After a form somebody has
 // chosen to go there.
-func (v *visit) start(p *event.Object[idp.Provider], hint string, why trial.Because) error {
-	if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: why, Detail: p.ID}); err != nil {
+func (v *visit) start(p *event.Object[idp.Provider], hint string) error {
+	if err := v.sentTo(p.ID); err != nil {
 		return err
 	}
 	chosen := v.r.Method == http.MethodPost // from a page of ours, see pages.SameOrigin
@@ -314,11 +314,7 @@ func (l *Login) backFromProvider(w http.ResponseWriter, r *http.Request) error {
 	if also != nil {
 		return errors.Join(err, also)
 	}
-	outcome := trial.Done
-	if err != nil {
-		outcome = trial.Failed
-	}
-	if err := v.note(trial.Provider, outcome, trial.Why{Because: trial.ByAnswer, Detail: id}); err != nil {
+	if err := v.cameBack(id, err == nil); err != nil {
 		return err
 	}
 	if err != nil {
@@ -369,7 +365,7 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back upstream.Arrived) err
 			return v.on(v.bearer.Token.ID, paramTried)
 		case is(err, session.NotLinked), is(err, session.LinkSuspended), is(err, session.RecentProofRequired), is(err, session.MethodNotAllowed):
 			// It is another account there, or the provider does not say that the person has just proven who they are.
-			return proveThrough{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotProvenThere(kept.Provider)}}})
+			return proveAtProvider{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotProvenThere(kept.Provider)}}})
 		}
 		return err
 	}
@@ -667,12 +663,12 @@ func (c confirmLink) take(v *visit) error {
 	return nil
 }
 
-// proveThrough asks somebody who has no password to sign in at a provider once more.
-type proveThrough struct{}
+// proveAtProvider asks somebody who has no password to sign in at a provider once more.
+type proveAtProvider struct{}
 
-func (proveThrough) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
+func (proveAtProvider) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
-func (proveThrough) show(v *visit, with pages.Frame) error {
+func (proveAtProvider) show(v *visit, with pages.Frame) error {
 	view := pages.ProveThrough{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}
 	for _, l := range v.person.Data.Human.Links {
 		p, err := idp.Kind.Read(v.r.Context(), v.Store, l.Provider)
@@ -687,4 +683,4 @@ func (proveThrough) show(v *visit, with pages.Frame) error {
 	return nil
 }
 
-func (p proveThrough) take(v *visit) error { return p.show(v, pages.Frame{}) }
+func (p proveAtProvider) take(v *visit) error { return p.show(v, pages.Frame{}) }

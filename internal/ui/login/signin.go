@@ -12,7 +12,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
@@ -83,7 +82,7 @@ func (l loginName) show(v *visit, with pages.Frame) error {
 		if err != nil {
 			return err
 		}
-		return v.lead(there, name, trial.ByProvider)
+		return v.lead(there, name)
 	}
 	options, err := v.passkeyToSignIn()
 	if err != nil {
@@ -133,7 +132,7 @@ func (l loginName) take(v *visit) error {
 		return err
 	}
 	if there != nil && !v.r.PostForm.Has(pages.FieldPassword) {
-		return v.start(there, name, trial.ByChoice)
+		return v.start(there, name)
 	}
 	if !v.r.PostForm.Has(pages.FieldPassword) {
 		return v.askPassword(name, nil)
@@ -330,13 +329,13 @@ func (c consent) take(v *visit) error {
 	return c.show(v, pages.Frame{})
 }
 
-// arrived is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a
+// finished is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a
 // browser open the address: who wants another one has said so by the form of chooseAccount, or has signed in.
-type arrived struct{}
+type finished struct{}
 
-func (arrived) promptNoneError() *errs.Error { return nil }
+func (finished) promptNoneError() *errs.Error { return nil }
 
-func (arrived) show(v *visit, with pages.Frame) error {
+func (finished) show(v *visit, with pages.Frame) error {
 	switch {
 	case v.pending != nil:
 		return v.approve(nil)
@@ -347,11 +346,11 @@ func (arrived) show(v *visit, with pages.Frame) error {
 	return nil
 }
 
-func (a arrived) take(v *visit) error {
+func (f finished) take(v *visit) error {
 	if v.pending == nil && v.elsewhere() {
 		return chooseAccount{}.take(v)
 	}
-	return a.show(v, pages.Frame{})
+	return f.show(v, pages.Frame{})
 }
 
 // elsewhere tells whether the page that the sign-in leads to would be about another account than the one that was

@@ -15,7 +15,6 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/request"
-	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
@@ -122,7 +121,7 @@ func (v *visit) used() {
 
 // mustChoose tells whether the application wants the person to pick an account.
 func (v *visit) mustChoose() bool {
-	return v.pending != nil && slices.Contains(v.pending.Prompt, "select_account")
+	return v.pending != nil && slices.Contains(v.pending.Prompt, request.PromptSelect)
 }
 
 // able are the accounts of the browser that could go on to where the sign-in leads.
@@ -148,18 +147,19 @@ func (v *visit) mayLink(bearer *session.Bearer) bool {
 
 // answer takes the form that was sent, or shows the next page.
 func (v *visit) answer() error {
-	next, why, err := v.next()
+	f, err := v.facts()
 	if err != nil {
 		return err
 	}
+	next := f.next()
 	if v.r.Method == http.MethodPost {
 		if err := next.take(v); err != nil {
 			return err
 		}
-		v.took(nameOf(next))
+		v.took(next)
 		return nil
 	}
-	if err := v.note(nameOf(next), trial.Shown, why); err != nil {
+	if err := v.shown(f, next); err != nil {
 		return err
 	}
 	return next.show(v, pages.Frame{})
