@@ -13,9 +13,9 @@ import (
 // step is one page of the sign-in.
 type step interface {
 	// show renders the page; with says what is wrong or done already.
-	show(v *visit, with pages.Frame) error
+	show(v *signIn, with pages.Frame) error
 	// take handles the page's form.
-	take(v *visit) error
+	take(v *signIn) error
 	// promptNoneError is the answer to an application that sent prompt=none; nil: the page needs nobody.
 	promptNoneError() *errs.Error
 }
@@ -51,14 +51,13 @@ type facts struct {
 }
 
 // facts reads what decides which page comes next.
-func (v *visit) facts() (facts, error) {
-	query := v.r.URL.Query()
+func (v *signIn) facts() (facts, error) {
 	f := facts{
-		able: len(v.able()) > 0, other: query.Get(paramOther) != "", mustChoose: v.mustChoose(), again: query.Get(paramAgain) != "",
-		tried: query.Get(paramTried) != "", application: v.pending != nil, silent: v.pending != nil && v.pending.Silent(),
+		able: len(v.able()) > 0, other: v.address.other != "", mustChoose: v.mustChoose(), again: v.address.again,
+		tried: v.address.tried, application: v.pending != nil, silent: v.pending != nil && v.pending.Silent(),
 	}
 	if a := v.arrival; a != nil {
-		f.brought, f.ask, f.register, f.linking = true, a.Ask, a.Register, query.Get(paramLink) != "" || a.Linking != ""
+		f.brought, f.ask, f.register, f.linking = true, a.Ask, a.Register, v.address.linking || a.Linking != ""
 	}
 	if v.bearer == nil {
 		return f, nil
@@ -188,7 +187,7 @@ func (f facts) first() step {
 
 // passwordless tells whether the person of the session cannot prove with a password, and whether they can through a
 // provider.
-func (v *visit) passwordless() (without, linked bool, err error) {
+func (v *signIn) passwordless() (without, linked bool, err error) {
 	linked = v.Federation != nil && len(v.person.Data.Human.Links) > 0
 	if !linked && !v.person.Data.Human.Has(user.Passkey) {
 		return false, false, nil

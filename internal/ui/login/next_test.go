@@ -162,7 +162,9 @@ func TestTheAccountThatASignInIsAbout(t *testing.T) {
 		{"one that was picked, of another organization", far, "account=ses_a", &oauth.Request{Org: "org_y"}, "ses_a", "ses_b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &visit{r: httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?"+tt.query, nil), accounts: tt.accounts}
+			query, err := url.ParseQuery(tt.query)
+			testkit.Must(t, err)
+			v := &signIn{visit: visit{accounts: tt.accounts}, address: readAddress(query)}
 			if tt.request != nil {
 				v.pending = &oauth.Pending{Request: tt.request}
 			}
@@ -197,7 +199,7 @@ func TestWhoMayLinkWhatAProviderHasBrought(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			accounts := signedIn("a", "x")
 			accounts.all[0].bearer.Token.Created = tt.created
-			v := &visit{r: httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?account=ses_a", nil), accounts: accounts, arrival: tt.arrival}
+			v := &signIn{visit: visit{accounts: accounts}, address: address{account: "ses_a"}, arrival: tt.arrival}
 			if got := v.choose() != nil; got != tt.want || len(v.able()) > 0 != tt.want {
 				t.Errorf("got %t, able: %d", got, len(v.able()))
 			}
@@ -282,8 +284,7 @@ func (w *world) at(query string, ask *request.Ask, tokens ...string) step {
 		testkit.Must(w.t, err)
 		parameters.Set(paramRequest, began.ID)
 	}
-	r.URL.RawQuery = parameters.Encode()
-	v, err := w.visit(recorder, r)
+	v, err := w.openSignIn(recorder, r, readAddress(parameters))
 	testkit.Must(w.t, err)
 	f, err := v.facts()
 	testkit.Must(w.t, err)

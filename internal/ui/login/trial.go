@@ -20,7 +20,8 @@ func (l *Login) try(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.URL.Query().Get(trial.Param)
-	if err := l.Grants.Trials().Open(r.Context(), id, web.Browser(w, r), func(session string) bool { return accounts.Session(session) != nil }); err != nil {
+	has := func(session string) bool { return accounts.Session(session) != nil }
+	if err := l.Grants.Trials().Open(r.Context(), id, web.Browser(w, r), has); err != nil {
 		return err
 	}
 	Redirect(w, pages.To(Path, url.Values{paramRequest: {id}}).String())
@@ -28,15 +29,15 @@ func (l *Login) try(w http.ResponseWriter, r *http.Request) error {
 }
 
 // trial tells whether the sign-in is a trial.
-func (v *visit) trial() bool { return v.pending != nil && v.pending.Trial != "" }
+func (v *signIn) trial() bool { return v.pending != nil && v.pending.Trial != "" }
 
 // foreign tells whether the sign-in is a trial of somebody else than the account that was chosen.
-func (v *visit) foreign() bool {
+func (v *signIn) foreign() bool {
 	return v.trial() && v.bearer != nil && v.bearer.Caller.UserID != v.pending.Trial
 }
 
 // shown notes that a page of a trial was shown, and why. The end is noted by what ends it.
-func (v *visit) shown(f facts, page step) error {
+func (v *signIn) shown(f facts, page step) error {
 	if !v.trial() || nameOf(page) == trial.Result {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (v *visit) shown(f facts, page step) error {
 }
 
 // took notes what became of the form of a page. Its answer is written by now.
-func (v *visit) took(page step) {
+func (v *signIn) took(page step) {
 	name, outcome := nameOf(page), trial.Done
 	if !v.trial() || name == trial.Result {
 		return
@@ -61,7 +62,7 @@ func (v *visit) took(page step) {
 }
 
 // sentTo notes that a trial leads to a provider.
-func (v *visit) sentTo(provider string) error {
+func (v *signIn) sentTo(provider string) error {
 	if !v.trial() {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (v *visit) sentTo(provider string) error {
 }
 
 // cameBack notes whether a provider has let the person of a trial in.
-func (v *visit) cameBack(provider string, in bool) error {
+func (v *signIn) cameBack(provider string, in bool) error {
 	if !v.trial() {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (v *visit) cameBack(provider string, in bool) error {
 	return v.note(trial.Provider, outcome, trial.Why{Because: trial.ByAnswer, Detail: provider})
 }
 
-func (v *visit) note(page trial.Page, outcome trial.Outcome, why trial.Why) error {
+func (v *signIn) note(page trial.Page, outcome trial.Outcome, why trial.Why) error {
 	return v.Grants.Trials().Note(v.r.Context(), v.pending.ID, v.browser, page, outcome, why)
 }
 
@@ -114,7 +115,7 @@ func why(asked *oauth.Request, f facts, page step) trial.Why {
 }
 
 // endTrial sends the person back to the console: the trial cannot go on.
-func (v *visit) endTrial(problem string, why trial.Because) error {
+func (v *signIn) endTrial(problem string, why trial.Because) error {
 	back, err := v.Grants.EndTrial(v.r.Context(), v.pending, v.browser, problem, trial.Why{Because: why})
 	if err != nil {
 		return err
@@ -128,7 +129,7 @@ type notOwn struct{}
 
 func (notOwn) promptNoneError() *errs.Error { return nil }
 
-func (notOwn) show(v *visit, _ pages.Frame) error {
+func (notOwn) show(v *signIn, _ pages.Frame) error {
 	if v.bearer.Token.Created >= v.pending.Created {
 		if err := v.accounts.Leave(v.r.Context(), v.w, v.bearer.Token.ID); err != nil {
 			return err
@@ -137,7 +138,7 @@ func (notOwn) show(v *visit, _ pages.Frame) error {
 	return v.endTrial(trial.OtherAccount, trial.ForeignAccount)
 }
 
-func (n notOwn) take(v *visit) error { return n.show(v, pages.Frame{}) }
+func (n notOwn) take(v *signIn) error { return n.show(v, pages.Frame{}) }
 
 // nameOf is what trials call a page; trial.Result for one that asks nothing.
 func nameOf(s step) trial.Page {
