@@ -53,7 +53,7 @@ func (l *Login) resume(w http.ResponseWriter, r *http.Request, p *event.Object[i
 	if err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := v.cameBack(p.ID, failed == nil); err != nil {
+	if err := v.notes().cameBack(p.ID, failed == nil); err != nil {
 		return err
 	}
 	if failed != nil {

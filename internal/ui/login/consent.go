@@ -37,8 +37,9 @@ func (c consent) take(v *signIn) error {
 	return c.show(v, pages.Frame{})
 }
 
-// finished is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a
-// browser open the address: who wants another one has said so by the form of chooseAccount, or has signed in.
+// finished is the end of the sign-in: nothing is missing. It leaves the current account as it is, because anybody can
+// have a browser open the address: a person who wants another one has said so by the form of chooseAccount, or has
+// signed in.
 type finished struct{}
 
 func (finished) promptNoneError() *errs.Error { return nil }

@@ -44,8 +44,9 @@ func (secondFactor) has(v *signIn, kind pages.FactorKind) bool {
 func (f secondFactor) show(v *signIn, frame pages.Frame) error {
 	kind := f.kind(v)
 	view := pages.SecondFactor{Frame: v.frame(frame), LoginName: v.loginName(), Kind: kind, Other: v.other()}
-	for other, link := range map[pages.FactorKind]*pages.Link{pages.TOTP: &view.UseTOTP, pages.Passkey: &view.UsePasskey,
-		pages.RecoveryCode: &view.UseRecovery} {
+	for other, link := range map[pages.FactorKind]*pages.Link{
+		pages.TOTP: &view.UseTOTP, pages.Passkey: &view.UsePasskey, pages.RecoveryCode: &view.UseRecovery,
+	} {
 		if other != kind && f.has(v, other) {
 			*link = v.withFactor(other)
 		}
@@ -70,8 +71,8 @@ func (f secondFactor) show(v *signIn, frame pages.Frame) error {
 }
 
 func (f secondFactor) take(v *signIn) error {
-	answer := session.Answer{TOTPCode: v.r.PostFormValue(pages.FieldCode), RecoveryCode: v.r.PostFormValue(pages.FieldRecoveryCode),
-		Assertion: v.r.PostFormValue(pages.FieldCredential)}
+	answer := session.Answer{TOTPCode: v.r.PostFormValue(pages.FieldCode),
+		RecoveryCode: v.r.PostFormValue(pages.FieldRecoveryCode), Assertion: v.r.PostFormValue(pages.FieldCredential)}
 	field, wrong := pages.FieldCode, pages.WrongCode()
 	switch {
 	case answer.Assertion != "":

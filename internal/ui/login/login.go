@@ -14,7 +14,7 @@
 // changes what the cookie holds.
 //
 // Who comes back from a provider is signed in, or kept as an arrival until they have registered, or linked an account
-// of theirs (provider.go).
+// of theirs (brought.go).
 //
 // Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address
 // (reset.go), devices without a browser (device.go), and signing out (logout.go).

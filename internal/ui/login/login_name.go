@@ -3,7 +3,6 @@ package login
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
@@ -142,7 +141,8 @@ func (l loginName) take(v *signIn) error {
 	}
 	name := strings.TrimSpace(v.r.PostFormValue(pages.FieldLoginName))
 	if name == "" {
-		return l.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLoginName, Message: pages.Required()}}})
+		missing := []pages.Problem{{Field: pages.FieldLoginName, Message: pages.Required()}}
+		return l.show(v, pages.Frame{Problems: missing})
 	}
 	v.stranger()
 	there, err := l.byDomain(v, name)
@@ -178,8 +178,9 @@ func (l loginName) take(v *signIn) error {
 // there; nil where it does not. Whether there is somebody of that name does not matter.
 func (loginName) byDomain(v *signIn, name string) (*event.Object[idp.Provider], error) {
 	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
-	// Without the other ways nobody would get past a provider that does not work.
-	if v.Federation == nil || v.arrival != nil || !ok || slices.Contains([]string{otherWay, otherName}, v.address.other) {
+	// Without another way nobody would get past a provider that does not work.
+	another := v.address.other == otherWay || v.address.other == otherName
+	if v.Federation == nil || v.arrival != nil || !ok || another {
 		return nil, nil
 	}
 	domain, problem := syntax.Domain(domain)
@@ -248,5 +249,6 @@ type notAllowed struct{ loginName }
 func (notAllowed) promptNoneError() *errs.Error { return oauth.ErrAccessDenied }
 
 func (n notAllowed) show(v *signIn, _ pages.Frame) error {
-	return n.loginName.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}})
+	problems := []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}
+	return n.loginName.show(v, pages.Frame{Problems: problems})
 }

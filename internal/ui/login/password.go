@@ -19,14 +19,16 @@ type password struct{}
 func (password) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
 
 func (password) show(v *signIn, with pages.Frame) error {
-	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()}, with.Problems)
+	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()},
+		with.Problems)
 	return nil
 }
 
 func (p password) take(v *signIn) error {
 	secret := v.r.PostFormValue(pages.FieldPassword)
 	if secret == "" {
-		return p.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}}})
+		missing := []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}}
+		return p.show(v, pages.Frame{Problems: missing})
 	}
 	stepped, err := v.Sessions.Reauthenticate(v.r.Context(), v.bearer.Caller, secret, v.from())
 	if err != nil {

@@ -163,7 +163,7 @@ func (d departure) lead() error {
 // links an account. What an application asks for in the way of a proof is asked for there as well. After a form
 // somebody has chosen to go there.
 func (d departure) start() error {
-	if err := d.sentTo(d.at.ID); err != nil {
+	if err := d.notes().sentTo(d.at.ID); err != nil {
 		return err
 	}
 	chosen := d.r.Method == http.MethodPost // from a page of ours, see pages.SameOrigin

@@ -129,10 +129,10 @@ func (v *signIn) answer() error {
 		if err := next.take(v); err != nil {
 			return err
 		}
-		v.took(next)
+		v.notes().took(next)
 		return nil
 	}
-	if err := v.shown(f, next); err != nil {
+	if err := v.notes().shown(f, next); err != nil {
 		return err
 	}
 	return next.show(v, pages.Frame{})

@@ -36,53 +36,59 @@ func (v *signIn) foreign() bool {
 	return v.trial() && v.bearer != nil && v.bearer.Caller.UserID != v.pending.Trial
 }
 
+// notes are what a trial notes of the sign-in: it observes the steps and decides none. Of a real sign-in, nothing is
+// noted.
+func (v *signIn) notes() trialNotes { return trialNotes{v} }
+
+type trialNotes struct{ *signIn }
+
 // shown notes that a page of a trial was shown, and why. The end is noted by what ends it.
-func (v *signIn) shown(f facts, page step) error {
-	if !v.trial() || nameOf(page) == trial.Result {
+func (n trialNotes) shown(f facts, page step) error {
+	if !n.trial() || nameOf(page) == trial.Result {
 		return nil
 	}
-	return v.note(nameOf(page), trial.Shown, why(v.pending.Request, f, page))
+	return n.note(nameOf(page), trial.Shown, why(n.pending.Request, f, page))
 }
 
 // took notes what became of the form of a page. Its answer is written by now.
-func (v *signIn) took(page step) {
+func (n trialNotes) took(page step) {
 	name, outcome := nameOf(page), trial.Done
-	if !v.trial() || name == trial.Result {
+	if !n.trial() || name == trial.Result {
 		return
 	}
-	if name == trial.LoginName && v.r.PostForm.Has(pages.FieldPassword) {
+	if name == trial.LoginName && n.r.PostForm.Has(pages.FieldPassword) {
 		name = trial.Password // its form has the name as well
 	}
-	if v.problem {
+	if n.problem {
 		outcome = trial.Failed
 	}
-	if err := v.note(name, outcome, trial.Why{Because: trial.ByAnswer}); err != nil {
-		web.Failed(v.r.Context(), err)
+	if err := n.note(name, outcome, trial.Why{Because: trial.ByAnswer}); err != nil {
+		web.Failed(n.r.Context(), err)
 	}
 }
 
 // sentTo notes that a trial leads to a provider.
-func (v *signIn) sentTo(provider string) error {
-	if !v.trial() {
+func (n trialNotes) sentTo(provider string) error {
+	if !n.trial() {
 		return nil
 	}
-	return v.note(trial.Provider, trial.Shown, trial.Why{Because: trial.ByChoice, Detail: provider})
+	return n.note(trial.Provider, trial.Shown, trial.Why{Because: trial.ByChoice, Detail: provider})
 }
 
 // cameBack notes whether a provider has let the person of a trial in.
-func (v *signIn) cameBack(provider string, in bool) error {
-	if !v.trial() {
+func (n trialNotes) cameBack(provider string, in bool) error {
+	if !n.trial() {
 		return nil
 	}
 	outcome := trial.Done
 	if !in {
 		outcome = trial.Failed
 	}
-	return v.note(trial.Provider, outcome, trial.Why{Because: trial.ByAnswer, Detail: provider})
+	return n.note(trial.Provider, outcome, trial.Why{Because: trial.ByAnswer, Detail: provider})
 }
 
-func (v *signIn) note(page trial.Page, outcome trial.Outcome, why trial.Why) error {
-	return v.Grants.Trials().Note(v.r.Context(), v.pending.ID, v.browser, page, outcome, why)
+func (n trialNotes) note(page trial.Page, outcome trial.Outcome, why trial.Why) error {
+	return n.Grants.Trials().Note(n.r.Context(), n.pending.ID, n.browser, page, outcome, why)
 }
 
 // why tells which of the facts asked for a page of a trial. Nobody is brought by a provider in one: it makes no account
