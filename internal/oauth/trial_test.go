@@ -148,6 +148,20 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A condition that is not met never passes: it needs something, it refuses, and a trial says why.
+func TestEveryConditionNeedsSomething(t *testing.T) {
+	age := int64(60)
+	r := &Request{MaxAge: &age, Org: "org_b", Scopes: []string{"signet.passwords"}}
+	for u := NothingUnmet + 1; u <= UnmetConsentChanged; u++ {
+		if u.Need() == NeedsNothing || refusals[u.Need()] == nil || r.Why(u).Because == trial.NothingMissing {
+			t.Errorf("%d needs %q, because of %v", u, u.Need(), r.Why(u))
+		}
+	}
+	if NothingUnmet.Need() != NeedsNothing || refusals[NeedsNothing] != nil {
+		t.Error("a request that lacks nothing is refused")
+	}
+}
+
 // Claims that are left out of a token say why, also those about roles.
 func TestWhyClaimsAreLeftOut(t *testing.T) {
 	held := project.Held{Roles: map[string][]string{"o": {"admin"}}, Groups: map[string][]string{}, Metadata: map[string]string{"k": "v"}}
