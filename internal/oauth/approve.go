@@ -243,11 +243,11 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	need, _, err := a.need(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())
+	unmet, err := a.unmet(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())
 	if err != nil {
 		return terms{}, err
 	}
-	if refused := refusals[need]; refused != nil {
+	if refused := refusals[unmet.Need()]; refused != nil {
 		return terms{}, refused
 	}
 	owner, err := org.Kind.Get(tx, client.Org)
@@ -264,7 +264,7 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	var since int64
 	var passed []trial.Step
 	if a.trial {
-		passed = trial.Passed(client, caller.OrgID, proof, a.asked, a.asks(client, caller.OrgID) != nil)
+		passed = trial.Passed(client, caller.OrgID, proof, a.asked, a.asks(client, caller.OrgID) != NothingUnmet)
 	} else if since, err = give(tx, u.ID, client, slices.Concat(scopes, a.told), a.asked); err != nil {
 		return terms{}, err
 	}

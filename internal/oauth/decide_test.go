@@ -236,13 +236,14 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 			places, err := project.Look(t.Context(), nil, project.ClientOf(client), person, tt.asks.org)
 			must(t, err)
 			verdict, _ := places.Judge(person, "")
-			need, _, err := tt.asks.need(client, who, verdict, proof, tt.given, begun+tt.now)
+			unmet, err := tt.asks.unmet(client, who, verdict, proof, tt.given, begun+tt.now)
+			need := unmet.Need()
 			if need != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("it needs %q, %v", need, err)
 			}
 		})
 	}
-	if _, _, err := (agreement{}).need(nil, nil, project.Admitted, session.Proof{}, Consent{}, 0); !errors.Is(err, ErrUnknownClient) {
+	if _, err := (agreement{}).unmet(nil, nil, project.Admitted, session.Proof{}, Consent{}, 0); !errors.Is(err, ErrUnknownClient) {
 		t.Errorf("an application that is gone: %v", err)
 	}
 }

@@ -94,7 +94,8 @@ func (w *world) need(client, userID, scopes string) string {
 	p, err := w.Pending(w.t.Context(), id, browser)
 	must(w.t, err)
 	in := w.signIn(userID)
-	need, _, err := w.Needs(w.t.Context(), p, in)
+	unmet, err := w.Needs(w.t.Context(), p, in)
+	need := unmet.Need()
 	_, refused := w.Approve(w.t.Context(), id, browser, in, p.Asks())
 	if (need == NeedsNothing || need == NeedsConsent) != (refused == nil) && err == nil {
 		w.t.Errorf("it needs %q, and approving says %v", need, refused)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
@@ -263,41 +262,26 @@ func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, err
 	return p, err
 }
 
-// Need is what is missing before a request can be approved.
-type Need string
-
-// The needs, in the order in which they are seen to.
-const (
-	NeedsNothing      Need = ""
-	NeedsOtherAccount Need = "other_account" // the person is not in the organization that the sign-in is bound to
-	NeedsOtherPerson  Need = "other_person"  // the application means somebody else
-	NeedsRole         Need = "role"          // the application is for people with a role only
-	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
-	NeedsFactorAgain  Need = "factor_again"  // the person has to prove the second factor again, too
-	NeedsFactor       Need = "factor"        // the person has to prove a second factor
-	NeedsConsent      Need = "consent"       // the person has to be asked
-)
-
-// Needs tells what is missing for a person who is signed in, and why. Errors: access.ErrUnauthenticated for something
-// else than a session that counts in full; ErrAccessDenied where people of the organization may not use the
-// application.
-func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Need, trial.Why, error) {
+// Needs tells which condition of a request a person who is signed in does not meet. Errors: access.ErrUnauthenticated
+// for something else than a session that counts in full; ErrAccessDenied where people of the organization may not use
+// the application.
+func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Unmet, error) {
 	if err := unrestricted(bearer); err != nil {
-		return "", trial.Why{}, err
+		return NothingUnmet, err
 	}
 	proof, err := session.ProofOf(&bearer.Token)
 	if err != nil {
-		return "", trial.Why{}, err
+		return NothingUnmet, err
 	}
 	c, err := Kind.Read(ctx, g.Store, IDFor(bearer.Caller.UserID))
 	if err != nil {
-		return "", trial.Why{}, err
+		return NothingUnmet, err
 	}
 	_, verdict, err := g.look(ctx, p.App, bearer.Caller, p.Request.Org)
 	if err != nil {
-		return "", trial.Why{}, err
+		return NothingUnmet, err
 	}
-	return p.agreement(nil).need(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
+	return p.agreement(nil).unmet(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
 }
 
 // agreement is what somebody is about to let an application have.
@@ -327,76 +311,6 @@ func (r *Request) agreement(consented []string) agreement {
 		a.since = r.Created
 	}
 	return a
-}
-
-// tooOld tells why what was proven at a moment is older than the application takes; nil where it is not. What was
-// proven since it asked never is, or nobody could ever be young enough for max_age=0.
-func (a agreement) tooOld(at, now int64) *trial.Why {
-	switch {
-	case at < a.since:
-		return &trial.Why{Because: trial.ByPrompt, Detail: request.PromptLogin}
-	case a.maxAge != nil && at < a.begun && now-at > seconds(*a.maxAge).Microseconds():
-		return &trial.Why{Because: trial.ByMaxAge, Detail: strconv.FormatInt(*a.maxAge, 10)}
-	}
-	return nil
-}
-
-// need judges an agreement for a person, with what is known of them at a moment, and says why it needs what is missing.
-func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdict project.Verdict, proof session.Proof, given Consent, now int64) (Need, trial.Why, error) {
-	if client == nil || client.Data.State != app.Active {
-		return "", trial.Why{}, ErrUnknownClient
-	}
-	known := proof.Known()
-	first, second := known.Proven(who.SecondFactor)
-	switch {
-	case a.subject != "" && a.subject != who.UserID:
-		return NeedsOtherPerson, trial.Why{Because: trial.ByHint}, nil
-	case verdict == project.OtherOrg:
-		return NeedsOtherAccount, trial.Why{Because: trial.OtherOrg, Detail: a.org}, nil
-	case verdict == project.NoRole:
-		return NeedsRole, trial.Why{Because: trial.NoRole}, nil
-	case verdict != project.Admitted:
-		return "", trial.Why{}, ErrAccessDenied
-	}
-	if why := a.tooOld(first, now); why != nil {
-		return NeedsSignIn, *why, nil
-	}
-	if why := a.tooOld(second, now); why != nil {
-		return NeedsFactorAgain, *why, nil
-	}
-	if a.timed && known.At() == 0 {
-		return NeedsSignIn, trial.Why{Because: trial.ByClaims}, nil
-	}
-	switch {
-	case a.factor && !known.Factor:
-		return NeedsFactor, trial.Why{Because: trial.ByClaims}, nil
-	case a.prefers && who.SecondFactor && !known.Factor:
-		return NeedsFactor, trial.Why{Because: trial.ByACR}, nil
-	}
-	if why := a.asks(client, who.OrgID); !a.asked && why != nil && (a.ask || !given.covers(slices.Concat(a.scopes, a.told), client.Data.APIEpoch)) {
-		return NeedsConsent, *why, nil
-	}
-	if !a.asked && given.outdated(a.scopes, client.Data.APIEpoch) {
-		return NeedsConsent, trial.Why{Because: trial.AppChanged}, nil
-	}
-	return NeedsNothing, trial.Why{Because: trial.NothingMissing}, nil
-}
-
-// asks tells why people of an organization have to be asked what an application may have; nil where they have not. What
-// leaves the organization is theirs to give, whatever those say who set the application up.
-func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Why {
-	switch {
-	case a.ask:
-		return &trial.Why{Because: trial.ByPrompt, Detail: request.PromptConsent}
-	case client.Org != userOrg:
-		return &trial.Why{Because: trial.AppOfOtherOrg}
-	case client.Data.ConsentRequired:
-		return &trial.Why{Because: trial.BySetting, Detail: "consentRequired"}
-	}
-	if always := alwaysAsked(a.scopes); len(always) > 0 {
-		return &trial.Why{Because: trial.ByScope, Detail: always[0]}
-	}
-	return nil
 }
 
 // answer takes parameters back to the application, in pairs. What the address has in its query stays.

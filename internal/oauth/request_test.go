@@ -226,7 +226,8 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 			id := w.begin(a)
 			p, err := w.Pending(t.Context(), id, browser)
 			must(t, err)
-			need, _, err := w.Needs(t.Context(), p, in)
+			unmet, err := w.Needs(t.Context(), p, in)
+			need := unmet.Need()
 			if need != tt.need || !isOrNil(err, tt.err) {
 				t.Errorf("it needs %q, %v", need, err)
 			}
@@ -248,8 +249,8 @@ func TestAProofThatWasGivenSinceTheRequestIsYoungEnough(t *testing.T) {
 		w.store.Advance(5 * time.Minute) // on the other pages
 		p, err := w.Pending(t.Context(), id, browser)
 		must(t, err)
-		if need, _, err := w.Needs(t.Context(), p, in); err != nil || need != NeedsNothing {
-			t.Errorf("max_age=%s: it needs %q, %v", age, need, err)
+		if unmet, err := w.Needs(t.Context(), p, in); err != nil || unmet != NothingUnmet {
+			t.Errorf("max_age=%s: it needs %q, %v", age, unmet.Need(), err)
 		}
 		_, err = w.Approve(t.Context(), id, browser, in, nil)
 		must(t, err)
@@ -342,9 +343,9 @@ func TestConsent(t *testing.T) {
 		t.Helper()
 		p, err := w.Pending(t.Context(), w.begin(ask("app_asks", scopes)), browser)
 		must(t, err)
-		n, _, err := w.Needs(t.Context(), p, in)
+		unmet, err := w.Needs(t.Context(), p, in)
 		must(t, err)
-		return n
+		return unmet.Need()
 	}
 	// Agreeing to more than was asked for gives no more; to less, less.
 	if got := approve("openid email", []string{"openid", "phone"}); !slices.Equal(got, []string{"openid"}) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -145,6 +146,37 @@ func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a r
 		}
 	}
 	return r, found, nil, nil
+}
+
+// Why says what a trial shows of a condition of the request that is not met.
+func (r *Request) Why(u Unmet) trial.Why {
+	switch u {
+	case UnmetSubject:
+		return trial.Why{Because: trial.ByHint}
+	case UnmetOrg:
+		return trial.Why{Because: trial.OtherOrg, Detail: r.Org}
+	case UnmetRole:
+		return trial.Why{Because: trial.NoRole}
+	case UnmetPrompt, UnmetFactorPrompt:
+		return trial.Why{Because: trial.ByPrompt, Detail: request.PromptLogin}
+	case UnmetMaxAge, UnmetFactorMaxAge:
+		return trial.Why{Because: trial.ByMaxAge, Detail: strconv.FormatInt(*r.MaxAge, 10)}
+	case UnmetAuthTime, UnmetFactor:
+		return trial.Why{Because: trial.ByClaims}
+	case UnmetPreferredFactor:
+		return trial.Why{Because: trial.ByACR}
+	case UnmetConsentPrompt:
+		return trial.Why{Because: trial.ByPrompt, Detail: request.PromptConsent}
+	case UnmetConsentElsewhere:
+		return trial.Why{Because: trial.AppOfOtherOrg}
+	case UnmetConsentSetting:
+		return trial.Why{Because: trial.BySetting, Detail: "consentRequired"}
+	case UnmetConsentScope:
+		return trial.Why{Because: trial.ByScope, Detail: alwaysAsked(r.Scopes)[0]}
+	case UnmetConsentChanged:
+		return trial.Why{Because: trial.AppChanged}
+	}
+	return trial.Why{Because: trial.NothingMissing}
 }
 
 // EndTrial ends a trial that cannot go on, and gives the address to send the browser to. Nothing is kept of who else

@@ -135,8 +135,9 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 			a.Prompt, a.MaxAge, a.Claims = tt.ask.Prompt, tt.ask.MaxAge, tt.ask.Claims
 			p, err := w.Pending(t.Context(), w.begin(a), browser)
 			must(t, err)
-			need, why, err := w.Needs(t.Context(), p, in)
+			unmet, err := w.Needs(t.Context(), p, in)
 			must(t, err)
+			need, why := unmet.Need(), p.Why(unmet)
 			if got := strings.TrimSuffix(string(why.Because)+":"+why.Detail, ":"); need != tt.need || got != tt.why {
 				t.Errorf("it needs %q because of %s", need, got)
 			}
@@ -144,6 +145,20 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 				t.Errorf("it says %q", text)
 			}
 		})
+	}
+}
+
+// A condition that is not met never passes: it needs something, it refuses, and a trial says why.
+func TestEveryConditionNeedsSomething(t *testing.T) {
+	age := int64(60)
+	r := &Request{MaxAge: &age, Org: "org_b", Scopes: []string{"signet.passwords"}}
+	for u := NothingUnmet + 1; u <= UnmetConsentChanged; u++ {
+		if u.Need() == NeedsNothing || refusals[u.Need()] == nil || r.Why(u).Because == trial.NothingMissing {
+			t.Errorf("%d needs %q, because of %v", u, u.Need(), r.Why(u))
+		}
+	}
+	if NothingUnmet.Need() != NeedsNothing || refusals[NeedsNothing] != nil {
+		t.Error("a request that lacks nothing is refused")
 	}
 }
 

@@ -37,9 +37,9 @@ func TestATurnedApplicationLosesWhatPeopleGaveItOfTheAPI(t *testing.T) {
 			need := func(in *session.Bearer, scopes string) Need {
 				p, err := w.Pending(t.Context(), w.begin(ask(client, scopes)), browser)
 				must(t, err)
-				n, _, err := w.Needs(t.Context(), p, in)
+				unmet, err := w.Needs(t.Context(), p, in)
 				must(t, err)
-				return n
+				return unmet.Need()
 			}
 			if !w.counts(api.Access) || need(in, "openid signet.read") != NeedsNothing {
 				t.Fatal("what was given does not count")

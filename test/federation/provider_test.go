@@ -176,7 +176,7 @@ func (w *world) posted(answer *http.Response, body string) upstream.Callback {
 	return upstream.Callback{Provider: "idp_1", Browser: browser, Form: form}
 }
 
-func (w *world) signIn(p *upstream.Provider, again bool, jar http.CookieJar) (upstream.Arrived, error) {
+func (w *world) signIn(p *upstream.Provider, again bool, jar http.CookieJar) (upstream.SignedIn, error) {
 	w.t.Helper()
 	address, err := w.Start(w.t.Context(), p, upstream.Attempt{Browser: browser, Return: "back", Again: again})
 	must(w.t, err)

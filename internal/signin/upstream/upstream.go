@@ -95,8 +95,8 @@ type Callback struct {
 	RequestID string
 }
 
-// Arrived is who came, and what for.
-type Arrived struct {
+// SignedIn is who has signed in at a provider, and what for.
+type SignedIn struct {
 	Identity idp.Identity
 	Return   string
 	Again    bool
@@ -137,26 +137,26 @@ func (f *Federation) start(ctx context.Context, p *Provider, a Attempt) (string,
 
 // Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store. With an error,
 // Return is what it is where the state says so, and there is no Identity.
-func (f *Federation) Finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
+func (f *Federation) Finish(ctx context.Context, p *Provider, c Callback) (SignedIn, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	arrived, err := f.finish(ctx, p, c)
-	return arrived, f.record(ctx, p, c.RequestID, err)
+	in, err := f.finish(ctx, p, c)
+	return in, f.record(ctx, p, c.RequestID, err)
 }
 
-func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
+func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (SignedIn, error) {
 	if err := usable(p); err != nil {
-		return Arrived{}, err
+		return SignedIn{}, err
 	}
 	answer, err := c.values()
 	if err != nil {
-		return Arrived{}, err
+		return SignedIn{}, err
 	}
 	s, err := f.openState(answer.Get("state"), p, c)
 	if err != nil {
-		return Arrived{}, err
+		return SignedIn{}, err
 	}
-	back := Arrived{Return: s.Return, Again: s.Again, Chosen: s.Chosen}
+	back := SignedIn{Return: s.Return, Again: s.Again, Chosen: s.Chosen}
 	if err := f.useUp(ctx, s); err != nil {
 		return back, err
 	}

@@ -19,9 +19,9 @@ type Arrival struct {
 	Provider  string       `json:"provider"` // its name
 	At        int64        `json:"at"`
 	Register  bool         `json:"register,omitempty"`  // a new account can be made
-	Ask       bool         `json:"ask,omitempty"`       // nobody has chosen to come: they are asked before anything else
+	Ask       bool         `json:"ask,omitempty"`       // nobody has chosen to come: they are asked first
 	Suspended bool         `json:"suspended,omitempty"` // somebody is linked, and has to confirm it
-	Attempt   string       `json:"attempt,omitempty"`   // of an application with a sign-in page of its own; empty: they came by our pages
+	Attempt   string       `json:"attempt,omitempty"`   // of an application with its own sign-in page; empty: ours
 	Linking   string       `json:"linking,omitempty"`   // the session that wants to link; empty: nobody was signed in
 }
 

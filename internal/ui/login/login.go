@@ -14,7 +14,7 @@
 // changes what the cookie holds.
 //
 // Who comes back from a provider is signed in, or kept as an arrival until they have registered, or linked an account
-// of theirs (provider.go).
+// of theirs (brought.go).
 //
 // Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address
 // (reset.go), devices without a browser (device.go), and signing out (logout.go).
@@ -172,7 +172,7 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	if l.noCookie(w, r, query.Has(paramRequest) || r.Method == http.MethodPost, query) {
 		return nil
 	}
-	v, err := l.visit(w, r)
+	v, err := l.openSignIn(w, r, readAddress(query))
 	if err != nil {
 		return err
 	}
@@ -191,19 +191,6 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.used()
 	return nil
-}
-
-// toRegister leads to making an account, where the organization that the sign-in is for lets people do that.
-func (v *visit) toRegister() (pages.Link, error) {
-	if v.Registrations == nil || v.arrival != nil || v.trial() {
-		return pages.Link{}, nil
-	}
-	if _, err := v.Registrations.Open(v.r.Context(), v.place()); is(err, registration.Off) || is(err, registration.NoMail) {
-		return pages.Link{}, nil
-	} else if err != nil {
-		return pages.Link{}, err
-	}
-	return pages.To(PathRegister, v.parameters(url.Values{paramAccount: {""}, paramWith: {""}, paramOther: {""}, paramAgain: {""}, paramLink: {""}})), nil
 }
 
 // noCookie answers a browser that keeps no cookies with a page that says so, and returns true. Whoever has begun
@@ -255,42 +242,3 @@ func pageOf(err error) web.Page {
 	}
 	return web.AnswerTo(err).Page
 }
-
-// link leads to this page with some of its parameters changed; empty ones are left out.
-func (v *visit) link(change url.Values) pages.Link { return pages.To(Path, v.parameters(change)) }
-
-// parameters are those of this page with some of them changed; empty ones are left out.
-func (v *visit) parameters(change url.Values) url.Values {
-	query := url.Values{}
-	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain, paramArrival, paramLink, paramTried} {
-		value := v.r.URL.Query().Get(name)
-		if changed, ok := change[name]; ok {
-			value = changed[0]
-		} else if name == paramArrival && v.arrival == nil { // it is done
-			value = ""
-		}
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	return query
-}
-
-// other leads to this page for another account.
-func (v *visit) other() pages.Link {
-	return v.link(url.Values{paramOther: {"1"}, paramAccount: {""}, paramTried: {""}})
-}
-
-// Parameters of the address.
-const (
-	paramRequest = "request" // the application's
-	paramTo      = "to"      // the page of ours to go to, where there is no application
-	paramAccount = "account" // the session that was chosen
-	paramWith    = "with"    // the kind of factor to prove or to add
-	paramOther   = "other"   // another account than those in the browser, or another way than a provider
-	paramAgain   = "again"   // the page to go to needs a proof that is recent
-	paramArrival = "arrival" // somebody whom a provider has brought
-	paramLink    = "link"    // an account at a provider is to be linked
-	paramTried   = "tried"   // a provider was asked for the proof that the application wants
-	paramHint    = "hint"    // the name that was typed, for the provider; only on the way there
-)

@@ -6,7 +6,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/oauth"
-	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
@@ -14,9 +13,9 @@ import (
 // step is one page of the sign-in.
 type step interface {
 	// show renders the page; with says what is wrong or done already.
-	show(v *visit, with pages.Frame) error
+	show(v *signIn, with pages.Frame) error
 	// take handles the page's form.
-	take(v *visit) error
+	take(v *signIn) error
 	// promptNoneError is the answer to an application that sent prompt=none; nil: the page needs nobody.
 	promptNoneError() *errs.Error
 }
@@ -36,116 +35,121 @@ type facts struct {
 	passwordless bool // there is no password that could be asked for, or it is not allowed
 	linked       bool // and there is a provider
 
-	arrived  bool // a provider has brought somebody who is not signed in by that
+	brought  bool // a provider has brought somebody who is not signed in by that: an arrival
 	register bool // who can have a new account
 	linking  bool // and wants to link one there is
 	ask      bool // and did not choose to come
 	tried    bool // the provider was asked for the proof that the application wants
 
-	application bool       // the sign-in leads to an application, not to a page of ours
-	again       bool       // the page of ours needs a recent proof
-	need        oauth.Need // what the application's request lacks
-	denied      bool       // the application is not for people of this organization
-	silent      bool       // the application wants nobody to be asked
-	why         trial.Why  // why the request lacks it
-	mustChoose  bool       // the application wants the person to pick an account
-	foreign     bool       // the sign-in is a trial of somebody else
+	application bool        // the sign-in leads to an application, not to a page of ours
+	again       bool        // the page of ours needs a recent proof
+	unmet       oauth.Unmet // the condition of the application's request that is not met
+	denied      bool        // the application is not for people of this organization
+	silent      bool        // the application wants nobody to be asked
+	mustChoose  bool        // the application wants the person to pick an account
+	foreign     bool        // the sign-in is a trial of somebody else
 }
 
-// next reads the facts and finds the page that comes next.
-func (v *visit) next() (step, trial.Why, error) {
-	query := v.r.URL.Query()
-	f := facts{arrived: v.arrival != nil, ask: v.arrival != nil && v.arrival.Ask, tried: query.Get(paramTried) != "", register: v.arrival != nil && v.arrival.Register, linking: v.arrival != nil && (query.Get(paramLink) != "" || v.arrival.Linking != ""), able: len(v.able()) > 0, other: query.Get(paramOther) != "", application: v.pending != nil, again: query.Get(paramAgain) != "",
-		silent: v.pending != nil && v.pending.Silent(), mustChoose: v.mustChoose()}
+// facts reads what decides which page comes next.
+func (v *signIn) facts() (facts, error) {
+	f := facts{
+		able: len(v.able()) > 0, other: v.address.other != "", mustChoose: v.mustChoose(), again: v.address.again,
+		tried: v.address.tried, application: v.pending != nil, silent: v.pending != nil && v.pending.Silent(),
+	}
+	if a := v.arrival; a != nil {
+		f.brought, f.ask, f.register, f.linking = true, a.Ask, a.Register, v.address.linking || a.Linking != ""
+	}
 	if v.bearer == nil {
-		next, why := f.next()
-		return next, why, nil
+		return f, nil
 	}
 	caller := v.bearer.Caller
-	f.foreign = v.foreign()
-	f.chosen, f.enrolled, f.recent = true, v.person.Data.SecondFactor, session.Recent(caller, v.Clock())
+	f.chosen, f.foreign = true, v.foreign()
+	f.enrolled, f.recent = v.person.Data.SecondFactor, session.Recent(caller, v.Clock())
+	f.mustProve, f.mustChangePassword = caller.MustProveSecondFactor, caller.MustChangePassword
 	var err error
 	if f.passwordless, f.linked, err = v.passwordless(); err != nil {
-		return nil, trial.Why{}, err
+		return f, err
 	}
-	f.mustProve, f.mustChangePassword = caller.MustProveSecondFactor, caller.MustChangePassword
 	if f.application && isWhole(v.bearer) { // nothing is approved by other sessions
-		f.need, f.why, err = v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
+		f.unmet, err = v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
 		if f.denied = is(err, oauth.AccessDenied); err != nil && !f.denied {
-			return nil, trial.Why{}, err
+			return f, err
 		}
 	}
-	next, why := f.next()
-	return next, why, nil
+	return f, nil
 }
 
-// next is the page for the first thing that is missing and why it comes, or the refusal of an application that wants
-// nobody to be asked for it.
-func (f facts) next() (step, trial.Why) {
-	page, why := f.page()
+// next is the page for the first thing that is missing, or the refusal of an application that wants nobody to be asked
+// for it.
+func (f facts) next() step {
+	page := f.page()
 	if refusal := page.promptNoneError(); f.silent && refusal != nil {
-		return refused{refusal}, why
+		return refused{refusal}
 	}
-	return page, why
+	return page
 }
 
-func because(b trial.Because) trial.Why { return trial.Why{Because: b} }
-
-func (f facts) page() (step, trial.Why) {
+func (f facts) page() step {
 	switch {
-	case f.chosen && f.foreign:
-		return notOwn{}, because(trial.ForeignAccount)
-	case !f.chosen && f.arrived && !f.linking && f.ask:
-		return confirmArrival{}, because(trial.Newcomer)
-	case !f.chosen && f.arrived && !f.linking && f.register:
-		return register{}, because(trial.Newcomer)
-	case !f.chosen && f.arrived && !f.linking:
-		return unlinked{}, because(trial.Newcomer)
-	case !f.chosen && f.able && !f.other && f.mustChoose:
-		return chooseAccount{}, trial.Why{Because: trial.ByPrompt, Detail: "select_account"}
-	case !f.chosen && f.able && !f.other:
-		return chooseAccount{}, because(trial.SeveralAccounts)
-	case !f.chosen && f.other:
-		return loginName{}, because(trial.OtherWanted)
 	case !f.chosen:
-		return loginName{}, because(trial.NobodyThere)
+		return f.account()
+	case f.foreign:
+		return notOwn{}
 	case f.mustProve && !f.enrolled && f.recent:
-		return enrol{}, because(trial.ByPolicy)
-	case f.mustProve && f.enrolled:
-		return f.proof(), because(trial.HasFactor)
+		return enrol{}
 	case f.mustProve:
-		return f.proof(), because(trial.NotRecent)
+		return f.proof()
 	case f.mustChangePassword:
-		return newPassword{}, because(trial.OldPassword)
-	case f.arrived && !f.recent:
-		return f.proof(), because(trial.NotRecent)
-	case f.arrived:
-		return confirmLink{}, because(trial.Newcomer)
+		return newPassword{}
+	case f.brought && !f.recent:
+		return f.proof()
+	case f.brought:
+		return confirmLink{}
 	case f.again && !f.application && !f.recent:
-		return f.proof(), because(trial.NotRecent)
+		return f.proof()
 	case f.denied:
-		return notAllowed{}, because(trial.NotForThem)
+		return notAllowed{}
 	}
-	switch f.need {
+	return f.met()
+}
+
+// account asks whose account it is.
+func (f facts) account() step {
+	switch {
+	case f.brought && !f.linking && f.ask:
+		return confirmArrival{}
+	case f.brought && !f.linking && f.register:
+		return register{}
+	case f.brought && !f.linking:
+		return unlinked{}
+	case f.able && !f.other:
+		return chooseAccount{}
+	}
+	return loginName{}
+}
+
+// met asks for what the application's request needs, until it has all.
+func (f facts) met() step {
+	switch f.unmet.Need() {
 	case oauth.NeedsOtherPerson:
-		return refused{oauth.ErrLoginRequired}, f.why
+		return refused{oauth.ErrLoginRequired}
 	case oauth.NeedsOtherAccount:
-		return loginName{}, f.why
+		return loginName{}
 	case oauth.NeedsRole:
-		return noRole{}, f.why
+		return noRole{}
 	case oauth.NeedsSignIn:
-		return f.anew(), f.why
+		return f.anew()
 	case oauth.NeedsFactorAgain:
-		return secondFactor{again: true}, f.why
+		return secondFactor{again: true}
 	case oauth.NeedsFactor:
 		if f.enrolled {
-			return secondFactor{}, f.why
+			return secondFactor{}
 		}
-		return refused{oauth.ErrUnmetAuthentication}, because(trial.NoFactor)
+		return refused{oauth.ErrUnmetAuthentication}
 	case oauth.NeedsConsent:
-		return consent{}, f.why
+		return consent{}
 	}
-	return arrived{}, f.why
+	return finished{}
 }
 
 // proof asks who is there: for a second factor where there is one, else for the password.
@@ -174,7 +178,7 @@ func (f facts) anew() step {
 func (f facts) first() step {
 	switch {
 	case f.passwordless && f.linked:
-		return proveThrough{}
+		return proveAtProvider{}
 	case f.passwordless && f.enrolled:
 		return secondFactor{again: true}
 	}
@@ -183,7 +187,7 @@ func (f facts) first() step {
 
 // passwordless tells whether the person of the session cannot prove with a password, and whether they can through a
 // provider.
-func (v *visit) passwordless() (without, linked bool, err error) {
+func (v *signIn) passwordless() (without, linked bool, err error) {
 	linked = v.Federation != nil && len(v.person.Data.Human.Links) > 0
 	if !linked && !v.person.Data.Human.Has(user.Passkey) {
 		return false, false, nil

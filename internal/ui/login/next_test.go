@@ -38,77 +38,77 @@ func TestThePageThatComesNext(t *testing.T) {
 		{"the person is somebody else", facts{able: true, other: true}, loginName{}, oauth.ErrLoginRequired},
 		{"the person is somebody else, and nobody is signed in", facts{other: true}, loginName{}, oauth.ErrLoginRequired},
 		{"nobody was chosen, and a recent proof is needed", facts{able: true, again: true}, chooseAccount{}, oauth.ErrSelectionRequired},
-		{"an account was chosen", facts{chosen: true, able: true}, arrived{}, nil},
-		{"an account was chosen after all", facts{chosen: true, able: true, other: true}, arrived{}, nil},
-		{"an account was chosen that is not able to go on", facts{chosen: true, application: true, need: oauth.NeedsOtherAccount}, loginName{}, oauth.ErrLoginRequired},
+		{"an account was chosen", facts{chosen: true, able: true}, finished{}, nil},
+		{"an account was chosen after all", facts{chosen: true, able: true, other: true}, finished{}, nil},
+		{"an account was chosen that is not able to go on", facts{chosen: true, application: true, unmet: oauth.UnmetOrg}, loginName{}, oauth.ErrLoginRequired},
 
 		// The second factor.
 		{"a factor is missing", facts{chosen: true, mustProve: true, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
 		{"a factor is missing, right after the password", facts{chosen: true, mustProve: true, enrolled: true, recent: true}, secondFactor{}, oauth.ErrInteractionRequired},
 		{"a factor has to be added", facts{chosen: true, mustProve: true, recent: true}, enrol{}, oauth.ErrInteractionRequired},
 		{"a factor has to be added, long after the password", facts{chosen: true, mustProve: true}, password{}, oauth.ErrLoginRequired},
-		{"a factor is there and was proven", facts{chosen: true, enrolled: true}, arrived{}, nil},
+		{"a factor is there and was proven", facts{chosen: true, enrolled: true}, finished{}, nil},
 
 		// The password.
 		{"the password has to be changed", facts{chosen: true, mustChangePassword: true}, newPassword{}, oauth.ErrInteractionRequired},
 		{"a factor is missing before the password is changed", facts{chosen: true, mustProve: true, enrolled: true, mustChangePassword: true}, secondFactor{}, oauth.ErrInteractionRequired},
 		{"a factor has to be added before the password is changed", facts{chosen: true, mustProve: true, recent: true, mustChangePassword: true}, enrol{}, oauth.ErrInteractionRequired},
 		{"the password has to be changed before a page", facts{chosen: true, mustChangePassword: true, again: true}, newPassword{}, oauth.ErrInteractionRequired},
-		{"the password has to be changed before an application", facts{chosen: true, mustChangePassword: true, application: true, need: oauth.NeedsConsent}, newPassword{}, oauth.ErrInteractionRequired},
+		{"the password has to be changed before an application", facts{chosen: true, mustChangePassword: true, application: true, unmet: oauth.UnmetConsentSetting}, newPassword{}, oauth.ErrInteractionRequired},
 
 		// Whom a provider has brought.
-		{"nobody chose to come", facts{arrived: true, ask: true, register: true}, confirmArrival{}, oauth.ErrLoginRequired},
-		{"a new one", facts{arrived: true, register: true}, register{}, oauth.ErrLoginRequired},
-		{"a proof anew, through the provider", facts{chosen: true, application: true, passwordless: true, linked: true, need: oauth.NeedsSignIn}, proveThrough{}, oauth.ErrLoginRequired},
-		{"a proof anew that the provider could not give", facts{chosen: true, application: true, passwordless: true, linked: true, tried: true, need: oauth.NeedsSignIn}, refused{oauth.ErrUnmetAuthentication}, oauth.ErrUnmetAuthentication},
-		{"a proof anew that the provider could not give, with a second factor", facts{chosen: true, application: true, passwordless: true, linked: true, enrolled: true, tried: true, need: oauth.NeedsSignIn}, secondFactor{again: true}, oauth.ErrLoginRequired},
-		{"a proof anew that the provider could not give, with a password", facts{chosen: true, application: true, linked: true, tried: true, need: oauth.NeedsSignIn}, password{}, oauth.ErrLoginRequired},
+		{"nobody chose to come", facts{brought: true, ask: true, register: true}, confirmArrival{}, oauth.ErrLoginRequired},
+		{"a new one", facts{brought: true, register: true}, register{}, oauth.ErrLoginRequired},
+		{"a proof anew, through the provider", facts{chosen: true, application: true, passwordless: true, linked: true, unmet: oauth.UnmetPrompt}, proveAtProvider{}, oauth.ErrLoginRequired},
+		{"a proof anew that the provider could not give", facts{chosen: true, application: true, passwordless: true, linked: true, tried: true, unmet: oauth.UnmetPrompt}, refused{oauth.ErrUnmetAuthentication}, oauth.ErrUnmetAuthentication},
+		{"a proof anew that the provider could not give, with a second factor", facts{chosen: true, application: true, passwordless: true, linked: true, enrolled: true, tried: true, unmet: oauth.UnmetPrompt}, secondFactor{again: true}, oauth.ErrLoginRequired},
+		{"a proof anew that the provider could not give, with a password", facts{chosen: true, application: true, linked: true, tried: true, unmet: oauth.UnmetPrompt}, password{}, oauth.ErrLoginRequired},
 
 		// A page of ours that needs a recent proof.
 		{"a proof is too old", facts{chosen: true, again: true}, password{}, oauth.ErrLoginRequired},
 		{"a proof is too old, and there is a factor", facts{chosen: true, again: true, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
-		{"a proof is recent", facts{chosen: true, again: true, recent: true}, arrived{}, nil},
-		{"a proof is too old for a page that does not care", facts{chosen: true}, arrived{}, nil},
-		{"an application has its own rules for that", facts{chosen: true, again: true, application: true}, arrived{}, nil},
+		{"a proof is recent", facts{chosen: true, again: true, recent: true}, finished{}, nil},
+		{"a proof is too old for a page that does not care", facts{chosen: true}, finished{}, nil},
+		{"an application has its own rules for that", facts{chosen: true, again: true, application: true}, finished{}, nil},
 		{"a factor is missing, and has to be added first", facts{chosen: true, mustProve: true, recent: true, again: true}, enrol{}, oauth.ErrInteractionRequired},
 
 		// Somebody whom a provider has brought, and who is linked to nobody yet.
-		{"somebody new", facts{arrived: true, register: true}, register{}, oauth.ErrLoginRequired},
-		{"somebody new, where others are signed in", facts{arrived: true, register: true, able: true}, register{}, oauth.ErrLoginRequired},
-		{"somebody whom nobody registers", facts{arrived: true}, unlinked{}, oauth.ErrLoginRequired},
-		{"somebody who wants to link", facts{arrived: true, register: true, linking: true}, loginName{}, oauth.ErrLoginRequired},
-		{"somebody who has signed in to link", facts{arrived: true, linking: true, chosen: true, recent: true}, confirmLink{}, oauth.ErrInteractionRequired},
-		{"somebody who has signed in to link, for an application", facts{arrived: true, linking: true, chosen: true, recent: true, application: true, need: oauth.NeedsConsent},
+		{"somebody new", facts{brought: true, register: true}, register{}, oauth.ErrLoginRequired},
+		{"somebody new, where others are signed in", facts{brought: true, register: true, able: true}, register{}, oauth.ErrLoginRequired},
+		{"somebody whom nobody registers", facts{brought: true}, unlinked{}, oauth.ErrLoginRequired},
+		{"somebody who wants to link", facts{brought: true, register: true, linking: true}, loginName{}, oauth.ErrLoginRequired},
+		{"somebody who has signed in to link", facts{brought: true, linking: true, chosen: true, recent: true}, confirmLink{}, oauth.ErrInteractionRequired},
+		{"somebody who has signed in to link, for an application", facts{brought: true, linking: true, chosen: true, recent: true, application: true, unmet: oauth.UnmetConsentSetting},
 			confirmLink{}, oauth.ErrInteractionRequired},
-		{"a link needs a recent proof", facts{arrived: true, linking: true, chosen: true}, password{}, oauth.ErrLoginRequired},
-		{"a link needs the second factor first", facts{arrived: true, linking: true, chosen: true, recent: true, mustProve: true, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
-		{"a link needs the new password first", facts{arrived: true, linking: true, chosen: true, recent: true, mustChangePassword: true}, newPassword{}, oauth.ErrInteractionRequired},
+		{"a link needs a recent proof", facts{brought: true, linking: true, chosen: true}, password{}, oauth.ErrLoginRequired},
+		{"a link needs the second factor first", facts{brought: true, linking: true, chosen: true, recent: true, mustProve: true, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
+		{"a link needs the new password first", facts{brought: true, linking: true, chosen: true, recent: true, mustChangePassword: true}, newPassword{}, oauth.ErrInteractionRequired},
 
 		// Somebody without a password, who came through a provider.
-		{"a proof is too old, and there is no password", facts{chosen: true, again: true, passwordless: true, linked: true}, proveThrough{}, oauth.ErrLoginRequired},
+		{"a proof is too old, and there is no password", facts{chosen: true, again: true, passwordless: true, linked: true}, proveAtProvider{}, oauth.ErrLoginRequired},
 		{"a proof is too old, and there is no password but a factor", facts{chosen: true, again: true, passwordless: true, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
-		{"an application wants a proof, and there is no password", facts{chosen: true, application: true, need: oauth.NeedsSignIn, passwordless: true, linked: true}, proveThrough{}, oauth.ErrLoginRequired},
-		{"a factor has to be added, and there is no password", facts{chosen: true, mustProve: true, passwordless: true, linked: true}, proveThrough{}, oauth.ErrLoginRequired},
+		{"an application wants a proof, and there is no password", facts{chosen: true, application: true, unmet: oauth.UnmetPrompt, passwordless: true, linked: true}, proveAtProvider{}, oauth.ErrLoginRequired},
+		{"a factor has to be added, and there is no password", facts{chosen: true, mustProve: true, passwordless: true, linked: true}, proveAtProvider{}, oauth.ErrLoginRequired},
 
 		// An application.
-		{"nothing is missing", facts{chosen: true, application: true}, arrived{}, nil},
+		{"nothing is missing", facts{chosen: true, application: true}, finished{}, nil},
 		{"it is not for the organization", facts{chosen: true, application: true, denied: true}, notAllowed{}, oauth.ErrAccessDenied},
-		{"it wants a role", facts{chosen: true, application: true, need: oauth.NeedsRole}, noRole{}, oauth.ErrNoRole},
-		{"it means somebody else", facts{chosen: true, application: true, need: oauth.NeedsOtherPerson}, refused{oauth.ErrLoginRequired}, oauth.ErrLoginRequired},
-		{"it wants a proof", facts{chosen: true, application: true, need: oauth.NeedsSignIn}, password{}, oauth.ErrLoginRequired},
-		{"it wants a proof of somebody with a factor", facts{chosen: true, application: true, need: oauth.NeedsSignIn, enrolled: true}, password{}, oauth.ErrLoginRequired},
-		{"it wants the factor, too", facts{chosen: true, application: true, need: oauth.NeedsFactorAgain, enrolled: true}, secondFactor{again: true}, oauth.ErrLoginRequired},
-		{"it wants a proof of somebody with nothing but passkeys", facts{chosen: true, application: true, need: oauth.NeedsSignIn, enrolled: true, passwordless: true}, secondFactor{again: true}, oauth.ErrLoginRequired},
-		{"it wants a factor", facts{chosen: true, application: true, need: oauth.NeedsFactor}, refused{oauth.ErrUnmetAuthentication}, oauth.ErrUnmetAuthentication},
-		{"it wants a factor that there is", facts{chosen: true, application: true, need: oauth.NeedsFactor, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
-		{"it wants a consent", facts{chosen: true, application: true, need: oauth.NeedsConsent}, consent{}, oauth.ErrConsentRequired},
+		{"it wants a role", facts{chosen: true, application: true, unmet: oauth.UnmetRole}, noRole{}, oauth.ErrNoRole},
+		{"it means somebody else", facts{chosen: true, application: true, unmet: oauth.UnmetSubject}, refused{oauth.ErrLoginRequired}, oauth.ErrLoginRequired},
+		{"it wants a proof", facts{chosen: true, application: true, unmet: oauth.UnmetPrompt}, password{}, oauth.ErrLoginRequired},
+		{"it wants a proof of somebody with a factor", facts{chosen: true, application: true, unmet: oauth.UnmetPrompt, enrolled: true}, password{}, oauth.ErrLoginRequired},
+		{"it wants the factor, too", facts{chosen: true, application: true, unmet: oauth.UnmetFactorPrompt, enrolled: true}, secondFactor{again: true}, oauth.ErrLoginRequired},
+		{"it wants a proof of somebody with nothing but passkeys", facts{chosen: true, application: true, unmet: oauth.UnmetPrompt, enrolled: true, passwordless: true}, secondFactor{again: true}, oauth.ErrLoginRequired},
+		{"it wants a factor", facts{chosen: true, application: true, unmet: oauth.UnmetFactor}, refused{oauth.ErrUnmetAuthentication}, oauth.ErrUnmetAuthentication},
+		{"it wants a factor that there is", facts{chosen: true, application: true, unmet: oauth.UnmetFactor, enrolled: true}, secondFactor{}, oauth.ErrInteractionRequired},
+		{"it wants a consent", facts{chosen: true, application: true, unmet: oauth.UnmetConsentSetting}, consent{}, oauth.ErrConsentRequired},
 		{"a factor is missing before it is known that it is not for the organization", facts{chosen: true, application: true, mustProve: true, enrolled: true, denied: true},
 			secondFactor{}, oauth.ErrInteractionRequired},
 		{"the password has to be changed before it is known that it is not for the organization", facts{chosen: true, application: true, mustChangePassword: true, denied: true},
 			newPassword{}, oauth.ErrInteractionRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got, _ := tt.facts.next(); got != tt.want {
+			if got := tt.facts.next(); got != tt.want {
 				t.Errorf("got %T", got)
 			}
 			tt.facts.silent = true
@@ -116,7 +116,7 @@ func TestThePageThatComesNext(t *testing.T) {
 			if tt.silent != nil {
 				want = refused{tt.silent}
 			}
-			if got, _ := tt.facts.next(); got != want {
+			if got := tt.facts.next(); got != want {
 				t.Errorf("when nobody is to be asked, got %+v", got)
 			}
 		})
@@ -162,7 +162,9 @@ func TestTheAccountThatASignInIsAbout(t *testing.T) {
 		{"one that was picked, of another organization", far, "account=ses_a", &oauth.Request{Org: "org_y"}, "ses_a", "ses_b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &visit{r: httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?"+tt.query, nil), accounts: tt.accounts}
+			query, err := url.ParseQuery(tt.query)
+			testkit.Must(t, err)
+			v := &signIn{visit: visit{accounts: tt.accounts}, address: readAddress(query)}
 			if tt.request != nil {
 				v.pending = &oauth.Pending{Request: tt.request}
 			}
@@ -197,7 +199,7 @@ func TestWhoMayLinkWhatAProviderHasBrought(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			accounts := signedIn("a", "x")
 			accounts.all[0].bearer.Token.Created = tt.created
-			v := &visit{r: httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?account=ses_a", nil), accounts: accounts, arrival: tt.arrival}
+			v := &signIn{visit: visit{accounts: accounts}, address: address{account: "ses_a"}, arrival: tt.arrival}
 			if got := v.choose() != nil; got != tt.want || len(v.able()) > 0 != tt.want {
 				t.Errorf("got %t, able: %d", got, len(v.able()))
 			}
@@ -282,12 +284,11 @@ func (w *world) at(query string, ask *request.Ask, tokens ...string) step {
 		testkit.Must(w.t, err)
 		parameters.Set(paramRequest, began.ID)
 	}
-	r.URL.RawQuery = parameters.Encode()
-	v, err := w.visit(recorder, r)
+	v, err := w.openSignIn(recorder, r, readAddress(parameters))
 	testkit.Must(w.t, err)
-	next, _, err := v.next()
+	f, err := v.facts()
 	testkit.Must(w.t, err)
-	return next
+	return f.next()
 }
 
 func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
@@ -311,21 +312,21 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 		want   step
 	}{
 		{"nobody", nil, nil, 0, "", nil, loginName{}},
-		{"one person", []string{"usr_a"}, nil, 0, "", nil, arrived{}},
+		{"one person", []string{"usr_a"}, nil, 0, "", nil, finished{}},
 		{"two people", []string{"usr_a", "usr_b"}, nil, 0, "", nil, chooseAccount{}},
 		{"two people, or another one", []string{"usr_a", "usr_b"}, nil, 0, "other=1", nil, loginName{}},
-		{"one of two people", []string{"usr_a", "usr_b"}, nil, 0, "account=ses_usr_b", nil, arrived{}},
+		{"one of two people", []string{"usr_a", "usr_b"}, nil, 0, "account=ses_usr_b", nil, finished{}},
 		{"a password that somebody else chose", []string{"usr_a"}, []func(*world){setPassword}, 0, "", nil, newPassword{}},
 		{"a password that somebody else chose, before an application", []string{"usr_a"}, []func(*world){setPassword}, 0, "", &request.Ask{ClientID: "app_a"}, newPassword{}},
 		{"a factor", []string{"usr_a"}, []func(*world){addFactor}, 0, "", nil, secondFactor{}},
 		{"a factor, before an application", []string{"usr_a"}, []func(*world){addFactor}, 0, "", &request.Ask{ClientID: "app_a"}, secondFactor{}},
 		{"a factor that is required", []string{"usr_a"}, []func(*world){requireFactor}, 0, "", nil, enrol{}},
 		{"a factor that is required later", []string{"usr_a"}, []func(*world){requireFactor}, time.Hour, "", nil, password{}},
-		{"a recent proof", []string{"usr_a"}, nil, 0, "again=1", nil, arrived{}},
+		{"a recent proof", []string{"usr_a"}, nil, 0, "again=1", nil, finished{}},
 		{"an old proof", []string{"usr_a"}, nil, time.Hour, "again=1", nil, password{}},
-		{"an old proof that is good enough", []string{"usr_a"}, nil, time.Hour, "", nil, arrived{}},
-		{"an application", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a"}, arrived{}},
-		{"an application, which has its own rules for proofs", []string{"usr_a"}, nil, time.Hour, "again=1", &request.Ask{ClientID: "app_a"}, arrived{}},
+		{"an old proof that is good enough", []string{"usr_a"}, nil, time.Hour, "", nil, finished{}},
+		{"an application", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a"}, finished{}},
+		{"an application, which has its own rules for proofs", []string{"usr_a"}, nil, time.Hour, "again=1", &request.Ask{ClientID: "app_a"}, finished{}},
 		{"an application that wants a proof", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a", Prompt: "login"}, password{}},
 		{"an application that wants a recent proof", []string{"usr_a"}, nil, time.Hour, "", &request.Ask{ClientID: "app_a", MaxAge: "60"}, password{}},
 		{"an application that wants a choice", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "select_account"}, chooseAccount{}},
@@ -337,7 +338,7 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 		{"an application for another organization", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Scope: "urn:signet:org:id:org_b"}, loginName{}},
 		{"an application for another organization than that of the chosen account", []string{"usr_a"}, nil, 0, "account=ses_usr_a",
 			&request.Ask{ClientID: "app_a", Scope: "urn:signet:org:id:org_b"}, loginName{}},
-		{"an application that wants nobody to be asked", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, arrived{}},
+		{"an application that wants nobody to be asked", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, finished{}},
 		{"an application that wants nobody to be asked, but has to", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_asks", Prompt: "none"}, refused{oauth.ErrConsentRequired}},
 		{"an application of another organization that wants nobody to be asked", []string{"usr_b"}, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrAccessDenied}},
 		{"an application that wants nobody to be asked, and nobody is there", nil, nil, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrLoginRequired}},

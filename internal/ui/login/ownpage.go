@@ -75,7 +75,7 @@ func goBack(w http.ResponseWriter, t *ownpage.Attempt, name, value string) error
 }
 
 // attemptIn is the attempt of such an application that a sign-in came from; empty: it came from our own pages.
-func attemptIn(back upstream.Arrived) string {
+func attemptIn(back upstream.SignedIn) string {
 	q, err := url.ParseQuery(back.Return)
 	if err != nil {
 		return ""
@@ -84,7 +84,7 @@ func attemptIn(back upstream.Arrived) string {
 }
 
 // backForApplication keeps who has come back until they have been asked.
-func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *event.Object[idp.Provider], back upstream.Arrived, failed error) error {
+func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *event.Object[idp.Provider], back upstream.SignedIn, failed error) error {
 	text := attemptIn(back)
 	t, err := l.OwnPages.Open(r.Context(), p.ID, text)
 	if err != nil {

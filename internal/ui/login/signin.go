@@ -1,180 +1,151 @@
 package login
 
 import (
-	"context"
-	"net/url"
+	"cmp"
+	"errors"
+	"net/http"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/domain/call"
-	"github.com/signet-idm/signet/internal/domain/factor"
-	"github.com/signet-idm/signet/internal/domain/org"
-	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/life/invitation"
+	"github.com/signet-idm/signet/internal/life/mail"
+	"github.com/signet-idm/signet/internal/life/registration"
 	"github.com/signet-idm/signet/internal/oauth"
-	"github.com/signet-idm/signet/internal/oauth/claimset"
-	"github.com/signet-idm/signet/internal/oauth/trial"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
+	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// chooseAccount lets somebody pick one of the accounts of the browser.
-type chooseAccount struct{}
+// signIn is a visit to the sign-in, with what all of its steps share.
+type signIn struct {
+	visit
+	address address
+	browser string
+	to      string   // the page of ours that the sign-in leads to; empty: to an application
+	arrival *Arrival // whom a provider has brought; nil: nobody
+}
 
-func (chooseAccount) promptNoneError() *errs.Error { return oauth.ErrSelectionRequired }
-
-func (chooseAccount) show(v *visit, with pages.Frame) error {
-	view := pages.ChooseAccount{Frame: v.frame(with)}
-	for _, bearer := range v.able() {
-		known, err := v.known(v.r.Context(), bearer)
-		if err != nil {
-			return err
+// openSignIn reads what is stored of the sign-in at an address: that of the request, or the one that the browser left
+// for a provider.
+func (l *Login) openSignIn(w http.ResponseWriter, r *http.Request, at address) (*signIn, error) {
+	v := &signIn{visit: visit{Login: l, w: w, r: r}, address: at, browser: web.KnownBrowser(r)}
+	var err error
+	if at.request != "" {
+		if v.pending, err = l.Grants.Pending(r.Context(), at.request, v.browser); err != nil {
+			return nil, err
 		}
-		view.Accounts = append(view.Accounts, known)
+	} else if v.to = ownPage(at.to); v.to == "" {
+		v.to = pages.PathAccount
 	}
-	v.render(view, with.Problems)
+	if v.accounts, err = l.Browsers.Accounts(r); err != nil {
+		return nil, err
+	}
+	if at.arrival != "" {
+		if v.arrival, err = l.arrivals().Read(r.Context(), v.browser, at.arrival); err != nil {
+			return nil, err
+		}
+		if v.arrival.Attempt != "" || v.trial() { // for an application alone; a trial makes no account and no link
+			return nil, oauth.ErrRequestNotFound
+		}
+	}
+	return v, v.as(v.choose())
+}
+
+// ownPage gives an address that people may be sent to after they have signed in: one of our own pages, written plainly.
+// Everything else is nothing.
+func ownPage(to string) string {
+	u := pages.PlainPath(to)
+	if u == nil {
+		return ""
+	}
+	if to := pages.ConsolePage(to); to != "" {
+		return to
+	}
+	if path.Clean(u.Path) != u.Path {
+		return ""
+	}
+	for _, known := range []string{pages.PathAccount, PathDevice, mail.VerifyPath, invitation.Path} {
+		if u.Path == known || strings.HasPrefix(u.Path, known+"/") {
+			return u.RequestURI()
+		}
+	}
+	return ""
+}
+
+// choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be; nil for
+// none.
+func (v *signIn) choose() *session.Bearer {
+	if picked := v.accounts.Session(v.address.account); picked != nil && v.mayLink(picked) {
+		return picked
+	}
+	if able := v.able(); len(able) == 1 && v.address.other == "" && !v.mustChoose() {
+		return able[0]
+	}
 	return nil
 }
 
-// known is how an account is shown that is signed in here.
-func (v *visit) known(ctx context.Context, bearer *session.Bearer) (pages.KnownAccount, error) {
-	u, err := user.Self(ctx, v.Store, bearer.Caller)
-	if err != nil {
-		return pages.KnownAccount{}, err
-	}
-	o, err := org.Mine(ctx, v.Store, bearer.Caller)
-	if err != nil {
-		return pages.KnownAccount{}, err
-	}
-	known := pages.KnownAccount{ID: bearer.Token.ID, LoginName: o.Data.LoginName(u.Data.UserName), Organization: o.Data.Name}
-	if u.Data.Human != nil {
-		known.Name = u.Data.Human.Profile.DisplayName
-	}
-	return known, nil
+// mustChoose tells whether the application wants the person to pick an account.
+func (v *signIn) mustChoose() bool {
+	return v.pending != nil && slices.Contains(v.pending.Prompt, request.PromptSelect)
 }
 
-func (chooseAccount) take(v *visit) error {
-	id := v.r.PostFormValue(pages.FieldID)
-	if v.r.PostFormValue(pages.FieldDo) == pages.DoOther || v.accounts.Session(id) == nil {
-		Redirect(v.w, v.other().String())
+// able are the accounts of the browser that could go on to where the sign-in leads.
+func (v *signIn) able() []*session.Bearer {
+	var able []*session.Bearer
+	for _, has := range v.accounts.all {
+		if v.mayLink(has.bearer) && (v.pending == nil || mayUse(v.pending, has.bearer)) {
+			able = append(able, has.bearer)
+		}
+	}
+	return able
+}
+
+// mayUse tells whether an account could be the one that an application's request is about.
+func mayUse(p *oauth.Pending, bearer *session.Bearer) bool {
+	return oauth.Fits(p.App, p.Request.Org, bearer.Caller) && (p.Subject == "" || p.Subject == bearer.Caller.UserID)
+}
+
+// mayLink tells whether a session can go on with whom a provider has brought: one that wanted to link, or one that was
+// opened since. Who finds an account open in this browser does not link their own with it.
+func (v *signIn) mayLink(bearer *session.Bearer) bool {
+	a := v.arrival
+	return a == nil || a.Linking == bearer.Token.ID || a.Linking == "" && bearer.Token.Created >= a.At
+}
+
+// stranger forgets which account was chosen: the person who is asked for a name may be somebody else.
+func (v *signIn) stranger() { v.bearer, v.person, v.home = nil, nil, nil }
+
+// answer takes the form that was sent, or shows the next page.
+func (v *signIn) answer() error {
+	f, err := v.facts()
+	if err != nil {
+		return err
+	}
+	next := f.next()
+	if v.r.Method == http.MethodPost {
+		if err := next.take(v); err != nil {
+			return err
+		}
+		v.notes().took(next)
 		return nil
 	}
-	if !v.trial() { // it leaves nothing behind
-		v.accounts.Use(v.w, id)
+	if err := v.notes().shown(f, next); err != nil {
+		return err
 	}
-	return v.on(id)
+	return next.show(v, pages.Frame{})
 }
 
-// loginName asks who is there. With the name, its form goes on to the password, in one answer or in two.
-type loginName struct {
-	removed string // what a passkey answered that counts no more; the browser is told
-}
-
-func (loginName) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
-
-func (l loginName) show(v *visit, with pages.Frame) error {
-	name := v.r.PostFormValue(pages.FieldLoginName)
-	if name == "" && v.pending != nil {
-		name = v.pending.LoginHint
-	}
-	if v.wrongOrganization() {
-		with.Problems = append(with.Problems, pages.Problem{Message: pages.OtherOrganization(v.pending.Org.Data.Name)})
-	}
-	if there, err := v.straight(); err != nil || there != nil && with.Problems == nil {
-		if err != nil {
-			return err
-		}
-		return v.lead(there, name, trial.ByProvider)
-	}
-	options, err := v.passkeyToSignIn()
-	if err != nil {
-		return err
-	}
-	v.stranger()
-	view := pages.LoginName{Frame: v.frame(with), LoginName: name, Passkey: options}
-	if view.Providers, view.More, view.Only, err = v.buttons(); err != nil {
-		return err
-	}
-	if view.Register, err = v.toRegister(); err != nil {
-		return err
-	}
-	if l.removed != "" {
-		used, err := factor.ReadAssertion(pages.FieldCredential, l.removed)
-		if err != nil {
-			return err
-		}
-		view.Signal = v.Sessions.Factors.SignalRemoved(used)
-	}
-	if view.Only {
-		view.Other = v.link(url.Values{paramOther: {otherName}})
-	}
-	v.render(view, with.Problems)
+// on sends the browser to the next page, about this account.
+func (v *signIn) on(account string) error {
+	Redirect(v.w, v.address.about(account).link().String())
 	return nil
 }
 
-// wrongOrganization tells that the account that was chosen is not of the organization that the sign-in is for.
-func (v *visit) wrongOrganization() bool {
-	return v.bearer != nil && v.pending != nil && v.pending.Org != nil && v.pending.Request.Org != v.bearer.Caller.OrgID
-}
-
-// stranger forgets which account was chosen: whoever is asked for the name may be somebody else.
-func (v *visit) stranger() { v.bearer, v.person, v.home = nil, nil, nil }
-
-func (l loginName) take(v *visit) error {
-	if credential := v.r.PostFormValue(pages.FieldCredential); credential != "" {
-		return v.signInWithPasskey(credential)
-	}
-	name := strings.TrimSpace(v.r.PostFormValue(pages.FieldLoginName))
-	if name == "" {
-		return l.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLoginName, Message: pages.Required()}}})
-	}
-	v.stranger()
-	there, err := v.byDomain(name)
-	if err != nil {
-		return err
-	}
-	if there != nil && !v.r.PostForm.Has(pages.FieldPassword) {
-		return v.start(there, name, trial.ByChoice)
-	}
-	if !v.r.PostForm.Has(pages.FieldPassword) {
-		return v.askPassword(name, nil)
-	}
-	secret := v.r.PostFormValue(pages.FieldPassword)
-	if secret == "" {
-		return v.askPassword(name, []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}})
-	}
-	info := call.From(v.r.Context())
-	attempt := session.Attempt{LoginName: name, Password: secret, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
-	attempt.OrgID, attempt.AppOrg = v.pending.Place()
-	in, err := v.Sessions.SignIn(v.r.Context(), attempt)
-	if err != nil {
-		problems, err := Problem(pages.FieldPassword, pages.WrongPassword(), err)
-		if err != nil {
-			return err
-		}
-		return v.askPassword(name, problems)
-	}
-	return v.enter(in)
-}
-
-// askPassword shows the same page whether or not somebody has this name.
-func (v *visit) askPassword(name string, problems []pages.Problem) error {
-	forgot := url.Values{}
-	if v.pending != nil {
-		forgot.Set(paramRequest, v.pending.ID)
-	}
-	buttons, more, _, err := v.buttons()
-	if err != nil {
-		return err
-	}
-	v.render(pages.Password{
-		Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name,
-		Forgot: pages.To(PathForgot, forgot), Other: v.other(), Providers: buttons, More: more,
-	}, problems)
-	return nil
-}
-
-// enter goes on with a session that was just opened. with is as for on.
-func (v *visit) enter(in session.SignedIn, with ...string) error {
+// enter goes on with a session that was just opened.
+func (v *signIn) enter(in session.SignedIn) error {
 	token, err := v.remembered().Enter(in)
 	if err != nil {
 		return err
@@ -187,43 +158,16 @@ func (v *visit) enter(in session.SignedIn, with ...string) error {
 			return notOwn{}.show(v, pages.Frame{})
 		}
 	}
-	return v.on(in.SessionID, with...)
+	return v.on(in.SessionID)
 }
 
-// password asks somebody who is signed in to prove it once more.
-type password struct{}
-
-func (password) promptNoneError() *errs.Error { return oauth.ErrLoginRequired }
-
-func (password) show(v *visit, with pages.Frame) error {
-	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()}, with.Problems)
-	return nil
-}
-
-func (p password) take(v *visit) error {
-	secret := v.r.PostFormValue(pages.FieldPassword)
-	if secret == "" {
-		return p.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}}})
-	}
-	stepped, err := v.Sessions.Reauthenticate(v.r.Context(), v.bearer.Caller, secret, v.from())
-	if err != nil {
-		problems, err := Problem(pages.FieldPassword, pages.WrongCurrentPassword(), err)
-		if err != nil {
-			return err
-		}
-		return p.show(v, pages.Frame{Problems: problems})
-	}
-	return v.stepped(stepped)
-}
-
-// from is where a step comes from. Whoever knew the session's token before it must not gain by it.
-func (v *visit) from() session.From {
-	info := call.From(v.r.Context())
-	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true}
+// remembered is the browser, in which the second factor may be remembered.
+func (v *signIn) remembered() RememberedBrowser {
+	return RememberedBrowser{Devices: session.Devices{Sessions: v.Sessions}, W: v.w, R: v.r}
 }
 
 // stepped goes on in the same session, which has a new token.
-func (v *visit) stepped(s session.Stepped) error {
+func (v *signIn) stepped(s session.Stepped) error {
 	if s.Token != "" {
 		if err := v.accounts.Enter(v.r.Context(), v.w, s.Token); err != nil {
 			return err
@@ -232,137 +176,78 @@ func (v *visit) stepped(s session.Stepped) error {
 	return v.on(v.bearer.Token.ID)
 }
 
-// notAllowed asks for another account, because the application is not for people of this one's organization.
-type notAllowed struct{ loginName }
-
-func (notAllowed) promptNoneError() *errs.Error { return oauth.ErrAccessDenied }
-
-func (n notAllowed) show(v *visit, _ pages.Frame) error {
-	return n.loginName.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}})
-}
-
-// noRole says that the application is for people with a role only, and leads back to it.
-type noRole struct{}
-
-func (noRole) promptNoneError() *errs.Error { return oauth.ErrNoRole }
-
-func (noRole) show(v *visit, with pages.Frame) error {
-	v.render(pages.NoRole{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}, with.Problems)
-	return nil
-}
-
-func (noRole) take(v *visit) error { return v.sayNo(oauth.ErrNoRole) }
-
-// refused sends the person back to the application with an error.
-type refused struct{ why *errs.Error }
-
-func (r refused) promptNoneError() *errs.Error { return r.why }
-
-func (r refused) show(v *visit, _ pages.Frame) error { return v.sayNo(r.why) }
-
-func (r refused) take(v *visit) error { return v.sayNo(r.why) }
-
-// newPassword asks for another password, because somebody else chose the one there is.
-type newPassword struct{}
-
-func (newPassword) promptNoneError() *errs.Error { return oauth.ErrInteractionRequired }
-
-func (newPassword) show(v *visit, with pages.Frame) error {
-	rules, err := v.rules()
-	if err != nil {
-		return err
-	}
-	v.render(pages.ChangePassword{Frame: v.frame(with), LoginName: v.loginName(), Current: !v.recentPassword(), Rules: PasswordRules(rules),
-		EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
-	return nil
-}
-
-// recentPassword tells whether the old password has just been typed, so that nobody is asked for it a second time.
-func (v *visit) recentPassword() bool {
-	return session.ReplacesWithoutCurrent(v.bearer.Caller, v.Clock())
-}
-
-func (n newPassword) take(v *visit) error {
-	rules, err := v.rules()
-	if err != nil {
-		return err
-	}
-	change, problems := ChangedPassword(v.r, rules, !v.recentPassword())
-	if problems == nil {
-		info := call.From(v.r.Context())
-		change.Peer, change.UserAgent = info.Peer, info.UserAgent
-		stepped, err := v.Sessions.ChangePasswordHere(v.r.Context(), v.bearer.Caller, change)
-		if err == nil {
-			return v.stepped(stepped)
-		}
-		if problems, err = PasswordProblems(err); err != nil {
-			return err
-		}
-	}
-	return n.show(v, pages.Frame{Problems: problems})
-}
-
-// consent asks whether the application may have what it wants.
-type consent struct{}
-
-func (consent) promptNoneError() *errs.Error { return oauth.ErrConsentRequired }
-
-func (consent) show(v *visit, with pages.Frame) error {
-	publisher, err := org.Kind.Read(v.r.Context(), v.Store, v.pending.App.Org)
-	if err != nil {
-		return err
-	}
-	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: claimset.SortedScopes(v.pending.Asks())}
-	if publisher != nil {
-		view.Publisher, view.Elsewhere = publisher.Data.Name, publisher.ID != v.bearer.Caller.OrgID
-	}
-	v.render(view, with.Problems)
-	return nil
-}
-
-func (c consent) take(v *visit) error {
-	switch v.r.PostFormValue(pages.FieldDo) {
-	case pages.DoAllow:
-		return v.approve(v.pending.Asks())
-	case pages.DoDeny:
-		return v.sayNo(oauth.ErrAccessDenied)
-	}
-	return c.show(v, pages.Frame{})
-}
-
-// arrived is the end of the way: nothing is missing. It leaves the current account as it is, because anybody can have a
-// browser open the address: who wants another one has said so by the form of chooseAccount, or has signed in.
-type arrived struct{}
-
-func (arrived) promptNoneError() *errs.Error { return nil }
-
-func (arrived) show(v *visit, with pages.Frame) error {
-	switch {
-	case v.pending != nil:
-		return v.approve(nil)
-	case v.elsewhere():
-		return chooseAccount{}.show(v, with)
-	}
-	Redirect(v.w, v.to)
-	return nil
-}
-
-func (a arrived) take(v *visit) error {
-	if v.pending == nil && v.elsewhere() {
-		return chooseAccount{}.take(v)
-	}
-	return a.show(v, pages.Frame{})
-}
-
-// elsewhere tells whether the page that the sign-in leads to would be about another account than the one that was
-// chosen.
-func (v *visit) elsewhere() bool { return v.accounts.Current().Token.ID != v.bearer.Token.ID }
-
 // approve sends the person to the application with a code.
-func (v *visit) approve(consented []string) error {
+func (v *signIn) approve(consented []string) error {
 	back, err := v.Grants.Approve(v.r.Context(), v.pending.ID, v.browser, v.bearer, consented)
 	if err != nil {
 		return err
 	}
 	return v.leave(back)
+}
+
+// sayNo sends the person back to the application, which is told why.
+func (v *signIn) sayNo(why *errs.Error) error {
+	back, err := v.Grants.Refuse(v.r.Context(), v.pending.ID, v.browser, why)
+	if err != nil {
+		return err
+	}
+	return v.leave(back)
+}
+
+// leave sends the browser to the application. After a form, which always leads to an address with an account, browsers
+// would hold the application's own redirects against our policy for forms: a page in between ends that.
+func (v *signIn) leave(with request.Answer) error {
+	if with.Form != nil {
+		return PostBack(v.Pages, v.w, v.r, v.frame(pages.Frame{}), with)
+	}
+	to := with.Address
+	if v.trial() || v.r.Method != http.MethodPost && v.address.account == "" { // a trial leads to a page of ours
+		Redirect(v.w, to)
+		return nil
+	}
+	link, err := pages.Outward(to)
+	if err != nil {
+		return err
+	}
+	v.render(pages.Onward{Frame: v.frame(pages.Frame{}), To: link}, nil)
+	return nil
+}
+
+// presumedOrg is the organization that people are taken to be of until they say who they are.
+func (v *signIn) presumedOrg() string {
+	bound, ofApplication := v.pending.Place()
+	return cmp.Or(bound, ofApplication, v.Sessions.DefaultOrg)
+}
+
+// toRegister leads to making an account, where the organization that the sign-in is for lets people do that.
+func (v *signIn) toRegister() (pages.Link, error) {
+	if v.Registrations == nil || v.arrival != nil || v.trial() {
+		return pages.Link{}, nil
+	}
+	_, err := v.Registrations.Open(v.r.Context(), v.presumedOrg())
+	if is(err, registration.Off) || is(err, registration.NoMail) {
+		return pages.Link{}, nil
+	}
+	if err != nil {
+		return pages.Link{}, err
+	}
+	kept := v.address.about("")
+	kept.again, kept.linking = false, false
+	return pages.To(PathRegister, kept.parameters()), nil
+}
+
+// other leads to this page for another account.
+func (v *signIn) other() pages.Link { return v.address.forOther().link() }
+
+// dropArrival forgets whom a provider has brought: the sign-in goes on without.
+func (v *signIn) dropArrival() error {
+	err := v.arrivals().Drop(v.r.Context(), v.arrival)
+	v.arrival, v.address.arrival = nil, ""
+	return err
+}
+
+// is tells whether an error has a reason.
+func is(err error, reason errs.Reason) bool {
+	e, ours := errors.AsType[*errs.Error](err)
+	return ours && e.Reason == reason
 }

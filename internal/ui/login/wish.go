@@ -9,7 +9,7 @@ import (
 // Wish is what a page of ours wants of the sign-in before it goes on.
 type Wish struct {
 	To      string // the page to come back to
-	Account string // the session that it is about; empty: whoever is there
+	Account string // the session that it is about; empty: any
 	Again   bool   // a proof that is recent; who has given one is not asked
 	Other   bool   // another account than those in the browser
 	Request string // the application's, in the place of a page of ours; empty: none
@@ -21,23 +21,17 @@ func (w Wish) Link() pages.Link { return pages.To(Path, w.Parameters()) }
 
 // Parameters are those of the sign-in.
 func (w Wish) Parameters() url.Values {
-	query := url.Values{paramTo: {w.To}}
-	if w.Request != "" {
-		query = url.Values{paramRequest: {w.Request}}
+	a := address{request: w.Request, account: w.Account, again: w.Again}
+	if w.Request == "" {
+		a.to = w.To
 	}
-	if w.Way {
-		query.Set(paramOther, otherWay)
+	switch {
+	case w.Other:
+		a.other = otherAccount
+	case w.Way:
+		a.other = otherWay
 	}
-	if w.Account != "" {
-		query.Set(paramAccount, w.Account)
-	}
-	if w.Again {
-		query.Set(paramAgain, "1")
-	}
-	if w.Other {
-		query.Set(paramOther, "1")
-	}
-	return query
+	return a.parameters()
 }
 
 // Several tells whether the browser has more accounts than the current one.
