@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine/scrubvfs"
+	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
@@ -684,13 +685,14 @@ func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil 
 // Reshape is one transaction: nobody else is there.
 func (e *sqliteEngine) Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error {
 	return e.Transact(ctx, func(x Executor) error {
-		return f(x, func(statement string) error { return x.Exec(ctx, e.Dialect(statement)) }) // one of the other engine is empty, and does nothing
+		// One for the other engine is empty, and does nothing.
+		return f(x, func(statement string) error { return x.Exec(ctx, migrations.Parse(statement).In(e.Dialect())) })
 	})
 }
 
-func (e *sqliteEngine) Dialect(text string) string {
-	if strings.Contains(text, "/* POSTGRES */") {
-		return ""
-	}
-	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* KEYED */", "WITHOUT ROWID", "BYTEA", "BLOB").Replace(text)
+func (e *sqliteEngine) Dialect() migrations.Dialect {
+	return migrations.Dialect{Types: map[string]string{Bytes: "BLOB"}, RowID: "INTEGER", Keyed: "WITHOUT ROWID"}
 }
+
+func (e *sqliteEngine) ForUpdate() string  { return "" }
+func (e *sqliteEngine) SkipLocked() string { return "" }
