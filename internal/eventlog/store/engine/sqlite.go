@@ -472,15 +472,20 @@ func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
 func (e *sqliteEngine) Rollback(context.Context) {
 	if e.open {
 		e.open = false
-		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil && !isRolledBack(err) {
+		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil && !wasRolledBack(err) {
 			e.log.Warn("rolling back", "error", err)
 		}
 	}
 	e.writing.Unlock()
 }
 
-// isRolledBack tells that there was nothing left to roll back: SQLite has done it when the disk failed.
-func isRolledBack(err error) bool { return strings.Contains(err.Error(), "no transaction is active") }
+// wasRolledBack tells of an error of ROLLBACK that there was nothing to roll back: SQLite has done it when the disk
+// failed. The driver does not offer sqlite3_get_autocommit. But SQLITE_ERROR says that a statement is wrong, and only
+// this can be wrong about ROLLBACK: failures of the disk have other codes.
+func wasRolledBack(err error) bool {
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && se.Code() == sqlite3.SQLITE_ERROR
+}
 
 // away tells a database that cannot write (disk full, file gone) from one that refuses a statement, which is one
 // command's fault.
