@@ -33,7 +33,6 @@ func plan(t *testing.T, s *Store, text string, args []any) string {
 				}
 			}
 		}
-		text := strings.TrimSuffix(text, " /* LOCKED */") // nobody locks in a snapshot
 		return x.Query(t.Context(), explain+text, args, func(scan engine.Scanner) error {
 			lines = append(lines, "")
 			return scan(scanned(&lines[len(lines)-1])...)
@@ -51,12 +50,12 @@ func fill(t *testing.T, s *Store) {
 	all, portion := 40_000, 4_000 // PostgreSQL plans by how many there are; each statement is a moment's work, also on a busy machine
 	numbers := "generate_series(FIRST, LAST) AS n(i)"
 	digits := "lpad(i::text, 6, '0')"
-	empty := "decode('', 'hex')"
+	empty, bytes := "decode('', 'hex')", "BYTEA"
 	if s.cache != nil {
 		all, portion = 400, 400
 		numbers = "(WITH RECURSIVE n(i) AS (SELECT FIRST UNION ALL SELECT i + 1 FROM n WHERE i < LAST) SELECT i FROM n)"
 		digits = "printf('%06d', i)"
-		empty = "x''"
+		empty, bytes = "x''", "BLOB"
 	}
 	common := "i, i, i, " + empty + ", '', 2, '{}'"
 	columns := "id, org_id, sequence, created, changed, hash, key_id, shape, doc"
@@ -70,7 +69,8 @@ func fill(t *testing.T, s *Store) {
 			", 'active', 'jwt', 'n' || " + digits + " FROM " + numbers,
 		"INSERT INTO groupings (name, object_id) SELECT 'members/org_' || i % 4, 'usr_' || " + digits + " FROM " + numbers,
 		"INSERT INTO words (object_id, word, org_id) SELECT 'usr_' || " + digits + ", CASE WHEN i % 3 = 0 THEN 'common' ELSE 'w' || " + digits + " END, 'org_' || i % 4 FROM " + numbers,
-		"INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) SELECT CAST('h' || " + digits + " AS BYTEA), 'pat_' || " + digits +
+		"INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) " +
+			"SELECT CAST('h' || " + digits + " AS " + bytes + "), 'pat_' || " + digits +
 			", CASE WHEN i % 2 = 0 THEN 'pat' ELSE 'ses' END, '', 'usr_' || i % 100, 1, 1, 1, 9000000000000000 FROM " + numbers,
 		// One organization and one actor were busy long ago, and are not any more: statistics mislead about them.
 		"INSERT INTO events (position, object_id, sequence, org_id, type, payload, key_id, actor, request_id, time) SELECT i + 1, 'usr_' || (i % 10), i / 10 + 1, " +
@@ -87,7 +87,7 @@ func fill(t *testing.T, s *Store) {
 		for _, statement := range statements {
 			for first := 0; first < all; first += portion {
 				its := strings.NewReplacer("FIRST", strconv.Itoa(first), "LAST", strconv.Itoa(first+portion-1)).Replace(statement)
-				if err := x.Exec(t.Context(), s.engine.Dialect(its)); err != nil {
+				if err := x.Exec(t.Context(), its); err != nil {
 					return fmt.Errorf("%s: %w", its, err)
 				}
 			}

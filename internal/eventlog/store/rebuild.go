@@ -281,7 +281,7 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 		k := s.byName[ref.Kind]
 		err := s.engine.Transact(ctx, func(x engine.Executor) error {
 			var events int64
-			text := s.engine.Dialect("SELECT sequence FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
+			text := "SELECT sequence FROM " + k.Table() + " WHERE shape < ? AND id = ?" + s.engine.ForUpdate()
 			err := x.Query(ctx, text, []any{int64(k.ShapeAt(int(s.facts.Load()))), ref.ID}, func(scan engine.Scanner) error { return scan(&events) })
 			if err != nil || events == 0 {
 				return err

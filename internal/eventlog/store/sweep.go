@@ -78,7 +78,8 @@ func (s *Store) sweep(ctx context.Context, enough time.Duration) error {
 			return nil
 		})
 		// What another node is deleting, or is about to put anew, is left to it.
-		text := s.engine.Dialect("DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired + "ORDER BY expires LIMIT ? /* FREE */) RETURNING 1")
+		text := "DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired +
+			"ORDER BY expires LIMIT ?" + s.engine.SkipLocked() + ") RETURNING 1"
 		for err == nil && found == sweepRows {
 			if time.Since(start) > enough {
 				return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
+	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
@@ -142,8 +143,12 @@ type Engine interface {
 	// database. Indexes come last: indexing is told how many there are, and gives what to call after each.
 	Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(total int64) (made func())) error
 
-	// Dialect turns a shared statement of the schema into this engine's; nothing where it is not for this engine.
-	Dialect(sql string) string
+	// Dialect is how this engine writes the schema.
+	Dialect() migrations.Dialect
+	// ForUpdate ends a query that locks the rows it finds, and SkipLocked one that leaves out those that others have
+	// locked. Both are empty on the embedded database, which has one writer.
+	ForUpdate() string
+	SkipLocked() string
 	IsConflict(err error) bool
 	// IsLockTimeout tells of a conflict that somebody else kept a lock for too long.
 	IsLockTimeout(err error) bool

@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine/silence"
+	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
@@ -649,9 +650,13 @@ func (e *pgEngine) LockSchema(ctx context.Context, x Executor) error {
 	return x.Query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)}, func(Scanner) error { return nil })
 }
 
-func (e *pgEngine) Dialect(sql string) string {
-	return strings.NewReplacer("/* POSTGRES */", "", "/* KEYED */", "", " TEXT", ` TEXT COLLATE "C"`, "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
+// Dialect: texts are compared by bytes, as SQLite does.
+func (e *pgEngine) Dialect() migrations.Dialect {
+	return migrations.Dialect{Types: map[string]string{Text: `TEXT COLLATE "C"`}, RowID: Integer, Postgres: true}
 }
+
+func (e *pgEngine) ForUpdate() string  { return " FOR NO KEY UPDATE" }
+func (e *pgEngine) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
 // Check has nothing to do: PostgreSQL has its own tools (data checksums, pg_amcheck).
 func (e *pgEngine) Check(context.Context, func(context.Context) error) error { return nil }

@@ -61,7 +61,7 @@ type reshape struct {
 
 func (r *reshape) change(ctx context.Context, statement string) error {
 	c := migrations.Parse(statement)
-	text := r.engine.Dialect(c.Repeatable)
+	text := c.Again(r.engine.Dialect())
 	if c.Kind != migrations.CreateIndex {
 		return r.briefly(ctx, c.Table, text)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine/scrubvfs"
+	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
@@ -471,15 +472,20 @@ func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
 func (e *sqliteEngine) Rollback(context.Context) {
 	if e.open {
 		e.open = false
-		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil && !isRolledBack(err) {
+		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil && !wasRolledBack(err) {
 			e.log.Warn("rolling back", "error", err)
 		}
 	}
 	e.writing.Unlock()
 }
 
-// isRolledBack tells that there was nothing left to roll back: SQLite has done it when the disk failed.
-func isRolledBack(err error) bool { return strings.Contains(err.Error(), "no transaction is active") }
+// wasRolledBack tells of an error of ROLLBACK that there was nothing to roll back: SQLite has done it when the disk
+// failed. The driver does not offer sqlite3_get_autocommit. But SQLITE_ERROR says that a statement is wrong, and only
+// this can be wrong about ROLLBACK: failures of the disk have other codes.
+func wasRolledBack(err error) bool {
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && se.Code() == sqlite3.SQLITE_ERROR
+}
 
 // away tells a database that cannot write (disk full, file gone) from one that refuses a statement, which is one
 // command's fault.
@@ -684,13 +690,14 @@ func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil 
 // Reshape is one transaction: nobody else is there.
 func (e *sqliteEngine) Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error {
 	return e.Transact(ctx, func(x Executor) error {
-		return f(x, func(statement string) error { return x.Exec(ctx, e.Dialect(statement)) }) // one of the other engine is empty, and does nothing
+		// One for the other engine is empty, and does nothing.
+		return f(x, func(statement string) error { return x.Exec(ctx, migrations.Parse(statement).In(e.Dialect())) })
 	})
 }
 
-func (e *sqliteEngine) Dialect(text string) string {
-	if strings.Contains(text, "/* POSTGRES */") {
-		return ""
-	}
-	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* KEYED */", "WITHOUT ROWID", "BYTEA", "BLOB").Replace(text)
+func (e *sqliteEngine) Dialect() migrations.Dialect {
+	return migrations.Dialect{Types: map[string]string{Bytes: "BLOB"}, RowID: "INTEGER", Keyed: "WITHOUT ROWID"}
 }
+
+func (e *sqliteEngine) ForUpdate() string  { return "" }
+func (e *sqliteEngine) SkipLocked() string { return "" }

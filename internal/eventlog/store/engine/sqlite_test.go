@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Rows grow, shrink and move from page to page. What is deleted must not stay where it once was: see package scrubvfs,
@@ -175,5 +177,31 @@ func TestAStatementWithALimitIsPreparedOnce(t *testing.T) {
 	defer reader.Close()
 	if err := errors.Join(reader.Raw(again), e.conn.Raw(again)); err != nil || limited != 2 {
 		t.Errorf("looked at %d statements, %v", limited, err)
+	}
+}
+
+// SQLite rolls a transaction back by itself where the disk fails. That is nothing to warn about, but anything else is.
+func TestARollbackThatSQLiteHasDoneIsNoFailure(t *testing.T) {
+	said := &testkit.Log{}
+	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"),
+		Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.NewTextHandler(said, nil))})
+	testkit.Must(t, err)
+	defer opened.Close()
+	e := opened.(*sqliteEngine)
+	_, err = e.Begin(t.Context(), &Needs{})
+	testkit.Must(t, err)
+	testkit.Must(t, e.Exec(t.Context(), "ROLLBACK")) // as SQLite does
+	e.Rollback(t.Context())
+	if said.String() != "" {
+		t.Error(said)
+	}
+	_, err = e.Begin(t.Context(), &Needs{}) // the connection is free, and so is the writer
+	testkit.Must(t, err)
+	e.Rollback(t.Context())
+	if said.String() != "" {
+		t.Error(said)
+	}
+	if wasRolledBack(io.ErrUnexpectedEOF) {
+		t.Error("every error of ROLLBACK is taken for that")
 	}
 }

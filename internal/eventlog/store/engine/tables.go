@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 )
 
 // Table is a table as the database itself describes it.
@@ -27,9 +29,9 @@ type Column struct {
 
 // The types of columns, by the names that the migrations give them.
 const (
-	Text    = "TEXT"
-	Integer = "BIGINT"
-	Bytes   = "BYTEA"
+	Text    = migrations.Text
+	Integer = migrations.Integer
+	Bytes   = migrations.Bytes
 )
 
 // Rows are the rows of a table, one after the other. What one holds may be overwritten by the next.

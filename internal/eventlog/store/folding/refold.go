@@ -69,11 +69,12 @@ func (f *Folder) countBelow(ctx context.Context, k event.Definition, shape int) 
 	return n, err
 }
 
-// OutdatedText finds objects of one shape that nobody has locked. It asks for one and not for all below the program's,
-// so that the index on the shape gives them in order, without a look at any other object. It is put so that no other
-// index would do: PostgreSQL expects most objects to be of any shape it is asked for.
+// OutdatedText finds objects of one shape. It asks for one and not for all below the program's, so that the index on
+// the shape gives them in order, without a look at any other object. It is put so that no other index would do:
+// PostgreSQL expects most objects to be of any shape it is asked for.
 func OutdatedText(k event.Definition) string {
-	return "SELECT id, sequence FROM " + k.Table() + " WHERE " + older(k) + "(shape, id) > (?, ?) AND shape <= ? ORDER BY shape, id LIMIT " + fmt.Sprint(maxObjects) + " /* FREE */"
+	return "SELECT id, sequence FROM " + k.Table() + " WHERE " + older(k) + "(shape, id) > (?, ?) AND shape <= ? " +
+		"ORDER BY shape, id LIMIT " + fmt.Sprint(maxObjects)
 }
 
 // Refold folds anew the objects whose stored document is of an older shape than the program's, until there are none.
@@ -181,7 +182,8 @@ func (p *pass) step(ctx context.Context, shape int, from string) (last string, n
 	err = p.Engine.Transact(ctx, func(x engine.Executor) error {
 		var ids []string
 		var lengths []int64
-		err := x.Query(ctx, p.Engine.Dialect(OutdatedText(p.kind)), []any{int64(shape), from, int64(shape)}, func(scan engine.Scanner) error {
+		text := OutdatedText(p.kind) + p.Engine.SkipLocked()
+		err := x.Query(ctx, text, []any{int64(shape), from, int64(shape)}, func(scan engine.Scanner) error {
 			ids, lengths = append(ids, ""), append(lengths, 0)
 			return scan(&ids[len(ids)-1], &lengths[len(ids)-1])
 		})
@@ -276,7 +278,8 @@ func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definiti
 // LockHead takes the lock on the end of the log, as every writer does at last: whoever has it changes what objects are
 // found by. It gives the last position.
 func LockHead(ctx context.Context, e engine.Engine, x engine.Executor) (position int64, err error) {
-	err = x.Query(ctx, e.Dialect("SELECT position FROM log_head WHERE id = 1 /* LOCKED */"), nil, func(scan engine.Scanner) error { return scan(&position) })
+	text := "SELECT position FROM log_head WHERE id = 1" + e.ForUpdate()
+	err = x.Query(ctx, text, nil, func(scan engine.Scanner) error { return scan(&position) })
 	return position, err
 }
 

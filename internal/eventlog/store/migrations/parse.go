@@ -21,11 +21,27 @@ const (
 
 // Change is a statement, understood.
 type Change struct {
-	Kind       Kind
-	Table      string // empty for DropIndex and Other
-	Name       string // of the index or column
-	Repeatable string // the statement in words that do nothing where it was run before
+	Kind     Kind
+	Table    string // empty for DropIndex and Other
+	Name     string // of the index or column
+	Postgres bool   // it is for PostgreSQL alone
+
+	text, again string // as in the file, without comments; and in words that do nothing where it was run before
 }
+
+// Column is one that a statement makes.
+type Column struct {
+	Name, Type string
+	Key        bool // it is the primary key by itself
+
+	from, to int // where the type is in the text
+}
+
+// Marks in the files for what SQL of both engines has no word for.
+const (
+	postgresMark = "/* POSTGRES */" // the statement is for PostgreSQL alone
+	keyedMark    = "/* KEYED */"    // the table is stored in its primary key; at its end
+)
 
 var forms = []struct {
 	kind        Kind
@@ -50,19 +66,46 @@ func Parse(statement string) Change {
 		}
 	}
 	text := strings.TrimSuffix(strings.TrimSpace(strings.Join(lines, "")), ";")
+	c := Change{Postgres: strings.HasPrefix(text, postgresMark) || strings.HasSuffix(text, postgresMark)}
+	if c.Postgres {
+		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(text, postgresMark), postgresMark))
+	}
+	c.text, c.again = text, text
 	for _, f := range forms {
 		found := f.form.FindStringSubmatch(text)
 		if found == nil {
 			continue
 		}
-		c := Change{Kind: f.kind, Repeatable: strings.Replace(text, f.plain, f.with, 1)}
+		c.Kind, c.again = f.kind, strings.Replace(text, f.plain, f.with, 1)
 		if f.table > 0 {
 			c.Table = found[f.table]
 		}
 		if f.name > 0 {
 			c.Name = found[f.name]
 		}
-		return c
+		break
 	}
-	return Change{Kind: Other, Repeatable: text}
+	return c
+}
+
+var (
+	quoted  = regexp.MustCompile(`'[^']*'`)
+	columns = regexp.MustCompile(`(?:[(,]|ADD COLUMN(?: IF NOT EXISTS)?)\s*(\w+)\s+(\w+)(\s+PRIMARY KEY)?`)
+)
+
+// Columns are those that the statement makes, in their order.
+func (c Change) Columns() []Column { return columnsOf(c.Kind, c.text) }
+
+func columnsOf(kind Kind, text string) (all []Column) {
+	if kind != CreateTable && kind != AddColumn {
+		return nil
+	}
+	// What is in quotes is a value.
+	plain := quoted.ReplaceAllStringFunc(text, func(value string) string { return strings.Repeat("'", len(value)) })
+	for _, at := range columns.FindAllStringSubmatchIndex(plain, -1) {
+		if name := text[at[2]:at[3]]; name != "PRIMARY" { // KEY (…)
+			all = append(all, Column{Name: name, Type: text[at[4]:at[5]], Key: at[6] >= 0, from: at[4], to: at[5]})
+		}
+	}
+	return all
 }

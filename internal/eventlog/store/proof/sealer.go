@@ -107,7 +107,7 @@ func (s *Sealer) step(ctx context.Context, end int64) (more, busy bool, err erro
 	var sealed int64
 	var next memory
 	err = s.Engine.Aside(ctx, func(x engine.Executor) error {
-		head, err := readCheckpoint(ctx, x, 0, s.Engine.Dialect(" /* FREE */"))
+		head, err := readCheckpoint(ctx, x, 0, s.Engine.SkipLocked())
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,8 @@ func MigrateIn(ctx context.Context, e engine.Engine, x engine.Executor, upTo int
 		return err
 	}
 	return migrate(ctx, x, all, func(statement string) error {
-		return x.Exec(ctx, e.Dialect(statement)) // one of the other engine is empty, and does nothing
+		// One for the other engine is empty, and does nothing.
+		return x.Exec(ctx, migrations.Parse(statement).In(e.Dialect()))
 	})
 }
 

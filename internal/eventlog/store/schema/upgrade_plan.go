@@ -93,10 +93,10 @@ func NewPlan(ctx context.Context, f *folding.Folder, postgres bool, factVersion 
 
 func (p *Plan) addMigration(ctx context.Context, e engine.Engine, m migrations.Migration) error {
 	for _, statement := range m.Statements {
-		if e.Dialect(statement) == "" { // of the other engine
+		c := migrations.Parse(statement)
+		if c.Postgres && !p.Postgres {
 			continue
 		}
-		c := migrations.Parse(statement)
 		s := Step{Migration: m.Name, Table: c.Table, Index: c.Kind == migrations.CreateIndex, Does: describe(c)}
 		switch c.Kind {
 		case migrations.CreateIndex:

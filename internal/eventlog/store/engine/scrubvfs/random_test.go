@@ -20,22 +20,6 @@ import (
 	"testing"
 )
 
-// The casts of this package rest on how these versions keep function pointers and C structures. Before you raise one
-// here: compare sqlite3_vfs, sqlite3_io_methods and how the driver's own package vfs fills them, how walFrames writes
-// the log under WAL_WRITE_LOCK, and what seekAndWriteFd does with a long write, and run the tests of this package with
-// SIGNET_SCALE=1.
-func TestTheDriverIsTheOneThatTheCastsAreFor(t *testing.T) {
-	text, err := os.ReadFile("../../../../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"modernc.org/sqlite v1.60.0", "modernc.org/libc v1.77.1"} {
-		if !strings.Contains(string(text), "\n\t"+want+"\n") {
-			t.Errorf("go.mod does not say %s: see above", want)
-		}
-	}
-}
-
 // workload is a long row of random transactions, the same for the same seed.
 type workload struct {
 	Seed, Transactions, PageSize int
