@@ -150,7 +150,7 @@ func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 		return nil, nil
 	}
 	domain, problem := syntax.Domain(domain)
-	if problem != "" {
+	if problem != nil {
 		return nil, nil
 	}
 	owner, err := v.Store.Holder(v.r.Context(), org.ProvenClaim(domain))
