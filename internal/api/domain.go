@@ -13,11 +13,10 @@ import (
 
 // checkNewDomain applies the grammar of domains. Elsewhere a malformed domain is one that the organization does not
 // have.
-func checkNewDomain(r *signetv1.AddDomainRequest) []errs.Violation {
-	if _, problem := syntax.Domain(r.GetDomain()); problem != "" {
-		return []errs.Violation{{Field: "domain", Message: problem}}
-	}
-	return nil
+func checkNewDomain(r *signetv1.AddDomainRequest) (wrong errs.Violations) {
+	_, problem := syntax.Domain(r.GetDomain())
+	wrong.Add("domain", problem)
+	return wrong
 }
 
 // ListDomains reads the domains of an organization.

@@ -14,11 +14,12 @@ import (
 
 // notAnAddress says what is wrong with the address in a field, by its grammar. That it must not be empty is a rule of
 // the definition.
-func notAnAddress(field, value string, grammar func(string) (string, string)) []errs.Violation {
-	if _, problem := grammar(value); problem != "" && value != "" {
-		return []errs.Violation{{Field: field, Message: problem}}
+func notAnAddress(field, value string, grammar func(string) (string, *errs.Problem)) (wrong errs.Violations) {
+	if value != "" {
+		_, problem := grammar(value)
+		wrong.Add(field, problem)
 	}
-	return nil
+	return wrong
 }
 
 func notAnEmail(value string) []errs.Violation { return notAnAddress("email", value, syntax.Email) }

@@ -83,7 +83,8 @@ func checkImport(r *signetv1.ImportUsersRequest, rules call.Rules) (all []errs.V
 		}
 		person := importedOf(u)
 		for _, v := range both(wrong, person.Violations()) {
-			all = append(all, errs.Violation{Field: "users[" + strconv.Itoa(i) + "]." + v.Field, Message: v.Message})
+			v.Field = "users[" + strconv.Itoa(i) + "]." + v.Field
+			all = append(all, v)
 		}
 		if len(all) >= errs.MaxViolations {
 			break // nobody is told more

@@ -173,9 +173,9 @@ func (r *Request) readClaims(text string, levels []string) error {
 	claims, problem := request.ReadClaims(text)
 	switch {
 	case problem != "":
-		return errs.Wrong("claims", problem)
+		return errs.Wrong("claims", errs.Plain(problem))
 	case claims.Subject != "" && r.Subject != "" && claims.Subject != r.Subject:
-		return errs.Wrong("claims", "must name the person of id_token_hint as sub, or nobody")
+		return errs.Wrong("claims", errs.Plain("must name the person of id_token_hint as sub, or nobody"))
 	}
 	r.Timed = claims.Timed
 	r.Claims, r.Subject = both(claimset.People, claims.Names), cmp.Or(claims.Subject, r.Subject)

@@ -92,7 +92,7 @@ func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 		id, ok := strings.CutPrefix(s, orgByID)
 		if domain, named := strings.CutPrefix(s, orgByDomain); named {
 			form, problem := syntax.Domain(domain)
-			if problem != "" {
+			if problem != nil {
 				return "", ErrInvalidScope
 			}
 			holder, err := g.Store.Holder(ctx, org.DomainClaim(form))

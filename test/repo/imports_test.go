@@ -42,7 +42,7 @@ var (
 		ours []string
 	}{
 		{"internal/base/errs", nil},
-		{"internal/base/syntax", nil},
+		{"internal/base/syntax", []string{"internal/base/errs"}},
 		{"internal/base/disk", nil},
 		{"internal/base/systemd", nil},
 		{"internal/base/fairqueue", []string{"internal/base/errs"}},

@@ -49,19 +49,43 @@ const CallerGone Reason = "CANCELLED"
 // ErrGone is the answer that nobody reads.
 var ErrGone = New(Cancelled, CallerGone, "the caller cancelled the request")
 
+// Problem is what is wrong with a value; nil is nothing. Message continues the name of the field ("must not be empty")
+// and never repeats the value.
+//
+// Reason is for code that tells problems apart, such as a page that has a text of its own for one. It is empty where no
+// code does. Code never compares messages: they are for people, and may be reworded (test/repo checks it).
+type Problem struct {
+	Reason  ProblemReason
+	Message string
+}
+
+// ProblemReason names one problem in upper case, such as EMPTY. It is declared as a constant in the package that finds
+// the problem. Unlike a Reason it never leaves the server.
+type ProblemReason string
+
+// Plain is a problem without a reason; an empty message is no problem.
+func Plain(message string) *Problem {
+	if message == "" {
+		return nil
+	}
+	return &Problem{Message: message}
+}
+
 // Violation is one field that breaks its rule. Field is the path in JSON names, such as human.email.email or roles[1].
+// Reason and Message are those of a Problem.
 type Violation struct {
 	Field   string
+	Reason  ProblemReason
 	Message string
 }
 
 // Violations collects what is wrong with a request.
 type Violations []Violation
 
-// Add notes what is wrong with a field; an empty problem is none.
-func (v *Violations) Add(field, problem string) {
-	if problem != "" {
-		*v = append(*v, Violation{field, problem})
+// Add notes what is wrong with a field, if anything is.
+func (v *Violations) Add(field string, problem *Problem) {
+	if problem != nil {
+		*v = append(*v, Violation{field, problem.Reason, problem.Message})
 	}
 }
 
@@ -73,8 +97,8 @@ func (v Violations) Err() error {
 	return Invalid(v...)
 }
 
-// Wrong refuses one field; an empty problem is none.
-func Wrong(field, problem string) error {
+// Wrong refuses one field, if anything is wrong with it.
+func Wrong(field string, problem *Problem) error {
 	var wrong Violations
 	wrong.Add(field, problem)
 	return wrong.Err()

@@ -3,6 +3,7 @@ package errs_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +105,25 @@ func TestInvalidSaysNoMoreThanAnAnswerHolds(t *testing.T) {
 				t.Errorf("%d violations: %s", len(err.Fields), err.Message)
 			}
 		})
+	}
+}
+
+func TestViolationsKeepTheReasonsOfTheirProblems(t *testing.T) {
+	var wrong errs.Violations
+	wrong.Add("a", nil)
+	wrong.Add("b", errs.Plain(""))
+	if wrong.Err() != nil || errs.Wrong("a", nil) != nil {
+		t.Errorf("no problem became %v", wrong)
+	}
+	wrong.Add("c", errs.Plain("is odd"))
+	wrong.Add("d", &errs.Problem{Reason: "WRONG", Message: "is wrong"})
+	want := []errs.Violation{{Field: "c", Message: "is odd"}, {Field: "d", Reason: "WRONG", Message: "is wrong"}}
+	refused, ours := errors.AsType[*errs.Error](wrong.Err())
+	if !ours || !slices.Equal(refused.Fields, want) {
+		t.Fatalf("got %+v, want %+v", wrong, want)
+	}
+	if strings.Contains(refused.Error(), "WRONG") {
+		t.Errorf("the reason of a problem leaves the server: %v", refused)
 	}
 }
 

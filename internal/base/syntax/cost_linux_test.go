@@ -37,10 +37,10 @@ func TestALongDomainIsRefusedUnread(t *testing.T) {
 	}
 	runes := []rune(long)
 	form, problem := Domain(string(runes[:MaxDomain]))
-	if problem != "" || len(form) <= MaxDomain {
+	if problem != nil || len(form) <= MaxDomain {
 		t.Fatalf("%d characters: %q, %q", MaxDomain, form, problem)
 	}
-	if again, problem := Domain(form); again != form || problem != "" { // the form in ASCII has more characters
+	if again, problem := Domain(form); again != form || problem != nil { // the form in ASCII has more characters
 		t.Errorf("the form of a long domain is not its own: %q", problem)
 	}
 }

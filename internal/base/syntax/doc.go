@@ -4,9 +4,8 @@
 // Everything here is a pure function: the answer depends on the argument alone, nothing is kept, and every function may
 // be called from many goroutines at once. No function panics, whatever bytes it is given.
 //
-// A function that judges a value returns the form to keep and a problem. An empty problem means the value is fine. A
-// problem is a short English phrase that continues the name of a field ("must not be empty"), never repeats the value,
-// and comes with an empty form.
+// A function that judges a value returns the form to keep and a problem. No problem means the value is fine. A problem
+// comes with an empty form.
 //
 // Length limits belong to the callers, who know the field. They check them first, by Text and Name: the work done here
 // grows with the length of the value. It grows no faster than that: what would is refused from the length on that
@@ -14,9 +13,6 @@
 package syntax
 
 import "unicode/utf8"
-
-// mustNotBeEmpty is the problem that every grammar shares.
-const mustNotBeEmpty = "must not be empty"
 
 // isASCII reports whether s has seven-bit octets only.
 func isASCII(s string) bool {

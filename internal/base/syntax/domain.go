@@ -7,15 +7,17 @@ import (
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/signet-idm/signet/internal/base/errs"
 )
 
 // MaxDomain is how many characters a domain has at most, as people write it. Its form in ASCII may have more.
 const MaxDomain = 200
 
-const (
-	domainTooLong    = "must have at most 200 characters"
-	domainHasSpace   = "must not contain white space or control characters"
-	domainHasSpecial = `must not contain "@", "/" or ":"`
+var (
+	domainTooLong    = tooLong(MaxDomain)
+	domainHasSpace   = errs.Plain("must not contain white space or control characters")
+	domainHasSpecial = errs.Plain(`must not contain "@", "/" or ":"`)
 )
 
 // domainProfile maps and checks as for a lookup, but leaves ASCII characters, hyphens and lengths alone: those are not
@@ -42,43 +44,43 @@ var domainProfile = idna.New(
 // length. ASCII needs none of it, so its length is left to the callers.
 //
 // Domain(form) == form for every form that it returns. A form in ASCII can be longer than s.
-func Domain(s string) (ascii, problem string) {
+func Domain(s string) (ascii string, problem *errs.Problem) {
 	if len(s) > MaxDomain && !isASCII(s) && utf8.RuneCountInString(s) > MaxDomain {
 		return "", domainTooLong
 	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	if problem := domainProblem(s); problem != "" {
+	if problem := domainProblem(s); problem != nil {
 		return "", problem
 	}
 	// Mapping wants the letters as they were typed: lower-casing loses the dot of U+0130, say.
 	lower := strings.ToLower(s)
 	for _, candidate := range []string{s, lower} {
 		if isASCII(candidate) {
-			return strings.ToLower(candidate), ""
+			return strings.ToLower(candidate), nil
 		}
 		form, err := domainProfile.ToASCII(candidate)
 		if err != nil || domainProblem(form) == domainHasSpace {
 			continue // a spacing accent maps to a space and a mark: then IDNA has no form worth keeping
 		}
-		if problem := domainProblem(form); problem != "" {
+		if problem := domainProblem(form); problem != nil {
 			return "", problem
 		}
-		return form, ""
+		return form, nil
 	}
-	return lower, ""
+	return lower, nil
 }
 
 // domainProblem says what is wrong with s as a domain.
-func domainProblem(s string) string {
+func domainProblem(s string) *errs.Problem {
 	switch {
 	case s == "":
-		return mustNotBeEmpty
+		return Empty
 	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
 		return domainHasSpace
 	case strings.ContainsAny(s, "@/:") || strings.ContainsAny(norm.NFKC.String(s), "@/:"):
 		return domainHasSpecial
 	}
-	return ""
+	return nil
 }
 
 // maxLabel is the longest label that DomainLabel makes, in octets.

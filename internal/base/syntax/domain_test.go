@@ -40,7 +40,7 @@ func TestDomainAccepts(t *testing.T) {
 		{"octets that are not UTF-8", "A\xff", "a\uFFFD"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if form, problem := Domain(c.in); form != c.form || problem != "" {
+			if form, problem := Domain(c.in); form != c.form || problem != nil {
 				t.Errorf("Domain(%q) = %q, %q; want %q", c.in, form, problem, c.form)
 			}
 		})
@@ -74,7 +74,7 @@ func TestDomainRefuses(t *testing.T) {
 		{"only characters that are dropped", "\u00ad\u200b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if form, problem := Domain(c.in); form != "" || problem == "" {
+			if form, problem := Domain(c.in); form != "" || problem == nil {
 				t.Errorf("Domain(%q) = %q, %q; want a problem", c.in, form, problem)
 			}
 		})
@@ -109,18 +109,18 @@ func checkDomain(t *testing.T, s string) {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '@' || r == '/' || r == ':'
 	}
 	form, problem := Domain(s)
-	if (form == "") != (problem != "") {
+	if (form == "") != (problem != nil) {
 		t.Errorf("Domain(%+q) = %+q, %q", s, form, problem)
 	}
-	if problem != "" {
+	if problem != nil {
 		// Only soft hyphens and their like vanish, so a letter or digit is never "nothing".
 		if !strings.ContainsFunc(s, bad) && !strings.ContainsAny(norm.NFKC.String(s), "@/:") &&
-			(problem != mustNotBeEmpty || strings.ContainsFunc(s, unicode.IsLetter)) {
+			(problem != Empty || strings.ContainsFunc(s, unicode.IsLetter)) {
 			t.Errorf("Domain(%+q) refuses without a reason: %s", s, problem)
 		}
 		return
 	}
-	if again, problem := Domain(form); again != form || problem != "" {
+	if again, problem := Domain(form); again != form || problem != nil {
 		t.Errorf("Domain(%+q) = %+q, whose form is %+q, %q", s, form, again, problem)
 	}
 	if strings.ContainsFunc(s, bad) || strings.ContainsFunc(form, bad) || strings.ContainsAny(NameKey(form), "@/:") {
@@ -177,7 +177,7 @@ func FuzzDomainLabel(f *testing.F) {
 		if again := DomainLabel(got); again != got {
 			t.Errorf("DomainLabel(%+q) = %q, whose label is %q", s, got, again)
 		}
-		if form, problem := Domain(got); form != got || problem != "" {
+		if form, problem := Domain(got); form != got || problem != nil {
 			t.Errorf("Domain(%q) = %q, %q", got, form, problem)
 		}
 	})

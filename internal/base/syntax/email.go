@@ -1,8 +1,12 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
 
-const notAnEmail = "must be an e-mail address such as name@example.org"
+	"github.com/signet-idm/signet/internal/base/errs"
+)
+
+var notAnEmail = errs.Plain("must be an e-mail address such as name@example.org")
 
 // Email checks that s is an addr-spec of RFC 2822, section 3.4.1, and returns the key to look it up with: s in lower
 // case.
@@ -14,9 +18,9 @@ const notAnEmail = "must be an e-mail address such as name@example.org"
 //
 // The key is itself a valid address and its own key. Quoting is kept, so "a"@example.org and a@example.org have
 // different keys.
-func Email(s string) (key, problem string) {
+func Email(s string) (key string, problem *errs.Problem) {
 	if s == "" {
-		return "", mustNotBeEmpty
+		return "", Empty
 	}
 	local := localPart(s)
 	if local == 0 || local == len(s) || s[local] != '@' {
@@ -26,7 +30,7 @@ func Email(s string) (key, problem string) {
 	if domain == "" || dotAtom(domain) != len(domain) && !isDomainLiteral(domain) {
 		return "", notAnEmail
 	}
-	return strings.ToLower(s), ""
+	return strings.ToLower(s), nil
 }
 
 // localPart returns the length of the local part that s begins with, 0 where there is none.

@@ -1,10 +1,16 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
 
-const notAPhone = "must be an international telephone number such as +41-31-555-01-23: a plus sign and digits, with no spaces"
+	"github.com/signet-idm/signet/internal/base/errs"
+)
 
-const notPhoneParameters = "must have parameters such as ;ext=12 after the number, or none"
+var (
+	notAPhone = errs.Plain("must be an international telephone number such as +41-31-555-01-23: " +
+		"a plus sign and digits, with no spaces")
+	notPhoneParameters = errs.Plain("must have parameters such as ;ext=12 after the number, or none")
+)
 
 // Phone checks that s is a global-number of RFC 3966 and returns the number alone as a plus sign and its digits.
 //
@@ -15,9 +21,9 @@ const notPhoneParameters = "must have parameters such as ;ext=12 after the numbe
 // whether the country code exists or how many digits there are.
 //
 // The normal form is itself a valid number and its own normal form.
-func Phone(s string) (normal, problem string) {
+func Phone(s string) (normal string, problem *errs.Problem) {
 	if s == "" {
-		return "", mustNotBeEmpty
+		return "", Empty
 	}
 	number, parameters, more := strings.Cut(s, ";")
 	digits, plus := strings.CutPrefix(number, "+")
@@ -41,7 +47,7 @@ func Phone(s string) (normal, problem string) {
 			return "", notPhoneParameters
 		}
 	}
-	return b.String(), ""
+	return b.String(), nil
 }
 
 // isPhoneParameter reports whether p, without its semicolon, is a par of the RFC.

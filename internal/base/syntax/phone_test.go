@@ -23,7 +23,7 @@ func TestPhoneAccepts(t *testing.T) {
 		{"very many digits", "+" + strings.Repeat("1", 300), "+" + strings.Repeat("1", 300)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if normal, problem := Phone(c.in); normal != c.normal || problem != "" {
+			if normal, problem := Phone(c.in); normal != c.normal || problem != nil {
 				t.Errorf("Phone(%q) = %q, %q; want %q", c.in, normal, problem, c.normal)
 			}
 		})
@@ -70,7 +70,7 @@ func TestPhoneRefuses(t *testing.T) {
 		{"parameters without a number", "+;ext=1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if normal, problem := Phone(c.in); normal != "" || problem == "" {
+			if normal, problem := Phone(c.in); normal != "" || problem == nil {
 				t.Errorf("Phone(%q) = %q, %q; want a problem", c.in, normal, problem)
 			}
 		})
@@ -99,7 +99,7 @@ func FuzzPhone(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		normal, problem := Phone(s)
 		grammatical := globalNumber.MatchString(s)
-		if problem != "" {
+		if problem != nil {
 			if normal != "" {
 				t.Errorf("Phone(%q) = %q with the problem %q", s, normal, problem)
 			}
@@ -114,7 +114,7 @@ func FuzzPhone(f *testing.F) {
 		if !normalPhone.MatchString(normal) {
 			t.Errorf("Phone(%q) = %q", s, normal)
 		}
-		if again, problem := Phone(normal); again != normal || problem != "" {
+		if again, problem := Phone(normal); again != normal || problem != nil {
 			t.Errorf("Phone(%q) = %q, whose normal form is %q, %q", s, normal, again, problem)
 		}
 		number, _, _ := strings.Cut(s, ";")

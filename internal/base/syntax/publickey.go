@@ -8,14 +8,19 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"strings"
+
+	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-const (
-	keyNotPEM   = "must be one public key in PEM format, starting with -----BEGIN PUBLIC KEY-----, with nothing before or after it"
-	keyPrivate  = "must be a public key, not a private one: replace the private key, because it may have leaked"
-	keyRSA      = "must be an RSA key of 2048 to 8192 bits with an odd modulus and an odd exponent of at least 3"
-	keyCurve    = "must be an ECDSA key on P-256, P-384 or P-521"
-	keyUnusable = "must be an RSA, ECDSA or Ed25519 key"
+var (
+	keyNotPEM = errs.Plain("must be one public key in PEM format, starting with -----BEGIN PUBLIC KEY-----, " +
+		"with nothing before or after it")
+	keyPrivate = errs.Plain("must be a public key, not a private one: replace the private key, because it may have " +
+		"leaked")
+	keyRSA = errs.Plain("must be an RSA key of 2048 to 8192 bits with an odd modulus and an odd exponent of at " +
+		"least 3")
+	keyCurve    = errs.Plain("must be an ECDSA key on P-256, P-384 or P-521")
+	keyUnusable = errs.Plain("must be an RSA, ECDSA or Ed25519 key")
 )
 
 const (
@@ -26,7 +31,7 @@ const (
 // PublicKey returns the canonical PEM of a public key (SubjectPublicKeyInfo): RSA of 2048 to 8192 bits, ECDSA on P-256,
 // P-384 or P-521, or Ed25519. Two texts have the same form if and only if they are the same key, and the form reads as
 // itself. There may be white space around the block, but nothing else, and no second block.
-func PublicKey(text string) (form, problem string) {
+func PublicKey(text string) (form string, problem *errs.Problem) {
 	text = strings.TrimSpace(text)
 	if strings.Contains(text, "PRIVATE KEY-----") {
 		return "", keyPrivate
@@ -43,17 +48,17 @@ func PublicKey(text string) (form, problem string) {
 	if err != nil {
 		return "", keyUnusable
 	}
-	if problem := keyProblem(key); problem != "" {
+	if problem := keyProblem(key); problem != nil {
 		return "", problem
 	}
 	der, err := x509.MarshalPKIXPublicKey(key)
 	if err != nil {
 		return "", keyUnusable
 	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), ""
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), nil
 }
 
-func keyProblem(key any) string {
+func keyProblem(key any) *errs.Problem {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
 		// With an exponent of 1 everybody can sign; an even one or an even modulus is no RSA key at all.
@@ -68,5 +73,5 @@ func keyProblem(key any) string {
 	default:
 		return keyUnusable
 	}
-	return ""
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+
+	"github.com/signet-idm/signet/internal/base/errs"
 )
 
 func pemOf(t testing.TB, typ string, der []byte, err error) string {
@@ -65,7 +67,7 @@ func TestPublicKeysThatAreTaken(t *testing.T) {
 			"as it is": text, "without the last newline": strings.TrimSpace(text), "with white space around it": "\n\t " + text + " \r\n\n",
 			"with other ends of lines": strings.ReplaceAll(text, "\n", "\r\n"),
 		} {
-			if form, problem := PublicKey(written); form != text || problem != "" {
+			if form, problem := PublicKey(written); form != text || problem != nil {
 				t.Errorf("%s, %s: %q, %q", name, way, form, problem)
 			}
 		}
@@ -90,7 +92,10 @@ func TestPublicKeysThatAreRefused(t *testing.T) {
 		p.Bytes[len(p.Bytes)-1] ^= 1
 		return string(pem.EncodeToMemory(p))
 	}
-	for name, c := range map[string]struct{ text, problem string }{
+	for name, c := range map[string]struct {
+		text    string
+		problem *errs.Problem
+	}{
 		"nothing":                     {"", keyNotPEM},
 		"white space":                 {" \n", keyNotPEM},
 		"some text":                   {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI", keyNotPEM},
@@ -160,13 +165,13 @@ func FuzzPublicKey(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		form, problem := PublicKey(s)
-		if (form == "") == (problem == "") {
+		if (form == "") == (problem == nil) {
 			t.Fatalf("PublicKey(%q) = %q, %q", s, form, problem)
 		}
-		if problem != "" {
+		if problem != nil {
 			return
 		}
-		if again, problem := PublicKey(form); again != form || problem != "" {
+		if again, problem := PublicKey(form); again != form || problem != nil {
 			t.Errorf("the form of %q reads as %q, %q", s, again, problem)
 		}
 		block, rest := pem.Decode([]byte(s))

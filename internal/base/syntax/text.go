@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/signet-idm/signet/internal/base/errs"
 )
 
 // How many characters texts may have. The definition of the API says the same; a test in package api compares them.
@@ -17,33 +19,47 @@ const (
 	MaxScopes      = 20 // of a provider
 )
 
-// What is wrong with texts, whatever they are for.
+// The problems that pages have texts of their own for.
 const (
-	Empty   = mustNotBeEmpty
+	IsEmpty   errs.ProblemReason = "EMPTY"
+	IsTooLong errs.ProblemReason = "TOO_LONG"
+)
+
+// Empty is the problem that every grammar shares.
+var Empty = &errs.Problem{Reason: IsEmpty, Message: "must not be empty"}
+
+// What else is wrong with texts, whatever they are for.
+const (
 	NotUTF8 = "must be valid UTF-8"
 	HasNUL  = "must not contain the character U+0000"
 )
 
-// TooMany says that a text has more characters, or a list more elements, than it may.
-func TooMany(most int, what string) string {
+// TooMany says that a list has more elements than it may.
+func TooMany(most int, elements string) *errs.Problem { return errs.Plain(atMost(most, elements)) }
+
+func tooLong(most int) *errs.Problem {
+	return &errs.Problem{Reason: IsTooLong, Message: atMost(most, "characters")}
+}
+
+func atMost(most int, what string) string {
 	return "must have at most " + strconv.Itoa(most) + " " + what
 }
 
 // Text judges a text that may be empty.
-func Text(s string, most int) (problem string) {
+func Text(s string, most int) *errs.Problem {
 	switch {
 	case !utf8.ValidString(s):
-		return NotUTF8
+		return errs.Plain(NotUTF8)
 	case strings.ContainsRune(s, 0):
-		return HasNUL
+		return errs.Plain(HasNUL)
 	case utf8.RuneCountInString(s) > most:
-		return TooMany(most, "characters")
+		return tooLong(most)
 	}
-	return ""
+	return nil
 }
 
 // Name judges a text that may not be empty.
-func Name(s string) (problem string) {
+func Name(s string) *errs.Problem {
 	if s == "" {
 		return Empty
 	}

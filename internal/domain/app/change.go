@@ -176,7 +176,8 @@ func APIScopeViolations(names []string) []errs.Violation {
 	var wrong errs.Violations
 	for i, name := range names {
 		if !access.IsAPIScope(name) {
-			wrong.Add(fmt.Sprintf("scopes[%d]", i), "must be one of "+strings.Join(access.APIScopeNames, ", "))
+			wrong.Add(fmt.Sprintf("scopes[%d]", i),
+				errs.Plain("must be one of "+strings.Join(access.APIScopeNames, ", ")))
 		}
 	}
 	return wrong

@@ -85,7 +85,8 @@ func (s Settings) completed(t Type) Settings {
 func (s Settings) Violations(t Type) (wrong errs.Violations) {
 	for i, g := range s.GrantTypes {
 		if g == "" {
-			wrong.Add(fmt.Sprintf("grantTypes[%d]", i), "must be GRANT_TYPE_AUTHORIZATION_CODE, GRANT_TYPE_REFRESH_TOKEN or GRANT_TYPE_DEVICE_CODE")
+			wrong.Add(fmt.Sprintf("grantTypes[%d]", i), errs.Plain("must be GRANT_TYPE_AUTHORIZATION_CODE, "+
+				"GRANT_TYPE_REFRESH_TOKEN or GRANT_TYPE_DEVICE_CODE"))
 		}
 	}
 	for _, list := range []struct {
@@ -96,16 +97,17 @@ func (s Settings) Violations(t Type) (wrong errs.Violations) {
 			wrong.Add(list.field, syntax.TooMany(maxURIs, "elements"))
 		}
 		for i, uri := range list.uris {
-			problem := cmp.Or(syntax.Text(uri, maxURI), uriProblem(t, uri))
-			if problem == "" && slices.Contains(list.uris[:i], uri) {
-				problem = "is already in the list"
+			problem := cmp.Or(syntax.Text(uri, maxURI), errs.Plain(uriProblem(t, uri)))
+			if problem == nil && slices.Contains(list.uris[:i], uri) {
+				problem = errs.Plain("is already in the list")
 			}
 			wrong.Add(fmt.Sprintf("%s[%d]", list.field, i), problem)
 		}
 	}
 	for _, called := range []struct{ field, uri string }{{"backChannelLogoutUri", s.BackChannelLogoutURI}, {"keySetUri", s.KeySetURI}} {
 		if called.uri != "" {
-			wrong.Add(called.field, cmp.Or(syntax.Text(called.uri, maxURI), uriProblem(Web, called.uri))) // Signet calls there, whatever the application is
+			problem := errs.Plain(uriProblem(Web, called.uri)) // Signet calls there, whatever the application is
+			wrong.Add(called.field, cmp.Or(syntax.Text(called.uri, maxURI), problem))
 		}
 	}
 	wrong.Add("accessTokenSeconds", outside(s.AccessTokenSeconds, maxAccessSeconds))
@@ -116,18 +118,18 @@ func (s Settings) Violations(t Type) (wrong errs.Violations) {
 	return wrong
 }
 
-func outside(seconds, most int64) string {
+func outside(seconds, most int64) *errs.Problem {
 	if seconds == 0 || minTokenSeconds <= seconds && seconds <= most {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("must be %d to %d, or be left out", minTokenSeconds, most)
+	return errs.Plain(fmt.Sprintf("must be %d to %d, or be left out", minTokenSeconds, most))
 }
 
 // unfit lists which settings do not go with the type, or with each other.
 func (s Settings) unfit(t Type) (wrong errs.Violations) {
 	add := func(bad bool, field, problem string) {
 		if bad {
-			wrong.Add(field, problem)
+			wrong.Add(field, errs.Plain(problem))
 		}
 	}
 	add(!t.KeepsSecret() && s.AuthMethod != NoAuth, "authMethod", "must be AUTH_METHOD_NONE: an application in a browser or on a device cannot have a secret")

@@ -92,20 +92,20 @@ func differing[T comparable](old T, value *T) *T {
 func (e Changed) violations(wrong *errs.Violations) {
 	wrong.Add("name", given(e.Name, syntax.Name))
 	if e.Styling != nil && *e.Styling != "" && *e.Styling != Google {
-		wrong.Add("stylingType", "must be left out, or be STYLING_TYPE_GOOGLE")
+		wrong.Add("stylingType", errs.Plain("must be left out, or be STYLING_TYPE_GOOGLE"))
 	}
 }
 
 // given judges a text where there is one.
-func given(text *string, problem func(string) string) string {
+func given(text *string, problem func(string) *errs.Problem) *errs.Problem {
 	if text == nil {
-		return ""
+		return nil
 	}
 	return problem(*text)
 }
 
 // optional judges a text that may be empty.
-func optional(s string) string { return syntax.Text(s, syntax.MaxName) }
+func optional(s string) *errs.Problem { return syntax.Text(s, syntax.MaxName) }
 
 // JWTChanged records what is different in the JWT configuration.
 type JWTChanged struct {

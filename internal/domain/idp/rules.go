@@ -29,15 +29,16 @@ const (
 // these presets, and secrets of so many characters.
 func (e ClientChanged) violations(prefix string, secret *string, known []Preset, longest int, wrong *errs.Violations) {
 	wrong.Add(prefix+"clientId", given(e.ClientID, syntax.Name))
-	wrong.Add(prefix+"clientSecret", given(secret, func(s string) string { return syntax.Text(s, longest) }))
+	wrong.Add(prefix+"clientSecret", given(secret, func(s string) *errs.Problem { return syntax.Text(s, longest) }))
 	if e.Scopes != nil {
 		listed(prefix+"scopes", *e.Scopes, syntax.MaxScopes, syntax.MaxScope, wrong)
 	}
 	if e.Preset != nil && *e.Preset != "" && !slices.Contains(known, *e.Preset) {
-		wrong.Add(prefix+"preset", "must be one of this type of provider: GitHub is OAuth 2.0, all others are OpenID Connect")
+		wrong.Add(prefix+"preset", errs.Plain("must be one of this type of provider: GitHub is OAuth 2.0, all others "+
+			"are OpenID Connect"))
 	}
 	if e.ClientAuth != nil && !slices.Contains([]ClientAuth{SecretInHeader, SecretInBody, PrivateKeyJWT}, *e.ClientAuth) {
-		wrong.Add(prefix+"clientAuth", "must be left out, or be client_secret_post or private_key_jwt")
+		wrong.Add(prefix+"clientAuth", errs.Plain("must be left out, or be client_secret_post or private_key_jwt"))
 	}
 	if e.Parameters != nil {
 		wrong.Add(prefix+"parameters", e.Parameters.problem())
@@ -85,9 +86,10 @@ func (e OAuthChanged) violations(prefix string, secret *string, wrong *errs.Viol
 // changing are fields that a person can change, and that somebody else can have afterwards.
 var changing = []string{"email", "login", "name", "nickname", "preferred_username", "user_name", "username"}
 
-func subjectProblem(field string) string {
+func subjectProblem(field string) *errs.Problem {
 	if slices.Contains(changing, strings.ToLower(field)) {
-		return "must be a field that never changes for a person, such as id: somebody else can get this name or address later"
+		return errs.Plain("must be a field that never changes for a person, such as id: somebody else can get this " +
+			"name or address later")
 	}
 	return syntax.Text(field, MaxClaim)
 }
@@ -98,21 +100,21 @@ var protocolOwned = []string{"client_id", "response_type", "redirect_uri", "scop
 
 var parameterName = regexp.MustCompile(`^[A-Za-z0-9_.~:-]+$`)
 
-func (p Parameters) problem() string {
+func (p Parameters) problem() *errs.Problem {
 	if len(p) > MaxParameters {
 		return syntax.TooMany(MaxParameters, "elements")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		switch problem := syntax.Text(p[name], syntax.MaxName); {
 		case len(name) > MaxClaim || !parameterName.MatchString(name):
-			return "must have names of 1 to 100 letters, digits and the characters _ . ~ : -"
+			return errs.Plain("must have names of 1 to 100 letters, digits and the characters _ . ~ : -")
 		case slices.Contains(protocolOwned, strings.ToLower(name)):
-			return "must not have " + name + ": Signet sets it itself"
-		case problem != "":
-			return "has " + name + ", whose value " + problem
+			return errs.Plain("must not have " + name + ": Signet sets it itself")
+		case problem != nil:
+			return errs.Plain("has " + name + ", whose value " + problem.Message)
 		}
 	}
-	return ""
+	return nil
 }
 
 // notMapped are the claims that say more than what a person is called: who the token is of and for, what was proven,
@@ -123,10 +125,11 @@ var notMapped = []string{"iss", "sub", "aud", "exp", "iat", "nbf", "jti", "nonce
 // ours begins the names of Signet's own claims.
 const ours = "urn:signet:"
 
-func claimProblem(name string) string {
+func claimProblem(name string) *errs.Problem {
 	lower := strings.ToLower(name)
 	if slices.Contains(notMapped, lower) || strings.HasPrefix(lower, ours) {
-		return "must not be a registered claim, a claim about roles, or one that says what is verified: name a claim about the person"
+		return errs.Plain("must not be a registered claim, a claim about roles, or one that says what is verified: " +
+			"name a claim about the person")
 	}
 	return syntax.Text(name, MaxClaim)
 }
@@ -148,10 +151,12 @@ func (p *Provider) conflicts(before *Provider, secret *string, prefix string, wr
 		o.appleConflicts(before, secret, prefix, wrong)
 	}
 	if before != nil && secret == nil && before.hasSecret() && origin(before.secretGoesTo()) != origin(p.secretGoesTo()) {
-		wrong.Add(prefix+"clientSecret", "must be sent again: the address that it goes to is at another host now, and whoever changes that must know the secret. To store none, send an empty one")
+		wrong.Add(prefix+"clientSecret", errs.Plain("must be sent again: the address that it goes to is at another "+
+			"host now, and whoever changes that must know the secret. To store none, send an empty one"))
 	}
 	if p.General.LinkByEmail && p.forEverybody() {
-		wrong.Add("linkByEmail", "is not possible at a provider where everybody can have an account: Google and Microsoft need tenants for it, and others do not have them")
+		wrong.Add("linkByEmail", errs.Plain("is not possible at a provider where everybody can have an account: "+
+			"Google and Microsoft need tenants for it, and others do not have them"))
 	}
 }
 
@@ -192,15 +197,17 @@ func (o *OIDC) tenantConflicts(prefix string, wrong *errs.Violations) {
 	case o.Preset == MicrosoftPreset:
 		for i, tenant := range o.Tenants {
 			if !tenantID.MatchString(tenant) {
-				wrong.Add(fmt.Sprintf("%stenants[%d]", prefix, i), "must be the identifier of a tenant: a GUID in lower case, as in the claim tid")
+				wrong.Add(fmt.Sprintf("%stenants[%d]", prefix, i), errs.Plain("must be the identifier of a tenant: a "+
+					"GUID in lower case, as in the claim tid"))
 			}
 		}
 		if len(o.Tenants) == 0 && o.sharedIssuer() {
-			wrong.Add(prefix+"tenants", "must name the tenants that may sign in: this issuer is shared by all companies at Microsoft. For one company, "+
-				"you can use its own issuer instead, https://login.microsoftonline.com/<tenant>/v2.0")
+			wrong.Add(prefix+"tenants", errs.Plain("must name the tenants that may sign in: this issuer is shared by "+
+				"all companies at Microsoft. For one company, you can use its own issuer instead, https://login.microsoftonline.com/<tenant>/v2.0"))
 		}
 	case len(o.Tenants) > 0 && o.Preset != GooglePreset:
-		wrong.Add(prefix+"tenants", "go with the presets of Google and Microsoft only: tokens of other providers do not name a tenant")
+		wrong.Add(prefix+"tenants", errs.Plain("go with the presets of Google and Microsoft only: tokens of other "+
+			"providers do not name a tenant"))
 	}
 }
 
@@ -217,7 +224,7 @@ func (o *OIDC) sharedIssuer() bool {
 func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, wrong *errs.Violations) {
 	was := before != nil && before.OIDC != nil && before.OIDC.Preset == ApplePreset
 	if o.Preset != ApplePreset {
-		const notApple = "goes with the preset of Apple only"
+		notApple := errs.Plain("goes with the preset of Apple only")
 		wrong.Add(prefix+"clientSecret", given(secret, optional)) // only a private key is longer
 		if o.TeamID != "" {
 			wrong.Add(prefix+"teamId", notApple)
@@ -226,21 +233,24 @@ func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, w
 			wrong.Add(prefix+"keyId", notApple)
 		}
 		if was && secret == nil { // or the private key would be sent to somebody as a secret
-			wrong.Add(prefix+"clientSecret", "must be set or removed together with the preset: the one that is stored is a private key for Apple")
+			wrong.Add(prefix+"clientSecret", errs.Plain("must be set or removed together with the preset: the one "+
+				"that is stored is a private key for Apple"))
 		}
 		return
 	}
 	if o.TeamID == "" {
-		wrong.Add(prefix+"teamId", "must not be empty: it is at the top right of your account at developer.apple.com")
+		wrong.Add(prefix+"teamId", errs.Plain("must not be empty: it is at the top right of your account at "+
+			"developer.apple.com"))
 	}
 	if o.KeyID == "" {
-		wrong.Add(prefix+"keyId", "must not be empty: Apple shows it with the private key")
+		wrong.Add(prefix+"keyId", errs.Plain("must not be empty: Apple shows it with the private key"))
 	}
 	if o.ClientAuth == PrivateKeyJWT {
-		wrong.Add(prefix+"clientAuth", "must not be private_key_jwt: Apple has a way of its own, with the private key in clientSecret")
+		wrong.Add(prefix+"clientAuth", errs.Plain("must not be private_key_jwt: Apple has a way of its own, with the "+
+			"private key in clientSecret"))
 	}
 	if secret != nil || !was { // what is stored for Apple was judged when it was set
-		wrong.Add(prefix+"clientSecret", appleKeyProblem(orEmpty(secret)))
+		wrong.Add(prefix+"clientSecret", errs.Plain(appleKeyProblem(orEmpty(secret))))
 	}
 }
 

@@ -89,7 +89,7 @@ func (m Members) Set(ctx context.Context, s event.Store, userID string, match ev
 	}
 	c := roleChange{permit: m.permit, userID: userID, match: match}
 	if c.inInstallation() && len(names) == 0 {
-		return Set{}, errs.Wrong("roles", "must have at least one role: the installation has no guests")
+		return Set{}, errs.Wrong("roles", errs.Plain("must have at least one role: the installation has no guests"))
 	}
 	for _, name := range names {
 		c.roles = append(c.roles, access.Role(name))
@@ -226,7 +226,8 @@ func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User]) (*event.Obj
 	case c.removes && foreign:
 		return nil, End(u, scope)
 	case !c.removes && len(c.roles) == 0 && u.Org == scope:
-		return nil, errs.Wrong("roles", "must have at least one role: this user belongs to the organization and cannot be a guest in it. To take the roles away, remove the member")
+		return nil, errs.Wrong("roles", errs.Plain("must have at least one role: this user belongs to the "+
+			"organization and cannot be a guest in it. To take the roles away, remove the member"))
 	case !c.removes && c.isAsked(u):
 		return c.ask(tx, u)
 	case !c.removes && foreign:

@@ -83,8 +83,8 @@ func Violations(set []Pair, remove []string) (wrong errs.Violations) {
 	seen := map[string]bool{}
 	for i, p := range set {
 		problem := Key(p.Key)
-		if problem == "" && seen[p.Key] {
-			problem = "must not be the key of another pair"
+		if problem == nil && seen[p.Key] {
+			problem = errs.Plain("must not be the key of another pair")
 		}
 		seen[p.Key] = true
 		wrong.Add(fmt.Sprintf("set[%d].key", i), problem)
@@ -92,8 +92,8 @@ func Violations(set []Pair, remove []string) (wrong errs.Violations) {
 	}
 	for i, key := range remove {
 		problem := Key(key)
-		if problem == "" && seen[key] {
-			problem = "must not be a key that is set"
+		if problem == nil && seen[key] {
+			problem = errs.Plain("must not be a key that is set")
 		}
 		wrong.Add(fmt.Sprintf("remove[%d]", i), problem)
 	}
@@ -101,7 +101,7 @@ func Violations(set []Pair, remove []string) (wrong errs.Violations) {
 }
 
 // Key judges a key.
-func Key(key string) (problem string) {
+func Key(key string) *errs.Problem {
 	const grammar = "must be 1 to 100 of the characters a-z, A-Z, 0-9, '.', '_' and '-', with a letter or a digit among them"
 	alnum := false
 	for _, c := range []byte(key) {
@@ -109,16 +109,16 @@ func Key(key string) (problem string) {
 		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
 			alnum = true
 		case strings.IndexByte("._-", c) < 0:
-			return grammar
+			return errs.Plain(grammar)
 		}
 	}
 	if !alnum || len(key) > MaxKey {
-		return grammar
+		return errs.Plain(grammar)
 	}
-	return ""
+	return nil
 }
 
-func value(text string) (problem string) {
+func value(text string) *errs.Problem {
 	if text == "" {
 		return syntax.Empty
 	}

@@ -72,7 +72,7 @@ func (d Domain) Record() (name, value string) {
 // empty where it has no such.
 func (o *Org) VerifiedDomain(text string) string {
 	name, problem := syntax.Domain(text)
-	if i := o.domain(name); problem == "" && i >= 0 && o.Domains[i].Verified {
+	if i := o.domain(name); problem == nil && i >= 0 && o.Domains[i].Verified {
 		return name
 	}
 	return ""
@@ -277,7 +277,7 @@ const lookupLimit = 5 * time.Second
 // ErrDNSAway; those of permit.Renew when the caller may no longer once DNS has answered.
 func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
-	if problem != "" {
+	if problem != nil {
 		return event.Details{}, ErrDomainNotFound
 	}
 	o, err := Get(ctx, s, permit)
@@ -397,7 +397,7 @@ func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, matc
 func changeDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string,
 	decide func(o *Org, i int) (event.Fact[Org], error)) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
-	if problem != "" {
+	if problem != nil {
 		return event.Details{}, ErrDomainNotFound
 	}
 	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {

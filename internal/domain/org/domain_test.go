@@ -319,7 +319,7 @@ func TestNamesThatDNSCannotHaveAreNotLookedUp(t *testing.T) {
 		t.Run(domain, func(t *testing.T) {
 			s, d := world(t), &dns{}
 			form, problem := syntax.Domain(domain) // which may be longer than what can be typed
-			if problem != "" {
+			if problem != nil {
 				t.Fatal(problem)
 			}
 			eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.DomainAdded{Domain: form, Challenge: "ddd"})

@@ -317,7 +317,7 @@ func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, a
 // holding finds the organization that has verified a domain; nil where none has.
 func holding(ctx context.Context, r event.Reader, domain string) (*event.Object[Org], error) {
 	name, problem := syntax.Domain(domain)
-	if problem != "" {
+	if problem != nil {
 		return nil, nil
 	}
 	id, err := r.Holder(ctx, DomainClaim(name))

@@ -163,9 +163,9 @@ func (r PasswordRules) InitialViolations(field, password string) (wrong errs.Vio
 	if password == "" {
 		wrong.Add(field, syntax.Empty)
 	} else if int64(utf8.RuneCountInString(password)) < r.MinLength {
-		wrong.Add(field, fmt.Sprintf("must have at least %d characters", r.MinLength))
+		wrong.Add(field, errs.Plain(fmt.Sprintf("must have at least %d characters", r.MinLength)))
 	} else if r.NotCommon && Common(password) {
-		wrong.Add(field, "is too common: choose a password that is harder to guess")
+		wrong.Add(field, errs.Plain("is too common: choose a password that is harder to guess"))
 	}
 	return wrong
 }

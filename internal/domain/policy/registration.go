@@ -36,18 +36,18 @@ func (r Registering) RegisteringViolations(prefix string) (wrong errs.Violations
 }
 
 // shownAddress is what is wrong with an address that people are led to.
-func shownAddress(text string) (problem string) {
+func shownAddress(text string) *errs.Problem {
 	if text == "" {
-		return ""
+		return nil
 	}
-	if problem := syntax.Text(text, MaxURI); problem != "" {
+	if problem := syntax.Text(text, MaxURI); problem != nil {
 		return problem
 	}
 	u, err := url.Parse(text)
 	if err != nil || !strings.HasPrefix(text, "https://") || u.Host == "" || u.User != nil || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
-		return "must be an address that begins with https://, in ASCII and without a user"
+		return errs.Plain("must be an address that begins with https://, in ASCII and without a user")
 	}
-	return ""
+	return nil
 }
 
 // RegisteringDiff is what differs between two of them.

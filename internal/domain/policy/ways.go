@@ -107,7 +107,7 @@ func (p Policy) InstallationViolations(prefix string) (wrong errs.Violations) {
 		{"guestProofSeconds", p.GuestProofSeconds != 0},
 	} {
 		if f.set {
-			wrong.Add(prefix+f.name, "is for organizations only: set it with SetOrganizationPolicy")
+			wrong.Add(prefix+f.name, errs.Plain("is for organizations only: set it with SetOrganizationPolicy"))
 		}
 	}
 	return wrong

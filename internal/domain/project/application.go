@@ -24,7 +24,8 @@ var ErrMetadataDenied = errs.New(errs.PermissionDenied, access.PermissionDenied,
 func RoleSettingsViolations(to app.RoleSettings) (wrong errs.Violations) {
 	wrong.Add("projectId", syntax.Text(to.Project, MaxOrgID))
 	if to.Project == "" && (to.Roles || to.Required) {
-		wrong.Add("projectId", "must not be empty if rolesInTokens or roleRequired is set: the roles are those of the project")
+		wrong.Add("projectId", errs.Plain("must not be empty if rolesInTokens or roleRequired is set: the roles are "+
+			"those of the project"))
 	}
 	if len(to.Metadata) > MaxMetadataKeys {
 		wrong.Add("metadataKeys", syntax.TooMany(MaxMetadataKeys, "elements"))

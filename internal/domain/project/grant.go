@@ -39,7 +39,8 @@ func GrantViolations(to string, keys []string) (wrong errs.Violations) {
 func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once event.Once, projectID, to string, keys []string) (Created, error) {
 	wrong := GrantViolations(to, keys)
 	if to == permit.Org() {
-		wrong.Add("grantedOrgId", "must not be the organization of the project: give roles to its users and groups instead")
+		wrong.Add("grantedOrgId", errs.Plain("must not be the organization of the project: give roles to its users "+
+			"and groups instead"))
 	}
 	if err := wrong.Err(); err != nil {
 		return Created{}, err

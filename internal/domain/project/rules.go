@@ -53,7 +53,7 @@ var (
 const MaxRoleKey = 100
 
 // RoleKey judges the key of a role: what tokens carry and addresses of the API name.
-func RoleKey(key string) (problem string) {
+func RoleKey(key string) *errs.Problem {
 	const grammar = "must be 1 to 100 of the characters a-z, A-Z, 0-9, '.', '_', ':' and '-', with a letter or a digit among them"
 	alnum := false
 	for _, c := range []byte(key) {
@@ -61,13 +61,13 @@ func RoleKey(key string) (problem string) {
 		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
 			alnum = true
 		case strings.IndexByte("._:-", c) < 0:
-			return grammar
+			return errs.Plain(grammar)
 		}
 	}
 	if !alnum || len(key) > MaxRoleKey { // '..' could not stand in an address
-		return grammar
+		return errs.Plain(grammar)
 	}
-	return ""
+	return nil
 }
 
 // RoleKeyViolations lists what is wrong with a list of keys of roles.

@@ -110,7 +110,7 @@ func want(t testing.TB, got []string, want ...string) {
 func TestWhatKeysOfRolesLookLike(t *testing.T) {
 	for key, fine := range map[string]bool{"a": true, "0": true, "a.b_c:d-E9": true, ".a": true, strings.Repeat("x", 100): true,
 		"": false, ".": false, "..": false, "-_:": false, "a b": false, "a/b": false, "é": false, "a\x00": false, strings.Repeat("x", 101): false} {
-		if got := project.RoleKey(key) == ""; got != fine {
+		if got := project.RoleKey(key) == nil; got != fine {
 			t.Errorf("%q: %t", key, got)
 		}
 	}

@@ -40,23 +40,24 @@ func (n *NewHuman) violations(prefix, email, phone string) (wrong errs.Violation
 	return wrong
 }
 
-// NameIsAddress is what is wrong with a user name that looks like an address of somebody else.
-const NameIsAddress = "must not contain @, unless it is your own confirmed e-mail address"
+// NameIsAddress says that a user name looks like an address of somebody else.
+const NameIsAddress errs.ProblemReason = "NAME_IS_ADDRESS"
 
-// ChosenName tells what is wrong with a user name that a person or an identity provider chooses; empty: nothing. A name
-// like an address would be found where an address is looked for: only the person whose confirmed address it is may have
-// it. What NameKey makes an @ is one.
-func ChosenName(name, email string, confirmed bool) (problem string) {
+// ChosenName tells what is wrong with a user name that a person or an identity provider chooses. A name like an address
+// would be found where an address is looked for: only the person whose confirmed address it is may have it. What
+// NameKey makes an @ is one.
+func ChosenName(name, email string, confirmed bool) *errs.Problem {
 	key := syntax.NameKey(name)
 	if strings.Contains(key, "@") && (!confirmed || key != syntax.NameKey(email)) {
-		return NameIsAddress
+		return &errs.Problem{Reason: NameIsAddress,
+			Message: "must not contain @, unless it is your own confirmed e-mail address"}
 	}
-	return ""
+	return nil
 }
 
 // parsePhone is syntax.Phone for numbers that are not too long.
-func parsePhone(number string) (normal, problem string) {
-	if problem := syntax.Text(number, syntax.MaxPhone); problem != "" {
+func parsePhone(number string) (normal string, problem *errs.Problem) {
+	if problem := syntax.Text(number, syntax.MaxPhone); problem != nil {
 		return "", problem
 	}
 	return syntax.Phone(number)

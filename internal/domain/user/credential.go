@@ -46,10 +46,9 @@ type NewKey struct {
 
 // Violations lists what is wrong with it at a moment, in the names of the API.
 func (n NewKey) Violations(now time.Time) []errs.Violation {
-	var wrong []errs.Violation
-	if _, problem := syntax.PublicKey(n.PublicKey); problem != "" {
-		wrong = append(wrong, errs.Violation{Field: "publicKey", Message: problem})
-	}
+	var wrong errs.Violations
+	_, problem := syntax.PublicKey(n.PublicKey)
+	wrong.Add("publicKey", problem)
 	if n.Expires != nil && event.Micros(*n.Expires) <= event.Micros(now) {
 		wrong = append(wrong, errs.Violation{Field: "expirationDate", Message: "must be in the future, or be left out for a key that does not expire"})
 	}

@@ -17,7 +17,7 @@ type Imported struct {
 func (p *Imported) Violations() errs.Violations {
 	wrong := p.violations("", "email.address", "phone.number")
 	if p.PasswordHash != "" {
-		wrong.Add("passwordHash", secret.HashProblem(p.PasswordHash))
+		wrong.Add("passwordHash", errs.Plain(secret.HashProblem(p.PasswordHash)))
 	}
 	return wrong
 }

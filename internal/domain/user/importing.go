@@ -92,7 +92,8 @@ func (p Import) allowed(permit access.Permit) error {
 	var wrong errs.Violations
 	for i := range p {
 		for _, v := range p[i].Violations() {
-			wrong.Add("users["+strconv.Itoa(i)+"]."+v.Field, v.Message)
+			v.Field = "users[" + strconv.Itoa(i) + "]." + v.Field
+			wrong = append(wrong, v)
 		}
 	}
 	if wrong != nil {

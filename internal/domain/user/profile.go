@@ -69,7 +69,8 @@ func (p *Profile) violations(prefix string) (wrong errs.Violations) {
 	wrong.Add(prefix+"displayName", syntax.Text(p.DisplayName, syntax.MaxName))
 	wrong.Add(prefix+"preferredLanguage", syntax.Text(p.PreferredLanguage, syntax.MaxLanguage))
 	if !slices.Contains([]Gender{"", Female, Male, Diverse}, p.Gender) {
-		wrong.Add(prefix+"gender", "must be left out, or be one of GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE")
+		wrong.Add(prefix+"gender", errs.Plain("must be left out, or be one of GENDER_FEMALE, GENDER_MALE, "+
+			"GENDER_DIVERSE"))
 	}
 	return wrong
 }

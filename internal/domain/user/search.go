@@ -30,7 +30,7 @@ func (u *User) texts() []string {
 // SearchViolations lists what is wrong with the text of a search.
 func SearchViolations(query string) (wrong errs.Violations) {
 	if words, _ := syntax.QueryWords(query); len(words) > MaxSearchWords {
-		wrong.Add("query", fmt.Sprintf("must have at most %d words", MaxSearchWords))
+		wrong.Add("query", errs.Plain(fmt.Sprintf("must have at most %d words", MaxSearchWords)))
 	}
 	return wrong
 }

@@ -76,18 +76,18 @@ func (s *Settings) Violations() (wrong errs.Violations) {
 	for i, t := range s.Types {
 		switch field := fmt.Sprintf("types[%d]", i); {
 		case !typePattern.MatchString(t):
-			wrong.Add(field, "must be an event type such as user.added.v1, or user.* for all of a kind")
+			wrong.Add(field, errs.Plain("must be an event type such as user.added.v1, or user.* for all of a kind"))
 		case slices.Contains(s.Types[:i], t):
-			wrong.Add(field, "is already in the list")
+			wrong.Add(field, errs.Plain("is already in the list"))
 		}
 	}
 	for i, id := range s.OrganizationIDs {
 		if slices.Contains(s.OrganizationIDs[:i], id) {
-			wrong.Add(fmt.Sprintf("organizationIds[%d]", i), "is already in the list")
+			wrong.Add(fmt.Sprintf("organizationIds[%d]", i), errs.Plain("is already in the list"))
 		}
 	}
 	if s.AllOrganizations && len(s.OrganizationIDs) > 0 {
-		wrong.Add("organizationIds", "must be left out if allOrganizations is set")
+		wrong.Add("organizationIds", errs.Plain("must be left out if allOrganizations is set"))
 	}
 	return wrong
 }
@@ -110,30 +110,30 @@ const (
 
 // urlProblem says what is wrong with an address. It does not repeat it: there may be a password in it. Which networks
 // may be called is for package outbound to say.
-func urlProblem(address string) string {
+func urlProblem(address string) *errs.Problem {
 	if address == "" {
 		return syntax.Empty
 	}
-	if problem := syntax.Text(address, maxURL); problem != "" {
+	if problem := syntax.Text(address, maxURL); problem != nil {
 		return problem
 	}
 	for i := range len(address) {
 		if c := address[i]; c <= ' ' || c >= 0x7f || c == '\\' {
-			return badURL
+			return errs.Plain(badURL)
 		}
 	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || !u.IsAbs() || u.Opaque != "":
-		return badURL
+		return errs.Plain(badURL)
 	case u.Scheme != "https" && u.Scheme != "http":
-		return badScheme
+		return errs.Plain(badScheme)
 	case u.Hostname() == "":
-		return badURL
+		return errs.Plain(badURL)
 	case u.User != nil:
-		return hasUser
+		return errs.Plain(hasUser)
 	case u.Fragment != "" || address[len(address)-1] == '#':
-		return hasTag
+		return errs.Plain(hasTag)
 	}
-	return ""
+	return nil
 }

@@ -313,7 +313,7 @@ func (s Invitations) MayAccept(ctx context.Context, l *Link, u *event.Object[use
 // prover is the organization that has proven the domain of an address by DNS; empty where none has.
 func (s Invitations) prover(ctx context.Context, emailKey string) (string, error) {
 	domain, problem := syntax.Domain(emailKey[strings.LastIndexByte(emailKey, '@')+1:])
-	if problem != "" {
+	if problem != nil {
 		return "", nil
 	}
 	return s.Store.Holder(ctx, org.ProvenClaim(domain))

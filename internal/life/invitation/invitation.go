@@ -109,11 +109,11 @@ func (n *New) Violations() (wrong errs.Violations) {
 	return wrong
 }
 
-func wrongLife(life time.Duration) string {
+func wrongLife(life time.Duration) *errs.Problem {
 	if life != 0 && (life < MinLife || life > MaxLife) {
-		return "must be between 3600 (one hour) and 2592000 (30 days)"
+		return errs.Plain("must be between 3600 (one hour) and 2592000 (30 days)")
 	}
-	return ""
+	return nil
 }
 
 // Made is a new link of an invitation.
@@ -245,7 +245,7 @@ func mayAddToAll(tx *event.Tx, permit access.Permit, ids []string) error {
 			return err
 		}
 		if g == nil || g.Data.State != group.Active || !permit.Reaches(g.Org) {
-			wrong.Add(fmt.Sprintf("groupIds[%d]", i), "is not a group of this organization")
+			wrong.Add(fmt.Sprintf("groupIds[%d]", i), errs.Plain("is not a group of this organization"))
 			continue
 		}
 		if err := giverOf(permit).mayAddTo(g); err != nil {

@@ -119,7 +119,7 @@ func TestNothingInAnAddressOrTextMakesAHeader(t *testing.T) {
 	sink := mailtest.Start(t)
 	s := Settings{URL: sink.URL, From: sender}
 	for _, to := range []string{`"john doe"@mail.test`, `"a,b"@mail.test`, "o'hara+x@mail.test", "jo@[192.0.2.1]"} {
-		if _, problem := syntax.Email(to); problem != "" {
+		if _, problem := syntax.Email(to); problem != nil {
 			t.Fatalf("%s: %s", to, problem)
 		}
 		m := hello

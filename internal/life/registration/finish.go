@@ -77,7 +77,7 @@ type Finish struct {
 // Violations lists what is wrong with it before the registration is known.
 func (f Finish) Violations() (wrong errs.Violations) {
 	if (f.Password == "") == (f.Credential == "") {
-		wrong.Add("password", "or credential must be sent: exactly one of the two")
+		wrong.Add("password", errs.Plain("or credential must be sent: exactly one of the two"))
 	}
 	return wrong
 }

@@ -132,7 +132,7 @@ type Start struct {
 // Violations lists what is wrong with it.
 func (s *Start) Violations() (wrong errs.Violations) {
 	_, problem := syntax.Email(s.Email)
-	if problem == "" {
+	if problem == nil {
 		problem = syntax.Text(s.Email, maxEmail)
 	}
 	wrong.Add("email", problem)
@@ -210,7 +210,7 @@ func open(o *event.Object[org.Org]) error {
 // domainOf is the domain of an address in the form that organizations prove; empty where it has none.
 func domainOf(email string) string {
 	name, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
-	if problem != "" {
+	if problem != nil {
 		return ""
 	}
 	return name

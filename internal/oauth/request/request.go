@@ -84,17 +84,18 @@ func (a Ask) Parameters() error {
 	case a.ResponseType != "code":
 		return errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
 	case a.ResponseMode != "" && !slices.Contains(Modes, a.ResponseMode):
-		return errs.Wrong("response_mode", "must be query, fragment or form_post, or be left out")
+		return errs.Wrong("response_mode", errs.Plain("must be query, fragment or form_post, or be left out"))
 	case a.ResponseMode == ModeFormPost && !strings.HasPrefix(a.RedirectURI, "https:") && !strings.HasPrefix(a.RedirectURI, "http:"):
-		return errs.Wrong("response_mode", "must not be form_post for this redirect_uri: a browser cannot post to a private scheme")
+		return errs.Wrong("response_mode", errs.Plain("must not be form_post for this redirect_uri: a browser cannot "+
+			"post to a private scheme"))
 	case len(a.State) > MaxState:
-		return errs.Wrong("state", "is too long")
+		return errs.Wrong("state", errs.Plain("is too long"))
 	case len(a.Nonce) > MaxNonce:
-		return errs.Wrong("nonce", "is too long")
+		return errs.Wrong("nonce", errs.Plain("is too long"))
 	case len(a.LoginHint) > MaxHint:
-		return errs.Wrong("login_hint", "is too long")
+		return errs.Wrong("login_hint", errs.Plain("is too long"))
 	case len(a.ProviderHint) > event.MaxID:
-		return errs.Wrong("idp_hint", "must be the identifier of an identity provider")
+		return errs.Wrong("idp_hint", errs.Plain("must be the identifier of an identity provider"))
 	}
 	return nil
 }
@@ -146,7 +147,8 @@ func Prompt(text string) ([]string, error) {
 	prompts := strings.Fields(text)
 	for _, p := range prompts {
 		if !slices.Contains([]string{PromptNone, PromptLogin, PromptConsent, PromptSelect, PromptCreate}, p) || p == PromptNone && len(prompts) > 1 {
-			return nil, errs.Wrong("prompt", "must be none, or some of login, consent, select_account and create")
+			return nil, errs.Wrong("prompt", errs.Plain("must be none, or some of login, consent, select_account and "+
+				"create"))
 		}
 	}
 	slices.Sort(prompts)
@@ -160,7 +162,7 @@ func MaxAge(text string) (*int64, error) {
 	}
 	age, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || age < 0 {
-		return nil, errs.Wrong("max_age", "must be a number of seconds")
+		return nil, errs.Wrong("max_age", errs.Plain("must be a number of seconds"))
 	}
 	return &age, nil
 }
@@ -176,15 +178,16 @@ func Locales(tags []string) []string {
 func (a Ask) Challenge(secretless bool) error {
 	if a.CodeChallenge == "" && a.CodeChallengeMethod == "" {
 		if secretless {
-			return errs.Wrong("code_challenge", "must be sent: this application has no secret")
+			return errs.Wrong("code_challenge", errs.Plain("must be sent: this application has no secret"))
 		}
 		return nil
 	}
 	if a.CodeChallengeMethod != "S256" {
-		return errs.Wrong("code_challenge_method", "must be S256")
+		return errs.Wrong("code_challenge_method", errs.Plain("must be S256"))
 	}
 	if sum, err := base64.RawURLEncoding.DecodeString(a.CodeChallenge); err != nil || len(sum) != 32 {
-		return errs.Wrong("code_challenge", "must be the SHA-256 of the verifier in base64url without padding")
+		return errs.Wrong("code_challenge", errs.Plain("must be the SHA-256 of the verifier in base64url without "+
+			"padding"))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/base/tracing/otlp"
@@ -301,11 +302,11 @@ func (s *settled) settleSuffix() error {
 		}
 	}
 	ascii, problem := syntax.Domain(strings.Trim(suffix, "."))
-	if problem == "" && len(ascii) > maxSuffix {
-		problem = fmt.Sprintf("must have at most %d characters", maxSuffix)
+	if problem == nil && len(ascii) > maxSuffix {
+		problem = errs.Plain(fmt.Sprintf("must have at most %d characters", maxSuffix))
 	}
-	if problem != "" {
-		return fmt.Errorf("--domain-suffix %q must be a domain such as id.example.org: it %s", suffix, problem)
+	if problem != nil {
+		return fmt.Errorf("--domain-suffix %q must be a domain such as id.example.org: it %s", suffix, problem.Message)
 	}
 	s.DomainSuffix = ascii
 	return nil

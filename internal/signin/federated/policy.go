@@ -63,7 +63,8 @@ func (s Sessions) usable(ctx context.Context, orgID string, p policy.SignIn) err
 			known[id] = ok
 		}
 		if !ok {
-			wrong.Add(field, fmt.Sprintf("%q is not an identity provider of this organization or of the default one", id))
+			wrong.Add(field, errs.Plain(fmt.Sprintf(
+				"%q is not an identity provider of this organization or of the default one", id)))
 		}
 		return nil
 	}

@@ -47,9 +47,9 @@ func (n NewToken) Violations(now time.Time) (wrong errs.Violations) {
 	wrong.Add("name", syntax.Text(n.Name, syntax.MaxName))
 	switch e, now := n.expires(event.Micros(now)), event.Micros(now); {
 	case e <= now:
-		wrong.Add("expirationDate", "must be in the future")
+		wrong.Add("expirationDate", errs.Plain("must be in the future"))
 	case e > now+MaxTokenLife.Microseconds():
-		wrong.Add("expirationDate", "must be at most 366 days ahead")
+		wrong.Add("expirationDate", errs.Plain("must be at most 366 days ahead"))
 	}
 	return wrong
 }

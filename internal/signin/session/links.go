@@ -72,7 +72,7 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 		return nil
 	}
 	key, problem := syntax.Email(m.Who.Email)
-	if problem != "" || !m.Who.EmailVerified || m.Who.Provider != m.Provider.ID || !provenDomain(m.Owner, key) || !ownTenant(&m.Provider.Data, m.Who.Tenant) {
+	if problem != nil || !m.Who.EmailVerified || m.Who.Provider != m.Provider.ID || !provenDomain(m.Owner, key) || !ownTenant(&m.Provider.Data, m.Who.Tenant) {
 		return nil
 	}
 	if len(m.Same) != 1 {
@@ -97,7 +97,7 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 // does not do.
 func provenDomain(o *event.Object[org.Org], email string) bool {
 	domain, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
-	return problem == "" && slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == domain && d.Proven })
+	return problem == nil && slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == domain && d.Proven })
 }
 
 // sharedIssuers are the hosts of providers that many companies use.

@@ -129,7 +129,7 @@ func (s NameFinder) ways(key string, domain typedDomain, at NameScope) (typed Ty
 	}
 	email, problem := syntax.Email(names[len(names)-1])
 	in := cmp.Or(at.Org, at.App)
-	if in == "" && problem == "" {
+	if in == "" && problem == nil {
 		in = domain.prover
 	}
 	in = cmp.Or(in, s.DefaultOrg)
@@ -141,7 +141,7 @@ func (s NameFinder) ways(key string, domain typedDomain, at NameScope) (typed Ty
 	for _, name := range names {
 		ways = append(ways, namedIn(in, name))
 	}
-	if problem != "" {
+	if problem != nil {
 		return typed, ways
 	}
 	ways = append(ways, withEmail(in, email))
@@ -172,7 +172,7 @@ func (s NameFinder) domainOf(ctx context.Context, loginName, key string) (found 
 		if len(text) >= syntax.MaxTypedDomain {
 			continue
 		}
-		if form, problem := syntax.Domain(text); problem == "" && !slices.Contains(forms, form) {
+		if form, problem := syntax.Domain(text); problem == nil && !slices.Contains(forms, form) {
 			forms = append(forms, form)
 			ways = append(ways, event.Lookup{Claim: org.DomainClaim(form)}, event.Lookup{Claim: org.ProvenClaim(form)})
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -270,14 +271,15 @@ func TestAFloodOfSignInsDoesNotKeepAnybodyFromChangingThePassword(t *testing.T) 
 
 func TestWhoHasToReplaceAPasswordNeedNotTypeItTwice(t *testing.T) {
 	for name, c := range map[string]struct {
-		must  bool
-		later time.Duration
-		by    string // another way of signing in
-		next  string
-		field string // that is wrong; empty: the password is changed
+		must   bool
+		later  time.Duration
+		by     string // another way of signing in
+		next   string
+		field  string // that is wrong; empty: the password is changed
+		reason errs.ProblemReason
 	}{
 		"just signed in":               {must: true, next: "kettle-brume"},
-		"and keeps it":                 {must: true, next: right, field: "newPassword"},
+		"and keeps it":                 {must: true, next: right, field: "newPassword", reason: UnchangedPassword},
 		"and chooses a common one":     {must: true, next: "password1", field: "newPassword"},
 		"a while ago":                  {must: true, later: recentFor + time.Minute, next: "kettle-brume", field: "currentPassword"},
 		"with a passkey":               {must: true, by: `{"methods":["hwk","user"]}`, next: "kettle-brume", field: "currentPassword"},
@@ -299,6 +301,9 @@ func TestWhoHasToReplaceAPasswordNeedNotTypeItTwice(t *testing.T) {
 			_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{New: c.next, Peer: home})
 			if c.field != "" {
 				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.field)
+				if e, ours := errors.AsType[*errs.Error](err); ours && e.Fields[0].Reason != c.reason {
+					t.Errorf("got the reason %q, want %q", e.Fields[0].Reason, c.reason)
+				}
 				return
 			}
 			must(t, err)

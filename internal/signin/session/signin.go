@@ -379,8 +379,8 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 	return details, nil
 }
 
-// UnchangedPassword is what is wrong with the new password of somebody who has to replace one and keeps it.
-const UnchangedPassword = "is the password that you have to replace: choose another one"
+// UnchangedPassword says that somebody who has to replace a password keeps it.
+const UnchangedPassword errs.ProblemReason = "PASSWORD_UNCHANGED"
 
 // ReplacesWithoutCurrent tells whether a caller need not type the current password to change it: only who has to
 // replace one that somebody else chose, in a session that has proven it a short while ago. Such a session can do
@@ -403,7 +403,8 @@ func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *t
 		}
 		same, _, err := s.verify(ctx, hasher, u, p.New)
 		if err == nil && same {
-			err = errs.Invalid(errs.Violation{Field: "newPassword", Message: UnchangedPassword})
+			err = errs.Invalid(errs.Violation{Field: "newPassword", Reason: UnchangedPassword,
+				Message: "is the password that you have to replace: choose another one"})
 		}
 		if err != nil {
 			return s.withoutVerdict(ctx, t, caller.Origin(), err)

@@ -88,7 +88,7 @@ func (f *Federation) verifiedEmail(ctx context.Context, p *Provider, access stri
 		return "", failure.New(failure.UserInfo, "the e-mails endpoint did not answer with a list of addresses: check the scopes that the client may use")
 	}
 	for _, one := range list {
-		if _, problem := syntax.Email(one.Email); one.Primary && one.Verified && problem == "" && plain(one.Email, syntax.MaxName) {
+		if _, problem := syntax.Email(one.Email); one.Primary && one.Verified && problem == nil && plain(one.Email, syntax.MaxName) {
 			return one.Email, nil
 		}
 	}

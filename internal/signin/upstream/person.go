@@ -37,7 +37,7 @@ func person(who *idp.Identity, names idp.Claims, documents ...tokenClaims) {
 	take(&who.NickName, cmp.Or(names.NickName, "nickname"), syntax.MaxName)
 	take(&who.Language, cmp.Or(names.Language, "locale"), syntax.MaxLanguage)
 	take(&who.Email, cmp.Or(names.Email, "email"), syntax.MaxName)
-	if _, problem := syntax.Email(who.Email); problem != "" {
+	if _, problem := syntax.Email(who.Email); problem != nil {
 		who.Email = ""
 	}
 	if who.FirstName == "" && who.LastName == "" {

@@ -79,12 +79,13 @@ func (p profile) take(v *visit) error {
 	return v.on(pages.PathAccount, profileSaved)
 }
 
-// inWords says what is wrong with a name.
+// inWords says what is wrong with a name. All names have the same bound; a language is never too long, because it is one
+// that the page offers.
 func inWords(wrong errs.Violation) pages.Message {
-	switch wrong.Message {
-	case syntax.Empty:
+	switch wrong.Reason {
+	case syntax.IsEmpty:
 		return pages.Required()
-	case syntax.TooMany(syntax.MaxName, "characters"):
+	case syntax.IsTooLong:
 		return pages.TooLong(syntax.MaxName)
 	}
 	return pages.NotValid()

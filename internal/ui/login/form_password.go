@@ -65,7 +65,7 @@ func ChangedPassword(r *http.Request, rules policy.Settings, current bool) (sess
 func PasswordProblems(err error) ([]pages.Problem, error) {
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.InvalidArgument {
 		for _, v := range e.Fields {
-			if v.Field == pages.FieldNewPassword && v.Message == session.UnchangedPassword {
+			if v.Field == pages.FieldNewPassword && v.Reason == session.UnchangedPassword {
 				return []pages.Problem{{Field: v.Field, Message: pages.PasswordUnchanged()}}, nil
 			}
 			if v.Field == pages.FieldNewPassword { // the policy has just become stricter

@@ -184,7 +184,7 @@ func (loginName) byDomain(v *signIn, name string) (*event.Object[idp.Provider], 
 		return nil, nil
 	}
 	domain, problem := syntax.Domain(domain)
-	if problem != "" {
+	if problem != nil {
 		return nil, nil
 	}
 	owner, err := v.Store.Holder(v.r.Context(), org.ProvenClaim(domain))

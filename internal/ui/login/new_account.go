@@ -44,9 +44,9 @@ func newAccountProblems(err error) ([]pages.Problem, error) {
 		switch {
 		case field == user.TermsField:
 			field, m = pages.FieldTerms, pages.TermsRequired()
-		case wrong.Message == syntax.Empty:
+		case wrong.Reason == syntax.IsEmpty:
 			m = pages.Required()
-		case wrong.Message == user.NameIsAddress:
+		case wrong.Reason == user.NameIsAddress:
 			m = pages.UserNameIsAddress()
 		case field == pages.FieldEmail:
 			m = pages.NotAnEmail()
