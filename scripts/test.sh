@@ -84,5 +84,8 @@ if [[ -n $skipped ]]; then
     exit 1
   fi
 fi
+# What to look at first if the check takes too long. Tests run beside each other, so their times do not add up.
+echo "== the slowest tests"
+cat "$work"/*.log | sed -nE 's/^--- PASS: ([^ ]+) \(([0-9.]+)s\)$/\2 s  \1/p' | sort -rn | sed -n 1,15p
 passed=$(cat "$work"/*.log | grep -cE '^\s*--- PASS' || true)
 echo "$passed passed, 0 failed"
