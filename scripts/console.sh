@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the console (web/console) into web/console/dist, from where the server embeds it.
+# Builds the console (web/console) into web/console/dist.zip, which the server embeds.
 #
-#   scripts/console.sh            write the clients (src/gen), check the types and texts, build, write dist
+#   scripts/console.sh            write the clients (src/gen), check the types and texts, build, write dist.zip
 #   scripts/console.sh --check    the same, but write nothing and fail if a file is not what it should be
 #   scripts/console.sh --clients  only write the clients, after a change of proto/
 #   scripts/console.sh --dev      hot reload at http://localhost:5173/console/ against the server at SIGNET_URL; needs only Node
@@ -60,4 +60,4 @@ node tools/texts.mjs
 svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output human --threshold warning
 vite build --logLevel warn --outDir "$work/dist"
 cd "$root"
-go run ./web/console/pack ${mode:+-check} "$work/dist" web/console/dist
+go run ./web/console/pack ${mode:+-check} "$work/dist" web/console/dist.zip
