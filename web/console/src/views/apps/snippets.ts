@@ -1,6 +1,6 @@
 // Code to paste, filled in for one application. Whatever comes from its settings is quoted as its language wants it.
 import { ApplicationType, AuthMethod, GrantType, IDTokenClaims, SigningAlgorithm, type Application } from '../../gen/signet/v1/application_pb';
-import { discoveryPath, type Discovery } from './discovery';
+import { discoveryPath, type Discovery } from '../../lib/discovery';
 
 export interface Snippet {
   readonly id: string;

@@ -1,6 +1,5 @@
 // What the parts of a user's view know about the user.
-import { toJson, type JsonObject } from '@bufbuild/protobuf';
-import { User_ProfileSchema, type User } from '../../gen/signet/v1/user_pb';
+import type { User } from '../../gen/signet/v1/user_pb';
 
 export interface Shown {
   readonly user: User;
@@ -13,17 +12,3 @@ export interface Shown {
   /** Says what was done, and shows the user anew. */
   readonly changed: (text: string) => void;
 }
-
-/** The profile of a person as a form holds it. */
-export function profileOf(user: User): JsonObject {
-  return user.type.case === 'human' && user.type.value.profile ? { gender: 'GENDER_UNSPECIFIED', ...(toJson(User_ProfileSchema, user.type.value.profile) as JsonObject) } : {};
-}
-
-export const profileFields = [
-  { path: 'firstName', required: true },
-  { path: 'lastName', required: true },
-  { path: 'displayName', required: true },
-  { path: 'nickName', required: false },
-  { path: 'preferredLanguage', hint: 'hint.languageTag' },
-  { path: 'gender' },
-] as const;

@@ -1,6 +1,6 @@
 // What the server says about itself to applications.
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Problem, problemOf } from '../../lib/api/problem';
+import { Problem, problemOf } from './api/problem';
 
 export interface Discovery {
   readonly issuer: string;
