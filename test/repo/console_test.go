@@ -93,7 +93,8 @@ func TestEveryEventHasASentenceInTheConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := map[string]string{}
-	for _, kind := range regexp.MustCompile(`(?m)^  (\w+): '([\w: ]+)',$`).FindAllStringSubmatch(string(text), -1) {
+	kinds := regexp.MustCompile("(?m)^  (\\w+):\\s+['`]([\\w:\\s]+)['`],$")
+	for _, kind := range kinds.FindAllStringSubmatch(string(text), -1) {
 		for name := range strings.FieldsSeq(kind[2]) {
 			name, version, _ := strings.Cut(name, ":")
 			listed[kind[1]+"."+name] = cmp.Or(version, "1")

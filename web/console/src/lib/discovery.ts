@@ -26,7 +26,8 @@ async function ask(): Promise<Discovery> {
   } catch (thrown) {
     throw problemOf(thrown);
   }
-  if (!answer.ok) throw new Problem(new ConnectError('', answer.status === 429 ? Code.ResourceExhausted : Code.Unavailable));
+  if (!answer.ok)
+    throw new Problem(new ConnectError('', answer.status === 429 ? Code.ResourceExhausted : Code.Unavailable));
   return (await answer.json()) as Discovery;
 }
 

@@ -30,15 +30,23 @@ export function coversRoles(roles: readonly Role[], names: readonly string[], or
 
 /** Whether the caller may change who gets the roles that a group gives. */
 export function coversGroup(roles: readonly Role[], group: Group, org: string): boolean {
-  return group.roles.length === 0 || (may('MemberService/SetOrganizationMember', org) && coversRoles(roles, group.roles, org));
+  return (
+    group.roles.length === 0 ||
+    (may('MemberService/SetOrganizationMember', org) && coversRoles(roles, group.roles, org))
+  );
 }
 
 /** The roles of an organization, or of the installation, as choices. */
 export function roleOptions(roles: readonly Role[], installation: boolean): Option[] {
-  return roles.filter((r) => r.installation === installation).map((r) => ({ value: r.name, text: roleText(r.name), hint: roleHint(r) }));
+  return roles
+    .filter((r) => r.installation === installation)
+    .map((r) => ({ value: r.name, text: roleText(r.name), hint: roleHint(r) }));
 }
 
 /** The roles that the caller can give. */
 export function givableRoles(roles: readonly Role[], org?: string): Option[] {
-  return roleOptions(roles.filter((r) => coversRoles(roles, [r.name], org)), org === undefined);
+  return roleOptions(
+    roles.filter((r) => coversRoles(roles, [r.name], org)),
+    org === undefined,
+  );
 }

@@ -33,7 +33,8 @@ export function language(): Language {
   return state.language;
 }
 
-const textsOf = (of: Language, areas: readonly string[]) => Promise.all(areas.map((a) => files[`../texts/${of}/${a}.json`]?.() ?? Promise.resolve({})));
+const textsOf = (of: Language, areas: readonly string[]) =>
+  Promise.all(areas.map((a) => files[`../texts/${of}/${a}.json`]?.() ?? Promise.resolve({})));
 
 /** Loads the texts of areas. Views get theirs before they are shown. */
 export async function loadTexts(...areas: string[]): Promise<void> {

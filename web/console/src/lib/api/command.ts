@@ -53,11 +53,16 @@ export function asCurl(operation: Operation, request: JsonObject, options: CallO
     if (field) delete rest[field.jsonName];
     return encodeURIComponent(String(value ?? ''));
   });
-  const lines = [`curl${rule.http === 'GET' ? '' : ` -X ${rule.http}`}`, bearer, ...headersOf(operation, options).map((h) => `-H ${quoted(h)}`)];
+  const lines = [
+    `curl${rule.http === 'GET' ? '' : ` -X ${rule.http}`}`,
+    bearer,
+    ...headersOf(operation, options).map((h) => `-H ${quoted(h)}`),
+  ];
   let query = '';
   if (rule.http === 'GET' || rule.http === 'DELETE') {
     const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(rest)) for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
+    for (const [name, value] of Object.entries(rest))
+      for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
     query = parameters.size > 0 ? `?${parameters}` : '';
   } else {
     lines.push(`-H ${quoted('content-type: application/json')}`, `-d ${quoted(JSON.stringify(rest))}`);
