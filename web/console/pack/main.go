@@ -1,5 +1,5 @@
-// Command pack puts the built console into one archive: every file of a directory, compressed, with .gz at its name. Go's
-// gzip gives the same bytes on every machine; that of Node depends on the processor.
+// Command pack puts the built console into one archive: every file of a directory, compressed, with .gz at its name.
+// Go's gzip gives the same bytes on every machine; that of Node depends on the processor.
 //
 //	go run ./web/console/pack [-check] DIRECTORY ARCHIVE
 package main
@@ -47,7 +47,8 @@ func run(directory, archive string, check bool) error {
 		return nil
 	}
 	if check {
-		return fmt.Errorf("%s is not what the sources give (%s differs): run scripts/console.sh and commit the result", archive, differing)
+		return fmt.Errorf("%s is not what the sources give (%s differs): run scripts/console.sh and commit the result",
+			archive, differing)
 	}
 	content, err := pack(built)
 	if err != nil {
@@ -57,8 +58,8 @@ func run(directory, archive string, check bool) error {
 	return os.WriteFile(archive, content, 0o644)
 }
 
-// difference names a file that only one side has, or that differs. Contents count, not compressed bytes: another version
-// of Go may compress differently.
+// difference names a file that only one side has, or that differs. Contents count, not compressed bytes: another
+// version of Go may compress differently.
 func difference(built, packed map[string][]byte) string {
 	for name, content := range built {
 		if theirs, ok := packed[name]; !ok || !bytes.Equal(content, theirs) {

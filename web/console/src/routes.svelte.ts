@@ -1,4 +1,5 @@
-// Every view of the console: its address, who may see it, and where it is offered. Each area lists its own in views/<area>/routes.ts.
+// Every view of the console: its address, who may see it, and where it is offered. Each area lists its own in
+// views/<area>/routes.ts.
 import type { Component } from 'svelte';
 import { may } from './lib/access.svelte';
 import type { OperationName } from './lib/api/rules';

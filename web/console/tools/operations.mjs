@@ -1,5 +1,5 @@
-// Writes src/gen/operations.ts: what the console knows of each operation beside its messages. It comes from the options of the
-// definition (proto/), which are left out of the generated clients: they would make up half of them.
+// Writes src/gen/operations.ts: what the console knows of each operation beside its messages. It comes from the options
+// of the definition (proto/), which are left out of the generated clients: they would make up half of them.
 //
 //   node tools/operations.mjs IMAGE OUT
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -76,7 +76,10 @@ for (const file of registry.files) {
   }
 }
 
-/** @param {readonly import('@bufbuild/protobuf').DescMessage[]} messages @returns {import('@bufbuild/protobuf').DescMessage[]} */
+/**
+ * @param {readonly import('@bufbuild/protobuf').DescMessage[]} messages @returns
+ * {import('@bufbuild/protobuf').DescMessage[]}
+ */
 function nested(messages) {
   return messages.flatMap((m) => [m, ...nested(m.nestedMessages)]);
 }

@@ -6,42 +6,69 @@ import { hasText, language, t } from './texts.svelte';
 
 // The kinds with the names of their types. A number is the newest version of a type that has more than one.
 const known = {
-  app: 'added api_access_set api_consents_ended audience_approved audience_withdrawn deactivated key_added key_removed metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed vouched',
+  app: `
+    added api_access_set api_consents_ended audience_approved audience_withdrawn deactivated key_added key_removed
+    metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed
+    vouched
+  `,
   consent: 'erased given withdrawn',
   group: 'added app_roles_set changed member_added member_removed members_counted removed roles_set',
-  idp: 'changed client_secret_removed client_secret_set deactivated jwt_added jwt_changed oauth_added oauth_changed oidc_added oidc_changed reactivated removed vouched',
+  idp: `
+    changed client_secret_removed client_secret_set deactivated jwt_added jwt_changed oauth_added oauth_changed
+    oidc_added oidc_changed reactivated removed vouched
+  `,
   idp_sign_in: 'failed',
   installation: 'added members_changed owner_added owner_removed policy_set',
   invitation: 'accepted added erased expired removed sent withdrawn',
   offer: 'accepted made removed replaced withdrawn',
-  org: 'added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set owner_lost policy_set primary_domain_set reactivated removed renamed',
+  org: `
+    added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set
+    owner_lost policy_set primary_domain_set reactivated removed renamed
+  `,
   project: 'added emptied group_roles_set metadata_set removed renamed role_removed role_set',
   project_access: 'added group_roles_set removed roles_set',
   project_grant: 'accepted added removed roles_set',
-  sign_in:
-    'device_ended device_recognized device_remembered erased failed grant_reused password_reset_requested reauthenticated second_factor_guessed second_factor_proven session_ended succeeded throttled token_issued token_revoked',
+  sign_in: `
+    device_ended device_recognized device_remembered erased failed grant_reused password_reset_requested
+    reauthenticated second_factor_guessed second_factor_proven session_ended succeeded throttled token_issued
+    token_revoked
+  `,
   signing: 'key_added key_retired',
-  user: 'app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed',
+  user: `
+    app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed
+    factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed
+    link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added
+    password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified
+    profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed
+    secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed
+  `,
   webhook: 'added:2 deactivated reactivated removed replayed secret_set settings_changed:2 skipped',
 } as const;
 
 export type EventKind = keyof typeof known;
 export const eventKinds = Object.keys(known) as EventKind[];
 
-/** The types of a kind without their versions, such as `user.locked`. */
-export function typesOfKind(kind: EventKind): string[] {
-  return known[kind].split(' ').map((entry) => `${kind}.${entry.split(':')[0] ?? ''}`);
-}
-
-const versions = new Map<string, number>(
-  eventKinds.flatMap((kind) =>
-    known[kind]
-      .split(' ')
-      .map((entry): [string, number] => [`${kind}.${entry.split(':')[0] ?? ''}`, Number(entry.split(':')[1] ?? 1)]),
+// Every type without its version, such as `user.locked`, with its newest version.
+const versions = new Map(
+  Object.entries(known).flatMap(([kind, entries]) =>
+    entries
+      .trim()
+      .split(/\s+/)
+      .map((entry): [string, number] => {
+        const [name, version = '1'] = entry.split(':');
+        return [`${kind}.${name}`, Number(version)];
+      }),
   ),
 );
 
-/** The types that the API knows for a type without its version; whatever else is given stays as it is, such as `user.*`. */
+/** The types of a kind without their versions. */
+export function typesOfKind(kind: EventKind): string[] {
+  return [...versions.keys()].filter((type) => type.startsWith(`${kind}.`));
+}
+
+/**
+ * The types that the API knows for a type without its version; whatever else is given stays as it is, such as `user.*`.
+ */
 export function withVersions(type: string): string[] {
   const newest = versions.get(type);
   return newest === undefined ? [type] : Array.from({ length: newest }, (_, i) => `${type}.v${i + 1}`);

@@ -23,7 +23,10 @@ export function roleHint(role: Role): string {
   return hasText(`hint.${role.name}`) ? t(`hint.${role.name}`) : role.permissions.join(', ');
 }
 
-/** Whether the caller holds everything that the roles allow. Others cannot be given or taken away. Without an organization: roles of the installation. */
+/**
+ * Whether the caller holds everything that the roles allow. Others cannot be given or taken away. Without an
+ * organization: roles of the installation.
+ */
 export function coversRoles(roles: readonly Role[], names: readonly string[], org?: string): boolean {
   return names.every((name) => roles.find((r) => r.name === name)?.permissions.every((p) => holds(p, org)) ?? false);
 }

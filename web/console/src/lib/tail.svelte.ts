@@ -28,7 +28,10 @@ export class Tail {
   arrived = $state(0);
   problem = $state.raw<Problem>();
 
-  /** Begins to follow. `begun` is called when nothing that happens from then on is missed. Gives the function that ends it. */
+  /**
+   * Begins to follow. `begun` is called when nothing that happens from then on is missed. Gives the function that ends
+   * it.
+   */
   start(request: Request, options: CallOptions, begun: () => void): () => void {
     const abort = new AbortController();
     [this.state, this.events, this.arrived, this.problem] = ['connecting', [], 0, undefined];

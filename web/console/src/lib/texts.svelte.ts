@@ -1,4 +1,5 @@
-// What the console says, in four languages. Each area of views has its own file; `common` and `fields` are always there.
+// What the console says, in four languages. Each area of views has its own file; `common` and `fields` are always
+// there.
 
 export const languages = { en: 'English', de: 'Deutsch', fr: 'Français', es: 'Español' } as const;
 export type Language = keyof typeof languages;
@@ -66,7 +67,9 @@ export async function chooseLanguage(chosen: Language): Promise<void> {
 
 type Values = Record<string, string | number>;
 
-/** The text of a key. `n` chooses between forms of a plural. A missing text shows as its key: tools/texts.mjs finds it. */
+/**
+ * The text of a key. `n` chooses between forms of a plural. A missing text shows as its key: tools/texts.mjs finds it.
+ */
 export function t(key: string, values: Values = {}): string {
   const text = state.texts[key];
   if (text === undefined) return key;

@@ -1,4 +1,5 @@
-// The browser's session as a token for the API. The token lives in memory only, for a few minutes, and is asked for again.
+// The browser's session as a token for the API. The token lives in memory only, for a few minutes, and is asked for
+// again.
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Problem } from './problem';
 
@@ -28,7 +29,9 @@ let waiting: Promise<void> | undefined;
 export const session = $state({
   userId: '',
   sessionId: '',
-  /** The page of the server at which the person can prove again who they are, with whatever way of signing in they have. */
+  /**
+   * The page of the server at which the person can prove again who they are, with whatever way of signing in they have.
+   */
   prove: '',
   /** The address to sign in again at, while the session is gone and a request waits for it. */
   signIn: '',

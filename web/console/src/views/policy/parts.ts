@@ -102,7 +102,10 @@ export function valueText(value: Value, at: JsonValue | undefined, provider: (id
   return value.providers ? provider(at as string) : enumText(String(at));
 }
 
-/** What is to be said about where a value comes from: what is in effect without an own one, and where the own one has no effect. */
+/**
+ * What is to be said about where a value comes from: what is in effect without an own one, and where the own one has no
+ * effect.
+ */
 export function originText(
   value: Value,
   own: JsonObject,

@@ -93,7 +93,10 @@ async function* linesOf(file: Blob): AsyncGenerator<Line> {
   }
 }
 
-/** The text of a line, without its end and the mark that some programs write at the beginning; `undefined` if it is not UTF-8. */
+/**
+ * The text of a line, without its end and the mark that some programs write at the beginning; `undefined` if it is not
+ * UTF-8.
+ */
 function textOf(line: Line): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: line.number !== 1 })
@@ -104,7 +107,9 @@ function textOf(line: Line): string | undefined {
   }
 }
 
-/** Takes a line of CSV (RFC 4180) apart. A field in quotes ends on its line, so that a quote too many spoils one line. */
+/**
+ * Takes a line of CSV (RFC 4180) apart. A field in quotes ends on its line, so that a quote too many spoils one line.
+ */
 export function split(text: string): string[] | { problem: string } {
   const cells: string[] = [];
   for (let rest = text; ;) {

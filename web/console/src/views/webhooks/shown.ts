@@ -12,7 +12,10 @@ export function isWide(webhook: Webhook): boolean {
   return webhook.allOrganizations || webhook.organizationIds.length > 0;
 }
 
-/** Whether the caller may change a webhook: one that looks into other organizations is for those who may do so everywhere. */
+/**
+ * Whether the caller may change a webhook: one that looks into other organizations is for those who may do so
+ * everywhere.
+ */
 export function mayChange(webhook: Webhook, org: string): boolean {
   return may(WebhookService.method.modifyWebhook, isWide(webhook) ? undefined : org);
 }
