@@ -8,8 +8,7 @@ import {
   type JsonValue,
 } from '@bufbuild/protobuf';
 import type { Component } from 'svelte';
-import { fieldRule } from '../api/command';
-import type { FieldRule } from '../api/rules';
+import { fieldRule, type FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
 
 /** What a lookup has found. */
@@ -172,7 +171,10 @@ function nothing(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** The request of a form: what is fixed, and what the fields say. Empty fields are left out, as the API expects of optional ones. */
+/**
+ * The request of a form: what is fixed, and what the fields say. Empty fields are left out, as the API expects of
+ * optional ones.
+ */
 export function requestOf(
   fixed: JsonObject,
   fields: readonly Field[],
