@@ -36,7 +36,7 @@ generate: ## make gen/ and the list of operations from proto/
 	SIGNET_UPDATE_DOCS=1 go test -count=1 -run TestTheListOfOperations ./test/repo
 
 .PHONY: console
-console: ## build the console into web/console/dist, from where the server embeds it
+console: ## generate clients, format, check, test and build the console into web/console/dist.zip, which the server embeds
 	scripts/console.sh
 
 .PHONY: console-dev

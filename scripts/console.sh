@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the console (web/console) into web/console/dist, from where the server embeds it.
+# Builds the console (web/console) into web/console/dist.zip, which the server embeds.
 #
-#   scripts/console.sh           check the types and texts, build, write dist
-#   scripts/console.sh --check   the same, but write nothing and fail if dist is not what the sources give
-#   scripts/console.sh --clients only write the generated clients (src/gen), which editors and hot reload need
-#   scripts/console.sh --dev     hot reload at http://localhost:5173/console/ against the server at SIGNET_URL
+#   scripts/console.sh            write the clients (src/gen), format, check, test and build the sources, write dist.zip
+#   scripts/console.sh --check    the same, but write nothing and fail if a file is not what it should be
+#   scripts/console.sh --clients  only write the clients, after a change of proto/
+#   scripts/console.sh --dev      hot reload at http://localhost:5173/console/ against the server at SIGNET_URL; needs only Node
 #
 # The build runs on the Node that package-lock.json names, so that every machine gives the same bytes.
 set -euo pipefail
@@ -25,27 +25,61 @@ if [[ $(cat "$app/node_modules/.stamp" 2>/dev/null) != "$stamp" ]]; then
   (cd "$app" && npm ci --ignore-scripts --no-audit --no-fund >&2)
   echo "$stamp" >"$app/node_modules/.stamp"
 fi
-node=$app/node_modules/.bin/node
-if ! "$node" --version >/dev/null 2>&1; then
-  node=$(command -v node)
-  echo "console: no pinned Node for this machine, using $("$node" --version)" >&2
+bin=$app/node_modules/.bin
+if ! "$bin/node" --version >/dev/null 2>&1; then
+  echo "console: no pinned Node for this machine, using $(node --version)" >&2
 fi
-export PATH=$(dirname "$node"):$PATH
+export PATH=$bin:$PATH
+if [[ $mode == --dev ]]; then
+  cd "$app" && exec vite
+fi
+
 export BUF_CACHE_DIR=$root/.cache/buf
 source scripts/tools.sh
-
-rm -rf "$app/src/gen"
-buf generate --template web/console/buf.gen.yaml
-buf build --path proto/signet --output .cache/console-image.binpb
-(cd "$app" && "$node" tools/operations.mjs ../../.cache/console-image.binpb src/gen/operations.ts)
-case "$mode" in
-  --clients) exit 0 ;;
-  --dev) cd "$app" && exec "$node" node_modules/vite/bin/vite.js ;;
-esac
+work=$(mktemp -d "$root/.cache/console.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+gen=web/console/src/gen
+buf generate --template web/console/buf.gen.yaml --output "$work"
+buf build --path proto/signet --output "$work/image.binpb"
+(cd "$app" && node tools/operations.mjs "$work/image.binpb" "$work/$gen/operations.ts")
+if ! difference=$(diff -rqN "$gen" "$work/$gen"); then
+  if [[ $mode == --check ]]; then
+    echo "$difference" >&2
+    echo "$gen does not match proto/: run scripts/console.sh and commit the result" >&2
+    exit 1
+  fi
+  rm -rf "$gen"
+  cp -R "$work/$gen" "$gen"
+fi
+if [[ $mode == --clients ]]; then
+  exit 0
+fi
 
 cd "$app"
-"$node" tools/texts.mjs
-"$node" node_modules/svelte-check/bin/svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output human --threshold warning
-"$node" node_modules/vite/bin/vite.js build --logLevel warn
+node tools/texts.mjs
+if [[ $mode == --check ]]; then
+  prettier --cache --check --log-level warn .
+else
+  prettier --cache --write --log-level warn .
+fi
+# The type checker, the linter and the tests run side by side: they read the same files and do not know each other.
+checks=()
+check() {
+  local log=$work/$1.log
+  shift
+  { "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }; } &
+  checks+=($!)
+}
+check types svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output human --threshold warning
+check lint eslint --cache --cache-location node_modules/.cache/eslint/ --cache-strategy content --max-warnings 0 .
+check tests vitest run
+status=0
+for pid in "${checks[@]}"; do
+  wait "$pid" || status=$?
+done
+if [[ $status -ne 0 ]]; then
+  exit "$status"
+fi
+vite build --logLevel warn --outDir "$work/dist"
 cd "$root"
-go run ./web/console/pack ${mode:+-check} .cache/console web/console/dist
+go run ./web/console/pack ${mode:+-check} "$work/dist" web/console/dist.zip

@@ -1,21 +1,31 @@
-// Package console holds the built web console: what Vite made of the sources beside it, compressed. See package
-// internal/ui/console for how it is served.
+// Package console holds the built web console: what Vite made of the sources beside it, compressed, in one archive. See
+// package internal/ui/console for how it is served.
 package console
 
 import (
-	"embed"
+	"archive/zip"
+	_ "embed"
 	"io/fs"
+	"strings"
+	"sync"
 )
 
-//go:embed all:dist
-var built embed.FS
+//go:embed dist.zip
+var archive string
+
+// index reads the archive's directory once, when the first file is asked for: a start does not pay for it.
+var index = sync.OnceValue(func() *zip.Reader {
+	r, err := zip.NewReader(strings.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		panic(err) // pack wrote something else
+	}
+	return r
+})
+
+type files struct{}
+
+func (files) Open(name string) (fs.File, error) { return index().Open(name) }
 
 // Files are the built files, each under its name with .gz: index.html.gz, and assets/ with names that change with the
 // content.
-func Files() fs.FS {
-	files, err := fs.Sub(built, "dist")
-	if err != nil {
-		panic(err) // only for a name that is none
-	}
-	return files
-}
+func Files() fs.FS { return files{} }

@@ -1,8 +1,18 @@
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
 // Hot reload works against a running server: the browser talks to Vite, which passes everything but the console on.
 const server = process.env['SIGNET_URL'] ?? 'http://localhost:8080';
+
+const sources = fileURLToPath(new URL('src/', import.meta.url));
+/** The folder of a module below src, such as `lib/ui`; empty for a module of a package. */
+const folderOf = (id: string) => (id.startsWith(sources) ? dirname(id.slice(sources.length)) : '');
+const inFolder =
+  (...folders: string[]) =>
+  (id: string) =>
+    folders.includes(folderOf(id));
 
 export default defineConfig({
   base: '/console/',
@@ -15,21 +25,19 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    // A view costs few requests: one file for what all views share, one for forms and dialogs, one for the views of an area, one for all styles.
     cssCodeSplit: false,
+    // A view costs few requests: one file for what all views share, one for forms and dialogs, one for the views of an
+    // area. The folder of a module decides. A group takes along what its modules import, unless a group above has it.
     rolldownOptions: {
       output: {
         codeSplitting: {
           groups: [
-            { debugName: 'views', name: (id) => /\/src\/views\/([a-z]+)\/(?!routes\.ts)/.exec(id)?.[1] ?? null, priority: 2 },
-            {
-              name: 'dialogs',
-              test: /node_modules\/(bits-ui|@floating-ui|@internationalized|runed|svelte-toolbelt|tabbable|style-to-object|inline-style-parser)\/|\/src\/lib\/(form\/[A-Za-z]+\.svelte|ui\/(Menu|Modal|Dialogs|Palette|[A-Za-z]+Dialog|[A-Za-z]+Modal|SignInAgain|EventDetail|History)\.svelte)/,
-              priority: 2,
-            },
-            { name: 'shared', test: /node_modules|\/src\/(lib|gen)\//, priority: 1 },
+            { name: 'shared', test: inFolder('lib', 'lib/api', 'lib/ui', 'gen', 'gen/signet/v1'), priority: 4 },
+            // The frame names the files of all areas, so it changes with each of them. No other file imports it.
+            { name: 'index', test: inFolder('.'), priority: 3 },
+            { name: 'dialogs', test: inFolder('lib/form', 'lib/dialog'), priority: 2 },
+            { debugName: 'views', name: (id) => folderOf(id).split('views/')[1] ?? null, priority: 1 },
           ],
-          includeDependenciesRecursively: false,
         },
       },
     },

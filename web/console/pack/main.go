@@ -1,13 +1,13 @@
-// Command pack compresses the built console: every file of one directory, with .gz at its name, into another. Go's gzip
-// gives the same bytes on every machine; that of Node depends on the processor.
+// Command pack puts the built console into one archive: every file of a directory, compressed, with .gz at its name.
+// Go's gzip gives the same bytes on every machine; that of Node depends on the processor.
 //
-//	go run ./web/console/pack [-check] FROM TO
+//	go run ./web/console/pack [-check] DIRECTORY ARCHIVE
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,118 +15,128 @@ import (
 	"log"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 )
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("pack: ")
-	check := flag.Bool("check", false, "write nothing, fail if TO does not hold what FROM gives")
+	check := flag.Bool("check", false, "write nothing, fail if ARCHIVE does not hold what DIRECTORY gives")
 	flag.Parse()
 	if flag.NArg() != 2 {
-		log.Fatal("usage: pack [-check] FROM TO")
+		log.Fatal("usage: pack [-check] DIRECTORY ARCHIVE")
 	}
 	if err := run(flag.Arg(0), flag.Arg(1), *check); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(from, to string, check bool) error {
-	built, err := read(from, ".")
+func run(directory, archive string, check bool) error {
+	built, err := read(os.DirFS(directory))
 	if err != nil {
 		return err
 	}
-	packed, err := read(to, ".gz")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	packed, err := unpack(archive) // without -check, a missing or broken archive is written anew
+	if err != nil && check {
+		return fmt.Errorf("%s: %w: run scripts/console.sh and commit the result", archive, err)
+	}
+	differing := difference(built, packed)
+	if differing == "" {
+		fmt.Printf("%s is up to date\n", archive)
+		return nil
 	}
 	if check {
-		return compare(built, packed)
+		return fmt.Errorf("%s is not what the sources give (%s differs): run scripts/console.sh and commit the result",
+			archive, differing)
 	}
-	if err := os.RemoveAll(to); err != nil {
+	content, err := pack(built)
+	if err != nil {
 		return err
 	}
-	total := 0
-	for _, name := range slices.Sorted(maps.Keys(built)) {
-		content, err := compress(built[name])
-		if err != nil {
-			return err
-		}
-		total += len(content)
-		target := filepath.Join(to, filepath.FromSlash(name)+".gz")
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(target, content, 0o644); err != nil {
-			return err
-		}
-	}
-	fmt.Printf("console: %d files, %d bytes compressed\n", len(built), total)
-	return nil
+	fmt.Printf("%s: %d files, %d bytes\n", archive, len(built), len(content))
+	return os.WriteFile(archive, content, 0o644)
 }
 
-// compare compares contents, not compressed bytes: another version of Go may compress differently.
-func compare(built, packed map[string][]byte) error {
+// difference names a file that only one side has, or that differs. Contents count, not compressed bytes: another
+// version of Go may compress differently.
+func difference(built, packed map[string][]byte) string {
 	for name, content := range built {
-		if !bytes.Equal(content, packed[name]) {
-			return fmt.Errorf("web/console/dist is not what the sources give (%s differs): run scripts/console.sh and commit the result", name)
+		if theirs, ok := packed[name]; !ok || !bytes.Equal(content, theirs) {
+			return name
 		}
 	}
 	for name := range packed {
 		if _, ok := built[name]; !ok {
-			return fmt.Errorf("web/console/dist holds %s, which the sources do not give: run scripts/console.sh and commit the result", name)
+			return name
 		}
 	}
-	fmt.Println("web/console/dist is up to date")
-	return nil
+	return ""
 }
 
-// read gives the content of every file below a directory by its slash path. With the suffix .gz, it decompresses them
-// and cuts the suffix off.
-func read(dir, suffix string) (map[string][]byte, error) {
+// read gives the content of every file by its path.
+func read(from fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(from, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
-		if suffix == ".gz" {
-			if filepath.Ext(name) != suffix {
-				return fmt.Errorf("%s is not compressed", path)
-			}
-			name = name[:len(name)-len(suffix)]
-			if content, err = decompress(content); err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-		}
-		files[name] = content
-		return nil
+		files[path], err = fs.ReadFile(from, path)
+		return err
 	})
 	return files, err
 }
 
-func compress(content []byte) ([]byte, error) {
+// pack stores the compressed files in the order of their names and without times, so that equal files give equal
+// archives.
+func pack(files map[string][]byte) ([]byte, error) {
 	var out bytes.Buffer
-	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	archive := zip.NewWriter(&out)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		w, err := archive.CreateHeader(&zip.FileHeader{Name: name + ".gz", Method: zip.Store})
+		if err != nil {
+			return nil, err
+		}
+		if err := compress(w, files[name]); err != nil {
+			return nil, err
+		}
+	}
+	err := archive.Close()
+	return out.Bytes(), err
+}
+
+func unpack(path string) (map[string][]byte, error) {
+	archive, err := zip.OpenReader(path)
 	if err != nil {
 		return nil, err
 	}
+	defer archive.Close()
+	compressed, err := read(archive)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for name, content := range compressed {
+		plain, ok := strings.CutSuffix(name, ".gz")
+		if !ok {
+			return nil, fmt.Errorf("%s is not compressed", name)
+		}
+		if files[plain], err = decompress(content); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return files, nil
+}
+
+func compress(to io.Writer, content []byte) error {
+	w, err := gzip.NewWriterLevel(to, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
 	if _, err := w.Write(content); err != nil {
-		return nil, err
+		return err
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return w.Close()
 }
 
 func decompress(content []byte) ([]byte, error) {

@@ -38,7 +38,8 @@ async function start(target: HTMLElement): Promise<void> {
   } catch (thrown) {
     return fail(thrown);
   }
-  if (location.pathname === `${base}/` || location.pathname === signedIn) await go(`/o/${homeOrganization()}`, { replace: true });
+  if (location.pathname === `${base}/` || location.pathname === signedIn)
+    await go(`/o/${homeOrganization()}`, { replace: true });
   startRouter();
   // The page has come with the beginning of the frame.
   target.replaceChildren();

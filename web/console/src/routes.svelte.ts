@@ -1,4 +1,5 @@
-// Every view of the console: its address, who may see it, and where it is offered. Each area lists its own in views/<area>/routes.ts.
+// Every view of the console: its address, who may see it, and where it is offered. Each area lists its own in
+// views/<area>/routes.ts.
 import type { Component } from 'svelte';
 import { may } from './lib/access.svelte';
 import type { OperationName } from './lib/api/rules';
@@ -20,7 +21,12 @@ export interface Route {
   /** It is needed in the whole installation, not in one organization. */
   readonly everywhere?: boolean;
   /** Where it stands in the navigation, and its text (in `common`). Views of single objects have no place. */
-  readonly place?: { readonly group: 'organization' | 'installation' | 'me'; readonly text: string; readonly icon: Component; readonly order: number };
+  readonly place?: {
+    readonly group: 'organization' | 'installation' | 'me';
+    readonly text: string;
+    readonly icon: Component;
+    readonly order: number;
+  };
 }
 
 /** Something that can be done, for the command palette. Its text is in `common`. */
@@ -30,7 +36,9 @@ export interface Action {
   readonly needs?: OperationName;
 }
 
-const areas = import.meta.glob<{ routes: readonly Route[]; actions?: readonly Action[] }>('./views/*/routes.ts', { eager: true });
+const areas = import.meta.glob<{ routes: readonly Route[]; actions?: readonly Action[] }>('./views/*/routes.ts', {
+  eager: true,
+});
 
 export const routes: readonly Route[] = Object.values(areas).flatMap((a) => a.routes);
 const actions: readonly Action[] = Object.values(areas).flatMap((a) => a.actions ?? []);
@@ -50,7 +58,11 @@ const allowed = (needs: OperationName | undefined, org: string | undefined) => !
 /** The entries of a group of the navigation. */
 export function navigation(group: 'organization' | 'installation' | 'me', org: string) {
   return routes
-    .flatMap((r) => (r.place?.group === group && allowed(r.needs, r.everywhere ? undefined : org) ? [{ ...r.place, href: filled(r.path, org) }] : []))
+    .flatMap((r) =>
+      r.place?.group === group && allowed(r.needs, r.everywhere ? undefined : org)
+        ? [{ ...r.place, href: filled(r.path, org) }]
+        : [],
+    )
     .sort((a, b) => a.order - b.order);
 }
 

@@ -1,5 +1,5 @@
-// Writes src/gen/operations.ts: what the console knows of each operation beside its messages. It comes from the options of the
-// definition (proto/), which are left out of the generated clients: they would make up half of them.
+// Writes src/gen/operations.ts: what the console knows of each operation beside its messages. It comes from the options
+// of the definition (proto/), which are left out of the generated clients: they would make up half of them.
 //
 //   node tools/operations.mjs IMAGE OUT
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,8 @@ const secret = extension('signet.v1.secret');
 const limits = extension('buf.validate.field');
 
 /** @param {import('@bufbuild/protobuf').DescExtension} wanted @param {any} options */
-const option = (wanted, options) => (options && hasExtension(options, wanted) ? /** @type {any} */ (getExtension(options, wanted)) : undefined);
+const option = (wanted, options) =>
+  options && hasExtension(options, wanted) ? /** @type {any} */ (getExtension(options, wanted)) : undefined;
 
 /** @type {Record<string, object>} */
 const operations = {};
@@ -60,28 +61,39 @@ for (const file of registry.files) {
       if (option(secret, field.proto.options)) known.secret = true;
       if (v) {
         const text = v.type.case === 'string' ? v.type.value : undefined;
-        const number = v.type.case === 'int32' || v.type.case === 'int64' || v.type.case === 'uint32' ? v.type.value : undefined;
+        const number =
+          v.type.case === 'int32' || v.type.case === 'int64' || v.type.case === 'uint32' ? v.type.value : undefined;
         if (v.required || (text?.minLen ?? 0n) > 0n) known.required = true;
         if (text?.maxLen) known.max = Number(text.maxLen);
         if (v.type.case === 'repeated' && (v.type.value.minItems ?? 0n) > 0n) known.required = true;
-        if (number?.greaterThan.case) known.from = Number(number.greaterThan.value) + (number.greaterThan.case === 'gt' ? 1 : 0);
+        if (number?.greaterThan.case)
+          known.from = Number(number.greaterThan.value) + (number.greaterThan.case === 'gt' ? 1 : 0);
         if (number?.lessThan.case) known.to = Number(number.lessThan.value) - (number.lessThan.case === 'lt' ? 1 : 0);
       }
-      if (Object.keys(known).length > 0) fields[`${message.typeName.replace('signet.v1.', '')}.${field.localName}`] = known;
+      if (Object.keys(known).length > 0)
+        fields[`${message.typeName.replace('signet.v1.', '')}.${field.localName}`] = known;
     }
   }
 }
 
-/** @param {readonly import('@bufbuild/protobuf').DescMessage[]} messages @returns {import('@bufbuild/protobuf').DescMessage[]} */
+/**
+ * @param {readonly import('@bufbuild/protobuf').DescMessage[]} messages @returns
+ * {import('@bufbuild/protobuf').DescMessage[]}
+ */
 function nested(messages) {
   return messages.flatMap((m) => [m, ...nested(m.nestedMessages)]);
 }
 
 /** @param {Record<string, object>} entries */
 const lines = (entries) =>
-  Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, value]) => `  '${key}': ${JSON.stringify(value)},`).join('\n');
+  Object.entries(entries)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `  '${key}': ${JSON.stringify(value)},`)
+    .join('\n');
 
-writeFileSync(out, `// Made by tools/operations.mjs from the definition.
+writeFileSync(
+  out,
+  `// Made by tools/operations.mjs from the definition.
 import type { FieldRule, OperationRule } from '../lib/api/rules';
 
 export const operations = {
@@ -91,4 +103,5 @@ ${lines(operations)}
 export const fields: Readonly<Record<string, FieldRule>> = {
 ${lines(fields)}
 };
-`);
+`,
+);

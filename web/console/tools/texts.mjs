@@ -1,5 +1,5 @@
-// Checks the texts: every language has the same keys with the same placeholders, every key that the sources name is there, none is
-// left over, and French has no-break spaces before its signs.
+// Checks the texts: every language has the same keys with the same placeholders, every key that the sources name is
+// there, none is left over, and French has no-break spaces before its signs.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -15,7 +15,10 @@ const whole = (text) => (typeof text === 'string' ? text : Object.values(text).j
 /** @param {string | Record<string, string>} text */
 const placeholders = (text) => [...new Set(whole(text).match(/\{\w+\}/g) ?? [])].sort().join(' ');
 /** @param {string} dir @returns {string[]} */
-const files = (dir) => readdirSync(dir, { withFileTypes: true }).flatMap((e) => (e.isDirectory() ? (e.name === 'gen' || e.name === 'texts' ? [] : files(join(dir, e.name))) : [join(dir, e.name)]));
+const files = (dir) =>
+  readdirSync(dir, { withFileTypes: true }).flatMap((e) =>
+    e.isDirectory() ? (e.name === 'gen' || e.name === 'texts' ? [] : files(join(dir, e.name))) : [join(dir, e.name)],
+  );
 
 /** @type {Map<string, string>} */
 const keys = new Map();
@@ -30,27 +33,39 @@ for (const area of readdirSync(join(root, 'texts/en'))) {
     for (const [key, text] of Object.entries(english)) {
       const theirs = other[key];
       if (theirs === undefined) wrong.push(`${language}/${area} lacks ${key}`);
-      else if (placeholders(theirs) !== placeholders(text)) wrong.push(`${language}/${area} ${key} has other placeholders than en`);
+      else if (placeholders(theirs) !== placeholders(text))
+        wrong.push(`${language}/${area} ${key} has other placeholders than en`);
     }
-    for (const key of Object.keys(other)) if (!(key in english)) wrong.push(`${language}/${area} has ${key}, which en does not have`);
+    for (const key of Object.keys(other))
+      if (!(key in english)) wrong.push(`${language}/${area} has ${key}, which en does not have`);
     // A plain space would let a line begin with the sign.
     if (language === 'fr') {
       for (const [key, text] of Object.entries(other)) {
-        if (/ [:;?!»]|« /.test(whole(text))) wrong.push(`${language}/${area} ${key} has a plain space where U+00A0 must stand (before : ; ? ! », after «)`);
+        if (/ [:;?!»]|« /.test(whole(text)))
+          wrong.push(
+            `${language}/${area} ${key} has a plain space where U+00A0 must stand (before : ; ? ! », after «)`,
+          );
       }
     }
   }
 }
 for (const language of languages) {
-  if (readdirSync(join(root, 'texts', language)).join() !== readdirSync(join(root, 'texts/en')).join()) wrong.push(`${language} has other files than en`);
+  if (readdirSync(join(root, 'texts', language)).join() !== readdirSync(join(root, 'texts/en')).join())
+    wrong.push(`${language} has other files than en`);
 }
 
 // A key is named by a string literal, or made of a literal beginning: `field.${name}`.
-const source = files(root).filter((f) => /\.(svelte|ts)$/.test(f)).map((f) => readFileSync(f, 'utf8')).join('\n');
+const source = files(root)
+  .filter((f) => /\.(svelte|ts)$/.test(f) && !f.endsWith('.test.ts'))
+  .map((f) => readFileSync(f, 'utf8'))
+  .join('\n');
 const named = new Set([...source.matchAll(/['"`]([a-z]\w*(?:\.\w+)+)['"`]/g)].map((m) => m[1]));
 const begun = [...source.matchAll(/`([a-z]\w*(?:\.\w+)*[._])\$\{/g)].map((m) => m[1] ?? '');
-for (const m of source.matchAll(/\bt\(\s*['"]([^'"]+)['"]/g)) if (!keys.has(m[1] ?? '')) wrong.push(`no text for ${m[1]}`);
-for (const key of keys.keys()) if (!named.has(key) && !begun.some((b) => b && key.startsWith(b))) wrong.push(`nobody uses ${key} (${keys.get(key)})`);
+for (const m of source.matchAll(/\bt\(\s*['"]([^'"]+)['"]/g))
+  if (!keys.has(m[1] ?? '')) wrong.push(`no text for ${m[1]}`);
+for (const key of keys.keys())
+  if (!named.has(key) && !begun.some((b) => b && key.startsWith(b)))
+    wrong.push(`nobody uses ${key} (${keys.get(key)})`);
 
 if (wrong.length > 0) {
   console.error(wrong.map((w) => `texts: ${w}`).join('\n'));

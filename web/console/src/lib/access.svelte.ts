@@ -34,7 +34,9 @@ export function isDefault(org: string): boolean {
 /** Whether the caller holds a permission in the organization, or in the whole installation. */
 export function holds(permission: string, org?: string): boolean {
   if (state.everywhere.has(permission)) return true;
-  return org !== undefined && (state.organizations.find((o) => o.orgId === org)?.permissions.includes(permission) ?? false);
+  return (
+    org !== undefined && (state.organizations.find((o) => o.orgId === org)?.permissions.includes(permission) ?? false)
+  );
 }
 
 /** Whether the caller may call an operation. What would be refused is not offered. */

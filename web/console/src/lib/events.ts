@@ -6,37 +6,69 @@ import { hasText, language, t } from './texts.svelte';
 
 // The kinds with the names of their types. A number is the newest version of a type that has more than one.
 const known = {
-  app: 'added api_access_set api_consents_ended audience_approved audience_withdrawn deactivated key_added key_removed metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed vouched',
+  app: `
+    added api_access_set api_consents_ended audience_approved audience_withdrawn deactivated key_added key_removed
+    metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed
+    vouched
+  `,
   consent: 'erased given withdrawn',
   group: 'added app_roles_set changed member_added member_removed members_counted removed roles_set',
-  idp: 'changed client_secret_removed client_secret_set deactivated jwt_added jwt_changed oauth_added oauth_changed oidc_added oidc_changed reactivated removed vouched',
+  idp: `
+    changed client_secret_removed client_secret_set deactivated jwt_added jwt_changed oauth_added oauth_changed
+    oidc_added oidc_changed reactivated removed vouched
+  `,
   idp_sign_in: 'failed',
   installation: 'added members_changed owner_added owner_removed policy_set',
   invitation: 'accepted added erased expired removed sent withdrawn',
   offer: 'accepted made removed replaced withdrawn',
-  org: 'added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set owner_lost policy_set primary_domain_set reactivated removed renamed',
+  org: `
+    added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set
+    owner_lost policy_set primary_domain_set reactivated removed renamed
+  `,
   project: 'added emptied group_roles_set metadata_set removed renamed role_removed role_set',
   project_access: 'added group_roles_set removed roles_set',
   project_grant: 'accepted added removed roles_set',
-  sign_in: 'device_ended device_recognized device_remembered erased failed grant_reused password_reset_requested reauthenticated second_factor_guessed second_factor_proven session_ended succeeded throttled token_issued token_revoked',
+  sign_in: `
+    device_ended device_recognized device_remembered erased failed grant_reused password_reset_requested
+    reauthenticated second_factor_guessed second_factor_proven session_ended succeeded throttled token_issued
+    token_revoked
+  `,
   signing: 'key_added key_retired',
-  user: 'app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed',
+  user: `
+    app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed
+    factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed
+    link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added
+    password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified
+    profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed
+    secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed
+  `,
   webhook: 'added:2 deactivated reactivated removed replayed secret_set settings_changed:2 skipped',
 } as const;
 
 export type EventKind = keyof typeof known;
 export const eventKinds = Object.keys(known) as EventKind[];
 
-/** The types of a kind without their versions, such as `user.locked`. */
-export function typesOfKind(kind: EventKind): string[] {
-  return known[kind].split(' ').map((entry) => `${kind}.${entry.split(':')[0] ?? ''}`);
-}
-
-const versions = new Map<string, number>(
-  eventKinds.flatMap((kind) => known[kind].split(' ').map((entry): [string, number] => [`${kind}.${entry.split(':')[0] ?? ''}`, Number(entry.split(':')[1] ?? 1)])),
+// Every type without its version, such as `user.locked`, with its newest version.
+const versions = new Map(
+  Object.entries(known).flatMap(([kind, entries]) =>
+    entries
+      .trim()
+      .split(/\s+/)
+      .map((entry): [string, number] => {
+        const [name, version = '1'] = entry.split(':');
+        return [`${kind}.${name}`, Number(version)];
+      }),
+  ),
 );
 
-/** The types that the API knows for a type without its version; whatever else is given stays as it is, such as `user.*`. */
+/** The types of a kind without their versions. */
+export function typesOfKind(kind: EventKind): string[] {
+  return [...versions.keys()].filter((type) => type.startsWith(`${kind}.`));
+}
+
+/**
+ * The types that the API knows for a type without its version; whatever else is given stays as it is, such as `user.*`.
+ */
 export function withVersions(type: string): string[] {
   const newest = versions.get(type);
   return newest === undefined ? [type] : Array.from({ length: newest }, (_, i) => `${type}.v${i + 1}`);
@@ -100,7 +132,8 @@ export function partsOf(eventId: string): { object: string; sequence: bigint } |
   return object && sequence ? { object, sequence: BigInt(sequence) } : undefined;
 }
 
-export type Before = { readonly kind: 'value'; readonly value: JsonValue } | { readonly kind: 'none' | 'erased' | 'unknown' };
+export type Before =
+  { readonly kind: 'value'; readonly value: JsonValue } | { readonly kind: 'none' | 'erased' | 'unknown' };
 
 /** One field that an event changed. */
 export interface Change {
@@ -129,7 +162,23 @@ const ended: Record<string, string[]> = {
 };
 
 // Parts of an object that have an identity of their own: their values are compared with those of the same part.
-const parts = ['factorId', 'linkId', 'keyId', 'deviceId', 'tokenId', 'sessionId', 'place', 'group', 'scope', 'domain', 'appId', 'clientId', 'userId', 'eventId', 'id'] as const;
+const parts = [
+  'factorId',
+  'linkId',
+  'keyId',
+  'deviceId',
+  'tokenId',
+  'sessionId',
+  'place',
+  'group',
+  'scope',
+  'domain',
+  'appId',
+  'clientId',
+  'userId',
+  'eventId',
+  'id',
+] as const;
 
 function partOf(event: Event): string {
   const payload = event.payload ?? {};
@@ -147,7 +196,9 @@ function repeats(path: string): boolean {
 
 function flat(value: JsonObject | undefined, prefix = ''): [string, JsonValue][] {
   return Object.entries(value ?? {}).flatMap(([name, inner]): [string, JsonValue][] =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner) && Object.keys(inner).length > 0 ? flat(inner, `${prefix}${name}.`) : [[`${prefix}${name}`, inner]],
+    inner !== null && typeof inner === 'object' && !Array.isArray(inner) && Object.keys(inner).length > 0
+      ? flat(inner, `${prefix}${name}.`)
+      : [[`${prefix}${name}`, inner]],
   );
 }
 
@@ -160,7 +211,8 @@ function fieldsOf(event: Event): Map<string, JsonValue | undefined> {
     for (const [path, value] of flat(part)) {
       const plain = path.replace(grouped, '');
       if (plain === own || repeats(plain)) continue;
-      if (plain === 'remove' && Array.isArray(value)) for (const key of value) found.set(`set.${String(key)}`, undefined);
+      if (plain === 'remove' && Array.isArray(value))
+        for (const key of value) found.set(`set.${String(key)}`, undefined);
       else found.set(plain, value);
     }
   }
@@ -179,7 +231,8 @@ export function changesOf(event: Event, earlier: readonly Event[], whole: boolea
   const comparable = earlier.filter((e) => partOf(e) === part).map((e) => ({ erased: e.erased, fields: fieldsOf(e) }));
   const fields = fieldsOf(event);
   // Whatever ends a part of an object ends all that was said about the part.
-  if (part && /_(removed|left|ended|withdrawn|retired)$/.test(plainType(event.type))) for (const e of comparable) for (const path of e.fields.keys()) if (!fields.has(path)) fields.set(path, undefined);
+  if (part && /_(removed|left|ended|withdrawn|retired)$/.test(plainType(event.type)))
+    for (const e of comparable) for (const path of e.fields.keys()) if (!fields.has(path)) fields.set(path, undefined);
   return [...fields].map(([path, after]) => ({ path, after, before: before(path) }));
 
   function before(path: string): Before {
@@ -205,8 +258,18 @@ export function fieldText(path: string): string {
 export function valueText(value: JsonValue): string {
   if (value === true || value === false) return t(value ? 'value.yes' : 'value.no');
   // Times are counted in millionths of a second.
-  if (typeof value === 'number') return value > 1e15 && value < 1e16 ? dateTime(new Date(value / 1000)) : value.toLocaleString(language());
-  if (Array.isArray(value)) return value.length === 0 ? '–' : list(value.map((v) => (v !== null && typeof v === 'object' && !Array.isArray(v) && typeof v['key'] === 'string' ? v['key'] : valueText(v))));
+  if (typeof value === 'number')
+    return value > 1e15 && value < 1e16 ? dateTime(new Date(value / 1000)) : value.toLocaleString(language());
+  if (Array.isArray(value))
+    return value.length === 0
+      ? '–'
+      : list(
+          value.map((v) =>
+            v !== null && typeof v === 'object' && !Array.isArray(v) && typeof v['key'] === 'string'
+              ? v['key']
+              : valueText(v),
+          ),
+        );
   if (value === null || value === '') return '–';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -4,7 +4,9 @@ import { language } from './texts.svelte';
 
 /** A time with date, to the minute. */
 export function dateTime(time: Timestamp | Date | undefined): string {
-  return time ? new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeStyle: 'short' }).format(asDate(time)) : '';
+  return time
+    ? new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeStyle: 'short' }).format(asDate(time))
+    : '';
 }
 
 /** A date alone. */
@@ -15,7 +17,16 @@ export function date(time: Timestamp | Date | undefined): string {
 /** A time to the millisecond, as logs need it. */
 export function exactTime(time: Timestamp | Date | undefined): string {
   if (!time) return '';
-  const parts = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, timeZoneName: 'short' } as const;
+  const parts = {
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    fractionalSecondDigits: 3,
+    timeZoneName: 'short',
+  } as const;
   return new Intl.DateTimeFormat(language(), parts).format(asDate(time));
 }
 
@@ -23,9 +34,14 @@ export function exactTime(time: Timestamp | Date | undefined): string {
 export function relative(time: Timestamp | Date | undefined): string {
   if (!time) return '';
   const seconds = (asDate(time).getTime() - Date.now()) / 1000;
-  const units = [['day', 86_400], ['hour', 3600], ['minute', 60]] as const;
+  const units = [
+    ['day', 86_400],
+    ['hour', 3600],
+    ['minute', 60],
+  ] as const;
   const format = new Intl.RelativeTimeFormat(language(), { numeric: 'auto' });
-  for (const [unit, length] of units) if (Math.abs(seconds) >= length) return format.format(Math.round(seconds / length), unit);
+  for (const [unit, length] of units)
+    if (Math.abs(seconds) >= length) return format.format(Math.round(seconds / length), unit);
   return format.format(Math.round(seconds), 'second');
 }
 
@@ -34,7 +50,12 @@ export function number(value: number | bigint): string {
 }
 
 /** The units in which durations are given, the largest first. */
-export const durationUnits = [['day', 86_400], ['hour', 3600], ['minute', 60], ['second', 1]] as const;
+export const durationUnits = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+  ['second', 1],
+] as const;
 export type DurationUnit = (typeof durationUnits)[number][0];
 
 /** The largest unit in which a number of seconds has no rest. */

@@ -1,4 +1,5 @@
-// Names for identifiers. However many a view shows, it asks once: all that are wanted in the same moment go into one request.
+// Names for identifiers. However many a view shows, it asks once: all that are wanted in the same moment go into one
+// request.
 import { SvelteMap } from 'svelte/reactivity';
 import { NameService } from '../gen/signet/v1/name_pb';
 import { call } from './api/call.svelte';

@@ -23,22 +23,33 @@ export function roleHint(role: Role): string {
   return hasText(`hint.${role.name}`) ? t(`hint.${role.name}`) : role.permissions.join(', ');
 }
 
-/** Whether the caller holds everything that the roles allow. Others cannot be given or taken away. Without an organization: roles of the installation. */
+/**
+ * Whether the caller holds everything that the roles allow. Others cannot be given or taken away. Without an
+ * organization: roles of the installation.
+ */
 export function coversRoles(roles: readonly Role[], names: readonly string[], org?: string): boolean {
   return names.every((name) => roles.find((r) => r.name === name)?.permissions.every((p) => holds(p, org)) ?? false);
 }
 
 /** Whether the caller may change who gets the roles that a group gives. */
 export function coversGroup(roles: readonly Role[], group: Group, org: string): boolean {
-  return group.roles.length === 0 || (may('MemberService/SetOrganizationMember', org) && coversRoles(roles, group.roles, org));
+  return (
+    group.roles.length === 0 ||
+    (may('MemberService/SetOrganizationMember', org) && coversRoles(roles, group.roles, org))
+  );
 }
 
 /** The roles of an organization, or of the installation, as choices. */
 export function roleOptions(roles: readonly Role[], installation: boolean): Option[] {
-  return roles.filter((r) => r.installation === installation).map((r) => ({ value: r.name, text: roleText(r.name), hint: roleHint(r) }));
+  return roles
+    .filter((r) => r.installation === installation)
+    .map((r) => ({ value: r.name, text: roleText(r.name), hint: roleHint(r) }));
 }
 
 /** The roles that the caller can give. */
 export function givableRoles(roles: readonly Role[], org?: string): Option[] {
-  return roleOptions(roles.filter((r) => coversRoles(roles, [r.name], org)), org === undefined);
+  return roleOptions(
+    roles.filter((r) => coversRoles(roles, [r.name], org)),
+    org === undefined,
+  );
 }

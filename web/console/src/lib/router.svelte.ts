@@ -92,9 +92,24 @@ export function startRouter(): void {
     if (guards.some((g) => g())) event.preventDefault();
   });
   document.addEventListener('click', (event) => {
-    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    if (
+      event.defaultPrevented ||
+      event.button !== 0 ||
+      event.metaKey ||
+      event.ctrlKey ||
+      event.shiftKey ||
+      event.altKey
+    )
+      return;
     const link = (event.target as Element).closest('a');
-    if (!link || link.target || link.hasAttribute('download') || link.origin !== location.origin || !link.pathname.startsWith(`${base}/`)) return;
+    if (
+      !link ||
+      link.target ||
+      link.hasAttribute('download') ||
+      link.origin !== location.origin ||
+      !link.pathname.startsWith(`${base}/`)
+    )
+      return;
     if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
     void go(link.pathname.slice(base.length) + link.search);

@@ -10,7 +10,13 @@ const most = 200;
 /** A stream that is alive says so every ten seconds. One that is silent for longer was cut without notice. */
 const silence = 25_000;
 /** With these, another try would end the same. */
-const final = new Set([Code.PermissionDenied, Code.InvalidArgument, Code.FailedPrecondition, Code.NotFound, Code.Unimplemented]);
+const final = new Set([
+  Code.PermissionDenied,
+  Code.InvalidArgument,
+  Code.FailedPrecondition,
+  Code.NotFound,
+  Code.Unimplemented,
+]);
 
 type Request = Omit<MessageInitShape<typeof StreamEventsRequestSchema>, 'cursor' | '$typeName'>;
 
@@ -22,7 +28,10 @@ export class Tail {
   arrived = $state(0);
   problem = $state.raw<Problem>();
 
-  /** Begins to follow. `begun` is called when nothing that happens from then on is missed. Gives the function that ends it. */
+  /**
+   * Begins to follow. `begun` is called when nothing that happens from then on is missed. Gives the function that ends
+   * it.
+   */
   start(request: Request, options: CallOptions, begun: () => void): () => void {
     const abort = new AbortController();
     [this.state, this.events, this.arrived, this.problem] = ['connecting', [], 0, undefined];
@@ -42,7 +51,11 @@ export class Tail {
       let watch = setTimeout(stop, silence);
       let problem: Problem | undefined;
       try {
-        for await (const message of follow(EventService.method.streamEvents, { ...request, cursor }, { ...options, signal: attempt.signal })) {
+        for await (const message of follow(
+          EventService.method.streamEvents,
+          { ...request, cursor },
+          { ...options, signal: attempt.signal },
+        )) {
           if (ended.aborted) return;
           clearTimeout(watch);
           watch = setTimeout(stop, silence);

@@ -1,4 +1,5 @@
-// What the console says, in four languages. Each area of views has its own file; `common` and `fields` are always there.
+// What the console says, in four languages. Each area of views has its own file; `common` and `fields` are always
+// there.
 
 export const languages = { en: 'English', de: 'Deutsch', fr: 'Français', es: 'Español' } as const;
 export type Language = keyof typeof languages;
@@ -33,7 +34,8 @@ export function language(): Language {
   return state.language;
 }
 
-const textsOf = (of: Language, areas: readonly string[]) => Promise.all(areas.map((a) => files[`../texts/${of}/${a}.json`]?.() ?? Promise.resolve({})));
+const textsOf = (of: Language, areas: readonly string[]) =>
+  Promise.all(areas.map((a) => files[`../texts/${of}/${a}.json`]?.() ?? Promise.resolve({})));
 
 /** Loads the texts of areas. Views get theirs before they are shown. */
 export async function loadTexts(...areas: string[]): Promise<void> {
@@ -65,7 +67,9 @@ export async function chooseLanguage(chosen: Language): Promise<void> {
 
 type Values = Record<string, string | number>;
 
-/** The text of a key. `n` chooses between forms of a plural. A missing text shows as its key: tools/texts.mjs finds it. */
+/**
+ * The text of a key. `n` chooses between forms of a plural. A missing text shows as its key: tools/texts.mjs finds it.
+ */
 export function t(key: string, values: Values = {}): string {
   const text = state.texts[key];
   if (text === undefined) return key;

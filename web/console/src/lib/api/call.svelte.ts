@@ -1,5 +1,15 @@
 // Calls of the API over gRPC-Web. Every call of the console goes through here.
-import { create, fromJson, toJson, type DescMessage, type DescMethodServerStreaming, type DescMethodUnary, type JsonObject, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import {
+  create,
+  fromJson,
+  toJson,
+  type DescMessage,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type JsonObject,
+  type MessageInitShape,
+  type MessageShape,
+} from '@bufbuild/protobuf';
 import { Code, createContextValues } from '@connectrpc/connect';
 import { createGrpcWebTransport } from '@connectrpc/connect-web';
 import { untrack } from 'svelte';
@@ -87,7 +97,11 @@ export function call<I extends DescMessage, O extends DescMessage>(
   return untrack(() => send(operation, request, options));
 }
 
-async function send<I extends DescMessage, O extends DescMessage>(operation: DescMethodUnary<I, O>, request: MessageInitShape<I>, options: CallOptions): Promise<MessageShape<O>> {
+async function send<I extends DescMessage, O extends DescMessage>(
+  operation: DescMethodUnary<I, O>,
+  request: MessageInitShape<I>,
+  options: CallOptions,
+): Promise<MessageShape<O>> {
   const input = create(operation.input, request);
   const shown = toJson(operation.input, input) as JsonObject;
   calls.pending++;
@@ -95,7 +109,14 @@ async function send<I extends DescMessage, O extends DescMessage>(operation: Des
   try {
     for (let attempt = 0; ; attempt++) {
       try {
-        const answer = await transport.unary(operation, options.signal, undefined, headers(operation, options, await bearer()), input as MessageInitShape<I>, createContextValues());
+        const answer = await transport.unary(
+          operation,
+          options.signal,
+          undefined,
+          headers(operation, options, await bearer()),
+          input as MessageInitShape<I>,
+          createContextValues(),
+        );
         failed = false;
         return answer.message;
       } catch (thrown) {
@@ -115,7 +136,8 @@ async function mended(problem: Problem): Promise<boolean> {
     forgetToken();
     return true;
   }
-  if (problem.reason === 'RECENT_PROOF_REQUIRED' || problem.reason === 'SECOND_FACTOR_REQUIRED') return prove(problem.reason);
+  if (problem.reason === 'RECENT_PROOF_REQUIRED' || problem.reason === 'SECOND_FACTOR_REQUIRED')
+    return prove(problem.reason);
   return false;
 }
 
@@ -141,7 +163,14 @@ export async function* follow<I extends DescMessage, O extends DescMessage>(
   }
   try {
     // A stream has no end, so it has no deadline either.
-    const answer = await transport.stream(operation, options.signal, 0, headers(operation, options, await bearer()), once(), createContextValues());
+    const answer = await transport.stream(
+      operation,
+      options.signal,
+      0,
+      headers(operation, options, await bearer()),
+      once(),
+      createContextValues(),
+    );
     yield* answer.message;
   } catch (thrown) {
     const problem = problemOf(thrown);

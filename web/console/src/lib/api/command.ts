@@ -1,16 +1,11 @@
 // The same call as a command: with curl over REST, and with grpcurl. Tokens and secrets are left out.
-import type { DescField, DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { fields } from '../../gen/operations';
+import type { DescMessage, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import { nameOf, ruleOf, type CallOptions, type Operation } from './call.svelte';
+import { fieldRule } from './rules';
 
 /** Quotes a word for a shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
-}
-
-/** The rule of a field of a message. */
-export function fieldRule(message: DescMessage, field: DescField) {
-  return fields[`${message.typeName.replace('signet.v1.', '')}.${field.localName}`] ?? {};
 }
 
 /** The request with every secret replaced by a variable. */
@@ -53,11 +48,16 @@ export function asCurl(operation: Operation, request: JsonObject, options: CallO
     if (field) delete rest[field.jsonName];
     return encodeURIComponent(String(value ?? ''));
   });
-  const lines = [`curl${rule.http === 'GET' ? '' : ` -X ${rule.http}`}`, bearer, ...headersOf(operation, options).map((h) => `-H ${quoted(h)}`)];
+  const lines = [
+    `curl${rule.http === 'GET' ? '' : ` -X ${rule.http}`}`,
+    bearer,
+    ...headersOf(operation, options).map((h) => `-H ${quoted(h)}`),
+  ];
   let query = '';
   if (rule.http === 'GET' || rule.http === 'DELETE') {
     const parameters = new URLSearchParams();
-    for (const [name, value] of Object.entries(rest)) for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
+    for (const [name, value] of Object.entries(rest))
+      for (const one of Array.isArray(value) ? value : [value]) parameters.append(name, String(one));
     query = parameters.size > 0 ? `?${parameters}` : '';
   } else {
     lines.push(`-H ${quoted('content-type: application/json')}`, `-d ${quoted(JSON.stringify(rest))}`);

@@ -1,4 +1,5 @@
-// Proving again who one is, where an operation asks for it. The dialog (ui/ProofDialog.svelte) shows what is open here.
+// Proving again who one is, where an operation asks for it. The dialog (dialog/ProofDialog.svelte) shows what is open
+// here.
 
 export type ProofReason = 'RECENT_PROOF_REQUIRED' | 'SECOND_FACTOR_REQUIRED';
 

@@ -1,5 +1,6 @@
-// The shapes of src/gen/operations.ts, which tools/operations.mjs makes.
-import type { operations } from '../../gen/operations';
+// What the definition says beside its messages: the shapes of src/gen/operations.ts, which tools/operations.mjs makes.
+import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { fields, type operations } from '../../gen/operations';
 
 /** What the definition says about an operation. */
 export interface OperationRule {
@@ -29,3 +30,8 @@ export interface FieldRule {
 
 /** The name of an operation, such as `UserService/GetUser`. */
 export type OperationName = keyof typeof operations;
+
+/** The rule of a field of a message. */
+export function fieldRule(message: DescMessage, field: DescField): FieldRule {
+  return fields[`${message.typeName.replace('signet.v1.', '')}.${field.localName}`] ?? {};
+}

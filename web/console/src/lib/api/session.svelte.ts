@@ -1,4 +1,5 @@
-// The browser's session as a token for the API. The token lives in memory only, for a few minutes, and is asked for again.
+// The browser's session as a token for the API. The token lives in memory only, for a few minutes, and is asked for
+// again.
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Problem } from './problem';
 
@@ -28,7 +29,9 @@ let waiting: Promise<void> | undefined;
 export const session = $state({
   userId: '',
   sessionId: '',
-  /** The page of the server at which the person can prove again who they are, with whatever way of signing in they have. */
+  /**
+   * The page of the server at which the person can prove again who they are, with whatever way of signing in they have.
+   */
   prove: '',
   /** The address to sign in again at, while the session is gone and a request waits for it. */
   signIn: '',
@@ -56,12 +59,22 @@ async function ask(): Promise<Token> {
   } catch {
     throw new Problem(new ConnectError('', Code.Unavailable));
   }
-  const body = (await answer.json().catch(() => ({}))) as Partial<Omit<Token, 'expiresAt'>> & { expiresIn?: number; signIn?: string; next?: string; message?: string };
+  const body = (await answer.json().catch(() => ({}))) as Partial<Omit<Token, 'expiresAt'>> & {
+    expiresIn?: number;
+    signIn?: string;
+    next?: string;
+    message?: string;
+  };
   const elsewhere = body.signIn ?? body.next;
   if (elsewhere) throw new SignedOut(elsewhere);
   const { token, expiresIn, sessionId, userId, prove } = body;
   if (!answer.ok || !token || !expiresIn || !userId || !sessionId) {
-    throw new Problem(new ConnectError(body.message ?? '', answer.status === 429 ? Code.ResourceExhausted : answer.status >= 500 ? Code.Unavailable : Code.Unknown));
+    throw new Problem(
+      new ConnectError(
+        body.message ?? '',
+        answer.status === 429 ? Code.ResourceExhausted : answer.status >= 500 ? Code.Unavailable : Code.Unknown,
+      ),
+    );
   }
   return { token, expiresAt: Date.now() + expiresIn * 1000, sessionId, userId, prove: prove ?? '' };
 }
@@ -143,7 +156,8 @@ export async function signOut(): Promise<void> {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ sessionId: session.sessionId }),
   });
-  if (!answer.ok) throw new Problem(new ConnectError('', answer.status === 429 ? Code.ResourceExhausted : Code.Unavailable));
+  if (!answer.ok)
+    throw new Problem(new ConnectError('', answer.status === 429 ? Code.ResourceExhausted : Code.Unavailable));
   forgetToken();
   location.assign('/console/');
 }

@@ -1,8 +1,14 @@
 // What a form knows of its fields: their types from the definition, their values by JSON paths.
-import { ScalarType, type DescEnum, type DescField, type DescMessage, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import {
+  ScalarType,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+} from '@bufbuild/protobuf';
 import type { Component } from 'svelte';
-import { fieldRule } from '../api/command';
-import type { FieldRule } from '../api/rules';
+import { fieldRule, type FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
 
 /** What a lookup has found. */
@@ -18,7 +24,23 @@ export interface Option {
   readonly hint?: string;
 }
 
-export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'file' | 'groups' | 'duration' | 'lookup';
+export type Kind =
+  | 'text'
+  | 'multiline'
+  | 'lines'
+  | 'secret'
+  | 'email'
+  | 'number'
+  | 'checkbox'
+  | 'select'
+  | 'choices'
+  | 'time'
+  | 'user'
+  | 'organization'
+  | 'file'
+  | 'groups'
+  | 'duration'
+  | 'lookup';
 
 /** What a control for a list is given, where a view has its own. */
 export interface ControlProps {
@@ -109,7 +131,9 @@ function kindOf(field: DescField, rule: FieldRule): Kind {
 
 /** The values of an enum, with their names in the person's language (`enum.<value>`). */
 export function enumOptions(of: DescEnum): Option[] {
-  return of.values.map((v) => ({ value: v.name, text: enumText(v.name) })).filter((o) => !o.value.endsWith('_UNSPECIFIED') || hasText(`enum.${o.value}`));
+  return of.values
+    .map((v) => ({ value: v.name, text: enumText(v.name) }))
+    .filter((o) => !o.value.endsWith('_UNSPECIFIED') || hasText(`enum.${o.value}`));
 }
 
 /** A value of an enum in the person's language. */
@@ -147,8 +171,16 @@ function nothing(value: JsonValue | undefined): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** The request of a form: what is fixed, and what the fields say. Empty fields are left out, as the API expects of optional ones. */
-export function requestOf(fixed: JsonObject, fields: readonly Field[], value: JsonObject, before?: JsonObject): JsonObject {
+/**
+ * The request of a form: what is fixed, and what the fields say. Empty fields are left out, as the API expects of
+ * optional ones.
+ */
+export function requestOf(
+  fixed: JsonObject,
+  fields: readonly Field[],
+  value: JsonObject,
+  before?: JsonObject,
+): JsonObject {
   let request = fixed;
   const changed: string[] = [];
   for (const field of fields) {
@@ -163,7 +195,12 @@ export function requestOf(fixed: JsonObject, fields: readonly Field[], value: Js
 
 /** Whether two values say the same. */
 export function same(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
-  return (nothing(a) && nothing(b)) || (a === false && nothing(b)) || (nothing(a) && b === false) || JSON.stringify(a) === JSON.stringify(b);
+  return (
+    (nothing(a) && nothing(b)) ||
+    (a === false && nothing(b)) ||
+    (nothing(a) && b === false) ||
+    JSON.stringify(a) === JSON.stringify(b)
+  );
 }
 
 /** The paths at which two versions of a form differ. */

@@ -8,7 +8,10 @@ import type { Found } from './fields';
 export async function findOrganizations(typed: string, signal: AbortSignal): Promise<Found[]> {
   if (!may(OrganizationService.method.listOrganizations)) {
     const wanted = typed.toLocaleLowerCase();
-    return myOrganizations().filter((o) => o.name.toLocaleLowerCase().startsWith(wanted)).slice(0, 20).map((o) => ({ id: o.orgId, text: o.name }));
+    return myOrganizations()
+      .filter((o) => o.name.toLocaleLowerCase().startsWith(wanted))
+      .slice(0, 20)
+      .map((o) => ({ id: o.orgId, text: o.name }));
   }
   const { orgs } = await call(OrganizationService.method.listOrganizations, { name: typed, pageSize: 10 }, { signal });
   return orgs.map((o) => ({ id: o.orgId, text: o.name, detail: o.primaryDomain }));

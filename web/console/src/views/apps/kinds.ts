@@ -23,7 +23,13 @@ export function addingForm(kind: Kind): { fixed: JsonObject; initial: JsonObject
       return {
         fixed: { type: 'APPLICATION_TYPE_WEB' },
         initial: { authMethod: 'AUTH_METHOD_CLIENT_SECRET_BASIC', grantTypes: [code] },
-        fields: [{ path: 'name' }, redirects, { path: 'postLogoutUris' }, { path: 'authMethod', options: confidentialMethods() }, { path: 'grantTypes', options: inBrowser() }],
+        fields: [
+          { path: 'name' },
+          redirects,
+          { path: 'postLogoutUris' },
+          { path: 'authMethod', options: confidentialMethods() },
+          { path: 'grantTypes', options: inBrowser() },
+        ],
       };
     case 'spa':
       return {
@@ -35,12 +41,25 @@ export function addingForm(kind: Kind): { fixed: JsonObject; initial: JsonObject
       return {
         fixed: { type: 'APPLICATION_TYPE_NATIVE' },
         initial: { grantTypes: [code, refresh] },
-        fields: [{ path: 'name' }, { ...redirects, hint: 'hint.nativeRedirectUris' }, { path: 'postLogoutUris' }, { path: 'grantTypes', options: grants(code, refresh, device) }],
+        fields: [
+          { path: 'name' },
+          { ...redirects, hint: 'hint.nativeRedirectUris' },
+          { path: 'postLogoutUris' },
+          { path: 'grantTypes', options: grants(code, refresh, device) },
+        ],
       };
     case 'device':
-      return { fixed: { type: 'APPLICATION_TYPE_NATIVE' }, initial: { grantTypes: [device, refresh] }, fields: [{ path: 'name' }, { path: 'grantTypes', options: grants(device, refresh) }] };
+      return {
+        fixed: { type: 'APPLICATION_TYPE_NATIVE' },
+        initial: { grantTypes: [device, refresh] },
+        fields: [{ path: 'name' }, { path: 'grantTypes', options: grants(device, refresh) }],
+      };
     case 'api':
-      return { fixed: { type: 'APPLICATION_TYPE_API' }, initial: { authMethod: 'AUTH_METHOD_CLIENT_SECRET_BASIC' }, fields: [{ path: 'name' }, { path: 'authMethod', options: confidentialMethods() }] };
+      return {
+        fixed: { type: 'APPLICATION_TYPE_API' },
+        initial: { authMethod: 'AUTH_METHOD_CLIENT_SECRET_BASIC' },
+        fields: [{ path: 'name' }, { path: 'authMethod', options: confidentialMethods() }],
+      };
   }
 }
 

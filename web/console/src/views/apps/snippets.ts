@@ -1,6 +1,13 @@
 // Code to paste, filled in for one application. Whatever comes from its settings is quoted as its language wants it.
-import { ApplicationType, AuthMethod, GrantType, IDTokenClaims, SigningAlgorithm, type Application } from '../../gen/signet/v1/application_pb';
-import { discoveryPath, type Discovery } from './discovery';
+import {
+  ApplicationType,
+  AuthMethod,
+  GrantType,
+  IDTokenClaims,
+  SigningAlgorithm,
+  type Application,
+} from '../../gen/signet/v1/application_pb';
+import { discoveryPath, type Discovery } from '../../lib/discovery';
 
 export interface Snippet {
   readonly id: string;
@@ -356,8 +363,12 @@ oauth2-proxy --provider=oidc \\
   --redirect-url=${sh(`${f.origin}/oauth2/callback`)} \\
   --scope=${sh(f.scope)}${refresh ? ' --cookie-refresh=30m' : ''} \\
   --code-challenge-method=S256 \\
-  --email-domain='*' --upstream=http://127.0.0.1:8081/${f.origin.startsWith('http:') ? ` \\
-  --cookie-secure=false --http-address=${sh(new URL(f.origin).host)}` : ''}
+  --email-domain='*' --upstream=http://127.0.0.1:8081/${
+    f.origin.startsWith('http:')
+      ? ` \\
+  --cookie-secure=false --http-address=${sh(new URL(f.origin).host)}`
+      : ''
+  }
 `,
   };
 };

@@ -21,7 +21,9 @@ export function keepStarted(appId: string, started: Started): void {
 export function lastStarted(appId: string): Started | undefined {
   try {
     const kept = JSON.parse(sessionStorage.getItem(key(appId)) ?? 'null') as Partial<Started> | null;
-    return kept && typeof kept.org === 'string' && kept.value && typeof kept.value === 'object' ? { org: kept.org, value: kept.value } : undefined;
+    return kept && typeof kept.org === 'string' && kept.value && typeof kept.value === 'object'
+      ? { org: kept.org, value: kept.value }
+      : undefined;
   } catch {
     return undefined;
   }
@@ -32,7 +34,9 @@ export function readable(json: string): string {
   try {
     const value: unknown = JSON.parse(json);
     // Long numbers would lose digits: only what has parts is written anew.
-    return value !== null && typeof value === 'object' && JSON.stringify(value).length > 60 ? JSON.stringify(value, null, 2) : json;
+    return value !== null && typeof value === 'object' && JSON.stringify(value).length > 60
+      ? JSON.stringify(value, null, 2)
+      : json;
   } catch {
     return json;
   }

@@ -9,7 +9,14 @@ export const routes: readonly Route[] = [
     needs: 'GroupService/ListGroups',
     place: { group: 'organization', text: 'nav.groups', icon: UsersRound, order: 40 },
   },
-  { path: '/o/:org/groups/:group', area: 'groups', view: () => import('./Group.svelte'), needs: 'GroupService/GetGroup' },
+  {
+    path: '/o/:org/groups/:group',
+    area: 'groups',
+    view: () => import('./Group.svelte'),
+    needs: 'GroupService/GetGroup',
+  },
 ];
 
-export const actions: readonly Action[] = [{ text: 'do.addGroup', href: '/o/:org/groups?add=group', needs: 'GroupService/AddGroup' }];
+export const actions: readonly Action[] = [
+  { text: 'do.addGroup', href: '/o/:org/groups?add=group', needs: 'GroupService/AddGroup' },
+];

@@ -11,4 +11,6 @@ export const routes: readonly Route[] = [
   },
 ];
 
-export const actions: readonly Action[] = [{ text: 'do.invite', href: '/o/:org/invitations?add=invitation', needs: 'InvitationService/CreateInvitation' }];
+export const actions: readonly Action[] = [
+  { text: 'do.invite', href: '/o/:org/invitations?add=invitation', needs: 'InvitationService/CreateInvitation' },
+];

@@ -11,4 +11,6 @@ export const routes: readonly Route[] = [
   },
 ];
 
-export const actions: readonly Action[] = [{ text: 'do.rotateKeys', href: '/installation/keys?rotate=later', needs: 'SigningKeyService/RotateSigningKeys' }];
+export const actions: readonly Action[] = [
+  { text: 'do.rotateKeys', href: '/installation/keys?rotate=later', needs: 'SigningKeyService/RotateSigningKeys' },
+];

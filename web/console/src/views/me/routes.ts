@@ -3,7 +3,12 @@ import type { Action, Route } from '../../routes.svelte';
 
 // The texts are those of users: both views show the same things.
 export const routes: readonly Route[] = [
-  { path: '/me', area: 'users', view: () => import('./Me.svelte'), place: { group: 'me', text: 'nav.me', icon: UserIcon, order: 10 } },
+  {
+    path: '/me',
+    area: 'users',
+    view: () => import('./Me.svelte'),
+    place: { group: 'me', text: 'nav.me', icon: UserIcon, order: 10 },
+  },
 ];
 
 export const actions: readonly Action[] = [

@@ -20,5 +20,9 @@ export const routes: readonly Route[] = [
 
 export const actions: readonly Action[] = [
   { text: 'do.addMember', href: '/o/:org/members?add=member', needs: 'MemberService/SetOrganizationMember' },
-  { text: 'do.addInstallationMember', href: '/installation/members?add=member', needs: 'MemberService/SetInstallationMember' },
+  {
+    text: 'do.addInstallationMember',
+    href: '/installation/members?add=member',
+    needs: 'MemberService/SetInstallationMember',
+  },
 ];

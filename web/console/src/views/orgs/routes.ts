@@ -28,6 +28,10 @@ export const routes: readonly Route[] = [
 ];
 
 export const actions: readonly Action[] = [
-  { text: 'do.setUpOrganization', href: '/organizations?add=organization', needs: 'OrganizationService/SetupOrganization' },
+  {
+    text: 'do.setUpOrganization',
+    href: '/organizations?add=organization',
+    needs: 'OrganizationService/SetupOrganization',
+  },
   { text: 'do.addDomain', href: '/o/:org/domains?add=domain', needs: 'OrganizationService/AddDomain' },
 ];

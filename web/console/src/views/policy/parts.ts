@@ -23,11 +23,18 @@ export interface Part {
 export const parts: readonly Part[] = [
   {
     title: 'policy.passwords',
-    values: [{ name: 'passwordMinLength' }, { name: 'commonPasswordsRefused' }, { name: 'passwordRulesForAdministrators' }],
+    values: [
+      { name: 'passwordMinLength' },
+      { name: 'commonPasswordsRefused' },
+      { name: 'passwordRulesForAdministrators' },
+    ],
   },
   {
     title: 'policy.secondFactor',
-    values: [{ name: 'secondFactorRequired' }, { name: 'secondFactorIdpIds', kind: 'choices', ofOrganizations: true, providers: true }],
+    values: [
+      { name: 'secondFactorRequired' },
+      { name: 'secondFactorIdpIds', kind: 'choices', ofOrganizations: true, providers: true },
+    ],
   },
   {
     title: 'policy.ways',
@@ -40,11 +47,24 @@ export const parts: readonly Part[] = [
   },
   {
     title: 'policy.registration',
-    values: [{ name: 'registration', ofOrganizations: true }, { name: 'termsUri', ofOrganizations: true }, { name: 'privacyUri', ofOrganizations: true }],
+    values: [
+      { name: 'registration', ofOrganizations: true },
+      { name: 'termsUri', ofOrganizations: true },
+      { name: 'privacyUri', ofOrganizations: true },
+    ],
   },
   { title: 'policy.guests', values: [{ name: 'guestProofSeconds', kind: 'duration', ofOrganizations: true }] },
-  { title: 'policy.devices', values: [{ name: 'rememberDeviceSeconds', kind: 'duration' }, { name: 'devicesNotRemembered' }] },
-  { title: 'policy.sessions', values: [{ name: 'sessionSeconds', kind: 'duration' }, { name: 'sessionIdleSeconds', kind: 'duration' }] },
+  {
+    title: 'policy.devices',
+    values: [{ name: 'rememberDeviceSeconds', kind: 'duration' }, { name: 'devicesNotRemembered' }],
+  },
+  {
+    title: 'policy.sessions',
+    values: [
+      { name: 'sessionSeconds', kind: 'duration' },
+      { name: 'sessionIdleSeconds', kind: 'duration' },
+    ],
+  },
   {
     title: 'policy.attempts',
     values: [
@@ -58,21 +78,41 @@ export const parts: readonly Part[] = [
 
 /** The parts for an organization, or for the installation. */
 export function partsOf(organization: boolean): Part[] {
-  return parts.map((p) => ({ ...p, values: p.values.filter((v) => organization || !v.ofOrganizations) })).filter((p) => p.values.length > 0);
+  return parts
+    .map((p) => ({ ...p, values: p.values.filter((v) => organization || !v.ofOrganizations) }))
+    .filter((p) => p.values.length > 0);
 }
 
 /** A value of a policy as people read it; empty if it requires nothing. */
 export function valueText(value: Value, at: JsonValue | undefined, provider: (id: string) => string): string {
-  if (at === undefined || at === null || at === '' || at === 0 || at === false || (Array.isArray(at) && at.length === 0)) return '';
+  if (
+    at === undefined ||
+    at === null ||
+    at === '' ||
+    at === 0 ||
+    at === false ||
+    (Array.isArray(at) && at.length === 0)
+  )
+    return '';
   if (at === true) return t('value.yes');
-  if (Array.isArray(at)) return list(at.map((one) => (value.providers ? provider(String(one)) : enumText(String(one)))));
+  if (Array.isArray(at))
+    return list(at.map((one) => (value.providers ? provider(String(one)) : enumText(String(one)))));
   if (value.kind === 'duration') return duration(Number(at));
   if (typeof at === 'number') return number(at);
   return value.providers ? provider(at as string) : enumText(String(at));
 }
 
-/** What is to be said about where a value comes from: what is in effect without an own one, and where the own one has no effect. */
-export function originText(value: Value, own: JsonObject, effective: JsonObject, organization: boolean, provider: (id: string) => string): string {
+/**
+ * What is to be said about where a value comes from: what is in effect without an own one, and where the own one has no
+ * effect.
+ */
+export function originText(
+  value: Value,
+  own: JsonObject,
+  effective: JsonObject,
+  organization: boolean,
+  provider: (id: string) => string,
+): string {
   const [mine, now] = [own[value.name], effective[value.name]];
   const [said, text] = [valueText(value, mine, provider), valueText(value, now, provider)];
   if (said === text || text === '') return '';

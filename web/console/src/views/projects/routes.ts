@@ -16,7 +16,12 @@ export const routes: readonly Route[] = [
   { ...one, path: '/o/:org/projects/:project/people', view: () => import('./People.svelte') },
   { ...one, path: '/o/:org/projects/:project/apps', view: () => import('./ProjectApps.svelte') },
   { ...one, path: '/o/:org/projects/:project/grants', view: () => import('./Grants.svelte') },
-  { ...one, path: '/o/:org/projects/:project/metadata', view: () => import('./Metadata.svelte'), needs: 'MetadataService/GetProjectMetadata' },
+  {
+    ...one,
+    path: '/o/:org/projects/:project/metadata',
+    view: () => import('./Metadata.svelte'),
+    needs: 'MetadataService/GetProjectMetadata',
+  },
   {
     path: '/o/:org/granted',
     area: 'projects',
@@ -24,7 +29,14 @@ export const routes: readonly Route[] = [
     needs: 'ProjectService/ListGrantedProjects',
     place: { group: 'organization', text: 'nav.granted', icon: Handshake, order: 65 },
   },
-  { path: '/o/:org/granted/:grant', area: 'projects', view: () => import('./GrantedProject.svelte'), needs: 'ProjectService/ListGrantedProjects' },
+  {
+    path: '/o/:org/granted/:grant',
+    area: 'projects',
+    view: () => import('./GrantedProject.svelte'),
+    needs: 'ProjectService/ListGrantedProjects',
+  },
 ];
 
-export const actions: readonly Action[] = [{ text: 'do.addProject', href: '/o/:org/projects?add=1', needs: 'ProjectService/AddProject' }];
+export const actions: readonly Action[] = [
+  { text: 'do.addProject', href: '/o/:org/projects?add=1', needs: 'ProjectService/AddProject' },
+];

@@ -9,8 +9,24 @@ export const routes: readonly Route[] = [
     needs: 'IdentityProviderService/ListIdentityProviders',
     place: { group: 'organization', text: 'nav.providers', icon: KeyRound, order: 70 },
   },
-  { path: '/o/:org/providers/:provider', area: 'providers', view: () => import('./Provider.svelte'), needs: 'IdentityProviderService/GetIdentityProvider' },
-  { path: '/o/:org/providers/:provider/settings', area: 'providers', view: () => import('./Settings.svelte'), needs: 'IdentityProviderService/ModifyIdentityProvider' },
+  {
+    path: '/o/:org/providers/:provider',
+    area: 'providers',
+    view: () => import('./Provider.svelte'),
+    needs: 'IdentityProviderService/GetIdentityProvider',
+  },
+  {
+    path: '/o/:org/providers/:provider/settings',
+    area: 'providers',
+    view: () => import('./Settings.svelte'),
+    needs: 'IdentityProviderService/ModifyIdentityProvider',
+  },
 ];
 
-export const actions: readonly Action[] = [{ text: 'do.addProvider', href: '/o/:org/providers?add=choose', needs: 'IdentityProviderService/AddOIDCIdentityProvider' }];
+export const actions: readonly Action[] = [
+  {
+    text: 'do.addProvider',
+    href: '/o/:org/providers?add=choose',
+    needs: 'IdentityProviderService/AddOIDCIdentityProvider',
+  },
+];

@@ -1,6 +1,17 @@
 // Reads files of users as `signet import users` does: one user a line, as JSON or as CSV (docs/operations/import.md).
-import { fromJson, ScalarType, type DescField, type DescMessage, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
-import { ImportUsersRequest_UserSchema, type ImportUsersRequest_User, type ImportUsersResponse_Result } from '../../gen/signet/v1/user_pb';
+import {
+  fromJson,
+  ScalarType,
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+} from '@bufbuild/protobuf';
+import {
+  ImportUsersRequest_UserSchema,
+  type ImportUsersRequest_User,
+  type ImportUsersResponse_Result,
+} from '../../gen/signet/v1/user_pb';
 import { at, put } from '../../lib/form/fields';
 
 export type Format = 'csv' | 'ndjson';
@@ -82,30 +93,41 @@ async function* linesOf(file: Blob): AsyncGenerator<Line> {
   }
 }
 
-/** The text of a line, without its end and the mark that some programs write at the beginning; `undefined` if it is not UTF-8. */
+/**
+ * The text of a line, without its end and the mark that some programs write at the beginning; `undefined` if it is not
+ * UTF-8.
+ */
 function textOf(line: Line): string | undefined {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: line.number !== 1 }).decode(line.bytes).replace(/\r$/, '');
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: line.number !== 1 })
+      .decode(line.bytes)
+      .replace(/\r$/, '');
   } catch {
     return undefined;
   }
 }
 
-/** Takes a line of CSV (RFC 4180) apart. A field in quotes ends on its line, so that a quote too many spoils one line. */
+/**
+ * Takes a line of CSV (RFC 4180) apart. A field in quotes ends on its line, so that a quote too many spoils one line.
+ */
 export function split(text: string): string[] | { problem: string } {
   const cells: string[] = [];
-  for (let rest = text; ; ) {
+  for (let rest = text; ;) {
     if (!rest.startsWith('"')) {
       const end = rest.indexOf(',');
       const cell = end < 0 ? rest : rest.slice(0, end);
-      if (cell.includes('"')) return { problem: 'has a " inside a column: put quotes around it, and double those inside' };
+      if (cell.includes('"'))
+        return { problem: 'has a " inside a column: put quotes around it, and double those inside' };
       cells.push(cell);
       if (end < 0) return cells;
       rest = rest.slice(end + 1);
       continue;
     }
     const match = /^"((?:[^"]|"")*)"/.exec(rest);
-    if (!match) return { problem: 'has a column that begins with " and does not end with one: no column goes over the end of a line' };
+    if (!match)
+      return {
+        problem: 'has a column that begins with " and does not end with one: no column goes over the end of a line',
+      };
     cells.push((match[1] ?? '').replaceAll('""', '"'));
     rest = rest.slice(match[0].length);
     if (rest === '') return cells;
@@ -116,7 +138,11 @@ export function split(text: string): string[] | { problem: string } {
 
 /** The fields of a message that hold no message, by their path. */
 function columnsOf(message: DescMessage, prefix = ''): Map<string, DescField> {
-  return new Map(message.fields.flatMap((f): [string, DescField][] => (f.fieldKind === 'message' ? [...columnsOf(f.message, `${prefix}${f.jsonName}.`)] : [[prefix + f.jsonName, f]])));
+  return new Map(
+    message.fields.flatMap((f): [string, DescField][] =>
+      f.fieldKind === 'message' ? [...columnsOf(f.message, `${prefix}${f.jsonName}.`)] : [[prefix + f.jsonName, f]],
+    ),
+  );
 }
 
 const required = ['userName', 'profile.firstName', 'profile.lastName', 'email.address'];
@@ -129,7 +155,11 @@ function header(text: string | undefined): { name: string; field: DescField }[] 
     const name = raw.trim();
     const field = known.get(name);
     // Only what can be a name is repeated: a file without names has a user there, perhaps with a hash.
-    if (!field) throw new FileProblem('import.unknownColumn', { n: i + 1, name: /^[a-z._ -]{1,40}$/i.test(name) ? `“${name}”` : '' });
+    if (!field)
+      throw new FileProblem('import.unknownColumn', {
+        n: i + 1,
+        name: /^[a-z._ -]{1,40}$/i.test(name) ? `“${name}”` : '',
+      });
     return { name, field };
   });
   const twice = columns.find((c, i) => columns.findIndex((other) => other.name === c.name) !== i);
@@ -143,7 +173,8 @@ function header(text: string | undefined): { name: string; field: DescField }[] 
 function personOf(columns: { name: string; field: DescField }[], text: string): JsonObject | string {
   const cells = split(text);
   if (!Array.isArray(cells)) return `the line ${cells.problem}`;
-  if (cells.length !== columns.length) return `the line has ${cells.length} columns, but the first line has ${columns.length}`;
+  if (cells.length !== columns.length)
+    return `the line has ${cells.length} columns, but the first line has ${columns.length}`;
   let person: JsonObject = {};
   for (const [i, { name, field }] of columns.entries()) {
     const cell = cells[i] ?? '';
@@ -190,8 +221,17 @@ export async function* chunksOf(file: Blob, format: Format): AsyncGenerator<Chun
   yield { ...chunk, bytes: file.size };
 }
 
-function personOrRejection(line: Line, text: string | undefined, columns: { name: string; field: DescField }[] | undefined): Rejection | { person: ImportUsersRequest_User } {
-  const reject = (reason: string, message: string, reference?: string): Rejection => ({ line: line.number, ...(reference && { reference }), reason, message });
+function personOrRejection(
+  line: Line,
+  text: string | undefined,
+  columns: { name: string; field: DescField }[] | undefined,
+): Rejection | { person: ImportUsersRequest_User } {
+  const reject = (reason: string, message: string, reference?: string): Rejection => ({
+    line: line.number,
+    ...(reference && { reference }),
+    reason,
+    message,
+  });
   if (line.bytes.length > maxLine) return reject('LINE_TOO_LONG', `the line has more than ${maxLine} bytes`);
   if (text === undefined) return reject('LINE_INVALID', 'the line is not UTF-8');
   let person: JsonObject;
@@ -205,15 +245,23 @@ function personOrRejection(line: Line, text: string | undefined, columns: { name
     } catch {
       return reject('INVALID_REQUEST', 'the line is not valid: it must be a JSON object');
     }
-    if (person === null || typeof person !== 'object' || Array.isArray(person)) return reject('INVALID_REQUEST', 'the line is not valid: it must be a JSON object');
+    if (person === null || typeof person !== 'object' || Array.isArray(person))
+      return reject('INVALID_REQUEST', 'the line is not valid: it must be a JSON object');
   }
   try {
     return { person: fromJson(ImportUsersRequest_UserSchema, person) };
   } catch (thrown) {
     // The messages name the field and its type; a value in them could be a hash.
-    const field = /field ([\w.]+)/.exec(thrown instanceof Error ? thrown.message : '')?.[1]?.split('.').at(-1);
+    const field = /field ([\w.]+)/
+      .exec(thrown instanceof Error ? thrown.message : '')?.[1]
+      ?.split('.')
+      .at(-1);
     const reference = at(person, 'reference');
-    return reject('INVALID_REQUEST', field ? `the line is not valid: ${field} is unknown or has another type` : 'the line is not valid', typeof reference === 'string' ? reference : undefined);
+    return reject(
+      'INVALID_REQUEST',
+      field ? `the line is not valid: ${field} is unknown or has another type` : 'the line is not valid',
+      typeof reference === 'string' ? reference : undefined,
+    );
   }
 }
 

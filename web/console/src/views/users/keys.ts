@@ -15,6 +15,9 @@ function pem(label: string, bytes: ArrayBuffer): string {
 /** Makes a pair for ES256. */
 export async function makeKeyPair(): Promise<KeyPair> {
   const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
-  const [publicKey, privateKey] = await Promise.all([crypto.subtle.exportKey('spki', pair.publicKey), crypto.subtle.exportKey('pkcs8', pair.privateKey)]);
+  const [publicKey, privateKey] = await Promise.all([
+    crypto.subtle.exportKey('spki', pair.publicKey),
+    crypto.subtle.exportKey('pkcs8', pair.privateKey),
+  ]);
   return { publicKey: pem('PUBLIC KEY', publicKey), privateKey: pem('PRIVATE KEY', privateKey) };
 }

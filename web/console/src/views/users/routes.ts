@@ -12,10 +12,30 @@ export const routes: readonly Route[] = [
   { path: '/o/:org/search', area: 'users', view: () => import('./Search.svelte'), needs: 'UserService/SearchUsers' },
   { path: '/o/:org/import', area: 'users', view: () => import('./Import.svelte'), needs: 'UserService/ImportUsers' },
   { path: '/o/:org/users/:user', area: 'users', view: () => import('./Profile.svelte'), needs: 'UserService/GetUser' },
-  { path: '/o/:org/users/:user/sign-in', area: 'users', view: () => import('./SignIn.svelte'), needs: 'UserService/GetUser' },
-  { path: '/o/:org/users/:user/access', area: 'users', view: () => import('./Access.svelte'), needs: 'UserService/GetUser' },
-  { path: '/o/:org/users/:user/metadata', area: 'users', view: () => import('./Metadata.svelte'), needs: 'MetadataService/GetUserMetadata' },
-  { path: '/o/:org/users/:user/history', area: 'users', view: () => import('./UserHistory.svelte'), needs: 'EventService/ListEvents' },
+  {
+    path: '/o/:org/users/:user/sign-in',
+    area: 'users',
+    view: () => import('./SignIn.svelte'),
+    needs: 'UserService/GetUser',
+  },
+  {
+    path: '/o/:org/users/:user/access',
+    area: 'users',
+    view: () => import('./Access.svelte'),
+    needs: 'UserService/GetUser',
+  },
+  {
+    path: '/o/:org/users/:user/metadata',
+    area: 'users',
+    view: () => import('./Metadata.svelte'),
+    needs: 'MetadataService/GetUserMetadata',
+  },
+  {
+    path: '/o/:org/users/:user/history',
+    area: 'users',
+    view: () => import('./UserHistory.svelte'),
+    needs: 'EventService/ListEvents',
+  },
 ];
 
 export const actions: readonly Action[] = [

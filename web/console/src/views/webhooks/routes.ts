@@ -9,9 +9,26 @@ export const routes: readonly Route[] = [
     needs: 'WebhookService/ListWebhooks',
     place: { group: 'organization', text: 'nav.webhooks', icon: Webhook, order: 80 },
   },
-  { path: '/o/:org/webhooks/:webhook', area: 'webhooks', view: () => import('./Webhook.svelte'), needs: 'WebhookService/GetWebhook' },
-  { path: '/o/:org/webhooks/:webhook/deliveries', area: 'webhooks', view: () => import('./Deliveries.svelte'), needs: 'WebhookService/ListWebhookDeliveries' },
-  { path: '/o/:org/webhooks/:webhook/failures', area: 'webhooks', view: () => import('./Failures.svelte'), needs: 'WebhookService/ListWebhookFailures' },
+  {
+    path: '/o/:org/webhooks/:webhook',
+    area: 'webhooks',
+    view: () => import('./Webhook.svelte'),
+    needs: 'WebhookService/GetWebhook',
+  },
+  {
+    path: '/o/:org/webhooks/:webhook/deliveries',
+    area: 'webhooks',
+    view: () => import('./Deliveries.svelte'),
+    needs: 'WebhookService/ListWebhookDeliveries',
+  },
+  {
+    path: '/o/:org/webhooks/:webhook/failures',
+    area: 'webhooks',
+    view: () => import('./Failures.svelte'),
+    needs: 'WebhookService/ListWebhookFailures',
+  },
 ];
 
-export const actions: readonly Action[] = [{ text: 'do.addWebhook', href: '/o/:org/webhooks?add=1', needs: 'WebhookService/AddWebhook' }];
+export const actions: readonly Action[] = [
+  { text: 'do.addWebhook', href: '/o/:org/webhooks?add=1', needs: 'WebhookService/AddWebhook' },
+];

@@ -12,7 +12,10 @@ export function isWide(webhook: Webhook): boolean {
   return webhook.allOrganizations || webhook.organizationIds.length > 0;
 }
 
-/** Whether the caller may change a webhook: one that looks into other organizations is for those who may do so everywhere. */
+/**
+ * Whether the caller may change a webhook: one that looks into other organizations is for those who may do so
+ * everywhere.
+ */
 export function mayChange(webhook: Webhook, org: string): boolean {
   return may(WebhookService.method.modifyWebhook, isWide(webhook) ? undefined : org);
 }
@@ -21,15 +24,31 @@ export function mayChange(webhook: Webhook, org: string): boolean {
 export function fieldsOf(org: string, existing: boolean): Field[] {
   const fields: Field[] = [
     { path: 'name', required: true },
-    { path: 'url', label: 'webhooks.url', hint: existing ? 'webhooks.urlKeep' : 'webhooks.urlHint', required: !existing },
+    {
+      path: 'url',
+      label: 'webhooks.url',
+      hint: existing ? 'webhooks.urlKeep' : 'webhooks.urlHint',
+      required: !existing,
+    },
     { path: 'types', label: 'webhooks.types', hint: 'webhooks.typesHint', control: TypesPicker },
     { path: 'personalData', label: 'webhooks.personalData', hint: 'webhooks.personalDataHint' },
   ];
   if (!holds('webhook.write') || !isDefault(org)) return fields;
   return [
     ...fields,
-    { path: 'allOrganizations', section: 'webhooks.reach', label: 'webhooks.allOrganizations', hint: 'webhooks.allOrganizationsHint' },
-    { path: 'organizationIds', label: 'webhooks.organizations', hint: 'webhooks.organizationsHint', control: OrganizationsPicker, when: (value) => value['allOrganizations'] !== true },
+    {
+      path: 'allOrganizations',
+      section: 'webhooks.reach',
+      label: 'webhooks.allOrganizations',
+      hint: 'webhooks.allOrganizationsHint',
+    },
+    {
+      path: 'organizationIds',
+      label: 'webhooks.organizations',
+      hint: 'webhooks.organizationsHint',
+      control: OrganizationsPicker,
+      when: (value) => value['allOrganizations'] !== true,
+    },
   ];
 }
 
