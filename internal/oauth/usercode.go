@@ -97,9 +97,11 @@ func (g UserCodeGuesses) TakeBack(ctx context.Context, peer netip.Addr) error {
 }
 
 // change changes the count of a network, which begins anew when its time is over.
-func (g UserCodeGuesses) change(ctx context.Context, peer netip.Addr, change func(m *misses, left time.Duration) error) error {
+func (g UserCodeGuesses) change(ctx context.Context, peer netip.Addr,
+	change func(m *misses, left time.Duration) error) error {
 	count := stored.Of[misses](g.Master, "user code", ratelimit.NetworkName(peer))
-	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}, Decide: func(tx *event.Tx) error {
+	command := event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}}
+	command.Decide = func(tx *event.Tx) error {
 		m, err := count.Get(tx)
 		if err != nil {
 			return err
@@ -115,5 +117,6 @@ func (g UserCodeGuesses) change(ctx context.Context, peer netip.Addr, change fun
 			count.Put(tx, m, left)
 		}
 		return nil
-	}})
+	}
+	return g.Store.Do(ctx, command)
 }

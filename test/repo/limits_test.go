@@ -44,7 +44,8 @@ var limiters = map[string]struct {
 }
 
 // making is how a limiter is made of one of the kinds.
-var making = regexp.MustCompile(`\bfairqueue\.(New\(|Pace\b)|\bratelimit\.(New\(|NewLimits\(|NetworkLimiter\{|FairPool\{|Bucket\b)|` +
+var making = regexp.MustCompile(`\bfairqueue\.(New\(|Pace\b)|` +
+	`\bratelimit\.(New\(|NewLimits\(|NetworkLimiter\{|FairPool\{|Bucket\b)|` +
 	`\bstored\.(Of|At)\[`)
 
 const limitsPage = "docs/operations/limits.md"
@@ -78,7 +79,8 @@ func TestEveryLimiterIsInTheTableOfLimits(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(names)
 	if !slices.Equal(names, want) {
-		t.Errorf("%s has the limits\n%s\nand this test knows\n%s", limitsPage, strings.Join(names, "\n"), strings.Join(want, "\n"))
+		t.Errorf("%s has the limits\n%s\nand this test knows\n%s", limitsPage,
+			strings.Join(names, "\n"), strings.Join(want, "\n"))
 	}
 	made := map[string]int{}
 	for _, f := range files(t) {
@@ -95,12 +97,14 @@ func TestEveryLimiterIsInTheTableOfLimits(t *testing.T) {
 	}
 	for path, l := range limiters {
 		if made[path] != l.made {
-			t.Errorf("%s makes %d limiters, not %d: describe each in %s, and list it in this test", path, made[path], l.made, limitsPage)
+			t.Errorf("%s makes %d limiters, not %d: describe each in %s, and list it in this test",
+				path, made[path], l.made, limitsPage)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(made)) {
 		if _, known := limiters[path]; !known {
-			t.Errorf("%s makes %d limiters: describe each in %s, and list it in this test", path, made[path], limitsPage)
+			t.Errorf("%s makes %d limiters: describe each in %s, and list it in this test",
+				path, made[path], limitsPage)
 		}
 	}
 }

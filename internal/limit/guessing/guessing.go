@@ -128,7 +128,9 @@ func load(tx *event.Tx, from stored.Counter[counter]) (c counter, err error) {
 	if tx.Now() >= c.Last+forgetAfter.Microseconds() {
 		c.Failures, c.Until, c.Running = 0, 0, nil
 	}
-	c.Running = slices.DeleteFunc(c.Running, func(r running) bool { return tx.Now() >= r.Started+runningAtMost.Microseconds() })
+	c.Running = slices.DeleteFunc(c.Running, func(r running) bool {
+		return tx.Now() >= r.Started+runningAtMost.Microseconds()
+	})
 	return c, err
 }
 
@@ -237,7 +239,8 @@ func (t *Throttle) Succeeded(tx *event.Tx) error {
 	}
 	c.account.LastEvent = max(c.account.LastEvent, last)
 	t.save(tx, c)
-	if row, err := tx.Row(t.good.Row); err != nil || c.good && row.Expires > tx.Now()+(rememberGood-renewGood).Microseconds() {
+	row, err := tx.Row(t.good.Row)
+	if err != nil || c.good && row.Expires > tx.Now()+(rememberGood-renewGood).Microseconds() {
 		return err
 	}
 	t.MarkGood(tx)

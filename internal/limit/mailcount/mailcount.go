@@ -27,7 +27,8 @@ const Throttled errs.Reason = "MAIL_THROTTLED"
 // TooMany is the refusal to send one more mail before a while has passed.
 func TooMany(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: Throttled, RetryAfter: wait,
-		Message: "such a mail was already sent: look for it, or wait " + errs.Seconds(wait) + " s before you request another one"}
+		Message: "such a mail was already sent: look for it, or wait " + errs.Seconds(wait) +
+			" s before you request another one"}
 }
 
 // ErrTooMany is what errors.Is finds such a refusal by.

@@ -53,8 +53,8 @@ func (s *buckets) take(name string, now time.Duration, r Rate, n int) (wait time
 // maxNames bounds the memory: an entry has about a hundred bytes.
 const maxNames = 50_000
 
-// makeRoom makes room for one more name: it forgets those that are as good as new. If that is not enough, it forgets all
-// and says so: a caller with that many networks is not held up by the limit of one.
+// makeRoom makes room for one more name: it forgets those that are as good as new. If that is not enough, it forgets
+// all and says so: a caller with that many networks is not held up by the limit of one.
 func makeRoom[V any](of map[string]V, asNew func(V) bool) (all bool) {
 	if len(of) < maxNames {
 		return false

@@ -61,7 +61,8 @@ func (v Verdict) Err(kind Kind) error {
 		return nil
 	}
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: RateLimited, RetryAfter: v.Reset,
-		Message: whose[kind] + ": at most " + strconv.Itoa(v.Rate.Requests) + " in " + strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + errs.Seconds(v.Reset) + " s, and send fewer"}
+		Message: whose[kind] + ": at most " + strconv.Itoa(v.Rate.Requests) + " in " +
+			strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + errs.Seconds(v.Reset) + " s, and send fewer"}
 }
 
 // Policy is the limit as an item of the header RateLimit-Policy, Item what is left of it as one of RateLimit, in the

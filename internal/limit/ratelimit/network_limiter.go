@@ -45,5 +45,6 @@ func (s *NetworkLimiter) Take(peer netip.Addr, as int) error {
 
 func errNetwork(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: NetworkThrottled, RetryAfter: wait,
-		Message: "too many requests came from this network within a minute: wait " + errs.Seconds(wait) + " s before the next try"}
+		Message: "too many requests came from this network within a minute: wait " + errs.Seconds(wait) +
+			" s before the next try"}
 }

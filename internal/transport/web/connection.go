@@ -24,7 +24,10 @@ const (
 )
 
 // givingUp takes answersPerGiveUp tokens for each request that is given up. An answer brings one back.
-var givingUp = ratelimit.Rate{Requests: givenUpAtOnce * answersPerGiveUp, Per: givenUpAtOnce / givenUpPerSecond * time.Second}
+var givingUp = ratelimit.Rate{
+	Requests: givenUpAtOnce * answersPerGiveUp,
+	Per:      givenUpAtOnce * time.Second / givenUpPerSecond,
+}
 
 // connection is one of HTTP/2, and what has been given up on it.
 type connection struct {
