@@ -5,11 +5,9 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"math/big"
 	"net/netip"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
+	"github.com/signet-idm/signet/internal/limit/stored"
 )
 
 const letters = "BCDFGHJKLMNPQRSTVWXZ"
@@ -78,10 +77,10 @@ type misses struct {
 // Count counts a code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted
 // (USER_CODE_THROTTLED).
 func (g UserCodeGuesses) Count(ctx context.Context, peer netip.Addr) error {
-	return g.change(ctx, peer, func(m *misses, now int64) error {
+	return g.change(ctx, peer, func(m *misses, left time.Duration) error {
 		if m.Count >= MaxUserCodeMisses {
 			refused := errThrottled
-			refused.RetryAfter = time.Duration(m.Until-now) * time.Microsecond
+			refused.RetryAfter = left
 			return &refused
 		}
 		m.Count++
@@ -91,38 +90,33 @@ func (g UserCodeGuesses) Count(ctx context.Context, peer netip.Addr) error {
 
 // TakeBack takes a guess back that was none.
 func (g UserCodeGuesses) TakeBack(ctx context.Context, peer netip.Addr) error {
-	return g.change(ctx, peer, func(m *misses, _ int64) error {
+	return g.change(ctx, peer, func(m *misses, _ time.Duration) error {
 		m.Count = max(0, m.Count-1)
 		return nil
 	})
 }
 
 // change changes the count of a network, which begins anew when its time is over.
-func (g UserCodeGuesses) change(ctx context.Context, peer netip.Addr, change func(m *misses, now int64) error) error {
-	key := event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(ratelimit.NetworkName(peer))))}
-	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		row, err := tx.Row(key)
+func (g UserCodeGuesses) change(ctx context.Context, peer netip.Addr,
+	change func(m *misses, left time.Duration) error) error {
+	count := stored.Of[misses](g.Master, "user code", ratelimit.NetworkName(peer))
+	command := event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}}
+	command.Decide = func(tx *event.Tx) error {
+		m, err := count.Get(tx)
 		if err != nil {
 			return err
 		}
-		m := misses{Until: tx.Now() + UserCodeWindow.Microseconds()}
-		if row != nil {
-			if err := json.Unmarshal(row.Value, &m); err != nil {
-				return fmt.Errorf("guesses of user codes: %w", err)
-			}
-		}
-		if err := change(&m, tx.Now()); err != nil {
+		m.Until = cmp.Or(m.Until, tx.Now()+UserCodeWindow.Microseconds())
+		left := time.Duration(m.Until-tx.Now()) * time.Microsecond
+		if err := change(&m, left); err != nil {
 			return err
 		}
 		if m.Count == 0 {
-			tx.DropRow(key)
-			return nil
+			count.Drop(tx)
+		} else {
+			count.Put(tx, m, left)
 		}
-		text, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		tx.PutRow(event.Row{RowKey: key, Value: text, Expires: m.Until})
 		return nil
-	}})
+	}
+	return g.Store.Do(ctx, command)
 }

@@ -11,6 +11,7 @@ package errs
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -120,6 +121,11 @@ type Error struct {
 // New makes an Error of the given kind.
 func New(kind Kind, reason Reason, message string) *Error {
 	return &Error{Kind: kind, Reason: reason, Message: message}
+}
+
+// Seconds is a wait in whole seconds, as callers are told it. It is rounded up: a caller who comes back then is served.
+func Seconds(wait time.Duration) string {
+	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 }
 
 // How much of what is wrong an error says. Over gRPC all of it travels in trailers, the message twice and the rest in

@@ -144,7 +144,7 @@ func mayStill(i *event.Object[Invitation], f facts) error {
 // needs is what joining reads and writes, besides the person, as far as the link shows it.
 func (l *Link) needs() event.Command {
 	c := event.Command{Write: []event.Ref{Kind.Ref(l.Invitation.ID)}, Read: []event.Ref{org.Kind.Ref(l.Invitation.Org), user.Kind.Ref(l.Invitation.Data.Inviter)},
-		Rows: []event.RowKey{links.Key(l.id), countRow(l.Invitation.Org)}}
+		Rows: []event.RowKey{links.Key(l.id), countOf(l.Invitation.Org).Row}}
 	if l.Inviter != nil {
 		c.Read = append(c.Read, org.Kind.Ref(l.Inviter.Org))
 	}

@@ -326,7 +326,7 @@ func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string
 
 // Withdraw takes an invitation back. Errors: ErrNotFound; ErrNotPending; Aborted when match does not hold.
 func (s Invitations) Withdraw(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	needs := event.Command{Rows: []event.RowKey{countRow(permit.Org())}}
+	needs := event.Command{Rows: []event.RowKey{countOf(permit.Org()).Row}}
 	return Within(permit, id).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, i *event.Object[Invitation]) error {
 		if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
 			return ErrNotPending
@@ -350,12 +350,13 @@ func end(tx *event.Tx, i *event.Object[Invitation], fact event.Fact[Invitation])
 // settled forgets what only a pending invitation has.
 func settled(tx *event.Tx, i *event.Object[Invitation]) error {
 	tx.DropRow(sweepRow(i.Data.Expires, i.ID))
-	c, err := readCount(tx, i.Org)
+	c, err := countOf(i.Org).Get(tx)
 	if err != nil {
 		return err
 	}
 	c.Pending = max(c.Pending-1, 0)
-	return c.put(tx, i.Org)
+	countOf(i.Org).Put(tx, c, countKept)
+	return nil
 }
 
 // errFull says that there are as many pending invitations as there may be, if nobody has miscounted.
@@ -400,7 +401,7 @@ func EndWithOrganization(tx *event.Tx, i *event.Object[Invitation]) error {
 		return nil
 	}
 	tx.DropRow(sweepRow(i.Data.Expires, i.ID))
-	tx.DropRow(countRow(i.Org))
+	countOf(i.Org).Drop(tx)
 	if err := i.Erase(); err != nil {
 		return err
 	}

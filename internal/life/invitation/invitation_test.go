@@ -606,7 +606,7 @@ func (w *world) count(c counter) {
 	w.t.Helper()
 	value, err := json.Marshal(c)
 	must(w.t, err)
-	w.store.GivenRow(event.Row{RowKey: countRow("org_a"), Value: value})
+	w.store.GivenRow(event.Row{RowKey: countOf("org_a").Row, Value: value})
 }
 
 func TestAnOrganizationHasAtMostSoManyPendingInvitations(t *testing.T) {

@@ -3,7 +3,6 @@ package invitation
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/mailcount"
+	"github.com/signet-idm/signet/internal/limit/stored"
 )
 
 const (
@@ -66,11 +66,11 @@ func (s Invitations) sending(permit access.Permit, emailKey string, life time.Du
 	return n
 }
 
-func (n *sending) rows() []event.RowKey { return []event.RowKey{countRow(n.org), n.each.Row} }
+func (n *sending) rows() []event.RowKey { return []event.RowKey{countOf(n.org).Row, n.each.Row} }
 
 // count counts a link that is sent, and pending invitations that are made. Errors: errFull; ResourceExhausted.
 func (n *sending) count(tx *event.Tx, made int64) error {
-	c, err := readCount(tx, n.org)
+	c, err := countOf(n.org).Get(tx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,8 @@ func (n *sending) count(tx *event.Tx, made int64) error {
 			return mailcount.TooMany(wait)
 		}
 	}
-	return c.put(tx, n.org)
+	countOf(n.org).Put(tx, c, countKept)
+	return nil
 }
 
 // send records a new link, and stores it where it is shown. Where it goes by mail, whoever sends the mail makes it: see
@@ -143,27 +144,11 @@ type counter struct {
 	Sent    int64 `json:"sent,omitempty"`
 }
 
-func countRow(org string) event.RowKey {
-	return event.RowKey{Table: event.Throttle, Key: "invitations/" + org}
-}
+// countOf is that of an organization.
+func countOf(org string) stored.Counter[counter] { return stored.At[counter]("invitations/" + org) }
 
-func readCount(tx *event.Tx, org string) (c counter, err error) {
-	row, err := tx.Row(countRow(org))
-	if err != nil || row == nil {
-		return c, err
-	}
-	return c, json.Unmarshal(row.Value, &c)
-}
-
-// put stores the count. It may be forgotten once no invitation can be left that it counts.
-func (c counter) put(tx *event.Tx, org string) error {
-	value, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: countRow(org), Value: value, Expires: tx.Now() + (MaxLife + 24*time.Hour).Microseconds()})
-	return nil
-}
+// countKept is how long a count is kept: no invitation that it counts can be left then.
+const countKept = MaxLife + 24*time.Hour
 
 // Delivery is an invitation on its way by mail.
 type Delivery struct {
@@ -264,7 +249,7 @@ func (s Invitations) expire(ctx context.Context, id string, row event.RowKey) er
 	}
 	command := event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{Kind.Ref(id)}}
 	if known != nil {
-		command.Rows = []event.RowKey{countRow(known.Org)}
+		command.Rows = []event.RowKey{countOf(known.Org).Row}
 	}
 	command.Decide = func(tx *event.Tx) error {
 		tx.DropRow(row)

@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -113,7 +112,7 @@ func (s *Registrations) admit(orgID string, peer netip.Addr) error {
 
 func tooMany(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: TooMany, RetryAfter: wait,
-		Message: "too many people register at the moment: try again in " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s"}
+		Message: "too many people register at the moment: try again in " + errs.Seconds(wait) + " s"}
 }
 
 // Start is somebody who wants an account.

@@ -1,13 +1,13 @@
 package guessing
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/limit/stored"
 )
 
 // Codes of six digits are soon guessed by whoever has the password and many networks: a wait that ends, and a count
@@ -19,49 +19,28 @@ const (
 	guessedDay  = 24 * time.Hour
 )
 
-// allowance is how many wrong codes of one kind are heard within a day from networks that are not known.
-type allowance struct {
-	row event.RowKey
-}
-
 // ByTheDay gives the throttle an allowance for the day, besides, of attempts from networks that are not known.
 func (t *Throttle) ByTheDay(master secret.MasterKey, a Aim) {
-	t.day = &allowance{row: rowOf(master, "guesses of a day", a.Account)}
+	day := stored.Of[guesses](master, "guesses of a day", a.Account...)
+	t.day = &day
 }
 
-// guesses is what the row of an allowance holds.
+// guesses are those of one kind from networks that are not known.
 type guesses struct {
-	Failed  []int64 `json:"f,omitempty"` // when the wrong ones of the last day were made, the first one first
-	Running []int64 `json:"r,omitempty"` // when those without a verdict yet began
-	Told    int64   `json:"t,omitempty"` // when the owner was told the last time
+	Failed  stored.Window `json:"f,omitempty"` // the wrong ones of the last day
+	Running stored.Window `json:"r,omitempty"` // when those without a verdict yet began
+	Told    int64         `json:"t,omitempty"` // when the owner was told the last time
 }
 
-func (a *allowance) load(tx *event.Tx) (g guesses, err error) {
-	if err := readRow(tx, a.row, &g); err != nil {
-		return g, err
-	}
-	g.Failed = slices.DeleteFunc(g.Failed, func(at int64) bool { return tx.Now() >= at+guessedDay.Microseconds() })
-	g.Running = slices.DeleteFunc(g.Running, func(at int64) bool { return tx.Now() >= at+runningAtMost.Microseconds() })
-	return g, nil
-}
-
-func (a *allowance) save(tx *event.Tx, g guesses) error {
-	if len(g.Failed) == 0 && len(g.Running) == 0 {
-		tx.DropRow(a.row)
-		return nil
-	}
-	value, err := json.Marshal(g)
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: a.row, Value: value, Expires: tx.Now() + guessedDay.Microseconds()})
-	return nil
+func (g *guesses) forget(now int64) {
+	g.Failed = g.Failed.Since(now, guessedDay)
+	g.Running = g.Running.Since(now, runningAtMost)
 }
 
 // enter counts a guess before it is made, or refuses it.
-func (a *allowance) enter(g *guesses, now int64) error {
-	if len(g.Failed) >= GuessesADay {
-		return errGuesses(time.Duration(g.Failed[0]+guessedDay.Microseconds()-now) * time.Microsecond)
+func (g *guesses) enter(now int64) error {
+	if wait := g.Failed.Wait(now, GuessesADay, guessedDay); wait > 0 {
+		return errGuesses(wait)
 	}
 	if len(g.Failed)+len(g.Running) >= GuessesADay { // all the others may be wrong
 		return errThrottled(time.Second)
@@ -81,7 +60,7 @@ func (g *guesses) end(started int64) (found bool) {
 }
 
 // failed makes a failure of a running guess, and records the last one that is heard.
-func (a *allowance) failed(tx *event.Tx, g *guesses, t *Throttle) error {
+func (g *guesses) failed(tx *event.Tx, t *Throttle) error {
 	if !g.end(t.started) {
 		return nil
 	}
@@ -97,5 +76,5 @@ func (a *allowance) failed(tx *event.Tx, g *guesses, t *Throttle) error {
 func errGuesses(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: SignInThrottled, RetryAfter: wait,
 		Message: "too many wrong codes came today from networks on which this user has not proven a second factor: use another second factor, " +
-			"use a network on which you have proven one, or wait " + seconds(wait) + " s"}
+			"use a network on which you have proven one, or wait " + errs.Seconds(wait) + " s"}
 }

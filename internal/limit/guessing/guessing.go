@@ -12,16 +12,13 @@
 package guessing
 
 import (
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/limit/stored"
 )
 
 const (
@@ -38,12 +35,7 @@ const SignInThrottled errs.Reason = "SIGN_IN_THROTTLED"
 
 func errThrottled(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: SignInThrottled, RetryAfter: wait,
-		Message: "too many failed attempts: wait " + seconds(wait) + " s before the next one"}
-}
-
-// seconds gives a wait in whole seconds, rounded up.
-func seconds(wait time.Duration) string {
-	return strconv.Itoa(int((wait + time.Second - 1) / time.Second))
+		Message: "too many failed attempts: wait " + errs.Seconds(wait) + " s before the next one"}
 }
 
 // Aim is what an attempt is made at.
@@ -74,33 +66,25 @@ type Report struct {
 type Throttle struct {
 	Limits struct{ Network, Account Limits }
 
-	pairRow    event.RowKey // what was typed, with the network
-	accountRow event.RowKey
-	goodRow    event.RowKey // whether somebody came in from the network
-	day        *allowance   // what is counted by the day besides; nil: nothing
-	report     func(tx *event.Tx, r Report) error
-	started    int64 // when the attempt was counted
+	pair    stored.Counter[counter] // what was typed, with the network
+	account stored.Counter[counter]
+	good    stored.Counter[remembered] // whether somebody came in from the network
+	day     *stored.Counter[guesses]   // what is counted by the day besides; nil: nothing
+	report  func(tx *event.Tx, r Report) error
+	started int64 // when the attempt was counted
 }
 
 // New gives a throttle for an attempt from a network. Only MACs are stored.
 func New(master secret.MasterKey, a Aim, network string) *Throttle {
 	return &Throttle{report: a.Report,
-		pairRow:    rowOf(master, "throttle typed", a.Typed, network),
-		accountRow: rowOf(master, "throttle", a.Account),
-		goodRow:    rowOf(master, "throttle", a.Trusted, network),
+		pair:    stored.Of[counter](master, "throttle typed", append(slices.Clip(a.Typed), network)...),
+		account: stored.Of[counter](master, "throttle", a.Account...),
+		good:    stored.Of[remembered](master, "throttle", append(slices.Clip(a.Trusted), network)...),
 	}
-}
-
-func rowOf(master secret.MasterKey, purpose string, of []string, more ...string) event.RowKey {
-	parts := make([][]byte, 0, len(of)+len(more))
-	for _, p := range append(slices.Clip(of), more...) {
-		parts = append(parts, []byte(p))
-	}
-	return event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC(purpose, parts...))}
 }
 
 // Key stands for the account, and tells nothing about it.
-func (t *Throttle) Key() string { return t.accountRow.Key }
+func (t *Throttle) Key() string { return t.account.Row.Key }
 
 // remembered is what the row of an account and a network holds that somebody signed in from.
 type remembered struct {
@@ -109,9 +93,9 @@ type remembered struct {
 
 // Rows are what a command has to declare.
 func (t *Throttle) Rows() []event.RowKey {
-	rows := []event.RowKey{t.pairRow, t.accountRow, t.goodRow}
+	rows := []event.RowKey{t.pair.Row, t.account.Row, t.good.Row}
 	if t.day != nil {
-		rows = append(rows, t.day.row)
+		rows = append(rows, t.day.Row)
 	}
 	return rows
 }
@@ -120,69 +104,55 @@ func (t *Throttle) Rows() []event.RowKey {
 type counted struct {
 	pair, account counter
 	good          bool
-	goodUntil     int64
 	day           guesses
 }
 
 func (t *Throttle) load(tx *event.Tx) (c counted, err error) {
-	for _, of := range []struct {
-		key  event.RowKey
-		into *counter
-	}{{t.pairRow, &c.pair}, {t.accountRow, &c.account}} {
-		if err := readRow(tx, of.key, of.into); err != nil {
-			return c, err
-		}
-		if tx.Now() >= of.into.Last+forgetAfter.Microseconds() {
-			of.into.Failures, of.into.Until, of.into.Running = 0, 0, nil
-		}
-		of.into.Running = slices.DeleteFunc(of.into.Running, func(r running) bool { return tx.Now() >= r.Started+runningAtMost.Microseconds() })
-	}
-	row, err := tx.Row(t.goodRow)
-	if err != nil {
+	if c.pair, err = load(tx, t.pair); err != nil {
 		return c, err
 	}
-	if row != nil {
-		var kept remembered
-		if err := json.Unmarshal(row.Value, &kept); err != nil {
-			return c, err
-		}
-		c.good, c.goodUntil = kept.Good, row.Expires
+	if c.account, err = load(tx, t.account); err != nil {
+		return c, err
 	}
-	if t.day != nil {
-		c.day, err = t.day.load(tx)
+	kept, err := t.good.Get(tx)
+	if c.good = kept.Good; err != nil || t.day == nil {
+		return c, err
 	}
+	c.day, err = t.day.Get(tx)
+	c.day.forget(tx.Now())
 	return c, err
 }
 
-// readRow reads what a row holds, if there is one.
-func readRow(tx *event.Tx, key event.RowKey, into any) error {
-	row, err := tx.Row(key)
-	if err != nil || row == nil {
-		return err
+func load(tx *event.Tx, from stored.Counter[counter]) (c counter, err error) {
+	c, err = from.Get(tx)
+	if tx.Now() >= c.Last+forgetAfter.Microseconds() {
+		c.Failures, c.Until, c.Running = 0, 0, nil
 	}
-	return json.Unmarshal(row.Value, into)
+	c.Running = slices.DeleteFunc(c.Running, func(r running) bool {
+		return tx.Now() >= r.Started+runningAtMost.Microseconds()
+	})
+	return c, err
 }
 
-func (t *Throttle) save(tx *event.Tx, c counted) error {
-	err := errors.Join(put(tx, t.pairRow, c.pair), put(tx, t.accountRow, c.account))
-	if t.day != nil {
-		err = errors.Join(err, t.day.save(tx, c.day))
+func (t *Throttle) save(tx *event.Tx, c counted) {
+	save(tx, t.pair, c.pair)
+	save(tx, t.account, c.account)
+	switch {
+	case t.day == nil:
+	case len(c.day.Failed) == 0 && len(c.day.Running) == 0:
+		t.day.Drop(tx)
+	default:
+		t.day.Put(tx, c.day, guessedDay)
 	}
-	return err
 }
 
-// put keeps a counter as long as it is good for anything.
-func put(tx *event.Tx, key event.RowKey, c counter) error {
+// save keeps a counter as long as it is good for anything.
+func save(tx *event.Tx, in stored.Counter[counter], c counter) {
 	if c.Failures == 0 && len(c.Running) == 0 && c.UnreportedFailures == 0 && c.UnreportedRefusals == 0 && c.LastEvent == 0 {
-		tx.DropRow(key)
-		return nil
+		in.Drop(tx)
+		return
 	}
-	value, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: key, Value: value, Expires: tx.Now() + forgetAfter.Microseconds()})
-	return nil
+	in.Put(tx, c, forgetAfter)
 }
 
 // Enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait. It
@@ -203,16 +173,18 @@ func (t *Throttle) Enter(tx *event.Tx) (refusal error, err error) {
 	case now < until:
 		refusal = errThrottled(time.Duration(until-now) * time.Microsecond)
 	case t.day != nil && !c.good:
-		refusal = t.day.enter(&c.day, now)
+		refusal = c.day.enter(now)
 	}
 	if refusal != nil {
 		c.account.UnreportedRefusals++
-		return refusal, t.save(tx, c)
+		t.save(tx, c)
+		return refusal, nil
 	}
 	t.started = now
 	c.pair.begin(now, t.Limits.Network, c.good)
 	c.account.begin(now, t.Limits.Account, false)
-	return nil, t.save(tx, c)
+	t.save(tx, c)
+	return nil, nil
 }
 
 // Failed makes the attempt a failure and records it.
@@ -227,12 +199,11 @@ func (t *Throttle) Failed(tx *event.Tx) error {
 	if err := t.say(tx, &c.account); err != nil {
 		return err
 	}
-	if t.day != nil {
-		if err := t.day.failed(tx, &c.day, t); err != nil {
-			return err
-		}
+	if err := c.day.failed(tx, t); err != nil {
+		return err
 	}
-	return t.save(tx, c)
+	t.save(tx, c)
+	return nil
 }
 
 // TakenBack undoes the count of an attempt that was not made after all.
@@ -242,7 +213,8 @@ func (t *Throttle) TakenBack(tx *event.Tx) error {
 		return err
 	}
 	t.forget(&c)
-	return t.save(tx, c)
+	t.save(tx, c)
+	return nil
 }
 
 // forget takes a running attempt out of all counts.
@@ -266,21 +238,17 @@ func (t *Throttle) Succeeded(tx *event.Tx) error {
 		return err
 	}
 	c.account.LastEvent = max(c.account.LastEvent, last)
-	if c.good && c.goodUntil > tx.Now()+(rememberGood-renewGood).Microseconds() {
-		return t.save(tx, c)
+	t.save(tx, c)
+	row, err := tx.Row(t.good.Row)
+	if err != nil || c.good && row.Expires > tx.Now()+(rememberGood-renewGood).Microseconds() {
+		return err
 	}
-	return errors.Join(t.MarkGood(tx), t.save(tx, c))
+	t.MarkGood(tx)
+	return nil
 }
 
 // MarkGood remembers the network. The command need not have declared the row.
-func (t *Throttle) MarkGood(tx *event.Tx) error {
-	value, err := json.Marshal(remembered{Good: true})
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: t.goodRow, Value: value, Expires: tx.Now() + rememberGood.Microseconds()})
-	return nil
-}
+func (t *Throttle) MarkGood(tx *event.Tx) { t.good.Put(tx, remembered{Good: true}, rememberGood) }
 
 // say reports what has gathered, at most once a minute.
 func (t *Throttle) say(tx *event.Tx, c *counter) error {

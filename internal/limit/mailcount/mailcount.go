@@ -4,20 +4,19 @@ package mailcount
 
 import (
 	"cmp"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/limit/stored"
 )
 
 const (
 	pause = time.Minute
+	day   = 24 * time.Hour
 	aDay  = 10
 	few   = 5 // to somebody who has not asked us for anything, as far as we know
 )
@@ -28,7 +27,8 @@ const Throttled errs.Reason = "MAIL_THROTTLED"
 // TooMany is the refusal to send one more mail before a while has passed.
 func TooMany(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: Throttled, RetryAfter: wait,
-		Message: "such a mail was already sent: look for it, or wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before you request another one"}
+		Message: "such a mail was already sent: look for it, or wait " + errs.Seconds(wait) +
+			" s before you request another one"}
 }
 
 // ErrTooMany is what errors.Is finds such a refusal by.
@@ -46,11 +46,7 @@ func (c Count) For(at int64) Count { return Count{Row: c.Row, at: at, most: c.mo
 
 // Of makes one. The account is a user, or a name that nobody has; only a MAC of it is stored.
 func Of(master secret.MasterKey, kind string, account ...string) Count {
-	parts := [][]byte{[]byte(kind)}
-	for _, p := range account {
-		parts = append(parts, []byte(p))
-	}
-	return Count{Row: event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
+	return Count{Row: stored.Of[stored.Window](master, "mails", append([]string{kind}, account...)...).Row}
 }
 
 // Daily counts mails of which one a day is enough.
@@ -76,34 +72,16 @@ func ToMailbox(master secret.MasterKey, emailKey string) Count {
 
 // Take counts one more mail, or says how long to wait for it.
 func (c Count) Take(tx *event.Tx) (wait time.Duration, err error) {
-	row, err := tx.Row(c.Row)
-	if err != nil {
+	counter := stored.Counter[stored.Window]{Row: c.Row}
+	sent, err := counter.Get(tx)
+	if err != nil || c.at != 0 && slices.Contains(sent, c.at) {
 		return 0, err
 	}
-	var sent []int64 // when, the first one first
-	if row != nil {
-		if err := json.Unmarshal(row.Value, &sent); err != nil {
-			return 0, err
-		}
+	now := cmp.Or(c.at, tx.Now())
+	sent = sent.Since(now, day)
+	if wait := max(sent.Wait(now, 1, pause), sent.Wait(now, cmp.Or(c.most, aDay), day)); wait > 0 {
+		return wait, nil
 	}
-	now, day := cmp.Or(c.at, tx.Now()), (24 * time.Hour).Microseconds()
-	if c.at != 0 && slices.Contains(sent, c.at) {
-		return 0, nil
-	}
-	sent = slices.DeleteFunc(sent, func(at int64) bool { return now-at >= day })
-	if n := len(sent); n > 0 {
-		next := sent[n-1] + pause.Microseconds()
-		if most := cmp.Or(c.most, aDay); n >= most {
-			next = max(next, sent[n-most]+day)
-		}
-		if now < next {
-			return time.Duration(next-now) * time.Microsecond, nil
-		}
-	}
-	value, err := json.Marshal(append(sent, now))
-	if err != nil {
-		return 0, err
-	}
-	tx.PutRow(event.Row{RowKey: c.Row, Value: value, Expires: tx.Now() + day})
+	counter.Put(tx, append(sent, now), day)
 	return 0, nil
 }

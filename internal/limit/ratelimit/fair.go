@@ -5,8 +5,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // FairPool bounds what many together can begin, such as the networks that people of one organization come from, or the
@@ -21,7 +19,7 @@ type FairPool struct {
 	Clock     func() time.Time
 
 	mu    sync.Mutex
-	all   NetworkLimiter
+	all   buckets         // by pool
 	had   map[string]had  // by pool and name
 	pools map[string]pool // by name
 }
@@ -29,7 +27,7 @@ type FairPool struct {
 // had is what somebody has had, as of a time. It is half as much after memory.
 type had struct {
 	n  float64
-	at int64
+	at time.Duration
 }
 
 // pool is what all of a pool have had, and the sum of the squares. Their quotient is what was had by the one who had a
@@ -41,11 +39,11 @@ const (
 	shares = 8 // that of what is left one can have
 )
 
-func (h had) now(now int64) float64 {
-	return h.n * math.Exp2(-float64(max(0, now-h.at))/float64(memory.Microseconds()))
+func (h had) now(now time.Duration) float64 {
+	return h.n * math.Exp2(-float64(max(0, now-h.at))/float64(memory))
 }
 
-func (p pool) largest(now int64) float64 {
+func (p pool) largest(now time.Duration) float64 {
 	sum, fade := p.sum.now(now), had{1, p.squares.at}.now(now)
 	if sum < 1 {
 		return 0
@@ -57,11 +55,11 @@ func (p pool) largest(now int64) float64 {
 func (f *FairPool) Take(in, name string) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if wait := f.wait(in, name); wait > 0 {
+	now := wall(f.Clock)
+	if wait := f.wait(in, name, now); wait > 0 {
 		return wait
 	}
-	now := event.Micros(f.Clock())
-	f.all.TakeNamed(in, 1)
+	f.all.take(in, now, perMinute(f.PerMinute), 1)
 	f.makeRoom(now)
 	key, of := in+"\x00"+name, f.pools[in]
 	n, fade := f.had[key].now(now), had{1, of.squares.at}.now(now)
@@ -74,12 +72,12 @@ func (f *FairPool) Take(in, name string) (wait time.Duration) {
 func (f *FairPool) Wait(in, name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.wait(in, name)
+	return f.wait(in, name, wall(f.Clock))
 }
 
-func (f *FairPool) wait(in, name string) time.Duration {
-	f.all.PerMinute, f.all.Clock = f.PerMinute, f.Clock
-	left, whole, now := f.all.left(in), float64(f.PerMinute), event.Micros(f.Clock())
+func (f *FairPool) wait(in, name string, now time.Duration) time.Duration {
+	rate, whole := perMinute(f.PerMinute), float64(f.PerMinute)
+	left := whole * float64(now+rate.Per-f.all[in].full(now, rate)) / float64(rate.Per)
 	back := func(starts float64) time.Duration { // until so many more are left
 		return max(time.Second, time.Duration(starts/whole*float64(time.Minute)))
 	}
@@ -92,18 +90,15 @@ func (f *FairPool) wait(in, name string) time.Duration {
 	return 0
 }
 
-// makeRoom bounds the memory, as that of a Limiter.
-func (f *FairPool) makeRoom(now int64) {
+// makeRoom bounds the memory, as that of buckets.
+func (f *FairPool) makeRoom(now time.Duration) {
 	if f.had == nil {
 		f.had, f.pools = map[string]had{}, map[string]pool{}
 	}
-	if len(f.had) < maxNetworks {
-		return
+	if len(f.had) >= maxNames {
+		maps.DeleteFunc(f.pools, func(_ string, p pool) bool { return p.sum.now(now) < 1 })
 	}
-	maps.DeleteFunc(f.had, func(_ string, h had) bool { return h.now(now) < 1 })
-	maps.DeleteFunc(f.pools, func(_ string, p pool) bool { return p.sum.now(now) < 1 })
-	if len(f.had) > maxNetworks/2 {
-		clear(f.had)
+	if makeRoom(f.had, func(h had) bool { return h.now(now) < 1 }) {
 		clear(f.pools)
 	}
 }

@@ -68,13 +68,13 @@ func TestAPoolGivesNoMoreThanItHas(t *testing.T) {
 
 func TestTheMemoryOfSharesIsBounded(t *testing.T) {
 	f, clock := newFair(1_000_000)
-	for i := range 2 * maxNetworks {
+	for i := range 2 * maxNames {
 		f.Take("org", fmt.Sprint(i))
 		if i%1000 == 0 {
 			clock.Advance(time.Second)
 		}
 	}
-	if len(f.had) > maxNetworks {
+	if len(f.had) > maxNames {
 		t.Errorf("%d are remembered", len(f.had))
 	}
 }

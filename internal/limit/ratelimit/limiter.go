@@ -32,10 +32,9 @@ type set struct {
 	buckets [ways]bucket
 }
 
-// bucket is what is known of one key. It needs no more: how much is left follows from when it is whole again.
 type bucket struct {
-	key   uint64
-	whole time.Duration // since start
+	key    uint64
+	tokens Bucket // on a clock that began with the limiter
 }
 
 // New makes a limiter; nil for no limit.
@@ -59,23 +58,16 @@ func (l *Limiter) Take(key []byte) Verdict {
 	if l == nil {
 		return Verdict{}
 	}
-	now, cost, v := l.clock().Sub(l.start), l.cost(), Verdict{Rate: l.rate}
+	now, cost := l.clock().Sub(l.start), l.rate.cost(1)
 	s, id := l.find(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.bucket(id)
-	whole := max(b.whole, now)
-	if whole > now+l.rate.Per { // from a clock that was set back since: it says nothing
-		whole = now
-	}
-	if v.Refused = whole+cost > now+l.rate.Per; !v.Refused {
-		whole += cost
-	}
-	b.whole = whole
-	if v.Left = int((now + l.rate.Per - whole) / cost); v.Left > 0 {
-		v.Reset = whole - now
-	} else {
-		v.Reset = whole + cost - now - l.rate.Per
+	wait := b.tokens.Take(now, l.rate, 1)
+	full := b.tokens.full(now, l.rate)
+	v := Verdict{Rate: l.rate, Refused: wait > 0, Left: int((now + l.rate.Per - full) / cost)}
+	if v.Reset = full - now; v.Left == 0 {
+		v.Reset += cost - l.rate.Per
 	}
 	return v
 }
@@ -90,13 +82,10 @@ func (l *Limiter) GiveBack(key []byte) {
 	defer s.mu.Unlock()
 	for i := range s.buckets {
 		if s.buckets[i].key == id {
-			s.buckets[i].whole -= l.cost()
+			s.buckets[i].tokens.GiveBack(l.rate, 1)
 		}
 	}
 }
-
-// cost is the time in which a key gets one request back.
-func (l *Limiter) cost() time.Duration { return l.rate.Per / time.Duration(l.rate.Requests) }
 
 func (l *Limiter) find(key []byte) (*set, uint64) {
 	id := maphash.Bytes(l.seed, key)
@@ -111,7 +100,7 @@ func (s *set) bucket(id uint64) *bucket {
 		if b.key == id {
 			return b
 		}
-		if b.whole < least.whole {
+		if b.tokens < least.tokens {
 			least = b
 		}
 	}

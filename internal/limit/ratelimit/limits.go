@@ -61,7 +61,8 @@ func (v Verdict) Err(kind Kind) error {
 		return nil
 	}
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: RateLimited, RetryAfter: v.Reset,
-		Message: whose[kind] + ": at most " + strconv.Itoa(v.Rate.Requests) + " in " + strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + strconv.Itoa(seconds(v.Reset)) + " s, and send fewer"}
+		Message: whose[kind] + ": at most " + strconv.Itoa(v.Rate.Requests) + " in " +
+			strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + errs.Seconds(v.Reset) + " s, and send fewer"}
 }
 
 // Policy is the limit as an item of the header RateLimit-Policy, Item what is left of it as one of RateLimit, in the
@@ -72,8 +73,5 @@ func (v Verdict) Policy(kind Kind) string {
 
 // Item is described at Policy.
 func (v Verdict) Item(kind Kind) string {
-	return `"` + string(kind) + `";r=` + strconv.Itoa(v.Left) + ";t=" + strconv.Itoa(seconds(v.Reset))
+	return `"` + string(kind) + `";r=` + strconv.Itoa(v.Left) + ";t=" + errs.Seconds(v.Reset)
 }
-
-// seconds rounds up: who comes back then is let in.
-func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

@@ -1,14 +1,11 @@
 package ratelimit
 
 import (
-	"maps"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
-	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // NetworkThrottled is the reason of a refusal to begin one more thing for a network.
@@ -28,72 +25,26 @@ type NetworkLimiter struct {
 	PerMinute int
 	Clock     func() time.Time
 
-	mu    sync.Mutex
-	whole map[string]int64 // when a network has its whole allowance again; at once where it is not named
+	mu      sync.Mutex
+	buckets buckets // by network
 }
-
-// maxNetworks bounds the memory: an entry has about a hundred bytes.
-const maxNetworks = 50_000
 
 // Take counts one more start from the network of an address, as so many. Errors: ResourceExhausted (NETWORK_THROTTLED)
 // when there were too many.
 func (s *NetworkLimiter) Take(peer netip.Addr, as int) error {
-	if wait := s.TakeNamed(NetworkName(peer), as); wait > 0 {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wait := s.buckets.take(NetworkName(peer), wall(s.Clock), perMinute(s.PerMinute), as); wait > 0 {
 		return errNetwork(wait)
 	}
 	return nil
 }
 
-// TakeNamed counts one more start for something else that has a name, such as an organization, and says how long to
-// wait where there were too many.
-func (s *NetworkLimiter) TakeNamed(from string, as int) (wait time.Duration) {
-	if s == nil {
-		return 0
-	}
-	minute, now := time.Minute.Microseconds(), event.Micros(s.Clock())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	whole := max(s.whole[from], now)
-	if whole > now+minute { // of a clock that was set back since: it says nothing
-		whole = now
-	}
-	whole += int64(as) * minute / int64(s.PerMinute)
-	if late := whole - now - minute; late > 0 {
-		return time.Duration(late) * time.Microsecond
-	}
-	s.makeRoom(now)
-	s.whole[from] = whole
-	return 0
-}
-
-// left is how many starts a name has now.
-func (s *NetworkLimiter) left(from string) float64 {
-	minute, now := time.Minute.Microseconds(), event.Micros(s.Clock())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	whole := max(s.whole[from], now)
-	if whole > now+minute {
-		whole = now
-	}
-	return float64(s.PerMinute) * float64(now+minute-whole) / float64(minute)
-}
-
-// makeRoom forgets networks that have their whole allowance. Where that is not enough all are forgotten: whoever has
-// that many networks is not held up by what one of them may do.
-func (s *NetworkLimiter) makeRoom(now int64) {
-	if s.whole == nil {
-		s.whole = map[string]int64{}
-	}
-	if len(s.whole) < maxNetworks {
-		return
-	}
-	maps.DeleteFunc(s.whole, func(_ string, whole int64) bool { return whole <= now })
-	if len(s.whole) > maxNetworks/2 {
-		clear(s.whole)
-	}
-}
-
 func errNetwork(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: NetworkThrottled, RetryAfter: wait,
-		Message: "too many requests came from this network within a minute: wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before the next try"}
+		Message: "too many requests came from this network within a minute: wait " + errs.Seconds(wait) +
+			" s before the next try"}
 }

@@ -97,14 +97,14 @@ func TestTheMemoryForNetworksIsBounded(t *testing.T) {
 			}
 		}
 	}
-	take(maxNetworks)
+	take(maxNames)
 	clock.Advance(time.Minute)
 	take(1)
-	if len(s.whole) != 1 {
-		t.Errorf("%d networks are remembered that have their allowance back", len(s.whole))
+	if len(s.buckets) != 1 {
+		t.Errorf("%d networks are remembered that have their allowance back", len(s.buckets))
 	}
-	take(2 * maxNetworks)
-	if len(s.whole) > maxNetworks {
-		t.Errorf("%d networks are remembered", len(s.whole))
+	take(2 * maxNames)
+	if len(s.buckets) > maxNames {
+		t.Errorf("%d networks are remembered", len(s.buckets))
 	}
 }

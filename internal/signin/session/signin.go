@@ -371,7 +371,8 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 		if caller.TokenKind == string(secret.Session) {
 			tx.AdvanceToken(caller.TokenID, now.Data.SessionEpoch, now.Data.SessionEpoch+1)
 		}
-		return errors.Join(t.Succeeded(tx), renewed.MarkGood(tx), user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}))
+		renewed.MarkGood(tx)
+		return errors.Join(t.Succeeded(tx), user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}))
 	})
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err) // the password was right

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 // How many requests may be given up on one connection of HTTP/2 before they are answered. Honest clients give up now
@@ -21,6 +23,12 @@ const (
 	lastWork    = 30 * time.Second // for requests that are still running on it
 )
 
+// givingUp takes answersPerGiveUp tokens for each request that is given up. An answer brings one back.
+var givingUp = ratelimit.Rate{
+	Requests: givenUpAtOnce * answersPerGiveUp,
+	Per:      givenUpAtOnce * time.Second / givenUpPerSecond,
+}
+
 // connection is one of HTTP/2, and what has been given up on it.
 type connection struct {
 	conn     net.Conn
@@ -29,10 +37,9 @@ type connection struct {
 	cut      atomic.Bool
 	closing  atomic.Bool
 
-	mu    sync.Mutex
-	level float64
-	last  time.Time
-	told  bool
+	mu     sync.Mutex
+	tokens ratelimit.Bucket
+	told   bool
 }
 
 type connectionKey struct{}
@@ -68,9 +75,8 @@ func (c *connection) end() {
 func (c *connection) givenUp(now time.Time) (tooMany bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.level -= now.Sub(c.last).Seconds()*givenUpPerSecond + float64(c.answered.Swap(0))/answersPerGiveUp
-	c.level, c.last = max(c.level, 0)+1, now
-	if c.level <= givenUpAtOnce || c.told {
+	c.tokens.GiveBack(givingUp, int(c.answered.Swap(0)))
+	if c.tokens.Take(time.Duration(now.UnixNano()), givingUp, answersPerGiveUp) == 0 || c.told {
 		return false
 	}
 	c.told = true

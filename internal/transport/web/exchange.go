@@ -47,7 +47,7 @@ func (x *Exchange) Fail(err error) {
 	err = known(err)
 	x.Failure = err
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.RetryAfter > 0 {
-		x.Header().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+		x.Header().Set("Retry-After", errs.Seconds(e.RetryAfter))
 	}
 }
 
