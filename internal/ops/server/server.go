@@ -309,8 +309,8 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		site.Handle(path, handler)
 	}
 	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: s.config.Clock, Master: master, Mail: s.sender() != nil,
-		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering, Console: !s.config.NoConsole}).Mount(site)
-	if !s.config.NoConsole {
+		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering, Console: *s.config.Console}).Mount(site)
+	if *s.config.Console {
 		(&console.Console{Files: built.Files(), Pages: shown, Browsers: browsers, Tokens: console.Tokens{Sessions: sessions},
 			Limiter: &ratelimit.NetworkLimiter{PerMinute: s.config.StartsPerMinute, Clock: s.config.Clock}}).Mount(site)
 	}
@@ -492,7 +492,7 @@ func (s *Server) URL() string { return s.config.ExternalURL }
 
 // ConsoleURL is where people run the installation in a browser; empty where the console is off.
 func (s *Server) ConsoleURL() string {
-	if s.config.NoConsole {
+	if !*s.config.Console {
 		return ""
 	}
 	return s.config.ExternalURL + pages.PathConsole
