@@ -109,7 +109,7 @@ func TestWhatACallCosts(t *testing.T) {
 		return // and is no skip, which says that something is missing here
 	}
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		config := signet.Config{DataDir: t.TempDir(), MetricsListen: "127.0.0.1:0"}
+		config := signet.Config{Data: signet.Data{DataDir: t.TempDir()}, MetricsListen: "127.0.0.1:0"}
 		var begun func() int64
 		var take func() counts
 		var written func(*testing.T) int64

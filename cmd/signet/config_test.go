@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/signet-idm/signet/internal/eventlog/store/proof"
+	"github.com/signet-idm/signet/internal/limit/ratelimit"
 )
 
 // source says the same setting in one of the ways an operator can. n tells values apart.
@@ -27,7 +28,11 @@ type source struct {
 func values(flag *kong.Flag, n int) (texts []string, want any) {
 	switch {
 	case flag.IsBool():
-		return []string{[]string{"true", "false"}[n%2]}, n%2 == 0
+		on := n%2 == 0
+		if flag.Target.Kind() == reflect.Pointer {
+			return []string{fmt.Sprint(on)}, &on
+		}
+		return []string{fmt.Sprint(on)}, on
 	case flag.IsSlice():
 		list := []string{fmt.Sprint("one", n), fmt.Sprint("two", n)}
 		return list, list
@@ -209,6 +214,16 @@ func TestUsageErrorsSayWhereToRead(t *testing.T) {
 		}
 		if _, err = parser.Parse(strings.Fields(line)); err == nil || explainUsage(err).Error() != want {
 			t.Errorf("signet %s: %v, want %s", line, explainUsage(err), want)
+		}
+	}
+}
+
+// TestZeroIsTheDefault: a server that is opened without flags goes by the same numbers, unless Config says otherwise.
+func TestZeroIsTheDefault(t *testing.T) {
+	for name, zero := range map[string]any{"starts-per-minute": ratelimit.DefaultPerNetwork,
+		"limit-public": ratelimit.DefaultPublic.String(), "console": new(true)} {
+		if got := parse(t, name, "start"); !reflect.DeepEqual(got, zero) {
+			t.Errorf("--%s is %v by default, and the package has %v", name, got, zero)
 		}
 	}
 }

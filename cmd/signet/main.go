@@ -23,7 +23,6 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/progress"
 	"github.com/signet-idm/signet/internal/base/secret"
-	"github.com/signet-idm/signet/internal/base/tracing/otlp"
 	"github.com/signet-idm/signet/internal/domain/signing"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store"
@@ -70,18 +69,21 @@ type cli struct {
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
-// dataFlags say where the data is. Every command that touches it has them.
+// dataFlags say where the data is, and how to log. Every command that touches the data has them.
 type dataFlags struct {
-	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
-	Database      string `help:"postgres://… to use PostgreSQL instead." placeholder:"URL"`
-	MasterKeyFile string `help:"File with the master key. All nodes of a database use the same key." placeholder:"FILE"`
-	LogLevel      string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
-	LogFormat     string `help:"text or json." enum:"text,json" default:"text"`
+	server.Data
+	LogLevel  string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	LogFormat string `help:"text or json." enum:"text,json" default:"text"`
 }
 
-func (f dataFlags) config() server.Config {
-	return server.Config{DataDir: f.DataDir, Database: f.Database, MasterKeyFile: f.MasterKeyFile, MasterKey: os.Getenv("SIGNET_MASTER_KEY")}
+func (f dataFlags) data() server.Data {
+	data := f.Data
+	data.MasterKey = os.Getenv("SIGNET_MASTER_KEY")
+	return data
 }
+
+// config is that of a command that only needs the data.
+func (f dataFlags) config() server.Config { return server.Config{Data: f.data()} }
 
 func (f dataFlags) logger() *slog.Logger {
 	var level slog.Level
@@ -95,71 +97,13 @@ func (f dataFlags) logger() *slog.Logger {
 
 type startCmd struct {
 	dataFlags
-	Listen         string   `help:"Address to listen on. Default: ${default}." default:"localhost:8080" placeholder:"HOST:PORT"`
-	ExternalURL    string   `name:"external-url" help:"URL under which clients reach the server. Default: made from --listen." placeholder:"URL"`
-	InsecureURL    bool     `name:"insecure-external-url" help:"Accept an external URL with http:// that is not on this machine. Nobody can sign in on the pages then: browsers do not keep their cookies. Only for the API, in a network that you trust."`
-	DomainSuffix   string   `help:"Suffix of generated domains. Default: the external host name." placeholder:"DOMAIN"`
-	FirstAdminFile string   `help:"File to which the first start writes the administrator's credentials. Default: in the data directory." placeholder:"FILE"`
-	TLSCert        string   `name:"tls-cert" help:"Certificate chain (PEM)." placeholder:"FILE"`
-	TLSKey         string   `name:"tls-key" help:"Private key (PEM)." placeholder:"FILE"`
-	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For header is trusted." placeholder:"NET"`
-	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
-	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Default: off." placeholder:"HOST:PORT"`
-	Profiling      bool     `help:"Serve profiles of the program (/debug/pprof) on the metrics address."`
-	OutboundAllow  []string `help:"Non-public addresses or networks that the server may call, also without TLS." placeholder:"NET"`
-	Development    bool     `help:"For developers: write requested codes to the log, and allow calls to this machine. Needs an external URL on this machine."`
-
-	Console bool `help:"Serve the web console under /console/. --console=false switches it off. Default: on." default:"true"`
-
-	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
-
-	ShutdownDelay time.Duration `help:"How long a server that is told to stop still answers requests, but says that it is not ready, so that proxies send them elsewhere. Default: ${default}." default:"0s" placeholder:"TIME"`
-
-	VerifyEvery time.Duration `help:"How often the server verifies the log, slowly, beside its requests; 0: never. Default: ${default}." default:"24h" placeholder:"TIME"`
-
-	BackupDirectory string        `help:"Directory for scheduled backups of the embedded database. Default: none are made." placeholder:"DIR"`
-	BackupEvery     time.Duration `help:"How often a backup is made. Default: 24h." placeholder:"TIME"`
-	BackupKeep      int           `help:"How many scheduled backups are kept. Default: 7." placeholder:"NUMBER"`
-	BackupMaxAge    time.Duration `help:"Delete scheduled backups that are older, but for the last one. Default: however old." placeholder:"TIME"`
-
-	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
-
-	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
-	WebhookRetry time.Duration `help:"Time before the first retry of a failed webhook event. Later pauses grow from it. Default: ${default}." default:"5s" placeholder:"TIME"`
-
-	StartsPerMinute int `help:"How many sign-ins, devices, resets and sign-outs one network may start per minute. Default: ${default}." default:"600" placeholder:"NUMBER"`
-
-	LimitCaller       string `help:"Requests that one caller may send, such as 100/s, 6000/m or off. Default: ${default}." default:"off" placeholder:"RATE"`
-	LimitOrganization string `help:"Requests that all callers of one organization may send. Default: ${default}." default:"off" placeholder:"RATE"`
-	LimitNetwork      string `help:"Requests that one network may send. Default: ${default}." default:"off" placeholder:"RATE"`
-	LimitPublic       string `help:"Requests that one network may send to public paths, such as the pages of signing in. Default: ${default}." default:"12000/m" placeholder:"RATE"`
-
-	EmailsPerOrganization bool `name:"emails-per-organization" help:"Find people by e-mail address only in the organization that the sign-in is for, not in the whole installation."`
-
-	TraceEndpoint    string  `help:"Collector that traces are sent to, by OTLP over HTTP: http://localhost:4318. Default: no traces." placeholder:"URL"`
-	TraceSample      float64 `help:"Share of requests that are traced, from 0 to 1. Default: ${default}." default:"0.01" placeholder:"RATIO"`
-	TraceHeadersFile string  `help:"File with the headers that the collector wants, one per line: authorization: Bearer …" placeholder:"FILE"`
-
-	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). Default: no mail is sent." placeholder:"URL"`
-	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
-	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
+	server.Config
 }
 
 // serverConfig is everything that a server is told by its flags.
 func (c *startCmd) serverConfig() server.Config {
-	config := c.config()
-	config.Listen, config.ExternalURL, config.InsecureURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.InsecureURL, c.DomainSuffix
-	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
-	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
-	config.MetricsListen, config.Profiling, config.OutboundAllow, config.Development = c.MetricsListen, c.Profiling, c.OutboundAllow, c.Development
-	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
-	config.LimitCaller, config.LimitOrganization, config.LimitNetwork, config.LimitPublic = c.LimitCaller, c.LimitOrganization, c.LimitNetwork, c.LimitPublic
-	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
-	config.NoConsole, config.DatabaseWait, config.ShutdownDelay = !c.Console, c.DatabaseWait, c.ShutdownDelay
-	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
-	config.Traces = otlp.Settings{Endpoint: c.TraceEndpoint, Sample: c.TraceSample, HeadersFile: c.TraceHeadersFile}
-	config.BackupDirectory, config.BackupEvery, config.BackupKeep, config.BackupMaxAge = c.BackupDirectory, c.BackupEvery, c.BackupKeep, c.BackupMaxAge
-	config.VerifyEvery = c.VerifyEvery
+	config := c.Config
+	config.Data, config.Version = c.data(), version
 	return config
 }
 

@@ -145,23 +145,6 @@ func refs(all ...event.Ref) []event.Ref {
 // maxID is longer than any identifier.
 const maxID = 100
 
-// meanwhile runs f in a goroutine. The function that it returns waits for the result; calling it is optional.
-func meanwhile[T any](work func() (T, error)) (result func() (T, error)) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		value, err := work()
-		done <- outcome{value, err}
-	}()
-	return func() (T, error) {
-		o := <-done
-		return o.value, o.err
-	}
-}
-
 // active gives an application that people may sign in to, or whose tokens may be asked for, as far as it and its
 // organization are in use; nil where there is none.
 func (g *Grants) active(ctx context.Context, id string) (*event.Object[app.App], error) {

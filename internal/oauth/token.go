@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
@@ -136,13 +138,17 @@ func (g *Grants) narrowed(aud, scopes []string) []string {
 // does not count, or is none of the client's business. authenticate tells which client asks; the token is read
 // meanwhile. Errors: those of authenticate.
 func (g *Grants) Introspect(ctx context.Context, text string, authenticate func() (*Client, error)) (*session.Bearer, error) {
-	token := meanwhile(func() (*session.Bearer, error) { return g.Bearer(ctx, text) })
+	var b *session.Bearer
+	var reading errgroup.Group
+	reading.Go(func() (err error) {
+		b, err = g.Bearer(ctx, text)
+		return err
+	})
 	client, err := authenticate()
 	if err != nil {
 		return nil, err
 	}
-	b, err := token()
-	if err != nil || b == nil {
+	if err := reading.Wait(); err != nil || b == nil {
 		return nil, err
 	}
 	if !client.reads(b) {

@@ -227,7 +227,7 @@ func installationPolicy(t *testing.T, outer *World) {
 // secondNode serves the database of a world once more, and gives the way there.
 func (w *World) secondNode(t *testing.T) restWire {
 	t.Helper()
-	node := servertest.Start(t, server.Config{ExternalURL: "https://" + suffix, MasterKey: string(w.master.Text()), Database: w.db.URL}, io.Discard)
+	node := servertest.Start(t, server.Config{Data: server.Data{MasterKey: string(w.master.Text()), Database: w.db.URL}, ExternalURL: "https://" + suffix}, io.Discard)
 	return restWire{w.rest.client, "http://" + node.Addr().String()}
 }
 

@@ -67,7 +67,7 @@ type World struct {
 func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
-	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns, StartsPerMinute: 1_000_000, LimitPublic: "off", Hasher: secret.NewCheapHasher()}
+	config := server.Config{Data: server.Data{DataDir: w.dir, MasterKey: string(w.master.Text())}, Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, Resolver: &w.dns, StartsPerMinute: 1_000_000, LimitPublic: "off", Hasher: secret.NewCheapHasher()}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
@@ -347,7 +347,7 @@ func (c *Client) session(t *testing.T, as *Actor) *Actor {
 
 // secondServer: data that is being served cannot be served once more (SQLite), or with another master key (PostgreSQL).
 func secondServer(t *testing.T, w *World) {
-	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, MasterKey: string(w.master.Text()), StartsPerMinute: 1_000_000}
+	config := server.Config{Data: server.Data{MasterKey: string(w.master.Text())}, Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, StartsPerMinute: 1_000_000}
 	dirs := map[string]string{"the same directory": w.dir, "a link to it": filepath.Join(t.TempDir(), "link")}
 	if err := os.Symlink(w.dir, dirs["a link to it"]); err != nil {
 		t.Fatal(err)

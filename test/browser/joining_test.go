@@ -261,7 +261,7 @@ func TestJoiningByALinkThatWasShown(t *testing.T) {
 func TestJoiningAtOnceAtTwoNodes(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	key := string(secret.NewMasterKey().Text())
-	config := server.Config{Database: db.URL, MasterKey: key, ExternalURL: "http://localhost:1", StartsPerMinute: 1_000_000}
+	config := server.Config{Data: server.Data{Database: db.URL, MasterKey: key}, ExternalURL: "http://localhost:1", StartsPerMinute: 1_000_000}
 	var nodes []*installation
 	for range 2 {
 		s := servertest.Start(t, config, testWriter{t})

@@ -27,7 +27,7 @@ import (
 // consoleOn starts a server on a database, on PostgreSQL two of them, and gives where they listen.
 func consoleOn(t *testing.T, db testdb.Database) (w *world, nodes []string) {
 	t.Helper()
-	config := server.Config{Listen: "localhost:0", MasterKey: string(secret.NewMasterKey().Text()), CORSOrigins: []string{"https://app.test"}}
+	config := server.Config{Data: server.Data{MasterKey: string(secret.NewMasterKey().Text())}, Listen: "localhost:0", CORSOrigins: []string{"https://app.test"}}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
@@ -604,7 +604,7 @@ func TestAnOldProofIsRenewedOnTheWayBackIntoTheConsole(t *testing.T) {
 
 func TestTheConsoleCanBeSwitchedOff(t *testing.T) {
 	for _, off := range []bool{false, true} {
-		w := open(t, server.Config{NoConsole: off})
+		w := open(t, server.Config{Console: new(!off)})
 		b := w.signedIn(w.person(w.org, true))
 		found, root := http.StatusOK, "/console/"
 		if off {

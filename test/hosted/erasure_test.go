@@ -372,7 +372,7 @@ func searchSQLite(t *testing.T, dir string, stays trace, list []string) {
 		holdsNone(t, name, content, list)
 	}
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	_, err := server.Backup(t.Context(), server.Config{DataDir: dir}, backup, nil)
+	_, err := server.Backup(t.Context(), server.Config{Data: server.Data{DataDir: dir}}, backup, nil)
 	must(t, err)
 	all = files(t, backup)
 	stays.wouldFind(t, all["backup.db"])

@@ -38,7 +38,7 @@ type federated struct {
 // federatedOn starts a server on a database, on PostgreSQL two of them.
 func federatedOn(t *testing.T, db testdb.Database) *federated {
 	t.Helper()
-	config := server.Config{MasterKey: string(secret.NewMasterKey().Text()), OutboundAllow: []string{"127.0.0.0/8", "::1/128"}, StartsPerMinute: 1_000_000}
+	config := server.Config{Data: server.Data{MasterKey: string(secret.NewMasterKey().Text())}, OutboundAllow: []string{"127.0.0.0/8", "::1/128"}, StartsPerMinute: 1_000_000}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}

@@ -241,7 +241,7 @@ func TestProfilesAreServedWithTheMetricsOnlyAndIfAskedFor(t *testing.T) {
 			}
 		}
 	}
-	_, err := server.Open(t.Context(), server.Config{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Profiling: true}, nil)
+	_, err := server.Open(t.Context(), server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "127.0.0.1:0", Profiling: true}, nil)
 	if err == nil || !strings.Contains(err.Error(), "--metrics-listen") {
 		t.Errorf("profiles without an address for them: %v", err)
 	}

@@ -56,7 +56,7 @@ func open(t *testing.T, db testdb.Database, change ...func(*server.Config)) *wor
 	t.Helper()
 	w := &world{t: t, names: map[string]string{}}
 	master := secret.NewMasterKey()
-	w.config = server.Config{MasterKey: string(master.Text())}
+	w.config = server.Config{Data: server.Data{MasterKey: string(master.Text())}}
 	if db.Engine == testdb.Postgres {
 		w.config.Database = db.URL
 	}

@@ -423,7 +423,7 @@ func numbered(size int) string {
 // sitePaths are those that the server has besides the API.
 func sitePaths(t *testing.T) []string {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Config{DataDir: filepath.Join(t.TempDir(), "data"), Listen: "localhost:0"}, slog.New(slog.DiscardHandler))
+	s, err := server.Open(t.Context(), server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

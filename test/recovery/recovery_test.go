@@ -95,7 +95,7 @@ func TestRecoveryToAPointInTime(t *testing.T) {
 	defer func() { stop(); _ = receiving.Wait() }()
 	testkit.Await(t, "the WAL arrives", func() bool { all, _ := os.ReadDir(archive); return len(all) > 0 })
 
-	c := server.Config{Listen: "localhost:0", DataDir: filepath.Join(t.TempDir(), "data"), Database: db.URL, Hasher: secret.NewCheapHasher()}
+	c := server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data"), Database: db.URL}, Listen: "localhost:0", Hasher: secret.NewCheapHasher()}
 	s, err := server.Open(t.Context(), c, slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	defer s.Close()

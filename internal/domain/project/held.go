@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/group"
@@ -151,18 +153,11 @@ func atOnce(reads []func() error) error {
 	if len(reads) == 1 {
 		return reads[0]()
 	}
-	failed := make([]error, len(reads))
-	var all sync.WaitGroup
-	for i, read := range reads {
-		all.Go(func() { failed[i] = read() })
+	var all errgroup.Group
+	for _, read := range reads {
+		all.Go(read)
 	}
-	all.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return all.Wait()
 }
 
 // Reads are the objects that a command has to declare; none where they decide nothing.

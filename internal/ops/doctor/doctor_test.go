@@ -43,7 +43,7 @@ type site struct {
 
 func newSite(t *testing.T, db testdb.Database, change func(*server.Config)) *site {
 	t.Helper()
-	c := server.Config{Listen: "localhost:0", DataDir: filepath.Join(t.TempDir(), "data"), Hasher: secret.NewCheapHasher(), VerifyEvery: 24 * time.Hour}
+	c := server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0", Hasher: secret.NewCheapHasher(), VerifyEvery: 24 * time.Hour}
 	if db.Engine == testdb.Postgres {
 		c.Database = db.URL
 	} else {
@@ -260,7 +260,7 @@ func TestTheEmbeddedDatabaseAndItsDisk(t *testing.T) {
 	testkit.Must(t, errors.Join(err, db.Close()))
 	want(t, examine(t, s.config, Options{}), "database", Error, "journal mode of the database is delete")
 
-	none := server.Config{Listen: "localhost:0", DataDir: t.TempDir()}
+	none := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0"}
 	want(t, examine(t, none, Options{}), "database", Warning, "no installation")
 	none.DataDir = filepath.Join(none.DataDir, "none")
 	want(t, examine(t, none, Options{}), "data-directory", Error, "no such file")
@@ -281,13 +281,13 @@ func TestASmallDisk(t *testing.T) {
 		t.Skip("no small disk can be made here: ", err)
 	}
 	t.Cleanup(func() { testkit.Must(t, unmountSmall(place)) })
-	all := examine(t, server.Config{Listen: "localhost:0", DataDir: t.TempDir(), BackupDirectory: place}, Options{})
+	all := examine(t, server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", BackupDirectory: place}, Options{})
 	want(t, all, "disk", Error, "the disk of the backup directory has 0 MiB left")
 	want(t, all, "disk", Warning, "the backup directory is in memory")
 }
 
 func TestWrongSettings(t *testing.T) {
-	c := server.Config{Listen: "localhost:0", DataDir: t.TempDir(), SMTPFrom: "a@example.org"}
+	c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", SMTPFrom: "a@example.org"}
 	want(t, examine(t, c, Options{}), "settings", Error, "need --smtp-url")
 	c.SMTPFrom, c.Development = "", true
 	want(t, examine(t, c, Options{}), "settings", Warning, "--development is on")
@@ -332,7 +332,7 @@ func TestCertificates(t *testing.T) {
 		{"id.example.org", now.Add(-day), now.Add(90 * day), Warning, "is not for localhost"},
 	} {
 		cert, key, pair, roots := certificate(t, w.name, w.from, w.until)
-		c := server.Config{Listen: "localhost:0", DataDir: t.TempDir(), TLSCert: cert, TLSKey: key}
+		c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", TLSCert: cert, TLSKey: key}
 		want(t, examine(t, c, Options{}), "tls", w.level, w.says)
 		// The same at a proxy, as everybody sees it.
 		if w.level != Error && w.name == "localhost" {
@@ -340,7 +340,7 @@ func TestCertificates(t *testing.T) {
 			proxy.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 			proxy.StartTLS()
 			_, port, _ := strings.Cut(strings.TrimPrefix(proxy.URL, "https://"), ":")
-			c := server.Config{Listen: "localhost:1", DataDir: t.TempDir(), ExternalURL: "https://localhost:" + port}
+			c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:1", ExternalURL: "https://localhost:" + port}
 			all := examine(t, c, Options{Roots: roots})
 			want(t, all, "external", w.level, w.says)
 			want(t, all, "external", Warning, "--trusted-proxies is empty")
@@ -366,7 +366,7 @@ func TestCertificates(t *testing.T) {
 
 func TestMail(t *testing.T) {
 	sink := mailtest.Start(t)
-	c := server.Config{Listen: "localhost:0", DataDir: t.TempDir(), SMTPURL: sink.URL, SMTPFrom: "no-reply@example.org", SMTPRoots: sink.Roots}
+	c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", SMTPURL: sink.URL, SMTPFrom: "no-reply@example.org", SMTPRoots: sink.Roots}
 	want(t, examine(t, c, Options{}), "mail", OK, "was not asked")
 	want(t, examine(t, c, Options{Mail: true}), "mail", OK, "lets us in")
 	sink.None(t)

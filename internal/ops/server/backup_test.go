@@ -74,7 +74,7 @@ func TestABackupBesideARunningServerHoldsEverything(t *testing.T) {
 		t.Error("the key is in the backup")
 	}
 
-	to := Config{Listen: "localhost:0", DataDir: filepath.Join(t.TempDir(), "new", "data"), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}
+	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "new", "data"), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}, Listen: "localhost:0"}
 	checked, err := Restore(t.Context(), to, quiet, target, nil)
 	must(t, err)
 	if int64(checked.Events) != report.Events {
@@ -180,7 +180,7 @@ func TestWhatIsNotRestored(t *testing.T) {
 		{"one whose history was changed", file("changed", changed), key, "nothing was restored"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			to := Config{Listen: "localhost:0", DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: w.key}
+			to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: w.key}, Listen: "localhost:0"}
 			if _, err := Restore(t.Context(), to, quiet, w.file, nil); err == nil || !strings.Contains(err.Error(), w.says) {
 				t.Errorf("%v", err)
 			}
@@ -196,13 +196,13 @@ func TestWhatIsNotRestored(t *testing.T) {
 			}
 		})
 	}
-	to := Config{DataDir: filepath.Join(t.TempDir(), "data"), Database: "postgres://signet:opensesame@db.example.org/signet", MasterKeyFile: key}
+	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), Database: "postgres://signet:opensesame@db.example.org/signet", MasterKeyFile: key}}
 	if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil || !strings.Contains(err.Error(), "pg_restore") || strings.Contains(err.Error(), "opensesame") {
 		t.Errorf("into PostgreSQL: %v", err)
 	}
 	// What SQLite would take for a part of the database is in the way, too.
 	for _, name := range []string{"signet.db", "signet.db-wal", "signet.db-journal"} {
-		to := Config{DataDir: t.TempDir(), MasterKeyFile: key}
+		to := Config{Data: Data{DataDir: t.TempDir(), MasterKeyFile: key}}
 		must(t, os.WriteFile(filepath.Join(to.DataDir, name), nil, 0o600))
 		if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil || !strings.Contains(err.Error(), "there is already a database") {
 			t.Errorf("beside %s: %v", name, err)
@@ -245,7 +245,7 @@ func misindexed(t *testing.T, backup []byte) string {
 func TestARestoreThatIsStoppedBlamesNobody(t *testing.T) {
 	c, _, _ := furnished(t)
 	ctx, stop := context.WithCancel(t.Context())
-	to := Config{DataDir: t.TempDir(), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}
+	to := Config{Data: Data{DataDir: t.TempDir(), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}}
 	_, err := Restore(ctx, to, quiet, backedUp(t, c), func(done, total int64) {
 		if done == total {
 			stop()
@@ -298,7 +298,7 @@ func TestABackupThatIsThereIsNotSaidToBeStopped(t *testing.T) {
 func TestARestoreThatWasCutOffIsNoInstallation(t *testing.T) {
 	c, _, had := furnished(t)
 	backup := backedUp(t, c)
-	to := Config{Listen: "localhost:0", DataDir: t.TempDir()}
+	to := Config{Data: Data{DataDir: t.TempDir()}, Listen: "localhost:0"}
 	key, err := os.ReadFile(filepath.Join(c.DataDir, "master.key"))
 	must(t, err)
 	text, err := os.ReadFile(backup)

@@ -25,62 +25,84 @@ import (
 	"github.com/signet-idm/signet/internal/transport/rpc"
 )
 
+// Data says where the data is, and the key to it.
+type Data struct {
+	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
+	Database      string `help:"postgres://… to use PostgreSQL instead." placeholder:"URL"`
+	MasterKeyFile string `help:"File with the master key. All nodes of a database use the same key." placeholder:"FILE"`
+	MasterKey     string `kong:"-"` // the key itself, from the environment
+}
+
 // Config is what the operator can set. Its zero value with Listen and DataDir works.
+//
+// The tags are the flags of signet start: a flag is declared here and nowhere else. The default of a flag is in its tag.
+// Where a comment says what zero means, that is for callers without flags, such as tests.
 type Config struct {
-	Listen          string
-	ExternalURL     string // empty: made from Listen
-	InsecureURL     bool   // ExternalURL may be http although it is not on this machine
-	DataDir         string
-	Database        string        // a postgres:// address; empty: the embedded database in DataDir
-	DatabaseWait    time.Duration // how long a start waits for a database that is away
-	ShutdownDelay   time.Duration // how long a server that stops says that it is not ready before it stops listening
-	MasterKey       string        // the key itself, from the environment
-	MasterKeyFile   string
-	DomainSuffix    string // empty: the external host name
-	FirstAdminFile  string
-	TLSCert         string
-	TLSKey          string
-	TrustedProxies  []string
-	CORSOrigins     []string
-	MetricsListen   string
-	Profiling       bool     // profiles are served beside the metrics
-	OutboundAllow   []string // networks that are called although they are not public
-	Development     bool
-	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
-	WebhookRetry    time.Duration // before the second try of an event; zero: likewise
-	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
-	StartsPerMinute int           // that a network can begin without having signed in; zero: ratelimit.DefaultPerNetwork
+	Data `kong:"-"` // other commands have these flags, too: each embeds Data by itself
 
-	// Rates such as 100/s, see package ratelimit; empty or off: no limit, but for LimitPublic, which is
-	// ratelimit.DefaultPublic if it is empty.
-	LimitCaller, LimitOrganization, LimitNetwork, LimitPublic string
+	Listen         string   `help:"Address to listen on. Default: ${default}." default:"localhost:8080" placeholder:"HOST:PORT"`
+	ExternalURL    string   `name:"external-url" help:"URL under which clients reach the server. Default: made from --listen." placeholder:"URL"`
+	InsecureURL    bool     `name:"insecure-external-url" help:"Accept an external URL with http:// that is not on this machine. Nobody can sign in on the pages then: browsers do not keep their cookies. Only for the API, in a network that you trust."`
+	DomainSuffix   string   `help:"Suffix of generated domains. Default: the external host name." placeholder:"DOMAIN"`
+	FirstAdminFile string   `help:"File to which the first start writes the administrator's credentials. Default: in the data directory." placeholder:"FILE"`
+	TLSCert        string   `name:"tls-cert" help:"Certificate chain (PEM)." placeholder:"FILE"`
+	TLSKey         string   `name:"tls-key" help:"Private key (PEM)." placeholder:"FILE"`
+	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For header is trusted." placeholder:"NET"`
+	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
+	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Default: off." placeholder:"HOST:PORT"`
+	Profiling      bool     `help:"Serve profiles of the program (/debug/pprof) on the metrics address."`
+	OutboundAllow  []string `help:"Non-public addresses or networks that the server may call, also without TLS." placeholder:"NET"`
+	Development    bool     `help:"For developers: write requested codes to the log, and allow calls to this machine. Needs an external URL on this machine."`
 
-	NoConsole bool // the web console is not served
+	// Nil: it is served.
+	Console *bool `help:"Serve the web console under /console/. --console=false switches it off. Default: on." default:"true"`
 
-	Traces otlp.Settings
+	// Zero: a start does not wait.
+	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
 
-	VerifyEvery time.Duration // how often the log is verified; zero: never
+	ShutdownDelay time.Duration `help:"How long a server that is told to stop still answers requests, but says that it is not ready, so that proxies send them elsewhere. Default: ${default}." default:"0s" placeholder:"TIME"`
 
-	BackupDirectory string        // empty: no scheduled backups
-	BackupEvery     time.Duration // zero, as in the next one: as package backups has it
-	BackupKeep      int
-	BackupMaxAge    time.Duration // zero: however old they are
+	VerifyEvery time.Duration `help:"How often the server verifies the log, slowly, beside its requests; 0: never. Default: ${default}." default:"24h" placeholder:"TIME"`
 
-	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
+	BackupDirectory string        `help:"Directory for scheduled backups of the embedded database. Default: none are made." placeholder:"DIR"`
+	BackupEvery     time.Duration `help:"How often a backup is made. Default: 24h." placeholder:"TIME"`
+	BackupKeep      int           `help:"How many scheduled backups are kept. Default: 7." placeholder:"NUMBER"`
+	BackupMaxAge    time.Duration `help:"Delete scheduled backups that are older, but for the last one. Default: however old." placeholder:"TIME"`
 
-	SMTPURL          string // empty: no mail
-	SMTPFrom         string
-	SMTPPasswordFile string
-	SMTPRoots        *x509.CertPool // who signs the mail server's certificate; nil: as the machine trusts
+	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
+
+	// Zero: as the flags have them.
+	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
+	WebhookRetry time.Duration `help:"Time before the first retry of a failed webhook event. Later pauses grow from it. Default: ${default}." default:"5s" placeholder:"TIME"`
+
+	// Zero: as the flag has it.
+	StartsPerMinute int `help:"How many sign-ins, devices, resets and sign-outs one network may start per minute. Default: ${default}." default:"600" placeholder:"NUMBER"`
+
+	// Empty: as the flags have them.
+	LimitCaller       string `help:"Requests that one caller may send, such as 100/s, 6000/m or off. Default: ${default}." default:"off" placeholder:"RATE"`
+	LimitOrganization string `help:"Requests that all callers of one organization may send. Default: ${default}." default:"off" placeholder:"RATE"`
+	LimitNetwork      string `help:"Requests that one network may send. Default: ${default}." default:"off" placeholder:"RATE"`
+	LimitPublic       string `help:"Requests that one network may send to public paths, such as the pages of signing in. Default: ${default}." default:"12000/m" placeholder:"RATE"`
+
+	EmailsPerOrganization bool `name:"emails-per-organization" help:"Find people by e-mail address only in the organization that the sign-in is for, not in the whole installation."`
+
+	Traces otlp.Settings `embed:"" prefix:"trace-"`
+
+	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). Default: no mail is sent." placeholder:"URL"`
+	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
+	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
+
+	SMTPRoots *x509.CertPool `kong:"-"` // who signs the mail server's certificate; nil: as the machine trusts
 
 	// Sockets that somebody else has opened, such as systemd. They count instead of Listen and MetricsListen.
-	Listener, MetricsListener net.Listener
+	Listener        net.Listener `kong:"-"`
+	MetricsListener net.Listener `kong:"-"`
 
-	Version string // of the program, for the metrics
+	Version string `kong:"-"` // of the program, for the metrics
 
-	Resolver org.Resolver     // where the proof of a domain is looked for; nil: as the machine resolves names
-	Hasher   *secret.Hasher   // of passwords; nil: secret.NewHasher, which is what the program has
-	Clock    func() time.Time // nil: time.Now, which is what the program has
+	Resolver org.Resolver     `kong:"-"` // where the proof of a domain is looked for; nil: as the machine resolves names
+	Hasher   *secret.Hasher   `kong:"-"` // of passwords; nil: secret.NewHasher, which is what the program has
+	Clock    func() time.Time `kong:"-"` // nil: time.Now, which is what the program has
 }
 
 // settled is a Config with every default filled in and every value checked, before anything is opened or made.
@@ -115,6 +137,9 @@ func (c Config) settle() (*settled, error) {
 	}
 	if c.Hasher == nil {
 		s.Hasher = secret.NewHasher(0, 0)
+	}
+	if c.Console == nil {
+		s.Console = new(true)
 	}
 	if c.Listener != nil {
 		c.Listen = c.Listener.Addr().String()

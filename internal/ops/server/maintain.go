@@ -41,7 +41,7 @@ func maintain(ctx context.Context, c Config, log *slog.Logger, readOnly, lock bo
 	if err := c.checkDatabase(); err != nil {
 		return err
 	}
-	s := &Server{config: &settled{Config: c}, log: log}
+	s := &Server{base: base{config: &settled{Config: c}, log: log}}
 	s.dir, err = datadir.Open(c.DataDir, false)
 	switch absent := errors.Is(err, fs.ErrNotExist) && c.Database != ""; {
 	case absent && c.MasterKey == "" && c.MasterKeyFile == "":

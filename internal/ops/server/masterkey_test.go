@@ -29,7 +29,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // home is where a test's installation keeps its data.
 func home(t *testing.T, db testdb.Database) Config {
 	t.Helper()
-	c := Config{Listen: "localhost:0", DataDir: filepath.Join(t.TempDir(), "data")}
+	c := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0"}
 	if db.Engine == testdb.Postgres {
 		c.Database = db.URL
 	}

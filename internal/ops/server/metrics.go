@@ -20,7 +20,6 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
 	"github.com/signet-idm/signet/internal/signin/tally"
-	"github.com/signet-idm/signet/internal/transport/web"
 )
 
 // gauges are the metrics of a node that the server itself keeps. docs/operations/metrics.md lists all there are, with
@@ -63,13 +62,13 @@ func (g *gauges) timed(h *secret.Hasher) *secret.Hasher {
 }
 
 // registerMetrics shows what the parts of a server tell.
-func (s *Server) registerMetrics(hasher *secret.Hasher, signIns *tally.Tally, places map[string]*fairqueue.Places, bodies *web.Budget) error {
-	g := s.gauges
-	if s.sender() != nil {
+func (s *Server) registerMetrics(places map[string]*fairqueue.Places) error {
+	g, bodies := s.gauges, &s.front.Budget
+	if s.mails.sender != nil {
 		g.followers.Names = append(g.followers.Names, mail.FollowerName)
 	}
-	places["outbound_calls"] = s.calls
-	places["password_hashing"], places["password_hashing_costly"] = hasher.Places()
+	places["outbound_calls"] = s.outgoing.calls
+	places["password_hashing"], places["password_hashing_costly"] = s.limits.hasher.Places()
 	all := []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -81,7 +80,7 @@ func (s *Server) registerMetrics(hasher *secret.Hasher, signIns *tally.Tally, pl
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "signet_request_bodies_max_bytes", Help: "Memory that can be reserved for bodies of requests.",
 		}, func() float64 { _, limit := bodies.Held(); return float64(limit) }),
-		g.store, g.followers, g.mails, g.hashWait, g.hashWork, signInCounts{signIns}, placesHeld(places),
+		g.store, g.followers, g.mails, g.hashWait, g.hashWork, signInCounts{s.counted}, placesHeld(places),
 	}
 	var failed []error
 	for _, c := range all {

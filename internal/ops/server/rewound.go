@@ -59,7 +59,7 @@ func (s *Server) rememberEnd(options *store.Options) {
 // details is what the operator should know of a server that is ready.
 func (s *Server) details() map[string]string {
 	all := map[string]string{}
-	if s.sender() == nil {
+	if s.mails.sender == nil {
 		all["mail"] = "not configured"
 	}
 	if s.store.Lost() > 0 {

@@ -13,7 +13,7 @@ import (
 // TestWithoutRoomEveryEntryPointSaysWhenToComeAgain: what reads bodies says that there was no room, and takes it for
 // nobody's mistake.
 func TestWithoutRoomEveryEntryPointSaysWhenToComeAgain(t *testing.T) {
-	s := opened(t, Config{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "data")})
+	s := opened(t, Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "127.0.0.1:0"})
 	front := s.Handler().(*web.Front)
 	for _, tt := range []struct{ path, contentType string }{
 		{"/v1/sessions", "application/json"},

@@ -50,7 +50,7 @@ func (s *Server) checkBackups() error {
 }
 
 // scheduleBackups gets ready to make backups beside the requests.
-func (s *Server) scheduleBackups(installation string) error {
+func (s *Server) scheduleBackups() error {
 	c := s.config
 	if c.BackupDirectory == "" {
 		return nil
@@ -64,7 +64,7 @@ func (s *Server) scheduleBackups(installation string) error {
 			}
 			return err
 		}}
-	return s.backups.Open(installation, s.metrics)
+	return s.backups.Open(s.defaultOrg, s.metrics)
 }
 
 // beginSchedules begins what is done at intervals.

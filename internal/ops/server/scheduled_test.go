@@ -26,7 +26,7 @@ func TestSettingsOfScheduledBackups(t *testing.T) {
 		{Config{BackupEvery: day}, "need --backup-directory"},
 		{Config{BackupKeep: 1}, "need --backup-directory"},
 		{Config{BackupMaxAge: day}, "need --backup-directory"},
-		{Config{BackupDirectory: "b", Database: "postgres://signet:opensesame@db/signet"}, "pg_basebackup"},
+		{Config{Data: Data{Database: "postgres://signet:opensesame@db/signet"}, BackupDirectory: "b"}, "pg_basebackup"},
 		{Config{BackupDirectory: "b", BackupEvery: time.Second}, "--backup-every must be between"},
 		{Config{BackupDirectory: "b", BackupEvery: 400 * day}, "--backup-every must be between"},
 		{Config{BackupDirectory: "b", BackupKeep: -1}, "--backup-keep must be between"},
@@ -68,7 +68,7 @@ func TestAServerBacksItselfUp(t *testing.T) {
 	if info, err := os.Stat(made[0].Path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	to := Config{DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}
+	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}}
 	if _, err := Restore(t.Context(), to, quiet, made[0].Path, nil); err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestSettle(t *testing.T) {
-	base := Config{Listen: "localhost:8080", DataDir: "data"}
+	base := Config{Data: Data{DataDir: "data"}, Listen: "localhost:8080"}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		url    string

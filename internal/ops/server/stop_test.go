@@ -15,7 +15,7 @@ import (
 // HTTP/1.1 at once, of HTTP/2 in the second half of the delay.
 func TestAServerThatStopsIsNotReadyFirst(t *testing.T) {
 	const delay = 1500 * time.Millisecond
-	s, err := Open(t.Context(), Config{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Hasher: secret.NewCheapHasher(), ShutdownDelay: delay}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := Open(t.Context(), Config{Data: Data{DataDir: t.TempDir()}, Listen: "127.0.0.1:0", Hasher: secret.NewCheapHasher(), ShutdownDelay: delay}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

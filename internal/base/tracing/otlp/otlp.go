@@ -41,11 +41,12 @@ const (
 	maxHeader   = 32 << 10
 )
 
-// Settings are what the operator chooses.
+// Settings are what the operator chooses. The tags are flags of the command line.
 type Settings struct {
-	Endpoint    string  // https://collector.example.org:4318; /v1/traces is added if it has no path. Empty: nothing is traced
-	Sample      float64 // the share of requests that are traced
-	HeadersFile string  // a line for each header that the collector wants: name: value
+	// /v1/traces is added if it has no path.
+	Endpoint    string  `help:"Collector that traces are sent to, by OTLP over HTTP: http://localhost:4318. Default: no traces." placeholder:"URL"`
+	Sample      float64 `help:"Share of requests that are traced, from 0 to 1. Default: ${default}." default:"0.01" placeholder:"RATIO"`
+	HeadersFile string  `help:"File with the headers that the collector wants, one per line: authorization: Bearer …" placeholder:"FILE"`
 }
 
 // Checked are settings without a mistake.

@@ -1,0 +1,38 @@
+package server
+
+import (
+	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/factor"
+	"github.com/signet-idm/signet/internal/signin/federated"
+	"github.com/signet-idm/signet/internal/signin/newcomer"
+	"github.com/signet-idm/signet/internal/signin/ownpage"
+	"github.com/signet-idm/signet/internal/signin/session"
+	"github.com/signet-idm/signet/internal/signin/tally"
+)
+
+// signingIn is how people and programs say who they are.
+type signingIn struct {
+	sessions  *session.Sessions
+	federated federated.Sessions // those that began at an identity provider
+	newcomers newcomer.Newcomers
+	ownPages  ownpage.Pages // of applications
+	counted   *tally.Tally
+}
+
+func newSignIn(b *base, hasher *secret.Hasher) (s signingIn, err error) {
+	c := b.config
+	factors, err := factor.New(b.master, c.ExternalURL)
+	if err != nil {
+		return s, err
+	}
+	s.counted = tally.New(b.store, c.Clock, session.SignInThrottled)
+	s.sessions = &session.Sessions{
+		Store: b.store, Factors: factors, Hasher: hasher, Master: b.master, Clock: c.Clock, DefaultOrg: b.defaultOrg,
+		EmailsPerOrganization: c.EmailsPerOrganization, Standings: &session.Standings{}, Renewals: &session.Renewals{},
+		Tally: s.counted, Audience: c.ExternalURL, NetworkLimiter: newStarts(b),
+	}
+	s.federated = federated.Sessions{Sessions: s.sessions}
+	s.newcomers = newcomer.Newcomers{Sessions: s.sessions}
+	s.ownPages = ownpage.Pages{Sessions: s.federated, ExternalURL: c.ExternalURL}
+	return s, nil
+}
