@@ -33,7 +33,7 @@ var limiters = map[string]struct {
 	"internal/oauth/oidc/backchannel.go": {1, []string{"back-channel logouts in flight"}},
 	"internal/oauth/trial/keeper.go":     {0, []string{"unfinished trials of sign-ins of a user"}},
 	"internal/oauth/usercode.go":         {1, []string{"wrong codes of devices in a network"}},
-	"internal/ops/server/server.go": {3, []string{"requests of a caller", "requests of an organization",
+	"internal/ops/server/limits.go": {2, []string{"requests of a caller", "requests of an organization",
 		"requests of a network", "public requests of a network", "starts of a network",
 		"tokens for the web console of a network"}},
 	"internal/transport/rpc/share.go": {5, []string{"running operations", "requests that may be larger than 1 MiB",
