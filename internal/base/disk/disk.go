@@ -1,5 +1,5 @@
-// Package disk is what operating systems do differently with files: locks, links, names that outlive a power cut, and
-// who may read.
+// Package disk hides the differences between operating systems in the handling of files: locks, links, renames that
+// survive a power cut, and who may read a file.
 package disk
 
 import "errors"

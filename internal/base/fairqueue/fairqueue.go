@@ -1,13 +1,14 @@
-// Package fairqueue divides what a node has little of between the organizations that want it, so that none of them can
-// use it up.
+// Package fairqueue shares a scarce resource of a node fairly between the organizations that want it, so that none of
+// them can use it up.
 //
-// Places are so many of something that are held at once: slots for hashing, messages on their way, open streams. A
-// place that becomes free goes to the organization that holds the fewest, and of several to the one that has waited
-// longest for its turn, however many wait behind one another. An organization that is alone gets all there is, unless
-// Bounds.Reserve is set. Where there is no room to wait in, the organization that has the most waiting makes room.
+// Places limits how many callers use something at once: slots for hashing, messages that are being sent, open streams.
+// A place that becomes free goes to the organization that holds the fewest. If several hold equally few, it goes to the
+// one that has waited longest for its turn, no matter how many of its callers wait. An organization that is alone gets
+// all places, unless Bounds.Reserve is set. If the waiting line is full, the organization with the most waiters loses
+// one.
 //
-// What is held for long cannot be divided that way: who comes would have to wait until somebody leaves. Bounds.Reserve
-// keeps room for others there.
+// This does not work for places that are held for a long time: a new caller would have to wait until another one
+// leaves. For such places, Bounds.Reserve keeps room for other organizations.
 package fairqueue
 
 import (
@@ -143,8 +144,8 @@ func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
 	return work()
 }
 
-// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also
-// if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
+// Enter waits for a place. A caller that gets one must call Leave with the same claim. Errors: Bounds.UsedUp;
+// Bounds.Full, also if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
 func (p *Places) Enter(ctx context.Context, c Claim) error {
 	p.mu.Lock()
 	g := p.group(c.Org)
@@ -387,7 +388,8 @@ func (p *Places) unqueue(w *waiter) {
 	g.line[class(w.claim.Public)].add(-1, -w.claim.Bytes)
 }
 
-// makeRoom sees that one more can wait: where the line is full, whoever has the most in it loses what came last.
+// makeRoom makes sure that one more caller can wait. If the line is full, the organization or the network that has the
+// most in it loses its newest waiter, see heaviest.
 func (p *Places) makeRoom(g *group, c *Claim) error {
 	line, most := &p.line[class(c.Public)], p.bounds.Waiting
 	if c.Public {

@@ -1,11 +1,10 @@
-// Package outbound is the one way from Signet to an address that somebody else has chosen: key sets, back-channel
-// logout, webhooks, discovery. It speaks https with the public internet and with nothing else, so that nobody can use
-// the server to look around in the network it stands in. What lies inside is reached only where the operator has said
-// so.
+// Package outbound makes all connections from Signet to addresses that other people chose: key sets, back-channel
+// logout, webhooks, discovery. It speaks only https, and only with the public internet, so that nobody can use the
+// server to reach the internal network. Internal addresses are reached only if the operator has allowed them.
 //
-// A name is resolved once for a connection. Every address it resolves to is judged, the connection is made to a judged
-// address and not to the name, and the address is judged a last time on the socket itself: an answer of DNS that
-// changes in between changes nothing. Every redirect starts all over.
+// A host name is resolved once for each connection, and every address in the answer is checked. The connection goes to
+// a checked address and not to the name, and the address is checked again on the socket itself. So a DNS answer that
+// changes in between has no effect. Every redirect is checked in the same way.
 package outbound
 
 import (

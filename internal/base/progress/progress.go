@@ -1,4 +1,5 @@
-// Package progress shows a person at a terminal how far a long command has come, and tells a log file now and then.
+// Package progress shows a person at a terminal how far a long command has come. If the output is a log file, it writes
+// a line now and then.
 package progress
 
 import (

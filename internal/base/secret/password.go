@@ -57,8 +57,9 @@ const bcryptLength = 72
 // waiting in it, gets ErrBusy or fairqueue.ErrUsedUp. So does whose deadline passes in it; a caller who leaves gets
 // ctx.Err().
 //
-// A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at
-// most, and wait for these in queues of their own: whoever can import users cannot keep everybody else from signing in.
+// A hash of another system may take a hundred times as long, and more memory. Such hashes get at most half of the
+// slots, and wait for them in queues of their own. So a caller who may import users cannot keep everybody else from
+// signing in.
 //
 // Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
 type Hasher struct {
@@ -310,8 +311,8 @@ const (
 	linkCodeLength = 20
 )
 
-// NewCode returns a random code for a person to copy: 8 capital letters and digits, 40 bits. That is little, so whoever
-// checks it counts the wrong attempts.
+// NewCode returns a random code for a person to copy: 8 capital letters and digits, 40 bits. 40 bits can be guessed, so
+// the caller that checks a code must limit the wrong attempts.
 func NewCode() string { return randomText(codeAlphabet, codeLength) }
 
 // NewLinkCode returns a random code for a link: 20 capital letters and digits, 100 bits, which nobody guesses.

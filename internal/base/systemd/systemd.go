@@ -1,6 +1,6 @@
-// Package systemd is how a service talks to systemd: it takes over sockets that systemd has opened, and says when it is
-// ready, alive and stopping. Started in any other way, the program finds none of the variables, and nothing here does
-// anything.
+// Package systemd talks to systemd: it takes over the sockets that systemd has opened, and reports when the service is
+// ready, alive and stopping. If systemd did not start the service, its environment variables are missing and the
+// functions do nothing.
 package systemd
 
 import (

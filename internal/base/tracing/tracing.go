@@ -1,13 +1,14 @@
-// Package tracing records where the time of a request went: spans, in the sense of OpenTelemetry. A Tracer decides at
-// the entry point whether a request is traced. Everything behind it begins spans below the one in the context:
+// Package tracing records where the time of a request is spent, as spans in the sense of OpenTelemetry. A Tracer
+// decides at the entry point whether a request is traced. The code that serves the request starts spans below the span
+// in the context:
 //
 //	ctx, span := tracing.Start(ctx, "authenticate")
 //	caller, err := identify(ctx)
 //	span.End(err)
 //
-// If the request is not traced, that costs a look into the context and allocates nothing. Names and values are
-// constants, numbers, reasons and request ids: whoever reads traces must learn nothing about people from them. Package
-// otlp sends the spans to a collector.
+// For a request that is not traced, this costs one lookup in the context and allocates nothing. Names and values of
+// spans are constants, numbers, reasons and request ids, so that traces contain no personal data. Package otlp sends
+// the spans to a collector.
 package tracing
 
 import (

@@ -1,10 +1,10 @@
-// Package invitation holds the rules of invitations: somebody asks a person by an e-mail address into an organization,
+// Package invitation holds the rules of invitations: a member of an organization invites a person by e-mail address,
 // with roles and groups.
 //
-// The address is sealed under a key of the invitation, which is destroyed when the invitation ends unaccepted or when
-// the user who accepted it is removed. A mail with a link proves the address; a link that was shown to the inviter
-// proves nothing. Who may give what is judged when the invitation is made and again, for the inviter as they are then,
-// when it is accepted.
+// The address is encrypted under a key of the invitation. The key is destroyed when the invitation ends unaccepted, or
+// when the user who accepted it is removed. A link that came by mail proves the address; a link that was shown to the
+// inviter proves nothing. Whether the inviter may give the roles and groups is checked when the invitation is made, and
+// again when it is accepted, with the roles that the inviter has then.
 package invitation
 
 import (
@@ -115,7 +115,7 @@ type Sent struct {
 	Shown   bool  `json:"shown,omitempty"` // to who asked for it; else it goes to the address by mail
 	Life    int64 `json:"life"`
 	Expires int64 `json:"expires"`
-	// Inviter is who answers for the invitation from now on: whoever has sent it last.
+	// Inviter is the user who answers for the invitation from now on: the one who sent it last.
 	Inviter string `json:"inviter"`
 	// Shows are the roles that its groups gave at this moment. Missing in the first events: nobody accepts them by
 	// those.

@@ -408,7 +408,7 @@ func EndWithOrganization(tx *event.Tx, i *event.Object[Invitation]) error {
 	return i.Append(WasRemoved{})
 }
 
-// OfUser lists the invitations that a user has accepted, for whoever erases the user.
+// OfUser lists the invitations that a user has accepted. The code that erases a user needs them.
 func OfUser(ctx context.Context, r event.Reader, userID string) (refs []event.Ref, err error) {
 	for after := (&event.Cursor{}); after != nil; {
 		var page []*event.Object[Invitation]

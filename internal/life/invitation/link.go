@@ -103,8 +103,8 @@ func (n *sending) count(tx *event.Tx, made int64) error {
 	return nil
 }
 
-// send records a new link, and stores it where it is shown. Where it goes by mail, whoever sends the mail makes it: see
-// Mailed.
+// send records a new link, and stores it if it is shown to the inviter. If it goes by mail, the mailer makes the link:
+// see Mailed.
 func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
 	var shows []access.Role
 	for _, id := range i.Data.Groups {
@@ -160,7 +160,7 @@ type Delivery struct {
 	Expires  time.Time
 }
 
-// ErrNothingToSend tells whoever sends the mail that there is none to send.
+// ErrNothingToSend tells the mailer that there is no mail to send.
 var ErrNothingToSend = errors.New("this invitation has ended, or was sent again")
 
 // Mailed makes the link for a mail about Sent. What was sent twice, since nobody knew whether it had arrived, has two

@@ -20,8 +20,8 @@ import (
 )
 
 // An administrator who may set somebody's password can send a link by which the person chooses it instead. The link
-// counts once, and only while whoever sent it could set the password still: who is promoted meanwhile is not taken over
-// by an old link.
+// works once, and only while its sender still may set the password: so an old link cannot take over the account of a
+// user who was promoted in the meantime.
 
 // SetupPath is the path of the page that such links lead to.
 const SetupPath = "/login/password"
@@ -196,7 +196,7 @@ func (s Invitations) OpenSetup(ctx context.Context, token string) (*Setup, error
 	return out, nil
 }
 
-// mayStillSet tells whether whoever sent a link could set the password now.
+// mayStillSet tells whether the sender of a link may set the user's password now.
 func mayStillSet(by *event.Object[user.User], home *event.Object[org.Org], u *event.Object[user.User]) bool {
 	return by != nil && by.Data.State == user.Active && home != nil && home.Data.State == org.Active &&
 		by.Data.Memberships.Hold(access.CredentialWrite, u.Org) && by.Data.Memberships.Cover(u.Data.Memberships.Worth(u.Org))
@@ -242,7 +242,7 @@ func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n
 			tx.DropRow(user.SetupRow(u.ID))
 			tx.DropRow(setupLink(known.hash))
 			fact := event.Fact[user.User](user.PasswordReset{})
-			if p.Shown { // whoever sent the link may have chosen it
+			if p.Shown { // the sender saw the link and may have chosen the password
 				fact = user.PasswordSet{}
 			}
 			if err := user.PutPassword(tx, u, hash, fact); err != nil {

@@ -1,5 +1,5 @@
-// Package lifecycle switches users and organizations off and on, removes them, and gives people their account back.
-// What a removed organization leaves behind is cleared away in the background, in small steps.
+// Package lifecycle deactivates and reactivates users and organizations, removes them, and gives people their account
+// back. It clears away what a removed organization leaves behind in the background, in small steps.
 package lifecycle
 
 import (

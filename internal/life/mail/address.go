@@ -17,7 +17,7 @@ func (m *Mailer) left(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return unless(err, user.ErrNothingBefore)
 	}
-	// A mail with a link is not counted: whoever changes the address again and again must not keep it back.
+	// A mail with a link is not counted: an attacker who changes the address again and again must not hold it back.
 	if d.Text == "" {
 		if allowed, err := m.allowed(ctx, mailcount.Of(m.Master, "address left", d.UserID, d.Address).For(e.Time)); err != nil || !allowed {
 			return err

@@ -1,11 +1,12 @@
-// Package mail writes to people: codes that they asked for, and news about their account that they should know of.
+// Package mail writes to people: codes that they asked for, and news about their account.
 //
-// It follows the log (package notify). A request for a code is an event without the code; the code is made here when
-// the mail goes out, and only a MAC of it is stored. So nothing in the log, and no table, lets anybody prove an address
-// or reset a password. Codes go to the address they are to prove, everything else to verified addresses only.
+// It follows the log (package notify). A request for a code is an event without the code. This package makes the code
+// when it sends the mail, and stores only a MAC of it. So nothing in the log or in a table lets anybody prove an
+// address or reset a password. Codes go to the address that they are to prove, all other mails go to verified addresses
+// only.
 //
-// Links are built from the external URL and nothing else. Nothing that people chose for themselves goes into a header
-// or a link, and what goes into the text is escaped, on one line, and no link of its own.
+// Links are built from the external URL alone. Text that people chose never gets into a header or a link. In the body
+// it is escaped, kept on one line, and never becomes a link.
 package mail
 
 import (
@@ -70,7 +71,7 @@ type Mail struct {
 	Text     string
 	HTML     string
 
-	Code, Link string // what is in it, for whoever shows mails instead of sending them
+	Code, Link string // the code and the link in the text, for a Sender that logs mails instead of sending them
 }
 
 // Sender brings mails to people.
@@ -127,7 +128,7 @@ func (m *Mailer) Follower() notify.Follower {
 
 func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 	switch e.Type {
-	case user.EmailChanged{}.EventType(): // whoever can undo something wants to hear of it however late it is
+	case user.EmailChanged{}.EventType(): // never too late: the person may still undo the change
 		return m.left(ctx, e)
 	case user.EmailRestored{}.EventType():
 		return m.restored(ctx, e)
@@ -255,9 +256,9 @@ func (m *Mailer) sendCode(ctx context.Context, kind Kind, path string, d user.De
 	return m.send(ctx, kind, d.UserID, d.Address, d.Name, d.Language, content{Code: d.Text, Link: link})
 }
 
-// notice tells a person something, at an address that is known to be theirs, and at the one that was it before a change
-// that can be undone: whoever takes an account over must not silence the mails about that by changing the address.
-// Where somebody signs in from concerns only who has the account now.
+// notice tells a person something at their verified address, and at the address before a change that can still be
+// undone: an attacker who takes over an account must not silence the mails about that by changing the address. The
+// notice of a new sign-in goes only to the current address.
 func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind Kind, c content) error {
 	u, err := user.Kind.Read(ctx, m.Store, userID)
 	if err != nil || u == nil || u.Data.Human == nil {

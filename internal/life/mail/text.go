@@ -170,8 +170,8 @@ var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // address is what mail programs make a link of, whatever it is called.
 var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[:/@\\]|\pL\.\pL|www`) })
 
-// greetable gives a name to greet somebody by, and nothing where that would let a stranger write into our mails:
-// whoever opens an account with somebody else's address chooses the name.
+// greetable returns a name to greet somebody by, or nothing if the name would let a stranger put text into our mails: a
+// person who opens an account with somebody else's address chooses the name.
 func greetable(name string) string {
 	const most = 50
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool {

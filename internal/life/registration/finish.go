@@ -82,8 +82,8 @@ func (f Finish) Violations() (wrong errs.Violations) {
 	return wrong
 }
 
-// StartPasskey begins to make the first passkey of whoever has the mail, and gives what the browser needs. Errors:
-// those of Find; factor.ErrPasskeysUnavailable; ResourceExhausted where too much was begun from the network.
+// StartPasskey begins to make the first passkey of the person who opened the link, and gives what the browser needs.
+// Errors: those of Find; factor.ErrPasskeysUnavailable; ResourceExhausted where too much was begun from the network.
 func (s *Registrations) StartPasskey(ctx context.Context, peer netip.Addr, link string) (options string, err error) {
 	w, err := s.Find(ctx, link)
 	if err != nil {

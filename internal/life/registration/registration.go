@@ -1,9 +1,9 @@
-// Package registration lets people make accounts of their own where an organization wants that.
+// Package registration lets people create their own accounts in organizations that allow it.
 //
-// Somebody types an e-mail address. What is stored of it is one row, sealed, until a node has looked at it; then one
-// row that the link in the mail leads to, for an hour. So strangers are answered after the same work whether or not the
-// address is known or allowed, and leave nothing behind. Whoever has the mail comes back with the link, chooses names
-// and a password or passkey, and becomes a user in one command that uses the row up.
+// A person types an e-mail address. Start stores it in one encrypted row until a node has handled it; then one row
+// waits for an hour for the link in the mail. So a stranger gets the same answer after the same work, whether or not
+// the address is known or allowed, and leaves nothing behind. The person who gets the mail opens the link and chooses
+// names and a password or passkey. One command then uses up the row and creates the user.
 package registration
 
 import (
@@ -139,7 +139,7 @@ func (s *Start) Violations() (wrong errs.Violations) {
 	return wrong
 }
 
-// pending is a registration as it waits, first for its mail and then for whoever has the mail.
+// pending is a registration that waits, first for its mail to be sent and then for the person to open the link.
 type pending struct {
 	OrgID     string `json:"orgId"`
 	Email     string `json:"email"`
@@ -157,10 +157,10 @@ type pending struct {
 	Hash []byte `json:"hash,omitempty"` // of the token
 }
 
-// Start has a mail sent to an address, so that whoever reads it can go on. Nobody learns from it whether there is an
-// account with this address, or whether the organization takes it: not by the answer, and not by the work that is done
-// before it, which is to store the request. Errors: InvalidArgument; ErrNoMail; ErrOff; ResourceExhausted where too
-// much was begun from the network, or too many register at once.
+// Start has a mail sent to an address, so that its owner can go on. Nobody learns from it whether there is an account
+// with this address, or whether the organization takes it: not by the answer, and not by the work that is done before
+// it, which is to store the request. Errors: InvalidArgument; ErrNoMail; ErrOff; ResourceExhausted where too much was
+// begun from the network, or too many register at once.
 func (s *Registrations) Start(ctx context.Context, r Start) error {
 	if err := s.Sessions.NetworkLimiter.Take(r.Peer, starts); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (s *Registrations) read(row *event.Row) (*pending, error) {
 	return p, json.Unmarshal(plain, p)
 }
 
-// rowAt is where a registration waits for whoever has the mail.
+// rowAt is the key of a registration that waits for the person to open the link.
 func rowAt(place string) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "registration/" + place}
 }

@@ -131,9 +131,9 @@ const (
 	recoveryDescription = "made by signet admin recover"
 )
 
-// Recover makes a new service user who owns the installation, with a token for a day: for whoever holds the data
-// directory or the database and has lost every other way in. The owners that earlier calls have made are removed.
-// Errors: those of the store; FailedPrecondition before the first start.
+// Recover makes a new service user who owns the installation, with a token for a day. It is for an operator who has the
+// data directory or the database and has lost every other way to sign in. The owners that earlier calls have made are
+// removed. Errors: those of the store; FailedPrecondition before the first start.
 func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 	inst, err := installation.Read(ctx, s.Store)
 	if err != nil {

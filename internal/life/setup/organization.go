@@ -1,5 +1,5 @@
-// Package setup creates things that come together or not at all: an organization with its administrator, and on the
-// first start the installation itself.
+// Package setup creates objects that belong together in one command, all or none: an organization with its
+// administrator, and on the first start the installation itself.
 package setup
 
 import (

@@ -1,6 +1,6 @@
-// Package breaker keeps calls away from servers that fail. After some failures in a row a server is left alone for a
-// while; then one caller tries, and what comes of that decides for all. No server has more than a few calls at a time,
-// so that a slow one does not take the places of others.
+// Package breaker is a circuit breaker: it keeps calls away from servers that fail. After some failures in a row no
+// call goes to the server for a while. Then one caller tries, and the result decides for all. Each server has only a
+// few calls at a time, so that a slow one does not take the places of others.
 package breaker
 
 import (

@@ -10,10 +10,11 @@ import (
 	"github.com/signet-idm/signet/internal/limit/stored"
 )
 
-// Codes of six digits are soon guessed by whoever has the password and many networks: a wait that ends, and a count
+// An attacker who has the password and many networks soon guesses a code of six digits: a wait that ends, and a count
 // that is forgotten, only spread the guesses over the day. So from networks that nobody has proven a second factor of
-// the user from before, only so many wrong codes are heard within a day, all of these networks together, and the owner
-// is told. Each kind of code has its own count, so that guesses at one kind do not keep the owner from using another.
+// the user from before, only so many wrong codes are checked within a day, all of these networks together, and the
+// owner is told. Each kind of code has its own count, so that guesses at one kind do not keep the owner from using
+// another.
 const (
 	GuessesADay = 10
 	guessedDay  = 24 * time.Hour

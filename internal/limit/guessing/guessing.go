@@ -1,12 +1,13 @@
-// Package guessing slows down whoever guesses passwords and codes.
+// Package guessing slows down attackers who guess passwords and codes.
 //
-// What was typed, together with the caller's network, is slowed down first, and steeply: so what is seen after a few
-// guesses does not tell which names are one person's. The account alone, over all its names, follows much later and
-// with a low ceiling, so that guesses from many networks cost time but a stranger cannot keep the owner out; a network
-// the owner has come in from is not held up by it at all.
+// The first limit counts attempts for the typed name together with the caller's network, and its waits grow steeply. It
+// counts what was typed and not the account, so that an attacker does not learn after a few guesses which names belong
+// to one person. The second limit counts attempts for the account, over all its names. It starts much later and has a
+// low ceiling: guesses from many networks cost time, but a stranger cannot lock the owner out. It does not apply to
+// networks from which the owner has signed in before.
 //
-// Attempts that are still running count like failures, so that parallel guesses count each other. Where the owner has
-// come in before, so many may run at once that right passwords sent together are all heard.
+// Attempts that are still running count as failures, so that parallel guesses count each other. From a network where
+// the owner has signed in before, several attempts may run at once, so that right passwords sent together all succeed.
 //
 // An attempt is Entered in a command of its own before anything is checked, and ends as Failed, Succeeded or TakenBack.
 package guessing
@@ -27,7 +28,7 @@ const (
 	rememberGood  = 90 * 24 * time.Hour
 	renewGood     = 24 * time.Hour // what is remembered is written again when it is so old
 	mergeWindow   = time.Minute
-	runningAtMost = time.Minute // then whoever ran the attempt is gone
+	runningAtMost = time.Minute // an attempt that runs longer was abandoned
 )
 
 // SignInThrottled is the reason of a refusal before any work is done.
@@ -156,8 +157,8 @@ func save(tx *event.Tx, in stored.Counter[counter], c counter) {
 }
 
 // Enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait. It
-// needs the Rows and nothing else, and reports nothing: so whoever is turned away cannot tell from the time that takes
-// whether there is such an account. What was turned away is reported with the next attempt that is heard.
+// needs the Rows and nothing else, and reports nothing: so a caller who is refused cannot tell from the time of the
+// answer whether there is such an account. Refused attempts are reported with the next attempt that is let through.
 func (t *Throttle) Enter(tx *event.Tx) (refusal error, err error) {
 	c, err := t.load(tx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package mailcount bounds how many mails of one kind go to one person, whoever asks for them: nobody may flood
-// somebody's mailbox.
+// Package mailcount limits how many mails of one kind one person gets, no matter who asks for them, so that nobody can
+// flood a mailbox.
 package mailcount
 
 import (

@@ -9,9 +9,9 @@ import (
 
 // FairPool bounds what many together can begin, such as the networks that people of one organization come from, or the
 // organizations of a node. Each pool can begin PerMinute at once, and gets them back evenly within a minute. While more
-// than half of that is left, everybody gets what they ask for. From then on those go first who have had little lately:
-// less than an eighth of what is left, or than half of what the largest callers have had. Whoever floods a pool is held
-// up until it is half full again, and whoever comes now and then is not.
+// than half of that is left, every caller gets what it asks for. After that, only callers with little recent use get
+// something: less than an eighth of what is left, or than half of what the largest callers have had. So a caller that
+// floods the pool waits until it is half full again, and one that comes now and then does not wait.
 //
 // Each node counts for itself, in memory.
 type FairPool struct {

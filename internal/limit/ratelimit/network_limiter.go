@@ -16,9 +16,9 @@ const NetworkThrottled errs.Reason = "NETWORK_THROTTLED"
 const DefaultPerNetwork = 600
 
 // NetworkLimiter bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of
-// a password or an answer of a passkey leaves rows in the database until they expire, and whoever sends it has proven
-// nothing yet: so only so many are taken from one network. It can begin PerMinute at once, and gets them back evenly
-// within a minute. Sign-ins with a password need none of this: no more of them are heard than passwords can be hashed.
+// a password or an answer of a passkey leaves rows in the database until they expire, and its sender has not
+// authenticated yet. So each network can begin only PerMinute of them at once, and gets them back evenly within a
+// minute. Sign-ins with a password need no such limit: the hashing of passwords already limits them.
 //
 // Each node counts for itself, in memory. Nil bounds nothing.
 type NetworkLimiter struct {

@@ -1,6 +1,6 @@
-// Package stored has the counters that all nodes share, and that a restart does not forget. Each is a row of JSON that
-// expires when it says nothing any more. A node of the previous version reads and writes the same rows: what a counter
-// holds can get new fields, but its keys and fields keep their names and meaning.
+// Package stored holds counters that all nodes share and that survive a restart. Each counter is a row of JSON that
+// expires when it is no longer needed. Nodes of the previous version read and write the same rows: a counter can get
+// new fields, but its keys and fields keep their names and meaning.
 package stored
 
 import (

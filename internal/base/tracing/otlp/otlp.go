@@ -1,6 +1,6 @@
-// Package otlp sends spans to a collector: OTLP over HTTP, in protobuf, compressed. A collector that is away, slow or
-// broken holds nobody up: spans wait in a queue of a fixed length, what does not fit is dropped and counted, and the
-// log says so once.
+// Package otlp sends spans to a collector: OTLP over HTTP, in protobuf, compressed. A collector that is unreachable,
+// slow or broken never delays a request: spans wait in a queue of a fixed length, spans that do not fit are dropped and
+// counted, and the log reports it once.
 package otlp
 
 import (
