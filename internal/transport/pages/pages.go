@@ -1,15 +1,14 @@
-// Package pages is what people see: the view layer of every hosted page, from entering a login name to the list of
-// one's own sessions. It knows no flow: whoever serves a path decides what happens next, fills in a view (one struct
-// per page) and calls Render, which picks the language, writes the page, and sets the headers that keep browsers on the
-// safe side.
+// Package pages is the view layer of every hosted page, from entering a login name to the list of one's own sessions.
+// It knows no flow: the handler of a path decides what happens next, fills in a view (one struct per page) and calls
+// Render. Render picks the language, writes the page, and sets the security headers.
 //
-// A form posts to the address it was shown at. Its fields are named by the Field constants, and where there are several
-// buttons the one that was pressed is in FieldDo. Everything in a view that is a string may be hostile: it ends up
-// escaped, set apart from the text around it, and never in a link. Links are of type Link, which only this package
-// makes.
+// A form posts to the address it was shown at. The Field constants name its fields; if there are several buttons,
+// FieldDo holds the one that was pressed. Every string in a view may be hostile: it is escaped, set apart from the text
+// around it, and never part of a link. Links are of type Link, which only this package makes.
 //
-// The pages work without script. One script drives passkeys, which browsers offer in no other way; the other one shows
-// passwords, copies secrets and tells times where people are, and what it does not do is not there.
+// The pages work without script. One script drives passkeys, which browsers offer only to scripts. The other one shows
+// passwords, copies secrets and shows times in the reader's time zone. Controls that need a script are not shown
+// without it.
 package pages
 
 import (

@@ -386,7 +386,7 @@ const (
 	InvitationWithdrawn Failure = "invitationWithdrawn"
 	InvitationExpired   Failure = "invitationExpired"
 	InvitationReplaced  Failure = "invitationReplaced" // it was sent again
-	InvitationInvalid   Failure = "invitationInvalid"  // whoever sent it may not any more
+	InvitationInvalid   Failure = "invitationInvalid"  // what it promises can no longer be given
 )
 
 var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, ProviderFailed, ProviderAway, ProviderDenied, Unavailable, Broken,

@@ -161,7 +161,7 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 	if caller == nil {
 		return nil, access.ErrUnauthenticated
 	}
-	own := *caller // whoever hands callers out may keep them
+	own := *caller // a copy: the authenticator may keep the Caller that it returned
 	own.RequestID, own.Needs = c.Info.RequestID, h.needs
 	return &own, nil
 }

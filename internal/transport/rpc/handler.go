@@ -55,8 +55,8 @@ type Config struct {
 	// not repeat secrets. rules judges by these field rules an element of a list that they are left out for.
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
-	// Bulk are the places of operations with many objects, for whoever takes the processors before them, see
-	// fairqueue.Places.Lend. Nil: nobody does.
+	// Bulk are the places of operations with many objects. Work that must go before these operations borrows places,
+	// see fairqueue.Places.Lend. Nil: no other work does.
 	Bulk *fairqueue.Places
 
 	OpenAPI     []byte                          // served at /openapi.json

@@ -28,9 +28,9 @@ type shares struct {
 	// half of the places are for them, and lists have the others.
 	searches *fairqueue.Places
 	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time
-	// (package store), one after the other: whoever has more of them under way only makes the others of its
-	// organization wait. With four places and Reserve an organization has two of them: one is made ready while the
-	// other is in the writer.
+	// (package store), one after the other: an organization with more of them under way would only make its own other
+	// calls wait. With four places and Reserve an organization has two of them: one is made ready while the other is in
+	// the writer.
 	costly *fairqueue.Places
 }
 

@@ -79,7 +79,8 @@ func (c *Call) serveReady() {
 	c.answer(http.StatusOK, body)
 }
 
-// readyTime is for looking whether the server is ready. Whoever asks takes no answer for a no after a second or two.
+// readyTime bounds the check whether the server is ready. A load balancer that gets no answer within a second or two
+// takes the server for not ready.
 const readyTime = 900 * time.Millisecond
 
 // ready logs when the answer changes, and not each time that somebody asks.
@@ -91,7 +92,7 @@ func (h *Handler) ready(ctx context.Context) error {
 	defer cancel()
 	err := h.config.Ready(limited)
 	switch {
-	case err != nil && ctx.Err() != nil: // whoever asked has gone
+	case err != nil && ctx.Err() != nil: // the client has gone
 	case err != nil && !h.unready.Swap(true):
 		h.config.Log.WarnContext(ctx, "not ready", "error", err.Error(), "cause", errors.Unwrap(err))
 	case err == nil && h.unready.Swap(false):

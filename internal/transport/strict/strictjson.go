@@ -1,11 +1,11 @@
 // Package strict reads messages of the API as JSON and as protobuf, equally strictly, so that all protocols answer
-// alike. It writes them as JSON, the way the REST side of the API promises it.
+// alike. It writes them as the JSON that the REST API promises.
 //
-// Reading is strict, because in an API whose updates replace everything a dropped typo loses data: an unknown, repeated
-// or wrongly typed field is refused. [UnmarshalJSON] does not stop at the first of them; it goes on and reports up to
-// MaxViolations together, each under the path of its field in JSON names. Only JSON that cannot be followed any
-// further ends the reading early. What is wrong is described by what the field wants, never by what was sent: the value
-// could be a password.
+// Reading is strict because updates replace the whole object: a misspelled field that is ignored would lose data. An
+// unknown, repeated or wrongly typed field is refused. [UnmarshalJSON] does not stop at the first of them; it goes on
+// and reports up to MaxViolations together, each under the path of its field in JSON names. It stops early only if the
+// JSON is too broken to go on. A violation says what the field must be, never what was sent: the value could be a
+// password.
 //
 // Writing is stable: [MarshalJSON] gives the same bytes for the same message, with every plain scalar and list present
 // even when empty. Fields that can tell unset from empty (optional, oneof members, messages) are written when they are
@@ -17,9 +17,9 @@
 //   - no NUL in strings, no nesting beyond MaxDepth;
 //   - integers in quotes are in plain decimal: "1e2" is refused;
 //   - a Timestamp is RFC 3339 to the letter;
-//   - what no request of the API has cannot be read: maps, floating point, bytes, Duration, Any, Struct, Value, ListValue. What
-//     answers have of these can be written: maps with keys that are strings, and all from Duration on. The wrapper types can
-//     be neither; extensions are unknown fields.
+//   - types that no request of the API has cannot be read: maps, floating point, bytes, Duration, Any, Struct, Value,
+//     ListValue. Those that answers have can be written: maps with keys that are strings, and all from Duration on. The
+//     wrapper types can be neither; extensions are unknown fields.
 //
 // In one place it accepts more: an integer is judged by its value however it is written, so 0.0000001e22 is one.
 package strict
@@ -160,8 +160,8 @@ const defaultElements = 10_000
 // long is told together with all else that is wrong.
 const scalarElements = 1000
 
-// MaxElements is how many elements a list may have; 0: it is no list. Whoever decodes one stops there: the smallest
-// message takes a hundred times as much memory as it takes on the wire, and every element is looked at by rules.
+// MaxElements is how many elements a list may have; 0: it is no list. A decoder must stop there: the smallest message
+// takes a hundred times as much memory as it takes on the wire, and rules check every element.
 func MaxElements(fd protoreflect.FieldDescriptor) int {
 	if !fd.IsList() {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// How much of a body is read that nobody wants, before its answer goes out. Whoever sends more, or slower, is answered
-// all the same, but may find the connection (the stream, in HTTP/2) closed before the answer is read.
+// These constants bound how much of an unwanted body is read before its answer goes out. A client that sends more, or
+// slower, is answered all the same, but the connection (the stream, in HTTP/2) may close before it reads the answer.
 const (
 	leastRest   = 1 << 20         // what HTTP/2 has on its way at most without waiting for us
 	maxRest     = 6 << 20         // the largest request there is (an import of 4 MiB), also in base64 (gRPC-Web in text mode)

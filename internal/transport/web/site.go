@@ -101,8 +101,8 @@ func (s *Site) HandleTree(path string, handler http.Handler) {
 	s.trees = append(s.trees, s.page(path, handler))
 }
 
-// HandleLost shows a page to people who ask for what is not there. isAPI tells which paths are for programs: those get
-// the API's answer, and so does whoever does not ask for a page.
+// HandleLost shows a page to people who ask for a path that does not exist. isAPI tells which paths are for programs.
+// Those paths, and clients that do not accept HTML, get the API's answer.
 func (s *Site) HandleLost(handler http.Handler, isAPI func(path string) bool) {
 	s.lost, s.isAPI = s.page("unknown", handler), isAPI
 }

@@ -1,5 +1,5 @@
-// Package pagestest shows every page with made-up data: to the tests, to developers who look at them in a browser (make
-// preview), and to the camera that takes the screenshots.
+// Package pagestest renders every page with made-up data: for tests, for developers who look at the pages in a browser
+// (make preview), and for the screenshots.
 package pagestest
 
 import (

@@ -1,8 +1,7 @@
-// Package fieldrules judges requests by the field rules in the proto files, and says in our words what a field wants.
+// Package fieldrules checks requests by the field rules in the proto files, and says in our words what a field must be.
 //
-// It knows the rules that the proto files use, and no others: see knownRules. The tests hold it against protovalidate,
-// which knows all, and would take a compiler for expressions along that no rule here needs
-// (docs/decisions/0063-lean.md).
+// It implements only the rules that the proto files use, see knownRules. The tests compare it with protovalidate, which
+// implements all rules, but needs a compiler for expressions that no rule here uses (docs/decisions/0063-lean.md).
 package fieldrules
 
 import (
