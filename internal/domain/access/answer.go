@@ -23,9 +23,9 @@ func (a Answer) Equal(b Answer) bool { return a.Same(b) && slices.Equal(a.Fields
 // For tells whether somebody answers for a part, if nobody else does by its name.
 func (a Answer) For(field string) bool { return slices.Contains(a.Fields, field) }
 
-// After is the answer for parts that somebody has changed last, and what is left of the answers before, oldest first.
-// Whoever changes one part has not looked at the others: who changed those goes on answering for them. An answer that
-// names no parts is for everything, and leaves nothing.
+// After is the answer for parts that somebody has changed last, and what is left of the answers before, oldest first. A
+// person who changes one part has not checked the others, so the people who changed those still answer for them. An
+// answer that names no parts is for everything, and leaves nothing.
 func (a Answer) After(before []Answer) (last Answer, earlier []Answer) {
 	last = a
 	if a.Fields == nil {
@@ -64,10 +64,11 @@ func Whose(answers []Answer, field string) (found Answer) {
 	return found
 }
 
-// Vouch is what somebody answers for by a change of some parts, who also sent others as they were: for those that they
-// changed, and for those that they sent, too, where they hold more than whoever answered for them. With as much or less
-// they would gain nothing, and others could lose what they have. needed are the parts that somebody has to answer for
-// after the change. If nobody else answers for any of them, the answer is for everything. None: false.
+// Vouch decides what somebody answers for who changed some parts and sent others unchanged. They answer for the parts
+// that they changed. They also answer for the unchanged parts if they hold more than the person who answered for those
+// before. With as much or less they would gain nothing, and others could lose what they have. needed are the parts that
+// somebody has to answer for after the change. If nobody else answers for any of them, the answer is for everything.
+// None: false.
 func Vouch(before []Answer, by Answer, changed, sent, needed []string) (Answer, bool) {
 	fields := slices.Clone(changed)
 	for _, field := range sent {

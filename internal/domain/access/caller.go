@@ -150,9 +150,9 @@ func (p Permit) HoldsFor(scopes APIScopes, permission Permission, scope string) 
 	return p.holds.have(scopes) && p.holds.memberships.Hold(permission, scope)
 }
 
-// ForInstallation tells whether the caller uses a permission in the permit's scope as somebody with a role in the
-// installation. Whoever has none speaks for organizations only. An application needs scopes for all that can be done
-// with the permission.
+// ForInstallation tells whether the caller uses a permission in the permit's scope by a role in the installation. A
+// caller without such a role acts for organizations only. An application needs scopes for all that can be done with the
+// permission.
 func (p Permit) ForInstallation(permission Permission) bool {
 	return len(p.holds.memberships[Installation]) > 0 && p.holds.hold(permission, p.scope)
 }

@@ -1,10 +1,10 @@
 // Package access decides who may do what: roles, the permissions in them, and the proof that a check was made.
 //
-// A permission holds in a scope: one organization, or the installation, which means every organization. What a user
-// holds (Memberships) is part of the user's state, so one query at the start of a request answers everything.
+// A permission holds in a scope: one organization, or the installation, which means every organization. The roles of a
+// user (Memberships) are part of the user's state, so one query at the start of a request is enough.
 //
-// Operations do not ask "may they?" by themselves. They take a Permit, and only Caller.In hands one out: a check that
-// was forgotten does not compile.
+// Operations do not check permissions themselves. They take a Permit, and only Caller.In returns one: an operation
+// without the check does not compile.
 package access
 
 import (
@@ -250,8 +250,8 @@ func (m Memberships) Hosts(home string) (ids []string) {
 }
 
 // Worth is what somebody must hold to give others access to an account with these roles, or to answer for a way into
-// it. Roles in other organizations are worth as much as owning the account's own one: whoever gives somebody roles
-// there trusts the owners of the account's organization.
+// it. Roles in other organizations are worth as much as owning the account's own one: an organization that gives roles
+// to an account from elsewhere trusts the owners of the account's organization.
 func (m Memberships) Worth(home string) Memberships {
 	if !m.Elsewhere(home) {
 		return m
@@ -312,8 +312,9 @@ var (
 		"this session needs a second factor: prove one, or add one if you have none. Until then it can do nothing else but end")
 )
 
-// What a request without a valid credential is refused with. Whoever sent it can see by themselves whether it has a
-// token, and whether that has the form of one. Whether it is unknown, expired or revoked is not told.
+// These errors refuse a request without a valid credential. The client can see for itself whether the request has a
+// token, and whether that has the form of one. The answer does not tell whether the token is unknown, expired or
+// revoked.
 var (
 	ErrNoToken = errs.New(errs.Unauthenticated, Unauthenticated,
 		"the request has no token: send one in the header authorization: Bearer <token>")
@@ -328,7 +329,7 @@ var (
 var ErrDeniedInstallation = errs.New(errs.PermissionDenied, PermissionDenied,
 	"you do not have the permission for this in the installation: ask one of its owners (IAM_OWNER) for a role with it")
 
-// ErrDenied is the one answer to whoever lacks a permission, whether or not the target exists.
+// ErrDenied is the only answer to a caller without the permission, whether or not the target exists.
 var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
 	"you do not have the permission for this in that organization: ask one of its owners for a role with it")
 

@@ -1,5 +1,5 @@
-// Package app holds the rules of applications: the programs that people sign in to, and those that check the tokens of
-// others. An application belongs to one organization. Its identifier is its client id.
+// Package app holds the rules of applications: programs that people sign in to, and programs that check tokens. An
+// application belongs to one organization. Its identifier is its client id.
 package app
 
 import (
@@ -112,8 +112,8 @@ func (s RoleSettings) Equal(o RoleSettings) bool {
 	return s.Project == o.Project && s.Roles == o.Roles && s.Groups == o.Groups && s.Required == o.Required && slices.Equal(s.Metadata, o.Metadata)
 }
 
-// Changer is somebody who changed an application, with the roles of that moment: whoever has its secret, or gets what
-// is sent to it, could sign in as people who use its pages.
+// Changer is somebody who changed an application, with the roles of that moment. It matters because a person who has
+// the application's secret, or gets what is sent to it, could sign in as the people who use its pages.
 type Changer struct {
 	UserID string             `json:"userId"`
 	Roles  access.Memberships `json:"roles,omitempty"`

@@ -74,7 +74,8 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Creat
 	return created, nil
 }
 
-// mayOpen refuses to open an application to all organizations for whoever answers for one of them only.
+// mayOpen refuses to open an application to all organizations, unless the caller has the permission for that in the
+// installation.
 func mayOpen(permit access.Permit) error {
 	if !permit.HoldsFor(access.AllOrganizationsScope, access.AllOrgsWrite, access.Installation) {
 		return ErrInstallationDecides
@@ -205,8 +206,9 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 }
 
 // SetOwnSignIn says whether an application may have pages of its own through which people sign in at identity
-// providers. Whoever allows it answers for it, also where it is allowed already. Errors: ErrNotFound; ErrNeedsSecret;
-// access.ErrMoreScopes where another application does it to one that may do more; Aborted when match does not hold.
+// providers. The caller who allows it answers for it, also where it is allowed already. Errors: ErrNotFound;
+// ErrNeedsSecret; access.ErrMoreScopes where another application does it to one that may do more; Aborted when match
+// does not hold.
 func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, allowed bool) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {

@@ -51,8 +51,8 @@ type SettingsChanged struct {
 // EventType implements event.Fact.
 func (SettingsChanged) EventType() event.Type { return "app.settings_changed.v1" }
 
-// Apply implements event.Fact. Whoever may no longer sign in keeps no token either; tokens do not tell who that is, so
-// all of them end.
+// Apply implements event.Fact. People who may no longer sign in must not keep their tokens either. A token does not
+// tell whether its user is one of them, so all tokens end.
 func (e SettingsChanged) Apply(a *App) {
 	if a.AllOrganizations && e.AllOrganizations != nil && !*e.AllOrganizations {
 		a.Epoch++
@@ -251,8 +251,8 @@ func (e OwnSignInSet) Apply(a *App) {
 	}
 }
 
-// Vouched records who answers for an application with a sign-in page of its own: whoever changed that, its secret, its
-// method or its redirect URIs.
+// Vouched records who answers for an application with a sign-in page of its own: the user who changed that setting, its
+// secret, its method or its redirect URIs.
 type Vouched struct {
 	By     string             `json:"by"`
 	Roles  access.Memberships `json:"roles,omitempty"`  // of that moment
@@ -282,8 +282,8 @@ func (RoleSettingsSet) EventType() event.Type { return "app.role_settings_set.v1
 // Since implements event.Gated: a node that does not know it would let people in who have no role.
 func (RoleSettingsSet) Since() int { return 4 }
 
-// Apply implements event.Fact. Whoever may use it because of the project may not without it, and tokens do not tell who
-// that is: so all of them end.
+// Apply implements event.Fact. People who may use the application only because of its project lose that when the
+// project changes. A token does not tell whether its user is one of them, so all tokens end.
 func (e RoleSettingsSet) Apply(a *App) {
 	if was := a.RoleSettings.Project; was != "" && was != e.Project {
 		a.Epoch++

@@ -9,8 +9,8 @@ import (
 )
 
 // An application that may use Signet's API is worth what its scopes allow. People gave it their consent as it was, and
-// an owner of the installation gave it the scopes. So whoever lets its codes, tokens or data reach somebody else needs
-// what giving the scopes needs, and people are asked again.
+// an owner of the installation gave it the scopes. So an administrator who lets its codes, tokens or data reach
+// somebody else needs the permission to give the scopes, and people are asked for consent again.
 
 // guard says when a change of one part of the state lets somebody have more of an application.
 type guard struct {

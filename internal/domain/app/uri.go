@@ -139,7 +139,7 @@ func goodHost(u *url.URL) bool {
 	return err == nil && port > 0
 }
 
-// isLoopback tells whether a host is this machine for whoever goes there.
+// isLoopback tells whether the host of a URL is the client's own machine.
 func isLoopback(u *url.URL) bool {
 	name := u.Hostname()
 	if strings.EqualFold(name, "localhost") {

@@ -1,5 +1,5 @@
-// Package call carries what is known of a request besides its message, from the chain in front of the operations
-// (package rpc) to the operations (package api), whatever protocol it came by.
+// Package call carries the description of a request, apart from its message, from the chain in front of the operations
+// (package rpc) to the operations (package api). It is the same for all protocols.
 package call
 
 import (

@@ -1,12 +1,12 @@
-// Package factor knows how people prove a second factor: codes of an authenticator app (TOTP), passkeys (WebAuthn), and
-// recovery codes for those who have lost the others.
+// Package factor checks second factors: codes of an authenticator app (TOTP), passkeys (WebAuthn), and recovery codes
+// for people who have lost the others.
 //
-// Which factors a person has is part of the user's state. What they are checked with is one row of a side table: the
-// secrets of authenticator apps wrapped by the master key, the public halves of passkeys, and MACs of recovery codes.
-// Everything that uses something up (a step of an app, a code, a challenge) reads that row or the challenge's inside a
-// command, which holds it until the commit: of many who try the same at once, on any node, one succeeds.
+// The list of a person's factors is part of the user's state. The data to check them is one row of a side table: the
+// secrets of authenticator apps wrapped by the master key, the public keys of passkeys, and MACs of recovery codes. A
+// command that uses something up (a step of an app, a code, a challenge) reads that row or the row of the challenge and
+// locks it until the commit. So if many requests try the same one at once, on any node, only one succeeds.
 //
-// Who may add, remove or prove a factor, and what that does to a session, is decided in package session.
+// Package session decides who may add, remove or prove a factor, and what that does to a session.
 package factor
 
 import (

@@ -83,8 +83,8 @@ func (f *Factors) SignalRemoved(a *Assertion) []byte {
 // maxRemoved is how many passkeys of a user are known that were removed.
 const maxRemoved = 20
 
-// remove takes a passkey away, and keeps its public half: whoever still holds it is told so, and nobody else, see
-// WasRemoved.
+// remove takes a passkey away and keeps its public key. So the server can tell a person who still uses the passkey, and
+// nobody else, that it was removed: see WasRemoved.
 func (k *kept) remove(id string) {
 	k.Passkeys = slices.DeleteFunc(k.Passkeys, func(p passkey) bool {
 		if p.FactorID == id {

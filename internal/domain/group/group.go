@@ -1,8 +1,8 @@
 // Package group holds the rules of groups: users of an organization and its guests who get roles together.
 //
-// That a user is in a group is a fact about the user, as memberships are (docs/decisions/0001). The roles of Signet's
-// own API that a group gives are recorded with each of its members (docs/decisions/0039); the roles of applications are
-// found through the project.
+// The membership of a user in a group is a fact about the user, like other memberships (docs/decisions/0001). The roles
+// of Signet's own API that a group gives are recorded with each of its members (docs/decisions/0039). The roles of
+// applications are looked up through the project.
 package group
 
 import (
@@ -136,8 +136,8 @@ func (MemberRemoved) EventType() event.Type { return "group.member_removed.v1" }
 // Apply implements event.Fact.
 func (MemberRemoved) Apply(g *Group) { g.Members = max(g.Members-1, 0) }
 
-// MembersCounted records how many members the group really has. From then on everybody who joins or leaves moves the
-// group, so that whoever gives it roles knows all of its members.
+// MembersCounted records how many members the group really has. From then on every user who joins or leaves changes the
+// group, so that a command that gives the group roles knows all of its members.
 type MembersCounted struct {
 	Members int64 `json:"members"`
 }

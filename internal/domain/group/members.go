@@ -151,8 +151,8 @@ func (c membership) endsOwner(u *event.Object[user.User], g *event.Object[Group]
 	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
 }
 
-// mayLeave tells whether the organization may be without an owner afterwards: whoever has a role in the installation
-// may leave it so.
+// mayLeave tells whether the caller may leave the organization without an owner: only callers with a role in the
+// installation may.
 func mayLeave(permit access.Permit) bool { return permit.ForInstallation(access.MemberWrite) }
 
 // gives are the roles that the group gives.

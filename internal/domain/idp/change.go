@@ -77,8 +77,8 @@ func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permi
 	return add(ctx, s, permit, once, id, general, func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth} }, secretRow(master, id, clientSecret))
 }
 
-// mayLinkByEmail refuses to switch it for whoever sets no policies in the permit's organization. Errors:
-// ErrLinkByEmail.
+// mayLinkByEmail refuses to switch LinkByEmail on or off, unless the caller may set policies in the permit's
+// organization. Errors: ErrLinkByEmail.
 func mayLinkByEmail(permit access.Permit) error {
 	if !permit.Holds(access.PolicyWrite, permit.Org()) {
 		return ErrLinkByEmail

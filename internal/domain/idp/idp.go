@@ -1,6 +1,6 @@
 // Package idp holds the rules of identity providers: other systems that an organization lets its users sign in with.
 //
-// Addresses are stored as sent. Whether one can be trusted is judged each time it is used, not when it is written.
+// Addresses of providers are stored as sent. They are checked each time that they are used, not when they are written.
 package idp
 
 import (
@@ -39,8 +39,8 @@ type General struct {
 	AutoRegister bool    `json:"autoRegister,omitempty"`
 
 	// LinkByEmail links somebody who signs in for the first time to the user with the same address, without a sign-in
-	// of that user, where much else holds too. Whoever switches it decides about how people sign in, like a policy
-	// does.
+	// of that user, where much else holds too. It decides how people sign in, so a caller needs the permission to set
+	// policies to change it.
 	LinkByEmail bool `json:"linkByEmail,omitempty"`
 }
 
@@ -149,8 +149,8 @@ type Standing struct {
 	Epoch int64 `json:"epoch,omitempty"` // sessions of an older epoch have ended
 }
 
-// Changer is somebody who changed a provider, with the roles of that moment. Whoever changes where a provider's word
-// comes from could sign in as anybody who is linked there.
+// Changer is somebody who changed a provider, with the roles of that moment. It matters because a person who changes
+// the source of a provider's answers could sign in as any user who is linked there.
 type Changer struct {
 	UserID  string             `json:"userId"`
 	Roles   access.Memberships `json:"roles,omitempty"`

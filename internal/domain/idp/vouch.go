@@ -35,8 +35,8 @@ func (p *Provider) vouch(permit access.Permit, facts []event.Fact[Provider], sen
 
 // Answered is part of the facts that change a configuration.
 type Answered struct {
-	// SameAnswer: whoever answers for the provider already made this change. No Vouched follows, so this counts as a
-	// version.
+	// SameAnswer means that the person who made this change already answers for the provider. No Vouched follows, so
+	// the change itself counts as a version.
 	SameAnswer bool `json:"sameAnswer,omitempty"`
 }
 
@@ -49,7 +49,7 @@ func (a Answered) count(p *Provider) {
 	p.Changer = &next
 }
 
-// markAnswered says of facts that whoever answers for the provider already made them; false: none of them can say so.
+// markAnswered sets SameAnswer in facts; false: none of them has it.
 func markAnswered(facts []event.Fact[Provider]) bool {
 	for i, f := range facts {
 		switch f := f.(type) {
@@ -156,8 +156,8 @@ func (p *Provider) settings() (names []string) {
 	return names
 }
 
-// Unconfirmed are the settings that somebody changed who holds less than whoever changed the provider last, and that
-// nobody with as much has confirmed, the oldest first.
+// Unconfirmed are the settings whose last change came from somebody who holds less than the last person who changed the
+// provider, and that nobody with as much has confirmed, the oldest first.
 func (p *Provider) Unconfirmed() (list []access.Answer) {
 	all := p.Changer.answers()
 	for _, a := range all {

@@ -1,5 +1,5 @@
-// Package installation holds what is true of the whole installation: which organization is the default one, who owns
-// the installation, and how strict it is. There is exactly one, made by the first start.
+// Package installation holds the state of the whole installation: its default organization, its owners and its policy.
+// There is exactly one installation, which the first start makes.
 package installation
 
 import (

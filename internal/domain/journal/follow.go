@@ -20,7 +20,7 @@ type pace struct {
 var usual = pace{heartbeat: 10 * time.Second, poll: time.Second, gather: event.Gather}
 
 const (
-	page      = 100       // how many events are read at once by whoever is behind
+	page      = 100       // how many events one query reads for a follower that is behind
 	heldBytes = 256 << 10 // of events that are held while they are sent, about: there may be many slow readers
 )
 
@@ -70,7 +70,8 @@ func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, aft
 			case <-alive.C:
 			}
 		}
-		// Also on the way: whoever finds nothing in a long log is told how far that has come, and may leave.
+		// This also runs between pages: a caller whose filter finds nothing in a long log is told how far the search
+		// has come, and may leave.
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package journal shows the events of the log to people and programs outside: whole, with the personal part opened
-// where it is still there, and found by what they are about.
+// Package journal shows the events of the log to people and programs outside. Each event is complete, with its personal
+// data decrypted unless it was erased. Events can be searched by what they are about.
 package journal
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Journal is read by whoever may. Make one with New.
+// Journal reads the log for callers who have the permission. Make one with New.
 type Journal struct {
 	store event.Log
 	root  secret.MasterKey

@@ -38,7 +38,7 @@ var (
 		"the organization would have no active owner: grant ORG_OWNER to another active user first, or ask an administrator of the installation")
 )
 
-// ErrOwnOrganization: whoever belongs to an organization is no guest there.
+// ErrOwnOrganization refuses to let a user leave the organization that they belong to: only guests can leave.
 var ErrOwnOrganization = errs.New(errs.FailedPrecondition, OwnOrganization,
 	"this is your own organization, which you cannot leave: ask one of its owners to remove your account if you do not need it any more")
 
@@ -277,8 +277,8 @@ func (c roleChange) endsOwner(u *user.User) bool {
 	return IsOwner(u) && !slices.Contains(c.roles, access.IAMOwner)
 }
 
-// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may
-// leave it without an owner, which it is told then.
+// endsOrgOwner tells whether the change ends somebody's ownership of the organization. A caller with a role in the
+// installation may leave the organization without an owner; then the organization records that.
 func (c roleChange) endsOrgOwner(u *event.Object[user.User]) bool {
 	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u), access.OrgOwner)
 }

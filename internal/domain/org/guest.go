@@ -23,8 +23,8 @@ func Enter(ctx context.Context, r event.Reader, caller *access.Caller, id string
 	return Admits(o, caller, p, now)
 }
 
-// Admits refuses a guest whose sign-in is not enough to act in the organization. Whoever has the permission by a role
-// in the installation is no guest. Errors: those of AdmitsGuest.
+// Admits refuses a guest whose sign-in is not enough to act in the organization. A caller who has the permission by a
+// role in the installation is no guest. Errors: those of AdmitsGuest.
 func Admits(o *event.Object[Org], caller *access.Caller, p access.Permission, now time.Time) error {
 	if caller.Memberships.Hold(p, access.Installation) {
 		return nil

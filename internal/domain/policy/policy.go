@@ -1,8 +1,8 @@
-// Package policy says how strict an installation and its organizations are: about passwords, second factors, guessing
+// Package policy says how strict an installation and its organizations are about passwords, second factors, guessing
 // and the life of sessions.
 //
-// The installation sets what counts for everybody. An organization can ask for more than that, never for less: of each
-// value the stricter one counts (Effective). Nothing has to be set.
+// The installation sets what counts for everybody. An organization can only be stricter: of each value the stricter one
+// counts (Effective). All values are optional.
 package policy
 
 import (
@@ -170,7 +170,7 @@ func (r PasswordRules) InitialViolations(field, password string) (wrong errs.Vio
 	return wrong
 }
 
-// Diff is what differs between two policies: a fact about whoever has it.
+// Diff is what differs between two policies. The installation or organization that has the policy records it as a fact.
 type Diff struct {
 	SecondFactorRequired   *bool  `json:"secondFactorRequired,omitempty"`
 	PasswordMinLength      *int64 `json:"passwordMinLength,omitempty"`

@@ -56,7 +56,8 @@ func (e RoleSet) Apply(p *Project) {
 	p.Roles = roles
 }
 
-// RoleRemoved records that the project has a role no longer. Whoever had it has it no longer, for good.
+// RoleRemoved records that a role of the project was removed. Everybody who had the role loses it, also if a role with
+// the same key is added later.
 type RoleRemoved struct {
 	Key string `json:"key"`
 }

@@ -270,11 +270,11 @@ const (
 	Admitted
 )
 
-// Judge tells whether somebody may use the application: people of its own organization, everybody where it is open, and
-// whoever is at home or a guest in an organization that has an access to its project, or a guest of its own
-// organization where it has a project. place is what that rests on; empty: on nothing that ends with a grant. only
-// restricts it to the grant that a token was issued under: an access that was withdrawn and granted again is another
-// one.
+// Judge tells whether somebody may use the application. These people may: people of its own organization; everybody
+// where it is open; people who are at home or guests in an organization that has an access to its project; and, where
+// it has a project, guests of its own organization. place is what that rests on; empty: on nothing that ends with a
+// grant. only restricts it to the grant that a token was issued under: an access that was withdrawn and granted again
+// is another one.
 func (p *Places) Judge(w Person, only string) (v Verdict, place string) {
 	if p.bound != "" && p.bound != w.Org {
 		if place = p.place(p.bound, w); place == "" || only != "" && only != place {

@@ -1,9 +1,9 @@
 // Package project holds the rules of projects: applications that belong together, the roles they understand, which
 // organizations may use them, and who has which of the roles there.
 //
-// Roles are given in a place: in the project's own organization the project itself, in another one the access that the
-// organization has to it. An access comes to be when an owner there accepts a grant, and it ends with the grant;
-// everything given in it ends with it. So nobody has to look for what was derived.
+// Roles are given in a place. In the project's own organization the place is the project itself; in another
+// organization it is that organization's access to the project. An access begins when an owner there accepts a grant,
+// and ends with the grant. All roles that were given in an access end with it, so no command has to search for them.
 package project
 
 import (

@@ -79,7 +79,7 @@ func (k *Keys) Rotate(ctx context.Context, permit access.Permit, match event.IfM
 	return k.rotate(ctx, permit.Origin(), match, urgent)
 }
 
-// RotateByOperator is Rotate for whoever holds the data.
+// RotateByOperator is Rotate for an operator with access to the database. It checks no permission.
 func (k *Keys) RotateByOperator(ctx context.Context, urgent bool) (event.Details, error) {
 	return k.rotate(ctx, event.Origin{Actor: event.System}, event.IfMatch{}, urgent)
 }
@@ -158,7 +158,7 @@ func (k *Keys) List(ctx context.Context, permit access.Permit) ([]Key, event.Det
 	return k.ListByOperator(ctx)
 }
 
-// ListByOperator is List for whoever holds the data.
+// ListByOperator is List for an operator with access to the database. It checks no permission.
 func (k *Keys) ListByOperator(ctx context.Context) ([]Key, event.Details, error) {
 	o, err := Kind.Read(ctx, k.store, ID)
 	if err != nil || o == nil {

@@ -1,14 +1,14 @@
 // Package signing holds the keys that tokens are signed with.
 //
-// There is one object, the installation's list of keys. A key is made, published, and signs some time later, so that
-// those who keep the published set in memory have learned of it by then. The key that signs is the latest whose time
-// has come. One that was followed by another stays published until everything it has signed is over, and is then
-// retired: its private half, a row of a side table, is destroyed.
+// There is one object, the installation's list of keys. A new key is published first and signs some time later, so that
+// clients that cache the published set have loaded it by then. The key that signs is the latest one whose time has
+// come. The key before it stays published until everything that it signed has expired. Then it is retired: its private
+// key, a row of a side table, is destroyed.
 //
 //	made and published ── lead ──▶ signs ── the next one signs ──▶ published only ── keep ──▶ retired
 //
-// When each of these happens stands in the list from the start. Every node goes by it on its own, and the work that is
-// left, making keys and destroying them, is decided inside a command: however many nodes do it, it is done once.
+// The list contains the times of all these steps from the start, and every node follows them on its own. Making and
+// destroying keys is decided inside a command, so that it happens once, no matter how many nodes try.
 package signing
 
 import (

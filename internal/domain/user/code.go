@@ -15,9 +15,9 @@ import (
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
 
-// A code that comes back proves that whoever reads the mail at an address, or answers a phone, is the user. It is bound
-// to the user and the very address, and only a MAC of it is stored, in a side table. The next code replaces it; the
-// right answer, too many wrong ones, an hour, or another address end it.
+// A code that comes back proves that the person who reads the mail at an address, or answers a phone, is the user. It
+// is bound to the user and the very address, and only a MAC of it is stored, in a side table. The next code replaces
+// it; the right answer, too many wrong ones, an hour, or another address end it.
 const (
 	codeLife  = time.Hour
 	codeTries = 5 // wrong answers that end a code
@@ -156,9 +156,9 @@ func EmailCodes(master secret.MasterKey, id string) mailcount.Count {
 	return mailcount.Of(master, "email code", id)
 }
 
-// RequestMyEmailCode records that the caller wants a mail with a code; whoever sends it makes the code, see MailedCode.
-// It will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too
-// many mails.
+// RequestMyEmailCode records that the caller wants a mail with a code; the mailer makes the code, see MailedCode. It
+// will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many
+// mails.
 func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller) (expires time.Time, err error) {
 	count := EmailCodes(master, caller.UserID)
 	who := Mine(caller).And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{count.Row}})
@@ -186,8 +186,8 @@ func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id 
 	return makeCode(ctx, s, master, who, ByEmail, "", count)
 }
 
-// makeCode makes a code. shown is who gets to see it; empty: whoever reads what is sent to the address. count is nil
-// where nothing is counted.
+// makeCode makes a code. shown is who gets to see it; empty: only the person who reads the messages to the address.
+// count is nil where nothing is counted.
 func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, shown Verifier, count *mailcount.Count) (Delivery, error) {
 	d := Delivery{UserID: who.ID, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey

@@ -26,8 +26,8 @@ type Factor struct {
 	Created int64      `json:"created"`
 }
 
-// FactorsRow is where the secrets of all second factors of a user live. It is one row, so that whoever uses one of them
-// up holds the others still.
+// FactorsRow is the row with the secrets of all second factors of a user. It is one row, so that a command that uses up
+// one of them locks the others, too.
 func FactorsRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/factors"}
 }

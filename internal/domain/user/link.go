@@ -14,8 +14,8 @@ const MaxLinks = 20
 // MaxSubject is how many bytes an issuer or a subject of a link may have.
 const MaxSubject = 2048
 
-// Link says who a person is at an identity provider: whoever signs in there with this issuer and subject signs in here
-// as this person. Whether it counts at a moment depends on the provider, too.
+// Link says who a person is at an identity provider: a sign-in there with this issuer and subject is a sign-in here as
+// this person. Whether the link counts at a moment also depends on the provider.
 type Link struct {
 	ID       string `json:"id"`
 	Provider string `json:"provider"`

@@ -31,7 +31,7 @@ type Profile struct {
 	Gender            Gender `json:"gender,omitempty"`
 }
 
-// FullName is the display name of whoever has chosen none; empty where nothing is known any more.
+// FullName is the display name of a person who has chosen none. It is empty where no name is known any more.
 func FullName(firstName, lastName string) string {
 	if firstName == "" && lastName == "" {
 		return ""

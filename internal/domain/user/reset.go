@@ -44,8 +44,8 @@ func (u *User) MayReset() bool {
 	return u.State == Active && u.Human != nil && u.Human.Email.Verified
 }
 
-// ErrCannotReset tells whoever sends the mail that there is nobody to send it to. It is shown to nobody: who asks for a
-// reset learns nothing about the user.
+// ErrCannotReset tells the mailer that there is nobody to send a mail to. No caller sees it: the answer to a request
+// for a reset must tell nothing about the user.
 var ErrCannotReset = errors.New("the password of this user cannot be reset by mail")
 
 // ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Right

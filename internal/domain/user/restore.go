@@ -13,17 +13,17 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Whoever takes over an account changes its e-mail address first. So the address before is told, if it was verified,
-// and can be had back for a while; and for a shorter while the new one alone resets no password. Which addresses there
-// were stands in a side row, with MACs of the links that were sent to them.
+// An attacker who takes over an account changes its e-mail address first. So the address before is told, if it was
+// verified, and can be restored for a while; and for a shorter while a mail to the new address alone does not reset the
+// password. A side row holds the addresses before, with MACs of the links that were sent to them.
 const (
 	// RestoreLife is how long an address can be had back.
 	RestoreLife = 7 * 24 * time.Hour
 
 	resetPause = 24 * time.Hour // how long a reset needs more than a mail, after the person's own change
-	// Whoever takes over an account adds a second factor just before the change as well as after it, and lets
-	// applications in. What is younger than this at the change is taken for theirs. The owner has as long to act on the
-	// mail about it.
+	// An attacker may add a second factor just before the change of the address as well as after it, and let
+	// applications in. So everything that was added less than this time before the change is taken for the attacker's.
+	// The owner has as long to act on the mail about it.
 	suspectLead = 24 * time.Hour
 
 	mostBefore = 50 // addresses that are remembered; the oldest that can be had back always is
@@ -83,7 +83,7 @@ func (b before) over(now int64) bool { return now >= b.At+RestoreLife.Microsecon
 // live tells whether the address can be had back.
 func (b before) live(now int64) bool { return b.Own && !b.over(now) }
 
-// suspectFrom is from when on what was added to the account may be that of whoever replaced the address.
+// suspectFrom is the time from which additions to the account may come from the attacker who replaced the address.
 func (b before) suspectFrom() int64 { return b.At - suspectLead.Microseconds() }
 
 func parseBefore(row *event.Row, err error) ([]before, error) {
@@ -159,8 +159,8 @@ func ResetDelay(tx *event.Tx, id string) (factorBefore int64, err error) {
 	return factorBefore, err
 }
 
-// AddressBefore gives the oldest address that can be had back; empty: there is none. Whoever has it hears what happens
-// to the account.
+// AddressBefore gives the oldest address that can be had back; empty: there is none. Its owner is told what happens to
+// the account.
 func AddressBefore(ctx context.Context, r event.Reader, id string, now int64) (string, error) {
 	kept, err := parseBefore(r.Row(ctx, BeforeRow(id)))
 	if i := slices.IndexFunc(kept, func(b before) bool { return b.live(now) }); i >= 0 {
@@ -169,7 +169,7 @@ func AddressBefore(ctx context.Context, r event.Reader, id string, now int64) (s
 	return "", err
 }
 
-// ErrNothingBefore tells whoever sends the mail that there is no address to tell. It is shown to nobody.
+// ErrNothingBefore tells the mailer that there is no address to notify. No caller sees it.
 var ErrNothingBefore = errors.New("there is no address from before")
 
 func restoreMAC(master secret.MasterKey, id, code string) []byte {

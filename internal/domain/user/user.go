@@ -1,8 +1,8 @@
-// Package user holds the rules of users: people and services, their profile, what they hold, and when their
-// credentials count.
+// Package user holds the rules of users: people and services, their profile, their roles, and when their credentials
+// count.
 //
 // A user's state carries two epochs. Every session is bound to one of them and every personal access token to the
-// other; raising an epoch ends all of them at once, and they stay dead whatever happens later.
+// other. Raising an epoch ends all sessions or all tokens at once, and no later change makes them valid again.
 package user
 
 import (

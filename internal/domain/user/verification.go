@@ -45,9 +45,9 @@ func (e *Email) assume(by Verifier, at *event.Event) {
 	}
 }
 
-// order is what users with the same verified address are sorted by: whoever comes first is found by it. That is the one
-// whose address was verified first, owners before those whom somebody else vouches for, so that nobody takes somebody's
-// way in away by adding a twin.
+// order is the sort key of users with the same verified address: a lookup by the address finds the first of them. That
+// is the user whose address was verified first; addresses that their owners proved come before those that somebody else
+// vouches for. So nobody can take away a user's way to sign in by adding a second user with the same address.
 func (e *Email) order() string {
 	if !e.Verified {
 		return ""

@@ -423,7 +423,8 @@ func (d *Dispatcher) readLooked(ctx context.Context) (int64, error) {
 	return p.Position, nil
 }
 
-// noteLooked writes that down, some time after it has become true: by then, whoever was about to begin has.
+// noteLooked writes lookedRow. It waits for two leases after the position became true: by then, every node that was
+// about to begin serving a webhook has begun.
 func (d *Dispatcher) noteLooked(ctx context.Context) error {
 	if len(d.touched) > 0 {
 		return nil

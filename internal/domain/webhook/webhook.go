@@ -1,17 +1,17 @@
-// Package webhook sends the events of the log to addresses that others have chosen, in the way of the Standard Webhooks
-// specification: signed, at least once, and in order for each object.
+// Package webhook sends the events of the log to addresses that users of the API chose, as the Standard Webhooks
+// specification says: signed, at least once, and in order for each object.
 //
-// A webhook is an object of one organization: which events, and whether it is in use. Its secrets, and the address that
-// its messages go to, are a row beside the log. How far it has come is a row of the side table Followers, with the
-// lease of the node that serves it, so that nodes share the webhooks and one that dies is followed by another.
+// A webhook is an object of one organization: which events it wants, and whether it is active. Its secrets and the
+// address of its receiver are a row beside the log. Its progress is a row of the side table Followers, with the lease
+// of the node that serves it. So nodes share the webhooks, and another node takes over when one dies.
 //
 // The Dispatcher of a node reads the end of the log once for all webhooks. A webhook that has had nothing to do for a
-// while is idle: it is no more than an entry in memory, and a row that says so, until an event is wanted. Each webhook
-// that the node serves has a notify.Worker, which hands events to its receiver: those of one object one after the
-// other, those of different objects beside each other. An event that fails parks its object: a row of the side table
-// Deliveries says which event of the object comes next, and when. The others go on. Later events of that object need no
-// rows, they are in the log. After the last try the row says that it has failed, and the object waits until somebody
-// replays the event or skips it.
+// while is idle: until an event is wanted, it is only an entry in memory and a row that says so. Each active webhook of
+// the node has a notify.Worker, which sends events to the receiver: events of one object in order, those of different
+// objects in parallel. An event that fails parks its object: a row of the side table Deliveries says which event of the
+// object comes next, and when. The other objects go on. Later events of that object need no rows, because they are in
+// the log. After the last try the row says that the event has failed, and the object waits until somebody replays the
+// event or skips it.
 package webhook
 
 import (
@@ -98,7 +98,7 @@ func within(permit access.Permit, id string, wide access.Permission) event.Targe
 	}}
 }
 
-// changeable is within for whoever changes it.
+// changeable is within for operations that change the webhook.
 func changeable(permit access.Permit, id string) event.Target[Webhook] {
 	return within(permit, id, access.WebhookWrite)
 }

@@ -1,5 +1,5 @@
-// Package factortest holds what people hold in their hands: an authenticator that makes and uses passkeys, in software,
-// and the codes of an authenticator app. It is for tests.
+// Package factortest gives tests second factors in software: an authenticator that makes and uses passkeys, and the
+// codes of an authenticator app.
 package factortest
 
 import (
