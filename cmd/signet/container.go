@@ -1,6 +1,6 @@
 package main
 
-// Commands for whoever runs the program in an image without a shell: health checks, the first credentials.
+// Commands for operators who run the program in an image without a shell: health checks, the first credentials.
 
 import (
 	"context"

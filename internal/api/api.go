@@ -1,6 +1,6 @@
-// Package api implements the RPCs, in files named after their service: requests in, calls to the objects' packages out.
-// Who is calling, what they may and what the headers say comes with the context (package call); how any of it travels
-// is none of this package's business.
+// Package api implements the RPCs, in files named after their service: it turns requests into calls to the objects'
+// packages. The context (package call) says who the caller is, what they may do, and what the headers say. The package
+// does not depend on the transport.
 package api
 
 import (

@@ -42,7 +42,7 @@ func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRe
 	return out, nil
 }
 
-// StartPasskeySignIn makes a challenge for whoever has a passkey.
+// StartPasskeySignIn makes a challenge for a user who has a passkey.
 func (s Sessions) StartPasskeySignIn(_ context.Context, _ *signetv1.StartPasskeySignInRequest) (*signetv1.StartPasskeySignInResponse, error) {
 	options, err := s.Sessions.StartPasskeySignIn()
 	if err != nil {

@@ -48,7 +48,7 @@ func (s Status) GetStatus(ctx context.Context, _ *signetv1.GetStatusRequest) (*s
 	}
 	waiting := s.Webhooks.Waiting()
 	out.Webhooks = &signetv1.WebhookStatus{InTrouble: int32(waiting.Webhooks), ObjectsRetrying: int32(waiting.Retrying), ObjectsFailed: int32(waiting.Failed)}
-	// Whoever follows or seals is asked before the log is: it is never behind them.
+	// The followers and the sealer are read before the end of the log, so that the end is never behind them.
 	sealed, err := s.Log.Sealed(ctx)
 	if err != nil {
 		return nil, err

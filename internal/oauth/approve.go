@@ -20,7 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// errNoSession: whoever approves has to be signed in, in full.
+// errNoSession refuses an approval by a user who is not fully signed in.
 var errNoSession = access.ErrUnauthenticated
 
 // terms is what a person lets an application have. Tokens are made from it, as long as it holds.

@@ -50,7 +50,7 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 		a.NotBefore != nil && a.NotBefore.Time().After(now.Add(clockSkew)):
 		return refused
 	}
-	// Whoever gets here holds a key: they are told what to mend.
+	// The client has signed with one of its keys, so the error may say what to mend.
 	switch {
 	case a.ID == "" && ids == needsID:
 		return refusedFor(refused, "the assertion has no jti: add this claim with a unique identifier")

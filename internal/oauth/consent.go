@@ -205,8 +205,8 @@ func (g *Grants) Publisher(ctx context.Context, a *event.Object[app.App], caller
 	return o.Data.Name, nil
 }
 
-// WithdrawSince takes back what applications were let have, or more than before, since a moment: whoever used the
-// account then may not have been its owner. The command declared the Companion for writing.
+// WithdrawSince withdraws every consent that was given or widened since a moment, because the person who used the
+// account then may not have been its owner. The command has declared the Companion for writing.
 func WithdrawSince(tx *event.Tx, userID string, at int64) error {
 	c, err := Kind.Get(tx, IDFor(userID))
 	if err != nil || c == nil {

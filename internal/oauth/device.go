@@ -122,8 +122,8 @@ type PendingDevice struct {
 // Asks are the scopes and claims that people are asked about; not nil where there are none.
 func (p *PendingDevice) Asks() []string { return append(append([]string{}, p.Scopes...), p.Told...) }
 
-// DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
-// (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).
+// DeviceByUserCode finds the device that shows a code. It slows down guessing. Errors: NotFound (USER_CODE_NOT_FOUND);
+// ResourceExhausted (USER_CODE_THROTTLED).
 func (g *Grants) DeviceByUserCode(ctx context.Context, peer netip.Addr, typed string) (*PendingDevice, error) {
 	guesses := UserCodeGuesses{Store: g.Store, Master: g.Master}
 	if err := guesses.Count(ctx, peer); err != nil {

@@ -13,7 +13,7 @@ import (
 // Logout is the wish of an application that a person be signed out, on its way to the pages.
 type Logout struct {
 	Client    string   `json:"client,omitempty"`   // empty: not known
-	UserID    string   `json:"userId,omitempty"`   // whom the application means; empty: whoever sits there
+	UserID    string   `json:"userId,omitempty"`   // the user that the application means; empty: any user
 	SessionID string   `json:"session,omitempty"`  // likewise
 	Redirect  string   `json:"redirect,omitempty"` // where to go in the end, with the state in it; empty: nowhere
 	UILocales []string `json:"uiLocales,omitempty"`

@@ -1,22 +1,23 @@
-// Package oauth holds the rules of OAuth: what people let applications have, and the tokens that follow from it. It
-// knows no HTTP; package oidc puts it on the wire, and the hosted pages ask people.
+// Package oauth holds the rules of OAuth: what users allow applications, and the tokens that follow from it. It knows
+// no HTTP: package oidc serves the endpoints, and the hosted pages ask the users.
 //
 // The way of a sign-in to an application:
 //
 //	Begin ──► request ──► pages: Pending, Needs ──► Approve ──► code ──► Exchange ──► access token, ID token
 //	                                          └──► Refuse                        └──► refresh token ──► Refresh ──► …
 //
-// Requests, codes, refresh tokens and device codes are rows of the side table event.Flows that expire. Each is read,
-// judged and used up in one command that locks the row, so it is used once, however many try, on whatever node.
+// Requests, codes, refresh tokens and device codes are rows of the side table event.Flows that expire. One command
+// locks, checks and uses up such a row, so each is used once, however many requests on however many nodes try.
 //
-// Access tokens are stored like any other (event.Token), by their hash, whether they are opaque or a JWT. Without
-// offline_access they live and die with the session that they came from. With it they, and the refresh tokens beside
-// them, live by the user's epoch of tokens. All that came from one code is a family: a code or a refresh token that is
-// used twice was stolen once, and ends its family. Only a refresh token that was replaced a moment ago gets the same
-// answer again (refresh.go).
+// Access tokens are stored like any other token (event.Token), by their hash, whether they are opaque or a JWT. Without
+// offline_access they are valid as long as the session that they came from. With it, access tokens and their refresh
+// tokens are valid as long as the user's epoch of tokens. All tokens that came from one code are a family. A code or a
+// refresh token that is used twice has been stolen, so its second use ends the family. Only a refresh token that was
+// replaced a moment ago gets the same answer again (refresh.go).
 //
-// What a person allowed is an object beside the person (kind consent). Every command that makes a token rests on it, so
-// whoever withdraws it ends what was given, refresh tokens and codes on their way included.
+// What a user has allowed is an object beside the user (kind consent). Every command that makes a token reads it, so
+// withdrawing a consent ends everything that was given by it, including refresh tokens and codes that are not yet
+// exchanged.
 package oauth
 
 import (

@@ -38,7 +38,7 @@ type Request struct {
 	UILocales   []string `json:"uiLocales,omitempty"`
 	// ProviderHint is the identity provider that the application wants people to be sent to.
 	ProviderHint string   `json:"providerHint,omitempty"`
-	Subject      string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
+	Subject      string   `json:"subject,omitempty"` // the user that the application means; empty: any user
 	Org          string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
 	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
 	Told         []string `json:"told,omitempty"`    // the claims about roles and groups that it is told

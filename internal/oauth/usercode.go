@@ -1,6 +1,5 @@
-// This file makes and reads the codes that devices without a browser show, and slows down whoever guesses them. A
-// person types such a code on another device. The codes have eight consonants: they spell no words, and there are 25
-// billion of them.
+// This file makes and reads the codes that devices without a browser show, and slows down guessing. A user types such a
+// code on another device. A code has eight consonants: it spells no word, and there are 25 billion of them.
 
 package oauth
 

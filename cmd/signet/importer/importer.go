@@ -1,5 +1,5 @@
-// Package importer brings people from a file into a running server, through its API: any number of them, in bounded
-// memory, and from where it was when it is cut off. The command signet import users is made of it.
+// Package importer imports users from a file into a running server, through its API: any number of them, in bounded
+// memory. An import that was interrupted continues where it stopped. The command signet import users uses it.
 package importer
 
 import (

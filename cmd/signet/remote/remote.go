@@ -1,4 +1,4 @@
-// Package remote is what commands need that work through the API of a running server.
+// Package remote is what the commands share that call the API of a running server.
 package remote
 
 import (

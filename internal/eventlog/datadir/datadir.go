@@ -1,4 +1,4 @@
-// Package datadir looks after the directory that holds an installation's files: the lock against a second server, the
+// Package datadir manages the directory that holds an installation's files: the lock against a second server, the
 // master key, the embedded database, and what the first start hands to the operator.
 package datadir
 
@@ -200,7 +200,7 @@ func (d *Dir) Mend(ctx context.Context) error {
 	return nil
 }
 
-// Whole refuses a database that Mend has to look after first, for whoever only reads.
+// Whole refuses a database that Mend has to repair first. It is for commands that only read.
 func (d *Dir) Whole() error {
 	path, err := d.Database()
 	if err == nil && cutOff(path) {

@@ -45,8 +45,8 @@ func WritesMany(ctx context.Context) context.Context {
 // MayWriteMany tells whether WritesMany was noted.
 func MayWriteMany(ctx context.Context) bool { return ctx.Value(writesMany{}) != nil }
 
-// Place is where a command waits that turns out to be long, among others of its organization. Whoever has entered
-// leaves.
+// Place is where a command that turns out to be long waits, among others of its organization. After EnterLong has
+// succeeded, the caller has to call LeaveLong.
 type Place interface {
 	EnterLong(ctx context.Context) error
 	LeaveLong()

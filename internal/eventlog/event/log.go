@@ -14,8 +14,8 @@ type Log interface {
 	Store
 	// Position is that of the last event that is on the disk; 0 when there is none. Events gives none behind it.
 	Position(ctx context.Context) (int64, error)
-	// Written gives a channel that is closed when this node has written an event after the call. What other nodes write
-	// is for whoever follows the log to look for now and then.
+	// Written returns a channel that is closed when this node has written an event after the call. It does not report
+	// the events of other nodes: a follower of the log has to look for them now and then.
 	Written() <-chan struct{}
 }
 
@@ -80,7 +80,7 @@ func (k *Objects[S]) FactOf(ctx context.Context, r Reader, root secret.MasterKey
 	return k.Decode(e.Type, e.Payload, personal)
 }
 
-// Bell wakes whoever waits for the next event. Where nobody waits, ringing it costs next to nothing.
+// Bell wakes the goroutines that wait for the next event. Ringing it costs next to nothing while none waits.
 type Bell struct {
 	mu      sync.Mutex
 	waiting chan struct{} // nil: nobody waits

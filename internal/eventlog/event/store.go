@@ -154,8 +154,8 @@ func SecretOf(id string) RowKey { return RowKey{Table: Secrets, Key: id + Secret
 // PasswordName is the end of the keys of hashes of passwords.
 const PasswordName = "/password"
 
-// PasswordOf is where the hash of an object's password lives. People choose passwords, and whoever has the hash can
-// guess: so it is sealed.
+// PasswordOf is where the hash of an object's password lives. People choose passwords that can be guessed by an
+// attacker who has the hash, so the hash is sealed.
 func PasswordOf(id string) RowKey { return RowKey{Table: Secrets, Key: id + PasswordName} }
 
 // Standing is the lookup column of users, organizations, applications, identity providers and the installation that

@@ -1,16 +1,17 @@
-// Package notify runs what follows the log: work that has to be done about an event after it was recorded, such as
-// sending a mail or calling a webhook, and that may take long or fail.
+// Package notify runs work that has to be done about an event after it was recorded, such as sending a mail or calling
+// a webhook, and that may take long or fail.
 //
-// A Worker sends the events that a Sink wants. Every node runs all workers, but of each only one works at a time: the
-// one that holds the Lease in the worker's row, beside how far it has come. A node that stops gives the lease back; one
-// that was killed loses it when its time is over, and another goes on where the row says. So each event is sent at
-// least once, and twice only where a node dies or loses its lease between the work and the note of it.
+// A Worker sends the events that a Sink wants. Every node runs all workers, but only one node at a time does the work
+// of each: the node that holds the Lease in the worker's row, which also holds how far the worker has come. A node that
+// stops gives the lease back. A node that was killed loses it when it expires, and another node continues from the row.
+// So each event is sent at least once, and twice only where a node dies or loses its lease after the work and before
+// the row is written.
 //
-// Events come in the order of the log, those of one key one after the other. An event that fails is parked with its
-// key, to be tried again later, while the others go on. What to do next is decided by Queue, without I/O.
+// Events are sent in the order of the log, those of one key one after the other. An event that fails is parked with its
+// key, to be tried again later, while the others go on. Queue decides what to do next, without I/O.
 //
-// A Follower is a worker of which every event has a key of its own, and one is sent at a time. It begins with what
-// happens from when it is first seen.
+// A Follower is a worker that gives every event a key of its own, and sends one at a time. It begins with the events
+// that are recorded after it is first seen.
 package notify
 
 import (

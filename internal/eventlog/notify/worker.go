@@ -93,8 +93,8 @@ func (w *Worker) Follow(end int64) {
 // Marked tells whether the row says that there is something to do, or another node has done it.
 func (w *Worker) Marked() bool { return w.marked.Load() }
 
-// Resting tells whether there has been nothing to do for a time, or another node has done it all. Whoever runs the
-// worker may end it then.
+// Resting tells whether there has been nothing to do for a time, or another node has done it all. The caller that runs
+// the worker may end it then.
 func (w *Worker) Resting(after time.Duration) bool {
 	quiet := w.quiet.Load()
 	return w.rested.Load() >= 0 || quiet != 0 && w.now()-quiet >= after.Microseconds()

@@ -20,8 +20,8 @@ type askedAhead struct {
 type aheadKey struct{}
 
 // Ahead begins to read the objects with these identifiers, so that they come in one round trip with the credential of
-// the request that names them. Each is for the first who reads it with the context that is returned; whoever reads it
-// again asks again.
+// the request that names them. The first read of an object with the returned context takes the result; a second read
+// asks the database again.
 //
 // On PostgreSQL a single caller of GetUser waits 0.18 ms instead of 0.25 ms, and 64 callers cost 6 to 24 % less CPU.
 // The embedded database has no round trips: there it does nothing.

@@ -9,11 +9,11 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 )
 
-// Hashes of passwords are sealed with the root key: whoever has a copy of the database without the master key cannot
-// even guess. Nodes of the version before do not read that, so nothing is sealed while one runs. Hashes that stand are
-// sealed in the background from then on. A pass over all of them begins whenever a node starts: if one was cut off, or
-// another node has written a hash as it is meanwhile, the next one finds that. The last one is remembered: a pass that
-// has ended, and that began when nothing was written plain any more.
+// Hashes of passwords are sealed with the root key: an attacker who has a copy of the database without the master key
+// cannot even guess. Nodes of the version before cannot read sealed hashes, so nothing is sealed while one runs. After
+// that, existing hashes are sealed in the background. A pass over all of them begins whenever a node starts: if a pass
+// was cut off, or another node has written a plain hash meanwhile, the next pass finds that. The last pass is
+// remembered: one that has ended, and that began when nothing was written plain any more.
 
 const (
 	hashesRead   = 1000        // rows of secrets that are looked at in one step

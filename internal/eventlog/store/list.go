@@ -61,8 +61,8 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	return page, nil
 }
 
-// maxKept is how many objects a list has at most that are kept in memory. Whoever reads all of them, a thousand at a
-// time, would only push out what others need.
+// maxKept is the size of the largest page of a list whose objects are kept in memory. A client that reads all objects,
+// a thousand at a time, would only push out what others need.
 const maxKept = 100
 
 // decoded gives for a record that was read after a moment the same one that is decoded already, if there is one.

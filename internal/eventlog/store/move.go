@@ -44,7 +44,8 @@ type Show func(what string, total int64) *progress.Bar
 // ownTable is the one table that is not carried: the target has been brought to the same version by itself.
 const ownTable = "schema_version"
 
-// MasterKey is the one that the operator has given: whoever holds the data after a move needs it as well.
+// MasterKey is the master key that the operator has given. The installation that holds the data after a move needs it
+// as well.
 func (s *Store) MasterKey() secret.MasterKey { return s.given }
 
 // MoveTo carries everything to an empty database, and checks that it has arrived. This store must not be written

@@ -48,9 +48,10 @@ const (
 	recentBytes  = 4 << 20
 )
 
-// Others have their turn after a long command, for so many times as long as it took: long commands get a third of the
-// writer's time, and most commands that come meanwhile wait for none. If nobody has written anything for a while, the
-// next one begins at once: whoever writes less often waits for one of them at most, and goes first then.
+// After a long command, ordinary commands have their turn, for othersTurn times as long as it took: long commands get a
+// third of the writer's time, and most commands that come meanwhile wait for none. If no ordinary command has run for a
+// while, the next long one begins at once. An ordinary command that comes then waits for at most one of them, and goes
+// first after it.
 const (
 	othersTurn = 2
 	mostTurn   = 2 * time.Second
@@ -428,7 +429,7 @@ func (s *Store) write() {
 			continue
 		}
 		batch = append(batch, first)
-		runtime.Gosched() // whoever is about to queue a command may do so first
+		runtime.Gosched() // lets goroutines that are about to queue a command do so first
 		for more := true; more && len(batch) < maxBatch; {
 			select {
 			case p := <-s.queue:
@@ -456,7 +457,7 @@ func (s *Store) write() {
 type turns struct {
 	others time.Time // when an ordinary command ran last for which somebody waits
 	until  time.Time // so long others have their turn
-	owed   bool      // a long command ran last: whoever waits now goes first, however short it was
+	owed   bool      // a long command ran last: commands that wait now go first, however short it was
 }
 
 // ordinary notes that such commands ran. The server's own upkeep does not count: it comes every second, and would make

@@ -1,6 +1,6 @@
-// Package claimset makes the claims of tokens, of the user info and of introspection. Each claim is put together with
-// the reason for it, in the code that decides about it. So a trial of a sign-in (package trial) can say why a claim is
-// there, or why it is missing, and never says anything else than what counts.
+// Package claimset makes the claims of tokens, of the user info and of introspection. The code that decides about a
+// claim also gives the reason. So a trial of a sign-in (package trial) can say why a claim is there or missing, and
+// what it says is always what was decided.
 package claimset
 
 import (

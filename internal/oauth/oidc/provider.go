@@ -1,13 +1,13 @@
-// Package oidc is the OpenID Connect provider: it puts the rules of package oauth on the wire.
+// Package oidc is the OpenID Connect provider: it serves the rules of package oauth as HTTP endpoints.
 //
 //	/oauth/authorize, /oauth/logout   a browser comes by: redirects to the pages, or an error page (browser.go)
 //	/oauth/token and the others       programs: RFC 6749 JSON, errors included (token.go, info.go, discovery.go)
 //
-// Every endpoint for programs is a function from a request to a body or an error. What they have in common is in
-// endpoint.go: it reads the form, refuses secrets in a query string, parameters sent twice, other methods and media
-// types, and writes the answer.
+// Every endpoint for programs is a function from a request to a body or an error. What the endpoints have in common is
+// in endpoint.go: it reads the form, refuses secrets in a query string, repeated parameters, and other methods and
+// media types, and writes the answer.
 //
-// Errors are those of package oauth. A reason that OAuth has a word for is that word in upper case (errors.go).
+// Errors are those of package oauth. A reason that OAuth defines is that OAuth error code in upper case (errors.go).
 package oidc
 
 import (

@@ -1,5 +1,5 @@
 // Package request reads the parameters of an authorization request: those that can be checked by themselves, and the
-// parameter claims (OpenID Connect Core, section 5.5). Anybody can send them.
+// parameter claims (OpenID Connect Core, section 5.5). It trusts none of them, because anybody can send them.
 package request
 
 import (
@@ -36,8 +36,8 @@ type Ask struct {
 	Request             string // request objects are not supported
 	RequestURI          string
 
-	Subject string // whom the application means, by an ID token of theirs (id_token_hint); empty: whoever sits there
-	Unknown bool   // it means somebody, but nobody knows whom: the ID token cannot be read any more
+	Subject string // the user that the application means, from an ID token (id_token_hint); empty: any user
+	Unknown bool   // the application means a user, but the ID token can no longer be read
 
 	Browser string // the secret that tells the browser from others, see oauth.Pending
 }

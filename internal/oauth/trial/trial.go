@@ -1,6 +1,6 @@
-// Package trial has what is kept of a trial of a sign-in: an administrator signs in to an application with their own
-// account, and sees what happened on the way and why. The rules are in package oauth (trial.go), the pages in package
-// login note the steps.
+// Package trial holds the record of a trial of a sign-in: an administrator signs in to an application with their own
+// account, and sees what happened on the way and why. The rules are in package oauth (trial.go); the pages in package
+// login record the steps.
 package trial
 
 import (

@@ -1,9 +1,8 @@
-// Package backups makes backups of the embedded database at intervals, and deletes the oldest of them. It knows the
-// directory that they are in and their names; what a backup is, and how it is written, is the business of whoever gives
-// it Make.
+// Package backups makes backups of the embedded database at intervals, and deletes the oldest of them. It knows their
+// directory and their file names; the function Make of its caller writes a backup.
 //
-// Nothing is remembered but in the names of the files, so a restart does not begin the interval anew. The clock may
-// jump: a backup whose name is in the future does not count as a recent one, and is the first to be deleted.
+// The names of the files are all that is remembered, so a restart does not begin the interval anew. The clock may jump:
+// a backup whose name is in the future does not count as a recent one, and is the first to be deleted.
 package backups
 
 import (

@@ -1,10 +1,10 @@
-// Package doctor examines an installation: its settings, database, keys, disk, certificates, backups and what others
-// see of it. It goes by the settings of a server, works while that runs and while it is stopped, and changes nothing:
-// all it writes is a file to measure the disk with, which it removes. Every finding that is not fine says what to do.
-// No finding holds a secret.
+// Package doctor examines an installation: its settings, database, keys, disk, certificates, backups, and how it looks
+// from outside. It uses the settings of a server, works while the server runs and while it is stopped, and changes
+// nothing: all it writes is a file to measure the disk with, which it removes. Every finding that is not fine says what
+// to do. No finding contains a secret.
 //
-// The checks are functions in a table (All). Each looks at one thing by itself, so that one that fails does not hide
-// the others.
+// The checks are functions in a table (All). They do not depend on each other, so a check that fails does not hide the
+// others.
 package doctor
 
 import (

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// acceptWaiting accepts all connections that wait, without waiting itself: it must be quick, for whoever connects
-// between the last of them and the closing of the listener is reset.
+// acceptWaiting accepts all connections that wait in the listener's queue, and closes the listener. It waits for
+// nothing and must be quick: a client that connects between the last accept and the close gets a reset.
 func acceptWaiting(l *net.TCPListener) (waiting []net.Conn) {
 	raw, err := l.SyscallConn()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package server makes a running Signet out of its parts: it opens the data, does the first start, mounts the API,
+// Package server builds a running Signet from its parts: it opens the data, does the first start, mounts the API,
 // listens, and stops gracefully.
 package server
 

@@ -6,7 +6,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail"
 )
 
-// Settings are what a server would go by, for whoever examines them without a server.
+// Settings are the settings that a server would run with. They can be examined without a server.
 type Settings struct {
 	Config                       // with defaults
 	Certificate *tls.Certificate // nil: it serves cleartext

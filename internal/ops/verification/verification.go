@@ -1,9 +1,10 @@
-// Package verification verifies the log at intervals, beside the requests of a server. Nodes share a database, so one
-// of them does it at a time, by a lease; all of them know the result, which is a row of the database, and tell it as
-// metrics and as a detail of /readyz.
+// Package verification verifies the log at intervals, while a server answers requests. Nodes share a database, so a
+// lease lets one of them do it at a time. The result is a row of the database: every node reports it as metrics and as
+// a detail of /readyz.
 //
-// Every run reads the whole log: what was right yesterday may have been changed since. It works a quarter of the time
-// and rests for the others, and remembers few chains, so that it costs a fraction of one core and a few megabytes.
+// Every run reads the whole log, because what was right yesterday may have been changed since. A run works a quarter of
+// the time and rests the other three, and remembers few chains, so that it costs a fraction of one core and a few
+// megabytes.
 package verification
 
 import (

@@ -1,4 +1,4 @@
-// Package assertion reads JWTs by which clients prove who they are, and checks who signed them.
+// Package assertion reads the JWTs that clients authenticate with, and checks their signatures.
 package assertion
 
 import (

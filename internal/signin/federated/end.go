@@ -78,14 +78,14 @@ func holders(row *event.Row) (all []holder, err error) {
 // SignedOut is what a provider says has ended there, see upstream.SignedOut. Its word has been checked.
 type SignedOut struct {
 	Provider, Issuer string
-	Subject          string // empty: whoever came in the session
+	Subject          string // empty: every user who signed in with the session
 	Session          string // sid; empty: all sessions of the subject
 	RequestID        string
 }
 
-// EndThrough ends the sessions here of whoever has signed out at the provider that they came through, and with them
-// what applications were given in them. Nobody else's end, nor sessions of the same people that came in another way.
-// Errors: those of event.Store.
+// EndThrough ends the sessions of the users who have signed out at the provider that they signed in through, and what
+// applications were given in these sessions. It ends no session of another user, and none that the same user opened in
+// another way. Errors: those of event.Store.
 func (s Sessions) EndThrough(ctx context.Context, out SignedOut) error {
 	people, err := s.signedOut(ctx, out)
 	if err != nil {

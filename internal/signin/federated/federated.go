@@ -1,6 +1,6 @@
-// Package federated lets people in whom an identity provider has recognised: it opens sessions for those who are
-// linked, links and registers others, and says which links they have. What the provider said has been checked before;
-// what its word is worth here, package session (links.go) decides.
+// Package federated signs in users whom an identity provider has authenticated: it opens sessions for users who are
+// linked, links and registers others, and lists the links of a user. Its callers have checked what the provider said;
+// package session (links.go) decides how far the provider is trusted.
 package federated
 
 import (
@@ -93,7 +93,7 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 			if !o.Data.Policy.AllowsProvider(p.ID) {
 				return session.ErrMethodNotAllowed
 			}
-			// Whoever was linked by an address proves the factors that they have all the same.
+			// A user who was linked by an e-mail address still has to prove their second factors.
 			proof, err := s.proof(tx, p, o, l, who, byEmail && now.Data.SecondFactor)
 			if err != nil {
 				return err

@@ -86,7 +86,7 @@ func (s Sessions) usable(ctx context.Context, orgID string, p policy.SignIn) err
 	return wrong.Err()
 }
 
-// lockedOut tries a policy on the people of an organization: whoever had a way in before and has none now.
+// lockedOut tries a policy on the users of an organization, and finds those who had a way in before and have none now.
 func (s Sessions) lockedOut(ctx context.Context, orgID string, before, now policy.SignIn) (out LockedOut, err error) {
 	if len(now.SignInMethods) == 0 && len(now.Providers) == 0 {
 		return out, nil

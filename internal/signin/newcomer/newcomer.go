@@ -1,6 +1,6 @@
-// Package newcomer makes users of people who come by themselves: somebody has invited them, or an organization lets
-// them register. The person, the first password or passkey, whatever lets them in, and the session are one command: of
-// many who try the same at once, one becomes a user.
+// Package newcomer makes users of people who were invited, or who register where an organization allows it. One command
+// writes the user, the first password or passkey, the use of the invitation or registration, and the session. So of
+// many attempts to use the same one at once, one makes a user.
 package newcomer
 
 import (
@@ -71,10 +71,10 @@ func (p *Person) human() user.NewHuman {
 	return n
 }
 
-// StartPasskey begins to make the passkey of somebody who becomes a user, and gives what the browser needs. flow is
-// what lets them in, such as the hash of a link: only who comes with the same one can finish it. Whoever calls it has
-// made sure that there is such a flow: a row is stored. Errors: factor.ErrPasskeysUnavailable; ResourceExhausted where
-// too much was begun from the network.
+// StartPasskey begins to make the passkey of a person who becomes a user, and returns what the browser needs. flow is
+// what lets the person in, such as the hash of a link: only a request with the same flow can finish the passkey. The
+// caller has made sure that the flow exists, because StartPasskey stores a row. Errors: factor.ErrPasskeysUnavailable;
+// ResourceExhausted where too much was begun from the network.
 func (n Newcomers) StartPasskey(ctx context.Context, peer netip.Addr, userName, displayName, flow string) (options string, err error) {
 	if err := n.NetworkLimiter.Take(peer, 1); err != nil {
 		return "", err
@@ -99,10 +99,10 @@ type first struct {
 	put   func(tx *event.Tx, u *event.Object[user.User]) error
 }
 
-// Create makes a user of somebody and opens a session, in one command with what also does. needs is what that reads and
-// writes besides the person; also is called with the person, before the session is opened, and may refuse. Passwords
-// are hashed before the command: whoever calls Create has made sure that the person has something that lets them in.
-// Errors: InvalidArgument with violations, on userName, profile.…, email.email, password and credential; those of also;
+// Create makes a user of a person and opens a session, in one command with what also does. needs is what also reads and
+// writes besides the user; also is called with the user, before the session is opened, and may refuse. Passwords are
+// hashed before the command, so the caller has made sure that the person has something that lets them in. Errors:
+// InvalidArgument with violations, on userName, profile.…, email.email, password and credential; those of also;
 // session.ErrMethodNotAllowed where the organization does not allow the way; session.ErrSignInFailed where it is not
 // active; user.ErrUserNameTaken; Unavailable when too many passwords are being hashed; ResourceExhausted where too much
 // was begun from the network.

@@ -1,10 +1,11 @@
-// Package ownpage lets applications with sign-in pages of their own send people to identity providers, and get a
-// session for who comes back.
+// Package ownpage lets applications with their own sign-in pages send users to identity providers, and get a session
+// for the user who comes back.
 //
-// The application's server starts an attempt, and keeps its token. The browser goes to an address of ours, to the
-// provider, and back to ours, where the person is asked; only then it brings a code to the application. Whoever sees
-// what goes through the browser has no token, and whoever has the token has no code: a session, a registration or a
-// link needs both, from the application that started it. Nothing is stored before the person has come back.
+// The application's server starts an attempt and keeps its token. The browser goes to an address of Signet, to the
+// provider, and back to Signet, which asks the user for confirmation; only then the browser brings a code to the
+// application. An attacker who sees the browser's traffic has the code but no token, and one who has the token has no
+// code. A session, a registration or a link needs both, from the application that started the attempt. Nothing is
+// stored before the user has come back.
 package ownpage
 
 import (
@@ -66,8 +67,8 @@ type Client struct {
 	RequestID  string
 }
 
-// application tells which application asks. The limit for its network comes first: whoever asks has proven nothing yet.
-// Errors: ErrClient; ErrNotAllowed; ResourceExhausted.
+// application returns the application that makes the request. The limit for its network comes first, because the client
+// has proven nothing yet. Errors: ErrClient; ErrNotAllowed; ResourceExhausted.
 func (p Pages) application(ctx context.Context, c Client) (*event.Object[app.App], error) {
 	if err := p.NetworkLimiter.Take(c.Peer, 1); err != nil {
 		return nil, err
@@ -227,7 +228,7 @@ func (t *Attempt) Back(name, value string) (string, error) {
 	return u.String(), nil
 }
 
-// codes are sealed so that only whoever has the token of the attempt can read them: they have names of people.
+// codes are sealed so that only the holder of the attempt's token can read them: they contain names of people.
 var codes = event.Flow[arrived]{Prefix: "own_code", Life: codeLife, Purpose: purposeCode}
 
 func attemptRow(hash []byte) event.RowKey {

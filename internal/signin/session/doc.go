@@ -1,8 +1,8 @@
-// Package session lets people and programs in: it signs in with a password, slows down whoever guesses, and tells
-// which user a bearer token belongs to.
+// Package session signs users in and checks bearer tokens: it checks passwords, slows down guessing, and finds the user
+// that a token belongs to.
 //
-// Tokens are rows, not objects of the log: only their hash is stored, and they hold only while their epoch is that of
-// their user and organization. What happened (sign-ins, failures, throttling) is recorded as events of a
-// companion object per user, so that a user's own sequence never moves by signing in. The name
-// typed in a failed attempt is recorded nowhere: people type passwords there.
+// Tokens are rows, not objects of the log. Only their hash is stored, and a token is valid only while its epoch is that
+// of its user and organization. Sign-ins, failures and throttling are recorded as events of a companion object per
+// user, so that signing in never changes the sequence of the user object. The name typed in a failed attempt is never
+// recorded, because people type passwords there.
 package session

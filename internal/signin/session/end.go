@@ -45,7 +45,8 @@ func Of(permit access.Permit, userID string) Whose {
 	return Whose{userID, permit.Org(), permit.Origin(), user.Within(permit, userID), user.TakesAway(permit, userID)}
 }
 
-// changeable gives the user to whoever wants to end something. Errors: user.ErrNotFound; access.ErrTargetHoldsMore.
+// changeable returns the user if the caller may end something of theirs. Errors: user.ErrNotFound;
+// access.ErrTargetHoldsMore.
 func (w Whose) changeable(u *event.Object[user.User], err error) (*event.Object[user.User], error) {
 	if err == nil {
 		err = w.ending.Reach(u)

@@ -1,9 +1,9 @@
-// This file decides what the word of an identity provider is worth: which links count, who is linked by an e-mail
+// This file decides how far Signet trusts an identity provider: which links count, which users are linked by an e-mail
 // address, and whether the provider has checked a second factor. It reads and writes nothing.
 //
-// Whoever changes where a provider's word comes from could sign in as everybody who is linked there. So a link counts
-// only if whoever last changed the provider could have signed in as the user anyway, by setting a password, or if the
-// user wants the link with the provider as it is now.
+// An administrator who changes where a provider's statements come from could sign in as every user who is linked there.
+// So a link counts only if the administrator who last changed the provider could have signed in as the user anyway, by
+// setting a password, or if the user wants the link with the provider as it is now.
 
 package session
 

@@ -9,8 +9,9 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Live gives a session that begins now the life that the rules allow, and tells when its token expires. Whoever gives
-// an open session another token keeps Until and Idle and lets it expire when the token before did.
+// Live gives a session that begins now the lifetime that the rules allow, and returns when its token expires. Code that
+// replaces the token of an open session keeps Until and Idle, and lets the new token expire when the old one would
+// have.
 func (p *Proof) Live(now int64, rules policy.Settings) (expires int64) {
 	p.Until, p.Idle = 0, 0
 	end := now + rules.SessionLife().Microseconds()

@@ -59,7 +59,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
 		return event.Details{}, err
 	}
-	rules, err := org.Settings(ctx, s.Store, s.DefaultOrg) // whoever the user is, if it is one
+	rules, err := org.Settings(ctx, s.Store, s.DefaultOrg) // the same for every user ID, also for an unknown one
 	if err != nil {
 		return event.Details{}, err
 	}

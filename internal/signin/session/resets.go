@@ -18,10 +18,9 @@ import (
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
 
-// A request to reset a password waits in a row, sealed, until a node looks for whom it is. So whoever asks is answered
-// after the same work whether or not there is somebody of that name, and what follows happens at a time of its own. The
-// row is dropped in the command that records what came of it: however many nodes look, each request leads to at most
-// one mail.
+// A request to reset a password waits in a sealed row until a node looks up the user. So the client is answered after
+// the same work whether or not the user exists, and the rest happens at a time of its own. The command that records the
+// outcome drops the row: however many nodes look, each request leads to at most one mail.
 const (
 	resetPrefix = "reset/"
 	resetBeat   = 500 * time.Millisecond // how often to look for requests

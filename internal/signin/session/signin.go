@@ -67,8 +67,9 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	if err != nil {
 		return SignedIn{}, err
 	}
-	// How guessing is slowed down follows from the name as typed, or it would tell which names exist. Organizations
-	// that do not exist have one share of the hashing together: whoever makes them up would have as many as they like.
+	// Throttling depends on the name as typed; otherwise it would reveal which names exist. All organizations that do
+	// not exist have one share of the hashing together: otherwise an attacker who makes up organizations would have as
+	// many shares as they like.
 	there, shareOf, err := org.ReadPolicy(ctx, s.Store, typed.OrgID)
 	if err != nil {
 		return SignedIn{}, err
@@ -394,8 +395,8 @@ func ReplacesWithoutCurrent(caller *access.Caller, now time.Time) bool {
 	return err == nil && slices.Contains(proof.Methods, ByPassword) // a passkey says nothing about it
 }
 
-// checkCurrent refuses whoever does not know the current password. Who need not type it has proven it, and must not
-// keep it.
+// checkCurrent refuses a caller who does not know the current password. A caller who need not type it has just signed
+// in with it, and has to choose another one.
 func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *throttle, u *event.Object[user.User], p ChangePassword) error {
 	hasher := s.Hasher.For(caller.OrgID)
 	if p.Current == "" && ReplacesWithoutCurrent(caller, s.Clock()) {

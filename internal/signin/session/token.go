@@ -41,7 +41,8 @@ type Sessions struct {
 	Standings             *Standings
 	// Audience is what an access token has to be meant for to be accepted by Signet's own API. Empty: none is.
 	Audience string
-	// Renewals lets sessions live on while they are used. Nil: before the answer to whoever uses them.
+	// Renewals extends sessions while they are used. If it is nil, a session is extended before the request that uses
+	// it is answered.
 	Renewals *Renewals
 	// Factors checks second factors.
 	Factors *factor.Factors

@@ -76,7 +76,7 @@ func (s *Sessions) WaysIn(ctx context.Context, orgID string, p policy.SignIn, u 
 	return ways, nil
 }
 
-// mayUsePassword refuses whoever may not sign in with a password. Errors: ErrMethodNotAllowed.
+// mayUsePassword refuses a user who may not sign in with a password. Errors: ErrMethodNotAllowed.
 func (s *Sessions) mayUsePassword(ctx context.Context, u *event.Object[user.User]) error {
 	there, _, err := org.ReadPolicy(ctx, s.Store, u.Org)
 	if err != nil || there.Allows(policy.WithPassword) {

@@ -1,9 +1,9 @@
-// Package tally counts sign-ins by organization, day and way: successes, failures, and what was throttled. Nothing in
-// the counts is about a person.
+// Package tally counts sign-ins by organization, day and way: successes, failures, and throttled attempts. The counts
+// contain nothing about a person.
 //
-// Each node counts in memory, and adds what it has counted to the stored counts about once a second: a sign-in waits
-// for nobody, and rows that several nodes share are written once a second, not once for each sign-in. A node that is
-// killed loses what it has not added yet.
+// Each node counts in memory, and adds its counts to the stored ones about once a second. So no sign-in waits for a
+// count, and rows that several nodes share are written once a second, not once for each sign-in. A node that is killed
+// loses what it has not added yet.
 package tally
 
 import (
@@ -126,7 +126,7 @@ func (t *Tally) Total(way Way) Counts {
 	return t.totals[way]
 }
 
-// addTo counts in memory. Whoever calls it holds the lock.
+// addTo counts in memory. The caller holds the lock.
 func (t *Tally) addTo(at place, way Way, c Counts) {
 	d := t.pending[at]
 	if d == nil {

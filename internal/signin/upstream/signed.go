@@ -91,8 +91,8 @@ func (t *signedToken) Verify(keys []jose.JSONWebKey) error {
 	return failure.New(failure.Signature, "no key of the provider's key set has signed the token")
 }
 
-// Digest tells tokens apart. It leaves the signature out: whoever has a token can often make another valid signature of
-// it.
+// Digest identifies a token. It leaves out the signature, because the holder of a token can often make another valid
+// signature for it.
 func (t *signedToken) Digest() [32]byte { return sha256.Sum256([]byte(t.input)) }
 
 // expectedClaims is what a token has to say.

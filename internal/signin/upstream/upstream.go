@@ -1,12 +1,12 @@
 // Package upstream is the protocol side of signing in through other identity providers: OpenID Connect, plain OAuth
-// 2.0, and portals that hand out JWTs. It sends a browser to a provider, checks everything that comes back, and says
-// who the provider says it is (idp.Identity). Whose account that is, and whether it may be used, is for package
-// session.
+// 2.0, and portals that issue JWTs. It sends a browser to a provider, checks everything that comes back, and returns
+// the identity that the provider vouches for (idp.Identity). Package session decides which account that is, and whether
+// it may be used.
 //
-// Start stores nothing: the state that the browser carries is sealed, and nonce and PKCE verifier follow from it.
-// Finish uses a state up before it sends anything, so that however often and wherever an answer is brought here, it
-// counts once. What a provider sends is hostile until the last check has passed, nothing of it is part of an error, and
-// its tokens are not kept.
+// Start stores nothing: the state that the browser carries is sealed, and the nonce and the PKCE verifier are derived
+// from it. Finish uses up a state before it sends anything, so an answer counts once, however often it is sent and to
+// whichever node. What a provider sends is not trusted until the last check has passed. It never becomes part of an
+// error, and the provider's tokens are not kept.
 package upstream
 
 import (

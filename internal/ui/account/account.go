@@ -1,12 +1,13 @@
-// Package account is what people do with their own account in a browser: their profile, e-mail address and phone
+// Package account serves the pages on which users manage their own account: their profile, e-mail address and phone
 // number, password, second factors, sessions, tokens, applications and organizations.
 //
-// Every page is an address that shows what there is and takes the forms that it shows. What may be done is decided by
-// the rules of the objects, as for the API; who is not signed in, or not in full, or not recently where a rule asks for
-// that, is sent to the sign-in (package login) and comes back. What was done is said by the page that a form leads to.
+// Every page is an address that shows the current state and takes the forms that it shows. The rules of the objects
+// decide what a user may do, as for the API. A user who is not signed in, or not fully, or not recently where a rule
+// asks for that, is sent to the sign-in (package login) and comes back. The page that follows a form says what was
+// done.
 //
-// A browser may have several accounts. Pages are shown for the one that was used last; their forms are taken for the
-// one that they were shown for.
+// A browser may have several accounts. Pages are shown for the one that was used last; a form acts on the account that
+// its page was shown for.
 package account
 
 import (
@@ -124,8 +125,8 @@ func (v *visit) enter() (err error) {
 	}
 	v.bearer = v.accounts.Current()
 	if v.r.Method == http.MethodPost {
-		// Whoever filled in the form saw the account that it was shown for, even if another one has become the current
-		// one since.
+		// A form acts on the account that its page was shown for, even if another account has become the current one
+		// since.
 		v.bearer = v.accounts.Session(v.r.PostFormValue(pages.FieldAccount))
 	}
 	switch {

@@ -31,8 +31,8 @@ func (v *visit) proveEmail(again page) error {
 	return nil
 }
 
-// contact changes the own e-mail address and phone number. Who wants to see it has to have proven to be there a short
-// while ago, as the API asks of whoever changes them.
+// contact changes the user's own e-mail address and phone number. To see the page, the user has to have authenticated a
+// short while ago, as the API asks of every caller who changes them.
 type contact struct{}
 
 func (c contact) show(v *visit, with pages.Frame) error {

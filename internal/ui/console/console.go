@@ -1,10 +1,10 @@
-// Package console serves the web console: the built application under /console/, and the token that it calls the API
-// with.
+// Package console serves the web console: the built application under /console/, and the token with which it calls the
+// API.
 //
-// The application is files, the same for everybody. What it shows it reads from the API, with a token that a signed-in
-// browser gets here by a request that only a page of ours can make. The token is the browser's session for a few
-// minutes (consoletoken.go). Who is not signed in, or not in full, is told which page of the sign-in leads on from
-// there and back.
+// The application is static files, the same for every user. It reads what it shows from the API, with a token that a
+// signed-in browser gets here by a request that only a page of Signet can make. The token stands for the browser's
+// session for a few minutes (consoletoken.go). A user who is not fully signed in gets the address of the sign-in page
+// that leads on from there and back.
 package console
 
 import (

@@ -1,6 +1,6 @@
-// This file makes the tokens that the web console calls the API with. Such a token is the session of the browser for a
-// few minutes, and nothing of its own: it names the session and says until when, sealed. Nothing is stored for it.
-// Whoever uses it is judged by the session as it is at that moment
+// This file makes the tokens that the web console calls the API with. Such a token stands for the session of the
+// browser for a few minutes: it holds the hash of the session's own token and an expiry, sealed. Nothing is stored for
+// it. A request with the token is judged by the session as it is at that moment
 // (docs/decisions/0042-the-console-acts-with-the-session.md).
 
 package console

@@ -69,7 +69,7 @@ func logoutStatus(w http.ResponseWriter, err error) int {
 
 func (l LogoutReceiver) end(r *http.Request, id string) error {
 	info := call.From(r.Context())
-	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil { // whoever sends it has proven nothing yet
+	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil { // the sender has proven nothing yet
 		return err
 	}
 	if err := r.ParseForm(); err != nil {
@@ -86,7 +86,7 @@ func (l LogoutReceiver) end(r *http.Request, id string) error {
 	if err != nil {
 		return err
 	}
-	if p == nil || !p.Data.Offered() { // whoever came through it is out already
+	if p == nil || !p.Data.Offered() { // its users are signed out already
 		return errLogoutToken
 	}
 	return l.Federation.SignOut(r.Context(), p, text[0], info.RequestID, func(ctx context.Context, out upstream.SignedOut) error {

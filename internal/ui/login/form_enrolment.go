@@ -69,7 +69,8 @@ func (e Enrolment) takePasskey() (session.Enrolled, []pages.Problem, error) {
 	return enrolled, nil, nil
 }
 
-// from is where the step comes from. Whoever knew the session's token before it must not gain by it.
+// from says where the step comes from. The step rotates the session's token, so that an attacker who knew the old one
+// gains nothing by it.
 func (e Enrolment) from() session.From {
 	info := call.From(e.Request.Context())
 	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true}

@@ -359,7 +359,7 @@ func (v *invitationVisit) account() error {
 	if view.Mismatch = errors.Is(err, invitation.ErrOtherAddress); err != nil && !view.Mismatch {
 		return err
 	}
-	// Whoever pressed the button saw the account that it was shown for, even if another one has become the current one
+	// The button counts only for the account that its page was shown for: another one may have become the current one
 	// since.
 	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow || v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch || view.Password != (pages.Link{}) {
 		return v.render(view, nil)

@@ -1,22 +1,22 @@
-// Package login is the way into applications and into one's own account: it asks people who they are, one page after
-// the other, until nothing is missing, and lets them go on.
+// Package login signs users in to applications and to their own account: it asks for what is missing, one page after
+// the other, and then lets the user go on.
 //
-// There is one address, /login. Which page it shows is worked out anew with every request, from what is stored: the
-// request of the application, the sessions of the browser, the state of the person. No address, no field of a form and
-// no old session leads past a page that has to be seen:
+// There is one address, /login. Every request works out anew which page to show, from what is stored: the request of
+// the application, the sessions of the browser, the state of the user. So no address, no form field and no old session
+// leads past a page that the user has to see:
 //
 //	choose account ─► login name ─► password ─► second factor ─► new password ─► consent ─► the application
 //	                        ├──────── passkey ────────┤
 //	                        └─ provider ─► register ──┘
 //
 // A browser has one cookie with the sessions of all accounts that are signed in there. They are sessions like those of
-// the API: they are listed and ended with the others, and end with whatever ends those. Every sign-in and every step up
-// changes what the cookie holds.
+// the API: they are listed together, and they end for the same reasons. Every sign-in and every step up changes what
+// the cookie holds.
 //
-// Who comes back from a provider is signed in, or kept as an arrival until they have registered, or linked an account
-// of theirs (brought.go).
+// A user who comes back from a provider is signed in, or kept as an arrival until they have registered or linked an
+// existing account (brought.go).
 //
-// Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address
+// The package also has the pages around the sign-in: a forgotten password and the verification of an e-mail address
 // (reset.go), devices without a browser (device.go), and signing out (logout.go).
 package login
 
@@ -116,7 +116,7 @@ func ErrorPage(p *pages.Pages) func(w http.ResponseWriter, r *http.Request, err 
 		page := pageOf(err)
 		view := pages.Failed{What: page.What, RequestID: call.From(r.Context()).RequestID}
 		if e, ours := errors.AsType[*errs.Error](err); ours && page.Status == http.StatusBadRequest {
-			view.What, view.Detail = pages.BadRequest, pages.Said(e.Message) // for whoever looks after the application
+			view.What, view.Detail = pages.BadRequest, pages.Said(e.Message) // for the application's developers
 		}
 		p.Render(w, r, page.Status, view)
 	}
@@ -193,8 +193,9 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// noCookie answers a browser that keeps no cookies with a page that says so, and returns true. Whoever has begun
-// something has got a cookie on the way; without the page, such a browser would be asked to sign in over and over.
+// noCookie answers a browser that keeps no cookies with a page that says so, and returns true. A browser that has begun
+// something was given a cookie on the way. Without the page, one that has lost it would be asked to sign in over and
+// over.
 func (l *Login) noCookie(w http.ResponseWriter, r *http.Request, begun bool, query url.Values) bool {
 	if web.KnownBrowser(r) != "" {
 		return false

@@ -54,8 +54,8 @@ func (l *Login) signOut(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// find reads the wish of the application. One that is not there any more is none: whoever came by it can sign out
-// still.
+// find reads the logout request of the application. A request that no longer exists counts as none: the user can still
+// sign out.
 func (o *leaving) find() error {
 	if o.id == "" {
 		return nil

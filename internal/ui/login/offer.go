@@ -9,7 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Offer is what an organization offers to whoever signs in there.
+// Offer holds the ways to sign in that an organization offers.
 type Offer struct {
 	Methods policy.Policy
 	place   idp.Place

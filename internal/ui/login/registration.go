@@ -171,7 +171,7 @@ func (p *RegistrationPages) useless(w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// finish makes a user of whoever has the mail. Opening the page does nothing.
+// finish makes a user of the person who has the mail. Opening the page changes nothing.
 func (p *RegistrationPages) finish(w http.ResponseWriter, r *http.Request) error {
 	link, moved := fromMail(w, r)
 	if moved {

@@ -55,7 +55,7 @@ func toSignIn(p *oauth.Pending) pages.Link {
 	return pages.To(Path, query)
 }
 
-// forgot has a mail sent to somebody who has forgotten the password. It says the same whoever that is.
+// forgot has a mail sent to a user who has forgotten the password. It says the same whether or not the user exists.
 func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	pending, err := l.onTheWay(r, r.URL.Query().Get(paramRequest))
 	if err != nil {
@@ -172,8 +172,8 @@ func isAbout(err error, field string) bool {
 	return false
 }
 
-// verify takes the code that proves an e-mail address, from whoever has the mail or from the person who is signed in,
-// who can ask for another mail.
+// verify takes the code that proves an e-mail address, from a person who has the mail or from the signed-in user, who
+// can ask for another mail.
 func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 	m, moved := mailedLink(w, r, cookieVerify)
 	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {

@@ -1,4 +1,4 @@
-// Package eventtest lets the rules of an object be tested: given facts, when an operation, then facts or a refusal.
+// Package eventtest tests the rules of an object: given facts, when an operation runs, then facts or a refusal.
 //
 //	s := eventtest.New(t, org.Kind, user.Kind)
 //	eventtest.Given(t, s, user.Kind, "usr_a", "org_a", claims, user.HumanAdded{…})

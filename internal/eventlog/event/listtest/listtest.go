@@ -1,5 +1,6 @@
-// Package listtest holds every implementation of event.Store to what it promises about lists: of objects, of groups
-// that objects are in by their state, and of tokens. It is the part of the conformance suite beside package storetest.
+// Package listtest checks that every implementation of event.Store keeps its promises about lists: of objects, of
+// groups that objects are in by their state, and of tokens. It is part of the conformance suite, beside package
+// storetest.
 //
 // Its objects are small stand-ins in the real tables: one fact sets all of their state.
 package listtest

@@ -1,4 +1,5 @@
-// Package storetest holds every implementation of event.Store to the same promises, on every engine it runs on.
+// Package storetest checks that every implementation of event.Store keeps the same promises, on every engine it runs
+// on.
 //
 // The suite works from outside: through the store itself, through a second node on the same database where the engine
 // allows it, and through a plain SQL connection to look at what is stored or to damage it. Where the order of things

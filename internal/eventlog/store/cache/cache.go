@@ -1,5 +1,5 @@
-// Package cache holds committed records and tokens of the embedded database in memory. Its data directory is locked, so
-// one process writes, and its writer tells the cache of every change before anybody is answered: what is here is what a
+// Package cache holds committed records and tokens of the embedded database in memory. The data directory is locked, so
+// one process writes, and its writer updates the cache before any caller is answered. So the cache always holds what a
 // query would find. PostgreSQL has other writers, and no cache.
 package cache
 

@@ -18,9 +18,9 @@ import (
 	"modernc.org/sqlite/vfs"
 )
 
-// openFile opens a database file by itself, for what is done to whole files. It changes nothing in it. Where a copy is
-// made of it, what SQLite moves while it writes is deleted where it was (secure_delete): else whoever is erased after a
-// restore could still be found there.
+// openFile opens a database file by itself, for work on whole files. It changes nothing in the file. In a copy that is
+// made of it, SQLite deletes the old place of what it moves while it writes (secure_delete): otherwise the data of a
+// user who is erased after a restore could still be found there.
 func openFile(path string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -51,9 +51,9 @@ func refuseAutoVacuum(ctx context.Context, path string) error {
 		"sqlite3 '%[1]s' 'PRAGMA secure_delete = 1; PRAGMA auto_vacuum = 0; VACUUM'", path)
 }
 
-// CopyFile writes the embedded database into a file that is empty, beside whoever is using it. The copy is one moment
-// of the database, and everything that was committed before the call is in it; what was deleted is not. It is not yet
-// on the disk.
+// CopyFile writes the embedded database into an empty file, while other processes may use the database. The copy is one
+// moment of the database: it has everything that was committed before the call, and nothing that was deleted. It is not
+// yet synced to the disk.
 func CopyFile(ctx context.Context, from, to string) error {
 	db, err := openFile(from)
 	if err != nil {

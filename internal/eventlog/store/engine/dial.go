@@ -111,8 +111,8 @@ func (e *pgEngine) joinArgs() []any {
 	return []any{int64(runLock), int64(joinLock), int32(factLock), int32(e.factVersion)}
 }
 
-// join takes the locks of a node. What the log may hold is read behind them: whoever raises that has seen this node, or
-// is done.
+// join takes the locks of a node. It reads which facts the log may hold after that: a node that raises their version
+// has either seen the locks of this node, or has finished.
 func (e *pgEngine) join(ctx context.Context, conn *pgx.Conn, text string) error {
 	var joined bool
 	err := conn.QueryRow(ctx, text, e.joinArgs()...).Scan(&joined)

@@ -1,5 +1,5 @@
-// Package engine is what SQLite and PostgreSQL do differently: transactions, the writer's statements, and what errors
-// mean. What a statement is about is the store's business.
+// Package engine holds what SQLite and PostgreSQL do differently: transactions, the writer's statements, and the
+// meaning of errors. The store decides what a statement is about.
 package engine
 
 import (
@@ -139,8 +139,8 @@ type Engine interface {
 	// Tables are those of this database, in the order of their names.
 	Tables(ctx context.Context, x Executor) ([]Table, error)
 	// Fill writes the rows of whole tables, which have none. It is quick, and nobody else may use the database
-	// meanwhile. After an error some of it may be there: whoever calls it sees to it that nobody takes that for a
-	// database. Indexes come last: indexing is told how many there are, and gives what to call after each.
+	// meanwhile. After an error some rows may be there: the caller makes sure that nobody takes them for a database.
+	// Indexes come last: indexing is told how many there are, and returns what to call after each.
 	Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(total int64) (made func())) error
 
 	// Dialect is how this engine writes the schema.
@@ -210,7 +210,7 @@ func knowsFacts(factVersion int, stored []byte) error {
 	return nil
 }
 
-// ErrDeadline says that whoever asked waits no longer.
+// ErrDeadline says that the caller's deadline has passed.
 var ErrDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 	"the deadline passed before the database answered: the outcome may be unknown, so read before you try again")
 

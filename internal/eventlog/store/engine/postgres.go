@@ -21,10 +21,10 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
-// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT rides at the
-// end of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on every node:
-// objects by kind and id, claims, rows, tokens, and the head of the log last. What is only read comes behind all locks:
-// whoever held one of them has committed, and may have changed this together with it.
+// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT is at the end
+// of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on every node:
+// objects by kind and id, claims, rows, tokens, and the head of the log last. What is only read is read after all locks
+// are taken: a transaction that held one of them has committed, and may have changed this as well.
 type pgEngine struct {
 	kinds  []pgKind
 	pool   *pgxpool.Pool // reads
@@ -69,10 +69,10 @@ func newPgKind(k event.Definition) pgKind {
 		lock:       read + " ORDER BY s.id FOR NO KEY UPDATE OF s",
 		insert:     "INSERT INTO " + k.Table() + " (" + names + ") SELECT * FROM " + rows,
 		updates:    map[uint64]string{},
-		// Divides by zero, and so stops the COMMIT behind it, when an object is not where it was read. Whoever moved it
-		// has committed, or waits for the head of the log that this transaction holds. (One without events does not
-		// hold it. Nobody decides on what that one writes without locking it, so it simply comes before whoever is
-		// moving.)
+		// Divides by zero, and so stops the COMMIT behind it, when the sequence of an object is not the one that was
+		// read. A transaction that changed it has committed, or waits for the head of the log, which this transaction
+		// holds. (A transaction without events does not hold the head. No command decides on what such a transaction
+		// writes without locking it, so it simply comes before the one that changes the object.)
 		unmoved: "SELECT 1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END) FROM unnest($1::text[], $2::bigint[]) v(id, sequence) " +
 			"LEFT JOIN " + k.Table() + " s ON s.id = v.id WHERE coalesce(s.sequence, 0) = v.sequence",
 	}
@@ -138,7 +138,7 @@ func (e *pgEngine) Close() error {
 		return nil
 	}
 	if !e.conn.IsClosed() && !e.pooled {
-		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for
+		// PostgreSQL notices a closed connection some time later. A rebuild that starts now should not have to wait for
 		// that.
 		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}

@@ -121,8 +121,8 @@ func eventArrays(events []event.Event) []any {
 	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
 }
 
-// queueWords queues what objects are found by, behind the lock on the head of the log: one writer at a time changes it,
-// and whoever has the lock sees how far the change from words to terms has come.
+// queueWords queues the changes to what objects are found by, behind the lock on the head of the log: one writer at a
+// time changes it, and the writer that has the lock sees how far the change from words to terms has come.
 func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes, learned numbers) {
 	e.queueTerms(b, c, learned)
 	for _, w := range c.Lost {
@@ -138,8 +138,8 @@ func (e *pgEngine) queueWords(b *pgx.Batch, c *event.Changes, learned numbers) {
 	}
 }
 
-// insertTogether inserts rows of side tables with one statement a table: whoever imports people writes two rows for
-// each.
+// insertTogether inserts rows of side tables with one statement per table, because an import of users writes two rows
+// for each user.
 func insertTogether(b *pgx.Batch, rows []event.Row, ending string, exec func(sql string, args ...any) error) error {
 	for len(rows) > 0 {
 		n := 1

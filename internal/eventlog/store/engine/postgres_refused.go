@@ -13,7 +13,7 @@ import (
 // does something about it.
 var ErrAway = errors.New("check --database, and that it is running")
 
-// notConnected tells whoever starts the program why PostgreSQL cannot be used, and what to do about it.
+// notConnected tells the operator who starts the program why PostgreSQL cannot be used, and what to do about it.
 func notConnected(c *pgx.ConnConfig, err error) error {
 	at := "PostgreSQL at " + strings.Join(hosts(&c.Config), ", ")
 	refusal, answered := errors.AsType[*pgconn.PgError](err)

@@ -86,9 +86,8 @@ func (t *text) Scan(v any) error {
 // ErrOtherType says that a value is not of its column's type.
 var ErrOtherType = errors.New("its type differs from the type of its column")
 
-// Exactly makes a scan refuse what is not of its column's type, with ErrOtherType. SQLite keeps any value in any
-// column, and the driver turns one into the other; but bytes in the place of the same text are not found by whoever
-// looks for the text.
+// Exactly makes a scan refuse a value that is not of its column's type, with ErrOtherType. SQLite keeps any value in
+// any column, and the driver converts it; but a query for a text does not find the same text that is stored as bytes.
 func Exactly(dest []any) []any {
 	columns, exact := make([]exactly, len(dest)), make([]any, len(dest))
 	for i := range dest {

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
-// would stand still meanwhile; with NORMAL it syncs at checkpoints only, and the log of this database is synced
-// here, with the same promise to whoever waits.
+// Sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
+// would stand still meanwhile. With NORMAL, SQLite syncs at checkpoints only, and this method syncs the log of the
+// database, with the same promise to the callers that wait.
 func (e *sqliteEngine) Sync() error {
 	e.syncing.Lock()
 	defer e.syncing.Unlock()
@@ -41,7 +41,7 @@ func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
 	}
 	var busy, frames, moved int64
 	if err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err == nil {
-		// The pages in memory still have their unused middles: whoever writes to one next must take it from the file.
+		// The pages in memory still have their unused middles: the next write to one must take it from the file.
 		_, err = e.conn.ExecContext(ctx, "PRAGMA shrink_memory")
 	}
 	return err == nil && busy == 0, errors.Join(err, wait(patience))

@@ -22,7 +22,7 @@ const (
 	tooMany    = 16000 // Then COMMIT does it after all: what is moved beside it fails, or is too slow.
 )
 
-// tend has the log moved if it has grown. Whoever has committed something calls it, before others may write.
+// tend has the log moved if it has grown. The caller has just committed, and calls it before others may write.
 func (e *sqliteEngine) tend() {
 	frames := e.logFrames()
 	if frames < e.tended { // the log has begun again

@@ -47,8 +47,8 @@ func (m Mask) values() []any { return []any{int64(m[0]), int64(m[1]), int64(m[2]
 // EveryOrg is the number for all organizations together. None has it.
 const EveryOrg = 0
 
-// OrgNumber is the number of an organization in word_blocks. Two may have the same: whoever finds an object there looks
-// whose it is.
+// OrgNumber is the number of an organization in word_blocks. Two organizations may have the same number, so a search
+// has to check which one an object belongs to.
 func OrgNumber(org string) int64 {
 	sum := sha256.Sum256([]byte(org))
 	return int64(binary.BigEndian.Uint32(sum[:])) + 1

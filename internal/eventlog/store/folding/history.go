@@ -1,5 +1,5 @@
-// Package folding makes the states of objects from their events: for a rebuild and its check, and for the objects whose
-// stored state has an older shape than the program's, after an upgrade.
+// Package folding computes the states of objects from their events: for a rebuild and its check, and after an upgrade
+// for objects whose stored state has an older shape than the program's.
 package folding
 
 import (

@@ -275,8 +275,8 @@ func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definiti
 	return append(statements, terms.Statements()...), err
 }
 
-// LockHead takes the lock on the end of the log, as every writer does at last: whoever has it changes what objects are
-// found by. It gives the last position.
+// LockHead takes the lock on the end of the log, which every writer takes last. Only a transaction that holds it
+// changes what objects are found by. LockHead returns the last position.
 func LockHead(ctx context.Context, e engine.Engine, x engine.Executor) (position int64, err error) {
 	text := "SELECT position FROM log_head WHERE id = 1" + e.ForUpdate()
 	err = x.Query(ctx, text, nil, func(scan engine.Scanner) error { return scan(&position) })
@@ -363,7 +363,7 @@ func (f *Folder) openKeys(ctx context.Context, x engine.Executor, ids []string) 
 	}, nil
 }
 
-// Sample folds some objects of an older shape, and forgets what came out: for whoever wants to know how long it takes.
+// Sample folds some objects of an older shape and discards the result, to measure how long folding takes.
 func (f *Folder) Sample(ctx context.Context, k event.Definition, most int) (n int, err error) {
 	err = f.Engine.Snapshot(ctx, func(x engine.Executor) error {
 		var ids []string

@@ -1,4 +1,4 @@
-// Package listing writes the SQL of lists.
+// Package listing builds the SQL queries of lists.
 package listing
 
 import (

@@ -1,12 +1,11 @@
-// Package proof makes changes to the log show. Every event has the hash of the one before it in the same object, but
-// whoever can write to the database can compute such a chain anew, or cut it off. So the whole log is sealed in the
-// order of its positions, with a key that is not in the database as it is: Sealer writes checkpoints in the background,
-// and Verify walks the log and compares.
+// Package proof makes changes to the log detectable. Every event has the hash of the one before it in the same object,
+// but an attacker who can write to the database can compute such a chain anew, or cut it off. So the whole log is
+// sealed in the order of its positions, with a key that the database does not hold in the clear: Sealer writes
+// checkpoints in the background, and Verify reads the log and compares.
 //
 // A checkpoint holds the digest of everything up to its position, chained from event to event; a tag for every event of
-// its range, which tells the event that was changed from those that were not; and a seal over all of it. The last one,
-// the head, is replaced until its range is full. It is there from the first moment of a database, so that its absence
-// tells something.
+// its range, which shows which event was changed; and a seal over all of it. The last checkpoint, the head, is replaced
+// until its range is full. A database has a head from its first moment, so a missing one shows that it was removed.
 package proof
 
 import (

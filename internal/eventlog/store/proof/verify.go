@@ -17,8 +17,8 @@ import (
 
 // Verify walks the log up to where it ends now and tells whether it is as it was written: positions and sequences
 // without gaps, every object's chain, the checkpoints, and that every object's state is that of the end of its chain.
-// It stops at the first thing that does not fit. The log is only ever added to, so it is read page by page, beside
-// whoever writes.
+// It stops at the first thing that does not fit. The log is only ever added to, so Verify reads it page by page while
+// others write.
 func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
 	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), objects: map[event.Kind]int64{}}
 	for _, k := range kinds {

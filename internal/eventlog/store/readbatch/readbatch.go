@@ -1,5 +1,5 @@
-// Package readbatch answers lookups that wait at the same moment with one query of each kind, sent at once: one round
-// trip, one read transaction. Nothing is kept between round trips: a lookup is answered by one that began after it.
+// Package readbatch answers lookups that wait at the same moment with one query of each kind, in one round trip and one
+// read transaction. It caches nothing: the round trip that answers a lookup began after the lookup.
 package readbatch
 
 import (
@@ -86,7 +86,7 @@ func (r *Reader) read() {
 		case <-r.stopped:
 			return
 		}
-		runtime.Gosched() // whoever is about to ask comes along: larger queries, fewer of them
+		runtime.Gosched() // lets goroutines that are about to ask join: larger queries, fewer of them
 		if turns := r.take(); len(turns) > 0 {
 			r.answer(turns)
 		}

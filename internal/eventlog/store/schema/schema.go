@@ -1,4 +1,4 @@
-// Package schema brings the tables of a database up to date.
+// Package schema migrates the tables of a database to the current version.
 package schema
 
 import (

@@ -1,4 +1,4 @@
-// Package tablesum tells whether two tables have the same rows.
+// Package tablesum checks whether two tables have the same rows.
 package tablesum
 
 import (

@@ -1,4 +1,4 @@
-// Package failure says why signing in through an identity provider failed, and records it for the administrators of
+// Package failure describes why a sign-in through an identity provider failed, and records it for the administrators of
 // that provider.
 package failure
 
@@ -39,8 +39,9 @@ const LogoutPrefix = "logout_"
 // SignInRefused is the reason of a sign-in that a check refused, as the log and the metrics tell it.
 const SignInRefused errs.Reason = "PROVIDER_SIGN_IN_REFUSED"
 
-// Refusal is the failure as the log tells it. Whoever comes back from a provider, or pretends to, can cause it: it is
-// no fault of ours. If the provider cannot be reached, that is something to look after.
+// Refusal is the failure as the log tells it. A user who comes back from a provider can cause it, and so can an
+// attacker who pretends to: it is no fault of the server. A provider that cannot be reached needs attention, so that
+// failure is Unavailable.
 func (f *Failure) Refusal() *errs.Error {
 	refused := &errs.Error{Kind: errs.FailedPrecondition, Reason: SignInRefused, Message: "a check refused what came from the identity provider", Note: f.Check + ": " + f.Hint}
 	if f.Away() {

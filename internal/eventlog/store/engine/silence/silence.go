@@ -1,12 +1,12 @@
-// Package silence tells a PostgreSQL server that has gone silent from one that is slow, and gives up connections to the
-// former.
+// Package silence tells a PostgreSQL server that has gone silent from one that is slow, and closes the connections to a
+// silent one.
 //
-// A server that is frozen, or cut off, ends no connection: whoever waits for its answer waits for ever. A limit for
-// every statement would also end those that take long for a reason. So when a connection has waited for a moment, the
-// server is asked on a new one whether it speaks TLS. Everything that speaks PostgreSQL's protocol answers that at
-// once, without a login: also while it starts, is full, or works on something large. No answer is silence, unless
-// something arrived on another connection in the meantime. On a machine that is too busy to run this process, the time
-// it was not run does not count.
+// A server that is frozen or cut off ends no connection, so a client would wait for its answer for ever. A time limit
+// for every statement would also end statements that take long for a reason. So when a connection has waited for a
+// moment, this package opens a new one and asks the server whether it speaks TLS. Every server that speaks PostgreSQL's
+// protocol answers that at once, without a login, even while it starts, is full, or works on something large. A server
+// that does not answer counts as silent, unless something arrived on another connection in the meantime. On a machine
+// that is too busy to run this process, the time when it was not run does not count.
 package silence
 
 import (
@@ -168,7 +168,7 @@ func (d *Dialer) ask(to where, heard int64) {
 		d.changed(s.silent)
 	}
 	if s.silent {
-		for c := range s.conns { // also those on which nobody waits: whoever takes one of them would begin to
+		for c := range s.conns { // also those on which nobody waits: the next statement on one of them would
 			c.cut.Store(true)
 			_ = c.Conn.Close() // nobody is there to be told
 		}
