@@ -132,9 +132,9 @@ func (tx *Tx) Require(c Command) error {
 // command judges each of them when it decides. The command must be run by Do, or by a Target.
 func Look(look func(context.Context) (Command, error)) error { return runAgain{look: look} }
 
-// maxRuns is how often a command may run: once for each of a few references that lead to another, and for what others
-// change meanwhile.
-const maxRuns = 8
+// maxRuns is how often a command may run: once for each reference that leads to another (six, for the removal of a user
+// who owns the installation and other organizations), and for what others change meanwhile.
+const maxRuns = 16
 
 var errContention = errs.New(errs.Aborted, Contention,
 	"what this change is about is being changed at the same time: try again")
