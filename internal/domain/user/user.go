@@ -76,6 +76,8 @@ type Human struct {
 	Links []Link `json:"links,omitempty"` // to accounts at identity providers, the oldest first
 
 	Terms *Terms `json:"terms,omitempty"` // that were accepted last
+
+	emailColumns *emailColumns // as they were worked out last, never altered; nil: never
 }
 
 // Email is an address as sent, and in the form it is looked up by.
@@ -161,15 +163,9 @@ var Kind = event.Define(event.Schema[User]{
 		if u.State == Removed {
 			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", "", "", ""}
 		}
-		verified, order, word := "", "", ""
-		if u.Human != nil && u.Human.Email.Verified {
-			verified, order, word = EmailDigest(u.Human.Email.Key), u.Human.Email.order(), u.Human.Email.word(o.Org)
-			if o.Short() {
-				verified, word = shortDigest(verified), shortDigest(word)
-			}
-		}
-		return []string{event.StandingOf(&u.Standing), verified, string(u.State), string(u.Type()),
-			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)), order, word}
+		email := u.emailColumns(o.Org, o.Short())
+		return []string{event.StandingOf(&u.Standing), email.verified, string(u.State), string(u.Type()),
+			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)), email.order, email.word}
 	},
 	Groups: func(o *event.Object[User]) []string {
 		var groups []string

@@ -80,6 +80,32 @@ func (e *Email) word(org string) string {
 	return ""
 }
 
+// emailColumns are the values of the lookup columns of a verified address, and what they were worked out from. That
+// takes as long as encoding a state does, and most changes are about something else.
+type emailColumns struct {
+	email Email
+	org   string
+	short bool
+
+	verified, order, word string
+}
+
+func (u *User) emailColumns(org string, short bool) *emailColumns {
+	if u.Human == nil || !u.Human.Email.Verified {
+		return &emailColumns{}
+	}
+	e := u.Human.Email
+	if c := u.Human.emailColumns; c != nil && c.email == e && c.org == org && c.short == short {
+		return c
+	}
+	c := &emailColumns{email: e, org: org, short: short, verified: EmailDigest(e.Key), order: e.order(), word: e.word(org)}
+	if short {
+		c.verified, c.word = shortDigest(c.verified), shortDigest(c.word)
+	}
+	u.Human.emailColumns = c
+	return c
+}
+
 func wordOf(by Verifier, org, key string) string {
 	return EmailDigest(string(by) + "\x00" + org + "\x00" + key)
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,21 +32,25 @@ func Await(ctx context.Context, written <-chan struct{}, tick <-chan time.Time, 
 
 // Tail is the end of the log in memory, read once for all who follow it on a node. Safe for concurrent use.
 type Tail struct {
-	MaxEvents int // that are kept, at most a quarter more
-	MaxBytes  int // of them, about, likewise
+	MaxEvents int // that are kept
+	MaxBytes  int // of them, about
 
 	mu     sync.Mutex
 	begun  bool
-	events []Event // the last of the log, without a gap; elements are never changed
+	blocks [][]Event // the last of the log, without a gap; elements are never changed
+	count  int       // of the events in blocks
 	size   int
 	end    int64 // up to here the log was read
 }
+
+// blockEvents is how many events lie together: who reads some of one block shares its memory.
+const blockEvents = 512
 
 // Begin forgets everything: the tail grows from this position on.
 func (t *Tail) Begin(position int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.begun, t.events, t.size, t.end = true, nil, 0, position
+	t.begun, t.blocks, t.count, t.size, t.end = true, nil, 0, 0, position
 }
 
 // End is up to where the log was read; false before Begin.
@@ -65,17 +70,24 @@ func (t *Tail) Add(events []Event) {
 	for i := range events {
 		t.size += events[i].Size()
 	}
-	t.events, t.end = append(t.events, events...), events[len(events)-1].Position
-	if len(t.events) <= t.MaxEvents+t.MaxEvents/4 && t.size <= t.MaxBytes+t.MaxBytes/4 {
-		return // dropping copies what is kept, so it is done now and then
+	t.count, t.end = t.count+len(events), events[len(events)-1].Position
+	for rest := events; len(rest) > 0; {
+		last := len(t.blocks) - 1
+		if last < 0 || len(t.blocks[last]) == cap(t.blocks[last]) {
+			t.blocks = append(t.blocks, make([]Event, 0, blockEvents))
+			last++
+		}
+		block := t.blocks[last]
+		n := min(len(rest), cap(block)-len(block))
+		t.blocks[last], rest = append(block, rest[:n]...), rest[n:]
 	}
-	drop := 0
-	for len(t.events)-drop > t.MaxEvents || t.size > t.MaxBytes && drop < len(t.events) {
-		t.size -= t.events[drop].Size()
-		drop++
-	}
-	if drop > 0 { // into new memory: others may be reading the old, and would keep all of it alive
-		t.events = append(make([]Event, 0, len(t.events)-drop+len(events)), t.events[drop:]...)
+	for t.count > t.MaxEvents || t.size > t.MaxBytes && t.count > 0 {
+		first := t.blocks[0]
+		t.size -= first[0].Size()
+		t.count--
+		if t.blocks[0] = first[1:]; len(first) == 1 {
+			t.blocks = slices.Delete(t.blocks, 0, 1)
+		}
 	}
 }
 
@@ -87,13 +99,28 @@ func (e *Event) Size() int { return len(e.Payload) + len(e.Sealed) + 500 }
 func (t *Tail) After(position int64, limit int) (events []Event, covered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := t.end - int64(len(t.events)) // position before the first one here
+	first := t.end - int64(t.count) // position before the first one here
 	switch {
 	case position >= t.end: // which is 0 before Begin
 		return nil, true
 	case position < first:
 		return nil, false
 	}
-	found := t.events[position-first:]
-	return found[:min(limit, len(found)):min(limit, len(found))], true
+	skip := int(position - first)
+	limit = min(limit, t.count-skip)
+	for _, block := range t.blocks {
+		switch wanted := min(limit-len(events), len(block)-skip); {
+		case skip >= len(block):
+			skip -= len(block)
+			continue
+		case wanted == limit: // all in one block
+			return block[skip : skip+wanted : skip+wanted], true
+		default:
+			if events == nil {
+				events = make([]Event, 0, limit)
+			}
+			events, skip = append(events, block[skip:skip+wanted]...), 0
+		}
+	}
+	return events, true
 }

@@ -83,6 +83,33 @@ func TestATailThatHasNotBegunKnowsOfNothing(t *testing.T) {
 	}
 }
 
+// Events lie in blocks in memory, which nobody who reads them notices.
+func TestATailGivesEventsOfSeveralBlocks(t *testing.T) {
+	const last = 5*blockEvents/2 + 10
+	tail := &Tail{MaxEvents: 2 * blockEvents, MaxBytes: 1e9}
+	tail.Begin(10)
+	for position := int64(11); position <= last; position += 7 {
+		tail.Add(numbered(position, min(position+6, last), 0))
+	}
+	kept := int64(last - 2*blockEvents)
+	for after := kept; after < last; after += 61 {
+		for _, limit := range []int{1, 100, blockEvents, 3 * blockEvents} {
+			found, covered := tail.After(after, limit)
+			if want := min(limit, int(last-after)); !covered || len(found) != want {
+				t.Fatalf("behind %d: %d of %d, covered: %v", after, len(found), want, covered)
+			}
+			for i := range found {
+				if found[i].Position != after+int64(i)+1 {
+					t.Fatalf("behind %d: position %d at %d", after, found[i].Position, i)
+				}
+			}
+		}
+	}
+	if _, covered := tail.After(kept-1, 1); covered {
+		t.Error("it has more than it may keep")
+	}
+}
+
 // What was given stays as it was, whatever happens to the tail.
 func TestWhoReadsATailKeepsWhatWasRead(t *testing.T) {
 	tail := &Tail{MaxEvents: 4, MaxBytes: 1e6}

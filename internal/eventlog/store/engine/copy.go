@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 	"modernc.org/sqlite/vfs"
 )
@@ -132,8 +131,8 @@ func IsDamage(err error) bool {
 	if _, ok := errors.AsType[*DamagedError](err); ok {
 		return true
 	}
-	se, ok := errors.AsType[*sqlite.Error](err)
-	return ok && (se.Code()&0xff == sqlite3.SQLITE_CORRUPT || se.Code()&0xff == sqlite3.SQLITE_NOTADB)
+	code := codeOf(err) & 0xff
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
 // IsFull tells whether there was no more room on the disk.
@@ -141,8 +140,7 @@ func IsFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) {
 		return true
 	}
-	se, ok := errors.AsType[*sqlite.Error](err)
-	return ok && se.Code()&0xff == sqlite3.SQLITE_FULL
+	return codeOf(err)&0xff == sqlite3.SQLITE_FULL
 }
 
 // Check lets SQLite look for damage in the database, beside the server that writes to it. With rest it goes table by

@@ -17,13 +17,14 @@ import (
 	"sync"
 	"time"
 
-	"modernc.org/sqlite"
+	_ "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine/scrubvfs"
+	"github.com/signet-idm/signet/internal/eventlog/store/engine/sqliteconn"
 	"github.com/signet-idm/signet/internal/eventlog/store/migrations"
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
@@ -35,17 +36,16 @@ type sqliteEngine struct {
 	cache   *cache.Cache
 	log     *slog.Logger
 	kinds   map[event.Kind]sqliteKind
-	writers *sql.DB // exactly one connection
 	readers *sql.DB
-	conn    *sql.Conn // the writer's; nil when read-only
-	movers  *sql.DB   // one connection that moves the write-ahead log, see move; nil when read-only
+	conn    *sqliteconn.Conn // the writer's; nil when read-only
+	movers  *sql.DB          // one connection that moves the write-ahead log, see move; nil when read-only
 
-	prepared map[string]*sql.Stmt // on conn
-	cached   sync.Map             // query text: *sql.Stmt on readers
-	open     bool                 // a transaction is open on conn
-	loaded   event.Loaded         // by that transaction
-	numbers  numbers              // of objects in word_blocks, as far as they were needed
-	writing  sync.Mutex           // the writer's loop against transact
+	writer  *sqliteconn.Statements // on conn
+	cached  sync.Map               // query text: *sql.Stmt on readers
+	open    bool                   // a transaction is open on conn
+	loaded  event.Loaded           // by that transaction
+	numbers numbers                // of objects in word_blocks, as far as they were needed
+	writing sync.Mutex             // the writer's loop against transact
 
 	path    string
 	syncing sync.Mutex
@@ -84,7 +84,7 @@ const together = 8
 var sqliteInsertEvents, sqliteHolders = func() (inserts, holders [together + 1]string) {
 	for n := 1; n <= together; n++ {
 		one := ", (" + Placeholders(strings.Count(EventColumns, ",")+1) + ")"
-		inserts[n] = "INSERT INTO events (" + EventColumns + ") VALUES " + strings.Repeat(one, n)[2:]
+		inserts[n] = "INSERT OR FAIL INTO events (" + EventColumns + ") VALUES " + strings.Repeat(one, n)[2:]
 		parts := make([]string, n)
 		for i := range parts {
 			parts[i] = "SELECT " + strconv.Itoa(i) + ", object_id FROM claims WHERE digest = ?"
@@ -128,7 +128,7 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		q.Set("_txlock", "immediate") // the driver leaves transactions that only read alone
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
 	}
-	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, factVersion: cmp.Or(o.FactVersion, event.FactVersion), byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
+	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, factVersion: cmp.Or(o.FactVersion, event.FactVersion), byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}}
 	for _, k := range o.Kinds {
 		e.byName[k.Name()] = k
 		columns := StateColumns(k)
@@ -139,14 +139,16 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		}
 	}
 	if !readOnly {
-		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)", fmt.Sprintf("wal_autocheckpoint(%d)", tooMany), "foreign_keys(0)", "cache_size(-8000)"))
-		if err != nil {
-			return nil, err
-		}
-		e.writers.SetMaxOpenConns(1)
-		if e.conn, err = e.writers.Conn(ctx); err != nil {
-			e.Close()
+		if e.conn, err = sqliteconn.Open(abs, vfs); err != nil {
 			return nil, fmt.Errorf("opening %s: %w", path, err)
+		}
+		e.writer = e.conn.Statements()
+		for _, pragma := range []string{busyTimeout + "(" + patience + ")", "journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)",
+			fmt.Sprintf("wal_autocheckpoint(%d)", tooMany), "foreign_keys(0)", "cache_size(-8000)"} {
+			if err := e.pragma(pragma); err != nil {
+				e.Close()
+				return nil, fmt.Errorf("opening %s: %w", path, err)
+			}
 		}
 		if e.movers, err = sql.Open("sqlite", dsn("synchronous(NORMAL)")); err != nil {
 			e.Close()
@@ -172,19 +174,16 @@ func (e *sqliteEngine) Close() error {
 		e.stop.Do(func() { close(e.stopping) })
 		<-e.stopped
 	}
-	// Statements of a single connection are not closed with it, and SQLite keeps a connection that has any.
-	for _, st := range e.prepared {
-		all = append(all, st.Close())
-	}
 	for _, f := range []*os.File{e.wal, e.index} {
 		if f != nil {
 			all = append(all, f.Close())
 		}
 	}
 	if e.conn != nil {
+		e.writer.Close()
 		all = append(all, e.conn.Close())
 	}
-	for _, db := range []*sql.DB{e.readers, e.movers, e.writers} {
+	for _, db := range []*sql.DB{e.readers, e.movers} {
 		if db != nil {
 			all = append(all, db.Close())
 		}
@@ -197,41 +196,25 @@ func (e *sqliteEngine) Close() error {
 // query. Nothing of ours needs another plan for another limit.
 func once(text string) string { return strings.ReplaceAll(text, "LIMIT ?", "LIMIT (? + 0)") }
 
-// stmt gives a statement prepared on the writer's connection.
-func (e *sqliteEngine) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
-	if st := e.prepared[text]; st != nil {
-		return st, nil
-	}
-	st, err := e.conn.PrepareContext(ctx, once(text))
-	if err == nil {
-		e.prepared[text] = st
-	}
-	return st, err
-}
-
+// Exec runs a statement on the writer's connection. A batch is never cut short, so the context does not count.
 func (e *sqliteEngine) Exec(_ context.Context, text string, args ...any) error {
-	// The driver watches a context that can end with a goroutine per statement; a batch is never cut short here.
-	ctx := context.Background()
-	st, err := e.stmt(ctx, text)
-	if err != nil {
-		return err
-	}
-	_, err = st.ExecContext(ctx, args...)
-	return err
+	return e.writer.Exec(once(text), args...)
 }
 
 // row reads at most one row on the writer's connection.
 func (e *sqliteEngine) row(text string, args, dest []any) (found bool, err error) {
-	ctx := context.Background()
-	st, err := e.stmt(ctx, text)
-	if err != nil {
-		return false, err
-	}
-	err = st.QueryRowContext(ctx, args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
+	err = e.writer.Query(once(text), args, func(row *sqliteconn.Row) error {
+		found = true
+		return row.Scan(dest...)
+	})
+	return found && err == nil, err
+}
+
+// pragma sets a property of the writer's connection. SQLite does that when it prepares the statement.
+func (e *sqliteEngine) pragma(setting string) error {
+	statements := e.conn.Statements()
+	defer statements.Close()
+	return statements.Exec("PRAGMA " + setting)
 }
 
 func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
@@ -281,24 +264,19 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 
 // holders reads who holds claims, for the writer; empty where nobody does.
 func (e *sqliteEngine) holders(digests [][32]byte, found map[[32]byte]string) error {
-	ctx := context.Background()
-	st, err := e.stmt(ctx, sqliteHolders[len(digests)])
-	if err != nil {
-		return err
-	}
 	args := make([]any, len(digests))
 	for i := range digests {
 		args[i], found[digests[i]] = digests[i][:], ""
 	}
-	return scanRows(func(scan Scanner) error {
+	return e.writer.Query(sqliteHolders[len(digests)], args, func(row *sqliteconn.Row) error {
 		var i int
 		var holder string
-		if err := scan(&i, &holder); err != nil {
+		if err := row.Scan(&i, &holder); err != nil {
 			return err
 		}
 		found[digests[i]] = holder
 		return nil
-	})(st.QueryContext(ctx, args...))
+	})
 }
 
 // beside reads one row of a side table for the writer; nil when there is none.
@@ -483,21 +461,29 @@ func (e *sqliteEngine) Rollback(context.Context) {
 // failed. The driver does not offer sqlite3_get_autocommit. But SQLITE_ERROR says that a statement is wrong, and only
 // this can be wrong about ROLLBACK: failures of the disk have other codes.
 func wasRolledBack(err error) bool {
-	se, ok := errors.AsType[*sqlite.Error](err)
-	return ok && se.Code() == sqlite3.SQLITE_ERROR
+	return codeOf(err) == sqlite3.SQLITE_ERROR
+}
+
+// codeOf is SQLite's result code; 0: the error is not SQLite's. The writer and the readers have different drivers.
+func codeOf(err error) int {
+	if e, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err); ok {
+		return e.Code()
+	}
+	return 0
 }
 
 // away tells a database that cannot write (disk full, file gone) from one that refuses a statement, which is one
 // command's fault.
 func (e *sqliteEngine) away(err error) error {
 	problem := "the database cannot be written"
-	if se, ok := errors.AsType[*sqlite.Error](err); ok {
-		switch se.Code() & 0xff {
-		case sqlite3.SQLITE_FULL:
-			problem = "the disk of the server is full"
-		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_ERROR:
-			return err
-		}
+	switch codeOf(err) & 0xff {
+	case sqlite3.SQLITE_FULL:
+		problem = "the disk of the server is full"
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_ERROR:
+		return err
 	}
 	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
 		Message: problem + ": the outcome may be unknown, so read before you try again"}
@@ -508,8 +494,7 @@ func (e *sqliteEngine) IsConflict(error) bool { return false } // one writer: no
 func (e *sqliteEngine) IsLockTimeout(error) bool { return false }
 
 func (e *sqliteEngine) IsMissingTable(err error) bool {
-	se, ok := errors.AsType[*sqlite.Error](err)
-	return ok && se.Code() == sqlite3.SQLITE_ERROR
+	return codeOf(err) == sqlite3.SQLITE_ERROR
 }
 
 func (e *sqliteEngine) Query(ctx context.Context, text string, args []any, each func(Scanner) error) error {
@@ -595,26 +580,64 @@ func (x sqliteTx) Query(ctx context.Context, text string, args []any, each func(
 	return scanRows(each)(st.QueryContext(ctx, args...))
 }
 
+// writerTx runs statements in a transaction on the writer's connection. They are prepared once in it.
+type writerTx struct{ statements *sqliteconn.Statements }
+
+func (x writerTx) Exec(ctx context.Context, text string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return x.statements.Exec(once(text), args...)
+}
+
+func (x writerTx) Query(ctx context.Context, text string, args []any, each func(Scanner) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return x.statements.Query(once(text), args, func(row *sqliteconn.Row) error { return each(row.Scan) })
+}
+
 func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) error {
 	if e.conn == nil {
 		return e.Snapshot(ctx, f)
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	tx, err := e.conn.BeginTx(ctx, nil)
-	if err != nil {
+	if err := e.writer.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	defer e.cache.Clear()
-	defer tx.Rollback()
-	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
+	if err := e.inside(ctx, f); err != nil {
+		if problem := e.writer.Exec("ROLLBACK"); problem != nil && !wasRolledBack(problem) {
+			err = errors.Join(err, problem)
+		}
 		return cutShort(ctx, err)
-	}
-	if err := tx.Commit(); err != nil {
-		return err
 	}
 	e.tend()
 	return e.Sync()
+}
+
+// inside runs f in the transaction that is open on the writer's connection, and commits it. If the context ends, the
+// statement that runs is cut short.
+func (e *sqliteEngine) inside(ctx context.Context, f func(Executor) error) error {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		e.conn.Interrupt()
+		close(interrupted)
+	})
+	statements := e.conn.Statements()
+	err := f(writerTx{statements})
+	statements.Close()
+	if !stop() { // what comes next is not to be cut short
+		<-interrupted
+	}
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return e.writer.Exec("COMMIT")
 }
 
 // asideTx reads as anybody does, and gathers what is to be written.

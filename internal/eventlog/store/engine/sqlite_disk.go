@@ -24,7 +24,7 @@ func (e *sqliteEngine) Sync() error {
 
 // Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is
 // overwritten in the database (secure_delete, package scrubvfs); the log still has it.
-func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
+func (e *sqliteEngine) Scrub(context.Context) (done bool, err error) {
 	if e.conn == nil {
 		return true, nil
 	}
@@ -32,17 +32,14 @@ func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
 	defer e.moving.Unlock()
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	wait := func(milliseconds string) error {
-		_, err := e.conn.ExecContext(ctx, "PRAGMA "+busyTimeout+"("+milliseconds+")")
-		return err
-	}
+	wait := func(milliseconds string) error { return e.pragma(busyTimeout + "(" + milliseconds + ")") }
 	if err := wait(scrubPatience); err != nil {
 		return false, err
 	}
 	var busy, frames, moved int64
-	if err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err == nil {
+	if _, err = e.row("PRAGMA wal_checkpoint(TRUNCATE)", nil, []any{&busy, &frames, &moved}); err == nil {
 		// The pages in memory still have their unused middles: the next write to one must take it from the file.
-		_, err = e.conn.ExecContext(ctx, "PRAGMA shrink_memory")
+		err = e.pragma("shrink_memory")
 	}
 	return err == nil && busy == 0, errors.Join(err, wait(patience))
 }

@@ -175,7 +175,7 @@ func TestAStatementWithALimitIsPreparedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if err := errors.Join(reader.Raw(again), e.conn.Raw(again)); err != nil || limited != 2 {
+	if err := errors.Join(reader.Raw(again), again(e.conn)); err != nil || limited != 2 {
 		t.Errorf("looked at %d statements, %v", limited, err)
 	}
 }

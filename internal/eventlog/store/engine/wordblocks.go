@@ -41,8 +41,10 @@ func MaskOf(columns [4]int64) Mask {
 	return Mask{uint64(columns[0]), uint64(columns[1]), uint64(columns[2]), uint64(columns[3])}
 }
 
-// values are those of the columns m0 to m3.
-func (m Mask) values() []any { return []any{int64(m[0]), int64(m[1]), int64(m[2]), int64(m[3])} }
+// appendTo appends the values of the columns m0 to m3.
+func (m Mask) appendTo(values []any) []any {
+	return append(values, int64(m[0]), int64(m[1]), int64(m[2]), int64(m[3]))
+}
 
 // EveryOrg is the number for all organizations together. None has it.
 const EveryOrg = 0
@@ -64,7 +66,7 @@ type blockKey struct {
 type blockChange struct{ set, clear Mask }
 
 // BlockChanges gathers what is to be changed in word_blocks, so that each row is written once.
-type BlockChanges map[blockKey]*blockChange
+type BlockChanges map[blockKey]blockChange
 
 // Set notes that an object has terms, or has them no longer.
 func (b BlockChanges) Set(org int64, number int64, has bool, terms ...string) {
@@ -72,10 +74,6 @@ func (b BlockChanges) Set(org int64, number int64, has bool, terms ...string) {
 	for _, term := range terms {
 		key := blockKey{org, term, block}
 		change := b[key]
-		if change == nil {
-			change = &blockChange{}
-			b[key] = change
-		}
 		if has {
 			change.set[word] |= bit
 			change.clear[word] &^= bit
@@ -83,11 +81,14 @@ func (b BlockChanges) Set(org int64, number int64, has bool, terms ...string) {
 			change.clear[word] |= bit
 			change.set[word] &^= bit
 		}
+		b[key] = change
 	}
 }
 
 const (
 	setBits = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (org, term, block) DO UPDATE SET " +
+		"m0 = word_blocks.m0 | excluded.m0, m1 = word_blocks.m1 | excluded.m1, m2 = word_blocks.m2 | excluded.m2, m3 = word_blocks.m3 | excluded.m3"
+	changeBits = "INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (org, term, block) DO UPDATE SET " +
 		"m0 = word_blocks.m0 & ? | excluded.m0, m1 = word_blocks.m1 & ? | excluded.m1, m2 = word_blocks.m2 & ? | excluded.m2, m3 = word_blocks.m3 & ? | excluded.m3"
 	ofBlock = " WHERE org = ? AND term = ? AND block = ?"
 	// A row without a bit is nobody's, and its term may be somebody's name.
@@ -113,12 +114,15 @@ func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
 	for _, key := range b.keys() {
 		change := b[key]
 		row := []any{key.org, key.term, key.block}
-		kept := Mask{^change.clear[0], ^change.clear[1], ^change.clear[2], ^change.clear[3]}.values()
+		kept := Mask{^change.clear[0], ^change.clear[1], ^change.clear[2], ^change.clear[3]}
 		var err error
-		if change.set != (Mask{}) {
-			err = each(&Statement{setBits, slices.Concat(row, change.set.values(), kept)}, nil, nil)
-		} else {
-			err = each(nil, &Statement{dropBlock, slices.Concat(row, kept)}, &Statement{clearBits, slices.Concat(kept, row)})
+		switch {
+		case change.clear == Mask{}:
+			err = each(&Statement{setBits, change.set.appendTo(row)}, nil, nil)
+		case change.set != Mask{}:
+			err = each(&Statement{changeBits, kept.appendTo(change.set.appendTo(row))}, nil, nil)
+		default:
+			err = each(nil, &Statement{dropBlock, kept.appendTo(row)}, &Statement{clearBits, append(kept.appendTo(nil), row...)})
 		}
 		if err != nil {
 			return err
@@ -164,7 +168,7 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 			created[c.Events[i].ObjectID] = c.Events[i].Position
 		}
 	}
-	changes := BlockChanges{}
+	changes := make(BlockChanges, len(c.Indexed)+len(c.Unindexed))
 	org, orgNumber := "", OrgNumber("")
 	for i, terms := range [...][]event.Term{c.Unindexed, c.Indexed} {
 		for _, t := range terms {
@@ -185,15 +189,7 @@ func (e *sqliteEngine) reindex(ctx context.Context, c *event.Changes) error {
 		if set != nil {
 			return e.Exec(ctx, set.SQL, set.Args...)
 		}
-		st, err := e.stmt(ctx, drop.SQL)
-		if err != nil {
-			return err
-		}
-		result, err := st.ExecContext(context.Background(), drop.Args...)
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n > 0 {
+		if err := e.Exec(ctx, drop.SQL, drop.Args...); err != nil || e.conn.Changed() > 0 {
 			return err
 		}
 		return e.Exec(ctx, clear.SQL, clear.Args...)
@@ -308,10 +304,10 @@ func (x pgTx) writeBlocks(ctx context.Context, b BlockChanges) error {
 
 // arrayStatements write the changes with at most two statements of PostgreSQL.
 func (b BlockChanges) arrayStatements() (all []Statement) {
-	if args := b.arrays(func(c *blockChange) Mask { return c.clear }); args != nil {
+	if args := b.arrays(func(c blockChange) Mask { return c.clear }); args != nil {
 		all = append(all, Statement{pgClearKnown, args})
 	}
-	if args := b.arrays(func(c *blockChange) Mask { return c.set }); args != nil {
+	if args := b.arrays(func(c blockChange) Mask { return c.set }); args != nil {
 		all = append(all, Statement{pgSetKnown, args})
 	}
 	return all
@@ -330,7 +326,7 @@ func (n numbers) read(rows pgx.Rows) error {
 }
 
 // arrays gives the rows of knownBits in order, of those changes that have one; nil when none has.
-func (b BlockChanges) arrays(of func(*blockChange) Mask) []any {
+func (b BlockChanges) arrays(of func(blockChange) Mask) []any {
 	var orgs, blocks []int64
 	var terms []string
 	var masks [4][]int64

@@ -29,6 +29,11 @@ import (
 var VFS = sync.OnceValues(func() (string, error) {
 	const name = "signet"
 	tls := libc.NewTLS() // for as long as the program runs, like the file system
+	// Nobody asks SQLite how much memory it uses, and counting takes a lock for each piece of memory. If somebody has
+	// started SQLite before, it counts.
+	setting := tls.Alloc(8)
+	sqlite3.Xsqlite3_config(tls, sqlite3.SQLITE_CONFIG_MEMSTATUS, libc.VaList(setting, int32(0)))
+	tls.Free(8)
 	if rc := sqlite3.Xsqlite3_initialize(tls); rc != sqlite3.SQLITE_OK {
 		return "", fmt.Errorf("scrubvfs: SQLite does not start: %d", rc)
 	}
