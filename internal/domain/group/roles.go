@@ -36,7 +36,7 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 	if err != nil {
 		return event.Details{}, err
 	}
-	target, all := Giving(permit, id), AllOf(s, permit, id, roles)
+	target := Giving(permit, id)
 	// Who joins a group without roles does not change the group. Before it gives any, it has to know who joins.
 	count := func(ctx context.Context) (event.Command, error) {
 		all, err := Members(ctx, s, id)
@@ -53,6 +53,7 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 		return event.Command{}, err
 	}
 	set := func(orgOfFact string) (event.Details, error) {
+		all := AllOf(s, permit, id, roles) // anew: a second command declares nothing that the first one has found
 		return target.Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Group]) error {
 			g.Expect(match)
 			switch {

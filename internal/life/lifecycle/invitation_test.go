@@ -1,12 +1,14 @@
 package lifecycle_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/member/membertest"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
 	"github.com/signet-idm/signet/internal/life/invitation"
@@ -47,6 +49,29 @@ func TestAnInvitationForgetsTheAddressWithItsUser(t *testing.T) {
 		if state, log := left(t, s, id); state != want || log != want {
 			t.Errorf("%s: the address is in the state: %t, and in the log: %t", id, state, log)
 		}
+	}
+}
+
+// listing counts the lists that are read.
+type listing struct {
+	event.Store
+	lists int
+}
+
+func (l *listing) List(ctx context.Context, q event.Query) (event.Page, error) {
+	l.lists++
+	return l.Store.List(ctx, q)
+}
+
+func TestNothingIsLookedForAboutAUserOutOfReach(t *testing.T) {
+	s := &listing{Store: newInstallation(t)}
+	membertest.User(t, s, "usr_b", "org_b", nil)
+	for _, id := range []string{"usr_b", "usr_nobody"} {
+		_, err := lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), id, event.IfMatch{})
+		eventtest.As(t, err, user.ErrNotFound)
+	}
+	if s.lists > 0 {
+		t.Errorf("%d lists were read", s.lists)
 	}
 }
 

@@ -73,9 +73,6 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 			owners: member.OwnersBut(s, func(u *event.Object[user.User]) bool { return u.ID == id })}
 	}
 	if step.removes() {
-		if e.invitations, err = invitation.OfUser(ctx, s, id); err != nil {
-			return event.Details{}, err
-		}
 		needs.Write = companions(id)
 	}
 	details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
@@ -93,6 +90,7 @@ type ending struct {
 	owners      *member.Owners
 	orgOwners   member.OrgOwners
 	mayLeave    bool        // the organization without an owner
+	looked      bool        // for the invitations
 	invitations []event.Ref // that the user has accepted
 }
 
@@ -129,8 +127,13 @@ func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], e *ending)
 	if !step.removes() {
 		return u.Append(step.fact)
 	}
-	if err := tx.Require(event.Command{Write: e.invitations}); err != nil { // they may be very many
-		return err
+	if !e.looked {
+		return event.Look(func(ctx context.Context) (event.Command, error) {
+			var err error
+			e.looked = true
+			e.invitations, err = invitation.OfUser(ctx, e.reader, u.ID)
+			return event.Command{Write: e.invitations}, err // they may be very many
+		})
 	}
 	return end(tx, u, e.invitations)
 }
