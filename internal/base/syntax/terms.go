@@ -18,14 +18,45 @@ const MaxTerm = 16
 func Terms(words []string) []string {
 	terms := make([]string, 0, len(words)+4)
 	for _, w := range words {
-		run := runOf(w)
-		head, tail := splitRun(w[:run])
-		if terms = append(terms, cutTerm(head)); tail != "" {
-			terms = append(terms, cutTerm(tail))
+		head, tail := termsOf(w)
+		if terms = append(terms, head); tail != "" {
+			terms = append(terms, tail)
 		}
 	}
 	slices.Sort(terms)
 	return slices.Compact(terms)
+}
+
+// termsOf gives the terms of one word: one, or two.
+func termsOf(word string) (head, tail string) {
+	head, tail = splitRun(word[:runOf(word)])
+	return cutTerm(head), cutTerm(tail)
+}
+
+// TermsWithout gives those of Terms that other words do not have. Both are sorted, and most words are in both: it is for
+// what a change of an object changes.
+func TermsWithout(words, others []string) (terms []string) {
+	const few = 4
+	var only []string
+	for _, w := range words {
+		if _, inBoth := slices.BinarySearch(others, w); !inBoth {
+			only = append(only, w)
+		}
+	}
+	if len(only) == 0 {
+		return nil
+	}
+	has := func(term string) bool {
+		return slices.ContainsFunc(others, func(w string) bool {
+			head, tail := termsOf(w)
+			return head == term || tail == term
+		})
+	}
+	if len(only) > few {
+		all := Terms(others)
+		has = func(term string) bool { _, found := slices.BinarySearch(all, term); return found }
+	}
+	return slices.DeleteFunc(Terms(only), has)
 }
 
 // QueryTerm is what a term of an object has to be, or to begin with.

@@ -87,3 +87,33 @@ func FuzzTerms(f *testing.F) {
 		}
 	})
 }
+
+// What a change of texts changes is what differs between all words and terms before and after.
+func FuzzAChangeOfTexts(f *testing.F) {
+	many := strings.Repeat("a.b ", 40)
+	for _, seed := range []string{"Anna|Smith|anna@example.com>Anna|Smith7|anna@example.com", "a|b>a|b", "ann|x>ann|anna", "|>|x", "a|b>a", many + "|x>" + many + "|y",
+		many + "|" + many + ">" + many + "|x", "a1 b2 c3 d4 e5 f6 g7|same>h8 i9 j0 k1 l2 m3 n4|same"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, texts string) {
+		first, second, _ := strings.Cut(texts, ">")
+		before, after := strings.Split(first, "|"), strings.Split(second, "|")
+		wordsBefore, wordsAfter := syntax.WordsOfBoth(before, after)
+		if want := syntax.Words(before...); !slices.Equal(wordsBefore, want) {
+			t.Errorf("before: %q, want %q", wordsBefore, want)
+		}
+		if want := syntax.Words(after...); !slices.Equal(wordsAfter, want) {
+			t.Errorf("after: %q, want %q", wordsAfter, want)
+		}
+		without := func(words, others []string) []string {
+			terms := syntax.Terms(others)
+			return slices.DeleteFunc(syntax.Terms(words), func(term string) bool { return slices.Contains(terms, term) })
+		}
+		if got, want := syntax.TermsWithout(wordsBefore, wordsAfter), without(wordsBefore, wordsAfter); !slices.Equal(got, want) {
+			t.Errorf("lost: %q, want %q", got, want)
+		}
+		if got, want := syntax.TermsWithout(wordsAfter, wordsBefore), without(wordsAfter, wordsBefore); !slices.Equal(got, want) {
+			t.Errorf("found: %q, want %q", got, want)
+		}
+	})
+}

@@ -37,6 +37,36 @@ func Words(texts ...string) []string {
 	return outermost(words)
 }
 
+// WordsOfBoth gives Words of two lists of texts. What stands at the same place in both is looked at once: it is for an
+// object before and after a change.
+func WordsOfBoth(before, after []string) (wordsBefore, wordsAfter []string) {
+	if len(before) != len(after) {
+		return Words(before...), Words(after...)
+	}
+	same := make([]string, 0, 24)
+	for i, text := range before {
+		if text == after[i] {
+			same = appendWords(same, text)
+		}
+	}
+	of := func(texts, others []string) []string {
+		words := append(make([]string, 0, len(same)+8), same...)
+		for i, text := range texts {
+			if text != others[i] {
+				words = appendWords(words, text)
+			}
+		}
+		if len(words) > MaxWords {
+			return Words(texts...)
+		}
+		for i, w := range words {
+			words[i] = CutWord(w)
+		}
+		return outermost(words)
+	}
+	return of(before, after), of(after, before)
+}
+
 // shared gives MaxWords words of texts that have more, in turn one of each.
 func shared(texts []string) []string {
 	of := make([][]string, len(texts))

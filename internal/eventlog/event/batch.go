@@ -40,7 +40,7 @@ type Batch struct {
 	rows    map[RowKey]*Row     // likewise; nil value: dropped
 	reads   map[Ref]struct{}
 	groups  map[Grouping]bool // what is in a group from now on, or not
-	terms   map[Term]bool     // what an object is found by from now on, or not
+	terms   []termChange      // what objects are found by from now on, or not, in the order of the commands
 	words   map[Word]bool     // the same, in the way of the version before
 	erased  int               // keys of personal data that were destroyed
 
@@ -52,8 +52,8 @@ type Batch struct {
 // NewBatch starts a batch at the time now.
 func NewBatch(master secret.MasterKey, now int64, loaded Loaded) *Batch {
 	return &Batch{master: master, now: now, loaded: loaded,
-		records: map[Ref]*Record{}, claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
-		groups: map[Grouping]bool{}, terms: map[Term]bool{}, words: map[Word]bool{}}
+		records: make(map[Ref]*Record, len(loaded.Records)), events: make([]Event, 0, len(loaded.Records)), claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
+		groups: map[Grouping]bool{}, words: map[Word]bool{}}
 }
 
 // Size is about how many bytes the batch will write.
@@ -119,14 +119,20 @@ func (b *Batch) updateSearchWords(d *draft) {
 	if slices.Equal(d.textsBefore, d.texts) {
 		return
 	}
-	before, after := syntax.Words(d.textsBefore...), syntax.Words(d.texts...)
+	before, after := syntax.WordsOfBoth(d.textsBefore, d.texts)
 	if slices.Equal(before, after) {
 		return
 	}
 	if b.loaded.KeepWords {
 		b.size += differ(before, after, func(w string, has bool) { b.words[Word{w, d.record.ID, d.record.Org}] = has })
 	}
-	b.size += differ(syntax.Terms(before), syntax.Terms(after), func(t string, has bool) { b.terms[Term{t, d.record.ID, d.record.Org}] = has })
+	for _, lost := range syntax.TermsWithout(before, after) {
+		b.terms = append(b.terms, termChange{Term{lost, d.record.ID, d.record.Org}, false})
+	}
+	for _, found := range syntax.TermsWithout(after, before) {
+		b.terms = append(b.terms, termChange{Term{found, d.record.ID, d.record.Org}, true})
+		b.size += len(found)
+	}
 }
 
 // differ tells what stands only in the one or in the other of two sorted lists, and gives how many bytes the second has
@@ -151,6 +157,12 @@ type Term struct {
 	Term     string
 	ObjectID string
 	Org      string
+}
+
+// termChange says that an object is found by a term from now on, or not.
+type termChange struct {
+	Term
+	has bool
 }
 
 // Word says that an object is found by a word. Nodes of the version before look for words and not for terms.
@@ -272,16 +284,18 @@ func (b *Batch) Changes() *Changes {
 	byGroup := func(x, y Grouping) int { return cmp.Or(compare(x.Group, y.Group), compare(x.ObjectID, y.ObjectID)) }
 	slices.SortFunc(c.Joined, byGroup)
 	slices.SortFunc(c.Left, byGroup)
-	for t, has := range b.terms {
-		if has {
-			c.Indexed = append(c.Indexed, t)
-		} else {
-			c.Unindexed = append(c.Unindexed, t)
+	slices.SortStableFunc(b.terms, func(x, y termChange) int {
+		return cmp.Or(compare(x.ObjectID, y.ObjectID), compare(x.Term.Term, y.Term.Term))
+	})
+	for i, t := range b.terms {
+		switch {
+		case i+1 < len(b.terms) && b.terms[i+1].Term == t.Term: // a later command has changed it again
+		case t.has:
+			c.Indexed = append(c.Indexed, t.Term)
+		default:
+			c.Unindexed = append(c.Unindexed, t.Term)
 		}
 	}
-	ofObject := func(x, y Term) int { return cmp.Or(compare(x.ObjectID, y.ObjectID), compare(x.Term, y.Term)) }
-	slices.SortFunc(c.Indexed, ofObject)
-	slices.SortFunc(c.Unindexed, ofObject)
 	for w, found := range b.words {
 		if found {
 			c.Found = append(c.Found, w)

@@ -19,7 +19,7 @@ func (e *sqliteEngine) Sync() error {
 		}
 		e.wal = f
 	}
-	return e.wal.Sync()
+	return syncData(e.wal)
 }
 
 // Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is

@@ -257,7 +257,7 @@ const (
 // queueTerms queues what has changed about terms, behind the events of the batch. learned gets numbers of objects,
 // which count if the batch is committed.
 func (e *pgEngine) queueTerms(b *pgx.Batch, c *event.Changes, learned numbers) {
-	known, org, orgNumber := BlockChanges{}, "", OrgNumber("")
+	known, org, orgNumber := make(BlockChanges, len(c.Indexed)+len(c.Unindexed)), "", OrgNumber("")
 	created := map[string]int64{} // which event of the batch is the first of an object
 	for i := range c.Events {
 		if c.Events[i].Sequence == 1 {
