@@ -26,7 +26,7 @@ import (
 var must = testkit.Must
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // program is the built binary.
 var program string

@@ -35,7 +35,7 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // binary is the program under test.
 var binary string
@@ -376,7 +376,7 @@ func (p *process) exit(t *testing.T) int {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(patience):
-		t.Fatal("it does not end")
+		t.Fatalf("it does not end: %v", p.cmd.Args)
 		return -1
 	}
 }
@@ -541,5 +541,5 @@ func refusesConnections(t *testing.T, address string) {
 		}
 		conn.Close()
 	}
-	t.Fatal("it still accepts connections")
+	t.Fatalf("%s still accepts connections", address)
 }

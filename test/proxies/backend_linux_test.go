@@ -31,7 +31,7 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 var must = testkit.Must
 

@@ -21,14 +21,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // base is the address that every node believes to have, whichever port it listens on.
 const base = "http://localhost:8080"
