@@ -11,7 +11,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -40,21 +39,7 @@ const patience = testkit.Patience
 // binary is the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "signet-program")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if binary, err = testkit.Program(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(testkit.RunWithProgram(m, &binary)) }
 
 // site is where one installation keeps its data.
 type site struct {
@@ -199,12 +184,7 @@ func (s *site) tamper(t *testing.T, statement string) {
 
 // program prepares a run of the binary. No setting of the tests' own environment gets through to it.
 func program(env []string, args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "SIGNET_") && !strings.HasPrefix(variable, "PG") {
-			cmd.Env = append(cmd.Env, variable)
-		}
-	}
+	cmd := testkit.Command(binary, args...)
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
