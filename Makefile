@@ -104,8 +104,9 @@ alerts: ## check the alerts for Prometheus and try some of them; needs promtool 
 	promtool test rules packaging/prometheus/signet.test.yaml
 
 .PHONY: cost
-cost: ## processor time: nothing that a stranger sends costs much to read, and its cost grows with its length only
+cost: ## processor time: nothing that a stranger sends costs much to read, and its cost grows with its length only; start-up; what times tell
 	go test -count=1 -tags cost -run 'Costs|RefusedUnread' ./internal/...
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -tags cost -run 'CostsMuch|HangsUp|Times' -v ./test/program
 
 .PHONY: overload
 overload: ## 640 callers of the dearest operations with a reader beside; 100,000 bad requests at every entry point

@@ -163,7 +163,7 @@ func TestDrive(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		return nil
 	}
-	got, err := drive(context.Background(), []func() error{call, call}, 10*time.Millisecond, 100*time.Millisecond, &meter{})
+	got, err := drive(context.Background(), []func() error{call, call}, 10*time.Millisecond, time.Second, &meter{})
 	if err != nil || got.perSecond <= 0 || got.perSecond > 2000 || got.p50 < time.Millisecond || got.p99 < got.p50 {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -13,7 +13,7 @@ go vet ./...
 go vet -tags pictures,providers,joining ./test/browser
 go vet -tags driving ./test/console
 go vet -tags faults ./test/faults
-go vet -tags faults,overload ./test/program
+go vet -tags cost,faults,overload ./test/program
 go vet -tags recovery ./test/recovery
 go vet -tags rolling ./test/rolling
 go vet -tags packages ./test/packaging

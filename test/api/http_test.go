@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // httpCases are about HTTP itself: methods, content types, paths.
@@ -173,12 +174,12 @@ func oddPaths(t *testing.T, w *World) {
 // rawTarget sends a request line that no client would, and gives the status.
 func (w *World) rawTarget(t *testing.T, method, target, token string, body []byte) int {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", w.address, 10*time.Second)
+	conn, err := net.DialTimeout("tcp", w.address, testkit.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 	w.requests.Add(1)
 	var credential string
 	if token != "" {

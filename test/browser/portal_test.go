@@ -1,13 +1,7 @@
 package browser_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -37,7 +31,7 @@ type behindPortal struct {
 // Header names where nginx puts the token; empty: where the provider looks for it that names none.
 func atPortal(t *testing.T, header string, more map[string]any) *behindPortal {
 	t.Helper()
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	b := &behindPortal{Portal: portal.Start(t), installation: installed(t, func(c *server.Config) {
 		c.Listen, c.ExternalURL, c.TrustedProxies, c.OutboundAllow = "127.0.0.1:0", "https://localhost:"+port, []string{"127.0.0.1"}, []string{"127.0.0.0/8", "::1/128"}
 	})}
@@ -53,16 +47,6 @@ func atPortal(t *testing.T, header string, more map[string]any) *behindPortal {
 	nginx(t, port, "127.0.0.1:8080", strings.TrimPrefix(b.direct, "http://"), "127.0.0.1:9000", b.Listener.Addr().String(), "idp_REPLACE", b.idp,
 		"X-Portal-Token", header, "x_portal_token", strings.ReplaceAll(strings.ToLower(header), "-", "_"))
 	return b
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	_, port, err := net.SplitHostPort(free.Addr().String())
-	must(t, err)
-	must(t, free.Close())
-	return port
 }
 
 // nginx runs docs/guides/providers/jwt-nginx.conf until the test ends.
@@ -82,7 +66,7 @@ func nginx(t *testing.T, port string, replace ...string) {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
-	certify(t, dir)
+	testkit.Certify(t, dir)
 	sample, err := os.ReadFile("../../docs/guides/providers/jwt-nginx.conf")
 	must(t, err)
 	text := strings.NewReplacer(append(replace, "/etc/signet/", dir+"/", "id.example.com", "localhost", "listen 443", "listen 127.0.0.1:"+port)...).Replace(string(sample))
@@ -107,20 +91,6 @@ func nginx(t *testing.T, port string, replace ...string) {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
 		return err == nil && conn.Close() == nil
 	})
-}
-
-// certify makes a certificate for localhost.
-func certify(t *testing.T, dir string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	must(t, err)
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o644))
-	must(t, os.WriteFile(filepath.Join(dir, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o644))
 }
 
 // visitor is somebody at a browser that takes the certificate of nginx.

@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/portal"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 type values = map[string]any
@@ -34,7 +35,7 @@ func (i *installation) foreign(token string, options, more values) foreign {
 	if _, err := os.Stat("../clients/node_modules/oidc-provider"); err != nil {
 		i.t.Fatal("oidc-provider is not installed: run this through scripts/with-browser.sh")
 	}
-	port := freePort(i.t)
+	port := testkit.FreePort(i.t)
 	f := foreign{address: "http://127.0.0.1:" + port}
 	config := values{"name": "Foreign", "issuer": f.address, "clientId": "signet", "clientSecret": "a secret of the client", "autoRegister": true}
 	maps.Copy(config, more)

@@ -26,26 +26,12 @@ import (
 var must = testkit.Must
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // program is the built binary.
 var program string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "signet-console")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if program, err = testkit.Program(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(testkit.RunWithProgram(m, &program)) }
 
 // installation is a running server with its first administrator.
 type installation struct {
@@ -98,12 +84,7 @@ func startAt(t testing.TB, dir, database string, args ...string) *installation {
 // run starts the server and waits until it is ready.
 func (s *installation) run() {
 	s.t.Helper()
-	s.cmd = exec.Command(program, s.args...)
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "SIGNET_") && !strings.HasPrefix(variable, "PG") {
-			s.cmd.Env = append(s.cmd.Env, variable)
-		}
-	}
+	s.cmd = testkit.Command(program, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	must(s.t, s.cmd.Start())
 	s.stopped = false

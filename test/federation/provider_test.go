@@ -62,7 +62,7 @@ func start(t *testing.T, o options) string {
 }
 
 // startLimit is how long the provider may take to say where it is. Machines that run tests are slow at times.
-const startLimit = 30 * time.Second
+const startLimit = testkit.Patience
 
 // try starts the provider; empty: it did not say where it is.
 func try(t *testing.T, node, options string) string {

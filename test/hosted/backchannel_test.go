@@ -59,7 +59,7 @@ func (e *ear) next() map[string]any {
 	select {
 	case token := <-e.heard:
 		return e.read(token, "logout+jwt")
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		e.t.Fatalf("nobody was told: %s", e.log)
 		return nil
 	}

@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const patience = time.Minute
@@ -46,16 +48,6 @@ func sh(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out)
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // service is a running server, and what it tells its systemd.
@@ -218,7 +210,7 @@ func TestPackagesImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	env := append(config.Config.Env, "SIGNET_LISTEN=127.0.0.1:"+port, "NOTIFY_SOCKET=/run/notify")
 	bundle(t, dir, rootfs, append(config.Config.Entrypoint, config.Config.Cmd...), env, map[string]string{"/var/lib/signet": data, "/run": run})
 	id := "signet-test-" + strconv.Itoa(os.Getpid())
@@ -308,7 +300,7 @@ func TestPackagesDebian(t *testing.T) {
 	if version := chroot("signet", "version"); !strings.HasPrefix(version, "signet ") {
 		t.Errorf("signet version: %s", version)
 	}
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	settings, err := os.OpenFile(in("/etc/signet/signet.env"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)

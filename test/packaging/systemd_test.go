@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // boot runs systemd as the first process of its own namespaces, on the system in the folder $1. It has the network of
@@ -123,7 +125,7 @@ func answers(url string) bool {
 
 // TestPackagesSystemd has the unit run by systemd itself, with everything that locks it in.
 func TestPackagesSystemd(t *testing.T) {
-	m, port, other := newMachine(t), freePort(t), freePort(t)
+	m, port, other := newMachine(t), testkit.FreePort(t), testkit.FreePort(t)
 	url := "http://127.0.0.1:" + port
 	sh(t, "cp", made(t, "*.deb"), filepath.Join(m.dir, "signet.deb"))
 	m.run(t, "dpkg", "--install", "/signet.deb")

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,11 +34,13 @@ type Portal struct {
 	*httptest.Server
 	t testing.TB
 
+	waiting atomic.Int64 // for keys
+
 	mu       sync.Mutex
 	key      *ecdsa.PrivateKey
 	keyID    string
 	fetched  int
-	delay    time.Duration
+	hold     chan struct{} // nil: keys are told at once
 	audience string
 	header   string
 	claims   map[string]any
@@ -88,12 +91,17 @@ func (p *Portal) Rotate() {
 	p.key, p.keyID = key, rand.Text()
 }
 
-// Delay makes it answer that late to whoever wants its keys.
-func (p *Portal) Delay(d time.Duration) {
+// Hold keeps everybody who wants its keys waiting until release is called.
+func (p *Portal) Hold() (release func()) {
+	hold := make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.delay = d
+	p.hold = hold
+	return sync.OnceFunc(func() { close(hold) })
 }
+
+// Waiting is how many wait for its keys.
+func (p *Portal) Waiting() int { return int(p.waiting.Load()) }
 
 // Garbage makes its tokens unreadable.
 func (p *Portal) Garbage(garbage bool) {
@@ -142,12 +150,16 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
 	case "/keys":
 		p.mu.Lock()
 		p.fetched++
-		wait := p.delay
+		hold := p.hold
 		set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.keyID, Use: "sig", Algorithm: string(jose.ES256)}}}
 		p.mu.Unlock()
-		select {
-		case <-time.After(wait):
-		case <-r.Context().Done():
+		if hold != nil {
+			p.waiting.Add(1)
+			select {
+			case <-hold:
+			case <-r.Context().Done():
+			}
+			p.waiting.Add(-1)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(set)

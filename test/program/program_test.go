@@ -11,7 +11,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -35,26 +34,12 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // binary is the program under test.
 var binary string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "signet-program")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if binary, err = testkit.Program(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(testkit.RunWithProgram(m, &binary)) }
 
 // site is where one installation keeps its data.
 type site struct {
@@ -199,12 +184,7 @@ func (s *site) tamper(t *testing.T, statement string) {
 
 // program prepares a run of the binary. No setting of the tests' own environment gets through to it.
 func program(env []string, args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "SIGNET_") && !strings.HasPrefix(variable, "PG") {
-			cmd.Env = append(cmd.Env, variable)
-		}
-	}
+	cmd := testkit.Command(binary, args...)
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
@@ -376,7 +356,7 @@ func (p *process) exit(t *testing.T) int {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(patience):
-		t.Fatal("it does not end")
+		t.Fatalf("it does not end: %v", p.cmd.Args)
 		return -1
 	}
 }
@@ -541,5 +521,5 @@ func refusesConnections(t *testing.T, address string) {
 		}
 		conn.Close()
 	}
-	t.Fatal("it still accepts connections")
+	t.Fatalf("%s still accepts connections", address)
 }

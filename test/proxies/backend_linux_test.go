@@ -2,25 +2,17 @@ package proxies
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -31,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 var must = testkit.Must
 
@@ -62,7 +54,7 @@ func newBackend(t *testing.T) *backend {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(w.dir) })
 	must(t, os.Chmod(w.dir, 0o755))
-	w.certify()
+	w.roots = testkit.Certify(t, w.dir)
 
 	cleartext := &http.Transport{Protocols: new(http.Protocols)}
 	cleartext.Protocols.SetUnencryptedHTTP2(true)
@@ -74,26 +66,6 @@ func newBackend(t *testing.T) *backend {
 }
 
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-
-// certify makes a certificate for localhost.
-func (w *backend) certify() {
-	w.t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(w.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	must(w.t, err)
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	must(w.t, err)
-	crt := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-	for name, text := range map[string][]byte{"tls.crt": crt, "tls.key": secret, "tls.pem": append(bytes.Clone(crt), secret...)} {
-		must(w.t, os.WriteFile(filepath.Join(w.dir, name), text, 0o644))
-	}
-	w.roots = x509.NewCertPool()
-	w.roots.AppendCertsFromPEM(crt)
-}
 
 // change calls the API straight, and insists on success.
 func (w *backend) change(method, path string, body any) map[string]any {
@@ -186,53 +158,18 @@ func (w *backend) through(t *testing.T, p proxy) *way {
 	must(t, os.Mkdir(dir, 0o755))
 	sample, err := os.ReadFile(filepath.Join("../../docs/operations/proxies", p.config))
 	must(t, err)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	_, port, err := net.SplitHostPort(free.Addr().String())
-	must(t, err)
+	port := testkit.FreePort(t)
 	config := filepath.Join(dir, filepath.Base(p.config))
 	must(t, os.WriteFile(config, []byte(strings.NewReplacer(append(slices.Clone(p.replace), "127.0.0.1:8080", w.listen, "/etc/signet/", w.dir+"/", "id.example.com", "localhost",
 		"listen 443", "listen "+port, "bind :443", "bind :"+port, ":443", ":"+port, "Listen 443", "Listen "+port)...).Replace(string(sample))), 0o644))
 	cmd := exec.Command(program, p.run(t, dir, config)...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
-	said := &testkit.Log{}
-	cmd.Stdout, cmd.Stderr = said, said
-	must(t, free.Close())
-	must(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its children; asked to stop, some take ten seconds
-		<-ended
-		if t.Failed() {
-			t.Logf("%s said:\n%s", p.name, said)
-		}
-	})
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	through := &way{"https://localhost:" + port, &http.Client{Transport: transport, Timeout: patience, CheckRedirect: stay}}
-	for end := time.Now().Add(patience); ; {
-		resp, err := through.http.Get(through.url + "/healthz")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == 200 {
-				return through
-			}
-		}
-		select {
-		case <-ended:
-			t.Fatalf("%s does not start:\n%s", p.name, said)
-		default:
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s does not answer: %v\n%s", p.name, err, said)
-		}
-	}
+	testkit.RunProxy(t, p.name, cmd, through.http, through.url)
+	return through
 }
 
 // grpc connects as gRPC's own library does.

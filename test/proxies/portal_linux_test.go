@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // TestNginxBringsThePortalsToken holds docs/guides/providers/jwt-nginx.conf to its word: the token of a portal arrives
@@ -43,7 +45,7 @@ func TestNginxBringsThePortalsToken(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(w.dir) })
 	must(t, os.Chmod(w.dir, 0o755))
-	w.certify()
+	w.roots = testkit.Certify(t, w.dir)
 	v := w.through(t, proxy{name: "nginx", program: "nginx", config: "../../guides/providers/jwt-nginx.conf", run: runNginx,
 		replace: []string{"127.0.0.1:9000", signing.Listener.Addr().String(), "idp_REPLACE", "idp_1"}})
 

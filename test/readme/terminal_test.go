@@ -88,7 +88,7 @@ func (d *desk) open() {
 		// The shell ends what runs in the background, which has groups of its own, and is waited for: killed at once,
 		// it would leave that behind.
 		d.enter(`jobs -p | while read -r job; do kill -- -$job; done; exit`)
-		hangs := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-d.terminal.Process.Pid, syscall.SIGKILL) })
+		hangs := time.AfterFunc(time.Minute, func() { _ = syscall.Kill(-d.terminal.Process.Pid, syscall.SIGKILL) })
 		go func() { _, _ = io.Copy(io.Discard, d.screen) }()
 		_ = d.terminal.Wait()
 		hangs.Stop()

@@ -4,22 +4,14 @@ package rolling
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,11 +66,11 @@ func newCluster(t *testing.T, binary string) *cluster {
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(c.dir) })
 	must(t, os.Chmod(c.dir, 0o755))
-	c.certify()
+	c.roots = testkit.Certify(t, c.dir)
 	for range c.nodes {
-		c.ports = append(c.ports, freePort(t))
+		c.ports = append(c.ports, testkit.FreePort(t))
 	}
-	fronts := []string{freePort(t), freePort(t)}
+	fronts := []string{testkit.FreePort(t), testkit.FreePort(t)}
 	c.external = "https://localhost:" + fronts[0]
 	for i := range c.nodes {
 		c.start(i, binary)
@@ -101,48 +93,11 @@ func newCluster(t *testing.T, binary string) *cluster {
 	return c
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
-	return port
-}
-
-// certify makes a certificate for localhost.
-func (c *cluster) certify() {
-	c.t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(c.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	must(c.t, err)
-	key, err := x509.MarshalPKCS8PrivateKey(private)
-	must(c.t, err)
-	crt := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-	for name, text := range map[string][]byte{"tls.crt": crt, "tls.key": secret, "tls.pem": append(bytes.Clone(crt), secret...)} {
-		must(c.t, os.WriteFile(filepath.Join(c.dir, name), text, 0o644))
-	}
-	c.roots = x509.NewCertPool()
-	c.roots.AppendCertsFromPEM(crt)
-}
-
 func (c *cluster) dataDir(i int) string { return filepath.Join(c.dir, fmt.Sprint("node", i)) }
 
 // dataArgs say where the data of a node is.
 func (c *cluster) dataArgs(i int) []string {
 	return []string{"--data-dir", c.dataDir(i), "--database", c.database, "--master-key-file", filepath.Join(c.dataDir(0), "master.key")}
-}
-
-// program prepares a run. No setting of the tests' own environment gets through to it.
-func program(binary string, args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SIGNET_") || strings.HasPrefix(v, "PG") })
-	return cmd
 }
 
 // start runs a node and waits until it is ready.
@@ -154,7 +109,7 @@ func (c *cluster) start(i int, binary string) {
 	} else {
 		args = append(args, data...)
 	}
-	n := &node{cmd: program(binary, args...), log: &testkit.Log{}, ended: make(chan struct{})}
+	n := &node{cmd: testkit.Command(binary, args...), log: &testkit.Log{}, ended: make(chan struct{})}
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is cut off leaves nothing behind
 	out, err := n.cmd.StderrPipe()
 	must(c.t, err)
@@ -241,35 +196,12 @@ func (c *cluster) front(name, sample, port string, args func(dir, config string)
 	config := filepath.Join(dir, sample)
 	must(t, os.WriteFile(config, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o644))
 	cmd := exec.Command(path, args(dir, config)...)
-	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	said := &testkit.Log{}
-	cmd.Stdout, cmd.Stderr = said, said
-	must(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its children
-		<-ended
-		if t.Failed() {
-			text := said.String()
-			t.Logf("%s said:\n%s", name, text[max(0, len(text)-4000):])
-		}
-	})
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.roots}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	p := &proxy{name: name, url: "https://localhost:" + port, client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	c.proxies = append(c.proxies, p)
-	testkit.Await(t, name+" answers", func() bool {
-		resp, err := p.client.Get(p.url + "/healthz")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
+	testkit.RunProxy(t, name, cmd, p.client, p.url)
 }
 
 // finish stops all nodes and checks the log and the state.
@@ -283,7 +215,7 @@ func (c *cluster) finish(binary string) {
 	}
 	// After an upgrade, nodes bring objects into their new shape in the background: migrate does what is left.
 	for _, command := range [][]string{{"migrate"}, {"rebuild", "--check"}, {"verify"}} {
-		if out, err := program(binary, append(command, c.dataArgs(0)...)...).CombinedOutput(); err != nil {
+		if out, err := testkit.Command(binary, append(command, c.dataArgs(0)...)...).CombinedOutput(); err != nil {
 			c.t.Errorf("%v: %v\n%s", command, err, out)
 		}
 	}

@@ -43,7 +43,7 @@ func Pooled(t testing.TB, db Database) Database {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	listen := freePort(t)
+	listen := testkit.FreePort(t)
 	config := filepath.Join(dir, "pgbouncer.ini")
 	text := fmt.Sprintf(`[databases]
 * = host=%s port=%s user=%s
@@ -79,16 +79,6 @@ logfile = %s
 	})
 	address.RawQuery += "&pooler=transaction"
 	return Database{Engine: Postgres, URL: address.String()}
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
 // asNobody is for programs that refuse to run as root, and gives them a directory.

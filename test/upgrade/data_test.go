@@ -122,7 +122,7 @@ func (n *notes) wantCredentialsToWork(t *testing.T, server *node) {
 // wantDoctorToFind: signet doctor says so. It also warns of what tests do not have, such as backups.
 func (s *site) wantDoctorToFind(t *testing.T, what string) {
 	t.Helper()
-	said, _ := program(thisVersion(t), s.args("doctor")...).CombinedOutput()
+	said, _ := testkit.Command(thisVersion(t), s.args("doctor")...).CombinedOutput()
 	if !strings.Contains(string(said), what) {
 		t.Errorf("signet doctor does not say %q:\n%s", what, said)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 type thing struct{}
@@ -47,7 +48,7 @@ func TestAFactWaitsForTheVersionBeforeToStop(t *testing.T) {
 	}
 	before.stop(t)
 	must(t, next.Do(t.Context(), allow))
-	late := program(thisVersion(t), append(s.args("start"), "--listen", "localhost:0")...)
+	late := testkit.Command(thisVersion(t), append(s.args("start"), "--listen", "localhost:0")...)
 	defer time.AfterFunc(patience, func() { _ = late.Process.Kill() }).Stop()
 	if output, _ := late.CombinedOutput(); !strings.Contains(string(output), "upgrade this node") {
 		t.Errorf("a version that does not know it says %s", output)

@@ -11,12 +11,13 @@ import (
 
 	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // dryRun gives what a dry run prints, and its exit code.
 func (s *site) dryRun(t *testing.T, flags ...string) (output string, code int) {
 	t.Helper()
-	cmd := program(thisVersion(t), append(s.args("migrate", "--dry-run"), flags...)...)
+	cmd := testkit.Command(thisVersion(t), append(s.args("migrate", "--dry-run"), flags...)...)
 	text, err := cmd.Output()
 	if _, ended := err.(*exec.ExitError); err != nil && !ended {
 		t.Fatal(err)

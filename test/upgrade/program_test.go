@@ -21,14 +21,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
 // patience is how long a test waits for what should come at once.
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // base is the address that every node believes to have, whichever port it listens on.
 const base = "http://localhost:8080"
@@ -83,17 +82,10 @@ func (s *site) args(command ...string) []string {
 	return args
 }
 
-// program prepares a run. No setting of the tests' own environment gets through to it.
-func program(binary string, args ...string) *exec.Cmd {
-	cmd := exec.Command(binary, args...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SIGNET_") || strings.HasPrefix(v, "PG") })
-	return cmd
-}
-
 // run runs a command on the site to its end, which has to be a good one.
 func (s *site) run(t *testing.T, binary string, command ...string) string {
 	t.Helper()
-	output, err := program(binary, s.args(command...)...).CombinedOutput()
+	output, err := testkit.Command(binary, s.args(command...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, output)
 	}
@@ -110,7 +102,7 @@ type node struct {
 // start runs a server on the site and waits until it is ready.
 func (s *site) start(t *testing.T, binary string) *node {
 	t.Helper()
-	cmd := program(binary, append(s.args("start"), "--listen", "localhost:0", "--external-url", base, "--log-format", "json",
+	cmd := testkit.Command(binary, append(s.args("start"), "--listen", "localhost:0", "--external-url", base, "--log-format", "json",
 		"--outbound-allow", "127.0.0.1/32", "--webhook-retry", "100ms")...)
 	logs, err := cmd.StderrPipe()
 	must(t, err)

@@ -50,7 +50,7 @@ func newPublisher(t *testing.T) *publisher {
 		w.WriteHeader(status)
 		io.WriteString(w, body)
 	})
-	p.sets = NewKeySets(p.client(t, nil), func() time.Time {
+	p.sets = NewKeySets(p.client(t, func(c *Config) { c.Timeout = time.Hour }), func() time.Time {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.now
@@ -356,7 +356,7 @@ func TestWhoNamesTheKeySetOfAnotherOrganizationKeepsItWaitingForNothing(t *testi
 	ask("/b", "made up")
 	p.awaitCalls(t, maxCalls/2+1)
 	p.set(func() { p.hold = nil })
-	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	soon, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	for _, keyID := range []string{"a", "made up", "a"} { // at first, and while its own has been fetched
 		if _, err := p.sets.Find(soon, "org_b", p.at("example.com", "/b"), keyID); err != nil {
@@ -377,7 +377,7 @@ func TestKeysThatAreKnownAreThereWhileOthersAreAskedFor(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() { p.find(t, "made up", 0, 2) })
 	p.awaitCalls(t, 1)
-	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	soon, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	if keys, err := p.sets.Find(soon, "org_a", p.at("example.com", "/keys"), "a"); err != nil || len(keys) != 1 {
 		t.Errorf("got %v, %v", keys, err)

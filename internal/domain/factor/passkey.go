@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -85,22 +84,21 @@ type challenge struct {
 	Data    *webauthn.SessionData `json:"data,omitempty"`
 }
 
-// challengeRow is found by what comes back with the answer. The challenge itself is not stored as a key.
-func challengeRow(text string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "challenge/" + secret.Digest(text)}
-}
+// challenges are found by what comes back with the answer.
+var challenges = event.Flow[challenge]{Prefix: "challenge", Life: startLife}
+
+// challengeID is the identifier of a row. The challenge itself is not stored as a key.
+func challengeID(text string) string { return secret.Digest(text) }
 
 // Started is a ceremony that a browser is to go through.
 type Started struct {
-	Options string // JSON, as PublicKeyCredential.parse…OptionsFromJSON takes it
-	row     event.Row
+	Options   string // JSON, as PublicKeyCredential.parse…OptionsFromJSON takes it
+	challenge challenge
 }
 
 // Put remembers the challenge.
 func (s *Started) Put(tx *event.Tx) {
-	row := s.row
-	row.Expires = tx.Now() + startLife.Microseconds()
-	tx.PutRow(row)
+	challenges.Put(tx, challengeID(s.challenge.Data.Challenge), &s.challenge)
 }
 
 func started(options any, c challenge) (*Started, error) {
@@ -108,11 +106,7 @@ func started(options any, c challenge) (*Started, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := json.Marshal(c)
-	if err != nil {
-		return nil, err
-	}
-	return &Started{Options: string(text), row: event.Row{RowKey: challengeRow(c.Data.Challenge), Value: value}}, nil
+	return &Started{Options: string(text), challenge: c}, nil
 }
 
 // StartPasskey begins to add a passkey in a session. row is what user.FactorsRow leads to. Errors:
@@ -219,27 +213,23 @@ func (f *Factors) until(text string) int64 {
 }
 
 // find reads the challenge that an answer is to; nil where there is none for this use.
-func (f *Factors) find(ctx context.Context, r event.Reader, key event.RowKey, what use, sessionID string) (*challenge, error) {
-	row, err := r.Row(ctx, key)
-	if err != nil || row == nil {
+func find(ctx context.Context, r event.Reader, id string, what use, sessionID string) (*challenge, error) {
+	c, err := challenges.Read(ctx, r, id)
+	if err != nil || c == nil || c.Use != what || c.Session != sessionID {
 		return nil, err
 	}
-	var c challenge
-	if err := json.Unmarshal(row.Value, &c); err != nil {
-		return nil, fmt.Errorf("challenge: %w", err)
-	}
-	if c.Use != what || c.Session != sessionID {
-		return nil, nil
-	}
-	return &c, nil
+	return c, nil
 }
 
 // NewPasskey is a passkey that a browser has made.
 type NewPasskey struct {
-	parsed *protocol.ParsedCredentialCreationData
-	Row    event.RowKey // of the challenge; to be declared
-	made   *webauthn.Credential
+	parsed    *protocol.ParsedCredentialCreationData
+	challenge string // the identifier of its row
+	made      *webauthn.Credential
 }
+
+// Row is the key of the challenge; a command that adds the passkey declares it.
+func (n *NewPasskey) Row() event.RowKey { return challenges.Key(n.challenge) }
 
 // ReadNewPasskey reads what a browser answers (RegistrationResponseJSON). Errors: InvalidArgument on credential.
 func ReadNewPasskey(text string) (*NewPasskey, error) {
@@ -247,7 +237,7 @@ func ReadNewPasskey(text string) (*NewPasskey, error) {
 	if err != nil {
 		return nil, errs.Invalid(errs.Violation{Field: "credential", Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
 	}
-	return &NewPasskey{parsed: parsed, Row: challengeRow(parsed.Response.CollectedClientData.Challenge)}, nil
+	return &NewPasskey{parsed: parsed, challenge: challengeID(parsed.Response.CollectedClientData.Challenge)}, nil
 }
 
 func errNotMade(cause error) error {
@@ -260,7 +250,7 @@ func (f *Factors) Check(ctx context.Context, r event.Reader, n *NewPasskey, user
 	if f.party == nil {
 		return ErrPasskeysUnavailable
 	}
-	c, err := f.find(ctx, r, n.Row, toAdd, sessionID)
+	c, err := find(ctx, r, n.challenge, toAdd, sessionID)
 	if err != nil {
 		return err
 	}
@@ -275,7 +265,7 @@ func (f *Factors) CheckFirst(ctx context.Context, r event.Reader, n *NewPasskey,
 	if f.party == nil {
 		return "", ErrPasskeysUnavailable
 	}
-	c, err := f.find(ctx, r, n.Row, toJoin, flow)
+	c, err := find(ctx, r, n.challenge, toJoin, flow)
 	if err != nil {
 		return "", err
 	}
@@ -292,17 +282,17 @@ func (f *Factors) created(n *NewPasskey, c *challenge) (err error) {
 	return nil
 }
 
-// AddPasskey adds a passkey that was checked. The command declared the user for writing, n.Row and user.FactorsRow.
+// AddPasskey adds a passkey that was checked. The command declared the user for writing, n.Row() and user.FactorsRow.
 // Errors: user.ErrNotHuman; ErrTooMany; ErrPasskeyExists; InvalidArgument on credential.
 func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPasskey, name string) (id string, err error) {
 	if err := room(u); err != nil {
 		return "", err
 	}
-	used, err := useUp(tx, n.Row)
+	used, err := challenges.Use(tx, n.challenge)
 	if err != nil {
 		return "", err
 	}
-	if !used {
+	if used == nil {
 		return "", errNotMade(nil)
 	}
 	k, err := load(tx, u.ID)
@@ -322,39 +312,29 @@ func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPas
 	return id, u.Append(user.PasskeyAdded{FactorID: id, Created: tx.Now(), Personal: user.FactorFacts{Name: name}})
 }
 
-// useUp takes the row of a challenge, if nobody else has.
-func useUp(tx *event.Tx, key event.RowKey) (bool, error) {
-	row, err := tx.Row(key)
-	if err != nil || row == nil {
-		return false, err
-	}
-	tx.DropRow(key)
-	return true, nil
-}
-
 // Assertion is a passkey's answer to a challenge.
 type Assertion struct {
-	parsed   *protocol.ParsedCredentialAssertionData
-	Row      event.RowKey // of the challenge; to be declared
-	verified []byte       // the public key that the signature belongs to
-	until    int64        // of a challenge for signing in; else zero
+	parsed    *protocol.ParsedCredentialAssertionData
+	challenge string // the identifier of its row
+	verified  []byte // the public key that the signature belongs to
+	until     int64  // of a challenge for signing in; else zero
 }
+
+// Row is the key of the challenge; a command that accepts the assertion declares it.
+func (a *Assertion) Row() event.RowKey { return challenges.Key(a.challenge) }
 
 // useUp takes the challenge of an assertion, if nobody else has.
 func (a *Assertion) useUp(tx *event.Tx) (bool, error) {
 	if a.until == 0 {
-		return useUp(tx, a.Row)
+		used, err := challenges.Use(tx, a.challenge)
+		return used != nil, err
 	}
-	used, err := tx.Row(a.Row)
+	used, err := challenges.Get(tx, a.challenge)
 	if err != nil || used != nil || tx.Now() >= a.until {
 		return false, err
 	}
-	value, err := json.Marshal(challenge{Use: toSignIn})
-	if err != nil {
-		return false, err
-	}
 	// It is remembered for longer than the challenge counts: the clock of another node may be behind.
-	tx.PutRow(event.Row{RowKey: a.Row, Value: value, Expires: a.until + startLife.Microseconds()})
+	challenges.PutUntil(tx, a.challenge, &challenge{Use: toSignIn}, a.until+startLife.Microseconds())
 	return true, nil
 }
 
@@ -364,7 +344,7 @@ func ReadAssertion(field, text string) (*Assertion, error) {
 	if err != nil {
 		return nil, errs.Invalid(errs.Violation{Field: field, Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
 	}
-	return &Assertion{parsed: parsed, Row: challengeRow(parsed.Response.CollectedClientData.Challenge)}, nil
+	return &Assertion{parsed: parsed, challenge: challengeID(parsed.Response.CollectedClientData.Challenge)}, nil
 }
 
 // UserID is whose passkey it says to be; empty where it does not say, or says what is no identifier.
@@ -388,7 +368,7 @@ func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion,
 	if f.party == nil {
 		return false, nil
 	}
-	c, err := f.find(ctx, r, a.Row, toProve, sessionID)
+	c, err := find(ctx, r, a.challenge, toProve, sessionID)
 	if err != nil || c == nil || c.UserID != u.ID {
 		return false, err
 	}
@@ -429,7 +409,7 @@ func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *e
 
 // Accept takes an assertion that was verified. The challenge is used up in any case. A passkey that was removed
 // meanwhile is refused, and so is one that counts no further than before: there is a copy of it. The command declared
-// a.Row and user.FactorsRow.
+// a.Row() and user.FactorsRow.
 func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool, err error) {
 	return f.accept(tx, a, userID, func(string) bool { return true })
 }

@@ -33,7 +33,7 @@ func add(t *testing.T, s *eventtest.Store, f *factor.Factors, session, credentia
 	if err := f.Check(t.Context(), s, made, "usr_jo", session); err != nil {
 		return "", err
 	}
-	err = do(t, s, []event.RowKey{made.Row}, func(tx *event.Tx, jo *event.Object[user.User]) (err error) {
+	err = do(t, s, []event.RowKey{made.Row()}, func(tx *event.Tx, jo *event.Object[user.User]) (err error) {
 		id, err = f.AddPasskey(tx, jo, made, "laptop")
 		return err
 	})
@@ -92,7 +92,7 @@ func accepted(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string
 	if !right {
 		return false
 	}
-	must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) (err error) {
+	must(t, do(t, s, []event.RowKey{a.Row()}, func(tx *event.Tx, _ *event.Object[user.User]) (err error) {
 		right, err = f.Accept(tx, a, "usr_jo")
 		return err
 	}))
@@ -300,7 +300,7 @@ func TestAPasskeyThatWasRemovedMeanwhileIsRefused(t *testing.T) {
 	}
 	id := jo(t, s).Data.Human.Factors[0].ID
 	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return factor.Remove(tx, jo, id) }))
-	must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) error {
+	must(t, do(t, s, []event.RowKey{a.Row()}, func(tx *event.Tx, _ *event.Object[user.User]) error {
 		right, err := f.Accept(tx, a, "usr_jo")
 		if right {
 			t.Error("it counts")
@@ -326,7 +326,7 @@ func TestACopyIsFoundAlsoWhereBothAreUsedAtOnce(t *testing.T) {
 	}
 	var got []bool
 	for _, a := range []*factor.Assertion{verified(), verified()} {
-		must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) error {
+		must(t, do(t, s, []event.RowKey{a.Row()}, func(tx *event.Tx, _ *event.Object[user.User]) error {
 			right, err := f.Accept(tx, a, "usr_jo")
 			got = append(got, right)
 			return err
@@ -345,7 +345,7 @@ func TestAssertionsWithoutAVerifiedSignatureAreNotAccepted(t *testing.T) {
 	must(t, err)
 	a, err := factor.ReadAssertion("assertion", answer)
 	must(t, err)
-	must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) error {
+	must(t, do(t, s, []event.RowKey{a.Row()}, func(tx *event.Tx, _ *event.Object[user.User]) error {
 		right, err := f.Accept(tx, a, "usr_jo")
 		if right {
 			t.Error("nobody looked at the signature")
@@ -361,7 +361,7 @@ func TestAChallengeForSigningInIsStoredOnlyOnceItWasUsed(t *testing.T) {
 	s, f := world(t)
 	device := withPasskey(t, s, f)
 	kept := func(a *factor.Assertion) *event.Row {
-		row, err := s.Row(t.Context(), a.Row)
+		row, err := s.Row(t.Context(), a.Row())
 		must(t, err)
 		return row
 	}

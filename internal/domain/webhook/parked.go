@@ -127,7 +127,8 @@ func (w *Webhooks) Failures(ctx context.Context, permit access.Permit, id string
 		if len(found) == limit {
 			return found, &after, nil
 		}
-		f := Failure{EventID: journal.IDOf(p.objectID, p.Sequence), Type: p.Type, Tries: p.Tries, First: event.Time(p.Since), Last: event.Time(p.Last), Status: p.Status, Problem: p.Problem}
+		f := Failure{EventID: journal.IDOf(p.objectID, p.Sequence), Type: p.Type, Tries: p.Tries,
+			First: event.Time(p.Since), Last: event.Time(p.Last), Status: p.Status, Problem: p.Problem}
 		if !p.Failed {
 			f.Next = event.Time(p.Next)
 		}
@@ -173,7 +174,8 @@ func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id stri
 				return found, &event.Cursor{Value: p.objectID, ID: strconv.FormatUint(e.Sequence, 10)}, nil
 			}
 			if o.Data.wants(o.Org, e) {
-				found = append(found, HeldEvent{EventID: journal.IDOf(p.objectID, e.Sequence), Type: e.Type, Time: event.Time(e.Time), Behind: journal.IDOf(p.objectID, p.Sequence)})
+				found = append(found, HeldEvent{EventID: journal.IDOf(p.objectID, e.Sequence), Type: e.Type, Time: event.Time(e.Time),
+					Behind: journal.IDOf(p.objectID, p.Sequence)})
 			}
 		}
 	}

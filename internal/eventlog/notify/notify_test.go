@@ -106,7 +106,7 @@ func (s *seen) next(t *testing.T) string {
 	select {
 	case name := <-s.came:
 		return name
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("nothing was handled")
 		return ""
 	}
@@ -527,16 +527,15 @@ func TestANodeThatStopsDoesNotWaitForLong(t *testing.T) {
 			}
 			stop()
 			<-ctx.Done()
+			if !errors.Is(ctx.Err(), context.Canceled) {
+				t.Errorf("the node waits until the event has had all its time: %v", ctx.Err())
+			}
 			return ctx.Err()
 		}}
 		r := w.runner(s, f)
 		must(t, r.Begin(t.Context()))
 		happen(t, s, "a")
-		began := time.Now()
 		r.Run(ctx)
-		if took := time.Since(began); took > handleTime/2 {
-			t.Errorf("it took %v", took)
-		}
 		work(t, r.worker(f)) // nobody knows what came of it, so it is tried again
 		if handled != 2 {
 			t.Errorf("handled %d times", handled)

@@ -86,7 +86,8 @@ func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id str
 	token, hash := secret.NewToken(secret.Invitation)
 	out := Made{ID: id}
 	needs := event.Command{Rows: []event.RowKey{count.Row}}
-	details, err := user.GivesAccess(permit, id).And(user.MustBeHuman).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+	target := user.GivesAccess(permit, id).And(user.MustBeHuman).And(mustBeActive).Needs(needs)
+	details, err := target.Change(ctx, s.Store, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		if s.Mail {
 			wait, err := count.Take(tx)
 			if err != nil {
@@ -131,7 +132,8 @@ func MailedSetup(ctx context.Context, s event.Store, _ secret.MasterKey, e *even
 		}
 		p.Hash = hash
 		h := u.Data.Human
-		d = user.Delivery{Code: user.Code{Text: token, Expires: event.Time(row.Expires)}, UserID: u.ID, By: user.ByEmail, Address: h.Email.Address, Name: h.Profile.DisplayName, Language: h.Profile.PreferredLanguage}
+		d = user.Delivery{Code: user.Code{Text: token, Expires: event.Time(row.Expires)}, UserID: u.ID, By: user.ByEmail,
+			Address: h.Email.Address, Name: h.Profile.DisplayName, Language: h.Profile.PreferredLanguage}
 		return p.put(tx, u.ID, row.Expires)
 	}})
 	return d, err
@@ -285,7 +287,9 @@ func (s Invitations) rightSetup(tx *event.Tx, known *Setup) (*event.Object[user.
 	switch {
 	case err != nil:
 		return nil, err
-	case row == nil || u == nil || !session.MaySignIn(&u.Data, o) || string(p.Hash) != string(known.hash) || p.By != known.by.ID || p.Version != u.Data.Password.Version || p.EmailKey != u.Data.Human.Email.Key:
+	case row == nil || u == nil || !session.MaySignIn(&u.Data, o),
+		string(p.Hash) != string(known.hash) || p.By != known.by.ID,
+		p.Version != u.Data.Password.Version || p.EmailKey != u.Data.Human.Email.Key:
 		return nil, ErrSetupLink
 	case !mayStillSet(by, home, u):
 		return nil, ErrSetupLink

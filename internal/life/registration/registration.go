@@ -89,7 +89,9 @@ type waiting struct {
 
 // New makes one.
 func New(sessions *session.Sessions, mail Mailer) *Registrations {
-	return &Registrations{Sessions: sessions, Mail: mail, orgs: ratelimit.FairPool{PerMinute: perOrg, Clock: sessions.Clock}, node: ratelimit.FairPool{PerMinute: perNode, Clock: sessions.Clock}}
+	return &Registrations{Sessions: sessions, Mail: mail,
+		orgs: ratelimit.FairPool{PerMinute: perOrg, Clock: sessions.Clock},
+		node: ratelimit.FairPool{PerMinute: perNode, Clock: sessions.Clock}}
 }
 
 // admit counts one more start, unless others would have to do without theirs. Errors: ResourceExhausted
@@ -200,7 +202,8 @@ func (s *Registrations) Open(ctx context.Context, orgID string) (*event.Object[o
 
 // open refuses an organization that registers nobody: people must be able to sign in with what they get.
 func open(o *event.Object[org.Org]) error {
-	if o == nil || o.Data.State != org.Active || o.Data.Policy.Registration == policy.ToNobody || !o.Data.Policy.Allows(policy.WithPassword) && !o.Data.Policy.Allows(policy.WithPasskey) {
+	if o == nil || o.Data.State != org.Active || o.Data.Policy.Registration == policy.ToNobody ||
+		!o.Data.Policy.Allows(policy.WithPassword) && !o.Data.Policy.Allows(policy.WithPasskey) {
 		return ErrOff
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestSettle(t *testing.T) {
@@ -153,7 +155,7 @@ func TestSlowHeaders(t *testing.T) {
 			if _, err := io.WriteString(conn, opening); err != nil {
 				t.Fatal(err)
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := io.Copy(io.Discard, conn); err != nil { // until the server ends it

@@ -2,10 +2,8 @@ package federated
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
-	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -24,9 +22,12 @@ type holder struct {
 	Link string `json:"link"`
 }
 
-// sessionRow is where it is remembered who came in a session of a provider.
-func sessionRow(provider, issuer, sid string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "idp_session/" + provider + "/" + secret.Digest(issuer+"\x00"+sid)}
+// holders are rows with the users who came in a session of a provider.
+var holders = event.Flow[[]holder]{Prefix: "idp_session"}
+
+// holdersID is the identifier of the row of a session.
+func holdersID(provider, issuer, sid string) string {
+	return provider + "/" + secret.Digest(issuer+"\x00"+sid)
 }
 
 // sessionRows are what a command has to declare that calls remember.
@@ -34,7 +35,7 @@ func sessionRows(who idp.Identity) []event.RowKey {
 	if who.Session == "" {
 		return nil
 	}
-	return []event.RowKey{sessionRow(who.Provider, who.Issuer, who.Session)}
+	return []event.RowKey{holders.Key(holdersID(who.Provider, who.Issuer, who.Session))}
 }
 
 // remember notes who came in a session of a provider, until a time: the provider may end that session without a word of
@@ -43,36 +44,25 @@ func remember(tx *event.Tx, who idp.Identity, userID, linkID string, until int64
 	if who.Session == "" {
 		return nil
 	}
-	key := sessionRow(who.Provider, who.Issuer, who.Session)
-	row, err := tx.Row(key)
+	id := holdersID(who.Provider, who.Issuer, who.Session)
+	row, err := tx.Row(holders.Key(id))
 	if err != nil {
 		return err
 	}
-	all, err := holders(row)
+	known, err := holders.Get(tx, id)
 	if err != nil {
 		return err
 	}
 	me := holder{userID, linkID}
-	all = append(slices.DeleteFunc(all, func(h holder) bool { return h == me }), me)
-	text, err := json.Marshal(all[max(0, len(all)-maxHolders):])
-	if err != nil {
-		return err
-	}
-	if row != nil {
+	var all []holder
+	if known != nil {
+		all = slices.DeleteFunc(*known, func(h holder) bool { return h == me })
 		until = max(until, row.Expires)
 	}
-	tx.PutRow(event.Row{RowKey: key, Value: text, Expires: until})
+	all = append(all, me)
+	all = all[max(0, len(all)-maxHolders):]
+	holders.PutUntil(tx, id, &all, until)
 	return nil
-}
-
-func holders(row *event.Row) (all []holder, err error) {
-	if row == nil {
-		return nil, nil
-	}
-	if err := json.Unmarshal(row.Value, &all); err != nil {
-		return nil, errs.Recovered(err)
-	}
-	return all, nil
 }
 
 // SignedOut is what a provider says has ended there, see upstream.SignedOut. Its word has been checked.
@@ -102,11 +92,11 @@ func (s Sessions) EndThrough(ctx context.Context, out SignedOut) error {
 // signedOut finds whom it is about.
 func (s Sessions) signedOut(ctx context.Context, out SignedOut) ([]holder, error) {
 	if out.Subject == "" {
-		row, err := s.Store.Row(ctx, sessionRow(out.Provider, out.Issuer, out.Session))
-		if err != nil {
+		known, err := holders.Read(ctx, s.Store, holdersID(out.Provider, out.Issuer, out.Session))
+		if err != nil || known == nil {
 			return nil, err
 		}
-		return holders(row)
+		return *known, nil
 	}
 	id, err := s.Store.Holder(ctx, user.LinkClaim(out.Provider, out.Issuer, out.Subject))
 	if err != nil || id == "" {

@@ -201,7 +201,7 @@ func (n Newcomers) passkey(ctx context.Context, p *Passkey) (*first, error) {
 		return nil, err
 	}
 	return &first{id: id, way: policy.WithPasskey, proof: session.Proof{Methods: []session.Method{session.ByPasskey}, SecondFactor: true},
-		rows: []event.RowKey{made.Row, user.FactorsRow(id)},
+		rows: []event.RowKey{made.Row(), user.FactorsRow(id)},
 		put: func(tx *event.Tx, u *event.Object[user.User]) error {
 			_, err := n.Factors.AddPasskey(tx, u, made, cmp.Or(p.Name, "Passkey"))
 			return err

@@ -312,12 +312,14 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 }
 
 func (n *Registration) of(who idp.Identity, by *federated.ByCode, r Redeem) federated.Registration {
-	out := federated.Registration{OrgID: by.Org, UserName: n.UserName, FirstName: n.FirstName, LastName: n.LastName, NickName: n.NickName, Language: n.Language, Email: n.Email, AcceptedTerms: n.AcceptedTerms,
+	out := federated.Registration{OrgID: by.Org, UserName: n.UserName, FirstName: n.FirstName, LastName: n.LastName,
+		NickName: n.NickName, Language: n.Language, Email: n.Email, AcceptedTerms: n.AcceptedTerms,
 		By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID}
 	for _, f := range []struct {
 		to   *string
 		said string
-	}{{&out.UserName, who.UserName}, {&out.FirstName, who.FirstName}, {&out.LastName, who.LastName}, {&out.NickName, who.NickName}, {&out.Language, who.Language}, {&out.Email, who.Email}} {
+	}{{&out.UserName, who.UserName}, {&out.FirstName, who.FirstName}, {&out.LastName, who.LastName},
+		{&out.NickName, who.NickName}, {&out.Language, who.Language}, {&out.Email, who.Email}} {
 		if *f.to == "" {
 			*f.to = f.said
 		}

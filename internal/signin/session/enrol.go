@@ -129,7 +129,7 @@ func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, na
 	if err := s.Factors.Check(ctx, s.Store, made, caller.UserID, caller.TokenID); err != nil {
 		return Enrolled{}, err
 	}
-	return s.enrol(ctx, caller, made.Row, ByPasskey, from, name, func(st *InSession) (string, error) {
+	return s.enrol(ctx, caller, made.Row(), ByPasskey, from, name, func(st *InSession) (string, error) {
 		return s.Factors.AddPasskey(st.tx, st.user, made, name)
 	})
 }

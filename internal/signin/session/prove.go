@@ -93,7 +93,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		if assertion, err = factor.ReadAssertion(a.field(), a.Assertion); err != nil {
 			return Stepped{}, err
 		}
-		rows = append(rows, assertion.Row)
+		rows = append(rows, assertion.Row())
 	}
 	t, err := s.factorThrottle(ctx, caller, a.method(), from)
 	if err != nil {
@@ -325,7 +325,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in 
 	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{
 		way:   policy.WithPasskey,
 		proof: Proof{Methods: []Method{ByPasskey}, SecondFactor: true},
-		rows:  []event.RowKey{assertion.Row, user.FactorsRow(userID)},
+		rows:  []event.RowKey{assertion.Row(), user.FactorsRow(userID)},
 		accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 			return s.Factors.Accept(tx, assertion, now.ID)
 		},

@@ -67,7 +67,7 @@ func (f *resetFactor) declare(c event.Command) event.Command {
 	}
 	c.Rows = append(c.Rows, user.FactorsRow(f.throttle.userID))
 	if f.assertion != nil {
-		c.Rows = append(c.Rows, f.assertion.Row)
+		c.Rows = append(c.Rows, f.assertion.Row())
 	}
 	return f.throttle.declare(c)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/limit/ratelimit"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func isObject(b []byte) bool {
@@ -370,14 +371,14 @@ func TestStreamsAreMeasured(t *testing.T) {
 		}
 		return maps.Equal(got, want)
 	}
-	eventually(t, holds)
+	testkit.Await(t, "the streams are counted", holds)
 	l.handler.EndStreams()
 	for series := range want {
 		if strings.HasPrefix(series, "signet_streams_open") {
 			want[series] = 0
 		}
 	}
-	eventually(t, holds)
+	testkit.Await(t, "no stream is counted as open", holds)
 }
 
 // TestDoorPanics covers a mistake outside the chain, such as a writer that fails in an unforeseen way.

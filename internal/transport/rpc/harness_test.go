@@ -36,6 +36,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/transport/web"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // fake implements all services. It remembers the last call, and answers err if that is set.
@@ -364,7 +365,7 @@ func (l *lab) connect(t *testing.T, client *http.Client, procedure string, raw [
 	c := connect.NewClient[rawMessage, rawMessage](client, l.url+"/signet.v1."+procedure, options...)
 	req := connect.NewRequest(&rawMessage{raw})
 	maps.Copy(req.Header(), header)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	resp, err := c.CallUnary(ctx, req)
 	if err == nil {
@@ -393,7 +394,7 @@ func (l *lab) connect(t *testing.T, client *http.Client, procedure string, raw [
 
 func (l *lab) grpcgo(t *testing.T, procedure string, req, resp proto.Message, header http.Header) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	for k, values := range header {
 		for _, v := range values {

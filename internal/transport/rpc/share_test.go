@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/transport/web"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // asked is a request that is under way.
@@ -44,7 +45,7 @@ func asked(t *testing.T, l *lab, who, path string, body io.Reader) <-chan outcom
 
 func untilLoad(t *testing.T, p *fairqueue.Places, held, waiting int) {
 	t.Helper()
-	eventually(t, func() bool {
+	testkit.Await(t, fmt.Sprintf("%d places are held and %d wait", held, waiting), func() bool {
 		h, w := p.Load()
 		return h == held && w == waiting
 	})

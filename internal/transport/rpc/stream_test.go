@@ -468,7 +468,7 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 		}
 	}
 	open[2].stop()
-	eventually(t, func() bool { return l.openStreams() == 2 })
+	testkit.Await(t, "a stream is closed", func() bool { return l.openStreams() == 2 })
 	// There is room, but not for an organization that has its share of it.
 	for name, tune := range doors {
 		if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("admin")), "ORGANIZATION_SHARE_USED_UP"); end.code != 8 || end.retry == 0 {
@@ -485,11 +485,6 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 func (l *lab) openStreams() int {
 	open, _ := l.handler.streams.places.Load()
 	return open
-}
-
-func eventually(t *testing.T, holds func() bool) {
-	t.Helper()
-	testkit.Await(t, "the condition holds", holds)
 }
 
 // A reader that takes nothing is cut off, and until then only what is on its way takes up memory. It does not keep the
@@ -574,7 +569,7 @@ func TestTheHeadOfAStreamHasAnEnd(t *testing.T) {
 			t.Errorf("%s: %d %v", token, o.http, o.header)
 		}
 	}
-	eventually(t, func() bool { return strings.Count(l.logs(), "StreamEvents") == 2 })
+	testkit.Await(t, "both requests are in the log", func() bool { return strings.Count(l.logs(), "StreamEvents") == 2 })
 	if strings.Contains(l.logs(), "code=CANCELLED") || l.openStreams() != 0 {
 		t.Errorf("%d streams are open\n%s", l.openStreams(), l.logs())
 	}
@@ -586,7 +581,7 @@ func TestAStreamIsOneRequestInTheLog(t *testing.T) {
 	in := l.events(t, l.h1, &signetv1.StreamEventsRequest{}, bearerOf("owner"))
 	expect(t, in, message(1))
 	in.stop()
-	eventually(t, func() bool { return strings.Contains(l.logs(), "EventService/StreamEvents") })
+	testkit.Await(t, "the stream is in the log", func() bool { return strings.Contains(l.logs(), "EventService/StreamEvents") })
 	if logs := l.logs(); strings.Count(logs, "StreamEvents") != 1 || !strings.Contains(logs, "code=CANCELLED") || !strings.Contains(logs, "user=usr_1") {
 		t.Error(logs)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // serveFront runs a front with a server of HTTP/1.1 and cleartext HTTP/2, and gives a client for each.
@@ -35,8 +36,8 @@ func serveFront(t *testing.T, f *Front) (url string, clients map[string]*http.Cl
 	two := new(http.Protocols)
 	two.SetUnencryptedHTTP2(true)
 	clients = map[string]*http.Client{
-		"HTTP/1.1": {Transport: &http.Transport{ExpectContinueTimeout: 20 * time.Second}, Timeout: 20 * time.Second},
-		"HTTP/2":   {Transport: &http.Transport{Protocols: two, ExpectContinueTimeout: 20 * time.Second}, Timeout: 20 * time.Second},
+		"HTTP/1.1": {Transport: &http.Transport{ExpectContinueTimeout: testkit.Patience}, Timeout: testkit.Patience},
+		"HTTP/2":   {Transport: &http.Transport{Protocols: two, ExpectContinueTimeout: testkit.Patience}, Timeout: testkit.Patience},
 	}
 	t.Cleanup(func() {
 		for _, c := range clients {
@@ -328,7 +329,7 @@ func TestWhoSendsNothingMoreIsAnsweredAfterAMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf"); err != nil {

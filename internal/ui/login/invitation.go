@@ -182,7 +182,8 @@ func (v *invitationVisit) render(view pages.View, problems []pages.Problem) erro
 // choose says who invites to what, and asks how to join.
 func (v *invitationVisit) choose() error {
 	allowed := v.link.Org.Data.Policy
-	view := pages.Invitation{Frame: v.frame(), To: v.link.Org.Data.Name, Email: v.link.Email(), SignIn: Wish{To: invitationLink(withAccount).String(), Other: v.bearer != nil}.Link()}
+	view := pages.Invitation{Frame: v.frame(), To: v.link.Org.Data.Name, Email: v.link.Email(),
+		SignIn: Wish{To: invitationLink(withAccount).String(), Other: v.bearer != nil}.Link()}
 	if by := v.link.Inviter; by != nil && by.Data.Human != nil {
 		view.Inviter = by.Data.Human.Profile.DisplayName
 	}
@@ -244,7 +245,8 @@ func (v *invitationVisit) password() error {
 	}
 	p := v.typed()
 	show := func(problems []pages.Problem) error {
-		return v.render(pages.JoinPassword{Frame: v.frame(problems...), Email: p.Email, FirstName: p.FirstName, LastName: p.LastName, UserName: p.UserName, Rules: PasswordRules(rules), Back: invitationLink("")}, problems)
+		return v.render(pages.JoinPassword{Frame: v.frame(problems...), Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
+			UserName: p.UserName, Rules: PasswordRules(rules), Back: invitationLink("")}, problems)
 	}
 	if v.r.Method != http.MethodPost {
 		return show(nil)
@@ -276,7 +278,8 @@ func (v *invitationVisit) passkey() error {
 	p := v.typed()
 	var options []byte
 	show := func(problems []pages.Problem) error {
-		return v.render(pages.JoinPasskey{Frame: v.frame(problems...), Email: p.Email, FirstName: p.FirstName, LastName: p.LastName, UserName: p.UserName, Options: options, Back: invitationLink("")}, problems)
+		return v.render(pages.JoinPasskey{Frame: v.frame(problems...), Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
+			UserName: p.UserName, Options: options, Back: invitationLink("")}, problems)
 	}
 	if v.r.Method != http.MethodPost {
 		return show(nil)
@@ -361,7 +364,8 @@ func (v *invitationVisit) account() error {
 	}
 	// The button counts only for the account that its page was shown for: another one may have become the current one
 	// since.
-	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow || v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch || view.Password != (pages.Link{}) {
+	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow ||
+		v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch || view.Password != (pages.Link{}) {
 		return v.render(view, nil)
 	}
 	if _, _, err := v.Invitations.AcceptMine(v.r.Context(), v.bearer.Caller, v.token); err != nil {

@@ -67,7 +67,9 @@ func (s *speaker) dial(d *Dialer) (net.Conn, error) {
 
 func TestWhoWaitsForASlowServerGoesOnWaiting(t *testing.T) {
 	s := newSpeaker(t)
-	d := start(quick, func(silent bool) { t.Errorf("it is taken for silent: %v", silent) })
+	patient := quick
+	patient.answer = testkit.Patience
+	d := start(patient, func(silent bool) { t.Errorf("it is taken for silent: %v", silent) })
 	defer d.Close()
 	c, err := s.dial(d)
 	if err != nil {
