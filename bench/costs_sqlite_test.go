@@ -1,20 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"unsafe"
 
 	"modernc.org/libc"
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/signet-idm/signet/internal/eventlog/store/engine/scrubvfs"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -34,7 +34,7 @@ type change struct {
 	old, new []any // nil: there was none, there is none any more
 }
 
-// counting is who wants to know about connections that are opened now. SQLite's driver has hooks for the whole process.
+// counting is who wants to know about connections that are opened now. SQLite has such hooks for the whole process.
 var counting struct {
 	sync.Mutex
 	*sqliteCounter
@@ -53,30 +53,51 @@ func countSQLite(t *testing.T, file string) *sqliteCounter {
 		counting.Unlock()
 	})
 	counting.once.Do(func() {
-		sqlite.RegisterConnectionHook(func(conn sqlite.ExecQuerierContext, dsn string) error {
+		tls := libc.NewTLS()
+		defer tls.Close()
+		opened := func(tls *libc.TLS, db, _, _ uintptr) int32 {
 			counting.Lock()
 			c := counting.sqliteCounter
 			counting.Unlock()
-			if c == nil || !strings.Contains(dsn, c.file) || !strings.Contains(dsn, "vfs=") { // the test's own have no file system of the server
-				return nil
+			if c == nil || !serves(tls, db, c.file) {
+				return sqlite3.SQLITE_OK
 			}
-			conn.(sqlite.HookRegisterer).RegisterPreUpdateHook(c.changed)
-			// The driver does not pass on sqlite3_trace_v2. Package scrubvfs, which pins the driver's version, has the
-			// casts explained.
-			raw := reflect.ValueOf(conn).Elem()
 			begins := func(_ *libc.TLS, _ uint32, _, _, text uintptr) int32 { return c.begins(libc.GoString(text)) }
-			keep.Lock()
-			keep.all = append(keep.all, begins)
-			keep.Unlock()
-			tls := (*libc.TLS)(raw.FieldByName("tls").UnsafePointer())
-			if rc := sqlite3.Xsqlite3_trace_v2(tls, uintptr(raw.FieldByName("db").Uint()), sqlite3.SQLITE_TRACE_STMT, *(*uintptr)(unsafe.Pointer(&begins)), 0); rc != sqlite3.SQLITE_OK {
-				return fmt.Errorf("trace: %d", rc)
-			}
-			return nil
-		})
+			sqlite3.Xsqlite3_preupdate_hook(tls, db, address(c.changed), 0)
+			return sqlite3.Xsqlite3_trace_v2(tls, db, sqlite3.SQLITE_TRACE_STMT, address(begins), 0)
+		}
+		if rc := sqlite3.Xsqlite3_auto_extension(tls, address(opened)); rc != sqlite3.SQLITE_OK {
+			t.Errorf("SQLite does not tell of connections: %d", rc)
+		}
 	})
 	return c
 }
+
+// serves tells whether a connection is one of the server's to a file: the test's own have no file system of the server.
+func serves(tls *libc.TLS, db uintptr, file string) bool {
+	main, err := libc.CString("main")
+	if err != nil {
+		return false
+	}
+	defer libc.Xfree(tls, main)
+	found := tls.Alloc(8)
+	defer tls.Free(8)
+	rc := sqlite3.Xsqlite3_file_control(tls, db, main, sqlite3.SQLITE_FCNTL_VFS_POINTER, found)
+	name, err := scrubvfs.VFS()
+	return err == nil && rc == sqlite3.SQLITE_OK && libc.GoString(at[sqlite3.Tsqlite3_vfs](*at[uintptr](found)).FzName) == name &&
+		libc.GoString(sqlite3.Xsqlite3_db_filename(tls, db, main)) == file
+}
+
+// address is that of a function for SQLite, and at is what lies at an address of SQLite's memory. Package scrubvfs,
+// which pins the driver's version, has the casts explained.
+func address[F any](f F) uintptr {
+	keep.Lock()
+	keep.all = append(keep.all, f)
+	keep.Unlock()
+	return *(*uintptr)(unsafe.Pointer(&f))
+}
+
+func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
 // keep holds the functions that SQLite has the addresses of.
 var keep struct {
@@ -91,19 +112,42 @@ func (c *sqliteCounter) begins(text string) int32 {
 	return 0
 }
 
-func (c *sqliteCounter) changed(d sqlite.SQLitePreUpdateData) {
-	at := change{table: d.TableName}
-	if d.Op != sqlite3.SQLITE_INSERT {
-		at.old = make([]any, d.Count())
-		_ = d.Old(at.old...)
+// changed is told of a row before it changes.
+func (c *sqliteCounter) changed(tls *libc.TLS, _, db uintptr, op int32, _, table uintptr, _, _ int64) {
+	row := func(value func(tls *libc.TLS, db uintptr, i int32, found uintptr) int32) (row []any) {
+		found := tls.Alloc(8)
+		defer tls.Free(8)
+		for i := range sqlite3.Xsqlite3_preupdate_count(tls, db) {
+			if value(tls, db, i, found) != sqlite3.SQLITE_OK {
+				return append(row, nil)
+			}
+			row = append(row, valueOf(tls, *at[uintptr](found)))
+		}
+		return row
 	}
-	if d.Op != sqlite3.SQLITE_DELETE {
-		at.new = make([]any, d.Count())
-		_ = d.New(at.new...)
+	now := change{table: libc.GoString(table)}
+	if op != sqlite3.SQLITE_INSERT {
+		now.old = row(sqlite3.Xsqlite3_preupdate_old)
+	}
+	if op != sqlite3.SQLITE_DELETE {
+		now.new = row(sqlite3.Xsqlite3_preupdate_new)
 	}
 	c.mu.Lock()
-	c.changes = append(c.changes, at)
+	c.changes = append(c.changes, now)
 	c.mu.Unlock()
+}
+
+func valueOf(tls *libc.TLS, value uintptr) any {
+	switch sqlite3.Xsqlite3_value_type(tls, value) {
+	case sqlite3.SQLITE_INTEGER:
+		return sqlite3.Xsqlite3_value_int64(tls, value)
+	case sqlite3.SQLITE_TEXT:
+		return libc.GoString(sqlite3.Xsqlite3_value_text(tls, value))
+	case sqlite3.SQLITE_BLOB:
+		blob := sqlite3.Xsqlite3_value_blob(tls, value)
+		return bytes.Clone(unsafe.Slice(at[byte](blob), sqlite3.Xsqlite3_value_bytes(tls, value)))
+	}
+	return nil
 }
 
 // begun is how many statements there were so far.
