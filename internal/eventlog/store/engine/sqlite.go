@@ -620,25 +620,34 @@ func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) err
 // inside runs f in the transaction that is open on the writer's connection, and commits it. If the context ends, the
 // statement that runs is cut short.
 func (e *sqliteEngine) inside(ctx context.Context, f func(Executor) error) error {
-	interrupted := make(chan struct{})
+	ended, left := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		e.conn.Interrupt()
-		close(interrupted)
+		defer close(left)
+		again := time.NewTicker(interruptAgain)
+		defer again.Stop()
+		for {
+			e.conn.Interrupt()
+			select {
+			case <-again.C: // SQLite forgets it where no statement runs, and one may have begun right after it
+			case <-ended:
+				return
+			}
+		}
 	})
 	statements := e.conn.Statements()
 	err := f(writerTx{statements})
 	statements.Close()
+	close(ended)
 	if !stop() { // what comes next is not to be cut short
-		<-interrupted
+		<-left
 	}
-	if err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}
 	return e.writer.Exec("COMMIT")
 }
+
+const interruptAgain = 10 * time.Millisecond
 
 // asideTx reads as anybody does, and gathers what is to be written.
 type asideTx struct {

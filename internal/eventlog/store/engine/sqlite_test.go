@@ -205,3 +205,39 @@ func TestARollbackThatSQLiteHasDoneIsNoFailure(t *testing.T) {
 		t.Error("every error of ROLLBACK is taken for that")
 	}
 }
+
+// A rebuild that somebody stops ends in the middle of a statement, and the writer goes on.
+func TestATransactionEndsWithItsContext(t *testing.T) {
+	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	defer opened.Close()
+	e := opened.(*sqliteEngine)
+	testkit.Must(t, e.Transact(t.Context(), func(x Executor) error { return x.Exec(t.Context(), "CREATE TABLE numbers (n INTEGER)") }))
+	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+	for name, statement := range map[string]string{"reading": endless + "SELECT count(*) FROM n", "writing": endless + "INSERT INTO numbers SELECT i % 2 FROM n LIMIT 1000000000"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := e.Transact(ctx, func(x Executor) error {
+				if err := x.Exec(ctx, "INSERT INTO numbers VALUES (1)"); err != nil {
+					return err
+				}
+				go cancel()
+				return x.Exec(ctx, statement)
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err := e.Transact(ctx, func(Executor) error { return nil }); !errors.Is(err, context.Canceled) {
+				t.Errorf("a transaction without a context to run in: %v", err)
+			}
+			rows := -1
+			testkit.Must(t, e.Transact(t.Context(), func(x Executor) error {
+				return x.Query(t.Context(), "SELECT count(*) FROM numbers", nil, func(scan Scanner) error { return scan(&rows) })
+			}))
+			if rows != 0 {
+				t.Errorf("%d rows are left", rows)
+			}
+		})
+	}
+}
