@@ -125,7 +125,6 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		if readOnly {
 			q.Set("mode", "ro")
 		}
-		q.Set("_txlock", "immediate") // the driver leaves transactions that only read alone
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
 	}
 	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, factVersion: cmp.Or(o.FactVersion, event.FactVersion), byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}}
@@ -450,11 +449,15 @@ func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
 func (e *sqliteEngine) Rollback(context.Context) {
 	if e.open {
 		e.open = false
-		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil && !wasRolledBack(err) {
-			e.log.Warn("rolling back", "error", err)
-		}
+		e.rollback()
 	}
 	e.writing.Unlock()
+}
+
+func (e *sqliteEngine) rollback() {
+	if err := e.writer.Exec("ROLLBACK"); err != nil && !wasRolledBack(err) {
+		e.log.Warn("rolling back", "error", err)
+	}
 }
 
 // wasRolledBack tells of an error of ROLLBACK that there was nothing to roll back: SQLite has done it when the disk
@@ -545,8 +548,8 @@ func scanRows(each func(Scanner) error) func(*sql.Rows, error) error {
 	}
 }
 
-// sqliteTx runs statements in a transaction of database/sql. They are prepared once in it: a rebuild runs few
-// statements many times.
+// sqliteTx runs statements in a transaction that only reads. They are prepared once in it: a check of all states runs
+// few statements many times.
 type sqliteTx struct {
 	tx       *sql.Tx
 	prepared map[string]*sql.Stmt
@@ -607,12 +610,16 @@ func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) err
 		return err
 	}
 	defer e.cache.Clear()
-	if err := e.inside(ctx, f); err != nil {
-		if problem := e.writer.Exec("ROLLBACK"); problem != nil && !wasRolledBack(problem) {
-			err = errors.Join(err, problem)
+	committed := false
+	defer func() { // also where f panics
+		if !committed {
+			e.rollback()
 		}
+	}()
+	if err := e.inside(ctx, f); err != nil {
 		return cutShort(ctx, err)
 	}
+	committed = true
 	e.tend()
 	return e.Sync()
 }
@@ -634,13 +641,17 @@ func (e *sqliteEngine) inside(ctx context.Context, f func(Executor) error) error
 			}
 		}
 	})
-	statements := e.conn.Statements()
-	err := f(writerTx{statements})
-	statements.Close()
-	close(ended)
-	if !stop() { // what comes next is not to be cut short
-		<-left
-	}
+	err := func() error {
+		defer func() {
+			close(ended)
+			if !stop() { // what comes next is not to be cut short
+				<-left
+			}
+		}()
+		statements := e.conn.Statements()
+		defer statements.Close()
+		return f(writerTx{statements})
+	}()
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return err
 	}

@@ -241,3 +241,34 @@ func TestATransactionEndsWithItsContext(t *testing.T) {
 		})
 	}
 }
+
+// A fault in what runs in a transaction is a fault of one request: the writer goes on.
+func TestATransactionIsRolledBackWhereItPanics(t *testing.T) {
+	said := &testkit.Log{}
+	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"),
+		Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.NewTextHandler(said, nil))})
+	testkit.Must(t, err)
+	defer opened.Close()
+	do := func(statement string) error {
+		return opened.Transact(t.Context(), func(x Executor) error { return x.Exec(t.Context(), statement) })
+	}
+	testkit.Must(t, do("CREATE TABLE numbers (n INTEGER)"))
+	testkit.Must(t, do("INSERT INTO numbers VALUES (1)"))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("nobody learns of the fault")
+			}
+		}()
+		_ = opened.Transact(t.Context(), func(x Executor) error {
+			testkit.Must(t, x.Exec(t.Context(), "INSERT INTO numbers VALUES (2)"))
+			return x.Query(t.Context(), "SELECT n FROM numbers", nil, func(Scanner) error { panic("a fault") })
+		})
+	}()
+	testkit.Must(t, do("INSERT INTO numbers VALUES (4)"))
+	sum := 0
+	testkit.Must(t, opened.Query(t.Context(), "SELECT sum(n) FROM numbers", nil, func(scan Scanner) error { return scan(&sum) }))
+	if sum != 5 || said.String() != "" {
+		t.Errorf("%d is stored, and the log says %q", sum, said)
+	}
+}
