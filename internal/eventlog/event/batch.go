@@ -22,6 +22,7 @@ type Loaded struct {
 
 	FactVersion int  // of the facts that every node knows, see Gated
 	KeepWords   bool // what objects are found by is kept in words as well, see Changes.Found
+	Assumed     bool // Records are what a node remembers: also a refusal holds only once they have been checked
 }
 
 // NewLoaded is for a store to fill.

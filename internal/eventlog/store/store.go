@@ -560,8 +560,38 @@ func answer(commands []*pending, err error) {
 }
 
 // transaction runs one batch. It answers its commands itself unless writing failed; then it gives back those that
-// wait for an answer, and why.
+// wait for an answer, and why. Where what this node remembers was not true any more, the batch decides once more.
 func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
+	n := s.needs(commands)
+	n.ShortLockTimeout = shortLockTimeout
+	if n.Remembered = s.remembered(n); n.Remembered != nil {
+		taken, rest, failed = s.decideAndWrite(commands, n)
+		if failed == nil || !s.engine.IsConflict(failed) || s.engine.IsLockTimeout(failed) {
+			return taken, rest, failed
+		}
+		n.Remembered = nil
+	}
+	return s.decideAndWrite(commands, n)
+}
+
+// remembered gives all that a batch needs, if it is objects alone, and this node of a PostgreSQL database has seen them
+// before.
+func (s *Store) remembered(n *engine.Needs) map[event.Ref]*event.Record {
+	if len(n.Claims)+len(n.Rows)+len(n.Tokens) > 0 || n.ShortLockTimeout {
+		return nil
+	}
+	var refs []event.Ref
+	for _, kinds := range [...]map[event.Kind][]string{n.Write, n.Read} {
+		for kind, ids := range kinds {
+			for _, id := range ids {
+				refs = append(refs, event.Ref{Kind: kind, ID: id})
+			}
+		}
+	}
+	return s.seen.All(refs)
+}
+
+func (s *Store) decideAndWrite(commands []*pending, n *engine.Needs) (taken, rest []*pending, failed error) {
 	s.ready.Begin()
 	wrote := false
 	trace := traceBatch(commands, func(p *pending) *commandTrace { return p.trace })
@@ -569,13 +599,13 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	defer s.stats.Batch(len(commands), time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	n := s.needs(commands)
-	n.ShortLockTimeout = shortLockTimeout
 	loaded, err := s.begin(ctx, n)
 	if err != nil {
 		return commands, nil, err
 	}
-	s.seen.Reuse(loaded.Records)
+	if !loaded.Assumed {
+		s.seen.Reuse(loaded.Records)
+	}
 	trace.Loaded()
 	loaded.FactVersion, loaded.KeepWords = int(s.facts.Load()), s.words.Load() != wordsGone
 	batch := event.NewBatch(s.root, event.Micros(s.clock()), loaded)
@@ -583,7 +613,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	trace.Decided()
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
-	if wrote = !changes.Empty(); !wrote {
+	if wrote = !changes.Empty(); !wrote && !loaded.Assumed {
 		s.engine.Rollback(ctx)
 	} else if err := s.engine.Commit(ctx, changes); err != nil {
 		s.engine.Rollback(ctx)
@@ -703,6 +733,7 @@ func (s *Store) begin(ctx context.Context, n *engine.Needs) (event.Loaded, error
 		if again {
 			return loaded, fmt.Errorf("the state of %s has an older shape, and its events do not make a new one", old[0].ID)
 		}
+		n.Remembered = nil
 		if err := s.refoldThese(ctx, old); err != nil {
 			return loaded, err
 		}

@@ -27,6 +27,9 @@ var raceChecks = []check{
 	{name: "who decides on an object that another node changes meanwhile decides again", test: readMoved, nodes: true},
 	{name: "who decides on an absent object that another node creates meanwhile decides again", test: absentReadAppeared, nodes: true},
 	{name: "who finds nothing to change where another node creates it meanwhile decides again", test: absentWriteAppeared, nodes: true},
+	{name: "who goes by what its node remembers decides again where another node has changed it", test: rememberedMoved, nodes: true},
+	{name: "who goes by what its node remembers decides again where the database was put back", test: rememberedPutBack, nodes: true},
+	{name: "who goes by what its node remembers decides again where a newer node has folded it anew", test: rememberedReshaped, nodes: true},
 	{name: "who writes only rows on the strength of an object decides again when it moves", test: rowsOnMovedObject, nodes: true},
 	{name: "who creates an object that another node creates meanwhile decides again", test: createdMeanwhile, nodes: true},
 	{name: "who inserts a row that another node inserts meanwhile decides again", test: rowInsertedMeanwhile, nodes: true},
@@ -217,13 +220,15 @@ func waitsForObject(t *testing.T, e *env) {
 	p := newPause()
 	var saw []int
 	change := func(p *pause) event.Command {
-		return changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
+		c := changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
 			saw = append(saw, u.Data.Count)
 			if p != nil {
 				p.here()
 			}
 			return u.Append(counted{By: 1})
 		})
+		c.Rows = []event.RowKey{{Table: event.Throttle, Key: "k"}} // or a node may go by what it remembers, and lock nothing
+		return c
 	}
 	oneWaits(t, e, a, b, p, change(p), change(nil))
 	wantDecisions(t, saw, 0, 1)
@@ -405,6 +410,86 @@ func absentWriteAppeared(t *testing.T, e *env) {
 	}
 	wantDecisions(t, saw, -1, 0)
 	verify(t, a)
+}
+
+var errNotNow = errors.New("not at this count")
+
+// What a command does with an object whose count it has seen.
+var answersToACount = map[string]func(u *event.Object[user]) error{
+	"changes it":   func(u *event.Object[user]) error { return u.Append(counted{By: 1}) },
+	"refuses":      func(*event.Object[user]) error { return errNotNow },
+	"does nothing": func(*event.Object[user]) error { return nil },
+}
+
+// rememberedMoved has a node commit, so that it goes by what it remembers for a moment, while another node changes that.
+func rememberedMoved(t *testing.T, e *env) {
+	other := e.open(t)
+	must(t, other, addUser("usr_r", "read"))
+	must(t, other, addUser("usr_w", "written"))
+	for name, answer := range answersToACount {
+		for _, answered := range []string{"usr_r", "usr_w"} { // the object that moves, or one that does not
+			n := e.open(t) // one that has just lost a race asks
+			must(t, n, count("usr_w"))
+			must(t, n, count("usr_r"))
+			must(t, other, count("usr_r"))
+			want := getUser(t, other, "usr_r").Data.Count
+			var saw []int
+			c := event.Command{Write: []event.Ref{users.Ref("usr_r"), users.Ref("usr_w")}, Decide: func(tx *event.Tx) error {
+				u, err := users.Get(tx, "usr_r")
+				if err != nil {
+					return err
+				}
+				saw = append(saw, u.Data.Count)
+				if u, err = users.Get(tx, answered); err != nil {
+					return err
+				}
+				return answer(u)
+			}}
+			if answered == "usr_w" {
+				c.Read, c.Write = c.Write[:1], c.Write[1:]
+			}
+			if err := do(t, n, c); err != nil && !errors.Is(err, errNotNow) {
+				t.Fatal(err)
+			}
+			if last := saw[len(saw)-1]; last != want {
+				t.Errorf("who %s (%s) decided on %v, and the count is %d", name, answered, saw, want)
+			}
+		}
+	}
+	verify(t, other)
+}
+
+// rememberedPutBack gives an object another history at the same sequence, as a database does that was put back.
+func rememberedPutBack(t *testing.T, e *env) {
+	must(t, e.open(t), addUser("usr_1", "ada"))
+	for name, answer := range answersToACount {
+		n := e.open(t)
+		must(t, n, count("usr_1"))
+		was := getUser(t, n, "usr_1").Data.Count
+		e.tamper(t, fmt.Sprintf(`UPDATE users SET doc = replace(doc, '"count":%d', '"count":%d'), hash = sha256(hash) WHERE id = 'usr_1'`, was, was+100))
+		var saw []int
+		err := do(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
+			saw = append(saw, u.Data.Count)
+			return answer(u)
+		}))
+		if err != nil && !errors.Is(err, errNotNow) {
+			t.Fatal(err)
+		}
+		if last := saw[len(saw)-1]; last != was+100 {
+			t.Errorf("who %s decided on %v, and the count is %d", name, saw, was+100)
+		}
+	}
+}
+
+// rememberedReshaped has a newer node fold an object into its own shape, which this node does not know.
+func rememberedReshaped(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, count("usr_1"))
+	e.tamper(t, "UPDATE users SET shape = 100")
+	if refused, is := errors.AsType[*errs.Error](do(t, n, count("usr_1"))); !is || refused.Reason != event.NodeOutdated {
+		t.Errorf("%v", refused)
+	}
 }
 
 func rowsOnMovedObject(t *testing.T, e *env) {

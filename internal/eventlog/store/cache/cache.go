@@ -363,12 +363,25 @@ func (c *Cache) forget(keys map[string]bool) {
 	if len(keys) == 0 {
 		return
 	}
-	for ref, r := range c.records {
+	for _, r := range c.records {
 		if keys[r.KeyID] {
-			c.size -= weight(r)
-			delete(c.records, ref)
+			c.remove(r)
 		}
 	}
+}
+
+// drop forgets an object, if it is here.
+func (c *Cache) drop(ref event.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.records[ref]; r != nil {
+		c.remove(r)
+	}
+}
+
+func (c *Cache) remove(r *event.Record) {
+	c.size -= weight(r)
+	delete(c.records, r.Ref)
 }
 
 func (c *Cache) dropTokens(drop func(*event.Token) bool) {
@@ -387,12 +400,11 @@ func (c *Cache) put(r *event.Record) {
 	c.records[r.Ref] = r
 	delete(c.absent, r.Ref)
 	c.size += weight(r)
-	for ref, old := range c.records { // in random order
+	for _, old := range c.records { // in random order
 		if c.size <= MaxBytes {
 			break
 		}
-		c.size -= weight(old)
-		delete(c.records, ref)
+		c.remove(old)
 	}
 }
 

@@ -21,7 +21,8 @@ func (s Seen) Written(changes *event.Changes) {
 	}
 }
 
-// Reuse spares records that were just read the decoding, where they have not changed since they were last seen.
+// Reuse spares records that were just read the decoding, where they have not changed since they were last seen. Others
+// are forgotten as they were seen.
 func (s Seen) Reuse(records map[event.Ref]*event.Record) {
 	if s.records == nil {
 		return
@@ -29,8 +30,27 @@ func (s Seen) Reuse(records map[event.Ref]*event.Record) {
 	for _, r := range records {
 		if old := s.Same(r); old != nil {
 			r.Reuse(old)
+		} else {
+			s.records.drop(r.Ref)
 		}
 	}
+}
+
+// All gives objects as they were last seen; nil unless all of them were. They may have changed since: who goes by them
+// has to check that they have not.
+func (s Seen) All(refs []event.Ref) map[event.Ref]*event.Record {
+	if s.records == nil || len(refs) == 0 {
+		return nil
+	}
+	found := make(map[event.Ref]*event.Record, len(refs))
+	s.records.mu.RLock()
+	defer s.records.mu.RUnlock()
+	for _, ref := range refs {
+		if found[ref] = s.records.records[ref]; found[ref] == nil {
+			return nil
+		}
+	}
+	return found
 }
 
 // Has tells whether an object was read before.

@@ -90,7 +90,8 @@ func ExecAll(ctx context.Context, x Executor, all []Statement) error {
 type Engine interface {
 	// Begin starts the writer's transaction and reads what a batch needs. Objects to write, rows and tokens are locked.
 	Begin(ctx context.Context, n *Needs) (event.Loaded, error)
-	// Commit writes a batch and commits; Sync makes it durable. A lost race is an error for which IsConflict holds; an
+	// Commit writes a batch and commits; Sync makes it durable. What was Assumed is checked, also where nothing is
+	// written. A lost race is an error for which IsConflict holds; an
 	// *errs.Error says that storage is away. After any error the transaction is to be rolled back.
 	Commit(ctx context.Context, c *event.Changes) error
 	Rollback(ctx context.Context)
@@ -165,6 +166,11 @@ type Needs struct {
 	Rows             map[event.SideTable][]string
 	Tokens           []string // ids
 	ShortLockTimeout bool     // hardly wait for locks
+
+	// Remembered are all objects to write and to read as this node knows them; nil where it does not know one of them,
+	// or something else is needed. Begin may give them without asking and locking; then it says so in Loaded.Assumed,
+	// and Commit fails as a lost race if any of them has changed meanwhile.
+	Remembered map[event.Ref]*event.Record
 }
 
 // Sort puts everything into its order, once each. What is locked is not read besides.

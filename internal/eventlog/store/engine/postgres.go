@@ -21,10 +21,11 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/readbatch"
 )
 
-// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT is at the end
-// of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on every node:
-// objects by kind and id, claims, rows, tokens, and the head of the log last. What is only read is read after all locks
-// are taken: a transaction that held one of them has committed, and may have changed this as well.
+// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds, or in the second alone
+// (see mayAssume). COMMIT is at the end of that: whatever must stop it has to raise an error before it. Locks are taken
+// in one order on every node: objects by kind and id, claims, rows, tokens, and the head of the log last. What is only
+// read is read after all locks are taken: a transaction that held one of them has committed, and may have changed this
+// as well.
 type pgEngine struct {
 	kinds  []pgKind
 	pool   *pgxpool.Pool // reads
@@ -45,13 +46,16 @@ type pgEngine struct {
 	writing sync.Mutex   // the writer's loop against alone
 	loaded  event.Loaded // for the batch
 	numbers numbers      // of objects in word_blocks whose terms the writer has changed
+
+	committed time.Time // when the writer's connection did so last
+	raceLost  time.Time // when something had changed last that a batch had Assumed
 }
 
 // pgKind holds the writer's statements for one kind of object.
 type pgKind struct {
 	event.Definition
-	lock, read, insert, unmoved string
-	updates                     map[uint64]string // by the columns that are set, see update
+	lock, read, insert, unmoved, same string
+	updates, guarded                  map[uint64]string // by the columns that are set, see update
 }
 
 func newPgKind(k event.Definition) pgKind {
@@ -69,11 +73,14 @@ func newPgKind(k event.Definition) pgKind {
 		lock:       read + " ORDER BY s.id FOR NO KEY UPDATE OF s",
 		insert:     "INSERT INTO " + k.Table() + " (" + names + ") SELECT * FROM " + rows,
 		updates:    map[uint64]string{},
+		guarded:    map[uint64]string{},
+		same: "SELECT " + raiseUnlessAll + " FROM unnest($1::text[], $2::bytea[], $3::bigint[]) v(id, " + stood + ") " +
+			"JOIN " + k.Table() + " s ON s.id = v.id AND " + stillStands,
 		// Divides by zero, and so stops the COMMIT behind it, when the sequence of an object is not the one that was
 		// read. A transaction that changed it has committed, or waits for the head of the log, which this transaction
 		// holds. (A transaction without events does not hold the head. No command decides on what such a transaction
 		// writes without locking it, so it simply comes before the one that changes the object.)
-		unmoved: "SELECT 1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END) FROM unnest($1::text[], $2::bigint[]) v(id, sequence) " +
+		unmoved: "SELECT " + raiseUnlessAll + " FROM unnest($1::text[], $2::bigint[]) v(id, sequence) " +
 			"LEFT JOIN " + k.Table() + " s ON s.id = v.id WHERE coalesce(s.sequence, 0) = v.sequence",
 	}
 }
@@ -168,6 +175,10 @@ func (l *loads) queue(each func(Scanner) error, sql string, args ...any) {
 
 func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 	e.writing.Lock()
+	if n.Remembered != nil && e.mayAssume() {
+		e.loaded = event.Loaded{Records: n.Remembered, Assumed: true}
+		return e.loaded, nil
+	}
 	used := e.conn != nil
 	loaded, err := e.load(ctx, n)
 	if err != nil && used && e.conn.IsClosed() && ctx.Err() == nil {
@@ -374,12 +385,15 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 
 func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 	b := &pgx.Batch{}
+	if e.loaded.Assumed {
+		b.Queue("BEGIN")
+	}
 	for i := range e.kinds {
 		k := &e.kinds[i]
 		if args := stateArrays(c.Created, k); args != nil {
 			b.Queue(k.insert, args...)
 		}
-		if text, args := k.update(c.Updated, e.loaded.Records); args != nil {
+		if text, args := k.update(c.Updated, &e.loaded); args != nil {
 			b.Queue(text, args...)
 		}
 	}
@@ -414,11 +428,34 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 	}
 	learned := numbers{}
 	e.queueWords(b, c, learned)
+	if e.loaded.Assumed {
+		e.checkAssumed(b, c.Updated)
+	} else {
+		e.checkUnmoved(b, c.Unmoved)
+	}
+	b.Queue("COMMIT")
+	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
+		if e.loaded.Assumed && e.IsConflict(err) {
+			e.raceLost = time.Now()
+		}
+		return e.failed(ctx, err)
+	}
+	e.committed = time.Now()
+	for id, number := range learned {
+		e.numbers.keep(id, number)
+	}
+	e.loaded = event.Loaded{}
+	e.writing.Unlock()
+	return nil
+}
+
+// checkUnmoved queues the checks of what decisions rest on without changing it.
+func (e *pgEngine) checkUnmoved(b *pgx.Batch, unmoved []event.Unmoved) {
 	for i := range e.kinds {
 		k := &e.kinds[i]
 		var ids []string
 		var sequences []int64
-		for _, u := range c.Unmoved {
+		for _, u := range unmoved {
 			if u.Kind == k.Name() {
 				ids, sequences = append(ids, u.ID), append(sequences, int64(u.Sequence))
 			}
@@ -427,16 +464,6 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 			b.Queue(k.unmoved, ids, sequences)
 		}
 	}
-	b.Queue("COMMIT")
-	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
-		return e.failed(ctx, err)
-	}
-	for id, number := range learned {
-		e.numbers.keep(id, number)
-	}
-	e.loaded = event.Loaded{}
-	e.writing.Unlock()
-	return nil
 }
 
 func (e *pgEngine) Sync() error { return nil } // a COMMIT that was answered is durable
@@ -451,6 +478,9 @@ func (e *pgEngine) Rollback(ctx context.Context) {
 	}
 	if e.conn.IsClosed() {
 		e.conn = nil
+		return
+	}
+	if e.conn.PgConn().TxStatus() == 'I' { // nothing was begun, see mayAssume
 		return
 	}
 	if _, err := e.conn.Exec(ctx, "ROLLBACK"); err != nil {

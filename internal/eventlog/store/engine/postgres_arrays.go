@@ -56,7 +56,7 @@ func stateArrays(records []*event.Record, k *pgKind) []any {
 // update gives the statement that writes what has changed of the records of one kind, and its arguments; none when
 // there are no such records. It names the columns that differ in any of them: PostgreSQL reads an array for each, and
 // compares what it is told to set.
-func (k *pgKind) update(records []*event.Record, loaded map[event.Ref]*event.Record) (text string, args []any) {
+func (k *pgKind) update(records []*event.Record, loaded *event.Loaded) (text string, args []any) {
 	all := stateArrays(records, k)
 	if all == nil {
 		return "", nil
@@ -65,10 +65,14 @@ func (k *pgKind) update(records []*event.Record, loaded map[event.Ref]*event.Rec
 	which := uint64(1<<sequence | 1<<changed | 1<<hash | 1<<doc)
 	for _, r := range records {
 		if r.Kind == k.Name() {
-			which |= differing(loaded[r.Ref], r)
+			which |= differing(loaded.Records[r.Ref], r)
 		}
 	}
-	text, known := k.updates[which]
+	updates := k.updates
+	if loaded.Assumed {
+		updates = k.guarded
+	}
+	text, known := updates[which]
 	columns := StateColumns(k)
 	args = append(args, all[0])
 	var names, types, sets []string
@@ -80,9 +84,19 @@ func (k *pgKind) update(records []*event.Record, loaded map[event.Ref]*event.Rec
 			names, types, sets = append(names, column), append(types, fmt.Sprintf("$%d::%s[]", len(args), stateType(i))), append(sets, column+" = v."+column)
 		}
 	}
+	if loaded.Assumed {
+		args = append(args, k.stood(records, loaded)...)
+	}
 	if !known {
+		if loaded.Assumed {
+			names = append(names, stood)
+			types = append(types, fmt.Sprintf("$%d::bytea[], $%d::bigint[]", len(args)-1, len(args)))
+		}
 		text = "UPDATE " + k.Table() + " s SET " + strings.Join(sets, ", ") + " FROM unnest($1::text[], " + strings.Join(types, ", ") + ") AS v(id, " + strings.Join(names, ", ") + ") WHERE s.id = v.id"
-		k.updates[which] = text
+		if loaded.Assumed {
+			text = "WITH changed AS (" + text + " AND " + stillStands + " RETURNING 1) SELECT " + raiseUnlessAll + " FROM changed"
+		}
+		updates[which] = text
 	}
 	return text, args
 }

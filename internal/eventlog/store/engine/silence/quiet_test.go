@@ -1,0 +1,50 @@
+//go:build unix
+
+package silence
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/signet-idm/signet/test/testkit"
+)
+
+// TestQuiet: a connection is quiet until something arrives, and again when that was read, until its server ends it.
+func TestQuiet(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	defer listener.Close()
+	d := New(func(bool) {})
+	defer d.Close()
+	c, err := d.Dial(t.Context(), "tcp", listener.Addr().String())
+	testkit.Must(t, err)
+	defer c.Close()
+	server, err := listener.Accept()
+	testkit.Must(t, err)
+	defer server.Close()
+	both := func(want bool) bool {
+		return Quiet(c) == want && Quiet(tls.Client(c, &tls.Config{})) == want // what TLS sends lies in the same place
+	}
+	if !both(true) {
+		t.Error("a new connection is not quiet")
+	}
+	_, err = server.Write([]byte("N"))
+	testkit.Must(t, err)
+	testkit.Await(t, "something has arrived", func() bool { return both(false) })
+	_, err = io.ReadFull(c, make([]byte, 1))
+	testkit.Must(t, err)
+	if !both(true) {
+		t.Error("a connection on which all was read is not quiet")
+	}
+	testkit.Must(t, server.Close())
+	testkit.Await(t, "the end has arrived", func() bool { return both(false) })
+	c.Close()
+	if !both(false) {
+		t.Error("a closed connection is quiet")
+	}
+	if Quiet(&net.UnixConn{}) {
+		t.Error("what cannot be asked is quiet")
+	}
+}
