@@ -102,10 +102,15 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	}
 	// Our statements are few and each has one good plan, by primary key or along one index, whatever the values are:
 	// planning anew each time costs more than running them. The plan is made while there are few rows, which seem
-	// quickest to be read as a whole: with sixty keys to compare each with, they are not, and they will not stay few.
+	// quickest to be read as a whole, or to be joined as a whole with what is looked for: with sixty keys to compare each
+	// with, they are not, and they will not stay few.
 	for _, c := range []*pgx.ConnConfig{e.config, config.ConnConfig} {
-		if !pooled { // a pooler refuses settings of a session, and does not keep what is prepared
-			c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
+		if pooled { // a pooler refuses settings of a session, and does not keep what is prepared
+			break
+		}
+		c.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+		for _, unwanted := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"} {
+			c.RuntimeParams[unwanted] = "off"
 		}
 	}
 	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
