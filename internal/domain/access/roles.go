@@ -174,7 +174,8 @@ func rolesIn(scope string) map[Role][]Permission {
 // Installation is the scope that covers every organization.
 const Installation = "installation"
 
-// Memberships are the roles a user holds, by scope: an organization's id or Installation.
+// Memberships are the roles a user holds, by scope: an organization's id or Installation. What was given to others is
+// never altered.
 type Memberships map[string][]Role
 
 // Hold tells whether they hold p in the organization (or Installation).
@@ -208,6 +209,11 @@ func (m Memberships) HoldAnywhere(p Permission) bool {
 // Cover tells whether they hold every permission that others hold, in every scope.
 func (m Memberships) Cover(others Memberships) bool { return m.Equal(others) || others.heldBy(m.Hold) }
 
+// exceed tells whether they cover others, which do not cover them.
+func (m Memberships) exceed(others Memberships) bool {
+	return !m.Equal(others) && others.heldBy(m.Hold) && !m.heldBy(others.Hold)
+}
+
 // Equal tells whether they are the same roles in the same scopes.
 func (m Memberships) Equal(others Memberships) bool {
 	return maps.EqualFunc(m, others, func(x, y []Role) bool { return slices.Equal(x, y) })
@@ -232,6 +238,16 @@ func (m Memberships) At(home string) Memberships {
 func (m Memberships) Elsewhere(home string) bool {
 	for scope, roles := range m {
 		if len(roles) > 0 && scope != home && scope != Installation {
+			return true
+		}
+	}
+	return false
+}
+
+// someEmpty tells whether there is a scope without roles in it, as there is of a member who has none.
+func (m Memberships) someEmpty() bool {
+	for _, roles := range m {
+		if len(roles) == 0 {
 			return true
 		}
 	}
