@@ -218,6 +218,23 @@ func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64
 	return nil // compare says so
 }
 
+// plenty is how many events are sealed without waiting for more, so that a busy log is sealed while Recent has them.
+const plenty = 3 * page
+
+// look is how often the sealer looks whether there are plenty.
+const look = 100 * time.Millisecond
+
+// gather waits for more events that are about to come, but for no more than plenty. Without Durable it does not know
+// how many there are.
+func (s *Sealer) gather(interval time.Duration, pause func(time.Duration) (on bool)) {
+	if s.Durable == nil {
+		pause(interval)
+		return
+	}
+	for left := interval; left > 0 && s.Durable()-s.sealed.Load() < plenty && pause(min(left, look)); left -= look {
+	}
+}
+
 // Run seals at intervals, once something was written, until stopping closes, and then once more after everything was
 // answered.
 func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answered <-chan struct{}) {
@@ -250,7 +267,7 @@ func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answ
 		default:
 			s.remember(false)
 			pause(10*interval, next) // in the end without a ring, to see what others have left
-			pause(interval, nil)     // for more that is about to come
+			s.gather(interval, func(d time.Duration) bool { pause(d, nil); return ctx.Err() == nil })
 		}
 	}
 	<-answered
