@@ -72,7 +72,10 @@ func Whose(answers []Answer, field string) (found Answer) {
 func Vouch(before []Answer, by Answer, changed, sent, needed []string) (Answer, bool) {
 	fields := slices.Clone(changed)
 	for _, field := range sent {
-		if !slices.Contains(fields, field) && by.Roles.exceed(Whose(before, field).Roles) {
+		if slices.Contains(fields, field) {
+			continue
+		}
+		if whose := Whose(before, field).Roles; by.Roles.Cover(whose) && !whose.Cover(by.Roles) {
 			fields = append(fields, field)
 		}
 	}

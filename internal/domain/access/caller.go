@@ -210,7 +210,7 @@ func (p Permit) Roles() Memberships {
 	for scope, roles := range held {
 		if p.holds.bound {
 			roles = slices.DeleteFunc(slices.Clone(roles), func(role Role) bool {
-				return !(Memberships{scope: {role}}).heldBy(p.holds.hold)
+				return !role.heldBy(p.holds.hold, scope)
 			})
 		}
 		if len(roles) > 0 {

@@ -207,11 +207,16 @@ func (m Memberships) HoldAnywhere(p Permission) bool {
 }
 
 // Cover tells whether they hold every permission that others hold, in every scope.
-func (m Memberships) Cover(others Memberships) bool { return m.Equal(others) || others.heldBy(m.Hold) }
-
-// exceed tells whether they cover others, which do not cover them.
-func (m Memberships) exceed(others Memberships) bool {
-	return !m.Equal(others) && others.heldBy(m.Hold) && !m.heldBy(others.Hold)
+func (m Memberships) Cover(others Memberships) bool {
+	for scope, roles := range others {
+		for _, r := range roles {
+			// Mostly it is the same role, and nobody has to go through what it brings.
+			if !slices.Contains(m[scope], r) && !r.heldBy(m.Hold, scope) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Equal tells whether they are the same roles in the same scopes.
@@ -279,13 +284,20 @@ func (m Memberships) Worth(home string) Memberships {
 // heldBy tells whether somebody holds every permission in these roles.
 func (m Memberships) heldBy(hold func(p Permission, scope string) bool) bool {
 	for scope, roles := range m {
-		known := rolesIn(scope)
 		for _, r := range roles {
-			for _, p := range known[r] {
-				if !hold(p, scope) {
-					return false
-				}
+			if !r.heldBy(hold, scope) {
+				return false
 			}
+		}
+	}
+	return true
+}
+
+// heldBy tells whether somebody holds every permission that the role brings in a scope.
+func (r Role) heldBy(hold func(p Permission, scope string) bool, scope string) bool {
+	for _, p := range rolesIn(scope)[r] {
+		if !hold(p, scope) {
+			return false
 		}
 	}
 	return true
