@@ -72,7 +72,10 @@ func Whose(answers []Answer, field string) (found Answer) {
 func Vouch(before []Answer, by Answer, changed, sent, needed []string) (Answer, bool) {
 	fields := slices.Clone(changed)
 	for _, field := range sent {
-		if whose := Whose(before, field); !slices.Contains(fields, field) && by.Roles.Cover(whose.Roles) && !whose.Roles.Cover(by.Roles) {
+		if slices.Contains(fields, field) {
+			continue
+		}
+		if whose := Whose(before, field).Roles; by.Roles.Cover(whose) && !whose.Cover(by.Roles) {
 			fields = append(fields, field)
 		}
 	}

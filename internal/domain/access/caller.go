@@ -200,24 +200,21 @@ func (p Permit) MayGiveAccess(userID string, held Memberships, home string) erro
 func (p Permit) MayTakeAway(held Memberships, home string) error { return p.Covers(held.At(home)) }
 
 // Roles are those of the caller, as they are recorded of somebody who answers for something. Where scopes bind the
-// token, a role is among them only if the scopes allow all that can be done with it.
+// token, a role is among them only if the scopes allow all that can be done with it. They must not be altered.
 func (p Permit) Roles() Memberships {
+	held := p.holds.memberships
+	if !p.holds.bound && !held.someEmpty() {
+		return held
+	}
 	out := Memberships{}
-	for scope, roles := range p.holds.memberships {
-		if !p.holds.bound {
-			if len(roles) > 0 {
-				out[scope] = slices.Clone(roles)
-			}
-			continue
+	for scope, roles := range held {
+		if p.holds.bound {
+			roles = slices.DeleteFunc(slices.Clone(roles), func(role Role) bool {
+				return !role.heldBy(p.holds.hold, scope)
+			})
 		}
-		var whole []Role
-		for _, role := range roles {
-			if (Memberships{scope: {role}}).heldBy(p.holds.hold) {
-				whole = append(whole, role)
-			}
-		}
-		if whole != nil {
-			out[scope] = whole
+		if len(roles) > 0 {
+			out[scope] = roles
 		}
 	}
 	return out

@@ -174,7 +174,8 @@ func rolesIn(scope string) map[Role][]Permission {
 // Installation is the scope that covers every organization.
 const Installation = "installation"
 
-// Memberships are the roles a user holds, by scope: an organization's id or Installation.
+// Memberships are the roles a user holds, by scope: an organization's id or Installation. What was given to others is
+// never altered.
 type Memberships map[string][]Role
 
 // Hold tells whether they hold p in the organization (or Installation).
@@ -206,7 +207,17 @@ func (m Memberships) HoldAnywhere(p Permission) bool {
 }
 
 // Cover tells whether they hold every permission that others hold, in every scope.
-func (m Memberships) Cover(others Memberships) bool { return m.Equal(others) || others.heldBy(m.Hold) }
+func (m Memberships) Cover(others Memberships) bool {
+	for scope, roles := range others {
+		for _, r := range roles {
+			// Mostly it is the same role, and nobody has to go through what it brings.
+			if !slices.Contains(m[scope], r) && !r.heldBy(m.Hold, scope) {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // Equal tells whether they are the same roles in the same scopes.
 func (m Memberships) Equal(others Memberships) bool {
@@ -238,6 +249,16 @@ func (m Memberships) Elsewhere(home string) bool {
 	return false
 }
 
+// someEmpty tells whether there is a scope without roles in it, as there is of a member who has none.
+func (m Memberships) someEmpty() bool {
+	for _, roles := range m {
+		if len(roles) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Hosts are the organizations other than home in which there are roles, sorted.
 func (m Memberships) Hosts(home string) (ids []string) {
 	for scope, roles := range m {
@@ -263,13 +284,20 @@ func (m Memberships) Worth(home string) Memberships {
 // heldBy tells whether somebody holds every permission in these roles.
 func (m Memberships) heldBy(hold func(p Permission, scope string) bool) bool {
 	for scope, roles := range m {
-		known := rolesIn(scope)
 		for _, r := range roles {
-			for _, p := range known[r] {
-				if !hold(p, scope) {
-					return false
-				}
+			if !r.heldBy(hold, scope) {
+				return false
 			}
+		}
+	}
+	return true
+}
+
+// heldBy tells whether somebody holds every permission that the role brings in a scope.
+func (r Role) heldBy(hold func(p Permission, scope string) bool, scope string) bool {
+	for _, p := range rolesIn(scope)[r] {
+		if !hold(p, scope) {
+			return false
 		}
 	}
 	return true

@@ -2,7 +2,6 @@ package idp
 
 import (
 	"context"
-	"slices"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
@@ -168,7 +167,9 @@ func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id str
 			return ErrNotJWT
 		}
 		facts := []event.Fact[Provider]{to.from(p.Data.JWT)}
-		return p.Append(append(facts, p.Data.vouch(permit, facts, settings(to))...)...) // also for the same values, where nobody answers for them yet, or somebody with less does
+		// Also for the same values, where nobody answers for them yet, or somebody with less does.
+		vouched := p.Data.vouch(permit, facts, []event.Fact[Provider]{to})
+		return p.Append(append(facts, vouched...)...)
 	})
 }
 
@@ -224,7 +225,7 @@ func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit 
 				tx.DropRow(SecretRow(id))
 			}
 		}
-		if p.Data.Changer != nil || m.JWT != nil || m.OIDC != nil || m.OAuth != nil || slices.ContainsFunc(found, func(f event.Fact[Provider]) bool { return settings(f) != nil }) {
+		if p.Data.Changer != nil || m.JWT != nil || m.OIDC != nil || m.OAuth != nil || settings(found...) != nil {
 			found = append(found, p.Data.vouch(permit, found, m.sent())...)
 		}
 		return p.Append(found...)
@@ -252,9 +253,9 @@ func (m *Modification) secret() *string {
 	return m.OAuthSecret
 }
 
-// sent are the settings that the modification names, whether or not they are others than before.
-func (m *Modification) sent() []string {
-	return slices.Concat(settings(m.General), settings(orEmpty(m.JWT)), settings(orEmpty(m.OIDC)), settings(orEmpty(m.OAuth)))
+// sent is all that the modification names, whether or not it is other than before.
+func (m *Modification) sent() []event.Fact[Provider] {
+	return []event.Fact[Provider]{m.General, orEmpty(m.JWT), orEmpty(m.OIDC), orEmpty(m.OAuth)}
 }
 
 // facts are what the modification changes of a provider that it fits. Errors: InvalidArgument; ErrLinkByEmail.

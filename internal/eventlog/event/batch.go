@@ -639,7 +639,8 @@ func (d *draft) append(t Type, payload, personal []byte) error {
 	if rec.Sequence == 0 {
 		rec.Created = e.Time
 	}
-	rec.Sequence, rec.Changed, rec.Hash = e.Sequence, e.Time, e.Hash()
+	e.written = e.Hash()
+	rec.Sequence, rec.Changed, rec.Hash = e.Sequence, e.Time, e.written
 	d.events = append(d.events, e)
 	d.size += len(payload) + len(e.Sealed) + 200
 	return nil

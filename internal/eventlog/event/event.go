@@ -48,6 +48,8 @@ type Event struct {
 	PrevHash []byte // Hash of the object's event before this one; nil for the first
 	Origin
 	Time int64 // microseconds since 1970, UTC
+
+	written []byte // see WrittenHash
 }
 
 // Hash covers every stored byte of the event but its position, and through PrevHash the whole history of the object.
@@ -66,6 +68,14 @@ func (e *Event) Hash() []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(e.Time))
 	hash := sha256.Sum256(b)
 	return hash[:]
+}
+
+// WrittenHash is Hash for an event in memory, worked out when it was written, as the next event of its object has it.
+func (e *Event) WrittenHash() []byte {
+	if e.written != nil {
+		return e.written
+	}
+	return e.Hash()
 }
 
 // appendPart puts the length in front, so that no two lists of parts look the same.

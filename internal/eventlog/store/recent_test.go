@@ -1,10 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,8 +50,15 @@ func TestRecentEventsAreThoseOfTheLog(t *testing.T) {
 	}
 	stored, err := s.readEvents(t.Context(), eventsWhere+"position > ? ORDER BY position", 0)
 	testkit.Must(t, err)
-	if !reflect.DeepEqual(recent, stored) {
+	// Their hash covers all that is stored of them but the position.
+	same := func(m, d event.Event) bool { return m.Position == d.Position && bytes.Equal(m.Hash(), d.Hash()) }
+	if !slices.EqualFunc(recent, stored, same) {
 		t.Errorf("in memory %+v, stored %+v", recent, stored)
+	}
+	for i := range recent {
+		if !bytes.Equal(recent[i].WrittenHash(), stored[i].Hash()) {
+			t.Errorf("the hash of event %d is not that of what is stored", recent[i].Position)
+		}
 	}
 	testkit.Await(t, "the log is sealed", func() bool { _, sealed, _ := s.sealer.Seen(); return sealed == total })
 	report, err := s.Verify(t.Context(), proof.Options{})

@@ -158,7 +158,7 @@ func (s *Sealer) step(ctx context.Context, end int64) (more, busy bool, err erro
 func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint, end int64) (full []checkpoint, events int, err error) {
 	var earliest, latest int64 // of their times, which need not be in order
 	tags := newTagger(s.Root)
-	add := func(e *event.Event) error {
+	add := func(e *event.Event, hash []byte) error {
 		if e.Position != head.position+1 {
 			return fmt.Errorf("event %d is missing: run signet verify", head.position+1)
 		}
@@ -166,7 +166,6 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 			earliest, latest = e.Time, e.Time
 		}
 		earliest, latest = min(earliest, e.Time), max(latest, e.Time)
-		hash := e.Hash()
 		head.position, head.digest = e.Position, chained(head.digest, e.Position, hash)
 		head.tags = append(head.tags, tags.tag(e.Position, hash)...)
 		if head.position%span == 0 {
@@ -178,7 +177,7 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 	if s.Recent != nil && !s.gone {
 		if recent, covered := s.Recent(head.position, page); covered {
 			for i := range recent[:max(0, min(int64(len(recent)), end-head.position))] { // behind the end they are of a log that has gone back
-				if err := add(&recent[i]); err != nil {
+				if err := add(&recent[i], recent[i].WrittenHash()); err != nil {
 					return nil, 0, err
 				}
 			}
@@ -191,7 +190,7 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 		if err := scan(row...); err != nil {
 			return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
 		}
-		return add(&e)
+		return add(&e, e.Hash())
 	})
 	if !s.begun && latest > earliest+patience.Microseconds() {
 		// Nobody can tell any more whether these are as they were written.
@@ -216,6 +215,23 @@ func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64
 		return fmt.Errorf("the head of the checkpoints went back from position %d to %d: run signet verify", s.known, position)
 	}
 	return nil // compare says so
+}
+
+// plenty is how many events are sealed without waiting for more, so that a busy log is sealed while Recent has them.
+const plenty = 3 * page
+
+// look is how often the sealer looks whether there are plenty.
+const look = 100 * time.Millisecond
+
+// gather waits for more events that are about to come, but for no more than plenty. Without Durable it does not know
+// how many there are.
+func (s *Sealer) gather(interval time.Duration, pause func(time.Duration) (on bool)) {
+	if s.Durable == nil {
+		pause(interval)
+		return
+	}
+	for left := interval; left > 0 && s.Durable()-s.sealed.Load() < plenty && pause(min(left, look)); left -= look {
+	}
 }
 
 // Run seals at intervals, once something was written, until stopping closes, and then once more after everything was
@@ -250,7 +266,7 @@ func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answ
 		default:
 			s.remember(false)
 			pause(10*interval, next) // in the end without a ring, to see what others have left
-			pause(interval, nil)     // for more that is about to come
+			s.gather(interval, func(d time.Duration) bool { pause(d, nil); return ctx.Err() == nil })
 		}
 	}
 	<-answered
