@@ -31,12 +31,15 @@ type codeApp struct {
 
 func (a *codeApp) first() string { return factortest.Code(a.secret, a.begun) }
 func (a *codeApp) next() string  { return factortest.Code(a.secret, a.begun.Add(30*time.Second)) }
+func (a *codeApp) wrong() string { return factortest.Wrong(a.begun, a.secret) }
 
 // startApp asks for a secret in a session.
 func (c *Client) startApp(t *testing.T, as *Actor) *codeApp {
 	t.Helper()
-	made := done[*signetv1.StartMyTOTPResponse](t, c, as, &signetv1.StartMyTOTPRequest{})
-	return &codeApp{secret: made.GetSecret(), begun: time.Now()}
+	begun := time.Now()
+	return &codeApp{begun: begun, secret: factortest.Choose(begun, nil, func() string {
+		return done[*signetv1.StartMyTOTPResponse](t, c, as, &signetv1.StartMyTOTPRequest{}).GetSecret()
+	})}
 }
 
 // withApp enrols an authenticator app in a session.
@@ -118,7 +121,7 @@ func factorStory(t *testing.T, c *Client) {
 	}
 	c.refused(t, invalid("code"), here, confirm("000000")) // nothing was started
 	a := c.startApp(t, here)
-	c.refused(t, invalid("code"), here, confirm("000000"))
+	c.refused(t, invalid("code"), here, confirm(a.wrong()))
 	c.refused(t, invalid("code"), c.w.signedIn(t, as), confirm(a.first())) // that session was told no secret
 	before := c.me(t, here).GetDetails().GetSequence()
 	added := done[*signetv1.ConfirmMyTOTPResponse](t, c, here, confirm(a.first()))
@@ -360,9 +363,9 @@ func throttleFactors(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	as := w.addUser(t, person{Org: s.org, Domain: s.domain})
 	here := w.signedIn(t, as)
-	c.withApp(t, here)
+	a, _ := c.withApp(t, here)
 	there := w.signedIn(t, as)
-	_, heard := untilThrottled(t, w, w.rest, there, codeOf("000000"), invalid("totpCode"))
+	_, heard := untilThrottled(t, w, w.rest, there, codeOf(a.wrong()), invalid("totpCode"))
 	if heard < freeAttempts {
 		t.Errorf("turned away after %d attempts", heard)
 	}

@@ -46,17 +46,36 @@ func (w *world) paths() []string {
 
 var recoveryCode = regexp.MustCompile(`<li><code>([^<]+)</code></li>`)
 
-// enrol sets up an authenticator app in a browser, and gives its key and the recovery codes.
-func (b *browser) enrol() (key string, codes []string) {
+// codeApp is an authenticator app. The server takes each of its codes once, and already that of the next half minute.
+type codeApp struct {
+	key  string
+	next time.Time // of which nothing was shown yet
+}
+
+// code is that of this moment, or of the half minute after the one whose code was shown last.
+func (a *codeApp) code() string {
+	const step = 30 * time.Second
+	at := time.Now()
+	if at.Before(a.next) {
+		at = a.next
+	}
+	a.next = at.Truncate(step).Add(step)
+	return factortest.Code(a.key, at)
+}
+
+// wrong is a code that the app does not show.
+func (a *codeApp) wrong() string { return factortest.Wrong(time.Now(), a.key) }
+
+// enrol sets up an authenticator app in a browser, and gives it and the recovery codes.
+func (b *browser) enrol() (a *codeApp, codes []string) {
 	b.t.Helper()
 	p := b.get("/account/security/totp").shows(200, "Set up an authenticator app")
-	key = p.hidden("key")
-	// An app that is a little late leaves the codes of now to the tests.
-	done := p.post("account", b.session(), "key", key, "code", factortest.Code(key, time.Now().Add(-30*time.Second))).shows(200, "Your recovery codes")
+	a = &codeApp{key: p.hidden("key")}
+	done := p.post("account", b.session(), "key", a.key, "code", a.code()).shows(200, "Your recovery codes")
 	for _, m := range recoveryCode.FindAllStringSubmatch(done.body, -1) {
 		codes = append(codes, html.UnescapeString(m[1]))
 	}
-	return key, codes
+	return a, codes
 }
 
 // stuck fails where a browser got further than the sign-in.
@@ -72,7 +91,7 @@ func TestASecondFactorCannotBeSkipped(t *testing.T) {
 	jo, kim := w.person(w.org, true), w.person(w.org, true)
 	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
 	old := w.signedIn(jo) // from before there was a factor
-	w.signedIn(jo).enrol()
+	phone, _ := w.signedIn(jo).enrol()
 
 	b := w.browser()
 	at := b.authorize(shop).signIn(jo.name, password).shows(200, "Enter your code")
@@ -106,7 +125,8 @@ func TestASecondFactorCannotBeSkipped(t *testing.T) {
 		for _, form := range []url.Values{
 			values("do", "allow"), values("do", "deny", "code", ""), values("do", "continue", "id", account), values("id", account), values("password", password),
 			values("loginName", jo.name, "password", password), values("currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord),
-			values("credential", "{}"), values("code", "000000"), values("code", ""), values("recoveryCode", "AAAA-AAAA"), values("code", "", "recoveryCode", ""),
+			values("credential", "{}"), values("code", phone.wrong()), values("code", ""),
+			values("recoveryCode", "AAAA-AAAA"), values("code", "", "recoveryCode", ""),
 		} {
 			for _, path := range []string{at.path, "/login?request=" + request, "/login?request=" + request + "&account=" + account + "&with=recovery"} {
 				b.send(http.MethodPost, path, form).follow().stuck(form.Encode())
@@ -151,8 +171,8 @@ func TestASecondFactorIsProvenOnTheWay(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)
 	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
-	key, codes := w.signedIn(jo).enrol()
-	p := w.browser().authorize(shop).signIn(jo.name, password).post("code", factortest.Code(key, time.Now())).shows(200, "Allow access?")
+	phone, codes := w.signedIn(jo).enrol()
+	p := w.browser().authorize(shop).signIn(jo.name, password).post("code", phone.code()).shows(200, "Allow access?")
 	if !w.counts(p.post("do", "allow").tokens(shop)["access_token"]) {
 		t.Error("the token does not count")
 	}
@@ -179,8 +199,18 @@ func TestARequiredFactorCannotBeSkipped(t *testing.T) {
 	for _, more := range []string{"", "&account=" + b.session(), "&with=recovery", "&with=none", "&again=1"} {
 		b.get(at.path + more).stuck(more)
 	}
-	for _, form := range []url.Values{values("do", "allow"), values("do", "continue", "id", b.session()), values("code", "000000", "key", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"),
-		values("code", factortest.Code("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", time.Now()), "key", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"), values("recoveryCode", "AAAA-AAAA")} {
+	const foreign = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+	for _, form := range []url.Values{values("do", "allow"), values("do", "continue", "id", b.session()),
+		values("code", "wrong", "key", foreign),
+		values("code", "of that key", "key", foreign), values("recoveryCode", "AAAA-AAAA")} {
+		// No code is by chance one of the key that the page shows.
+		waiting := factortest.Choose(time.Now(), []string{foreign}, func() string { return b.get(at.path).hidden("key") })
+		switch form.Get("code") {
+		case "wrong":
+			form.Set("code", factortest.Wrong(time.Now(), waiting, foreign))
+		case "of that key":
+			form.Set("code", factortest.Code(foreign, time.Now()))
+		}
 		b.send(http.MethodPost, at.path, form).follow().stuck(form.Encode())
 	}
 	old.get("/account").stuck("an old session")
@@ -219,11 +249,11 @@ func TestTheCookieChangesAtEverySignInAndStepUp(t *testing.T) {
 	}
 	b.get("/login?to=/account").signIn(jo.name, password).shows(200, "Your profile")
 	changed("a sign-in")
-	key, codes := b.enrol()
+	phone, codes := b.enrol()
 	changed("a new factor")
 	b.get("/login?other=1&to=/account").signIn(jo.name, password).shows(200, "Enter your code")
 	changed("another sign-in of the same person")
-	b.get("/login?to=/account").post("code", factortest.Code(key, time.Now())).shows(200, "Your profile")
+	b.get("/login?to=/account").post("code", phone.code()).shows(200, "Your profile")
 	changed("a code")
 	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200, "Enter your code")
 	changed("the password once more")
@@ -362,7 +392,7 @@ func TestADeviceIsRemembered(t *testing.T) {
 	jo, kim, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
 	first := w.signedIn(jo)
 	_, codes := first.enrol()
-	key, _ := w.signedIn(kim).enrol()
+	phone, _ := w.signedIn(kim).enrol()
 	const box = "Do not ask again on this device"
 	if p := w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Enter your code"); strings.Contains(p.body, box) || strings.Contains(p.body, `name="remember"`) {
 		t.Error("it is offered where no policy lets it")
@@ -371,11 +401,11 @@ func TestADeviceIsRemembered(t *testing.T) {
 
 	b := w.browser()
 	at := b.get("/login?to=/device").signIn(kim.name, password).shows(200, "Enter your code", box, "30 days")
-	at.post("code", "000000", "remember", "1").shows(422, `value="1" checked`)
+	at.post("code", phone.wrong(), "remember", "1").shows(422, `value="1" checked`)
 	if b.jar[deviceCookie] != "" {
 		t.Error("a wrong code is remembered")
 	}
-	at.post("code", factortest.Code(key, time.Now()), "remember", "1").shows(200, "Connect a device")
+	at.post("code", phone.code(), "remember", "1").shows(200, "Connect a device")
 	token := b.jar[deviceCookie]
 	if token == "" {
 		t.Fatal("the browser has no cookie")

@@ -17,7 +17,6 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
-	"github.com/signet-idm/signet/internal/domain/factor/factortest"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/ops/server"
@@ -292,11 +291,11 @@ func TestWhateverCanBeGuessedIsSlowedDown(t *testing.T) {
 	})
 	t.Run("a code, and a recovery code by itself", func(t *testing.T) {
 		jo := w.person(w.org, true)
-		key, codes := w.signedIn(jo).enrol()
+		phone, codes := w.signedIn(jo).enrol()
 		b := w.browser()
 		p := b.get("/login?to=/device").signIn(jo.name, password).shows(200, "Enter your code")
-		p.wrong("a code", "code", "000000")
-		slowed(p, "code", factortest.Code(key, time.Now()))
+		p.wrong("a code", "code", phone.wrong())
+		slowed(p, "code", phone.code())
 		// Guesses at one kind do not keep the owner from using another, which has a count of its own.
 		b.get("/login?to=/device&with=recovery").post("recoveryCode", codes[0]).shows(200, "device")
 		other := w.browser()

@@ -65,7 +65,8 @@ func row(t *testing.T, s *eventtest.Store) *event.Row {
 // withTOTP gives jo an app. The code that confirmed it is that of the store's time.
 func withTOTP(t *testing.T, s *eventtest.Store, f *factor.Factors) (secret, id string) {
 	t.Helper()
-	made := f.NewTOTP("jo")
+	var made factor.NewTOTP
+	factortest.Choose(s.Now(), nil, func() string { made = f.NewTOTP("jo"); return made.Secret })
 	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.StartTOTP(tx, jo, ses, made) }))
 	code := factortest.Code(made.Secret, s.Now())
 	must(t, do(t, s, []event.RowKey{factor.TOTPRow(ses)}, func(tx *event.Tx, jo *event.Object[user.User]) (err error) {
@@ -158,7 +159,8 @@ func TestASecretWaitsFiveMinutesInItsOwnSession(t *testing.T) {
 		})
 	}
 	eventtest.Refused(t, add("ses_2", factortest.Code(made.Secret, s.Now())), errs.InvalidArgument, errs.InvalidRequest, "code")
-	eventtest.Refused(t, add(ses, "000000"), errs.InvalidArgument, errs.InvalidRequest, "code")
+	wrong := factortest.Wrong(s.Now(), made.Secret)
+	eventtest.Refused(t, add(ses, wrong), errs.InvalidArgument, errs.InvalidRequest, "code")
 	s.Advance(5*time.Minute - time.Microsecond)
 	must(t, add(ses, factortest.Code(made.Secret, s.Now())))
 	eventtest.Refused(t, add(ses, factortest.Code(made.Secret, s.Now().Add(30*time.Second))), errs.InvalidArgument, errs.InvalidRequest, "code") // it is used up

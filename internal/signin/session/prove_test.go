@@ -60,18 +60,26 @@ func arm(t *testing.T) *armed {
 	return a
 }
 
-func enrolTOTP(t *testing.T, s *eventtest.Store, sessions *Sessions, token string) (secret string) {
+// enrolTOTP adds an app whose codes are not those of others that there are.
+func enrolTOTP(t *testing.T, s *eventtest.Store, sessions *Sessions, token string, others ...string) (secret string) {
 	t.Helper()
 	me := as(t, sessions, token)
-	made, err := sessions.StartTOTP(t.Context(), me)
+	secret = factortest.Choose(s.Now(), others, func() string {
+		made, err := sessions.StartTOTP(t.Context(), me)
+		must(t, err)
+		return made.Secret
+	})
+	_, err := sessions.ConfirmTOTP(t.Context(), me, "phone", factortest.Code(secret, s.Now()), fromHome)
 	must(t, err)
-	_, err = sessions.ConfirmTOTP(t.Context(), me, "phone", factortest.Code(made.Secret, s.Now()), fromHome)
-	must(t, err)
-	return made.Secret
+	return secret
 }
 
 // code is what the app shows now.
 func (a *armed) code() Answer { return Answer{TOTPCode: factortest.Code(a.secret, a.Now())} }
+
+// wrongApp and wrongRecovery are codes that are wrong now.
+func wrongApp(a *armed) Answer    { return Answer{TOTPCode: factortest.Wrong(a.Now(), a.secret)} }
+func wrongRecovery(*armed) Answer { return Answer{RecoveryCode: "WRONG"} }
 
 // assertion answers a challenge of a session.
 func (a *armed) assertion(t *testing.T, me *access.Caller) Answer {
@@ -190,7 +198,7 @@ func TestAStepMayGiveTheSessionANewToken(t *testing.T) {
 		Expires: event.Micros(a.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
 	rotating := fromHome
 	rotating.Rotate = true
-	wrong, err := a.sessions.Prove(t.Context(), me, Answer{TOTPCode: "000000"}, rotating)
+	wrong, err := a.sessions.Prove(t.Context(), me, wrongApp(a), rotating)
 	if eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "totpCode"); wrong.Token != "" {
 		t.Error("a wrong code gives a new token")
 	}
@@ -239,9 +247,10 @@ func TestOnlyASessionProves(t *testing.T) {
 }
 
 func TestWrongCodesAreCountedAndAuditedLikeWrongPasswords(t *testing.T) {
-	for name, wrong := range map[string]Answer{"app": {TOTPCode: "000000"}, "recovery code": {RecoveryCode: "WRONG"}} {
+	for name, wrongOf := range map[string]func(*armed) Answer{"app": wrongApp, "recovery code": wrongRecovery} {
 		t.Run(name, func(t *testing.T) {
 			a := arm(t)
+			wrong := wrongOf(a)
 			in := signIn(t, a.sessions)
 			me := as(t, a.sessions, in.Token)
 			stranger := From{Peer: away, UserAgent: "browser"}
@@ -298,8 +307,9 @@ func atOnce(attempts int, attempt func(i int) string) map[string]int {
 func TestParallelGuessesAtCodesCountEachOther(t *testing.T) {
 	a := arm(t)
 	me := as(t, a.sessions, signIn(t, a.sessions).Token)
+	wrong := wrongApp(a)
 	count := atOnce(64, func(int) string {
-		_, err := a.sessions.Prove(t.Context(), me, Answer{TOTPCode: "000000"}, From{Peer: away})
+		_, err := a.sessions.Prove(t.Context(), me, wrong, From{Peer: away})
 		return answer(err)
 	})
 	if count["INVALID_REQUEST"] != pairFree || count["SIGN_IN_THROTTLED 1s"] != 64-pairFree {

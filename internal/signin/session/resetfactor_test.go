@@ -49,7 +49,7 @@ func TestAResetRightAfterAChangeOfTheAddressNeedsASecondFactor(t *testing.T) {
 			a, code := moved(t)
 			before := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Password
 			eventtest.As(t, a.reset(t, code, Answer{}), ErrResetFactor)
-			eventtest.Refused(t, a.reset(t, code, Answer{TOTPCode: "000000"}), errs.InvalidArgument, errs.InvalidRequest, "totpCode")
+			eventtest.Refused(t, a.reset(t, code, wrongApp(a)), errs.InvalidArgument, errs.InvalidRequest, "totpCode")
 			// When recovery codes were made is not known.
 			eventtest.As(t, a.reset(t, code, Answer{RecoveryCode: a.codes[0]}), ErrResetFactor)
 			// Whether the code is right is what is told first, and only to who has it.
@@ -89,7 +89,7 @@ func TestAFactorFromJustBeforeTheChangeResetsNothing(t *testing.T) {
 	must(t, err)
 	_, err = a.sessions.ConfirmPasskey(t.Context(), me, "thief's", credential, fromHome)
 	must(t, err)
-	app := enrolTOTP(t, a.Store, a.sessions, in.Token)
+	app := enrolTOTP(t, a.Store, a.sessions, in.Token, a.secret)
 	a.Advance(time.Minute)
 	code := a.moves(t)
 	eventtest.Refused(t, a.reset(t, code, Answer{TOTPCode: factortest.Code(app, a.Now())}), errs.InvalidArgument, errs.InvalidRequest, "totpCode")
@@ -109,7 +109,7 @@ func TestGuessesOfASecondFactorAtAResetCountWithAllOthers(t *testing.T) {
 	a, code := moved(t)
 	throttled := false
 	for range 20 {
-		err := a.reset(t, code, Answer{TOTPCode: "000000"})
+		err := a.reset(t, code, wrongApp(a))
 		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.ResourceExhausted {
 			throttled = true
 			break

@@ -13,20 +13,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/go-webauthn/webauthn/protocol/webauthncbor"
-	"github.com/pquerna/otp/totp"
 )
-
-// Code is what an app shows that was told a secret.
-func Code(secret string, at time.Time) string {
-	code, err := totp.GenerateCode(secret, at)
-	if err != nil {
-		panic(err)
-	}
-	return code
-}
 
 // Authenticator is a device together with the browser it is used in. Its fields may be changed to let it misbehave.
 type Authenticator struct {
