@@ -71,7 +71,7 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 	tab.Submit(`a[href="/account/security/totp"]`)
 	look("Set up an authenticator app", "")
 	key := strings.ReplaceAll(tab.Text(".secret code"), " ", "")
-	tab.Fill("#code", "000000")
+	tab.Fill("#code", factortest.Wrong(time.Now(), key))
 	tab.Submit("button.primary")
 	tab.Complaints()
 	if again := strings.ReplaceAll(tab.Text(".secret code"), " ", ""); again != key {

@@ -375,7 +375,7 @@ func TestSecondFactors(t *testing.T) {
 		v.WaitFor("#code")
 		v.Open(i.ask()) // no address leads past it
 		v.WaitFor("#code")
-		v.Fill("#code", "000000")
+		v.Fill("#code", factortest.Wrong(begun, key))
 		v.Submit("main form button.primary")
 		v.WaitFor("[role=alert]")
 		v.Fill("#code", factortest.Code(key, begun.Add(30*time.Second)))

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -80,13 +79,6 @@ func (s *site) copied(t *testing.T) []byte {
 	return all.Bytes()
 }
 
-// anyHash is how hashes of passwords begin, up to eight characters of the salt. A shorter beginning is no sign of a
-// hash: the copy is full of random bytes, and a user of this test is named scrypt.
-var anyHash = regexp.MustCompile(`\$argon2(i|d|id)\$v=[0-9]+\$m=[0-9]+,t=[0-9]+,p=[0-9]+\$[+/0-9A-Za-z]{8}` +
-	`|\$(scrypt|7)\$ln=[0-9]+,r=[0-9]+,p=[0-9]+\$[+/0-9A-Za-z]{8}` +
-	`|\$pbkdf2(-sha[0-9]+)?\$(i=)?[0-9]+(,l=[0-9]+)?\$[+./0-9A-Za-z]{8}` +
-	`|\$2[abxy]?\$[0-9]{2}\$[./0-9A-Za-z]{8}`)
-
 // wantNothingToGuess: a copy of the database has no hash of a password, nothing of these hashes, and neither these
 // codes nor their plain digests.
 func wantNothingToGuess(t *testing.T, copied []byte, hashes []string, codes ...string) {
@@ -94,11 +86,11 @@ func wantNothingToGuess(t *testing.T, copied []byte, hashes []string, codes ...s
 	if len(copied) < 10_000 || !bytes.Contains(copied, []byte("user.password_set.v1")) {
 		t.Fatalf("it is no copy: %d bytes", len(copied))
 	}
-	if hash := anyHash.Find(copied); hash != nil {
+	if hash := testkit.PasswordHash.Find(copied); hash != nil {
 		t.Errorf("there is a hash that begins with %s", hash)
 	}
 	for _, hash := range hashes {
-		if !anyHash.MatchString(hash) {
+		if !testkit.PasswordHash.MatchString(hash) {
 			t.Errorf("%s would not be noticed", hash)
 		}
 		for part := range strings.SplitSeq(hash, "$") {
