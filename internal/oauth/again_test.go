@@ -144,8 +144,9 @@ func TestTheAnswerIsKeptSealedAndNotForLong(t *testing.T) {
 	if row == nil || row.Expires != w.now()+refreshGrace.Microseconds() {
 		t.Fatalf("got %+v", row)
 	}
-	for _, text := range []string{answer.Access, answer.Refresh, answer.IDToken, first.Refresh, "usr_a"} {
-		if bytes.Contains(row.Value, []byte(text)) || strings.Contains(row.Key, text) {
+	// The user with the quotes of JSON: five bytes are in what is sealed by chance, once in a long while.
+	for _, text := range []string{answer.Access, answer.Refresh, answer.IDToken, first.Refresh, `"usr_a"`} {
+		if bytes.Contains(row.Value, []byte(text)) || strings.Contains(row.Key, strings.Trim(text, `"`)) {
 			t.Errorf("%q is stored as it is", text)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,15 +54,22 @@ func (w *World) noSecretsLeft(t *testing.T) {
 		}
 	}
 	// Neither where the database is, nor how the program failed, is anybody's business.
-	for _, no := range []string{w.dir, "goroutine ", ".go:", "SELECT ", "postgres://", "sqlite"} {
+	for _, no := range []string{w.dir, "goroutine ", ".go:", "SELECT ", "postgres://"} {
 		if bytes.Contains(places["the answers"], []byte(no)) {
 			t.Errorf("an answer has %q in it", no)
 		}
+	}
+	if said := sqlite.Find(places["the answers"]); said != nil {
+		t.Errorf("an answer has %q in it", said)
 	}
 	if strings.Contains(w.log.String(), `"level":"ERROR"`) {
 		t.Error("the log has errors")
 	}
 }
+
+// sqlite is the name of the engine where it stands as a word, perhaps with a version, or that of its library. The
+// answers are full of random names and tokens, some of which have it in them by chance.
+var sqlite = regexp.MustCompile(`(?:^|[^0-9A-Za-z_+-])sqlite[0-9A-Za-z]{0,3}(?:[^0-9A-Za-z_+/-]|$)|modernc\.org/sqlite`)
 
 // unsealed opens the personal parts of all events, but of those who were erased: what is sealed is not gone.
 func (w *World) unsealed(t *testing.T) []byte {
@@ -163,19 +171,29 @@ func (w *World) rebuildsEqual(t *testing.T) {
 	}
 }
 
-// occurrences finds where any of many words stands, in one pass.
+// occurrences finds where any of many words stands, in one pass. A short one, such as a code to copy, counts only where
+// no letter or digit stands beside it: a part of a long random text, such as the identifier of a request, is like it by
+// chance.
 func occurrences(content []byte, words []string) (found []int) {
-	const head = 8
+	const head, short = 8, 12
 	byHead := map[[head]byte][]string{}
 	for _, word := range words {
 		byHead[[head]byte([]byte(word[:head]))] = append(byHead[[head]byte([]byte(word[:head]))], word)
 	}
 	for at := range max(0, len(content)-head+1) {
 		for _, word := range byHead[[head]byte(content[at:])] {
-			if bytes.HasPrefix(content[at:], []byte(word)) {
-				found = append(found, at)
+			end := at + len(word)
+			if !bytes.HasPrefix(content[at:], []byte(word)) ||
+				len(word) < short && (at > 0 && inText(content[at-1]) || end < len(content) && inText(content[end])) {
+				continue
 			}
+			found = append(found, at)
 		}
 	}
 	return found
+}
+
+// inText tells whether a byte is a letter or a digit.
+func inText(b byte) bool {
+	return '0' <= b && b <= '9' || 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z'
 }

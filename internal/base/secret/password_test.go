@@ -339,7 +339,8 @@ func BenchmarkHash(b *testing.B) {
 func TestNewCodeIsReadInAnyCase(t *testing.T) {
 	seen := map[rune]bool{}
 	codes := map[string]bool{}
-	for range 2000 {
+	const many = 20_000
+	for range many {
 		code := NewCode()
 		if len(code) != 8 || code != strings.ToUpper(code) || strings.ContainsAny(code, "01IO") {
 			t.Fatalf("made %q", code)
@@ -349,7 +350,8 @@ func TestNewCodeIsReadInAnyCase(t *testing.T) {
 		}
 		codes[code] = true
 	}
-	if len(codes) != 2000 || len(seen) != 32 {
+	// There are 2^40: two are the same in one of 5,000 runs, and three times two of them in none.
+	if len(codes) < many-2 || len(seen) != 32 {
 		t.Errorf("%d different codes out of %d different characters", len(codes), len(seen))
 	}
 }

@@ -46,7 +46,13 @@ func TestAnInvitationIsNoAdvertisement(t *testing.T) {
 	p.person(t, "boss", true, user.Profile{DisplayName: "Win at evil.example now"})
 	p.invites(t, "nia@mail.test", "")
 	must(t, p.deliver(t))
-	if m := p.one(t); strings.Contains(m.Text+m.HTML, "evil") || !strings.Contains(m.Text, "A invites you to join A at id.example.org.") {
+	m := p.one(t)
+	for _, part := range []string{"Win at", "evil.example"} { // four letters alone are in some tokens
+		if strings.Contains(m.Text+m.HTML, part) {
+			t.Errorf("%+v", m)
+		}
+	}
+	if !strings.Contains(m.Text, "A invites you to join A at id.example.org.") {
 		t.Errorf("%+v", m)
 	}
 }

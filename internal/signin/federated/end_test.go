@@ -161,7 +161,8 @@ func TestProvingItElsewhereKeepsTheProvidersSession(t *testing.T) {
 func TestAProvidersSessionIsRememberedAsLongAsOursLives(t *testing.T) {
 	w := newWorld(t)
 	w.user("usr_b", linked("idp_b", "one"))
-	const theirs = "a session of the provider" // so long that it is not found by chance
+	// So long that it is not found by chance.
+	const theirs = "a session of the provider"
 	for range maxHolders + 5 { // the same people again take no room
 		_, err := w.signIn(in(w.who("idp_b", "one"), theirs))
 		must(t, err)
