@@ -48,9 +48,9 @@ func Wrong(at time.Time, secrets ...string) string {
 	return fmt.Sprintf("%06d", n)
 }
 
-// Choose lets somebody make secrets until there is one whose app, in the hour after a moment, shows no code twice within
-// two minutes, nor one that another app shows then. A server takes the codes of some steps: one in a million of those
-// that were used, or that are of another app, is right for another of these steps by chance.
+// Choose lets somebody make secrets until there is one whose app, in the hour after a moment, shows no code twice
+// within two minutes, nor one that another app shows then. A server takes the codes of some steps: one in a million of
+// those that were used, or that are of another app, is right for another of these steps by chance.
 func Choose(at time.Time, others []string, makes func() (secret string)) string {
 	for {
 		secret := makes()
