@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -62,10 +61,7 @@ func start(t testing.TB, engine string, args ...string) *installation {
 // startAt starts a server on a data directory and, if it is not in there, a database.
 func startAt(t testing.TB, dir, database string, args ...string) *installation {
 	t.Helper()
-	listener, err := net.Listen("tcp", "localhost:0")
-	must(t, err)
-	address := fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)
-	must(t, listener.Close())
+	address := "localhost:" + testkit.FreePort(t)
 	s := &installation{t: t, log: &testkit.Log{}, url: "http://" + address}
 	s.args = append([]string{"start", "--data-dir", dir, "--listen", address}, args...)
 	if database != "" {

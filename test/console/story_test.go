@@ -3,7 +3,6 @@ package console
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // From the first start to somebody who is signed in to an application: all of it in the browser, as the README's reader
@@ -43,10 +43,7 @@ func firstHour(t *testing.T, engine string) {
 	w.sees("The user was added.")
 	w.sees("Anna Arnold")
 
-	listener, err := net.Listen("tcp", "localhost:0")
-	must(t, err)
-	address := fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)
-	must(t, listener.Close())
+	address := "localhost:" + testkit.FreePort(t)
 	w.press("Applications")
 	w.settle()
 	w.press("Add an application")

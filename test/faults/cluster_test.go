@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // cluster is three members of PostgreSQL under Patroni, and what stands in front of them.
@@ -43,10 +45,7 @@ type member struct {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", testkit.FreePort(t))
 }
 
 func must(t *testing.T, err error) {

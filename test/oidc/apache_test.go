@@ -3,7 +3,6 @@ package oidc_test
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const apacheModules = "/usr/lib/apache2/modules"
@@ -72,10 +72,7 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	must(w.t, os.WriteFile(dir+"/www/inside/page", []byte(apachePage), 0o644))
 	must(w.t, os.WriteFile(dir+"/www/outside", []byte("<!DOCTYPE html><title>Outside</title><link rel=\"icon\" href=\"data:,\"><h1>Outside</h1>"), 0o644))
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(w.t, err)
-	_, port, err := net.SplitHostPort(free.Addr().String())
-	must(w.t, err)
+	port := testkit.FreePort(w.t)
 	address := "http://localhost:" + port
 	id, secret := apply(address)
 	config := filepath.Join(dir, "apache.conf")
@@ -84,7 +81,6 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	must(w.t, err)
 	here := strings.NewReplacer("https://id.example.org", w.url, "https://app.example.org", address, "app_01", id, "sgn_sec_01", secret)
 	must(w.t, os.WriteFile(dir+"/openidc.conf", []byte(here.Replace(string(documented))), 0o600))
-	must(w.t, free.Close())
 
 	run := exec.Command(program, "-DFOREGROUND", "-f", config)
 	said, err := run.StderrPipe()

@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,10 +36,9 @@ type relying struct {
 // start.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := strconv.Atoi(testkit.FreePort(t))
 	must(t, err)
-	must(t, l.Close())
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // relying adds an application over the API, with nothing but what has to be said, for a program that listens on a free

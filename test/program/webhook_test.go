@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // hookReceiver takes what a webhook sends, verifies it, and can be killed and started again on its port.
@@ -38,7 +39,7 @@ type hookReceiver struct {
 }
 
 func newHookReceiver(t *testing.T) *hookReceiver {
-	r := &hookReceiver{t: t, address: "127.0.0.1:0", last: map[string]uint64{}, changed: make(chan struct{}, 1)}
+	r := &hookReceiver{t: t, address: "127.0.0.1:" + testkit.FreePort(t), last: map[string]uint64{}, changed: make(chan struct{}, 1)}
 	r.start()
 	t.Cleanup(r.kill)
 	return r

@@ -2,7 +2,6 @@ package readme
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,17 +11,13 @@ import (
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // free is a port that nobody uses, on the name by which pages call this machine.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "localhost:0")
-	must(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
-	return "localhost:" + port
+	return "localhost:" + testkit.FreePort(t)
 }
 
 // sit gives somebody a desk in a copy of the repository. Ports and databases of the pages become those of this test.

@@ -130,11 +130,8 @@ func TestRecoveryToAPointInTime(t *testing.T) {
 		t.Fatal("nothing was written since: this test shows nothing")
 	}
 
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
-	settings := fmt.Sprintf("\nrestore_command = 'cp %s/%%f %%p'\nrecovery_target_time = '%s'\nrecovery_target_action = 'promote'\nport = %d\nunix_socket_directories = '%s'\n", archive, at, port, p.home)
+	port := testkit.FreePort(t)
+	settings := fmt.Sprintf("\nrestore_command = 'cp %s/%%f %%p'\nrecovery_target_time = '%s'\nrecovery_target_action = 'promote'\nport = %s\nunix_socket_directories = '%s'\n", archive, at, port, p.home)
 	add := func(name, text string) {
 		t.Helper()
 		f, err := os.OpenFile(filepath.Join(base, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, fs.FileMode(0o644))
@@ -148,7 +145,7 @@ func TestRecoveryToAPointInTime(t *testing.T) {
 	p.run(t, "pg_ctl", "-D", base, "-w", "-t", "60", "-l", filepath.Join(p.home, "log"), "start")
 	defer p.run(t, "pg_ctl", "-D", base, "-m", "immediate", "stop")
 	restored := *source
-	restored.Host = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	restored.Host = net.JoinHostPort("127.0.0.1", port)
 
 	binary, err := testkit.Program(t.TempDir())
 	testkit.Must(t, err)

@@ -8,22 +8,34 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 )
 
-// FreePort is a port of this machine that nobody listens on.
+// FreePort is a port of this machine that nobody listens on, for what is started later, or again. The system gives such
+// ports to nobody, neither to connections nor to who asks for any port, and no other test gets it as long as this process
+// runs.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Must(t, err)
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	Must(t, err)
-	return port
+	for range 10_000 {
+		port := strconv.Itoa(10_000 + mathrand.IntN(10_000))
+		if !reserve(t, port) {
+			continue
+		}
+		listener, err := net.Listen("tcp", ":"+port) // on all addresses
+		if err != nil {
+			continue
+		}
+		Must(t, listener.Close())
+		return port
+	}
+	t.Fatal("there is no free port")
+	return ""
 }
 
 // Certify makes a certificate for localhost: tls.crt, tls.key and, with both, tls.pem. Others may read them, for proxies
