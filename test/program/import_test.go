@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const bcryptHash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e" // of "correct horse"
@@ -156,7 +157,7 @@ func TestScaleImport(t *testing.T) {
 func TestScaleImportThatIsCutOff(t *testing.T) {
 	s := newSite(t, testdb.New(t, testdb.SQLite))
 	n := crowd()
-	p := s.start(t)
+	p := s.start(t, "--listen", "localhost:"+testkit.FreePort(t))
 	file := filepath.Join(t.TempDir(), "users.ndjson")
 	bad := []int{0, 10, n / 3, n/2 - 1, n - 1}
 	names := writeUsers(t, file, n, bad...)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // TestNoSecretIsLogged puts secrets into every place where a caller could, and looks for them in the output.
@@ -160,7 +161,7 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 
 func TestQuietLog(t *testing.T) {
 	s := embedded(t)
-	p := s.start(t)
+	p := s.start(t, "--listen", "localhost:"+testkit.FreePort(t))
 	admin := s.admin(t)
 	p.stop(t)
 	p = s.launch(t, nil, "--log-level", "error", "--listen", p.listen) // the last one counts
