@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // manager listens as systemd does, and gives the address for the environment and the next state that it hears.
@@ -124,12 +125,7 @@ func (s *site) activated(t *testing.T, env []string, names string, listeners ...
 
 func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
 	s := embedded(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().String()
-	l.Close()
+	nobody := "127.0.0.1:" + testkit.FreePort(t)
 	run(t, nil, "health", "--listen", nobody).refused(t, "the server does not answer: check that it is running")
 	run(t, nil, "health", "--listen", "nowhere").refused(t, "must be an address such as localhost:8080")
 	p := s.start(t)
