@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // A database that goes silent in the middle of everything: another host of the address takes over, and then none does
@@ -46,14 +47,12 @@ func TestASilentDatabaseUnderLoad(t *testing.T) {
 		w.more(t) // at the other host
 		t.Logf("written at the other host %v after the first went silent", time.Since(began).Round(10*time.Millisecond))
 		second.Freeze()
-		for ready() {
-		}
+		testkit.Await(t, "the server is not ready", func() bool { return !ready() })
 		first.Resume()
 		began = time.Now()
 		w.more(t) // it is back
 		t.Logf("written %v after the first was back", time.Since(began).Round(10*time.Millisecond))
-		for !ready() {
-		}
+		testkit.Await(t, "the server is ready again", ready)
 		second.Resume()
 		w.more(t)
 		w.end(t, p)

@@ -580,15 +580,7 @@ func (s *Store) remembered(n *engine.Needs) map[event.Ref]*event.Record {
 	if len(n.Claims)+len(n.Rows)+len(n.Tokens) > 0 || n.ShortLockTimeout {
 		return nil
 	}
-	var refs []event.Ref
-	for _, kinds := range [...]map[event.Kind][]string{n.Write, n.Read} {
-		for kind, ids := range kinds {
-			for _, id := range ids {
-				refs = append(refs, event.Ref{Kind: kind, ID: id})
-			}
-		}
-	}
-	return s.seen.All(refs)
+	return s.seen.All(n.Write, n.Read)
 }
 
 func (s *Store) decideAndWrite(commands []*pending, n *engine.Needs) (taken, rest []*pending, failed error) {

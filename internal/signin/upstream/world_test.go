@@ -228,7 +228,7 @@ func clientOf(t testing.TB, up *upstream) *outbound.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(up.Certificate())
-	client := outbound.New(outbound.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Roots: roots, Timeout: 2 * time.Second})
+	client := outbound.New(outbound.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Roots: roots, Timeout: testkit.Patience})
 	t.Cleanup(client.Close)
 	return client
 }

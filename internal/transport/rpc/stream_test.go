@@ -402,8 +402,10 @@ func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 
 // The timeouts of the server are for requests. A stream that is served by one with short ones goes on.
 func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
+	const timeout = 5 * time.Second // the stream has to begin within it
 	for _, version := range []int{1, 2} {
 		t.Run("HTTP/"+strconv.Itoa(version), func(t *testing.T) {
+			t.Parallel()
 			l, r := newRadio(t, StreamLimits{})
 			over := make(chan struct{})
 			r.play = func(ctx context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
@@ -425,7 +427,7 @@ func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := &http.Server{Handler: l.site, Protocols: new(http.Protocols), ReadTimeout: 50 * time.Millisecond, WriteTimeout: 50 * time.Millisecond}
+			server := &http.Server{Handler: l.site, Protocols: new(http.Protocols), ReadTimeout: timeout, WriteTimeout: timeout}
 			server.Protocols.SetHTTP1(true)
 			server.Protocols.SetUnencryptedHTTP2(true)
 			go server.Serve(socket)

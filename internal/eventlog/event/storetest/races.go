@@ -30,6 +30,7 @@ var raceChecks = []check{
 	{name: "who goes by what its node remembers decides again where another node has changed it", test: rememberedMoved, nodes: true},
 	{name: "who goes by what its node remembers decides again where the database was put back", test: rememberedPutBack, nodes: true},
 	{name: "who goes by what its node remembers decides again where a newer node has folded it anew", test: rememberedReshaped, nodes: true},
+	{name: "who has only shown an object can record something personal of it", test: rememberedToBeShown, nodes: true},
 	{name: "who writes only rows on the strength of an object decides again when it moves", test: rowsOnMovedObject, nodes: true},
 	{name: "who creates an object that another node creates meanwhile decides again", test: createdMeanwhile, nodes: true},
 	{name: "who inserts a row that another node inserts meanwhile decides again", test: rowInsertedMeanwhile, nodes: true},
@@ -490,6 +491,39 @@ func rememberedReshaped(t *testing.T, e *env) {
 	if refused, is := errors.AsType[*errs.Error](do(t, n, count("usr_1"))); !is || refused.Reason != event.NodeOutdated {
 		t.Errorf("%v", refused)
 	}
+}
+
+// rememberedToBeShown: what is read to be shown comes without the key of what is personal. A node that goes by what it
+// remembers has to ask for it.
+func rememberedToBeShown(t *testing.T, e *env) {
+	other := e.open(t)
+	must(t, other, addUser("usr_1", "ada"))
+	must(t, other, addUser("usr_2", "bea"))
+	n := e.open(t)
+	must(t, n, count("usr_2")) // from now on it goes by what it remembers
+	for name, shown := range map[string]func(){
+		"read": func() { getUser(t, n, "usr_1") },
+		"listed": func() {
+			_, err := n.List(t.Context(), event.Query{Kind: "user", Org: "org_1", Limit: 10})
+			testkit.Must(t, err)
+		},
+		"changed without anything personal after it was read": func() {
+			getUser(t, n, "usr_1")
+			must(t, n, count("usr_1"))
+		},
+	} {
+		must(t, other, count("usr_1"))
+		shown()
+		for range 2 {
+			err := do(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
+				return u.Append(renamed{Personal: person{Name: "ada"}})
+			}))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	verify(t, n)
 }
 
 func rowsOnMovedObject(t *testing.T, e *env) {

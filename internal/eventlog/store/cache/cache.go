@@ -379,6 +379,24 @@ func (c *Cache) drop(ref event.Ref) {
 	}
 }
 
+// replace puts a record in the place of the same one.
+func (c *Cache) replace(r *event.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.records[r.Ref] != nil {
+		c.put(r)
+	}
+}
+
+// keepNewer keeps a record, unless a later one of the same object is here.
+func (c *Cache) keepNewer(r *event.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.records[r.Ref]; old == nil || old.Sequence <= r.Sequence {
+		c.put(r)
+	}
+}
+
 func (c *Cache) remove(r *event.Record) {
 	c.size -= weight(r)
 	delete(c.records, r.Ref)

@@ -28,30 +28,50 @@ func (s Seen) Reuse(records map[event.Ref]*event.Record) {
 		return
 	}
 	for _, r := range records {
-		if old := s.Same(r); old != nil {
-			r.Reuse(old)
-		} else {
+		old := s.Same(r)
+		if old == nil {
 			s.records.drop(r.Ref)
+			continue
+		}
+		if r.Reuse(old); lacksKey(old) && !lacksKey(r) {
+			s.records.replace(r)
 		}
 	}
 }
 
-// All gives objects as they were last seen; nil unless all of them were. They may have changed since: who goes by them
-// has to check that they have not.
-func (s Seen) All(refs []event.Ref) map[event.Ref]*event.Record {
-	if s.records == nil || len(refs) == 0 {
+// All gives objects to write and to read as they were last seen; nil unless all of them were, and those to write with
+// the key of what is personal in them. They may have changed since: who goes by them has to check that they have not.
+func (s Seen) All(write, read map[event.Kind][]string) map[event.Ref]*event.Record {
+	if s.records == nil || len(write)+len(read) == 0 {
 		return nil
 	}
-	found := make(map[event.Ref]*event.Record, len(refs))
+	found := make(map[event.Ref]*event.Record, len(write)+len(read))
 	s.records.mu.RLock()
 	defer s.records.mu.RUnlock()
-	for _, ref := range refs {
-		if found[ref] = s.records.records[ref]; found[ref] == nil {
-			return nil
+	for kind, ids := range write {
+		for _, id := range ids {
+			r := s.records.records[event.Ref{Kind: kind, ID: id}]
+			if r == nil || lacksKey(r) {
+				return nil
+			}
+			found[r.Ref] = r
+		}
+	}
+	for kind, ids := range read {
+		for _, id := range ids {
+			r := s.records.records[event.Ref{Kind: kind, ID: id}]
+			if r == nil {
+				return nil
+			}
+			found[r.Ref] = r
 		}
 	}
 	return found
 }
+
+// lacksKey tells that a record has something personal and came without the key of it: it was read to be shown, or the
+// key was destroyed.
+func lacksKey(r *event.Record) bool { return r.KeyID != "" && r.WrappedKey == nil }
 
 // Has tells whether an object was read before.
 func (s Seen) Has(ref event.Ref) bool { return s.records != nil && s.records.record(ref) != nil }
@@ -83,7 +103,7 @@ func (s Seen) Keep(k event.Definition, r *event.Record) *event.Record {
 		return old
 	}
 	if k.Prepare(r) == nil { // what cannot be decoded is for Open to complain about
-		s.records.KeepRecord(s.records.Moment(), r)
+		s.records.keepNewer(r)
 	}
 	return r
 }

@@ -45,6 +45,7 @@ type pgEngine struct {
 
 	writing sync.Mutex   // the writer's loop against alone
 	loaded  event.Loaded // for the batch
+	assumed *Needs       // of the batch, if it goes by what the node remembers
 	numbers numbers      // of objects in word_blocks whose terms the writer has changed
 
 	committed time.Time // when the writer's connection did so last
@@ -181,7 +182,7 @@ func (l *loads) queue(each func(Scanner) error, sql string, args ...any) {
 func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 	e.writing.Lock()
 	if n.Remembered != nil && e.mayAssume() {
-		e.loaded = event.Loaded{Records: n.Remembered, Assumed: true}
+		e.loaded, e.assumed = event.Loaded{Records: n.Remembered, Assumed: true}, n
 		return e.loaded, nil
 	}
 	used := e.conn != nil
@@ -391,6 +392,9 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 	b := &pgx.Batch{}
 	if e.loaded.Assumed {
+		if needsLocks(e.assumed, c) {
+			return errNeedsLocks
+		}
 		b.Queue("BEGIN")
 	}
 	for i := range e.kinds {
@@ -514,6 +518,9 @@ func (e *pgEngine) failed(ctx context.Context, err error) error {
 
 // isConflict: a lost race for a name or a sequence, an object that moved, a deadlock, a serialization failure.
 func (e *pgEngine) IsConflict(err error) bool {
+	if err == errNeedsLocks {
+		return true
+	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return false

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +24,25 @@ func (e *pgEngine) mayAssume() bool {
 	now := time.Now()
 	return !e.pooled && e.conn != nil && !e.conn.IsClosed() && now.Sub(e.committed) < time.Second && now.Sub(e.raceLost) > time.Second &&
 		silence.Quiet(e.conn.PgConn().Conn())
+}
+
+var errNeedsLocks = errors.New("what is written beside the events needs the locks on objects without events")
+
+// needsLocks tells that something is written beside events while an object that was declared for writing gets none. Then
+// the lock alone keeps another node from changing the object in that moment: the UPDATE does not lock it, and the check
+// sees only what was committed before.
+func needsLocks(n *Needs, c *event.Changes) bool {
+	if len(c.Claims)+len(c.Put)+len(c.Dropped)+len(c.Tokens) == 0 { // what else there is was declared, see Needs.Remembered
+		return false
+	}
+	for kind, ids := range n.Write {
+		for _, id := range ids {
+			if !slices.ContainsFunc(c.Updated, func(r *event.Record) bool { return r.Ref == event.Ref{Kind: kind, ID: id} }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 const (

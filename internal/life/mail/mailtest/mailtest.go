@@ -31,6 +31,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Message is a mail that arrived.
@@ -115,7 +117,7 @@ func (s *Sink) Next(t testing.TB) Message {
 	select {
 	case m := <-s.arrived:
 		return m
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("no mail came")
 		return Message{}
 	}

@@ -3,9 +3,11 @@
 package silence
 
 import (
+	"bytes"
 	"crypto/tls"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 
 	"github.com/signet-idm/signet/test/testkit"
@@ -30,6 +32,21 @@ func TestQuiet(t *testing.T) {
 	if !both(true) {
 		t.Error("a new connection is not quiet")
 	}
+	read := make(chan error)
+	go func() { // as pgx does while it writes something large
+		_, err := io.ReadFull(c, make([]byte, 1))
+		read <- err
+	}()
+	testkit.Await(t, "somebody reads", func() bool {
+		stacks := make([]byte, 1<<20)
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("[IO wait"))
+	})
+	if !both(true) {
+		t.Error("a connection on which somebody waits for something is not quiet")
+	}
+	_, err = server.Write([]byte("N"))
+	testkit.Must(t, err)
+	testkit.Must(t, <-read)
 	_, err = server.Write([]byte("N"))
 	testkit.Must(t, err)
 	testkit.Await(t, "something has arrived", func() bool { return both(false) })

@@ -20,10 +20,9 @@ func Quiet(c net.Conn) (quiet bool) {
 		if err != nil {
 			return false
 		}
-		looked := raw.Read(func(fd uintptr) (done bool) {
+		looked := raw.Control(func(fd uintptr) { // Read would wait for a goroutine that reads
 			_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 			quiet = err == syscall.EAGAIN
-			return true
 		})
 		return looked == nil && quiet
 	}
