@@ -99,6 +99,7 @@ type Store struct {
 	byName     map[event.Kind]event.Definition
 	byPrefix   map[string]event.Kind // of identifiers
 	tokenKinds event.TokenKinds
+	standings  [len(event.TokenKinds{})]int // the lookup column of that name in each of them
 	sql        statements
 	given      secret.MasterKey // by the operator; all it does is keep the root key
 	root       secret.MasterKey
@@ -172,6 +173,11 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.byName[k.Name()], s.byPrefix[k.Prefix()] = k, k.Name()
 	}
 	s.tokenKinds = event.TokenKindsOf(o.Kinds)
+	for part, k := range s.tokenKinds {
+		if k != nil {
+			s.standings[part] = slices.Index(k.Columns(), event.Standing)
+		}
+	}
 	s.sql = newStatements(s.byName, s.tokenKinds)
 	if !o.ReadOnly && !s.postgres {
 		s.cache = cache.New(s.tokenKinds)

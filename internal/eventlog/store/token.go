@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/cache"
@@ -118,20 +117,21 @@ func (s *Store) part(part event.TokenPart, id string) event.Ref { return s.token
 
 func (s *Store) fromCache(b cache.TokenContext) *event.TokenContext {
 	read := &event.TokenContext{Token: *b.Token, UserID: b.User.ID, OrgID: b.Org.ID, User: b.User, Org: b.Org, Session: b.Session,
-		UserStanding: s.standing(b.User), OrgStanding: s.standing(b.Org), InstallationStanding: s.standing(b.Installation),
-		ClientStanding: s.standing(b.Client), ClientOrgStanding: s.standing(b.ClientOrg), ProviderStanding: s.standing(b.Provider)}
+		UserStanding: s.standing(event.TokenUser, b.User), OrgStanding: s.standing(event.TokenOrg, b.Org),
+		InstallationStanding: s.standing(event.TokenInstallation, b.Installation), ClientStanding: s.standing(event.TokenApp, b.Client),
+		ClientOrgStanding: s.standing(event.TokenOrg, b.ClientOrg), ProviderStanding: s.standing(event.TokenProvider, b.Provider)}
 	if b.ClientOrg != nil {
 		read.ClientOrgID = b.ClientOrg.ID
 	}
 	return read
 }
 
-// standing gives the column of that name; nothing for no record.
-func (s *Store) standing(r *event.Record) string {
+// standing gives the column of that name of a part; nothing for no record.
+func (s *Store) standing(part event.TokenPart, r *event.Record) string {
 	if r == nil {
 		return ""
 	}
-	if column := slices.Index(s.byName[r.Kind].Columns(), event.Standing); column >= 0 && column < len(r.Columns) {
+	if column := s.standings[part]; column >= 0 && column < len(r.Columns) {
 		return r.Columns[column]
 	}
 	return ""

@@ -83,19 +83,19 @@ func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp prot
 
 // limitTime ends the request's context when its time is over, and gives failures that come from that their name.
 func limitTime(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.limit)
-	defer cancel()
-	resp, err := next(call.With(ctx, &c.Info), c, req)
+	limited := withTimeLimit(ctx, c.limit)
+	defer limited.end()
+	resp, err := next(call.With(limited, &c.Info), c, req)
 	if err == nil {
 		return resp, nil
 	}
-	if _, ours := errors.AsType[*errs.Error](err); ours || ctx.Err() == nil {
+	if _, ours := errors.AsType[*errs.Error](err); ours || limited.Err() == nil {
 		return nil, err
 	}
 	if _, bug := errors.AsType[*errs.Panicked](err); bug {
 		return nil, err
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return nil, errDeadline.Because(err)
 	}
 	return nil, errs.ErrGone.Because(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/transport/strict"
 	"github.com/signet-idm/signet/internal/transport/web"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (

@@ -84,8 +84,11 @@ func (s *Site) observe(x *Exchange) {
 	if x.Quiet && level < slog.LevelError {
 		level = slog.LevelDebug
 	}
-	if s.config.Log.Enabled(x.Request.Context(), level) {
-		s.config.Log.LogAttrs(x.Request.Context(), level, "request", append(x.attrs(code, took), why...)...)
+	if log := s.config.Log.Handler(); log.Enabled(x.Request.Context(), level) {
+		// Straight to the handler: a Logger looks up each time from which line of code it is called.
+		line := slog.NewRecord(time.Now(), level, "request", 0)
+		line.AddAttrs(append(x.attrs(code, took), why...)...)
+		_ = log.Handle(x.Request.Context(), line) // there is nowhere to complain, as with a Logger
 	}
 	if !x.Quiet {
 		x.Metrics.Count(cmp.Or(x.Info.Procedure, "unknown"), x.Protocol, code, reasonOf(x.Failure), took)
