@@ -5,8 +5,8 @@
 // answered before the commit is durable, and a command that refuses, refuses alone.
 //
 // The SQL is written once, with ? for parameters. What the engines do differently (how a batch is loaded and
-// written, how a transaction starts) is in sqlite.go and postgres.go behind the engine interface; package
-// storetest holds both to the same promises.
+// written, how a transaction starts) is in package engine, behind one interface; package storetest holds both to the
+// same promises.
 package store
 
 import (
