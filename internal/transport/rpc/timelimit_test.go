@@ -17,12 +17,12 @@ func TestATimeLimitIsAContextWithADeadline(t *testing.T) {
 	const limit = time.Minute
 	for name, happens := range map[string]func(end, cancelParent context.CancelFunc){
 		"nothing":               func(_, _ context.CancelFunc) {},
-		"its time is over":      func(_, _ context.CancelFunc) { time.Sleep(2 * limit) },
+		"its time is over":      func(_, _ context.CancelFunc) { <-time.After(2 * limit) },
 		"the operation is over": func(end, _ context.CancelFunc) { end() },
 		"the caller leaves":     func(_, cancelParent context.CancelFunc) { cancelParent() },
 		"the caller leaves and then its time is over": func(_, cancelParent context.CancelFunc) {
 			cancelParent()
-			time.Sleep(2 * limit)
+			<-time.After(2 * limit)
 		},
 	} {
 		for _, waited := range []bool{false, true} {
@@ -53,7 +53,7 @@ func TestATimeLimitIsAContextWithADeadline(t *testing.T) {
 						t.Errorf("%s: it is not done", name)
 					}
 				}
-				if until, set := ours.Deadline(); !set || until.Sub(time.Now()) > limit {
+				if until, set := ours.Deadline(); !set || time.Until(until) > limit {
 					t.Errorf("%s: the deadline is %v", name, until)
 				}
 				child, cancelChild := context.WithCancel(ours)
