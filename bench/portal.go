@@ -135,7 +135,7 @@ type visited struct {
 
 var (
 	onward = regexp.MustCompile(`<a class="button" href="([^"]*)">`)
-	field  = regexp.MustCompile(`<input id="(\w+)"[^>]* value="([^"]*)"`)
+	field  = regexp.MustCompile(`<input [^>]*name="(\w+)"[^>]* value="([^"]*)"`)
 )
 
 // register presses the button of the portal, comes back, and sends the form of a new account as it is.

@@ -19,12 +19,13 @@ func profilesAddress(engine string) string {
 	return "127.0.0.1:16060"
 }
 
-// profiling are the flags of a server whose profiles are wanted.
-func (p *plan) profiling(engine string) []string {
-	if p.profiles == "" {
-		return nil
+// flags are those of a server that is measured. Everybody comes from one network, so what limits one is off.
+func (p *plan) flags(engine string) []string {
+	flags := []string{"--starts-per-minute", "60000", "--limit-public", "off"}
+	if p.profiles != "" {
+		flags = append(flags, "--profiling", "--metrics-listen", profilesAddress(engine))
 	}
-	return []string{"--profiling", "--metrics-listen", profilesAddress(engine)}
+	return flags
 }
 
 // profile begins to take a CPU profile of the server after a while, for as long as a cell is measured. What it returns

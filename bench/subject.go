@@ -59,7 +59,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	}
 	say("starting and filling %s", engine)
 	var err error
-	if s.server, err = start(ctx, binary, s.dir, s.database, p.profiling(s.engine)...); err != nil {
+	if s.server, err = start(ctx, binary, s.dir, s.database, p.flags(s.engine)...); err != nil {
 		return s, err
 	}
 	admin, err := firstToken(s.dir)
@@ -92,7 +92,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 	if err := s.seed(ctx); err != nil {
 		return s, fmt.Errorf("adding users: %w", err)
 	}
-	s.server, err = start(ctx, binary, s.dir, s.database, p.profiling(s.engine)...)
+	s.server, err = start(ctx, binary, s.dir, s.database, p.flags(s.engine)...)
 	return s, err
 }
 
