@@ -46,7 +46,7 @@ failures() { # LOG
     /^# |^panic: |^fatal error: |^WARNING: DATA RACE/ { shown = 1 }
     /^ *--- FAIL|^FAIL/ { print; shown = 0; next }
     /^ *--- |^ok / { shown = 0 }
-    shown && !/^time=/ && !/^[0-9]+\/[0-9\/]+ [0-9:]+ (INFO|WARN)/ { print }' "$1" "$1"
+    shown && !/^time=/ && !/^ *\{"time":.*"level":"INFO"/ && !/^[0-9]+\/[0-9\/]+ [0-9:]+ (INFO|WARN)/ { print }' "$1" "$1"
 }
 set -m # a process group of its own, which finish can end
 checks &

@@ -193,7 +193,8 @@ func (a *applications) happen(total int, nodes ...*client) {
 }
 
 // A receiver that fails at random, stalls, is killed and started again, on two nodes of which one is killed half way:
-// every event comes at least once, and those of an object in order.
+// every event comes at least once, and those of an object in order. How many come twice is no verdict: that follows from
+// how often a busy machine lets a lease of 2 s lapse, and each time what was not noted yet is sent again.
 func TestScaleWebhooksOverTwoNodes(t *testing.T) {
 	t.Parallel()
 	total := scaled(600, 10_000)
@@ -243,10 +244,6 @@ func TestScaleWebhooksOverTwoNodes(t *testing.T) {
 		}
 	}
 	t.Logf("%d events of %d objects in %s, %d doubles, %d stalls; the first node was killed after %d", r.taken, len(apps.ids), took.Round(time.Millisecond), r.doubles, stalls.Load(), killed)
-	// A few after every failure, and what was on its way or not noted yet when the receiver and the node were killed.
-	if r.doubles > r.taken/10+150 {
-		t.Errorf("%d doubles", r.doubles)
-	}
 	r.mu.Unlock()
 	if failed := onB.want(t, 200, "GET", "/v1/webhooks/"+hook+"/failures", nil); len(at[[]any](t, failed, "failures")) > 0 {
 		t.Errorf("failed: %v", failed)
