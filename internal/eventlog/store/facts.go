@@ -24,21 +24,20 @@ func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err 
 	return raised, err
 }
 
-// raise is raiseFactVersion, and tells how many nodes were running.
+// raise is raiseFactVersion, and tells how many nodes were running. Only a node that is going to raise the version keeps
+// others from joining: mostly it is raised already, or an older node runs.
 func (s *Store) raise(ctx context.Context, to int) (raised bool, running int, err error) {
 	err = s.engine.Transact(ctx, func(x engine.Executor) error {
-		var oldest int
+		var done bool
 		var err error
-		if oldest, running, err = s.engine.Nodes(ctx, x); err != nil {
+		if raised, done, running, err = s.mayRaise(ctx, x, to); err != nil || !raised || done {
 			return err
 		}
-		have, err := readMeta(ctx, x)
-		if err != nil {
+		if err := s.engine.LockJoins(ctx, x); err != nil {
 			return err
 		}
-		stored, _ := strconv.Atoi(string(have[engine.FactVersionRow]))
-		if raised = max(stored, oldest) >= to; !raised || stored >= to {
-			return nil
+		if raised, done, running, err = s.mayRaise(ctx, x, to); err != nil || !raised || done {
+			return err
 		}
 		return putMeta(ctx, x, engine.FactVersionRow, []byte(strconv.Itoa(to)))
 	})
@@ -47,4 +46,18 @@ func (s *Store) raise(ctx context.Context, to int) (raised bool, running int, er
 	}
 	s.facts.Store(int64(to))
 	return true, running, nil
+}
+
+// mayRaise tells whether the version is raised already, or may be because every node knows it.
+func (s *Store) mayRaise(ctx context.Context, x engine.Executor, to int) (may, done bool, running int, err error) {
+	oldest, running, err := s.engine.Nodes(ctx, x)
+	if err != nil {
+		return false, false, running, err
+	}
+	have, err := readMeta(ctx, x)
+	if err != nil {
+		return false, false, running, err
+	}
+	stored, _ := strconv.Atoi(string(have[engine.FactVersionRow]))
+	return max(stored, oldest) >= to, stored >= to, running, nil
 }

@@ -235,6 +235,9 @@ func TestNobodyJoinsWhileTheVersionIsRaised(t *testing.T) {
 	conn := connect(t, db)
 	joined := make(chan error, 1)
 	err := newer.engine.Transact(t.Context(), func(x engine.Executor) error {
+		if err := newer.engine.LockJoins(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
 		if oldest, _, err := newer.engine.Nodes(t.Context(), x); err != nil || oldest != 2 {
 			t.Fatalf("the oldest is %d, %v", oldest, err)
 		}

@@ -236,11 +236,7 @@ func (s *Store) refold(ctx context.Context) error {
 	if err != nil || behind == nil {
 		return err
 	}
-	running := 0
-	err = s.engine.Transact(ctx, func(x engine.Executor) error {
-		_, running, err = s.engine.Nodes(ctx, x)
-		return err
-	})
+	_, running, err := s.engine.Nodes(ctx, s.engine)
 	switch {
 	case err != nil:
 		return err

@@ -62,12 +62,13 @@ const (
 	joinLock = runLock + 1
 )
 
-func (e *pgEngine) Nodes(ctx context.Context, x Executor) (oldest, running int, err error) {
-	if err := x.Exec(ctx, "SELECT pg_advisory_xact_lock(?::bigint)", int64(joinLock)); err != nil {
-		return 0, 0, err
-	}
-	// Of each connection that is a node's, the version that it holds beside runLock, or 0.
-	err = x.Query(ctx, "SELECT coalesce(min(version), 0), count(*) FROM (SELECT max(CASE WHEN objsubid = 2 THEN objid::bigint ELSE 0 END) AS version FROM pg_locks "+
+func (e *pgEngine) LockJoins(ctx context.Context, x Executor) error {
+	return x.Exec(ctx, "SELECT pg_advisory_xact_lock(?::bigint)", int64(joinLock))
+}
+
+// Nodes reads of each connection that is a node's the version that it holds beside runLock, or 0.
+func (e *pgEngine) Nodes(ctx context.Context, q Querier) (oldest, running int, err error) {
+	err = q.Query(ctx, "SELECT coalesce(min(version), 0), count(*) FROM (SELECT max(CASE WHEN objsubid = 2 THEN objid::bigint ELSE 0 END) AS version FROM pg_locks "+
 		"WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "+
 		"AND (objsubid = 1 AND classid::bigint << 32 | objid::bigint = ? OR objsubid = 2 AND classid::bigint = ?) GROUP BY pid) nodes",
 		[]any{int64(runLock), int64(factLock)}, func(scan Scanner) error { return scan(&oldest, &running) })

@@ -59,10 +59,15 @@ func Open(ctx context.Context, o Options) (Engine, error) {
 // Scanner reads the columns of one row.
 type Scanner = func(dest ...any) error
 
+// Querier reads: an Engine outside any transaction, an Executor in one.
+type Querier interface {
+	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
+}
+
 // Executor runs statements in one transaction.
 type Executor interface {
+	Querier
 	Exec(ctx context.Context, sql string, args ...any) error
-	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
 }
 
 // Statement is one with its arguments.
@@ -103,8 +108,7 @@ type Engine interface {
 	// who reads was in the way.
 	Scrub(ctx context.Context) (done bool, err error)
 
-	// Query reads outside any transaction.
-	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
+	Querier
 	// Ask is Query for several at once.
 	Ask(ctx context.Context, questions []readbatch.Question) error
 	// Transact runs f in a transaction of its own that writes.
@@ -116,9 +120,11 @@ type Engine interface {
 	// Join makes the node one of those that Alone waits for and Nodes counts, also when it has lost its connection
 	// since. It fails while a rebuild is running, and where the log may hold facts that this node does not know.
 	Join(ctx context.Context) error
-	// Nodes gives the lowest version of facts that a running node knows, and how many run. No node joins before the
-	// transaction ends.
-	Nodes(ctx context.Context, x Executor) (oldest, running int, err error)
+	// Nodes gives the lowest version of facts that a running node knows, and how many run.
+	Nodes(ctx context.Context, q Querier) (oldest, running int, err error)
+	// LockJoins keeps nodes from joining until the transaction ends. It waits for those that are about to; behind a
+	// pooler also for the batches of all others.
+	LockJoins(ctx context.Context, x Executor) error
 	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
 	// ErrInUse where a node is running.
 	Alone(ctx context.Context, f func(Executor) error) error

@@ -701,9 +701,12 @@ func (e *sqliteEngine) Join(ctx context.Context) error {
 }
 
 // Nodes: there is no other.
-func (e *sqliteEngine) Nodes(context.Context, Executor) (oldest, running int, err error) {
+func (e *sqliteEngine) Nodes(context.Context, Querier) (oldest, running int, err error) {
 	return e.factVersion, 1, nil
 }
+
+// LockJoins has nobody to keep out.
+func (e *sqliteEngine) LockJoins(context.Context, Executor) error { return nil }
 
 // alone: the lock of the data directory has kept other processes out.
 func (e *sqliteEngine) Alone(ctx context.Context, f func(Executor) error) error {

@@ -79,13 +79,8 @@ func migrate(ctx context.Context, x engine.Executor, all []migrations.Migration,
 	return nil
 }
 
-// reader is an engine, or a transaction.
-type reader interface {
-	Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error
-}
-
 // Version is what the database has been migrated to.
-func Version(ctx context.Context, x reader) (version int, err error) {
-	err = x.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&version) })
+func Version(ctx context.Context, q engine.Querier) (version int, err error) {
+	err = q.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&version) })
 	return version, err
 }

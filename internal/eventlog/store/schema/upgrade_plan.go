@@ -74,14 +74,11 @@ func NewPlan(ctx context.Context, f *folding.Folder, postgres bool, factVersion 
 		return nil, err
 	}
 	if postgres {
-		err := f.Engine.Transact(ctx, func(x engine.Executor) error {
-			oldest, running, err := f.Engine.Nodes(ctx, x)
-			p.Nodes, p.OlderNodes = running, running > 0 && oldest < factVersion
-			return err
-		})
+		oldest, running, err := f.Engine.Nodes(ctx, f.Engine)
 		if err != nil {
 			return nil, err
 		}
+		p.Nodes, p.OlderNodes = running, running > 0 && oldest < factVersion
 	}
 	for _, m := range all[min(p.Schema.Have, len(all)):] {
 		if err := p.addMigration(ctx, f.Engine, m); err != nil {
