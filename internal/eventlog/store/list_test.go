@@ -112,6 +112,7 @@ func TestManyRows(t *testing.T) {
 		fill(t, s) // once: it takes longer than all that looks at them
 		t.Run("lists are answered by an index", func(t *testing.T) { listsUseIndexes(t, s) })
 		t.Run("a search looks at a bounded number for one page", func(t *testing.T) { searchIsBounded(t, s) })
+		t.Run("a search of a frequent term takes few rows", func(t *testing.T) { searchOfAFrequentTermTakesFewRows(t, s) })
 		t.Run("a search by words looks at a bounded number for one page", func(t *testing.T) { searchBeforeIsBounded(t, s) })
 		if db.Engine == testdb.Postgres { // which tells how much it has read
 			t.Run("a search reads only its part of the index", func(t *testing.T) { searchReadsItsPart(t, s) })

@@ -73,6 +73,39 @@ func searchIsBounded(t *testing.T, s *Store) {
 	}
 }
 
+// countingRows counts the rows that a search takes.
+type countingRows struct {
+	listing.Database
+	rows int
+}
+
+func (c *countingRows) Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error {
+	return c.Database.Query(ctx, sql, args, func(scan engine.Scanner) error {
+		c.rows++
+		return each(scan)
+	})
+}
+
+// One row of a term that everybody has is enough for a page, and no more are taken.
+func searchOfAFrequentTermTakesFewRows(t *testing.T, s *Store) {
+	found := func(_ context.Context, numbers []int64) ([]listing.Found, error) {
+		all := make([]listing.Found, len(numbers))
+		for i := range all {
+			all[i] = listing.Found{Record: &event.Record{}, Terms: []string{"common"}}
+		}
+		return all, nil
+	}
+	db := &countingRows{Database: s.engine}
+	search := listing.Search{DB: db, Look: found, Bounds: listing.UsualBounds, Query: event.Search{Kind: "user", Org: "org_1", Words: []string{"common"}, Limit: 50}}
+	page, next, err := search.Run(t.Context())
+	if err != nil || len(page) != 50 || next == nil {
+		t.Fatalf("%d objects, next %v, %v", len(page), next, err)
+	}
+	if db.rows > 2 {
+		t.Errorf("%d rows for one page", db.rows)
+	}
+}
+
 // That an index is used does not say how much of it is read: behind these words there are thousands of others.
 func searchReadsItsPart(t *testing.T, s *Store) {
 	read := func(text string, args []any) (pages int) {

@@ -59,6 +59,16 @@ func Open(ctx context.Context, o Options) (Engine, error) {
 // Scanner reads the columns of one row.
 type Scanner = func(dest ...any) error
 
+// ErrEnough is what the function that gets the rows of a query returns to have no more of them. The query succeeds.
+var ErrEnough = errors.New("engine: enough rows")
+
+func unlessEnough(err error) error {
+	if err == ErrEnough {
+		return nil
+	}
+	return err
+}
+
 // Querier reads: an Engine outside any transaction, an Executor in one.
 type Querier interface {
 	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error

@@ -599,7 +599,7 @@ func scanPgRows(rows pgx.Rows, err error, each func(Scanner) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := each(rows.Scan); err != nil {
-			return err
+			return unlessEnough(err)
 		}
 	}
 	return rows.Err()

@@ -541,7 +541,7 @@ func scanRows(each func(Scanner) error) func(*sql.Rows, error) error {
 		defer rows.Close()
 		for rows.Next() {
 			if err := each(rows.Scan); err != nil {
-				return err
+				return unlessEnough(err)
 			}
 		}
 		return rows.Err()

@@ -213,6 +213,9 @@ func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*even
 			rows := 0
 			text, args := RowsText(s.org(), term, at.Row, n)
 			err := s.DB.Query(ctx, text, args, func(scan func(...any) error) error {
+				if len(waiting) >= n { // a row of a frequent term has up to 256 objects, one of a rare term has one
+					return engine.ErrEnough
+				}
 				if err := at.scan(scan); err != nil {
 					return err
 				}
