@@ -232,12 +232,12 @@ func TestChecks(t *testing.T) {
 	for _, c := range testReport().checks() {
 		got = append(got, c.verdict)
 	}
-	// The ratio is the median of 0.625 and 0.25; no password was set; 300 µs are less than twice 210; 89 of 100
+	// The ratio is the median of 0.625 and 0.25, which is enough on SQLite; no password was set; 300 µs are less than twice 210; 89 of 100
 	// sign-ins are too few, but nobody waits for them; one read was fast enough, the other was not measured;
 	// introspection is too slow and user info is not; one list costs more than 1.5 times the other, searches were not
 	// measured; 200 groups cost a fifth more and 20 with roles more than half, other operations of callers in groups
 	// were not measured; a large group is too slow; the history is fine, starting takes too long, memory is fine.
-	if want := []string{"FAIL", "SKIP", "PASS", "FAIL", "PASS", "PASS", "SKIP", "FAIL", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "SKIP", "FAIL", "PASS", "FAIL", "PASS", "PASS"}; !slices.Equal(got, want) {
+	if want := []string{"PASS", "SKIP", "PASS", "FAIL", "PASS", "PASS", "SKIP", "FAIL", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "SKIP", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "SKIP", "FAIL", "PASS", "FAIL", "PASS", "PASS"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
