@@ -3,7 +3,6 @@ package oauth
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -111,7 +110,7 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 		}
 		tx.PutToken(made.stored)
 		next.put(tx, t)
-		g.keepAnswer(tx, s, made)
+		g.answersTo(s).Put(tx, s.Family, made)
 		return nil
 	}))
 	switch {
@@ -128,7 +127,7 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 // command is one about the family as it is now. Errors: ErrInvalidGrant where it has ended.
 func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Command {
 	return event.Command{
-		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...), Rows: []event.RowKey{families.Key(s.Family), answerRow(s.Family)},
+		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...), Rows: []event.RowKey{families.Key(s.Family), answers.Key(s.Family)},
 		Decide: func(tx *event.Tx) error {
 			now, err := families.Get(tx, s.Family)
 			if err != nil {
@@ -146,11 +145,14 @@ func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Comm
 // parallel, and answers get lost.
 const refreshGrace = 10 * time.Second
 
-const purposeRefresh = "answer to a refresh token"
+// answers are the last answers to refresh tokens, one for each family. Each is sealed with the token that it answers,
+// which is stored nowhere: what is stored gives nobody tokens.
+var answers = event.Flow[Tokens]{Prefix: "answer", Life: refreshGrace, Purpose: "answer to a refresh token"}
 
-// answerRow is where the last answer to a refresh token of a family is kept.
-func answerRow(family string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "answer/" + family}
+// answersTo is the flow for the answer to a refresh token. Other scopes are another question.
+func (g *Grants) answersTo(s *shown) event.Flow[Tokens] {
+	scopes := slices.Compact(slices.Sorted(slices.Values(s.scopes)))
+	return answers.For(g.Master, s.text).About(s.Family + " " + strings.Join(scopes, " "))
 }
 
 // again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors:
@@ -175,38 +177,10 @@ func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, 
 	return same, nil
 }
 
-// answerKey seals the answer to a refresh token. It belongs to the token, which is stored nowhere: what is stored gives
-// nobody tokens.
-func (g *Grants) answerKey(s *shown) secret.DataKey {
-	return g.Master.DataKeyOf(purposeRefresh, []byte(s.text))
-}
-
-// question is what an answer belongs to: other scopes are another question.
-func (s *shown) question() []byte {
-	return []byte(s.Family + " " + strings.Join(slices.Compact(slices.Sorted(slices.Values(s.scopes))), " "))
-}
-
-// keepAnswer keeps the answer to a refresh token for a while. The next one of the family takes its place.
-func (g *Grants) keepAnswer(tx *event.Tx, s *shown, made *Tokens) {
-	plain, err := json.Marshal(made)
-	if err != nil {
-		panic(err) // plain fields of ours
-	}
-	tx.PutRow(event.Row{RowKey: answerRow(s.Family), Value: g.answerKey(s).Seal(plain, s.question()), Expires: tx.Now() + refreshGrace.Microseconds()})
-}
-
-// keptAnswer is what keepAnswer kept for this token; nil after the time, and once the refresh token in it was used.
+// keptAnswer is what was answered to this token; nil after the time, and once the refresh token in it was used.
 func (g *Grants) keptAnswer(tx *event.Tx, s *shown, now *family) (*Tokens, error) {
-	row, err := tx.Row(answerRow(s.Family))
-	if err != nil || row == nil {
-		return nil, err
-	}
-	plain, err := g.answerKey(s).Open(row.Value, s.question())
-	if err != nil {
-		return nil, nil
-	}
-	made := new(Tokens)
-	if err := json.Unmarshal(plain, made); err != nil {
+	made, err := g.answersTo(s).Get(tx, s.Family)
+	if err != nil || made == nil {
 		return nil, err
 	}
 	// A node of the version before uses refresh tokens without keeping the answer.

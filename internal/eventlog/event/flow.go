@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,8 @@ type Flow[T any] struct {
 	Purpose string        // empty: rows are plain. Else they are sealed, see For
 
 	seal   *secret.DataKey
-	absent bool // nobody holds what would open a row
+	about  string // sealed rows are bound to it; empty: to their key
+	absent bool   // nobody holds what would open a row
 }
 
 // For is the flow for the holder of a secret, such as a browser: its rows are sealed with it. Rows of another holder
@@ -25,6 +27,12 @@ type Flow[T any] struct {
 func (f Flow[T]) For(master secret.MasterKey, holder string) Flow[T] {
 	key := master.DataKeyOf(f.Purpose, []byte(holder))
 	f.seal, f.absent = &key, holder == ""
+	return f
+}
+
+// About binds sealed rows to a text instead of their key. Rows about another text are not there.
+func (f Flow[T]) About(text string) Flow[T] {
+	f.about = text
 	return f
 }
 
@@ -45,7 +53,7 @@ func (f Flow[T]) PutUntil(tx *Tx, id string, value *T, expires int64) {
 	key := f.Key(id)
 	switch {
 	case f.seal != nil:
-		text = f.seal.Seal(text, []byte(key.Key))
+		text = f.seal.Seal(text, []byte(cmp.Or(f.about, key.Key)))
 	case f.Purpose != "":
 		panic("event: a row of " + f.Prefix + " is for nobody")
 	}
@@ -75,8 +83,8 @@ func (f Flow[T]) open(row *Row, err error) (*T, error) {
 	}
 	text := row.Value
 	if f.seal != nil {
-		if text, err = f.seal.Open(text, []byte(row.Key)); err != nil {
-			return nil, nil // of another holder
+		if text, err = f.seal.Open(text, []byte(cmp.Or(f.about, row.Key))); err != nil {
+			return nil, nil // of another holder, or about another text
 		}
 	}
 	value := new(T)

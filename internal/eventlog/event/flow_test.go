@@ -28,6 +28,7 @@ func TestARowOnItsWayIsForItsHolderAndUsedOnce(t *testing.T) {
 	do(func(tx *event.Tx) error {
 		plain.Put(tx, "a", &ticket{"plain"})
 		sealed.For(master, "mine").Put(tx, "a", &ticket{"sealed"})
+		sealed.For(master, "mine").About("x").Put(tx, "b", &ticket{"about x"})
 		return nil
 	})
 	for name, c := range map[string]struct {
@@ -40,6 +41,9 @@ func TestARowOnItsWayIsForItsHolderAndUsedOnce(t *testing.T) {
 		"of its holder":  {sealed.For(master, "mine"), "a", "sealed"},
 		"of another one": {sealed.For(master, "theirs"), "a", ""},
 		"of nobody":      {sealed.For(master, ""), "a", ""},
+		"about a text":   {sealed.For(master, "mine").About("x"), "b", "about x"},
+		"about another":  {sealed.For(master, "mine").About("y"), "b", ""},
+		"about its key":  {sealed.For(master, "mine"), "b", ""},
 	} {
 		found, err := c.flow.Read(t.Context(), s, c.id)
 		if err != nil || found == nil && c.want != "" || found != nil && found.Name != c.want {
