@@ -77,6 +77,7 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 	}})
 }
 
+// usedRow remembers the use of an assertion. It is no event.Flow: the version before stores an empty value.
 func usedRow(kind, by, what string) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: kind + "/" + secret.Digest(by+"\x00"+what)}
 }

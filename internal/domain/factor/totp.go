@@ -57,6 +57,7 @@ func (f *Factors) totp(account, text string) NewTOTP {
 }
 
 // TOTPRow is where the secret waits for the first code of the app that was told it, in the session that asked.
+// It is no event.Flow: the row holds the wrapped secret itself, which becomes that of the factor.
 func TOTPRow(sessionID string) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "totp/" + sessionID}
 }

@@ -48,7 +48,7 @@ type setup struct {
 	Sequence uint64 `json:"sequence"` // of the event that it is of
 }
 
-// setupLink is where it is kept whose a link is.
+// setupLink is where it is kept whose a link is. It is no event.Flow: the row holds the plain identifier, not JSON.
 func setupLink(hash []byte) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "password_setup/" + hex.EncodeToString(hash)}
 }

@@ -233,6 +233,7 @@ func (s *Registrations) place(orgID, email string) string {
 
 const purpose = "registration"
 
+// put writes a registration. It is no event.Flow: the rows of event.Deliveries have the same form.
 func (s *Registrations) put(tx *event.Tx, row event.RowKey, p *pending, expires int64) error {
 	plain, err := json.Marshal(p)
 	if err != nil {

@@ -231,6 +231,7 @@ func (t *Attempt) Back(name, value string) (string, error) {
 // codes are sealed so that only the holder of the attempt's token can read them: they contain names of people.
 var codes = event.Flow[arrived]{Prefix: "own_code", Life: codeLife, Purpose: purposeCode}
 
+// attemptRow remembers that an attempt was used. It is no event.Flow: only its presence counts.
 func attemptRow(hash []byte) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "own_attempt/" + hex.EncodeToString(hash)}
 }

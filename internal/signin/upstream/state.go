@@ -113,7 +113,7 @@ func (f *Federation) useUp(ctx context.Context, s *state) error {
 		failure.New(failure.StateUsed, "this answer was brought here before: start again"))
 }
 
-// once lets something happen once until a time.
+// once lets something happen once until a time. Its row is no event.Flow: only its presence counts.
 func (f *Federation) once(ctx context.Context, key string, until time.Time, again *Failure) error {
 	row := event.RowKey{Table: event.Flows, Key: key}
 	return f.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
