@@ -13,6 +13,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // free are the operations of a session whose user has to change the password first, and those that look at no session.
@@ -203,7 +204,7 @@ func endedMeanwhile(t *testing.T, w *World) {
 		}
 		done[*signetv1.EndSessionResponse](t, c, in, &signetv1.EndSessionRequest{SessionId: in.SessionID})
 		close(ended)
-		a := <-answered
+		a := testkit.Receive(t, answered, "the call is answered")
 		if a == nil || a.status == nil {
 			t.Fatalf("%s: the password was set", over.name())
 		}

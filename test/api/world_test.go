@@ -96,7 +96,7 @@ func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config
 	go func() { stopped <- httpServer.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = httpServer.Close()
-		<-stopped
+		testkit.Receive(t, stopped, "the server has stopped")
 	})
 	w.address = listener.Addr().String()
 	base := "http://" + w.address

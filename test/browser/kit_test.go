@@ -17,6 +17,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // A test that finds nothing wrong proves something only if it can find it.
@@ -112,7 +113,7 @@ func TestPasskeysAreMadeAndUsed(t *testing.T) {
 	tab.Open(origin + "/new")
 	tab.Fill("#passkeyName", "Work laptop")
 	tab.Submit(".passkey button")
-	form := <-received
+	form := testkit.Receive(t, received, "the form is sent")
 	made := read(t, form)
 	if challenge, at := clientData(t, made); challenge != "Y2hhbGxlbmdl" || at != origin || form.Get(pages.FieldPasskeyName) != "Work laptop" {
 		t.Errorf("challenge %s at %s, form %v", challenge, at, form)
@@ -122,7 +123,7 @@ func TestPasskeysAreMadeAndUsed(t *testing.T) {
 	}
 	tab.Open(origin + "/use?id=" + made.ID)
 	tab.Submit(".passkey button")
-	used := read(t, <-received)
+	used := read(t, testkit.Receive(t, received, "the form is sent"))
 	if challenge, at := clientData(t, used); challenge != "YW5vdGhlcg" || at != origin {
 		t.Errorf("challenge %s at %s", challenge, at)
 	}

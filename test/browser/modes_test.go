@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 
 	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestResponseModesInABrowser(t *testing.T) {
@@ -43,7 +44,7 @@ func TestResponseModesInABrowser(t *testing.T) {
 	// posts waits until the application has been posted something, and the browser is where it was sent on to.
 	posts := func(v *visitor, parameter string) {
 		t.Helper()
-		got := <-came
+		got := testkit.Receive(t, came, "the application is posted something")
 		if got.form.Get(parameter) == "" || got.form.Get("state") != "st" || got.form.Get("iss") != i.url {
 			t.Errorf("got %v", got.form)
 		}

@@ -307,7 +307,7 @@ func TestASlowProviderCostsNobodyElseASignIn(t *testing.T) {
 		beside++
 	}
 	release()
-	<-done
+	testkit.Receive(t, done, "all are answered")
 	t.Logf("%d password sign-ins beside %d that wait for a provider", beside, many)
 	if beside == 0 {
 		t.Error("a password sign-in waits until the provider is given up")

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // checkout copies what git knows or would add, and nothing that a build or a start has left behind.
@@ -180,7 +182,7 @@ func (d *desk) start(block string) {
 		}
 		close(ready)
 	}()
-	if !<-ready {
+	if !testkit.Receive(d.t, ready, "the server is ready, or ends") {
 		d.t.Fatalf("the server did not get ready: %v\n%s\n%s", p.cmd.Wait(), p.said.String(), block)
 	}
 }
@@ -190,7 +192,7 @@ func (d *desk) stop() {
 		return
 	}
 	_ = syscall.Kill(-d.server.cmd.Process.Pid, syscall.SIGINT)
-	<-d.server.over
+	testkit.Receive(d.t, d.server.over, "the server ends")
 	_ = d.server.cmd.Wait()
 	d.server = nil
 }

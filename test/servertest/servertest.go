@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Start serves until the test ends, on a port of this machine, in a directory of its own and with passwords that cost
@@ -33,7 +34,7 @@ func Start(t testing.TB, config server.Config, log io.Writer) *server.Server {
 	go func() { stopped <- s.Serve(ctx, nil) }()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(<-stopped, s.Close()); err != nil {
+		if err := errors.Join(testkit.Receive(t, stopped, "the server has stopped"), s.Close()); err != nil {
 			t.Error(err)
 		}
 	})

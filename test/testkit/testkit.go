@@ -34,6 +34,21 @@ func Await(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// Receive takes the next value from a channel; the zero value, if the channel is closed. It ends the test if nothing
+// comes.
+func Receive[T any](t testing.TB, from <-chan T, what string) T {
+	t.Helper()
+	patience := time.NewTimer(Patience)
+	defer patience.Stop()
+	var got T
+	select {
+	case got = <-from:
+	case <-patience.C:
+		t.Fatalf("waited in vain: %s", what)
+	}
+	return got
+}
+
 // Clock stands still until the test moves it. Safe for concurrent use.
 type Clock struct {
 	// Step is how far a look at the clock moves it.

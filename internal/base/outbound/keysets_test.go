@@ -201,7 +201,7 @@ func TestManyWhoAskAtOnceMakeOneQuestion(t *testing.T) {
 		first <- err
 	}()
 	leave()
-	if err := <-first; !errors.Is(err, ErrFailed) && err != nil {
+	if err := testkit.Receive(t, first, "who left has an answer"); !errors.Is(err, ErrFailed) && err != nil {
 		t.Errorf("who left got %v", err)
 	}
 	var all sync.WaitGroup

@@ -85,7 +85,7 @@ func TestTheWatchdogHearsOnlyOfAServiceThatIsAlive(t *testing.T) {
 			return nil
 		}, func(err error) { failures = append(failures, err) })
 	}()
-	<-done
+	testkit.Receive(t, done, "the watch ends")
 	if got := heard(t, conn); got != "WATCHDOG=1" {
 		t.Errorf("systemd heard %q", got)
 	}

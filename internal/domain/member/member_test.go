@@ -379,7 +379,7 @@ func TestOfTheLastTwoOwnersOfAnOrganizationOneStays(t *testing.T) {
 				failed <- err
 			}()
 		}
-		first, second := <-failed, <-failed
+		first, second := testkit.Receive(t, failed, "one is removed, or not"), testkit.Receive(t, failed, "the other, too")
 		if first == nil {
 			first = second
 		} else if second != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // numbered makes the events of a piece of the log.
@@ -158,7 +160,7 @@ func TestAwait(t *testing.T) {
 	over := make(chan bool)
 	go func() { over <- Await(gathering, closed, nil, time.Hour) }()
 	stop()
-	if <-over {
+	if testkit.Receive(t, over, "it ends") {
 		t.Error("the context ended, and it went on")
 	}
 }

@@ -48,7 +48,7 @@ func work(t *testing.T, w *Worker) {
 		if w.queue == nil || w.queue.survey(0).sending == 0 {
 			return
 		}
-		r := <-w.results
+		r := testkit.Receive(t, w.results, "what was begun is done")
 		w.settle(&r)
 	}
 }
@@ -436,7 +436,7 @@ func TestTwoNodesHandleEachEventOnce(t *testing.T) {
 				defer close(done)
 				r.Run(ctx)
 			}()
-			stop[i] = sync.OnceFunc(func() { cancel(); <-done })
+			stop[i] = sync.OnceFunc(func() { cancel(); testkit.Receive(t, done, "the runner has stopped") })
 			defer stop[i]()
 		}
 		var want []string

@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // slowDisk keeps nothing before it is told to.
@@ -66,13 +67,13 @@ func TestOnlyWhatIsOnTheDiskIsFollowed(t *testing.T) {
 	for i, failure := range []error{nil, errors.New("no")} {
 		answered := make(chan error)
 		go func() { answered <- s.Do(t.Context(), oldName("x_1", fmt.Sprint(i))) }()
-		<-disk.asked
+		testkit.Receive(t, disk.asked, "the disk is to keep it")
 		follows("committed, and not on the disk", int64(i)+1)
 		if all, err := s.EventsOf(t.Context(), "x_1", 1, 10); err != nil || len(all) != i+1 {
 			t.Errorf("the database has %d of them, %v", len(all), err)
 		}
 		disk.keep <- failure
-		if err := <-answered; (err == nil) != (failure == nil) || err != nil && errs.KindOf(err) != errs.Unavailable {
+		if err := testkit.Receive(t, answered, "the command is answered"); (err == nil) != (failure == nil) || err != nil && errs.KindOf(err) != errs.Unavailable {
 			t.Error(err)
 		}
 		follows("on the disk, as far as it kept them", 2)

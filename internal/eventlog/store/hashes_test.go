@@ -139,7 +139,7 @@ func TestPasswordHashesThatStandAreSealedInTheBackground(t *testing.T) {
 		options.wrap = again.engine
 		s = opened(t, options)
 		testkit.Await(t, "all are sealed", func() bool { return plain(t, s) == 0 })
-		<-s.hashes
+		testkit.Receive(t, s.hashes, "the pass is over")
 		if again.steps.Load() == 0 {
 			t.Error("no pass after one that was cut off")
 		}
@@ -178,7 +178,7 @@ func looked(t *testing.T, o Options) bool {
 	var count passes
 	o.wrap = count.engine
 	s := opened(t, o)
-	<-s.hashes
+	testkit.Receive(t, s.hashes, "the pass is over")
 	if n := plain(t, s); n != 0 {
 		t.Errorf("%d hashes are not sealed", n)
 	}
@@ -252,7 +252,7 @@ func TestNothingIsSealedBesideAnOlderNode(t *testing.T) {
 		t.Error("a node starts that cannot read the hashes")
 	}
 	// Others may not have noticed at once that they can seal, so its pass is not the last one.
-	<-newer.hashes
+	testkit.Receive(t, newer.hashes, "the pass is over")
 	newer.Close()
 	if !looked(t, options) || looked(t, options) {
 		t.Error("of the starts that follow, the first one makes a pass")

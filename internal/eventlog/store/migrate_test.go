@@ -76,7 +76,7 @@ func TestAMigrationGivesWay(t *testing.T) {
 		}
 	}
 	exec(reader, "ROLLBACK")
-	must(<-opened)
+	must(testkit.Receive(t, opened, "the migration is done"))
 	var valid int
 	must(watcher.QueryRow(ctx, "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid IN ('users_email_order'::regclass, 'users_email_word'::regclass) AND indnatts >= 3").Scan(&valid))
 	if valid != 2 {

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/internal/eventlog/store/folding"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 type person struct {
@@ -145,7 +146,7 @@ func TestWordsBecomeTerms(t *testing.T) {
 				}
 			})
 		}
-		<-s.indexing
+		testkit.Receive(t, s.indexing, "all terms are added")
 		writers.Wait()
 		if s.words.Load() != wordsGone || rowsOf(t, s, "words") != 0 {
 			t.Errorf("%d: %d words are left", s.words.Load(), rowsOf(t, s, "words"))
@@ -164,7 +165,7 @@ func TestWordsBecomeTerms(t *testing.T) {
 		}
 		s = opened(t, newer)
 		defer s.Close()
-		<-s.indexing
+		testkit.Receive(t, s.indexing, "all terms are added")
 		wantNamed(t, s, "anna berg", 7, 8)
 	})
 }
@@ -198,7 +199,7 @@ func TestTermsAreAddedInSteps(t *testing.T) {
 		nameUser(t, s, 1, "Anna")
 		s.Close()
 		s = opened(t, newer)
-		<-s.indexing
+		testkit.Receive(t, s.indexing, "all terms are added")
 		wantNamed(t, s, "maria", 0, 2)
 		wantNamed(t, s, "anna", 1)
 		wantRebuilt(t, s)

@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const sender = "Signet <no-reply@id.example.org>"
@@ -229,7 +230,7 @@ func (o *office) node(t *testing.T, sink *mailtest.Sink) (s *store.Store, start 
 			defer close(done)
 			r.Run(ctx)
 		}()
-		stop := sync.OnceFunc(func() { cancel(); <-done })
+		stop := sync.OnceFunc(func() { cancel(); testkit.Receive(t, done, "the node has stopped") })
 		t.Cleanup(stop)
 		return stop
 	}
@@ -302,7 +303,7 @@ func TestTheMailOfAKilledNodeIsSentByAnother(t *testing.T) {
 		_, startTwo := o.node(t, sink)
 		startOne()
 		add(t, one, "a")
-		<-stalled
+		testkit.Receive(t, stalled, "a mail is on its way")
 		must(t, one.Close())
 		o.Clock.Advance(time.Minute)
 		startTwo()

@@ -118,7 +118,7 @@ func TestOnlySoManyServersAreRemembered(t *testing.T) {
 			return Worked, nil
 		})
 	})
-	<-held
+	testkit.Receive(t, held, "the server is in use")
 	for i := range maxKept + 10 {
 		_ = b.Do(t.Context(), fmt.Sprint(i), func() (Outcome, error) { return Worked, nil })
 	}

@@ -61,7 +61,7 @@ func newSite(t *testing.T, db testdb.Database, change func(*server.Config)) *sit
 		_ = s.Serve(ctx, nil)
 		s.Close()
 	}()
-	stop := func() { cancel(); <-done }
+	stop := func() { cancel(); testkit.Receive(t, done, "the server has stopped") }
 	t.Cleanup(stop)
 	c.Listen = s.Addr().String()
 	c.ExternalURL = s.URL()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestWhoeverHasConnectedIsServedWhenTheListenerCloses(t *testing.T) {
@@ -50,7 +52,7 @@ func TestAcceptReturnsWhenTheListenerStops(t *testing.T) {
 		accepted <- err
 	}()
 	l.stop()
-	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+	if err := testkit.Receive(t, accepted, "Accept returns"); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("it ended with %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Wrong passwords under one name, then under another: whether both are one person's must not show.
@@ -248,7 +249,7 @@ func TestManyRequestsForResetsAreAnsweredAtOnceByWhicheverNode(t *testing.T) {
 		go func() { failed <- sessions.AnswerWaitingResets(t.Context()) }()
 	}
 	for range 3 {
-		must(t, <-failed)
+		must(t, testkit.Receive(t, failed, "a node has answered what waited"))
 	}
 	s.Then(t, mark, requested)
 	if rows, err := s.RowsOf(t.Context(), event.Deliveries, resetPrefix, "", 10); err != nil || len(rows) != 0 {

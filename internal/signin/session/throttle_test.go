@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // The defaults.
@@ -330,7 +331,7 @@ func flood(t *testing.T, sessions *Sessions) {
 			}
 		})
 	}
-	<-full
+	testkit.Receive(t, full, "the line is full")
 }
 
 func TestAnAttemptNobodyHadTimeToCheckIsNotHeldAgainstAnybody(t *testing.T) {
@@ -420,7 +421,7 @@ func together(t *testing.T, sessions *Sessions, attempts int, a Attempt) map[str
 	}
 	close(g.open)
 	for range attempts - count["SIGN_IN_THROTTLED 1s"] {
-		count[<-answers]++
+		count[testkit.Receive(t, answers, "an attempt is answered")]++
 	}
 	return count
 }
@@ -486,7 +487,7 @@ func TestASuccessForgivesFailuresAndNotWhatIsStillRunning(t *testing.T) {
 	const running = 12
 	for range running {
 		guesses.Go(func() { _, _ = gated.SignIn(t.Context(), try("jo", "wrong", home)) })
-		<-g.arrived
+		testkit.Receive(t, g.arrived, "a guess is counted")
 	}
 	signIn(t, sessions)
 	s.GivenRow(joRow(cheap()))

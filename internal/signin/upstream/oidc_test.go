@@ -579,7 +579,7 @@ func TestASlowProviderHoldsNobodyElseUp(t *testing.T) {
 		t.Errorf("%d places are held by a provider that stalls", held)
 	}
 	release()
-	if came := <-done; came["ok"] > 0 {
+	if came := testkit.Receive(t, done, "all that stalled are answered"); came["ok"] > 0 {
 		t.Error(came)
 	}
 }

@@ -61,14 +61,14 @@ func TestOperationsThatRunAreSharedByOrganizations(t *testing.T) {
 	untilLoad(t, calls, 2, 0)
 	third := asked(t, l, "owner", "/v1/users/me", nil)
 	untilLoad(t, calls, 2, 1)
-	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 429 || o.code != 8 || o.reason != "ORGANIZATION_SHARE_USED_UP" || o.retry == 0 || o.header.Get("Retry-After") == "" {
+	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 429 || o.code != 8 || o.reason != "ORGANIZATION_SHARE_USED_UP" || o.retry == 0 || o.header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %+v", o)
 	}
 	other := asked(t, l, "neighbour", "/v1/users/me", nil)
 	untilLoad(t, calls, 3, 1)
 	close(finish)
 	for i, done := range []<-chan outcome{first, second, third, other} {
-		if o := <-done; o.http != 200 {
+		if o := testkit.Receive(t, done, "an answer"); o.http != 200 {
 			t.Errorf("request %d: %+v", i, o)
 		}
 	}
@@ -101,7 +101,7 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 			_, _ = io.WriteString(end, user)
 			_ = end.Close()
 		}()
-		return <-done
+		return testkit.Receive(t, done, "an answer")
 	}
 	if o := quick("owner"); o.reason != "ORGANIZATION_SHARE_USED_UP" {
 		t.Errorf("one too many: %+v", o)
@@ -116,7 +116,7 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 		}()
 	}
 	for i, done := range all {
-		if o := <-done; o.http != 200 {
+		if o := testkit.Receive(t, done, "an answer"); o.http != 200 {
 			t.Errorf("request %d: %+v", i, o)
 		}
 	}
@@ -141,7 +141,7 @@ func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // one is under way
 		t.Fatal(err)
 	}
-	if o := <-many("owner"); o.http != 200 || marked.Load() != 1 {
+	if o := testkit.Receive(t, many("owner"), "an answer"); o.http != 200 || marked.Load() != 1 {
 		t.Errorf("a second one: %+v, %d", o, marked.Load())
 	}
 	if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // two are
@@ -149,15 +149,15 @@ func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	}
 	third := many("owner")
 	untilLoad(t, places, 2, 1)
-	if o := <-many("neighbour"); o.http != 200 || marked.Load() != 2 {
+	if o := testkit.Receive(t, many("neighbour"), "an answer"); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("another organization: %+v, %d", o, marked.Load())
 	}
-	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 || marked.Load() != 2 {
+	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("about one object: %+v, %d", o, marked.Load())
 	}
 	untilLoad(t, places, 2, 1)
 	places.Leave(fairqueue.Claim{Org: "org_own"})
-	if o := <-third; o.http != 200 || marked.Load() != 3 {
+	if o := testkit.Receive(t, third, "an answer"); o.http != 200 || marked.Load() != 3 {
 		t.Errorf("its turn has come: %+v, %d", o, marked.Load())
 	}
 	places.Leave(fairqueue.Claim{Org: "org_own"})
@@ -198,11 +198,11 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	}
 	waiting := asked(t, l, "owner", "/v1/users", nil)
 	untilLoad(t, places, 1, 1)
-	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 {
+	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 200 {
 		t.Errorf("a read: %+v", o)
 	}
 	places.Leave(fairqueue.Claim{Org: "org_own"})
-	<-waiting
+	testkit.Receive(t, waiting, "an answer")
 	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true, "signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": false, "signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
 		ops, err := newOperations(Service{Name: protoreflect.FullName(strings.Split(path, "/")[0]), Impl: l.fake})
 		if err != nil {
@@ -226,10 +226,10 @@ func TestListsDoNotWaitForSearches(t *testing.T) {
 	}
 	waiting := asked(t, l, "owner", "/v1/users/_search?query=a", nil)
 	untilLoad(t, searches, 1, 1)
-	<-asked(t, l, "owner", "/v1/users", nil) // is answered meanwhile
+	testkit.Receive(t, asked(t, l, "owner", "/v1/users", nil), "a list") // is answered meanwhile
 	untilLoad(t, searches, 1, 1)
 	searches.Leave(fairqueue.Claim{Org: "org_own"})
-	<-waiting
+	testkit.Receive(t, waiting, "an answer")
 	untilLoad(t, searches, 0, 0)
 }
 
@@ -297,7 +297,7 @@ func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) 
 		t.Error("it did not wait")
 	}
 	places.Leave(fairqueue.Claim{Org: "org_own"})
-	if o := <-one; o.http != 200 || len(s.ran) != 1 {
+	if o := testkit.Receive(t, one, "an answer"); o.http != 200 || len(s.ran) != 1 {
 		t.Errorf("its turn has come: %+v, %d", o, len(s.ran))
 	}
 	places.Leave(fairqueue.Claim{Org: "org_own"})

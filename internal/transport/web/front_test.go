@@ -84,7 +84,7 @@ func TestTheBudgetIsTakenForWhatArrivesAndGivenBack(t *testing.T) {
 		if _, err := body.Write(make([]byte, 10<<10)); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-read; err != nil {
+		if err := testkit.Receive(t, read, "a part is read"); err != nil {
 			t.Fatal(err)
 		}
 		if got := held(); got != want {
@@ -92,10 +92,10 @@ func TestTheBudgetIsTakenForWhatArrivesAndGivenBack(t *testing.T) {
 		}
 	}
 	body.Close()
-	if err := <-read; err != io.EOF {
+	if err := testkit.Receive(t, read, "a part is read"); err != io.EOF {
 		t.Fatal(err)
 	}
-	<-done
+	testkit.Receive(t, done, "the request is over")
 	if b := &f.Budget; b.held != 0 || len(b.of) != 0 || b.begun != 0 || len(b.first) != 0 {
 		t.Errorf("it still holds %d bytes of %v, %d of %v", b.held, b.of, b.begun, b.first)
 	}
@@ -136,12 +136,12 @@ func TestBodiesWithoutRoomAreRefused(t *testing.T) {
 					defer close(left)
 					f.ServeHTTP(httptest.NewRecorder(), r)
 				}()
-				err := <-got
+				err := testkit.Receive(t, got, "the body is read or refused")
 				if !errors.Is(err, a.want) {
 					t.Errorf("ask %d: %v", i, err)
 				}
 				if err != nil {
-					<-left // with what it had taken
+					testkit.Receive(t, left, "the request is over") // with what it had taken
 				}
 			}
 			close(leave)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/storetest"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var listChecks = []check{
@@ -352,7 +353,7 @@ func listBounded(t *testing.T, e *env) {
 			}
 		}
 		close(stop)
-		<-stopped
+		testkit.Receive(t, stopped, "who removes has stopped")
 	}
 }
 

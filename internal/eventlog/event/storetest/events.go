@@ -167,7 +167,7 @@ func eventsWhileWriting(t *testing.T, e *env) {
 		}
 	}
 	stop.Store(true)
-	<-done
+	testkit.Receive(t, done, "who writes has ended")
 	// The oldest first: it comes to the end of what there is.
 	log := allEvents(t, n)
 	q := event.EventQuery{Org: "org_1", OldestFirst: true, Limit: 9}
@@ -214,7 +214,7 @@ func eventsOfSeveral(t *testing.T, e *env) {
 			return
 		}
 	}
-	<-done
+	testkit.Receive(t, done, "who writes has ended")
 }
 
 func eventsBounded(t *testing.T, e *env) {

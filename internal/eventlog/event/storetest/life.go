@@ -61,7 +61,7 @@ func overInQueue(t *testing.T, e *env) {
 	}()
 	testkit.Await(t, "the command is queued", func() bool { return n.Queued() == 1 })
 	cancel()
-	wantKind(t, <-done, errs.Cancelled)
+	wantKind(t, testkit.Receive(t, done, "who gave up has an answer"), errs.Cancelled)
 	release()
 	must(t, n, count("usr_1")) // behind it
 	verify(t, n)
@@ -79,9 +79,9 @@ func overWhileRunning(t *testing.T, e *env) {
 			return u.Append(counted{By: 1}, counted{By: 1})
 		}))
 	}()
-	<-running
+	testkit.Receive(t, running, "the command runs")
 	cancel()
-	wantKind(t, <-done, errs.Cancelled)
+	wantKind(t, testkit.Receive(t, done, "who gave up has an answer"), errs.Cancelled)
 	close(resume)
 	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
 		if u.Data.Count != 0 && u.Data.Count != 2 {
@@ -109,7 +109,7 @@ func closeAnswersQueue(t *testing.T, e *env) {
 	go func() { closed <- n.Close() }()
 	release()
 	all.Wait()
-	if err := <-closed; err != nil {
+	if err := testkit.Receive(t, closed, "the node is closed"); err != nil {
 		t.Fatal(err)
 	}
 	wantKind(t, do(t, n, count("usr_1")), errs.Unavailable)

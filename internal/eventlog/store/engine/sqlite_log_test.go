@@ -58,7 +58,7 @@ func TestAnErasureWaitsForTheLogThatIsBeingMoved(t *testing.T) {
 	default:
 	}
 	e.moving.Unlock()
-	if !<-scrubbed || e.logFrames() != 0 {
+	if !testkit.Receive(t, scrubbed, "it is scrubbed") || e.logFrames() != 0 {
 		t.Errorf("%d frames are left", e.logFrames())
 	}
 }

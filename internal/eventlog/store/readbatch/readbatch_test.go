@@ -70,7 +70,7 @@ func TestWhatWaitsIsAskedAtOnce(t *testing.T) {
 		})
 	}
 	get(left, 1, "left2")
-	first := <-d.asked // whoever asks from now on waits for the next one
+	first := testkit.Receive(t, d.asked, "the first round trip") // whoever asks from now on waits for the next one
 	if len(first) != 1 || len(first[0].Args) != 1 {
 		t.Fatalf("the first question is %v", first)
 	}
@@ -85,12 +85,12 @@ func TestWhatWaitsIsAskedAtOnce(t *testing.T) {
 	untilWaiting(t, r, left, Most+3)
 	untilWaiting(t, r, right, 1)
 	d.answer <- nil
-	second := <-d.asked
+	second := testkit.Receive(t, d.asked, "the second round trip")
 	if len(second) != 2 || second[0].SQL != "left" || second[1].SQL != "right" || len(second[1].Args) != 1 {
 		t.Errorf("the second round trip asks %v", second)
 	}
 	d.answer <- nil
-	third := <-d.asked
+	third := testkit.Receive(t, d.asked, "the third round trip")
 	if len(third) != 1 || len(second[0].Args)+len(third[0].Args) != Most+2 {
 		t.Errorf("the third round trip asks %v", third)
 	}
@@ -120,23 +120,23 @@ func TestFailuresReachWhoeverAsked(t *testing.T) {
 	}
 	away := errors.New("away")
 	get(t.Context())
-	<-d.asked
+	testkit.Receive(t, d.asked, "a round trip")
 	d.answer <- away
-	if err := <-got; !errors.Is(err, away) {
+	if err := testkit.Receive(t, got, "an answer"); !errors.Is(err, away) {
 		t.Errorf("a failed query: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	get(ctx)
-	<-d.asked
+	testkit.Receive(t, d.asked, "a round trip")
 	cancel()
-	if err := <-got; !errors.Is(err, context.Canceled) {
+	if err := testkit.Receive(t, got, "an answer"); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
 	d.answer <- nil
 	get(t.Context())
-	<-d.asked
+	testkit.Receive(t, d.asked, "a round trip")
 	close(stopped)
-	if err := <-got; !errors.Is(err, ErrStopped) {
+	if err := testkit.Receive(t, got, "an answer"); !errors.Is(err, ErrStopped) {
 		t.Errorf("stopped: %v", err)
 	}
 	d.answer <- nil
@@ -153,11 +153,11 @@ func TestWhatNobodyWaitsForComesWithTheNextRoundTrip(t *testing.T) {
 		found, _ := right.Get(t.Context(), 2)
 		got <- found
 	}()
-	if asked := <-d.asked; len(asked) != 2 || asked[0].SQL != "left" || asked[1].SQL != "right" {
+	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked) != 2 || asked[0].SQL != "left" || asked[1].SQL != "right" {
 		t.Errorf("the round trip asks %v", asked)
 	}
 	d.answer <- nil
-	if found := <-got; found != "right4" {
+	if found := testkit.Receive(t, got, "an answer"); found != "right4" {
 		t.Errorf("waited for: %q", found)
 	}
 	if found, err := early.Get(t.Context()); found != "left2" || err != nil { // there is no other round trip
@@ -166,7 +166,7 @@ func TestWhatNobodyWaitsForComesWithTheNextRoundTrip(t *testing.T) {
 	for range Most { // who never waits does not fill the memory
 		left.Ask(3)
 	}
-	if asked := <-d.asked; len(asked[0].Args) != Most {
+	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked[0].Args) != Most {
 		t.Errorf("the round trip asks %v", asked)
 	}
 	d.answer <- nil
@@ -190,11 +190,11 @@ func TestAQuestionGoesAlongWithLookups(t *testing.T) {
 	}
 	var sum int
 	got := ask(&sum)
-	if asked := <-d.asked; len(asked) != 2 || asked[0].SQL != "alone" || asked[1].SQL != "left" {
+	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked) != 2 || asked[0].SQL != "alone" || asked[1].SQL != "left" {
 		t.Errorf("the round trip asks %v", asked)
 	}
 	d.answer <- nil
-	if err := <-got; err != nil || sum != 7 {
+	if err := testkit.Receive(t, got, "an answer"); err != nil || sum != 7 {
 		t.Errorf("the question is answered with %d, %v", sum, err)
 	}
 	if found, err := early.Get(t.Context()); found != "left2" || err != nil {
@@ -202,9 +202,9 @@ func TestAQuestionGoesAlongWithLookups(t *testing.T) {
 	}
 	away := errors.New("away")
 	got = ask(&sum)
-	<-d.asked
+	testkit.Receive(t, d.asked, "a round trip")
 	d.answer <- away
-	if err := <-got; !errors.Is(err, away) {
+	if err := testkit.Receive(t, got, "an answer"); !errors.Is(err, away) {
 		t.Errorf("a failed query: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestRoundTripsAreTold(t *testing.T) {
 	if _, err := last.Get(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := <-told; n != 3 {
+	if n := testkit.Receive(t, told, "the round trip is told"); n != 3 {
 		t.Errorf("%d lookups, want 3", n)
 	}
 }
@@ -239,25 +239,25 @@ func TestNothingIsAskedForWhoHasLeft(t *testing.T) {
 	l := Add(r, doubles("left"))
 	first := make(chan error)
 	go func() { _, err := l.Get(t.Context(), 1); first <- err }()
-	<-d.asked
+	testkit.Receive(t, d.asked, "a round trip")
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() { _, err := l.Get(ctx, 2); left <- err }()
 	untilWaiting(t, r, l, 1)
 	cancel()
-	if err := <-left; !errors.Is(err, context.Canceled) {
+	if err := testkit.Receive(t, left, "who left has an answer"); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	third := make(chan error)
 	go func() { _, err := l.Get(t.Context(), 3); third <- err }()
 	untilWaiting(t, r, l, 2)
 	d.answer <- nil
-	<-first
-	if asked := <-d.asked; len(asked[0].Args) != 1 || asked[0].Args[0] != 3 {
+	testkit.Receive(t, first, "the first has an answer")
+	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked[0].Args) != 1 || asked[0].Args[0] != 3 {
 		t.Errorf("asked was %v", asked[0].Args)
 	}
 	d.answer <- nil
-	<-third
+	testkit.Receive(t, third, "the third has an answer")
 }
 
 func TestWhoseAnswerWouldComeTooLateIsToldAtOnce(t *testing.T) {
