@@ -59,7 +59,7 @@ func troubles(t *testing.T, w *World) {
 	w, sink := withMail(t, w)
 	c := &Client{w, w.rest}
 	same(t, "mail", c.status(t, w.root).GetMail().GetConfigured(), true)
-	sink.Fail(1)
+	sink.Fail(1000) // until somebody has looked
 	done[*signetv1.SetupOrganizationResponse](t, c, w.root, with(setup(w.secret("founder")), "human.email.email", "founder@mail.example"))
 	var f *signetv1.FollowerStatus
 	testkit.Await(t, "a mail has failed", func() bool {
@@ -69,6 +69,7 @@ func troubles(t *testing.T, w *World) {
 	if f.GetLastFailure() == "" || time.Since(f.GetLastFailureTime().AsTime()) > time.Minute || f.GetNextRetry().AsTime().Before(f.GetLastFailureTime().AsTime()) {
 		t.Errorf("%v", f)
 	}
+	sink.Fail(0)
 	sink.Next(t)
 	testkit.Await(t, "it has arrived", func() bool {
 		f = followerNamed(c.status(t, w.root), "mail")

@@ -9,7 +9,6 @@ import (
 	"net/textproto"
 	"strings"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // The answer to a stream is its first message, as far as the tables and the matrix are concerned: it comes at once.
@@ -150,7 +150,7 @@ type radio struct {
 // been read.
 func (c *Client) tune(t *testing.T, as *Actor, req *signetv1.StreamEventsRequest, h ...Header) *radio {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	t.Cleanup(cancel)
 	op := operationFor(req)
 	all := merge(h)

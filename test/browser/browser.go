@@ -28,10 +28,12 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // stepLimit is how long one step may take before the test fails. Machines that run tests are slow at times.
-const stepLimit = time.Minute
+const stepLimit = testkit.Patience
 
 // Browser is a Chromium with a profile of its own that is gone with the test.
 type Browser struct{ ctx context.Context }

@@ -25,7 +25,7 @@ import (
 var must = testkit.Must
 
 // patience is how long a test waits for what should come at once.
-const patience = time.Minute
+const patience = testkit.Patience
 
 // program is the built binary.
 var program string

@@ -3,12 +3,15 @@ package hosted
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestPeopleAreToldInWordsThatTheyComeTooOften(t *testing.T) {
-	w := open(t, server.Config{LimitPublic: "6/h", TrustedProxies: []string{"127.0.0.1"}})
+	clock := testkit.NewClock(time.Now()) // nothing is given back meanwhile
+	w := open(t, server.Config{LimitPublic: "6/h", TrustedProxies: []string{"127.0.0.1"}, Clock: clock.Now})
 	b := w.browser()
 	from := func(path, address string) *page {
 		return b.send(http.MethodGet, path, nil, "X-Forwarded-For", address)

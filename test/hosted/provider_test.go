@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // json calls an operation with JSON, as somebody or as nobody.
@@ -149,7 +151,8 @@ func TestWhatIsNoLogoutTokenIsRefusedWithoutDetail(t *testing.T) {
 }
 
 func TestANetworkSendsSoManyLogoutTokens(t *testing.T) {
-	f := withProvider(t, server.Config{StartsPerMinute: 10})
+	clock := testkit.NewClock(time.Now()) // nothing is given back meanwhile
+	f := withProvider(t, server.Config{StartsPerMinute: 10, Clock: clock.Now})
 	last := 0
 	for range 15 {
 		got := f.browser().send("POST", "/login/idp/"+f.idp+"/logout", values("logout_token", "garbage"))

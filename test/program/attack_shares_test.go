@@ -12,9 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/base/fairqueue"
 	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/domain/webhook"
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
@@ -47,7 +49,7 @@ func (o *tenant) person(t *testing.T, name string) string {
 }
 
 // flood sends n requests of one organization at once, and counts those that were answered. Refusals as too many are
-// answers, too. stop gives up the others.
+// answers, too, and so is that the time is over, on a slow machine. stop gives up the others.
 func (o *tenant) flood(t *testing.T, n int, send func(i int) (method, path string, body object)) (answered *atomic.Int64, stop func()) {
 	answered = &atomic.Int64{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -59,7 +61,7 @@ func (o *tenant) flood(t *testing.T, n int, send func(i int) (method, path strin
 			if ctx.Err() != nil {
 				return
 			}
-			if err != nil || status != 200 && status != 401 && status != 429 && status != 503 {
+			if err != nil || status != 200 && status != 401 && status != 429 && status != 503 && status != 504 {
 				t.Errorf("%s %s: %d %v %v", method, path, status, answer, err)
 			}
 			answered.Add(1)
@@ -348,6 +350,7 @@ func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
 		for i := range hooks {
 			paths = append(paths, at[string](t, a.want(t, 200, "POST", "/v1/webhooks", object{"name": fmt.Sprint("Dead ", i), "url": dead, "types": []string{"app.*"}}), "webhookId"))
 		}
+		began := time.Now()
 		newApplications(t, a.client, objects)
 		awaitCount(t, came, 256) // half of what a server sends at once
 		r := newHookReceiver(t)
@@ -355,7 +358,8 @@ func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
 		r.key = decodeSecret(t, at[string](t, added, "secret"))
 		newApplications(t, b.client, 1)
 		r.await(2)
-		if n := came.Load(); n > 256+64 { // and of what it sends to those that do not answer
+		// And of what it sends to those that do not answer. On a slow machine it may have given up some.
+		if n := came.Load(); n > 256+64 && time.Since(began) < webhook.SendTime {
 			t.Errorf("%d messages are on their way to one organization", n)
 		}
 

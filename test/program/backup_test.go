@@ -289,13 +289,15 @@ func TestScaleABackupUnderWritingCallersMissesNothing(t *testing.T) {
 		backup := filepath.Join(t.TempDir(), "backup.db")
 		began := time.Now()
 		running := launch(t, program(nil, s.args("backup", backup)...))
-		during := 0
+		during, tooLong := 0, time.After(10*time.Minute)
 		for waiting := true; waiting; {
 			select {
 			case <-acknowledged:
 				during++
 			case <-running.done:
 				waiting = false
+			case <-tooLong:
+				t.Fatal("the backup does not end")
 			}
 		}
 		took := time.Since(began)

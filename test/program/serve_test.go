@@ -30,6 +30,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func newRequest(t *testing.T, method, url string) *http.Request {
@@ -125,7 +126,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 			r.body.Close()
 		}
 		for i, r := range running {
-			if status := <-r.status; status != 200 {
+			if status := testkit.Receive(t, r.status, "a request that runs is answered"); status != 200 {
 				t.Errorf("request %d ends with %d", i, status)
 			}
 		}
@@ -331,6 +332,11 @@ func TestDatabaseAway(t *testing.T) {
 		}
 	}
 	allow(false)
+	testkit.Await(t, "the server has noticed", func() bool { // readiness does not wait for what it has not found out in time
+		status, _, err := c.do(t.Context(), "GET", "/readyz", nil)
+		testkit.Must(t, err)
+		return status == 503
+	})
 	for _, call := range []struct {
 		method, path string
 		body         object

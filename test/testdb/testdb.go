@@ -13,9 +13,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // The engines.
@@ -81,7 +82,7 @@ func newPostgres(t testing.TB) Database {
 func onServer(t testing.TB, server, statement string) {
 	t.Helper()
 	// Not the test's own context: that is over when its cleanup runs.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {

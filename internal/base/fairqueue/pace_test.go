@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
@@ -41,42 +42,42 @@ func TestALineThatIsTooLongIsNotJoined(t *testing.T) {
 
 // Who is too late for a place is told at once, and does not push others out of the line.
 func TestWhoseTurnComesTooLateIsRefusedAtOnce(t *testing.T) {
-	p := New(Bounds{Places: 1, Waiting: 10, Public: 10})
-	if err := p.Enter(t.Context(), Claim{Org: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	turn := make(chan error, 1)
-	go func() { turn <- p.Enter(t.Context(), Claim{Org: "a"}) }()
-	for _, waiting := p.Load(); waiting != 1; _, waiting = p.Load() {
-	}
-	p.mu.Lock()
-	for range 100 {
-		p.pace.Moved(1, time.Hour)
-	}
-	p.mu.Unlock()
-	ctx := within(t, time.Minute)
-	e, _ := errors.AsType[*errs.Error](p.Enter(ctx, Claim{Org: "a"}))
-	if e == nil || e.Reason != Busy || e.RetryAfter != time.Minute || ctx.Err() != nil {
-		t.Errorf("behind another one of its organization: %v", e)
-	}
-	if p.Refused() != (Refused{Full: 1}) {
-		t.Errorf("counted %+v", p.Refused())
-	}
-	// Nobody of the other organization waits, so its turn is not far.
-	other := make(chan error, 1)
-	go func() { other <- p.Enter(ctx, Claim{Org: "b"}) }()
-	for _, waiting := p.Load(); waiting != 2; _, waiting = p.Load() {
-	}
-	p.Leave(Claim{Org: "a"})
-	if err := <-turn; err != nil {
-		t.Errorf("who waited before: %v", err)
-	}
-	p.Leave(Claim{Org: "a"})
-	if err := <-other; err != nil {
-		t.Errorf("the other organization: %v", err)
-	}
-	p.Leave(Claim{Org: "b"})
-	if p.pace.turn.Load() >= int64(time.Hour) {
-		t.Error("the line moved on, and nobody noticed")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Bounds{Places: 1, Waiting: 10, Public: 10})
+		if err := p.Enter(t.Context(), Claim{Org: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		turn := make(chan error, 1)
+		go func() { turn <- p.Enter(t.Context(), Claim{Org: "a"}) }()
+		synctest.Wait()
+		p.mu.Lock()
+		for range 100 {
+			p.pace.Moved(1, time.Hour)
+		}
+		p.mu.Unlock()
+		ctx := within(t, time.Minute)
+		e, _ := errors.AsType[*errs.Error](p.Enter(ctx, Claim{Org: "a"}))
+		if e == nil || e.Reason != Busy || e.RetryAfter != time.Minute || ctx.Err() != nil {
+			t.Errorf("behind another one of its organization: %v", e)
+		}
+		if p.Refused() != (Refused{Full: 1}) {
+			t.Errorf("counted %+v", p.Refused())
+		}
+		// Nobody of the other organization waits, so its turn is not far.
+		other := make(chan error, 1)
+		go func() { other <- p.Enter(ctx, Claim{Org: "b"}) }()
+		synctest.Wait()
+		p.Leave(Claim{Org: "a"})
+		if err := <-turn; err != nil {
+			t.Errorf("who waited before: %v", err)
+		}
+		p.Leave(Claim{Org: "a"})
+		if err := <-other; err != nil {
+			t.Errorf("the other organization: %v", err)
+		}
+		p.Leave(Claim{Org: "b"})
+		if p.pace.turn.Load() >= int64(time.Hour) {
+			t.Error("the line moved on, and nobody noticed")
+		}
+	})
 }

@@ -74,7 +74,7 @@ func (w *nodes) node() *Webhooks {
 }
 
 func (w *nodes) webhooks(s *store.Store, c outbound.Config) *Webhooks {
-	c.MaxRedirects, c.ConnsPerHost, c.Timeout = -1, 512, time.Minute // longer than any test waits
+	c.MaxRedirects, c.ConnsPerHost, c.Timeout = -1, 512, 2*testkit.Patience // longer than any test waits
 	client := outbound.New(c)
 	w.t.Cleanup(client.Close)
 	return &Webhooks{Store: s, Root: s.RootKey(), Outbound: client, Clock: w.Clock.Now}
@@ -95,7 +95,7 @@ func (w *nodes) dispatch(on *Webhooks, alter ...func(*Dispatcher)) (stop func())
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		<-done
+		testkit.Receive(w.t, done, "the dispatcher has stopped")
 	})
 	w.t.Cleanup(stop)
 	return stop

@@ -197,7 +197,7 @@ func TestATransactionDoesNotBeginOnADeadConnection(t *testing.T) {
 	}
 	for name, transact := range map[string]func(context.Context, func(engine.Executor) error) error{"one that writes": e.Transact, "a snapshot": e.Snapshot, "aside": e.Aside} {
 		testkit.Must(t, e.Transact(t.Context(), one))
-		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 180000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 		testkit.Must(t, err)
 		if err := transact(t.Context(), one); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -222,7 +222,7 @@ func TestNodesJoinAgainAtIntervals(t *testing.T) {
 		return pid
 	}
 	first := holder()
-	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend($1, 10000)", first); err != nil {
+	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend($1, 180000)", first); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Await(t, "it joins again", func() bool { next := holder(); return next != 0 && next != first })
@@ -259,7 +259,7 @@ func TestNobodyJoinsWhileTheVersionIsRaised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-joined; errs.KindOf(err) != errs.Unavailable {
+	if err := testkit.Receive(t, joined, "the late node has an answer"); errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("it joined: %v", err)
 	}
 }

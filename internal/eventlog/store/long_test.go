@@ -40,7 +40,7 @@ func TestOthersHaveTheirTurnBetweenLongCommands(t *testing.T) {
 		}
 		long := event.Command{Write: []event.Ref{oldThings.Ref("x_1"), oldThings.Ref("x_2")}, Decide: func(*event.Tx) error { return nil }}
 		do(event.Command{Decide: func(*event.Tx) error { close(running); <-resume; return nil }})
-		<-running
+		testkit.Receive(t, running, "the first command runs")
 		for i := range 3 {
 			do(named("long", long))
 			do(named("short", oldName(fmt.Sprint("x_s", i), fmt.Sprint(i))))
@@ -60,8 +60,8 @@ func TestTurnsAfterALongCommand(t *testing.T) {
 		took   time.Duration
 		want   time.Duration
 	}{
-		"others have just written": {time.Now(), 100 * time.Millisecond, 200 * time.Millisecond},
-		"a very long one":          {time.Now(), time.Minute, mostTurn},
+		"others have just written": {time.Now().Add(time.Hour), 100 * time.Millisecond, 200 * time.Millisecond}, // and not longer ago on a slow machine
+		"a very long one":          {time.Now().Add(time.Hour), time.Minute, mostTurn},
 		"nobody else writes":       {time.Now().Add(-time.Hour), 100 * time.Millisecond, 0},
 		"nobody ever has":          {time.Time{}, 100 * time.Millisecond, 0},
 	} {

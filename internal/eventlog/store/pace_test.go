@@ -25,8 +25,8 @@ func TestACommandThatWouldComeTooLateIsRefusedAtOnce(t *testing.T) {
 		return event.Command{Decide: func(*event.Tx) error { close(running); <-wait; return nil }}
 	}
 	go func() { answers <- s.Do(t.Context(), blocking(resume)) }()
-	<-running
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	testkit.Receive(t, running, "the first command runs")
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	go func() { answers <- s.Do(ctx, event.Command{Decide: func(*event.Tx) error { return nil }}) }() // nobody is ahead of it
 	testkit.Await(t, "one waits", func() bool { return len(s.queue) == 1 })
@@ -35,9 +35,26 @@ func TestACommandThatWouldComeTooLateIsRefusedAtOnce(t *testing.T) {
 	}
 	close(resume)
 	for range 2 {
-		if err := <-answers; err != nil {
+		if err := testkit.Receive(t, answers, "a command is answered"); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// overdue is a context whose deadline passes when the test says so.
+type overdue struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (o overdue) Done() <-chan struct{} { return o.passed }
+
+func (o overdue) Err() error {
+	select {
+	case <-o.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 
@@ -47,18 +64,22 @@ func TestACommandWhoseDeadlinePassesInTheLineIsNotBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	running, resume, answer := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	running, resume, answer, late := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {
 		answer <- s.Do(t.Context(), event.Command{Decide: func(*event.Tx) error { close(running); <-resume; return nil }})
 	}()
-	<-running
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := s.Do(ctx, event.Command{Decide: func(*event.Tx) error { t.Error("it ran"); return nil }}); !errors.Is(err, fairqueue.ErrBusy) {
+	testkit.Receive(t, running, "the first command runs")
+	ctx := overdue{t.Context(), make(chan struct{})}
+	go func() {
+		late <- s.Do(ctx, event.Command{Decide: func(*event.Tx) error { t.Error("it ran"); return nil }})
+	}()
+	testkit.Await(t, "it is in the line", func() bool { return len(s.queue) == 1 })
+	close(ctx.passed)
+	if err := testkit.Receive(t, late, "its deadline passes"); !errors.Is(err, fairqueue.ErrBusy) {
 		t.Errorf("the answer to who may come back at once: %v", err)
 	}
 	close(resume)
-	if err := <-answer; err != nil {
+	if err := testkit.Receive(t, answer, "the first command is answered"); err != nil {
 		t.Error(err)
 	}
 }

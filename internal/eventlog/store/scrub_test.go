@@ -194,6 +194,12 @@ func TestOnlyErasuresScrubAndThoseThatComeTogetherShareIt(t *testing.T) {
 	}
 	testkit.Await(t, "the first is being seen to", func() bool { return count.scrubbed.Load() == 2 })
 	put(t, s, "other", "value") // who erases nobody does not wait
+	testkit.Await(t, "all wait for the files to be scrubbed", func() bool {
+		left := 0
+		err := s.engine.Query(t.Context(), "SELECT count(*) FROM keys WHERE key <> 'other'", nil, func(scan engine.Scanner) error { return scan(&left) })
+		testkit.Must(t, err)
+		return left == 0
+	})
 	close(count.gate)
 	all.Wait()
 	if n := count.scrubbed.Load(); n > 20 {

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -152,13 +154,11 @@ func TestSlowHeaders(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			if _, err := io.WriteString(conn, opening); err != nil {
-				t.Fatal(err)
-			}
+			_, _ = io.WriteString(conn, opening) // on a busy machine the server may have ended it before
 			if err := conn.SetReadDeadline(time.Now().Add(testkit.Patience)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.Copy(io.Discard, conn); err != nil { // until the server ends it
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection is still there: %v", err)
 			}
 		})

@@ -27,6 +27,9 @@ var (
 	throttled = errs.New(errs.ResourceExhausted, slow, "slow down")
 )
 
+// oneDay is a clock on which no day ends in the middle of a test.
+func oneDay() time.Time { return time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC) }
+
 // read gives the numbers of days, the oldest first, without days on which nothing happened.
 func read(t *testing.T, c *tally.Tally, scope string, days int) (text string) {
 	t.Helper()
@@ -158,20 +161,19 @@ func (s *away) Do(ctx context.Context, c event.Command) error {
 
 func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 	s := &away{Store: eventtest.New(t, org.Kind), is: true}
-	counts := tally.New(s, time.Now, slow)
+	counts := tally.New(s, oneDay, slow)
 	counts.Outcome("org_a", tally.Password, nil)
 	if err := counts.Flush(t.Context()); err == nil {
 		t.Error("it says that it is stored")
 	}
 	counts.Outcome("org_a", tally.Password, wrong)
 	s.is = false
-	today := time.Now().UTC().Format(time.DateOnly)
-	same(t, "both", read(t, counts, "org_a", 2), today+" map[pwd:{1 1 0}]; ")
+	same(t, "both", read(t, counts, "org_a", 2), "2026-02-01 map[pwd:{1 1 0}]; ")
 }
 
 func TestTheMemoryIsBounded(t *testing.T) {
 	s := eventtest.New(t, org.Kind)
-	counts := tally.New(s, func() time.Time { return time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC) }, slow)
+	counts := tally.New(s, oneDay, slow)
 	for i := range 10_050 {
 		counts.Failed(fmt.Sprint("org_", i), tally.Password)
 	}
@@ -182,7 +184,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 
 func TestANodeThatStopsStoresWhatItHasCounted(t *testing.T) {
 	s := eventtest.New(t, org.Kind)
-	counts := tally.New(s, time.Now, slow)
+	counts := tally.New(s, oneDay, slow)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -191,9 +193,8 @@ func TestANodeThatStopsStoresWhatItHasCounted(t *testing.T) {
 	}()
 	counts.Outcome("org_a", tally.Password, nil)
 	stop()
-	<-done
-	today := time.Now().UTC().Format(time.DateOnly)
-	same(t, "after it", read(t, tally.New(s, time.Now, slow), "org_a", 1), today+" map[pwd:{1 0 0}]; ")
+	testkit.Receive(t, done, "it has stopped")
+	same(t, "after it", read(t, tally.New(s, oneDay, slow), "org_a", 1), "2026-02-01 map[pwd:{1 0 0}]; ")
 }
 
 func TestTheTotalsGoOnWhenCountsAreStored(t *testing.T) {

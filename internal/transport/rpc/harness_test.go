@@ -196,6 +196,8 @@ func newLabAt(t testing.TB, now func() time.Time, change ...func(*Config)) *lab 
 		Services: l.fake.services(), Authenticate: lookup, OpenAPI: []byte(`{"openapi":"3.1.0"}`),
 		Log:    slog.New(slog.NewTextHandler(lockedWriter{l}, nil)),
 		Proven: func(context.Context, *access.Caller, bool) error { return nil },
+		// What a test lets wait is answered, however slow the machine is.
+		TimeLimit: testkit.Patience,
 	}
 	for _, c := range change {
 		c(&config)

@@ -210,7 +210,7 @@ func oneWaits(t *testing.T, e *env, a, b Node, p *pause, first, second event.Com
 	if err != nil {
 		t.Error(err)
 	}
-	if err := <-done; err != nil {
+	if err := testkit.Receive(t, done, "the second command is answered"); err != nil {
 		t.Error(err)
 	}
 }
@@ -645,6 +645,7 @@ func writeSkew(t *testing.T, e *env) {
 
 // keptLock has somebody lock a user and do nothing more, as a node does that was stopped in the middle.
 func keptLock(t *testing.T, e *env) {
+	e.patience = ""
 	n := e.open(t)
 	const others = 9
 	commands := []event.Command{count("usr_0")}

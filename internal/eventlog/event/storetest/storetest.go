@@ -88,7 +88,11 @@ func Run(t *testing.T, subject Subject) {
 					if !c.alone {
 						t.Parallel() // the engines beside each other; the checks still one after the other
 					}
-					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey(), clock: NewClock()})
+					e := &env{subject: subject, db: db, master: secret.NewMasterKey(), clock: NewClock()}
+					if db.Engine == testdb.Postgres {
+						e.patience = "&lock_timeout=3min&idle_in_transaction_session_timeout=3min"
+					}
+					c.test(t, e)
 				})
 			})
 		}
@@ -101,6 +105,8 @@ type env struct {
 	db      testdb.Database
 	master  secret.MasterKey
 	clock   *testkit.Clock
+	// patience is what the address of the database gets, so that no node gives up another one that is slow on a busy machine.
+	patience string
 }
 
 // NewClock makes a clock that moves a microsecond with each look at it. A store looks once a batch, so commands of one
@@ -112,7 +118,7 @@ func NewClock() *testkit.Clock {
 }
 
 func (e *env) options() Options {
-	return Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock.Now}
+	return Options{Database: e.db.URL + e.patience, Kinds: kinds, Master: e.master, Clock: e.clock.Now}
 }
 
 // open opens a node that is closed with the test.
@@ -248,10 +254,10 @@ func hold(t *testing.T, n Node) (release func()) {
 			return nil
 		}})
 	}()
-	<-running
+	testkit.Receive(t, running, "the writer is busy")
 	release = sync.OnceFunc(func() {
 		close(free)
-		if err := <-done; err != nil {
+		if err := testkit.Receive(t, done, "the holding command is answered"); err != nil {
 			t.Errorf("the holding command failed: %v", err)
 		}
 	})
@@ -320,7 +326,7 @@ func meanwhile(t *testing.T, n Node, p *pause, c event.Command, act func()) erro
 	defer resume() // also when act ends the test
 	act()
 	resume()
-	return <-done
+	return testkit.Receive(t, done, "the command is answered")
 }
 
 // allEvents reads the whole log.

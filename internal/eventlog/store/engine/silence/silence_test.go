@@ -87,7 +87,7 @@ func TestWhoWaitsForASlowServerGoesOnWaiting(t *testing.T) {
 	default:
 	}
 	c.Close()
-	<-read
+	testkit.Receive(t, read, "the reader ends")
 }
 
 // A server too busy for new connections goes on with those it has.
@@ -96,7 +96,7 @@ func TestAServerThatSendsOnAnotherConnectionIsNotSilent(t *testing.T) {
 	s := newSpeaker(t)
 	s.silent.Store(true)
 	patient := quick
-	patient.answer = 2 * time.Second // within it, one of the bytes that are sent all the time has to arrive
+	patient.answer = 2 * time.Second // 200 looks, in one of which a byte of those that are sent all the time has arrived
 	d := start(patient, func(silent bool) { t.Errorf("it is taken for silent: %v", silent) })
 	defer d.Close()
 	waits, err := s.dial(d)
@@ -107,15 +107,18 @@ func TestAServerThatSendsOnAnotherConnectionIsNotSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := hears.Write(talk); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(hears, make([]byte, 1)); err != nil { // from now on it talks
+		t.Fatal(err)
+	}
 	read := make(chan error, 2)
-	for _, c := range []net.Conn{waits, hears} {
+	for _, c := range []net.Conn{hears, waits} {
 		go func() {
 			_, err := io.Copy(io.Discard, c)
 			read <- err
 		}()
-	}
-	if _, err := hears.Write(talk); err != nil {
-		t.Fatal(err)
 	}
 	testkit.Await(t, "the server is asked again and again", func() bool { return s.asked.Load() >= 3 })
 	select {
@@ -126,8 +129,9 @@ func TestAServerThatSendsOnAnotherConnectionIsNotSilent(t *testing.T) {
 	d.Close() // before the connections, on which nothing arrives any more
 	waits.Close()
 	hears.Close()
-	<-read
-	<-read
+	for range 2 {
+		testkit.Receive(t, read, "a reader ends")
+	}
 }
 
 func TestASilentServerIsGivenUpAndComesBack(t *testing.T) {
@@ -160,7 +164,8 @@ func TestASilentServerIsGivenUpAndComesBack(t *testing.T) {
 		return err == nil
 	})
 	again.Close()
-	if first, second := <-changes, <-changes; !first || second || len(changes) > 0 {
+	first, second := testkit.Receive(t, changes, "it is silent"), testkit.Receive(t, changes, "it is back")
+	if !first || second || len(changes) > 0 {
 		t.Errorf("told %v, %v and %d more", first, second, len(changes))
 	}
 }
