@@ -84,6 +84,13 @@ func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain"
 // ProvenClaim is the claim of the organization that has proven a domain by DNS. It has the other one, too.
 func ProvenClaim(domain string) event.Claim { return event.Claim{Space: "proven_domain", Key: domain} }
 
+// ProvenClaimOf is ProvenClaim for the domain of an e-mail address. No organization holds it if the address has none
+// that can be proven.
+func ProvenClaimOf(email string) event.Claim {
+	domain, _ := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
+	return ProvenClaim(domain)
+}
+
 // DomainAdded records a domain; Primary makes it the one login names are shown with.
 type DomainAdded struct {
 	Domain    string `json:"domain"`

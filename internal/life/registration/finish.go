@@ -152,7 +152,7 @@ func (s *Registrations) Finish(ctx context.Context, f Finish) (session.SignedIn,
 	if asked := w.Org.Data.Policy.TermsURI; asked != "" && asked != f.AcceptedTerms { // before any work
 		return session.SignedIn{}, user.TermsNotAccepted(asked)
 	}
-	proven := org.ProvenClaim(domainOf(w.Email))
+	proven := org.ProvenClaimOf(w.Email)
 	in, err := s.newcomers().Create(ctx, f.person(w), event.Command{Rows: []event.RowKey{w.row}, Claims: []event.Claim{proven}}, func(tx *event.Tx, u *event.Object[user.User]) error {
 		kept, err := tx.Row(w.row)
 		if err != nil {

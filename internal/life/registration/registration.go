@@ -209,15 +209,6 @@ func open(o *event.Object[org.Org]) error {
 	return nil
 }
 
-// domainOf is the domain of an address in the form that organizations prove; empty where it has none.
-func domainOf(email string) string {
-	name, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
-	if problem != nil {
-		return ""
-	}
-	return name
-}
-
 // takes tells whether an organization takes an address. prover is the organization that has proven the address's
 // domain.
 func takes(o *event.Object[org.Org], prover string) bool {

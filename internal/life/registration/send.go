@@ -149,7 +149,7 @@ func (s *Registrations) judge(ctx context.Context, p *pending) (o *event.Object[
 	} else if err != nil {
 		return nil, false, err
 	}
-	prover, err := s.Sessions.Store.Holder(ctx, org.ProvenClaim(domainOf(p.Email)))
+	prover, err := s.Sessions.Store.Holder(ctx, org.ProvenClaimOf(p.Email))
 	if err != nil {
 		return nil, false, err
 	}
