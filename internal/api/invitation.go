@@ -105,7 +105,11 @@ func (s Invitations) WithdrawInvitation(ctx context.Context, r *signetv1.Withdra
 // AcceptInvitation makes a user of somebody who has a link.
 func (s Invitations) AcceptInvitation(ctx context.Context, r *signetv1.AcceptInvitationRequest) (*signetv1.AcceptInvitationResponse, error) {
 	info := call.From(ctx)
-	in, err := s.Invitations.AcceptNew(ctx, s.Newcomers, r.GetInvitationToken(), newcomer.Person{UserName: r.GetUserName(), FirstName: r.GetFirstName(), LastName: r.GetLastName(),
+	l, err := s.Invitations.Open(ctx, r.GetInvitationToken())
+	if err != nil {
+		return nil, err
+	}
+	in, err := l.AcceptNew(ctx, s.Newcomers, newcomer.Person{UserName: r.GetUserName(), FirstName: r.GetFirstName(), LastName: r.GetLastName(),
 		NickName: r.GetNickName(), DisplayName: r.GetDisplayName(), Language: r.GetPreferredLanguage(), Password: r.GetPassword(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	if err != nil {
 		return nil, invitationAsSent(err)
@@ -129,11 +133,15 @@ func invitationAsSent(err error) error {
 
 // AcceptMyInvitation accepts an invitation with the caller's account.
 func (s Invitations) AcceptMyInvitation(ctx context.Context, r *signetv1.AcceptMyInvitationRequest) (*signetv1.AcceptMyInvitationResponse, error) {
-	org, d, err := s.Invitations.AcceptMine(ctx, call.From(ctx).Caller, r.GetInvitationToken())
+	l, err := s.Invitations.Open(ctx, r.GetInvitationToken())
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.AcceptMyInvitationResponse{OrgId: org, Details: changed(d)}, nil
+	d, err := s.Invitations.AcceptMine(ctx, call.From(ctx).Caller, l)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AcceptMyInvitationResponse{OrgId: l.Org.ID, Details: changed(d)}, nil
 }
 
 // SendPasswordSetup sends a user a link to set the password.

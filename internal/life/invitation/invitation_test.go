@@ -1,6 +1,7 @@
 package invitation
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/netip"
@@ -129,7 +130,26 @@ func somebody() newcomer.Person {
 
 func (w *world) accept(token string) (session.SignedIn, error) {
 	w.t.Helper()
-	return w.AcceptNew(w.t.Context(), w.newcomers, token, somebody())
+	return w.acceptNew(token, somebody())
+}
+
+func (w *world) acceptNew(token string, p newcomer.Person) (session.SignedIn, error) {
+	w.t.Helper()
+	l, err := w.Open(w.t.Context(), token)
+	if err != nil {
+		return session.SignedIn{}, err
+	}
+	return l.AcceptNew(w.t.Context(), w.newcomers, p)
+}
+
+func (w *world) acceptMine(id, token string) (in string, err error) {
+	w.t.Helper()
+	l, err := w.Open(w.t.Context(), token)
+	if err != nil {
+		return "", err
+	}
+	_, err = w.AcceptMine(w.t.Context(), w.as(id), l)
+	return l.Org.ID, err
 }
 
 func (w *world) as(id string) *access.Caller {
@@ -232,7 +252,7 @@ func TestWhoJoinsByAnInvitation(t *testing.T) {
 		}
 		_, err = w.accept(token)
 		eventtest.As(t, err, ErrLinkUsed)
-		_, _, err = w.AcceptMine(t.Context(), w.as("usr_owner"), token)
+		_, err = w.acceptMine("usr_owner", token)
 		eventtest.As(t, err, ErrLinkUsed)
 	}
 }
@@ -245,7 +265,7 @@ func TestAShownLinkProvesNothing(t *testing.T) {
 		for _, name := range []string{"", "boss@b.test", "boss＠b.test"} {
 			p := somebody()
 			p.UserName = name
-			in, err := w.AcceptNew(t.Context(), w.newcomers, token, p)
+			in, err := w.acceptNew(token, p)
 			if mail {
 				must(t, err)
 				if u := eventtest.State(t, w.store, user.Kind, in.UserID); !strings.HasPrefix(u.Data.UserName, "boss") {
@@ -259,7 +279,7 @@ func TestAShownLinkProvesNothing(t *testing.T) {
 		}
 		p := somebody()
 		p.UserName, p.Email, p.Verification = "other@b.test", "other@b.test", user.Verification{By: user.VerifiedByOwner}
-		if _, err := w.AcceptNew(t.Context(), w.newcomers, token, p); err == nil {
+		if _, err := w.acceptNew(token, p); err == nil {
 			t.Error("an invitation was accepted for another address")
 		}
 	}
@@ -270,44 +290,49 @@ func TestWhichLinksLeadNowhere(t *testing.T) {
 		name    string
 		given   func(w *world, m Made)
 		refusal *errs.Error
+		opened  *errs.Error // of a page that was opened before; nil: the same
 	}{
 		{"withdrawn", func(w *world, m Made) {
 			_, err := w.Withdraw(w.t.Context(), w.permit("usr_manager"), m.ID, event.IfMatch{})
 			must(w.t, err)
-		}, ErrLinkWithdrawn},
-		{"expired", func(w *world, _ Made) { w.store.Advance(DefaultLife) }, ErrLinkExpired},
+		}, ErrLinkWithdrawn, nil},
+		{"expired", func(w *world, _ Made) { w.store.Advance(DefaultLife) }, ErrLinkExpired, nil},
 		{"swept", func(w *world, _ Made) {
 			w.store.Advance(DefaultLife)
 			must(w.t, w.Sweep(w.t.Context(), w.store.Now()))
-		}, ErrLinkExpired},
-		{"long ago", func(w *world, _ Made) { w.store.Advance(DefaultLife + kept) }, ErrLinkUnknown},
+		}, ErrLinkExpired, nil},
+		{"long ago", func(w *world, _ Made) { w.store.Advance(DefaultLife + kept) }, ErrLinkUnknown, ErrLinkExpired},
 		{"replaced", func(w *world, m Made) {
 			w.store.Advance(2 * time.Minute)
 			_, err := w.Resend(w.t.Context(), w.permit("usr_owner"), m.ID, event.IfMatch{}, 0)
 			must(w.t, err)
-		}, ErrLinkReplaced},
-		{"the inviter is no member any more", func(w *world, _ Made) { w.user("usr_owner", user.MembershipSet{Scope: "org_a"}) }, ErrInviterMayNot},
+		}, ErrLinkReplaced, nil},
+		{"the inviter is no member any more", func(w *world, _ Made) { w.user("usr_owner", user.MembershipSet{Scope: "org_a"}) }, ErrInviterMayNot, nil},
 		{"the inviter holds less", func(w *world, _ Made) {
 			w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
-		}, ErrInviterMayNot},
+		}, ErrInviterMayNot, nil},
 		{"the inviter may only look", func(w *world, _ Made) {
 			w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: viewer["org_a"]})
-		}, ErrInviterMayNot},
-		{"the inviter is switched off", func(w *world, _ Made) { w.user("usr_owner", user.Deactivated{}) }, ErrInviterMayNot},
-		{"the inviter is locked", func(w *world, _ Made) { w.user("usr_owner", user.WasLocked{}) }, ErrInviterMayNot},
-		{"the inviter is gone", func(w *world, _ Made) { w.user("usr_owner", user.WasRemoved{}) }, ErrInviterMayNot},
-		{"the organization is switched off", func(w *world, _ Made) { eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.Deactivated{}) }, ErrOrgAway},
+		}, ErrInviterMayNot, nil},
+		{"the inviter is switched off", func(w *world, _ Made) { w.user("usr_owner", user.Deactivated{}) }, ErrInviterMayNot, nil},
+		{"the inviter is locked", func(w *world, _ Made) { w.user("usr_owner", user.WasLocked{}) }, ErrInviterMayNot, nil},
+		{"the inviter is gone", func(w *world, _ Made) { w.user("usr_owner", user.WasRemoved{}) }, ErrInviterMayNot, nil},
+		{"the organization is switched off", func(w *world, _ Made) { eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.Deactivated{}) }, ErrOrgAway, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, true)
 			w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
 			m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_OWNER"}})
+			opened, err := w.Open(t.Context(), token)
+			must(t, err)
 			c.given(w, m)
 			before := w.store.Fingerprint()
-			_, err := w.accept(token)
+			_, err = w.accept(token)
 			eventtest.As(t, err, c.refusal)
-			_, _, err = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+			_, err = w.acceptMine("usr_bea", token)
 			eventtest.As(t, err, c.refusal)
+			_, err = w.AcceptMine(t.Context(), w.as("usr_bea"), opened) // by a page that was opened before
+			eventtest.As(t, err, cmp.Or(c.opened, c.refusal))
 			if w.store.Fingerprint() != before {
 				t.Error("a refusal wrote something")
 			}
@@ -353,8 +378,10 @@ func TestAGroupThatGivesMoreIsJudgedAnew(t *testing.T) {
 func TestAGroupThatCountsIsTold(t *testing.T) {
 	w := newWorld(t, true)
 	_, token := w.invite(New{Email: "new@b.test", Groups: []string{"grp_plain"}})
+	l, err := w.Open(t.Context(), token)
+	must(t, err)
 	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.MembersCounted{Members: 4})
-	_, err := w.accept(token)
+	_, err = l.AcceptNew(t.Context(), w.newcomers, somebody())
 	must(t, err)
 	if g := eventtest.State(t, w.store, group.Kind, "grp_plain"); g.Data.Members != 5 {
 		t.Errorf("%+v", g.Data)
@@ -396,7 +423,7 @@ func TestWhoAcceptsWithTheirAccount(t *testing.T) {
 				t.Errorf("the page says %v", may)
 			}
 			before := w.store.Fingerprint()
-			in, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+			in, err := w.acceptMine("usr_bea", token)
 			if c.refusal != nil {
 				eventtest.As(t, err, c.refusal)
 				if w.store.Fingerprint() != before {
@@ -420,7 +447,7 @@ func TestSomebodyFromElsewhereIsAGuestWithoutRoles(t *testing.T) {
 	w := newWorld(t, true)
 	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
 	_, token := w.invite(New{Email: "new@b.test"})
-	_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+	_, err := w.acceptMine("usr_bea", token)
 	must(t, err)
 	u := eventtest.State(t, w.store, user.Kind, "usr_bea")
 	if roles, is := u.Data.Memberships["org_a"]; !is || len(roles) > 0 {
@@ -438,7 +465,7 @@ func TestRolesThatAGroupGotSinceAnInvitationWait(t *testing.T) {
 		t.Errorf("promised %v", i.Data.Promised())
 	}
 	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.RolesSet{Roles: []access.Role{access.OrgOwner}})
-	_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+	_, err := w.acceptMine("usr_bea", token)
 	must(t, err)
 	u := eventtest.State(t, w.store, user.Kind, "usr_bea")
 	if !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || user.Unaccepted(u, "org_a") {
@@ -452,14 +479,14 @@ func TestNobodyJoinsElsewhereWithAPasswordThatSomebodyElseHasSet(t *testing.T) {
 		w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
 		w.user("usr_bea", user.PasswordSet{})
 		_, token := w.invite(New{Email: "new@b.test", Roles: roles})
-		_, _, err := w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+		_, err := w.acceptMine("usr_bea", token)
 		if len(roles) == 0 {
 			must(t, err)
 			continue
 		}
 		eventtest.As(t, err, user.ErrPasswordGiven)
 		w.user("usr_bea", user.PasswordChanged{})
-		_, _, err = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+		_, err = w.acceptMine("usr_bea", token)
 		must(t, err)
 	}
 }
@@ -473,12 +500,12 @@ func TestAnInvitationIsAcceptedOnce(t *testing.T) {
 	for i := range done {
 		all.Go(func() {
 			if i%2 == 0 {
-				_, _, done[i] = w.AcceptMine(t.Context(), w.as("usr_bea"), token)
+				_, done[i] = w.acceptMine("usr_bea", token)
 				return
 			}
 			p := somebody()
 			p.UserName += string(rune('a' + i/2))
-			_, done[i] = w.AcceptNew(t.Context(), w.newcomers, token, p)
+			_, done[i] = w.acceptNew(token, p)
 		})
 	}
 	all.Wait()
@@ -519,7 +546,7 @@ func TestTheAddressGoesWithTheInvitation(t *testing.T) {
 		}},
 		{"the user is gone", func(w *world, m Made, token string) {
 			w.person("usr_bea", "org_def", address, user.VerifiedByOwner)
-			_, _, err := w.AcceptMine(w.t.Context(), w.as("usr_bea"), token)
+			_, err := w.acceptMine("usr_bea", token)
 			must(w.t, err)
 			refs, err := OfUser(w.t.Context(), w.store, "usr_bea")
 			must(w.t, err)

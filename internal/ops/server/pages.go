@@ -48,7 +48,7 @@ func mountSignIn(site *web.Site, shown *pages.Pages, browsers login.Browsers, b 
 	for path, handler := range invited.Handlers() {
 		site.Handle(path, handler)
 	}
-	(&login.Login{Invited: invited.Through, Store: b.store, Sessions: a.sessions, Grants: a.grants, Pages: shown,
+	(&login.Login{Invitations: a.invitations, Store: b.store, Sessions: a.sessions, Grants: a.grants, Pages: shown,
 		Browsers: browsers, Clock: b.config.Clock, Master: b.master, Mail: a.mails.sender != nil, Federation: a.federation,
 		Federated: a.federated, OwnPages: a.ownPages, Registrations: a.registrations,
 		Console: *b.config.Console}).Mount(site)

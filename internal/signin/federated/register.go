@@ -39,14 +39,6 @@ type Registration struct {
 	// AcceptedTerms are those that the person accepts; empty: none.
 	AcceptedTerms string
 
-	// Invited says that Also lets the person in: the provider need not register people by itself, but the organization
-	// has to allow it.
-	Invited bool
-	// Needs is what Also reads and writes besides the person. Also runs in the command that creates the person, before
-	// the link and the session are made; nil: nothing more happens.
-	Needs event.Command
-	Also  func(tx *event.Tx, u *event.Object[user.User]) error
-
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -56,12 +48,19 @@ type Registration struct {
 const suffixes = 3
 
 // RegisterThrough registers a person on the word of a provider, with the link, and opens a session. Errors:
-// InvalidArgument with violations, on userName, profile.…, email.email and user.TermsField; those of Also;
-// session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
-// session.ErrSignInFailed where the provider was changed or switched off since the identity was checked;
-// user.ErrLinkTaken; user.ErrUserNameTaken where no name is free; ResourceExhausted where too much was begun from the
-// network.
+// InvalidArgument with violations, on userName, profile.…, email.email and user.TermsField; session.ErrNotLinked where
+// the provider does not register people there; session.ErrMethodNotAllowed; session.ErrSignInFailed where the provider
+// was changed or switched off since the identity was checked; user.ErrLinkTaken; user.ErrUserNameTaken where no name is
+// free; ResourceExhausted where too much was begun from the network.
 func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Registration) (session.SignedIn, error) {
+	return s.RegisterInvited(ctx, who, r, event.Command{}, nil)
+}
+
+// RegisterInvited is RegisterThrough for somebody who is invited: the provider need not register people by itself, but
+// the organization has to allow the provider, and asks for no terms. join lets the person in or refuses, in the same
+// command, before the link and the session are made; nil: nobody has invited the person. needs is what join reads and
+// writes besides the person. Errors: also those of join.
+func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Registration, needs event.Command, join func(tx *event.Tx, u *event.Object[user.User]) error) (session.SignedIn, error) {
 	if r.By == nil { // who comes by an application has been counted
 		if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
 			return session.SignedIn{}, err
@@ -90,7 +89,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 	id, names := user.Kind.NewID(), namesLike(r.UserName)
 	made := session.PrepareSession(id)
 	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)
-	command := r.Needs.With(event.Command{
+	command := needs.With(event.Command{
 		Origin: event.Origin{Actor: id, RequestID: r.RequestID},
 		Create: []event.Ref{user.Kind.Ref(id)},
 		Write:  []event.Ref{session.Companion(id)},
@@ -102,7 +101,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			if err != nil {
 				return err
 			}
-			o, err := s.registersIn(tx, p, in, r.Invited)
+			o, err := s.registersIn(tx, p, in, join != nil)
 			if err != nil {
 				return err
 			}
@@ -110,15 +109,13 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			if err != nil {
 				return err
 			}
-			if !r.Invited { // terms are for people who come by themselves
-				if err := user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, r.AcceptedTerms); err != nil {
-					return err
-				}
+			if join != nil {
+				err = join(tx, u)
+			} else { // terms are for people who come by themselves
+				err = user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, r.AcceptedTerms)
 			}
-			if r.Also != nil {
-				if err := r.Also(tx, u); err != nil {
-					return err
-				}
+			if err != nil {
+				return err
 			}
 			l := linkTo(who)
 			l.Confirmed = user.Confirm(tx, u, who.Version, id) // the account, with what it holds now, is the provider's from the first

@@ -188,23 +188,23 @@ func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 			}
 			who := w.who(c.provider, "new")
 			who.Email = "elsewhere@up.test"
-			r := Registration{OrgID: "org_b", UserName: "new", FirstName: "New", LastName: "Person", Email: "new@b.test", Verification: word, Invited: true,
-				Needs: event.Command{Rows: []event.RowKey{ticket}}, Also: func(tx *event.Tx, u *event.Object[user.User]) error {
-					row, err := tx.Row(ticket)
-					if err != nil {
-						return err
-					}
-					if row == nil {
-						return session.ErrSignInFailed
-					}
-					tx.DropRow(ticket)
-					return u.Append(user.MembershipSet{Scope: "org_b", Roles: owner})
-				}}
+			r := Registration{OrgID: "org_b", UserName: "new", FirstName: "New", LastName: "Person", Email: "new@b.test", Verification: word}
+			join := func(tx *event.Tx, u *event.Object[user.User]) error {
+				row, err := tx.Row(ticket)
+				if err != nil {
+					return err
+				}
+				if row == nil {
+					return session.ErrSignInFailed
+				}
+				tx.DropRow(ticket)
+				return u.Append(user.MembershipSet{Scope: "org_b", Roles: owner})
+			}
 			if c.change != nil {
 				c.change(&r)
 			}
 			before := w.store.Fingerprint()
-			in, err := w.RegisterThrough(t.Context(), who, r)
+			in, err := w.RegisterInvited(t.Context(), who, r, event.Command{Rows: []event.RowKey{ticket}}, join)
 			if c.refusal != nil {
 				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind || got.Reason != c.refusal.Reason {
 					t.Errorf("got %v", err)
@@ -245,7 +245,12 @@ func TestProvidersRegisterNobodyPastTheTerms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			eventtest.Given(t, w.store, org.Kind, "org_b", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{TermsURI: c.asked}})})
-			in, err := w.RegisterThrough(t.Context(), w.who("idp_b", "new"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test", AcceptedTerms: c.accepted, Invited: c.invited})
+			var join func(*event.Tx, *event.Object[user.User]) error
+			if c.invited {
+				join = func(*event.Tx, *event.Object[user.User]) error { return nil }
+			}
+			r := Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test", AcceptedTerms: c.accepted}
+			in, err := w.RegisterInvited(t.Context(), w.who("idp_b", "new"), r, event.Command{}, join)
 			if c.refused {
 				if e, ok := err.(*errs.Error); !ok || e.Kind != errs.InvalidArgument || len(e.Fields) != 1 || e.Fields[0].Field != user.TermsField {
 					t.Errorf("got %v", err)

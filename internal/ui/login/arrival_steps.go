@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/life/invitation"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/signin/federated"
 	"github.com/signet-idm/signet/internal/signin/session"
@@ -90,7 +91,7 @@ func (s register) show(v *signIn, with pages.Frame) error {
 		return session.ErrSignInFailed
 	}
 	with.For = s.shownFor(known, invited)
-	v.render(pages.Register{Frame: v.frame(with), Invited: invited, In: in.Data.Name,
+	v.render(pages.Register{Frame: v.frame(with), Invited: invited != nil, In: in.Data.Name,
 		Terms: shownTerms(asked, known.AcceptedTerms), Provider: v.arrival.Provider, As: v.arrival.As(),
 		FirstName: known.FirstName, LastName: known.LastName, UserName: known.UserName, Email: known.Email,
 		Existing: v.toLink(), Other: v.address.without().link()}, with.Problems)
@@ -99,7 +100,7 @@ func (s register) show(v *signIn, with pages.Frame) error {
 
 // wanted is the account that is to be made: what the provider says of the person, over it what they have filled in, and
 // over that what an invitation brings.
-func (register) wanted(v *signIn) (wanted federated.Registration, invited bool, err error) {
+func (register) wanted(v *signIn) (wanted federated.Registration, invited *invitation.Link, err error) {
 	wanted = v.registration(v.arrival.Who)
 	if v.r.Method == http.MethodPost {
 		value := v.r.PostFormValue
@@ -108,14 +109,16 @@ func (register) wanted(v *signIn) (wanted federated.Registration, invited bool, 
 		wanted.EmailFromProvider = wanted.Email == v.arrival.Who.Email
 		wanted.AcceptedTerms = value(pages.FieldTerms)
 	}
-	invited, err = v.invited(&wanted)
+	if invited, err = v.invitation(); err == nil && invited != nil {
+		wanted = invited.Registration(wanted)
+	}
 	return wanted, invited, err
 }
 
 // shownFor is what the form was shown for. The link of an invitation is in a cookie, which another tab may have changed
 // since.
-func (register) shownFor(r federated.Registration, invited bool) string {
-	if !invited {
+func (register) shownFor(r federated.Registration, invited *invitation.Link) string {
+	if invited == nil {
 		return r.OrgID
 	}
 	return r.OrgID + " " + r.Email
@@ -129,7 +132,12 @@ func (s register) take(v *signIn) error {
 	if v.r.PostFormValue(pages.FieldFor) != s.shownFor(wanted, invited) {
 		return s.show(v, pages.Frame{})
 	}
-	in, err := v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
+	var in session.SignedIn
+	if invited != nil {
+		in, err = invited.AcceptThrough(v.r.Context(), v.Federated, v.arrival.Who, wanted)
+	} else {
+		in, err = v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
+	}
 	if err != nil {
 		problems, err := newAccountProblems(err)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/invitation"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/federated"
 	"github.com/signet-idm/signet/internal/signin/session"
@@ -155,12 +156,11 @@ func (b brought) unknown() (err error) {
 	if b.kept.Register, err = b.mayRegister(); err != nil {
 		return err
 	}
-	wanted := b.registration(b.kept.Who)
-	invited, err := b.invited(&wanted)
+	invited, err := b.invitation()
 	if err != nil {
 		return err
 	}
-	b.kept.Register = b.kept.Register || invited
+	b.kept.Register = b.kept.Register || invited != nil
 	return b.hold()
 }
 
@@ -193,12 +193,14 @@ func (v *signIn) registration(who idp.Identity) federated.Registration {
 	return registrationOf(who, bound, call.From(v.r.Context()))
 }
 
-// invited adds what an invitation brings to the registration of somebody who is on the way from its page.
-func (v *signIn) invited(n *federated.Registration) (bool, error) {
-	if v.Invited == nil || v.pending != nil {
-		return false, nil
+// invitation is the one that the browser has the link of, if the sign-in leads to its page; nil: none.
+func (v *signIn) invitation() (*invitation.Link, error) {
+	to, err := url.Parse(v.to)
+	token := invitationCookie(v.r, cookieInvitation)
+	if v.pending != nil || err != nil || to.Path != invitation.Path || token == "" {
+		return nil, nil
 	}
-	return v.Invited(v.r, v.to, n)
+	return v.Invitations.Open(v.r.Context(), token)
 }
 
 // notIn says that somebody may not sign in, as for any other way.

@@ -16,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/life/invitation"
-	"github.com/signet-idm/signet/internal/signin/federated"
 	"github.com/signet-idm/signet/internal/signin/newcomer"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
@@ -102,11 +101,16 @@ func invitationToken(w http.ResponseWriter, r *http.Request, cookie string) (tex
 		Redirect(w, r.URL.Path+"?"+url.Values{paramOpened: {"1"}}.Encode())
 		return "", true
 	}
+	return invitationCookie(r, cookie), false
+}
+
+// invitationCookie is the link that a cookie holds; empty: none.
+func invitationCookie(r *http.Request, cookie string) string {
 	text, err := url.QueryUnescape(pages.CookieValue(r, cookie))
 	if err != nil {
-		return "", false
+		return ""
 	}
-	return text, false
+	return text
 }
 
 // invitationVisit is one request of a browser to the page of an invitation.
@@ -114,7 +118,6 @@ type invitationVisit struct {
 	InvitationPages
 	w        http.ResponseWriter
 	r        *http.Request
-	token    string
 	link     *invitation.Link
 	accounts *Accounts
 	bearer   *session.Bearer // nil: nobody is signed in
@@ -129,7 +132,7 @@ func (p InvitationPages) invitation(w http.ResponseWriter, r *http.Request) erro
 		p.Pages.Render(w, r, http.StatusBadRequest, pages.Failed{What: pages.NoCookie})
 		return nil
 	}
-	v := &invitationVisit{InvitationPages: p, w: w, r: r, token: text}
+	v := &invitationVisit{InvitationPages: p, w: w, r: r}
 	var err error
 	if v.accounts, err = p.Browsers.Accounts(r); err != nil {
 		return err
@@ -230,8 +233,8 @@ func (v *invitationVisit) loginName() (string, error) {
 // typed is what somebody has filled in. A mail has proven the address, so it can be the name to sign in with.
 func (v *invitationVisit) typed() newcomer.Person {
 	info := call.From(v.r.Context())
-	p := newcomer.Person{FirstName: v.r.PostFormValue(pages.FieldFirstName), LastName: v.r.PostFormValue(pages.FieldLastName), UserName: v.r.PostFormValue(pages.FieldUserName),
-		OrgID: v.link.Invitation.Org, Email: v.link.Email(), Verification: v.link.Verification(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	p := v.link.Person(newcomer.Person{FirstName: v.r.PostFormValue(pages.FieldFirstName), LastName: v.r.PostFormValue(pages.FieldLastName), UserName: v.r.PostFormValue(pages.FieldUserName),
+		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	if v.r.Method != http.MethodPost && p.Verification.By != "" {
 		p.UserName = p.Email
 	}
@@ -307,7 +310,7 @@ func (v *invitationVisit) passkey() error {
 
 // create makes the new account and signs in.
 func (v *invitationVisit) create(p newcomer.Person, show func([]pages.Problem) error) error {
-	in, err := v.Invitations.AcceptNew(v.r.Context(), v.Newcomers, v.token, p)
+	in, err := v.link.AcceptNew(v.r.Context(), v.Newcomers, p)
 	if err != nil {
 		e, ours := errors.AsType[*errs.Error](err)
 		switch {
@@ -350,25 +353,27 @@ func (v *invitationVisit) account() error {
 	}
 	view := pages.JoinAccount{Frame: v.frame(), ID: v.bearer.Token.ID, LoginName: name, To: v.link.Org.Data.Name, Email: v.link.Email(), Back: invitationLink(""),
 		Other: Wish{To: invitationLink(withAccount).String(), Other: true}.Link()}
-	if promised := v.link.Invitation.Data.Promised(); me.Org != v.link.Org.ID {
-		for _, role := range promised {
+	if me.Org != v.link.Org.ID {
+		for _, role := range v.link.Invitation.Data.Promised() {
 			view.Roles = append(view.Roles, string(role))
 		}
-		if me.Data.MayAccept(promised) != nil {
-			view.Password = pages.To(pages.PathPassword, nil)
-		}
 	}
-	err = v.Invitations.MayAccept(v.r.Context(), v.link, me)
-	if view.Mismatch = errors.Is(err, invitation.ErrOtherAddress); err != nil && !view.Mismatch {
-		return err
+	may := v.Invitations.MayAccept(v.r.Context(), v.link, me)
+	switch {
+	case errors.Is(may, invitation.ErrOtherAddress):
+		view.Mismatch = true
+	case errors.Is(may, user.ErrPasswordGiven):
+		view.Password = pages.To(pages.PathPassword, nil)
+	case may != nil:
+		return may
 	}
 	// The button counts only for the account that its page was shown for: another one may have become the current one
 	// since.
 	if v.r.Method != http.MethodPost || v.r.PostFormValue(pages.FieldDo) != pages.DoAllow ||
-		v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || view.Mismatch || view.Password != (pages.Link{}) {
+		v.r.PostFormValue(pages.FieldID) != v.bearer.Token.ID || may != nil {
 		return v.render(view, nil)
 	}
-	if _, _, err := v.Invitations.AcceptMine(v.r.Context(), v.bearer.Caller, v.token); err != nil {
+	if _, err := v.Invitations.AcceptMine(v.r.Context(), v.bearer.Caller, v.link); err != nil {
 		return err
 	}
 	return v.done()
@@ -377,20 +382,6 @@ func (v *invitationVisit) account() error {
 func (v *invitationVisit) done() error {
 	http.SetCookie(v.w, pages.ForgetCookie(cookieInvitation))
 	return v.render(pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name, Next: pages.To(pages.PathAccount, nil)}, nil)
-}
-
-// Through adds what an invitation brings to a registration through a provider, if the browser has its link and the
-// sign-in leads to its page. See login.Login.Invited.
-func (p InvitationPages) Through(r *http.Request, to string, n *federated.Registration) (bool, error) {
-	u, err := url.Parse(to)
-	if err != nil || u.Path != invitation.Path {
-		return false, nil
-	}
-	text, err := url.QueryUnescape(pages.CookieValue(r, cookieInvitation))
-	if err != nil || text == "" {
-		return false, nil
-	}
-	return true, p.Invitations.Through(r.Context(), text, n)
 }
 
 // setup takes a password from somebody whom an administrator has sent a link.

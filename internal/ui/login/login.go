@@ -32,6 +32,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/life/invitation"
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/life/registration"
 	"github.com/signet-idm/signet/internal/oauth"
@@ -68,9 +69,8 @@ type Login struct {
 	Federation *upstream.Federation
 	Federated  federated.Sessions
 	OwnPages   ownpage.Pages // for applications with sign-in pages of their own
-	// Invited adds what an invitation brings to a registration through a provider, if the browser has the link of one
-	// and the sign-in leads to its page.
-	Invited func(r *http.Request, to string, n *federated.Registration) (bool, error)
+	// Invitations has those that people accept who come through a provider.
+	Invitations invitation.Invitations
 	// Registrations lets people make accounts of their own. Nil: nobody can.
 	Registrations *registration.Registrations
 	Console       bool // there is a console at pages.PathConsole
