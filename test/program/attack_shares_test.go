@@ -161,8 +161,8 @@ func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
 			defer mu.Unlock()
 			turns = append(turns, org)
 		})
-		slots, _ := hasher.Places()
-		n := slots.Bounds().Places
+		slots, _ := hasher.Slots()
+		n := slots.Bounds().Slots
 		config := server.Config{Hasher: hasher}
 		if db.Engine == testdb.Postgres {
 			config.Database = db.URL

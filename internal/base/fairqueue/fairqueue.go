@@ -1,14 +1,14 @@
 // Package fairqueue shares a scarce resource of a node fairly between the organizations that want it, so that none of
 // them can use it up.
 //
-// Places limits how many callers use something at once: slots for hashing, messages that are being sent, open streams.
-// A place that becomes free goes to the organization that holds the fewest. If several hold equally few, it goes to the
+// Slots limits how many callers do something at once: hash passwords, send messages, keep streams open.
+// A slot that becomes free goes to the organization that holds the fewest. If several hold equally few, it goes to the
 // one that has waited longest for its turn, no matter how many of its callers wait. An organization that is alone gets
-// all places, unless Bounds.Reserve is set. If the waiting line is full, the organization with the most waiters loses
+// all slots, unless Bounds.Reserve is set. If the waiting line is full, the organization with the most waiters loses
 // one.
 //
-// This does not work for places that are held for a long time: a new caller would have to wait until another one
-// leaves. For such places, Bounds.Reserve keeps room for other organizations.
+// This does not work for slots that are held for a long time: a new caller would have to wait until another one
+// leaves. For such slots, Bounds.Reserve keeps room for other organizations.
 package fairqueue
 
 import (
@@ -34,14 +34,14 @@ const Busy errs.Reason = "SERVER_BUSY"
 var ErrBusy = &errs.Error{Kind: errs.Unavailable, Reason: Busy, RetryAfter: time.Second,
 	Message: "this server is busy: try again shortly, or on another node"}
 
-// Bounds of places.
+// Bounds of slots.
 type Bounds struct {
-	Places  int // that are held at once
+	Slots   int // that are held at once
 	Waiting int // callers whom we know that wait; 0: nobody does
 	Public  int // others who wait
 	Bytes   int // that the waiting of either kind keep in memory; 0: any
 
-	// Reserve gives an organization another place only while more are free than it holds already: it never has more
+	// Reserve gives an organization another slot only while more are free than it holds already: it never has more
 	// than half, the next one never more than half of what is left, and so on.
 	Reserve bool
 
@@ -49,7 +49,7 @@ type Bounds struct {
 	Full, UsedUp *errs.Error
 }
 
-// Claim is what somebody wants a place for.
+// Claim is what somebody wants a slot for.
 type Claim struct {
 	Org     string
 	Network string // of who asks, where an organization's own turn is divided by that, too
@@ -57,8 +57,8 @@ type Claim struct {
 	Bytes   int    // that the caller keeps in memory while it waits
 }
 
-// Places are divided between organizations. They are safe for concurrent use.
-type Places struct {
+// Slots are divided between organizations. They are safe for concurrent use.
+type Slots struct {
 	bounds Bounds
 
 	mu      sync.Mutex
@@ -107,7 +107,7 @@ type lane struct {
 type waiter struct {
 	claim   Claim
 	arrived uint64
-	turn    chan error // nil: the place is the waiter's; else why it will not be
+	turn    chan error // nil: the slot is the waiter's; else why it will not be
 }
 
 // Of groups and lanes that nobody uses so many are kept, to be used again.
@@ -116,186 +116,186 @@ const (
 	idleLanes  = 8
 )
 
-// New makes places that are all free.
-func New(b Bounds) *Places {
+// New makes slots that are all free.
+func New(b Bounds) *Slots {
 	if b.Full == nil {
 		b.Full = ErrBusy
 	}
 	if b.UsedUp == nil {
 		b.UsedUp = ErrUsedUp
 	}
-	return &Places{bounds: b, free: b.Places, groups: map[string]*group{}}
+	return &Slots{bounds: b, free: b.Slots, groups: map[string]*group{}}
 }
 
-// Do runs work in a place; nil has room for all. Errors: those of Enter, and of work. Work that has begun is not
+// Do runs work in a slot; nil has room for all. Errors: those of Enter, and of work. Work that has begun is not
 // interrupted.
-func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
-	if p == nil {
+func (s *Slots) Do(ctx context.Context, c Claim, work func() error) error {
+	if s == nil {
 		return work()
 	}
-	if err := p.Enter(ctx, c); err != nil {
+	if err := s.Enter(ctx, c); err != nil {
 		return err
 	}
-	defer p.Leave(c)
-	// When the place and the end of ctx come together, the work would be for nobody.
+	defer s.Leave(c)
+	// When the slot and the end of ctx come together, the work would be for nobody.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return work()
 }
 
-// Enter waits for a place. A caller that gets one must call Leave with the same claim. Errors: Bounds.UsedUp;
+// Enter waits for a slot. A caller that gets one must call Leave with the same claim. Errors: Bounds.UsedUp;
 // Bounds.Full, also if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
-func (p *Places) Enter(ctx context.Context, c Claim) error {
-	p.mu.Lock()
-	g := p.group(c.Org)
-	if p.may(g) { // nobody who waits could take it, or would have
-		p.hold(g, g.lane(c, p.turns))
-		p.mu.Unlock()
+func (s *Slots) Enter(ctx context.Context, c Claim) error {
+	s.mu.Lock()
+	g := s.group(c.Org)
+	if s.may(g) { // nobody who waits could take it, or would have
+		s.hold(g, g.lane(c, s.turns))
+		s.mu.Unlock()
 		return nil
 	}
-	err := p.pace.Admit(ctx, p.ahead(g, &c), p.bounds.Full)
+	err := s.pace.Admit(ctx, s.ahead(g, &c), s.bounds.Full)
 	if err != nil {
-		p.refused.Full++
+		s.refused.Full++
 	} else {
-		err = p.makeRoom(g, &c)
+		err = s.makeRoom(g, &c)
 	}
 	if err != nil {
-		p.mu.Unlock()
+		s.mu.Unlock()
 		return err
 	}
-	w := p.queue(g, c)
-	p.mu.Unlock()
+	w := s.queue(g, c)
+	s.mu.Unlock()
 
 	select {
 	case err := <-w.turn:
 		return err
 	case <-ctx.Done():
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	select {
 	case err := <-w.turn: // it came at the same moment
 		if err == nil {
-			p.leave(c)
+			s.leave(c)
 		}
 	default:
-		p.unqueue(w)
+		s.unqueue(w)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		p.refused.Full++
-		return p.bounds.Full.Because(ctx.Err())
+		s.refused.Full++
+		return s.bounds.Full.Because(ctx.Err())
 	}
 	return ctx.Err()
 }
 
-// Try takes a place that is free at this moment, and tells whether there was one.
-func (p *Places) Try(c Claim) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	g := p.group(c.Org)
-	if !p.may(g) {
+// Try takes a slot that is free at this moment, and tells whether there was one.
+func (s *Slots) Try(c Claim) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.group(c.Org)
+	if !s.may(g) {
 		return false
 	}
-	p.hold(g, g.lane(c, p.turns))
+	s.hold(g, g.lane(c, s.turns))
 	return true
 }
 
-// Leave gives a place back.
-func (p *Places) Leave(c Claim) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.leave(c)
+// Leave gives a slot back.
+func (s *Slots) Leave(c Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(c)
 }
 
-// Lend runs work that goes before whatever the places are for: until it is done, n of them are given to nobody. The
-// work does not wait until they are free, and one place is always given. nil has none to lend.
-func (p *Places) Lend(n int, work func() error) error {
-	if p == nil {
+// Lend runs work that goes before whatever the slots are for: until it is done, n of them are given to nobody. The
+// work does not wait until they are free, and one slot is always given. nil has none to lend.
+func (s *Slots) Lend(n int, work func() error) error {
+	if s == nil {
 		return work()
 	}
 	lend := func(n int) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.lent += n
-		p.call()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lent += n
+		s.call()
 	}
 	lend(n)
 	defer lend(-n)
 	return work()
 }
 
-// Load tells how many places are held, and how many callers wait.
-func (p *Places) Load() (held, waiting int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.bounds.Places - p.free, p.waiting()
+// Load tells how many slots are held, and how many callers wait.
+func (s *Slots) Load() (held, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bounds.Slots - s.free, s.waiting()
 }
 
-// Bounds are those that the places were made with, with the refusals that follow from them.
-func (p *Places) Bounds() Bounds { return p.bounds }
+// Bounds are those that the slots were made with, with the refusals that follow from them.
+func (s *Slots) Bounds() Bounds { return s.bounds }
 
 // Refused tells how many were refused.
-func (p *Places) Refused() Refused {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refused
+func (s *Slots) Refused() Refused {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
 }
 
-func (p *Places) waiting() int { return p.line[0].callers + p.line[1].callers }
+func (s *Slots) waiting() int { return s.line[0].callers + s.line[1].callers }
 
 // may tells whether an organization may have one more.
-func (p *Places) may(g *group) bool {
-	if p.lent >= p.free && p.free < p.bounds.Places {
+func (s *Slots) may(g *group) bool {
+	if s.lent >= s.free && s.free < s.bounds.Slots {
 		return false
 	}
-	return p.free > 0 && (!p.bounds.Reserve || g.held < p.free)
+	return s.free > 0 && (!s.bounds.Reserve || g.held < s.free)
 }
 
-func (p *Places) hold(g *group, l *lane) {
-	p.free--
-	p.turns++
-	g.held, g.last = g.held+1, p.turns
+func (s *Slots) hold(g *group, l *lane) {
+	s.free--
+	s.turns++
+	g.held, g.last = g.held+1, s.turns
 	if l.public || g.line[class(true)].callers == 0 {
 		g.own = 0
 	} else {
 		g.own++
 	}
-	l.held, l.last = l.held+1, p.turns
+	l.held, l.last = l.held+1, s.turns
 }
 
-func (p *Places) leave(c Claim) {
-	g := p.groups[c.Org]
-	if g == nil || g.lane(c, p.turns).held == 0 {
-		panic("share: a place is given back that nobody holds")
+func (s *Slots) leave(c Claim) {
+	g := s.groups[c.Org]
+	if g == nil || g.lane(c, s.turns).held == 0 {
+		panic("fairqueue: a slot is given back that nobody holds")
 	}
 	g.held--
-	g.lane(c, p.turns).held--
-	p.free++
-	p.call()
+	g.lane(c, s.turns).held--
+	s.free++
+	s.call()
 }
 
 // call gives what is free to those who wait for it.
-func (p *Places) call() {
-	for p.waiting() > 0 {
-		g, l := p.next()
+func (s *Slots) call() {
+	for s.waiting() > 0 {
+		g, l := s.next()
 		if g == nil {
 			return
 		}
 		w := l.waiting[0]
-		p.unqueue(w)
-		p.hold(g, l)
+		s.unqueue(w)
+		s.hold(g, l)
 		now := time.Now()
-		p.pace.Moved(1, now.Sub(p.moved))
-		p.moved = now
+		s.pace.Moved(1, now.Sub(s.moved))
+		s.moved = now
 		w.turn <- nil
 	}
 }
 
 // next finds whose turn it is.
-func (p *Places) next() (best *group, first *lane) {
-	for _, g := range p.groups {
-		if g.line[0].callers+g.line[1].callers == 0 || !p.may(g) {
+func (s *Slots) next() (best *group, first *lane) {
+	for _, g := range s.groups {
+		if g.line[0].callers+g.line[1].callers == 0 || !s.may(g) {
 			continue
 		}
 		if l := g.next(); best == nil || before(g.held, best.held, g.last, best.last, l, first) {
@@ -319,7 +319,7 @@ func (g *group) next() (best *lane) {
 	return best
 }
 
-// before compares two of whom the first is a candidate for the place of the second.
+// before tells whether the first of two is served before the second.
 func before(held, otherHeld int, last, otherLast uint64, l, other *lane) bool {
 	switch {
 	case held != otherHeld:
@@ -341,7 +341,7 @@ func class(public bool) int {
 
 // ahead tells how many turns a newcomer waits for at least: those of its own organization that go before it, and as
 // many of each other that waits.
-func (p *Places) ahead(g *group, c *Claim) int {
+func (s *Slots) ahead(g *group, c *Claim) int {
 	own, lanes, groups := g.line[0].callers, 0, 0
 	if c.Public {
 		for _, l := range g.lanes {
@@ -349,33 +349,33 @@ func (p *Places) ahead(g *group, c *Claim) int {
 				lanes++
 			}
 		}
-		public := min(g.line[1].callers, len(g.lane(*c, p.turns).waiting)*lanes)
+		public := min(g.line[1].callers, len(g.lane(*c, s.turns).waiting)*lanes)
 		own = public + min(own, public*mostOwn)
 	}
-	for _, other := range p.groups {
+	for _, other := range s.groups {
 		if other.line[0].callers+other.line[1].callers > 0 {
 			groups++
 		}
 	}
-	return min(p.waiting(), own*groups)
+	return min(s.waiting(), own*groups)
 }
 
-func (p *Places) queue(g *group, c Claim) *waiter {
-	if p.waiting() == 0 {
-		p.moved = time.Now()
+func (s *Slots) queue(g *group, c Claim) *waiter {
+	if s.waiting() == 0 {
+		s.moved = time.Now()
 	}
-	p.arrived++
-	w := &waiter{claim: c, arrived: p.arrived, turn: make(chan error, 1)}
-	l := g.lane(c, p.turns)
+	s.arrived++
+	w := &waiter{claim: c, arrived: s.arrived, turn: make(chan error, 1)}
+	l := g.lane(c, s.turns)
 	l.waiting = append(l.waiting, w)
-	p.line[class(c.Public)].add(1, c.Bytes)
+	s.line[class(c.Public)].add(1, c.Bytes)
 	g.line[class(c.Public)].add(1, c.Bytes)
 	return w
 }
 
-func (p *Places) unqueue(w *waiter) {
-	g := p.groups[w.claim.Org]
-	l := g.lane(w.claim, p.turns)
+func (s *Slots) unqueue(w *waiter) {
+	g := s.groups[w.claim.Org]
+	l := g.lane(w.claim, s.turns)
 	for i, other := range l.waiting {
 		if other == w {
 			copy(l.waiting[i:], l.waiting[i+1:])
@@ -384,40 +384,40 @@ func (p *Places) unqueue(w *waiter) {
 			break
 		}
 	}
-	p.line[class(w.claim.Public)].add(-1, -w.claim.Bytes)
+	s.line[class(w.claim.Public)].add(-1, -w.claim.Bytes)
 	g.line[class(w.claim.Public)].add(-1, -w.claim.Bytes)
 }
 
 // makeRoom makes sure that one more caller can wait. If the line is full, the organization or the network that has the
 // most in it loses its newest waiter, see heaviest.
-func (p *Places) makeRoom(g *group, c *Claim) error {
-	line, most := &p.line[class(c.Public)], p.bounds.Waiting
+func (s *Slots) makeRoom(g *group, c *Claim) error {
+	line, most := &s.line[class(c.Public)], s.bounds.Waiting
 	if c.Public {
-		most = p.bounds.Public
+		most = s.bounds.Public
 	}
 	for {
 		weigh := func(l load) int { return l.callers }
 		mine := 1
 		switch {
 		case line.callers >= most:
-		case p.bounds.Bytes > 0 && c.Bytes > p.bounds.Bytes-line.bytes:
+		case s.bounds.Bytes > 0 && c.Bytes > s.bounds.Bytes-line.bytes:
 			weigh = func(l load) int { return l.bytes }
 			mine = c.Bytes
 		default:
 			return nil
 		}
-		victim := p.heaviest(g, c, weigh, mine)
+		victim := s.heaviest(g, c, weigh, mine)
 		switch {
 		case victim != nil:
-			p.unqueue(victim)
-			p.refused.UsedUp++
-			victim.turn <- p.bounds.UsedUp
-		case p.free > 0, 0 < g.line[class(c.Public)].callers && g.line[class(c.Public)].callers < line.callers:
-			p.refused.UsedUp++
-			return p.bounds.UsedUp
+			s.unqueue(victim)
+			s.refused.UsedUp++
+			victim.turn <- s.bounds.UsedUp
+		case s.free > 0, 0 < g.line[class(c.Public)].callers && g.line[class(c.Public)].callers < line.callers:
+			s.refused.UsedUp++
+			return s.bounds.UsedUp
 		default:
-			p.refused.Full++
-			return p.bounds.Full
+			s.refused.Full++
+			return s.bounds.Full
 		}
 	}
 }
@@ -426,9 +426,9 @@ func (p *Places) makeRoom(g *group, c *Claim) error {
 // that has, where that is more than the newcomer's would have. Of what is public the networks come first, and the
 // organization's turn is never at the expense of a network that has less waiting than the newcomer's: anybody can name
 // any organization.
-func (p *Places) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *waiter {
+func (s *Slots) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *waiter {
 	networks, lanes := map[string]load{}, []*lane(nil)
-	for _, other := range p.groups {
+	for _, other := range s.groups {
 		for _, l := range other.lanes {
 			if l.public == c.Public && len(l.waiting) > 0 {
 				sum, here := networks[l.network], l.load()
@@ -455,7 +455,7 @@ func (p *Places) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *w
 		}
 		var from *group
 		most := weigh(g.line[class(c.Public)]) + mine
-		for _, other := range p.groups {
+		for _, other := range s.groups {
 			var sum load
 			for _, l := range other.lanes {
 				if may(l) {
@@ -501,18 +501,18 @@ func last(lanes []*lane, of func(*lane) bool) *waiter {
 	return longest.waiting[len(longest.waiting)-1]
 }
 
-func (p *Places) group(org string) *group {
-	g := p.groups[org]
+func (s *Slots) group(org string) *group {
+	g := s.groups[org]
 	if g == nil {
-		if len(p.groups) >= idleGroups {
-			for key, other := range p.groups {
+		if len(s.groups) >= idleGroups {
+			for key, other := range s.groups {
 				if other.held == 0 && other.line == [2]load{} {
-					delete(p.groups, key)
+					delete(s.groups, key)
 				}
 			}
 		}
-		g = &group{last: p.turns}
-		p.groups[org] = g
+		g = &group{last: s.turns}
+		s.groups[org] = g
 	}
 	return g
 }

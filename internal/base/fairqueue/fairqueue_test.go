@@ -15,9 +15,9 @@ import (
 
 var errFull = &errs.Error{Kind: errs.Unavailable, Reason: "FULL", RetryAfter: time.Second}
 
-// shop is places with work in them that ends when it is told to, one after the other.
+// shop is slots with work in them that ends when it is told to, one after the other.
 type shop struct {
-	*Places
+	*Slots
 	t      *testing.T
 	finish chan struct{}
 	begun  []string // in order
@@ -25,10 +25,10 @@ type shop struct {
 
 func open(t *testing.T, b Bounds) *shop {
 	b.Full = errFull
-	return &shop{Places: New(b), t: t, finish: make(chan struct{})}
+	return &shop{Slots: New(b), t: t, finish: make(chan struct{})}
 }
 
-// start begins work, and returns when it is in a place or waits for one.
+// start begins work, and returns when it holds a slot or waits for one.
 func (s *shop) start(name string, c Claim) <-chan error {
 	done := make(chan error, 1)
 	go func() {
@@ -72,7 +72,7 @@ func ended(t *testing.T, done <-chan error, want error) {
 
 func TestAnOrganizationThatIsAloneHasAllThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 2, Waiting: 2})
+		s := open(t, Bounds{Slots: 2, Waiting: 2})
 		for i := range 4 {
 			s.start(fmt.Sprint(i), Claim{Org: "a"})
 		}
@@ -90,7 +90,7 @@ func TestAnOrganizationThatIsAloneHasAllThereIs(t *testing.T) {
 
 func TestTurnsGoRoundTheOrganizations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 100})
+		s := open(t, Bounds{Slots: 1, Waiting: 100})
 		for i := range 5 {
 			s.start(fmt.Sprint("a", i), Claim{Org: "a"})
 		}
@@ -106,7 +106,7 @@ func TestTurnsGoRoundTheOrganizations(t *testing.T) {
 // each time.
 func TestWhoComesAgainAndAgainDoesNotGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 100})
+		s := open(t, Bounds{Slots: 1, Waiting: 100})
 		s.start("b0", Claim{Org: "b"})
 		for i := range 3 {
 			s.start(fmt.Sprint("a", i), Claim{Org: "a"})
@@ -120,9 +120,9 @@ func TestWhoComesAgainAndAgainDoesNotGoFirst(t *testing.T) {
 	})
 }
 
-func TestAPlaceGoesToWhoeverHoldsTheFewest(t *testing.T) {
+func TestASlotGoesToWhoeverHoldsTheFewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 4, Waiting: 100})
+		s := open(t, Bounds{Slots: 4, Waiting: 100})
 		for i := range 8 {
 			s.start(fmt.Sprint("a", i), Claim{Org: "a"})
 		}
@@ -138,7 +138,7 @@ func TestAPlaceGoesToWhoeverHoldsTheFewest(t *testing.T) {
 
 func TestWhatAnybodyAsksForStandsBackWithinItsOrganizationOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 100, Public: 100})
+		s := open(t, Bounds{Slots: 1, Waiting: 100, Public: 100})
 		s.start("at work", Claim{Org: "c"})
 		s.start("a signs in", Claim{Org: "a", Public: true})
 		for i := range 3 {
@@ -154,7 +154,7 @@ func TestWhatAnybodyAsksForStandsBackWithinItsOrganizationOnly(t *testing.T) {
 // in.
 func TestThePublicHasEveryFourthTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 100, Public: 100})
+		s := open(t, Bounds{Slots: 1, Waiting: 100, Public: 100})
 		s.start("at work", Claim{Org: "a"})
 		for i := range 8 {
 			s.start(fmt.Sprint("sets ", i), Claim{Org: "a"})
@@ -167,9 +167,9 @@ func TestThePublicHasEveryFourthTurn(t *testing.T) {
 	})
 }
 
-func TestPlacesThatAreLentStayEmpty(t *testing.T) {
+func TestSlotsThatAreLentStayEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 4, Waiting: 100})
+		s := open(t, Bounds{Slots: 4, Waiting: 100})
 		lent, returned := make(chan struct{}), make(chan error)
 		lend := func() { returned <- s.Lend(2, func() error { <-lent; return errFull }) }
 		s.start("before", Claim{})
@@ -201,7 +201,7 @@ func TestPlacesThatAreLentStayEmpty(t *testing.T) {
 
 func TestTurnsGoRoundTheNetworksOfAnOrganization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Public: 100})
+		s := open(t, Bounds{Slots: 1, Public: 100})
 		for i := range 4 {
 			s.start(fmt.Sprint("flood ", i), Claim{Org: "a", Network: "n1", Public: true})
 		}
@@ -230,7 +230,7 @@ func TestWhereTheLineIsFullTheLongestMakesRoom(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := open(t, Bounds{Places: 1, Waiting: 3, Bytes: 100})
+				s := open(t, Bounds{Slots: 1, Waiting: 3, Bytes: 100})
 				s.start("at work", Claim{Org: "z"})
 				var all []<-chan error
 				for i, w := range c.waiting {
@@ -280,7 +280,7 @@ func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := open(t, Bounds{Places: 1, Public: room})
+				s := open(t, Bounds{Slots: 1, Public: room})
 				s.start("at work", Claim{Org: "real", Network: "own 0", Public: true})
 				var real []<-chan error
 				for i := range 3 * room {
@@ -310,7 +310,7 @@ func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 // other must not push out the people of one that is popular, each of whom waits once.
 func TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Public: 100})
+		s := open(t, Bounds{Slots: 1, Public: 100})
 		s.start("at work", Claim{Org: "z", Network: "n", Public: true})
 		var people []<-chan error
 		for i := range 40 {
@@ -338,7 +338,7 @@ func TestBeingNewIsNoMerit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := open(t, Bounds{Places: 1, Public: 100})
+				s := open(t, Bounds{Slots: 1, Public: 100})
 				claim := Claim{Org: "real", Network: "own", Public: true}
 				s.start("real 0", claim)
 				s.start("new 0", of(0))
@@ -357,7 +357,7 @@ func TestBeingNewIsNoMerit(t *testing.T) {
 // TestWhatIsHeldForLongIsKeptForOthers: no organization has more than half of it, and each of several finds something.
 func TestWhatIsHeldForLongIsKeptForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 16, Reserve: true})
+		s := open(t, Bounds{Slots: 16, Reserve: true})
 		for org, most := range []int{8, 4, 2, 1, 1} {
 			claim := Claim{Org: fmt.Sprint(org)}
 			for range most {
@@ -375,7 +375,7 @@ func TestWhatIsHeldForLongIsKeptForOthers(t *testing.T) {
 
 func TestWhoWaitsForWhatIsKeptGetsItWhenOthersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 4, Waiting: 10, Reserve: true})
+		s := open(t, Bounds{Slots: 4, Waiting: 10, Reserve: true})
 		for i := range 3 {
 			s.start(fmt.Sprint("a", i), Claim{Org: "a"})
 		}
@@ -388,7 +388,7 @@ func TestWhoWaitsForWhatIsKeptGetsItWhenOthersLeave(t *testing.T) {
 
 func TestACallerMayLeaveTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 1, Bytes: 10})
+		s := open(t, Bounds{Slots: 1, Waiting: 1, Bytes: 10})
 		s.start("at work", Claim{})
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
@@ -408,7 +408,7 @@ func TestACallerMayLeaveTheLine(t *testing.T) {
 
 func TestWhoseDeadlinePassesInTheLineIsToldToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 1})
+		s := open(t, Bounds{Slots: 1, Waiting: 1})
 		s.start("at work", Claim{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -426,32 +426,32 @@ func TestWhoseDeadlinePassesInTheLineIsToldToComeBack(t *testing.T) {
 }
 
 func TestNoWorkIsDoneForAContextThatHasEnded(t *testing.T) {
-	p := New(Bounds{Places: 1})
+	p := New(Bounds{Slots: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 3 { // more often than there are places, so that one that is kept would show
+	for range 3 { // more often than there are slots, so that one that is kept would show
 		if err := p.Do(ctx, Claim{}, func() error { t.Error("work ran for nobody"); return nil }); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 	}
 }
 
-func TestWorkThatPanicsGivesItsPlaceBack(t *testing.T) {
-	p := New(Bounds{Places: 1})
+func TestWorkThatPanicsGivesItsSlotBack(t *testing.T) {
+	p := New(Bounds{Slots: 1})
 	func() {
 		defer func() { _ = recover() }()
 		_ = p.Do(t.Context(), Claim{}, func() error { panic("broken") })
 	}()
 	if held, _ := p.Load(); held != 0 {
-		t.Fatal("the place is still taken")
+		t.Fatal("the slot is still taken")
 	}
 }
 
-func TestAPlaceIsGivenBackOnce(t *testing.T) {
-	p := New(Bounds{Places: 2})
+func TestASlotIsGivenBackOnce(t *testing.T) {
+	p := New(Bounds{Slots: 2})
 	for _, c := range []Claim{{Org: "a"}, {Org: "a", Network: "n"}, {Org: "b"}} {
 		if !p.Try(Claim{Org: "a"}) {
-			t.Fatal("there is no place")
+			t.Fatal("there is no slot")
 		}
 		p.Leave(Claim{Org: "a"})
 		func() {
@@ -470,7 +470,7 @@ func TestAPlaceIsGivenBackOnce(t *testing.T) {
 
 // TestWhoeverComesIsForgottenAgain: neither organizations nor networks stay in memory for good.
 func TestWhoeverComesIsForgottenAgain(t *testing.T) {
-	p := New(Bounds{Places: 1})
+	p := New(Bounds{Slots: 1})
 	for i := range 10 * idleGroups {
 		if err := p.Do(t.Context(), Claim{Org: fmt.Sprint(i)}, func() error { return nil }); err != nil {
 			t.Fatal(err)
@@ -484,8 +484,8 @@ func TestWhoeverComesIsForgottenAgain(t *testing.T) {
 	}
 }
 
-func BenchmarkAPlaceThatIsFree(b *testing.B) {
-	p := New(Bounds{Places: 512, Waiting: 4096, Reserve: true})
+func BenchmarkASlotThatIsFree(b *testing.B) {
+	p := New(Bounds{Slots: 512, Waiting: 4096, Reserve: true})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -499,7 +499,7 @@ func BenchmarkAPlaceThatIsFree(b *testing.B) {
 
 func TestRefusalsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := open(t, Bounds{Places: 1, Waiting: 2})
+		s := open(t, Bounds{Slots: 1, Waiting: 2})
 		s.start("a", Claim{Org: "a"})
 		s.start("a waits", Claim{Org: "a"})
 		victim := s.start("a waits, too", Claim{Org: "a"})

@@ -40,10 +40,10 @@ func TestALineThatIsTooLongIsNotJoined(t *testing.T) {
 	}
 }
 
-// Who is too late for a place is told at once, and does not push others out of the line.
+// Who is too late for a slot is told at once, and does not push others out of the line.
 func TestWhoseTurnComesTooLateIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(Bounds{Places: 1, Waiting: 10, Public: 10})
+		p := New(Bounds{Slots: 1, Waiting: 10, Public: 10})
 		if err := p.Enter(t.Context(), Claim{Org: "a"}); err != nil {
 			t.Fatal(err)
 		}

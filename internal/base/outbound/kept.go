@@ -26,7 +26,7 @@ const (
 type Kept[T any] struct {
 	ask   func(ctx context.Context, address string) (T, time.Duration, error)
 	clock func() time.Time
-	calls *fairqueue.Places
+	calls *fairqueue.Slots
 
 	mu   sync.Mutex
 	sets map[published]*answered[T]
@@ -49,12 +49,12 @@ type answered[T any] struct {
 
 // NewKept makes an empty collection. calls are what organizations share of those that are fetched at once. ask fetches
 // what is at an address, and tells how long it is good, see AgeOf.
-func NewKept[T any](clock func() time.Time, calls *fairqueue.Places, ask func(ctx context.Context, address string) (T, time.Duration, error)) *Kept[T] {
+func NewKept[T any](clock func() time.Time, calls *fairqueue.Slots, ask func(ctx context.Context, address string) (T, time.Duration, error)) *Kept[T] {
 	return &Kept[T]{ask: ask, clock: clock, calls: calls, sets: map[published]*answered[T]{}}
 }
 
 // Get gives what is published at an address of an organization. What is not enough for the caller is fetched again, but
-// not all the time; the caller may get something that is not enough. Errors: those of ask and of fairqueue.Places;
+// not all the time; the caller may get something that is not enough. Errors: those of ask and of fairqueue.Slots;
 // ErrFailed.
 func (k *Kept[T]) Get(ctx context.Context, org, address string, enough func(T) bool) (value T, err error) {
 	var none T

@@ -32,14 +32,14 @@ type KeySets struct {
 }
 
 // NewKeySets makes an empty collection. calls are what organizations share of those that are fetched at once.
-func NewKeySets(client *Client, clock func() time.Time, calls *fairqueue.Places) *KeySets {
+func NewKeySets(client *Client, clock func() time.Time, calls *fairqueue.Slots) *KeySets {
 	k := &KeySets{client: client}
 	k.Kept = NewKept(clock, calls, k.ask)
 	return k
 }
 
 // Find gives the public keys that are published at an address of an organization under a key id; all that could have
-// signed something where the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of fairqueue.Places.
+// signed something where the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of fairqueue.Slots.
 func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.JSONWebKey, error) {
 	keys, err := k.Get(ctx, org, address, func(keys []jose.JSONWebKey) bool { return len(matching(keys, keyID)) > 0 })
 	return matching(keys, keyID), err

@@ -85,8 +85,8 @@ var (
 // NewCalls gives what organizations share of the calls that their own people, or their applications, make the server
 // wait for: key sets, DNS records, messages that try a webhook. A call may take as long as the other side likes, so no
 // organization has more than half of them.
-func NewCalls() *fairqueue.Places {
-	return fairqueue.New(fairqueue.Bounds{Places: maxCalls, Waiting: 4 * maxCalls, Reserve: true})
+func NewCalls() *fairqueue.Slots {
+	return fairqueue.New(fairqueue.Bounds{Slots: maxCalls, Waiting: 4 * maxCalls, Reserve: true})
 }
 
 // Response is what the other side answered, whatever its status is.

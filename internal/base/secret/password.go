@@ -63,20 +63,20 @@ const bcryptLength = 72
 //
 // Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
 type Hasher struct {
-	limit     *fairqueue.Places
-	costly    *fairqueue.Places // in front of limit
-	claim     fairqueue.Claim   // Bytes are those that a caller keeps in memory besides the password
-	cheap     bool              // see NewCheapHasher
+	limit     *fairqueue.Slots
+	costly    *fairqueue.Slots // in front of limit
+	claim     fairqueue.Claim  // Bytes are those that a caller keeps in memory besides the password
+	cheap     bool             // see NewCheapHasher
 	timed     func(waited, worked time.Duration)
-	turns     func(org string)  // see Turns
-	others    *fairqueue.Places // see Before
-	room      int               // of others that a password takes
+	turns     func(org string) // see Turns
+	others    *fairqueue.Slots // see Before
+	room      int              // of others that a password takes
 	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
 
 // NewHasher makes a Hasher for authorised callers. Numbers below one mean the default: a slot per processor, a queue of
-// 1024. The public queue has a quarter of the places, so that what is in it waits for a few seconds at most.
+// 1024. The public queue has room for a quarter of them, so that what is in it waits for a few seconds at most.
 func NewHasher(slots, queue int) *Hasher {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
@@ -84,9 +84,9 @@ func NewHasher(slots, queue int) *Hasher {
 	if queue < 1 {
 		queue = 1024
 	}
-	bounds := fairqueue.Bounds{Places: slots, Waiting: queue, Public: max(1, queue/4), Bytes: maxWaitingBytes, Full: ErrBusy}
+	bounds := fairqueue.Bounds{Slots: slots, Waiting: queue, Public: max(1, queue/4), Bytes: maxWaitingBytes, Full: ErrBusy}
 	half := bounds
-	half.Places = max(1, slots/2)
+	half.Slots = max(1, slots/2)
 	return &Hasher{
 		limit:  fairqueue.New(bounds),
 		costly: fairqueue.New(half),
@@ -125,11 +125,11 @@ func (h *Hasher) Timed(tell func(waited, worked time.Duration)) *Hasher {
 	return &view
 }
 
-// Before is the same Hasher whose work goes before that of others: while a password is hashed, so many of their places
+// Before is the same Hasher whose work goes before that of others: while a password is hashed, so many of their slots
 // stay empty.
-func (h *Hasher) Before(others *fairqueue.Places, places int) *Hasher {
+func (h *Hasher) Before(others *fairqueue.Slots, slots int) *Hasher {
 	view := *h
-	view.others, view.room = others, places
+	view.others, view.room = others, slots
 	return &view
 }
 
@@ -141,14 +141,14 @@ func (h *Hasher) Turns(tell func(org string)) *Hasher {
 	return &view
 }
 
-// Places are the slots, and those of hashes that take long.
-func (h *Hasher) Places() (all, costly *fairqueue.Places) { return h.limit, h.costly }
+// Slots are those of all hashes, and those of hashes that take long.
+func (h *Hasher) Slots() (all, costly *fairqueue.Slots) { return h.limit, h.costly }
 
-func (h *Hasher) do(ctx context.Context, places *fairqueue.Places, password string, work func() error) error {
+func (h *Hasher) do(ctx context.Context, slots *fairqueue.Slots, password string, work func() error) error {
 	claim := h.claim
 	claim.Bytes += len(password)
 	_, waiting := tracing.Start(ctx, "password.queue")
-	err := places.Do(ctx, claim, func() error {
+	err := slots.Do(ctx, claim, func() error {
 		waiting.End(nil)
 		return work()
 	})

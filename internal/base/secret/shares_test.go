@@ -184,7 +184,7 @@ func busyHasher(t *testing.T, queue int) (*Hasher, *meter) {
 
 func TestAFloodOfPublicWorkNeitherRefusesNorDelaysAuthorisedWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, m := busyHasher(t, 8) // two places for the public
+		h, m := busyHasher(t, 8) // room for two of the public
 		var order []string
 		start := func(name string, work func() error) {
 			go func() {
@@ -323,7 +323,7 @@ func TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting(t *testing.T) {
 
 func TestOthersMakeRoomWhileAPasswordIsHashed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, others := &meter{release: make(chan struct{})}, fairqueue.New(fairqueue.Bounds{Places: 2})
+		m, others := &meter{release: make(chan struct{})}, fairqueue.New(fairqueue.Bounds{Slots: 2})
 		h := NewHasher(1, 1)
 		h.hash = m.Hash
 		others.Try(fairqueue.Claim{})

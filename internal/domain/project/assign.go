@@ -71,7 +71,7 @@ func SetGroupRoles(ctx context.Context, s event.Store, permit access.Permit, gro
 		if err := tx.Require(event.Command{Write: []event.Ref{p.ref()}}); err != nil {
 			return err
 		}
-		if err := p.freeSlots(tx, groupID); err != nil {
+		if err := p.dropGoneGroups(tx, groupID); err != nil {
 			return err
 		}
 		return p.setGroup(groupID, changes[len(changes)-1].Roles)
@@ -121,9 +121,9 @@ func givenIn(all []user.AppRoles, orgID string) (given []user.AppRoles) {
 	return given
 }
 
-// freeSlots takes groups that are gone out of a full place. Errors: ErrTooManyGroups where there is no room for another
-// group.
-func (p place) freeSlots(tx *event.Tx, next string) error {
+// dropGoneGroups takes groups that are gone out of a full place. Errors: ErrTooManyGroups where there is no room for
+// another group.
+func (p place) dropGoneGroups(tx *event.Tx, next string) error {
 	all := slices.Clone(p.groups())
 	has := slices.ContainsFunc(all, func(g GroupRoles) bool { return g.Group == next })
 	if has || len(all) < MaxGroupRoles {

@@ -27,8 +27,8 @@ type Webhooks struct {
 	Store    event.Log
 	Root     secret.MasterKey
 	Outbound *outbound.Client
-	Calls    *fairqueue.Places // what organizations share of the messages that Test waits for; nil: all they want
-	Clock    func() time.Time  // that of the store
+	Calls    *fairqueue.Slots // what organizations share of the messages that Test waits for; nil: all they want
+	Clock    func() time.Time // that of the store
 }
 
 // New is a webhook to create.

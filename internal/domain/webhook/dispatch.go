@@ -53,8 +53,8 @@ type Dispatcher struct {
 
 	poll  time.Duration
 	tail  event.Tail
-	usual *fairqueue.Places // for messages on their way to receivers that answer
-	lame  *fairqueue.Places // and to others
+	usual *fairqueue.Slots // for messages on their way to receivers that answer
+	lame  *fairqueue.Slots // and to others
 	all   sync.WaitGroup
 
 	hooks   map[string]*served // all that are not removed
@@ -146,7 +146,7 @@ func (d *Dispatcher) prepare() {
 	d.Lease, d.FirstPause = cmp.Or(d.Lease, defaultLease), cmp.Or(d.FirstPause, defaultPause)
 	d.poll = cmp.Or(d.poll, min(pollTime, d.FirstPause, d.Lease/6))
 	d.tail.MaxEvents, d.tail.MaxBytes = tailEvents, tailBytes
-	d.usual, d.lame = places(perNode), places(perNodeLame)
+	d.usual, d.lame = newSlots(perNode), newSlots(perNodeLame)
 	d.forget()
 }
 
@@ -509,17 +509,17 @@ func (d *Dispatcher) end(ctx context.Context, id string, s *served) error {
 	return err
 }
 
-// places are shared by organizations. How many messages wait for one follows from how many webhooks there are.
-func places(n int) *fairqueue.Places {
-	return fairqueue.New(fairqueue.Bounds{Places: n, Waiting: math.MaxInt, Reserve: true})
+// newSlots makes slots that organizations share. How many messages wait for one follows from the number of webhooks.
+func newSlots(n int) *fairqueue.Slots {
+	return fairqueue.New(fairqueue.Bounds{Slots: n, Waiting: math.MaxInt, Reserve: true})
 }
 
-// enter waits for a place, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the
-// places of those that do not answer, where there is one, so that many who stall at once do not keep the others of
+// enter waits for a slot, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the
+// slots of those that do not answer, where there is one, so that many who stall at once do not keep the others of
 // their organization out.
-func (d *Dispatcher) enter(ctx context.Context, places *fairqueue.Places, org string) (leave func()) {
+func (d *Dispatcher) enter(ctx context.Context, slots *fairqueue.Slots, org string) (leave func()) {
 	claim := fairqueue.Claim{Org: org}
-	if places.Enter(ctx, claim) != nil {
+	if slots.Enter(ctx, claim) != nil {
 		return nil
 	}
 	var mu sync.Mutex
@@ -527,9 +527,9 @@ func (d *Dispatcher) enter(ctx context.Context, places *fairqueue.Places, org st
 	move := time.AfterFunc(slow, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if !left && places != d.lame && d.lame.Try(claim) { // it may have begun before it was stopped
-			places.Leave(claim)
-			places = d.lame
+		if !left && slots != d.lame && d.lame.Try(claim) { // it may have begun before it was stopped
+			slots.Leave(claim)
+			slots = d.lame
 		}
 	})
 	return func() {
@@ -537,7 +537,7 @@ func (d *Dispatcher) enter(ctx context.Context, places *fairqueue.Places, org st
 		mu.Lock()
 		defer mu.Unlock()
 		left = true
-		places.Leave(claim)
+		slots.Leave(claim)
 	}
 }
 

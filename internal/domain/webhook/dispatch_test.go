@@ -308,7 +308,7 @@ func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 		release := make(chan struct{})
 		stalled.says(func(string, http.ResponseWriter) bool { <-release; return true })
 		t.Cleanup(func() { close(release) })
-		for range perNode/perWebhook + 2 { // enough to take all places of the node, were it allowed to
+		for range perNode/perWebhook + 2 { // enough to take all slots of the node, were it allowed to
 			w.add(stalled, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		}
 		w.dispatch(w.hooks)
@@ -327,7 +327,7 @@ func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 func TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
-			d := &Dispatcher{usual: places(perNode), lame: places(perNodeLame)}
+			d := &Dispatcher{usual: newSlots(perNode), lame: newSlots(perNodeLame)}
 			var all sync.WaitGroup
 			for range 20 {
 				leave := d.enter(t.Context(), d.usual, "org_a")

@@ -140,7 +140,7 @@ func (w *Webhooks) deliver(ctx context.Context, u *inUse, e *event.Event) (Outco
 }
 
 // Test sends a message of the type TestType at once, whether or not the webhook is switched on. Errors: ErrNotFound;
-// those of fairqueue.Places.
+// those of fairqueue.Slots.
 func (w *Webhooks) Test(ctx context.Context, permit access.Permit, id string) (Outcome, error) {
 	o, err := w.get(ctx, permit, id, access.WebhookWrite)
 	if err != nil {

@@ -45,7 +45,7 @@ func newWorker(d *Dispatcher, id string, u *inUse) *worker {
 	return w
 }
 
-// slots keeps a receiver that does not answer from taking the places of others.
+// slots keeps a receiver that does not answer from taking the slots of others.
 func (w *worker) slots() int {
 	if w.bad.Load() >= lameAfter {
 		return 1
@@ -113,13 +113,13 @@ func (w *worker) Wants(e *event.Event) (key string, wanted bool) {
 	return e.ObjectID, hook.Data.wants(hook.Org, e)
 }
 
-// Send sends an event. Whether it may is looked up once more when there is a place for it.
+// Send sends an event. Whether it may is looked up once more when there is a slot for it.
 func (w *worker) Send(ctx context.Context, e *event.Event) (out notify.Outcome, err error) {
-	places, hooks := w.d.usual, w.d.Webhooks
+	slots, hooks := w.d.usual, w.d.Webhooks
 	if w.bad.Load() >= lameAfter {
-		places = w.d.lame
+		slots = w.d.lame
 	}
-	leave := w.d.enter(ctx, places, w.known.Load().hook.Org)
+	leave := w.d.enter(ctx, slots, w.known.Load().hook.Org)
 	if leave == nil {
 		return out, ctx.Err()
 	}

@@ -16,7 +16,7 @@ import (
 // alone is the worker of a webhook that no dispatcher tells anything.
 func (w *nodes) alone(hook string) *worker {
 	w.t.Helper()
-	d := &Dispatcher{Webhooks: w.hooks, Log: slog.New(slog.NewTextHandler(&w.Log, nil)), usual: places(perNode), lame: places(perNodeLame)}
+	d := &Dispatcher{Webhooks: w.hooks, Log: slog.New(slog.NewTextHandler(&w.Log, nil)), usual: newSlots(perNode), lame: newSlots(perNodeLame)}
 	u, err := w.hooks.use(w.t.Context(), hook, nil)
 	must(w.t, err)
 	return newWorker(d, hook, u)
@@ -40,13 +40,13 @@ func TestWhetherAWebhookIsInUseIsLookedUpBeforeEveryMessage(t *testing.T) {
 	}
 }
 
-// A receiver that fails or is slow several times on end gets one message at a time, in a place of those that do not
+// A receiver that fails or is slow several times on end gets one message at a time, in a slot of those that do not
 // answer.
 func TestAReceiverThatDoesNotAnswerGetsOneMessageAtATime(t *testing.T) {
 	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	r := newReceiver(t)
 	worker := w.alone(w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} }))
-	var usual, lame int // places that are held while a message is on its way
+	var usual, lame int // slots that are held while a message is on its way
 	r.says(func(string, http.ResponseWriter) bool {
 		usual, _ = worker.d.usual.Load()
 		lame, _ = worker.d.lame.Load()

@@ -102,7 +102,7 @@ func (runAgain) Error() string { return "event: the command has to run again, by
 // need, which saves a run, and decide by Require alone: nothing that it saw before can be out of date.
 //
 // The command must be run by Do, or by a Target. Ask for all objects of one sort at once: there is a bound to how often
-// a command runs. They may be many: then the command is long, and waits for its place before it runs again.
+// a command runs. They may be many: then the command is long, and waits for its turn before it runs again.
 func (tx *Tx) Require(c Command) error {
 	for _, r := range c.Write {
 		if writable, _ := tx.declared(r); !writable {
@@ -140,7 +140,7 @@ var errContention = errs.New(errs.Aborted, Contention,
 	"what this change is about is being changed at the same time: try again")
 
 // Do runs a command, and runs it again with what it has asked for by Tx.Require and Look. Errors also: those of the
-// place where a long one waits.
+// LongQueue where a long one waits.
 func Do(ctx context.Context, s Store, c Command) error {
 	leave := func() {}
 	defer func() { leave() }()

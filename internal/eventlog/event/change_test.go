@@ -156,7 +156,7 @@ func TestACommandFollowsReferences(t *testing.T) {
 	}
 }
 
-// noted is a place that says what happens.
+// noted is a LongQueue that says what happens.
 type noted struct {
 	steps   *[]string
 	refuses error
@@ -179,9 +179,9 @@ func (s seeing) Do(ctx context.Context, c Command) error {
 	return s.running.Do(ctx, c)
 }
 
-// A command that finds out when it decides that it writes many objects waits for a place before it runs again, if there
-// is one, and leaves it in the end.
-func TestACommandThatTurnsOutToBeLongWaitsForItsPlace(t *testing.T) {
+// A command that finds out when it decides that it writes many objects waits in the queue for long ones before it runs
+// again, if there is one, and leaves it in the end.
+func TestACommandThatTurnsOutToBeLongWaitsForItsTurn(t *testing.T) {
 	full := errors.New("full")
 	for name, c := range map[string]struct {
 		more    int
@@ -189,11 +189,11 @@ func TestACommandThatTurnsOutToBeLongWaitsForItsPlace(t *testing.T) {
 		refuses error
 		want    string
 	}{
-		"few":             {MaxObjects - 1, func(ctx context.Context, n noted) context.Context { return WithPlace(ctx, n) }, nil, "[1 false 32 false 32 false]"},
-		"many":            {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithPlace(ctx, n) }, nil, "[1 false enter 33 true 33 true leave]"},
-		"no place":        {MaxObjects, func(ctx context.Context, _ noted) context.Context { return ctx }, nil, "[1 false 33 true 33 true]"},
-		"has one already": {MaxObjects, func(ctx context.Context, n noted) context.Context { return WritesMany(WithPlace(ctx, n)) }, nil, "[1 true 33 true 33 true]"},
-		"is refused":      {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithPlace(ctx, n) }, full, "[1 false enter]"},
+		"few":             {MaxObjects - 1, func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, nil, "[1 false 32 false 32 false]"},
+		"many":            {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, nil, "[1 false enter 33 true 33 true leave]"},
+		"no queue":        {MaxObjects, func(ctx context.Context, _ noted) context.Context { return ctx }, nil, "[1 false 33 true 33 true]"},
+		"has one already": {MaxObjects, func(ctx context.Context, n noted) context.Context { return WritesMany(WithLongQueue(ctx, n)) }, nil, "[1 true 33 true 33 true]"},
+		"is refused":      {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, full, "[1 false enter]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var steps []string

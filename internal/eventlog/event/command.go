@@ -45,25 +45,25 @@ func WritesMany(ctx context.Context) context.Context {
 // MayWriteMany tells whether WritesMany was noted.
 func MayWriteMany(ctx context.Context) bool { return ctx.Value(writesMany{}) != nil }
 
-// Place is where a command that turns out to be long waits, among others of its organization. After EnterLong has
+// LongQueue is where a command that turns out to be long waits, among others of its organization. After EnterLong has
 // succeeded, the caller has to call LeaveLong.
-type Place interface {
+type LongQueue interface {
 	EnterLong(ctx context.Context) error
 	LeaveLong()
 }
 
-type placeKey struct{}
+type longQueueKey struct{}
 
-// WithPlace notes in ctx where its commands wait that turn out to be long, see Tx.Require. Without a place, they only
+// WithLongQueue notes in ctx where its commands wait that turn out to be long, see Tx.Require. Without it, they only
 // wait in the line of long commands of the store.
-func WithPlace(ctx context.Context, p Place) context.Context {
-	return context.WithValue(ctx, placeKey{}, p)
+func WithLongQueue(ctx context.Context, p LongQueue) context.Context {
+	return context.WithValue(ctx, longQueueKey{}, p)
 }
 
-// enterLong waits for the place of a command that has turned out to be long.
+// enterLong waits for the turn of a command that has turned out to be long.
 func enterLong(ctx context.Context) (_ context.Context, leave func(), err error) {
 	leave = func() {}
-	if p, ok := ctx.Value(placeKey{}).(Place); ok {
+	if p, ok := ctx.Value(longQueueKey{}).(LongQueue); ok {
 		if err := p.EnterLong(ctx); err != nil {
 			return ctx, leave, err
 		}

@@ -337,7 +337,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 }
 
 // Unmarked is the message in the log about an operation that writes many objects, although its definition does not say
-// so: it waits for no place. Tests look for it.
+// so: it does not wait for its turn. Tests look for it.
 const Unmarked = "an operation writes many objects, and its definition does not say so: please report this"
 
 // enqueue hands a command to the writer and waits for its answer.

@@ -71,12 +71,12 @@ func (s *Registrations) SendWaiting(ctx context.Context) error {
 		}
 		after = rows[len(rows)-1].Key
 		failed := make([]error, len(rows))
-		places := make(chan struct{}, parallel)
+		slots := make(chan struct{}, parallel)
 		var all sync.WaitGroup
 		for i := range rows {
-			places <- struct{}{}
+			slots <- struct{}{}
 			all.Go(func() {
-				defer func() { <-places }()
+				defer func() { <-slots }()
 				failed[i] = s.sendOrDrop(ctx, &rows[i])
 			})
 		}

@@ -75,9 +75,9 @@ type Breakers struct {
 
 type server struct {
 	Circuit
-	places chan struct{}
-	inUse  int // callers, also those that wait
-	used   time.Time
+	slots chan struct{}
+	inUse int // callers, also those that wait
+	used  time.Time
 }
 
 // New makes circuits that all let calls through.
@@ -90,8 +90,8 @@ func (b *Breakers) Do(ctx context.Context, id string, call func() (Outcome, erro
 	s := b.take(id)
 	defer b.put(s)
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -119,7 +119,7 @@ func (b *Breakers) take(id string) *server {
 		if len(b.kept) >= maxKept {
 			b.forgetOldest()
 		}
-		s = &server{places: make(chan struct{}, atOnce)}
+		s = &server{slots: make(chan struct{}, atOnce)}
 		b.kept[id] = s
 	}
 	s.inUse++

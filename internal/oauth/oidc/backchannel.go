@@ -42,7 +42,7 @@ type BackChannel struct {
 	within  context.Context
 	onWay   map[message]chan struct{} // closed when it has been told, or has failed
 	apps    map[string]*receiver
-	load    map[bool]*fairqueue.Places // that are on their way, to reliable applications and to others
+	load    map[bool]*fairqueue.Slots // that are on their way, to reliable applications and to others
 }
 
 // message is what is told: to whom, about which session.
@@ -140,8 +140,8 @@ func (b *BackChannel) problems(left []oauth.Visited) error {
 	return errors.Join(all[:min(len(all), 3)]...) // enough for a line of log
 }
 
-func newLoad() *fairqueue.Places {
-	return fairqueue.New(fairqueue.Bounds{Places: maxOnWay, Reserve: true})
+func newLoad() *fairqueue.Slots {
+	return fairqueue.New(fairqueue.Bounds{Slots: maxOnWay, Reserve: true})
 }
 
 // begin sends a message of an organization's application beside the log, unless it is on its way already or too much
@@ -154,7 +154,7 @@ func (b *BackChannel) begin(m message, org string) (done chan struct{}, worth bo
 	}
 	if b.stop == nil {
 		b.within, b.stop = context.WithCancel(context.Background())
-		b.apps, b.onWay, b.load = map[string]*receiver{}, map[message]chan struct{}{}, map[bool]*fairqueue.Places{true: newLoad(), false: newLoad()}
+		b.apps, b.onWay, b.load = map[string]*receiver{}, map[message]chan struct{}{}, map[bool]*fairqueue.Slots{true: newLoad(), false: newLoad()}
 	}
 	to := b.apps[m.client]
 	if to == nil {

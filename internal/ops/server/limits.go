@@ -9,7 +9,7 @@ import (
 
 // limits say how much this node does at once, and how much of it for one caller.
 type limits struct {
-	bulk   *fairqueue.Places
+	bulk   *fairqueue.Slots
 	hasher *secret.Hasher
 	rates  *ratelimit.Limits
 }

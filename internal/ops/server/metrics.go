@@ -62,13 +62,13 @@ func (g *gauges) timed(h *secret.Hasher) *secret.Hasher {
 }
 
 // registerMetrics shows what the parts of a server tell.
-func (s *Server) registerMetrics(places map[string]*fairqueue.Places) error {
+func (s *Server) registerMetrics(slots map[string]*fairqueue.Slots) error {
 	g, bodies := s.gauges, &s.front.Budget
 	if s.mails.sender != nil {
 		g.followers.Names = append(g.followers.Names, mail.FollowerName)
 	}
-	places["outbound_calls"] = s.outgoing.calls
-	places["password_hashing"], places["password_hashing_costly"] = s.limits.hasher.Places()
+	slots["outbound_calls"] = s.outgoing.calls
+	slots["password_hashing"], slots["password_hashing_costly"] = s.limits.hasher.Slots()
 	all := []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -80,7 +80,7 @@ func (s *Server) registerMetrics(places map[string]*fairqueue.Places) error {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "signet_request_bodies_max_bytes", Help: "Memory that can be reserved for bodies of requests.",
 		}, func() float64 { _, limit := bodies.Held(); return float64(limit) }),
-		g.store, g.followers, g.mails, g.hashWait, g.hashWork, signInCounts{s.counted}, placesHeld(places),
+		g.store, g.followers, g.mails, g.hashWait, g.hashWork, signInCounts{s.counted}, slotMetrics(slots),
 	}
 	var failed []error
 	for _, c := range all {
@@ -107,37 +107,37 @@ func (c signInCounts) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// placesHeld shows what organizations share of this node.
-type placesHeld map[string]*fairqueue.Places
+// slotMetrics shows what organizations share of this node.
+type slotMetrics map[string]*fairqueue.Slots
 
 var (
-	placesMost    = prometheus.NewDesc("signet_places_max", "How many can use a resource of this node at once.", []string{"resource"}, nil)
-	placesInUse   = prometheus.NewDesc("signet_places_in_use", "How many use a resource of this node.", []string{"resource"}, nil)
-	placesWaiting = prometheus.NewDesc("signet_places_waiting", "How many wait for a resource of this node.", []string{"resource"}, nil)
-	placesRefused = prometheus.NewDesc("signet_places_refused_total", "How many were refused because an organization has used up its share of a resource, or because there is none left, or not in time.", []string{"resource", "reason"}, nil)
+	slotsMax     = prometheus.NewDesc("signet_places_max", "How many can use a resource of this node at once.", []string{"resource"}, nil)
+	slotsInUse   = prometheus.NewDesc("signet_places_in_use", "How many use a resource of this node.", []string{"resource"}, nil)
+	slotsWaiting = prometheus.NewDesc("signet_places_waiting", "How many wait for a resource of this node.", []string{"resource"}, nil)
+	slotsRefused = prometheus.NewDesc("signet_places_refused_total", "How many were refused because an organization has used up its share of a resource, or because there is none left, or not in time.", []string{"resource", "reason"}, nil)
 )
 
-func (placesHeld) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{placesMost, placesInUse, placesWaiting, placesRefused} {
+func (slotMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{slotsMax, slotsInUse, slotsWaiting, slotsRefused} {
 		to <- d
 	}
 }
 
-func (p placesHeld) Collect(to chan<- prometheus.Metric) {
-	for name, places := range p {
+func (p slotMetrics) Collect(to chan<- prometheus.Metric) {
+	for name, slots := range p {
 		gauge := func(d *prometheus.Desc, n int) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), name)
 		}
-		bounds, refused := places.Bounds(), places.Refused()
-		held, waiting := places.Load()
-		gauge(placesMost, bounds.Places)
-		gauge(placesInUse, held)
-		gauge(placesWaiting, waiting)
+		bounds, refused := slots.Bounds(), slots.Refused()
+		held, waiting := slots.Load()
+		gauge(slotsMax, bounds.Slots)
+		gauge(slotsInUse, held)
+		gauge(slotsWaiting, waiting)
 		by := map[string]uint64{}
 		by[string(bounds.UsedUp.Reason)] += refused.UsedUp
 		by[string(bounds.Full.Reason)] += refused.Full
 		for reason, n := range by {
-			to <- prometheus.MustNewConstMetric(placesRefused, prometheus.CounterValue, float64(n), name, reason)
+			to <- prometheus.MustNewConstMetric(slotsRefused, prometheus.CounterValue, float64(n), name, reason)
 		}
 	}
 }

@@ -17,7 +17,7 @@ const (
 type outgoing struct {
 	client   *outbound.Client
 	webhooks *outbound.Client
-	calls    *fairqueue.Places // of both and of DNS that are waited for at once
+	calls    *fairqueue.Slots // of both and of DNS that are waited for at once
 	keySets  *outbound.KeySets
 }
 

@@ -12,7 +12,7 @@ import (
 // wants to know.
 type sharedResolver struct {
 	org.Resolver
-	calls *fairqueue.Places
+	calls *fairqueue.Slots
 }
 
 // LookupTXT implements org.Resolver.

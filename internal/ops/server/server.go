@@ -136,7 +136,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.front = &web.Front{Next: site, TrustedProxies: config.proxies, Log: log}
-	if err := s.registerMetrics(api.Places()); err != nil {
+	if err := s.registerMetrics(api.Slots()); err != nil {
 		return nil, err
 	}
 	if err := s.scheduleBackups(); err != nil {

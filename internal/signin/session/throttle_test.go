@@ -311,7 +311,7 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	}
 }
 
-// flood lets strangers keep the only place for hashing busy until the test ends. It returns when they find the line
+// flood lets strangers keep the only slot for hashing busy until the test ends. It returns when they find the line
 // full.
 func flood(t *testing.T, sessions *Sessions) {
 	t.Helper()

@@ -46,7 +46,7 @@ type Signer interface {
 type Config struct {
 	Client      *outbound.Client
 	Keys        *outbound.KeySets
-	Calls       *fairqueue.Places // what organizations share of calls that are waited for
+	Calls       *fairqueue.Slots // what organizations share of calls that are waited for
 	Master      secret.MasterKey
 	Store       event.Store
 	Clock       func() time.Time

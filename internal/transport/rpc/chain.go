@@ -37,7 +37,7 @@ type Call struct {
 	names    []string // identifiers of what a read is about, where they are known before it is decoded
 
 	// marshal writes the answer of one that is no stream for the wire. A list takes as long as to read it, so it does
-	// both in the place that it has, see shares.
+	// both in the slot that it has, see shares.
 	marshal func(resp proto.Message) error
 
 	send func(proto.Message) error // one message of a stream

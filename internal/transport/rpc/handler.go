@@ -55,9 +55,9 @@ type Config struct {
 	// not repeat secrets. rules judges by these field rules an element of a list that they are left out for.
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
-	// Bulk are the places of operations with many objects. Work that must go before these operations borrows places,
-	// see fairqueue.Places.Lend. Nil: no other work does.
-	Bulk *fairqueue.Places
+	// Bulk are the slots of operations with many objects. Work that must go before these operations borrows slots, see
+	// fairqueue.Slots.Lend. Nil: no other work does.
+	Bulk *fairqueue.Slots
 
 	OpenAPI     []byte                          // served at /openapi.json
 	Ready       func(ctx context.Context) error // decides about /readyz and the gRPC health service

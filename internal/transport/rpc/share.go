@@ -17,47 +17,47 @@ type shares struct {
 	// calls are the operations that run. Everything behind them is shared along with it: the writer, the database's
 	// connections, the processors. The bounds are far above what keeps these busy, so that an organization that is
 	// alone loses nothing.
-	calls *fairqueue.Places
+	calls *fairqueue.Slots
 	// large are the operations whose requests may be larger than others, from before the first byte of one is read.
-	large *fairqueue.Places
+	large *fairqueue.Slots
 	// bulk are the operations that read many objects: lists, searches. Processors are given to whatever can run, in
 	// turns: if hundreds of lists can, a password that is hashed for a sign-in waits for all of them every 10 ms. So
 	// only a few lists run at a time, and have their part, and everything else goes before the others.
-	bulk *fairqueue.Places
+	bulk *fairqueue.Slots
 	// searches are those of them that search. One reads up to thousands of rows, as many as a list of a hundred pages:
-	// half of the places are for them, and lists have the others.
-	searches *fairqueue.Places
+	// half of the slots are for them, and lists have the others.
+	searches *fairqueue.Slots
 	// costly are the operations that write many objects. Their commands are long and have a part of the writer's time
 	// (package store), one after the other: an organization with more of them under way would only make its own other
-	// calls wait. With four places and Reserve an organization has two of them: one is made ready while the other is in
+	// calls wait. With four slots and Reserve an organization has two of them: one is made ready while the other is in
 	// the writer.
-	costly *fairqueue.Places
+	costly *fairqueue.Slots
 }
 
 // BulkPerProcessor operations that read many objects run at a time: they wait for the database half of their time.
 const BulkPerProcessor = 2
 
-// NewBulk makes the places of operations that read many objects.
-func NewBulk() *fairqueue.Places {
-	return fairqueue.New(fairqueue.Bounds{Places: BulkPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024})
+// NewBulk makes the slots of operations that read many objects.
+func NewBulk() *fairqueue.Slots {
+	return fairqueue.New(fairqueue.Bounds{Slots: BulkPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024})
 }
 
-func newShares(bulk *fairqueue.Places) shares {
+func newShares(bulk *fairqueue.Slots) shares {
 	if bulk == nil {
 		bulk = NewBulk()
 	}
 	return shares{
-		calls:    fairqueue.New(fairqueue.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
-		large:    fairqueue.New(fairqueue.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+		calls:    fairqueue.New(fairqueue.Bounds{Slots: 512, Waiting: 4096, Reserve: true}),
+		large:    fairqueue.New(fairqueue.Bounds{Slots: 16, Waiting: 128, Reserve: true}),
 		bulk:     bulk,
-		searches: fairqueue.New(fairqueue.Bounds{Places: runtime.GOMAXPROCS(0), Waiting: 256}),
-		costly:   fairqueue.New(fairqueue.Bounds{Places: 4, Waiting: 256, Reserve: true}),
+		searches: fairqueue.New(fairqueue.Bounds{Slots: runtime.GOMAXPROCS(0), Waiting: 256}),
+		costly:   fairqueue.New(fairqueue.Bounds{Slots: 4, Waiting: 256, Reserve: true}),
 	}
 }
 
-// Places are what organizations share of this server, by a name for the metrics.
-func (h *Handler) Places() map[string]*fairqueue.Places {
-	return map[string]*fairqueue.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "searches": h.shares.searches, "many_writes": h.shares.costly, "streams": h.streams.places}
+// Slots are what organizations share of this server, by a name for the metrics.
+func (h *Handler) Slots() map[string]*fairqueue.Slots {
+	return map[string]*fairqueue.Slots{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "searches": h.shares.searches, "many_writes": h.shares.costly, "streams": h.streams.slots}
 }
 
 // queueCall lets organizations take turns where more is asked for than the server does at once.
@@ -90,7 +90,7 @@ func (h *Handler) queueSearch(ctx context.Context, c *Call, req proto.Message, n
 }
 
 // queueManyWrites gives an organization two operations at a time that write many objects. The store is told that their
-// number is known. What turns out to write many, because of the one object that it is about, waits for the same place
+// number is known. What turns out to write many, because of the one object that it is about, waits for the same slots
 // at that moment.
 func (h *Handler) queueManyWrites(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	switch {
@@ -99,36 +99,36 @@ func (h *Handler) queueManyWrites(ctx context.Context, c *Call, req proto.Messag
 	case c.op.reads || c.Info.Caller == nil:
 		return next(ctx, c, req)
 	}
-	return next(event.WithPlace(ctx, longPlace{h.shares.costly, fairqueue.Claim{Org: c.Info.Caller.OrgID}}), c, req)
+	return next(event.WithLongQueue(ctx, longQueue{h.shares.costly, fairqueue.Claim{Org: c.Info.Caller.OrgID}}), c, req)
 }
 
-// longPlace is the place of a command of an organization, see event.Place.
-type longPlace struct {
-	places *fairqueue.Places
-	claim  fairqueue.Claim
+// longQueue is where the long commands of an organization wait, see event.LongQueue.
+type longQueue struct {
+	slots *fairqueue.Slots
+	claim fairqueue.Claim
 }
 
-// EnterLong implements event.Place.
-func (p longPlace) EnterLong(ctx context.Context) error { return enter(ctx, p.places, p.claim) }
+// EnterLong implements event.LongQueue.
+func (p longQueue) EnterLong(ctx context.Context) error { return enter(ctx, p.slots, p.claim) }
 
-// LeaveLong implements event.Place.
-func (p longPlace) LeaveLong() { p.places.Leave(p.claim) }
+// LeaveLong implements event.LongQueue.
+func (p longQueue) LeaveLong() { p.slots.Leave(p.claim) }
 
-func inShare(ctx context.Context, places *fairqueue.Places, c *Call, req proto.Message, next run) (proto.Message, error) {
+func inShare(ctx context.Context, slots *fairqueue.Slots, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.Info.Caller == nil {
 		return next(ctx, c, req)
 	}
 	claim := fairqueue.Claim{Org: c.Info.Caller.OrgID}
-	if err := enter(ctx, places, claim); err != nil {
+	if err := enter(ctx, slots, claim); err != nil {
 		return nil, err
 	}
-	defer places.Leave(claim)
+	defer slots.Leave(claim)
 	return next(ctx, c, req)
 }
 
-func enter(ctx context.Context, places *fairqueue.Places, claim fairqueue.Claim) error {
+func enter(ctx context.Context, slots *fairqueue.Slots, claim fairqueue.Claim) error {
 	_, waiting := tracing.Start(ctx, "turn")
-	err := places.Enter(ctx, claim)
+	err := slots.Enter(ctx, claim)
 	waiting.End(err)
 	return err
 }

@@ -43,7 +43,7 @@ func asked(t *testing.T, l *lab, who, path string, body io.Reader) <-chan outcom
 	return done
 }
 
-func untilLoad(t *testing.T, p *fairqueue.Places, held, waiting int) {
+func untilLoad(t *testing.T, p *fairqueue.Slots, held, waiting int) {
 	t.Helper()
 	testkit.Await(t, fmt.Sprintf("%d places are held and %d wait", held, waiting), func() bool {
 		h, w := p.Load()
@@ -53,7 +53,7 @@ func untilLoad(t *testing.T, p *fairqueue.Places, held, waiting int) {
 
 func TestOperationsThatRunAreSharedByOrganizations(t *testing.T) {
 	l := newLab(t)
-	calls := fairqueue.New(fairqueue.Bounds{Places: 4, Waiting: 1, Reserve: true})
+	calls := fairqueue.New(fairqueue.Bounds{Slots: 4, Waiting: 1, Reserve: true})
 	l.handler.shares.calls = calls
 	finish := make(chan struct{})
 	l.fake.hook = func(context.Context) error { <-finish; return nil }
@@ -79,7 +79,7 @@ func TestOperationsThatRunAreSharedByOrganizations(t *testing.T) {
 // from sending one.
 func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 	l := newLab(t)
-	large := fairqueue.New(fairqueue.Bounds{Places: 4, Waiting: 1, Reserve: true})
+	large := fairqueue.New(fairqueue.Bounds{Slots: 4, Waiting: 1, Reserve: true})
 	l.handler.shares.large = large
 	const path = "/v1/users/_import"
 	user := `{"users": [{"userName": "a", "profile": {"firstName": "A", "lastName": "B"}, "email": {"address": "a@b.example"}}]}`
@@ -191,7 +191,7 @@ func TestOperationsThatWriteManySaySo(t *testing.T) {
 // Lists wait for each other. What is short goes before them, however many wait.
 func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	l := newLab(t)
-	places := fairqueue.New(fairqueue.Bounds{Places: 1, Waiting: 10})
+	places := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
 	l.handler.shares.bulk = places
 	if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 // However many searches wait, a list does not wait for them.
 func TestListsDoNotWaitForSearches(t *testing.T) {
 	l := newLab(t)
-	searches := fairqueue.New(fairqueue.Bounds{Places: 1, Waiting: 10})
+	searches := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
 	l.handler.shares.searches = searches
 	if err := searches.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestListsDoNotWaitForSearches(t *testing.T) {
 // done.
 func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 	l := newLab(t)
-	places := fairqueue.New(fairqueue.Bounds{Places: 1, Waiting: 10})
+	places := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
 	l.handler.shares.costly = places
 	req, encoded := &signetv1.ImportUsersRequest{}, false
 	ops, err := newOperations(Service{Name: "signet.v1.UserService", Impl: l.fake})
@@ -273,7 +273,7 @@ func (s longStore) Do(ctx context.Context, c event.Command) error {
 	return event.NewBatch(secret.NewMasterKey(), 1, event.Loaded{}).Run(&c)
 }
 
-// What turns out to write many objects waits for the same place as an operation whose definition says so.
+// What turns out to write many objects waits for the same slots as an operation whose definition says so.
 func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) {
 	l := newLab(t)
 	places, s := l.handler.shares.costly, longStore{ran: make(chan bool, 2)}

@@ -34,7 +34,7 @@ type streams struct {
 	endAll  context.CancelFunc
 	running sync.WaitGroup
 
-	places *fairqueue.Places // organizations share them
+	slots *fairqueue.Slots // organizations share them
 
 	mu sync.Mutex
 	of map[string]int // by user
@@ -44,7 +44,7 @@ func (s *streams) begin(limits StreamLimits) {
 	s.StreamLimits = StreamLimits{Open: cmp.Or(limits.Open, 500), PerCaller: cmp.Or(limits.PerCaller, 10), Patience: cmp.Or(limits.Patience, time.Minute)}
 	s.end, s.endAll = context.WithCancel(context.Background())
 	s.of = map[string]int{}
-	s.places = fairqueue.New(fairqueue.Bounds{Places: s.Open, Reserve: true, Full: errStreamsHere, UsedUp: errStreamsOfOrganization})
+	s.slots = fairqueue.New(fairqueue.Bounds{Slots: s.Open, Reserve: true, Full: errStreamsHere, UsedUp: errStreamsOfOrganization})
 }
 
 // EndStreams ends all streams, which takes less than a second, and waits for that. New ones are refused from then on.
@@ -69,7 +69,7 @@ func (s *streams) enter(user, org string) (leave func(), err error) {
 		return nil, errStreamsOfYours
 	}
 	claim := fairqueue.Claim{Org: org}
-	if err := s.places.Enter(context.Background(), claim); err != nil { // it answers at once
+	if err := s.slots.Enter(context.Background(), claim); err != nil { // it answers at once
 		return nil, err
 	}
 	s.of[user]++
@@ -77,7 +77,7 @@ func (s *streams) enter(user, org string) (leave func(), err error) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.places.Leave(claim)
+		s.slots.Leave(claim)
 		if s.of[user]--; s.of[user] == 0 {
 			delete(s.of, user)
 		}

@@ -507,7 +507,7 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 }
 
 func (l *lab) openStreams() int {
-	open, _ := l.handler.streams.places.Load()
+	open, _ := l.handler.streams.slots.Load()
 	return open
 }
 
