@@ -33,7 +33,7 @@ func (c *backupCmd) Run(ctx context.Context) error {
 		checked = "only the file was checked (" + oneLine(report.Unchecked) + "). Try it with signet restore --rehearse"
 	}
 	fmt.Fprintf(stdout, "%s: %d events, the last at position %d, %d bytes, %s\n", progress.Line(report.Path), report.Events, report.Position, report.Size, checked)
-	fmt.Fprintf(stdout, "The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyPlace())
+	fmt.Fprintf(stdout, "The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyLocation())
 	return nil
 }
 
@@ -88,8 +88,8 @@ func (c *restoreCmd) rehearse(ctx context.Context) error {
 	return nil
 }
 
-// keyPlace says where the operator has the master key.
-func (f dataFlags) keyPlace() string {
+// keyLocation says where the operator has the master key.
+func (f dataFlags) keyLocation() string {
 	switch {
 	case os.Getenv("SIGNET_MASTER_KEY") != "":
 		return "the value of SIGNET_MASTER_KEY"

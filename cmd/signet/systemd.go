@@ -24,14 +24,14 @@ func passedSockets() (main, metrics net.Listener, err error) {
 		if _, ok := s.Addr().(*net.TCPAddr); !ok {
 			return nil, nil, fmt.Errorf("the socket %q of systemd must be a TCP socket: set ListenStream= to an address and a port", s.Name)
 		}
-		place := &main
+		listener := &main
 		if s.Name == metricsSocket {
-			place = &metrics
+			listener = &metrics
 		}
-		if *place != nil {
+		if *listener != nil {
 			return nil, nil, fmt.Errorf("systemd passes more than one socket where the server needs one: use one ListenStream= for requests, and one with FileDescriptorName=%s for metrics", metricsSocket)
 		}
-		*place = s.Listener
+		*listener = s.Listener
 	}
 	return main, metrics, nil
 }

@@ -52,7 +52,7 @@ func (s Events) ListEvents(ctx context.Context, r *signetv1.ListEventsRequest) (
 		if err != nil || next == 0 {
 			return entries, nil, err
 		}
-		return entries, placeOf(next), nil
+		return entries, cursorOf(next), nil
 	})
 	if err != nil {
 		return nil, err
@@ -176,8 +176,9 @@ func structOf(text json.RawMessage) (*structpb.Struct, error) {
 	return out, nil
 }
 
-// placeOf is a position as a page token holds it: always as long, for tokens to tell nothing about how long the log is.
-func placeOf(position int64) *event.Cursor { return &event.Cursor{ID: fmt.Sprintf("%016x", position)} }
+// cursorOf is a position as a page token holds it: always as long, for tokens to tell nothing about how long the log
+// is.
+func cursorOf(position int64) *event.Cursor { return &event.Cursor{ID: fmt.Sprintf("%016x", position)} }
 
 func positionOf(c event.Cursor) (int64, error) {
 	if c.ID == "" {
@@ -196,9 +197,9 @@ func (s Events) sealCursor(position int64) string {
 func (s Events) openCursor(cursor string) (int64, error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
-		var place []byte
-		if place, err = s.Master.Unwrap(streamCursors, sealed, nil); err == nil && len(place) == 8 {
-			return int64(binary.BigEndian.Uint64(place)), nil
+		var position []byte
+		if position, err = s.Master.Unwrap(streamCursors, sealed, nil); err == nil && len(position) == 8 {
+			return int64(binary.BigEndian.Uint64(position)), nil
 		}
 	}
 	return 0, errs.Invalid(errs.Violation{Field: "cursor",

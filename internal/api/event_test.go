@@ -27,7 +27,7 @@ func TestACursorHidesAndKeepsItsPlace(t *testing.T) {
 		if _, err := other.openCursor(cursor); errs.KindOf(err) != errs.InvalidArgument {
 			t.Errorf("another installation takes it: %v", err)
 		}
-		if place := placeOf(position); len(place.ID) != 16 {
+		if place := cursorOf(position); len(place.ID) != 16 {
 			t.Errorf("the place %q tells how long the log is", place.ID)
 		} else if back, err := positionOf(*place); back != position || err != nil {
 			t.Errorf("%d became %d, %v", position, back, err)

@@ -23,7 +23,7 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 	info := call.From(ctx)
 	out := &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}
 	people := make(user.Import, 0, len(r.GetUsers()))
-	place := make([]int, 0, len(r.GetUsers())) // of people among the results
+	resultAt := make([]int, 0, len(r.GetUsers())) // of people among the results
 	for i, u := range r.GetUsers() {
 		out.Results[i] = &signetv1.ImportUsersResponse_Result{Reference: u.GetReference()}
 		person := importedOf(u)
@@ -37,7 +37,7 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 				continue
 			}
 		}
-		people, place = append(people, person), append(place, i)
+		people, resultAt = append(people, person), append(resultAt, i)
 	}
 	run := people.Together
 	switch {
@@ -53,7 +53,7 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 		return nil, err
 	}
 	for i, a := range added {
-		result := out.Results[place[i]]
+		result := out.Results[resultAt[i]]
 		if a.ID == "" {
 			result.Error = refusal(user.ErrUserNameTaken)
 			continue

@@ -198,10 +198,10 @@ type Pending struct {
 	Org *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
 }
 
-// Place tells where login names are looked for: in the organization that the sign-in is bound to, where a name of
-// somewhere else finds nobody, and else first in that of the application, unless it is for all of them. Both are empty
-// where there is no request.
-func (p *Pending) Place() (bound, ofApplication string) {
+// NameScope tells where login names are looked for, see session.NameScope: in the organization that the sign-in is
+// bound to, where a name of somewhere else finds nobody, and else first in that of the application, unless it is for
+// all of them. Both are empty where there is no request.
+func (p *Pending) NameScope() (bound, ofApplication string) {
 	if p == nil {
 		return "", ""
 	}

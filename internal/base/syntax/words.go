@@ -105,9 +105,9 @@ func appendWords(words []string, text string) []string {
 	return appendFrom(words, text[:end], begun)
 }
 
-// appendFrom appends what a text is from some places on.
-func appendFrom(words []string, text string, places []int) []string {
-	for _, at := range places {
+// appendFrom appends what a text is from some starts on.
+func appendFrom(words []string, text string, starts []int) []string {
+	for _, at := range starts {
 		words = append(words, text[at:])
 	}
 	return words

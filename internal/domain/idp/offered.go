@@ -18,29 +18,29 @@ const (
 	maxLooks = 5
 )
 
-// Place is where people sign in: an organization, what its policy allows, and the default organization, whose providers
-// everybody may use.
-type Place struct {
+// SignInProviders are those that people of an organization can sign in through: its own and those of the default
+// organization, whose providers everybody may use, as far as its policy allows.
+type SignInProviders struct {
 	Org, DefaultOrg string
 	Ways            policy.SignIn
 }
 
-// Part says which part of the providers of a place is wanted. The zero value: the first one.
+// Part says which part of SignInProviders is wanted. The zero value: the first one.
 type Part struct {
 	Begins string // what the name begins with
 	After  string // the id of the provider behind which it begins
 	Skip   func(*event.Object[Provider]) bool
 }
 
-// Offers are a part of what a place offers.
+// Offers are a part of SignInProviders.
 type Offers struct {
 	Providers []*event.Object[Provider]
 	More      string // the Part.After of the next part; empty: this was all
 }
 
-// Offered finds one provider that people of a place can sign in through, however many there are; nil where it is not
-// offered.
-func (p Place) Offered(ctx context.Context, r event.Reader, id string) (*event.Object[Provider], error) {
+// Offered finds one provider that people of the organization can sign in through, however many there are; nil where it
+// is not offered.
+func (p SignInProviders) Offered(ctx context.Context, r event.Reader, id string) (*event.Object[Provider], error) {
 	if id == "" || !p.Ways.AllowsProvider(id) {
 		return nil, nil
 	}
@@ -52,19 +52,19 @@ func (p Place) Offered(ctx context.Context, r event.Reader, id string) (*event.O
 }
 
 // offers tells whether a provider that the policy allows can be used.
-func (p Place) offers(found *event.Object[Provider]) bool {
+func (p SignInProviders) offers(found *event.Object[Provider]) bool {
 	return found.Data.Offered() && slices.Contains(p.owners(), found.Org)
 }
 
 // owners are the organizations whose providers are offered, in order.
-func (p Place) owners() []string {
+func (p SignInProviders) owners() []string {
 	return slices.Compact(slices.DeleteFunc([]string{p.Org, p.DefaultOrg}, func(id string) bool { return id == "" })) // empty would mean all of them
 }
 
-// Part reads a part of the providers that people of a place can sign in through: its own and then those of the default
-// organization, the oldest first; or by their names where names are searched for. What the policy does not allow, and
-// what nobody can sign in through, takes nobody's place. The cost does not depend on how many there are.
-func (p Place) Part(ctx context.Context, r event.Reader, part Part) (Offers, error) {
+// Part reads a part of them: those of the organization and then those of the default organization, the oldest first; or
+// by their names where names are searched for. What the policy does not allow, and what nobody can sign in through, is
+// left out and does not fill a part. The cost does not depend on how many there are.
+func (p SignInProviders) Part(ctx context.Context, r event.Reader, part Part) (Offers, error) {
 	switch {
 	case !p.Ways.Allows(policy.WithProvider):
 		return Offers{}, nil
@@ -103,7 +103,7 @@ func (p Place) Part(ctx context.Context, r event.Reader, part Part) (Offers, err
 }
 
 // begin finds where a part begins.
-func (p Place) begin(ctx context.Context, r event.Reader, part Part) (owners []string, begin int, after event.Cursor, err error) {
+func (p SignInProviders) begin(ctx context.Context, r event.Reader, part Part) (owners []string, begin int, after event.Cursor, err error) {
 	owners = p.owners()
 	if part.After == "" {
 		return owners, 0, after, nil
@@ -120,7 +120,7 @@ func (p Place) begin(ctx context.Context, r event.Reader, part Part) (owners []s
 }
 
 // named reads those that the policy names, in the order of their identifiers.
-func (p Place) named(ctx context.Context, r event.Reader, part Part) (Offers, error) {
+func (p SignInProviders) named(ctx context.Context, r event.Reader, part Part) (Offers, error) {
 	var refs []event.Ref
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(p.Ways.Providers))) {
 		if id > part.After {
@@ -147,7 +147,7 @@ func (p Place) named(ctx context.Context, r event.Reader, part Part) (Offers, er
 	return o, nil
 }
 
-// add takes a provider; false where there is no place for it any more, and the next part begins.
+// add takes a provider; false where there is no room for it any more, and the next part begins.
 func (o *Offers) add(p *event.Object[Provider], part Part) bool {
 	if part.Skip != nil && part.Skip(p) {
 		return true

@@ -54,7 +54,7 @@ func many(t *testing.T, n int) (s *counting, own, shared []string) {
 }
 
 // walk reads all parts.
-func walk(t *testing.T, s event.Store, p idp.Place, part idp.Part) (ids []string) {
+func walk(t *testing.T, s event.Store, p idp.SignInProviders, part idp.Part) (ids []string) {
 	t.Helper()
 	for {
 		o, err := p.Part(t.Context(), s, part)
@@ -73,7 +73,7 @@ func walk(t *testing.T, s event.Store, p idp.Place, part idp.Part) (ids []string
 
 func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 	s, own, shared := many(t, 45)
-	place := idp.Place{Org: "org_a", DefaultOrg: "org_default"}
+	place := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default"}
 	if got := walk(t, s, place, idp.Part{}); !slices.Equal(got, slices.Concat(own, shared)) {
 		t.Errorf("got %v", got)
 	}
@@ -89,7 +89,7 @@ func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 	if got := walk(t, s, place, idp.Part{Skip: func(p *event.Object[idp.Provider]) bool { return p.ID != own[30] }}); !slices.Equal(got, own[30:31]) {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, idp.Place{Org: "org_default", DefaultOrg: "org_default"}, idp.Part{}); !slices.Equal(got, shared) {
+	if got := walk(t, s, idp.SignInProviders{Org: "org_default", DefaultOrg: "org_default"}, idp.Part{}); !slices.Equal(got, shared) {
 		t.Errorf("got %v", got)
 	}
 	for _, wrong := range []string{"idp_none", "idp_foreign"} { // nobody leads there
@@ -102,7 +102,7 @@ func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 func TestAPolicyComesBeforeAnyCut(t *testing.T) {
 	s, own, shared := many(t, 45)
 	named := append(slices.Clone(own[20:44]), shared[1], "idp_foreign", "idp_0000_a", "idp_0000_b", "idp_none")
-	place := idp.Place{Org: "org_a", DefaultOrg: "org_default", Ways: policy.SignIn{Providers: named}}
+	place := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default", Ways: policy.SignIn{Providers: named}}
 	if got := walk(t, s, place, idp.Part{}); !slices.Equal(got, slices.Concat(own[20:44], shared[1:2])) {
 		t.Errorf("got %v", got)
 	}
@@ -126,7 +126,7 @@ func TestAPolicyComesBeforeAnyCut(t *testing.T) {
 
 func TestWhatAPageOfProvidersCostsDoesNotDependOnHowManyThereAre(t *testing.T) {
 	s, _, _ := many(t, 1000)
-	o, err := idp.Place{Org: "org_a", DefaultOrg: "org_default"}.Part(t.Context(), s, idp.Part{})
+	o, err := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default"}.Part(t.Context(), s, idp.Part{})
 	must(t, err)
 	if len(o.Providers) != idp.PerPage || o.More == "" || s.records > 3*idp.PerPage {
 		t.Errorf("%d shown, %d read", len(o.Providers), s.records)

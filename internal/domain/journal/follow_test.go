@@ -43,7 +43,7 @@ func happen(s event.Store, org, id, what string, decided ...func()) error {
 		for _, f := range decided {
 			f()
 		}
-		fact := session.Succeeded{SessionID: what, Personal: session.Place{Address: "192.0.2.1"}}
+		fact := session.Succeeded{SessionID: what, Personal: session.RequestSource{Address: "192.0.2.1"}}
 		o, err := session.Kind.Get(tx, id)
 		if err != nil {
 			return err

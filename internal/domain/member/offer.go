@@ -35,7 +35,7 @@ const (
 	OfferRemoved   OfferState = "removed" // with its organization
 )
 
-// Offer is the state of an offer: roles in an organization, or a place as a guest, for somebody who belongs to another
+// Offer is the state of an offer: roles in an organization, or to be a guest there, for somebody who belongs to another
 // one. It is an object of the organization that makes it, and nothing of it counts before the person has accepted it.
 type Offer struct {
 	State   OfferState    `json:"state"`

@@ -112,8 +112,8 @@ func (e DomainAdded) Apply(o *Org) {
 	}
 }
 
-// ApplyAt implements event.Placed. One that is verified from the start has a challenge, too, made from the event: no
-// other event has the same.
+// ApplyAt implements event.EventAware. One that is verified from the start has a challenge, too, made from the event:
+// no other event has the same.
 func (e DomainAdded) ApplyAt(o *Org, at *event.Event) {
 	if e.Verified && e.Challenge == "" {
 		e.Challenge = hex.EncodeToString(at.Hash()[:challengeSize])

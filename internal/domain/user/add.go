@@ -111,7 +111,7 @@ func (e HumanAdded) Apply(u *User) {
 	}
 }
 
-// ApplyAt implements event.Placed.
+// ApplyAt implements event.EventAware.
 func (e HumanAdded) ApplyAt(u *User, at *event.Event) {
 	if e.Apply(u); e.Verification == nil {
 		u.Human.Email.assume(VerifiedByAdministrator, at)
@@ -172,8 +172,8 @@ func (e MembershipSet) Apply(u *User) {
 	u.settle(direct)
 }
 
-// ApplyAt implements event.Placed. Who got roles in the command that added them was added by Setup Organization, which
-// is for administrators of the installation: events have the same time then, and only then.
+// ApplyAt implements event.EventAware. Who got roles in the command that added them was added by Setup Organization,
+// which is for administrators of the installation: events have the same time then, and only then.
 func (e MembershipSet) ApplyAt(u *User, at *event.Event) {
 	e.Apply(u)
 	const last = 3 // the person, a password, and this

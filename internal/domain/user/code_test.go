@@ -307,7 +307,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 	s := unproven(t)
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: user.SecretRow("usr_a"), Value: []byte("hash")})
-	s.GivenRow(event.Row{RowKey: user.PlacesRow("usr_a"), Value: []byte("places")})
+	s.GivenRow(event.Row{RowKey: user.SignInSourcesRow("usr_a"), Value: []byte("places")})
 	s.GivenRow(event.Row{RowKey: user.FactorsRow("usr_a"), Value: []byte("{}")})
 	s.GivenRow(event.Row{RowKey: user.BeforeRow("usr_a"), Value: []byte("[]")})
 	s.GivenRow(event.Row{RowKey: user.SetupRow("usr_a"), Value: []byte("{}")})

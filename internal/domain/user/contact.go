@@ -38,8 +38,8 @@ func (e EmailChanged) Apply(u *User) {
 	}
 }
 
-// ApplyAt implements event.Placed. Events that record on whose word an address is verified leave it out only where the
-// verification stays.
+// ApplyAt implements event.EventAware. Events that record on whose word an address is verified leave it out only where
+// the verification stays.
 func (e EmailChanged) ApplyAt(u *User, at *event.Event) {
 	e.Apply(u)
 	if u.Human != nil && e.Verification == nil && (e.Personal.EmailKey != nil || e.Verified != nil) {
@@ -64,7 +64,7 @@ func (e EmailVerified) Apply(u *User) {
 	}
 }
 
-// ApplyAt implements event.Placed.
+// ApplyAt implements event.EventAware.
 func (e EmailVerified) ApplyAt(u *User, at *event.Event) {
 	if e.Apply(u); u.Human != nil && e.Verification == nil {
 		u.Human.Email.assume(VerifiedByOwner, at)

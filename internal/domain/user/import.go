@@ -44,7 +44,7 @@ func (e HumanImported) Apply(u *User) {
 	}
 }
 
-// ApplyAt implements event.Placed.
+// ApplyAt implements event.EventAware.
 func (e HumanImported) ApplyAt(u *User, at *event.Event) {
 	if e.Apply(u); e.Verification == nil {
 		u.Human.Email.assume(VerifiedByAdministrator, at)

@@ -52,7 +52,7 @@ func (e EmailRestored) Apply(u *User) {
 	u.endAll()
 }
 
-// ApplyAt implements event.Placed.
+// ApplyAt implements event.EventAware.
 func (e EmailRestored) ApplyAt(u *User, at *event.Event) {
 	if e.Apply(u); u.Human != nil && e.Verification == nil {
 		u.Human.Email.assume(VerifiedByOwner, at)

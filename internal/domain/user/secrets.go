@@ -5,14 +5,14 @@ import "github.com/signet-idm/signet/internal/eventlog/event"
 // SecretRow is where the hash of a service user's secret lives.
 func SecretRow(id string) event.RowKey { return event.SecretOf(id) }
 
-// PlacesRow is where it is kept from where a user has signed in, as MACs.
-func PlacesRow(id string) event.RowKey {
+// SignInSourcesRow is where it is kept from where a user has signed in, as MACs.
+func SignInSourcesRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/sign_in_places"}
 }
 
 // SecretRows are all rows that may hold a secret of a user: they go when the user goes.
 func SecretRows(id string) []event.RowKey {
-	return []event.RowKey{PasswordRow(id), SecretRow(id), CodeRow(id, ByEmail), CodeRow(id, ByPhone), ResetRow(id), PlacesRow(id), FactorsRow(id), BeforeRow(id), SetupRow(id), DeclinedRow(id)}
+	return []event.RowKey{PasswordRow(id), SecretRow(id), CodeRow(id, ByEmail), CodeRow(id, ByPhone), ResetRow(id), SignInSourcesRow(id), FactorsRow(id), BeforeRow(id), SetupRow(id), DeclinedRow(id)}
 }
 
 // SecretSet records that a service user got a new secret. The hash itself is a secret, not a fact.

@@ -27,17 +27,17 @@ type Fact[S any] interface {
 	Apply(state *S)
 }
 
-// Placed is a fact that needs to know its event to be applied: what older events did not record follows from when and
-// where they stand. What it makes of the state may depend on everything in the event but its position, which is not
+// EventAware is a fact that needs to know its event to be applied: what older events did not record follows from when
+// and where they stand. What it makes of the state may depend on everything in the event but its position, which is not
 // known yet when it is appended.
-type Placed[S any] interface {
+type EventAware[S any] interface {
 	ApplyAt(state *S, at *Event)
 }
 
 // apply folds a fact into a state.
 func apply[S any](f Fact[S], state *S, at *Event) {
-	if placed, ok := f.(Placed[S]); ok {
-		placed.ApplyAt(state, at)
+	if aware, ok := f.(EventAware[S]); ok {
+		aware.ApplyAt(state, at)
 		return
 	}
 	f.Apply(state)

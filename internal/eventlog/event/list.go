@@ -48,7 +48,7 @@ func Where(columnsAndValues ...string) map[string]string {
 	return where
 }
 
-// Cursor is a place in a list: behind the object with this value of the column By, and this identifier.
+// Cursor says where a list goes on: behind the object with this value of the column By, and this identifier.
 type Cursor struct {
 	Value string
 	ID    string

@@ -206,17 +206,17 @@ func (s *Store) walk(ctx context.Context, l *line, q *event.EventQuery) (found [
 	chosen, values := choice(q)
 	if chosen != "" {
 		// How far this page looks is settled first, and is where the next one starts.
-		var place int64
-		err := s.engine.Query(ctx, l.farthestText(q), append(l.bounds(), int64(maxLooked-1)), func(scan engine.Scanner) error { return scan(&place, &farthest) })
+		var bound int64
+		err := s.engine.Query(ctx, l.farthestText(q), append(l.bounds(), int64(maxLooked-1)), func(scan engine.Scanner) error { return scan(&bound, &farthest) })
 		if err != nil {
 			return nil, 0, err
 		}
 		switch {
 		case farthest == 0:
 		case q.OldestFirst:
-			l.last = place
+			l.last = bound
 		default:
-			l.first = place
+			l.first = bound
 		}
 	}
 	found, err = s.readEvents(ctx, l.text(q, chosen), append(append(l.bounds(), values...), int64(q.Limit+1))...)
@@ -268,12 +268,12 @@ func (l *line) bounds() []any {
 // them, so that no other index can seem to serve as well: a database that goes by statistics would walk the log
 // backwards for the events of an organization that was busy long ago.
 func (l *line) inside(q *event.EventQuery) (condition, order string) {
-	columns, places := strings.Join(l.columns, ", "), engine.Placeholders(len(l.columns))
+	columns, placeholders := strings.Join(l.columns, ", "), engine.Placeholders(len(l.columns))
 	direction := ""
 	if !q.OldestFirst {
 		direction = " DESC"
 	}
-	return "(" + columns + ") >= (" + places + ") AND (" + columns + ") <= (" + places + ")",
+	return "(" + columns + ") >= (" + placeholders + ") AND (" + columns + ") <= (" + placeholders + ")",
 		strings.Join(l.columns, direction+", ") + direction
 }
 

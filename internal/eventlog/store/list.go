@@ -53,7 +53,7 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	page.Next = last
 	if len(page.Records) > q.Limit {
 		page.Records = page.Records[:q.Limit]
-		page.Next = l.Place(page.Records[q.Limit-1])
+		page.Next = l.CursorBehind(page.Records[q.Limit-1])
 	}
 	for i, r := range page.Records {
 		page.Records[i] = s.decoded(k, r, moment, q.Limit <= maxKept)

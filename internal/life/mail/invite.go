@@ -26,15 +26,15 @@ func (m *Mailer) invite(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	c := content{Link: invitation.Address(m.ExternalURL, d.Token), At: d.Expires, Site: external.Host, Place: external.Host}
+	c := content{Link: invitation.Address(m.ExternalURL, d.Token), At: d.Expires, Site: external.Host, OrgOrSite: external.Host}
 	o, err := org.Kind.Read(ctx, m.Store, d.OrgID)
 	if err != nil {
 		return err
 	}
 	if o != nil {
-		c.Place = cmp.Or(greetable(o.Data.Name), c.Place)
+		c.OrgOrSite = cmp.Or(greetable(o.Data.Name), c.OrgOrSite)
 	}
-	c.Inviter = c.Place
+	c.Inviter = c.OrgOrSite
 	by, err := user.Kind.Read(ctx, m.Store, d.Inviter)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (m *Mailer) offered(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	c := content{Link: m.ExternalURL + organizationsPath, At: event.Time(o.Data.Expires), Place: cmp.Or(greetable(all[i].Org.Data.Name), external.Host)}
+	c := content{Link: m.ExternalURL + organizationsPath, At: event.Time(o.Data.Expires), OrgOrSite: cmp.Or(greetable(all[i].Org.Data.Name), external.Host)}
 	h := u.Data.Human
 	return m.send(ctx, RolesOffered, u.ID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
 }

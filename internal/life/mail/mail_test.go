@@ -129,7 +129,7 @@ func (p *post) happened(t *testing.T, name string, facts ...event.Fact[user.User
 
 func (p *post) signedIn(t *testing.T, name, address, userAgent string) {
 	t.Helper()
-	p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.Place{Address: address, UserAgent: userAgent}})
+	p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.RequestSource{Address: address, UserAgent: userAgent}})
 	must(t, p.deliver(t))
 }
 
@@ -269,14 +269,14 @@ func TestNewsAboutTheAccount(t *testing.T) {
 
 const firefox, chrome = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36"
 
-func TestASignInFromANewPlaceIsNewsOnce(t *testing.T) {
+func TestASignInFromANewSourceIsNewsOnce(t *testing.T) {
 	p := newPost(t)
 	p.person(t, "jo", true, jo)
 	for _, x := range []struct {
 		why, address, userAgent string
 		news                    bool
 	}{
-		{"the first place of all", "192.0.2.1", firefox, false},
+		{"the first source of all", "192.0.2.1", firefox, false},
 		{"the same", "192.0.2.1", firefox, false},
 		{"a neighbouring address and a newer version", "192.0.2.99", strings.ReplaceAll(firefox, "140", "141"), false},
 		{"another network", "198.51.100.7", firefox, true},
@@ -294,15 +294,15 @@ func TestASignInFromANewPlaceIsNewsOnce(t *testing.T) {
 			t.Errorf("%s: %+v", x.why, m)
 		}
 	}
-	row, err := p.Row(t.Context(), user.PlacesRow("usr_jo"))
+	row, err := p.Row(t.Context(), user.SignInSourcesRow("usr_jo"))
 	must(t, err)
 	if strings.Contains(string(row.Value), "Firefox") || strings.Contains(string(row.Value), "198.51") {
-		t.Errorf("places are kept in the clear: %s", row.Value)
+		t.Errorf("sources are kept in the clear: %s", row.Value)
 	}
-	// A mail that fails is sent when it is tried again, though the place has been noted.
+	// A mail that fails is sent when it is tried again, though the source has been noted.
 	p.Advance(time.Hour)
 	p.fail = 1
-	p.companion(t, "jo", session.Succeeded{SessionID: "ses_2", Personal: session.Place{Address: "203.0.113.5", UserAgent: firefox}})
+	p.companion(t, "jo", session.Succeeded{SessionID: "ses_2", Personal: session.RequestSource{Address: "203.0.113.5", UserAgent: firefox}})
 	if p.deliver(t) == nil {
 		t.Error("the failure was hidden")
 	}
@@ -314,7 +314,7 @@ func TestASignInFromANewPlaceIsNewsOnce(t *testing.T) {
 func TestWhoseCodesAreGuessedIsToldFromWhere(t *testing.T) {
 	p := newPost(t)
 	p.person(t, "jo", true, jo)
-	p.companion(t, "jo", session.SecondFactorGuessed{Method: session.ByTOTP, Count: 10, Personal: session.Place{Address: "203.0.113.5", UserAgent: "curl/8"}})
+	p.companion(t, "jo", session.SecondFactorGuessed{Method: session.ByTOTP, Count: 10, Personal: session.RequestSource{Address: "203.0.113.5", UserAgent: "curl/8"}})
 	must(t, p.deliver(t))
 	if m := p.one(t); m.Kind != FactorGuessed || !strings.Contains(m.Text, "203.0.113.5") || !strings.Contains(m.Text, "curl") {
 		t.Errorf("%+v", m)
@@ -344,8 +344,8 @@ func TestNobodyWritesToSomebodyWhoWasErased(t *testing.T) {
 	p.add(t, "jo", false, jo)
 	p.add(t, "ann", true, jo)
 	for _, name := range []string{"jo", "ann"} {
-		p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.Place{Address: "192.0.2.1", UserAgent: "curl/8"}},
-			session.Succeeded{SessionID: "ses_2", Personal: session.Place{Address: "198.51.100.1", UserAgent: "wget/1"}}, session.PasswordResetRequested{})
+		p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.RequestSource{Address: "192.0.2.1", UserAgent: "curl/8"}},
+			session.Succeeded{SessionID: "ses_2", Personal: session.RequestSource{Address: "198.51.100.1", UserAgent: "wget/1"}}, session.PasswordResetRequested{})
 		must(t, p.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_" + name), session.Companion("usr_" + name)}, Decide: func(tx *event.Tx) error {
 			u, err := user.Kind.Get(tx, "usr_"+name)
 			must(t, err)
@@ -356,8 +356,8 @@ func TestNobodyWritesToSomebodyWhoWasErased(t *testing.T) {
 	must(t, p.deliver(t))
 	p.none(t, "they are gone")
 	for _, name := range []string{"jo", "ann"} {
-		if row, err := p.Row(t.Context(), user.PlacesRow("usr_"+name)); row != nil || err != nil {
-			t.Errorf("a place is remembered: %v", err)
+		if row, err := p.Row(t.Context(), user.SignInSourcesRow("usr_"+name)); row != nil || err != nil {
+			t.Errorf("a source is remembered: %v", err)
 		}
 	}
 }

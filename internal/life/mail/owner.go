@@ -62,7 +62,7 @@ func (m *Mailer) tellOwnerLost(ctx context.Context, e *event.Event, u *event.Obj
 		return err
 	}
 	profile := u.Data.Human.Profile
-	if err := m.send(ctx, OwnerLost, u.ID, address, profile.DisplayName, profile.PreferredLanguage, content{At: event.Time(e.Time), Place: cmp.Or(greetable(o.Data.Name), o.ID)}); err != nil {
+	if err := m.send(ctx, OwnerLost, u.ID, address, profile.DisplayName, profile.PreferredLanguage, content{At: event.Time(e.Time), OrgOrSite: cmp.Or(greetable(o.Data.Name), o.ID)}); err != nil {
 		return err
 	}
 	return m.markSent(ctx, row)

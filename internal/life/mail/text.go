@@ -66,7 +66,7 @@ type content struct {
 	Address      string
 	Provider     string // its name
 	Inviter      string // who invites
-	Place        string // the organization that somebody is invited to, or else the site
+	OrgOrSite    string // the organization that somebody is invited to, or else the site
 	Forgot       string // the page for who has forgotten the password
 }
 

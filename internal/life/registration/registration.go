@@ -179,7 +179,7 @@ func (s *Registrations) Start(ctx context.Context, r Start) error {
 	if len(r.Return) > maxReturn {
 		r.Return = ""
 	}
-	row := event.RowKey{Table: event.Deliveries, Key: waitingPrefix + s.place(r.OrgID, r.Email)}
+	row := event.RowKey{Table: event.Deliveries, Key: waitingPrefix + s.registrationID(r.OrgID, r.Email)}
 	return s.Sessions.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: r.RequestID}, Decide: func(tx *event.Tx) error {
 		return s.put(tx, row, &pending{OrgID: r.OrgID, Email: r.Email, Language: r.Language, Return: r.Return, RequestID: r.RequestID, At: tx.Now()}, 0)
 	}})
@@ -215,9 +215,9 @@ func takes(o *event.Object[org.Org], prover string) bool {
 	return o.Data.Policy.Registration == policy.ToAll || o.Data.Policy.Registration == policy.ToDomains && prover == o.ID
 }
 
-// place is where the registration of an address in an organization is. The same address, however it is written, has one
-// place.
-func (s *Registrations) place(orgID, email string) string {
+// registrationID is that of the registration of an address in an organization. The same address, however it is written,
+// has one.
+func (s *Registrations) registrationID(orgID, email string) string {
 	key, _ := syntax.Email(email)
 	return hex.EncodeToString(s.Sessions.Master.MAC("registration", []byte(orgID), []byte(key))[:16])
 }
@@ -244,15 +244,15 @@ func (s *Registrations) read(row *event.Row) (*pending, error) {
 }
 
 // rowAt is the key of a registration that waits for the person to open the link.
-func rowAt(place string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: "registration/" + place}
+func rowAt(id string) event.RowKey {
+	return event.RowKey{Table: event.Flows, Key: "registration/" + id}
 }
 
-// What is in the link: a token, and where its registration is.
+// What is in the link: a token, and the id of its registration.
 const dot = "."
 
-func linkOf(token, place string) string {
-	raw, _ := hex.DecodeString(place) // we have made it
+func linkOf(token, id string) string {
+	raw, _ := hex.DecodeString(id) // we have made it
 	return token + dot + base64.RawURLEncoding.EncodeToString(raw)
 }
 

@@ -399,7 +399,7 @@ func TestWhatIsJudgedAgain(t *testing.T) {
 			f.Link = token + f.Link[strings.Index(f.Link, "."):]
 		}, "REGISTRATION_NOT_FOUND"},
 		{"another place", func(w *world, f *Finish) {
-			f.Link = f.Link[:strings.Index(f.Link, ".")] + linkOf("", w.place("org_b", "new@c.test"))
+			f.Link = f.Link[:strings.Index(f.Link, ".")] + linkOf("", w.registrationID("org_b", "new@c.test"))
 		}, "REGISTRATION_NOT_FOUND"},
 		{"neither password nor passkey", func(_ *world, f *Finish) { f.Password = "" }, "INVALID_REQUEST password"},
 		{"both", func(_ *world, f *Finish) { f.Credential = "{}" }, "INVALID_REQUEST password"},

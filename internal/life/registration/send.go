@@ -126,15 +126,15 @@ func (s *Registrations) send(ctx context.Context, row *event.Row) error {
 	if p, err = s.take(ctx, row.RowKey, o != nil, known); err != nil || p == nil {
 		return err
 	}
-	place := strings.TrimPrefix(row.Key, waitingPrefix)
+	id := strings.TrimPrefix(row.Key, waitingPrefix)
 	to := Receiver{Address: p.Email, Language: p.Language, Organization: o.Data.Name}
 	if p.Known {
 		err = s.Mail.Registered(ctx, to)
 	} else {
-		err = s.Mail.Register(ctx, to, linkOf(p.Token, place))
+		err = s.Mail.Register(ctx, to, linkOf(p.Token, id))
 	}
 	if refused, is := errors.AsType[*notify.Refusal](err); is && refused.ForGood {
-		return s.drop(ctx, row.RowKey, rowAt(place)) // there is no such mailbox
+		return s.drop(ctx, row.RowKey, rowAt(id)) // there is no such mailbox
 	}
 	if err != nil {
 		return err

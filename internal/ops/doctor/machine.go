@@ -38,36 +38,36 @@ func checkDirectory(_ context.Context, p *patient) []Finding {
 }
 
 func checkDisk(_ context.Context, p *patient) (found []Finding) {
-	places := []struct{ what, path string }{{"data directory", p.config.DataDir}, {"backup directory", p.config.BackupDirectory}}
-	for _, place := range places {
-		if place.path == "" || place.path == p.config.DataDir && p.dir == nil {
+	directories := []struct{ what, path string }{{"data directory", p.config.DataDir}, {"backup directory", p.config.BackupDirectory}}
+	for _, directory := range directories {
+		if directory.path == "" || directory.path == p.config.DataDir && p.dir == nil {
 			continue
 		}
-		free, err := disk.Free(place.path)
+		free, err := disk.Free(directory.path)
 		const do = "Make room, or move the directory to a larger disk. If the disk is full, nothing can be written."
 		switch {
 		case err != nil:
-			found = append(found, fail("Create the directory, or mount its disk.", "the %s: %v", place.what, err)...)
+			found = append(found, fail("Create the directory, or mount its disk.", "the %s: %v", directory.what, err)...)
 		case free < noDisk:
-			found = append(found, fail(do, "the disk of the %s has %d MiB left", place.what, free>>20)...)
+			found = append(found, fail(do, "the disk of the %s has %d MiB left", directory.what, free>>20)...)
 		case free < littleDisk:
-			found = append(found, warn(do, "the disk of the %s has %d MiB left", place.what, free>>20)...)
+			found = append(found, warn(do, "the disk of the %s has %d MiB left", directory.what, free>>20)...)
 		default:
-			found = append(found, fine("the disk of the %s has %d GiB left", place.what, free>>30)...)
+			found = append(found, fine("the disk of the %s has %d GiB left", directory.what, free>>30)...)
 		}
-		kind, err := disk.FileSystem(place.path)
+		kind, err := disk.FileSystem(directory.path)
 		if err != nil {
 			continue
 		}
 		switch kind {
 		case "nfs", "cifs", "smb", "9p", "fuse":
-			if place.path == p.config.DataDir && p.config.Database == "" {
+			if directory.path == p.config.DataDir && p.config.Database == "" {
 				found = append(found, warn("Put the data directory on a local disk, or use PostgreSQL.", "the embedded database is on a file system of the kind %s, which may not keep its promises about locks and syncs", kind)...)
 			}
 		case "tmpfs", "ramfs":
-			found = append(found, warn("Put it on a disk.", "the %s is in memory (%s): it is lost with the machine", place.what, kind)...)
+			found = append(found, warn("Put it on a disk.", "the %s is in memory (%s): it is lost with the machine", directory.what, kind)...)
 		case "overlay":
-			found = append(found, warn("Mount a volume there.", "the %s is in the layer of a container: it is lost with the container", place.what)...)
+			found = append(found, warn("Mount a volume there.", "the %s is in the layer of a container: it is lost with the container", directory.what)...)
 		}
 	}
 	return found

@@ -54,10 +54,10 @@ const (
 	roomBeside = 64 << 20
 )
 
-// Rehearse restores a backup into a temporary directory below place (empty: where the system has its own), checks it
+// Rehearse restores a backup into a temporary directory below parent (empty: where the system has its own), checks it
 // there as a restore would, and removes it. It needs the master key that a restore needs. The data directory is left
 // alone: a server may run on it. What was seen is told also where it fails.
-func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, place string, progress Progress) (seen *Rehearsal, err error) {
+func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, parent string, progress Progress) (seen *Rehearsal, err error) {
 	seen = &Rehearsal{File: file, Steps: []Step{}}
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -87,14 +87,14 @@ func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, place strin
 		return seen, err
 	}
 	seen.Size = info.Size()
-	if place == "" {
-		place = os.TempDir()
+	if parent == "" {
+		parent = os.TempDir()
 	}
-	removeLeftRehearsals(place, log)
-	if err := hasRoom(place, seen.Size); err != nil {
+	removeLeftRehearsals(parent, log)
+	if err := hasRoom(parent, seen.Size); err != nil {
 		return seen, err
 	}
-	temporary, err := os.MkdirTemp(place, rehearsalNames)
+	temporary, err := os.MkdirTemp(parent, rehearsalNames)
 	if err != nil {
 		return seen, fmt.Errorf("the place for the rehearsal: %w: name another one with --rehearse-directory", err)
 	}
@@ -132,21 +132,21 @@ func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, place strin
 	return seen, err
 }
 
-// hasRoom refuses a place that a backup of a size would fill.
-func hasRoom(place string, size int64) error {
-	free, err := disk.Free(place)
+// hasRoom refuses a directory that a backup of a size would fill.
+func hasRoom(parent string, size int64) error {
+	free, err := disk.Free(parent)
 	if err != nil {
 		return fmt.Errorf("the place for the rehearsal: %w: name another one with --rehearse-directory", err)
 	}
 	if need := uint64(size)*roomFactor + roomBeside; free < need {
-		return fmt.Errorf("the rehearsal needs %d MiB in %s, but only %d MiB are free: name another place with --rehearse-directory", need>>20, place, free>>20)
+		return fmt.Errorf("the rehearsal needs %d MiB in %s, but only %d MiB are free: name another place with --rehearse-directory", need>>20, parent, free>>20)
 	}
 	return nil
 }
 
 // removeLeftRehearsals removes what was killed. What is locked is in use.
-func removeLeftRehearsals(place string, log *slog.Logger) {
-	left, _ := filepath.Glob(filepath.Join(place, rehearsalNames))
+func removeLeftRehearsals(parent string, log *slog.Logger) {
+	left, _ := filepath.Glob(filepath.Join(parent, rehearsalNames))
 	for _, path := range left {
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 			continue

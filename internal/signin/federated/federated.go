@@ -104,7 +104,7 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 			if err := remember(tx, who, now.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
-			return made.Open(tx, now, o, everywhere, proof, session.PlaceOf(at.Peer, at.UserAgent))
+			return made.Open(tx, now, o, everywhere, proof, session.RequestSourceOf(at.Peer, at.UserAgent))
 		},
 	}
 	if byEmail {

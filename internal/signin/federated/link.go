@@ -111,7 +111,7 @@ func (s Sessions) ReproveThrough(ctx context.Context, caller *access.Caller, who
 				return err
 			}
 		}
-		return in.ProveThrough(p.ID, sid, who.Proven, from.Place())
+		return in.ProveThrough(p.ID, sid, who.Proven, from.Source())
 	})
 }
 

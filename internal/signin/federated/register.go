@@ -132,7 +132,7 @@ func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Regis
 			if err := remember(tx, who, u.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
-			return made.Open(tx, u, o, everywhere, proof, session.PlaceOf(r.Peer, r.UserAgent))
+			return made.Open(tx, u, o, everywhere, proof, session.RequestSourceOf(r.Peer, r.UserAgent))
 		},
 	})
 	for _, name := range names {

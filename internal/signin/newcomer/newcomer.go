@@ -150,7 +150,7 @@ func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command, al
 			if err := also(tx, u); err != nil {
 				return err
 			}
-			return made.Open(tx, u, o, everywhere, with.proof, session.PlaceOf(p.Peer, p.UserAgent))
+			return made.Open(tx, u, o, everywhere, with.proof, session.RequestSourceOf(p.Peer, p.UserAgent))
 		},
 	}))
 	if err != nil {

@@ -10,15 +10,15 @@ func (s *InSession) MayBeRemembered() bool {
 func (s *InSession) Waits() bool { return s.unproven && s.user.Data.SecondFactor }
 
 // Recognize lets the session act on a device that is remembered.
-func (s *InSession) Recognize(device string, place Place) error {
+func (s *InSession) Recognize(device string, source RequestSource) error {
 	s.proof.Device, s.proved = device, true
-	return record(s.tx, s.user.ID, DeviceRecognized{DeviceID: device, SessionID: s.session.ID, Personal: place})
+	return record(s.tx, s.user.ID, DeviceRecognized{DeviceID: device, SessionID: s.session.ID, Personal: source})
 }
 
 // Remembers records a device that is remembered from now on.
-func (s *InSession) Remembers(device string, expires int64, place Place) error {
-	return record(s.tx, s.user.ID, DeviceRemembered{DeviceID: device, Expires: expires, Personal: place})
+func (s *InSession) Remembers(device string, expires int64, source RequestSource) error {
+	return record(s.tx, s.user.ID, DeviceRemembered{DeviceID: device, Expires: expires, Personal: source})
 }
 
 // Name is what lists call where a session or a device is.
-func (f From) Name() string { return nameOf(f.Place()) }
+func (f From) Name() string { return nameOf(f.Source()) }

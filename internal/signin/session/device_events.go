@@ -7,9 +7,9 @@ const devicesSince = 4
 
 // DeviceRemembered records that the second factor of the person is remembered on a device from now on.
 type DeviceRemembered struct {
-	DeviceID string `json:"deviceId"`
-	Expires  int64  `json:"expires"`
-	Personal Place  `json:"-"`
+	DeviceID string        `json:"deviceId"`
+	Expires  int64         `json:"expires"`
+	Personal RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -23,9 +23,9 @@ func (DeviceRemembered) Apply(*SignIns) {}
 
 // DeviceRecognized records that a session was not asked for a second factor, because the device is remembered.
 type DeviceRecognized struct {
-	DeviceID  string `json:"deviceId"`
-	SessionID string `json:"sessionId"`
-	Personal  Place  `json:"-"`
+	DeviceID  string        `json:"deviceId"`
+	SessionID string        `json:"sessionId"`
+	Personal  RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.

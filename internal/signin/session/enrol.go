@@ -148,7 +148,7 @@ func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.R
 			return err
 		}
 		out.Details = st.user.Details()
-		return st.prove(by, from.Place())
+		return st.prove(by, from.Source())
 	})
 	if err != nil {
 		return Enrolled{}, err

@@ -58,13 +58,13 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 // A session is called by where it was opened, for its owner to recognise it: the address, a space, and the browser, as
 // far as they are known. That is personal, so it stands with the session only, and goes with it.
 
-// nameOf is what a session from this place is called.
-func nameOf(p Place) string {
+// nameOf is what a session is called that was opened from there.
+func nameOf(p RequestSource) string {
 	return strings.TrimRight(p.Address+" "+browserName(p.UserAgent), " ")
 }
 
-// Place tells where a session was opened; empty where that is not known.
-func (s Shown) Place() (address, browser string) {
+// OpenedFrom tells where a session was opened; empty where that is not known.
+func (s Shown) OpenedFrom() (address, browser string) {
 	address, browser, _ = strings.Cut(s.Name, " ")
 	return address, browser
 }

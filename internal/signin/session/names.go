@@ -92,7 +92,7 @@ func (s NameFinder) withEmailAnywhere(email, prover string) event.Lookup {
 	return event.Lookup{Kind: user.Kind.Name(), Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail, Values: user.TrustedWords(email, s.DefaultOrg, prover)}
 }
 
-// Find looks for the user of a login name; nil when there is none. The place is chosen first: the organization that was
+// Find looks for the user of a login name; nil when there is none. The organization is chosen first: the one that was
 // named, else that of the application, else the one that has proven the domain of an e-mail address by DNS, else the
 // default one. There the first that finds somebody wins: a user name with a verified domain (of any organization, where
 // none was named); a bare user name; a verified e-mail address. Where nobody is found, and no organization was named, a
@@ -101,7 +101,8 @@ func (s NameFinder) withEmailAnywhere(email, prover string) event.Lookup {
 //
 // typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it,
 // and nothing in it follows from which users there are. So everything is looked up by one folded form. What is looked
-// up follows from the name and the place alone, too (see allOf), in three round trips: the domain, the name, the user.
+// up follows from the name and the organization alone, too (see allOf), in three round trips: the domain, the name, the
+// user.
 func (s NameFinder) Find(ctx context.Context, loginName string, at NameScope) (u *event.Object[user.User], typed TypedName, err error) {
 	if len(at.Org) > event.MaxID { // nobody is there, and nothing keeps all of it
 		at.Org = secret.Digest(at.Org)

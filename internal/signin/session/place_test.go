@@ -23,13 +23,13 @@ func TestBrowsersArePutInAFewWordsOfOurs(t *testing.T) {
 		"":                                    "",
 		"<script>alert(1)</script>, trust me": "",
 	} {
-		place := Place{Address: "192.0.2.1", UserAgent: agent}
-		address, browser := Shown{Name: nameOf(place)}.Place()
+		place := RequestSource{Address: "192.0.2.1", UserAgent: agent}
+		address, browser := Shown{Name: nameOf(place)}.OpenedFrom()
 		if address != "192.0.2.1" || browser != want {
 			t.Errorf("%s: %q from %q", agent, browser, address)
 		}
 		place.Address = ""
-		if address, browser = (Shown{Name: nameOf(place)}).Place(); address != "" || browser != want {
+		if address, browser = (Shown{Name: nameOf(place)}).OpenedFrom(); address != "" || browser != want {
 			t.Errorf("%s from nowhere: %q from %q", agent, browser, address)
 		}
 	}
@@ -48,7 +48,7 @@ func TestASessionSaysWhereItWasOpened(t *testing.T) {
 	must(t, err)
 	shown, _, err := sessions.List(t.Context(), Own(me), secret.Session, event.Cursor{}, 10)
 	must(t, err)
-	if address, browser := shown[0].Place(); len(shown) != 1 || address != "2001:db8::7" || browser != "Firefox (Linux)" {
+	if address, browser := shown[0].OpenedFrom(); len(shown) != 1 || address != "2001:db8::7" || browser != "Firefox (Linux)" {
 		t.Errorf("got %+v", shown)
 	}
 }

@@ -128,7 +128,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		if err := t.Succeeded(st.tx); err != nil {
 			return err
 		}
-		if err := st.prove(a.method(), t.place); err != nil {
+		if err := st.prove(a.method(), t.source); err != nil {
 			return err
 		}
 		if st.passkeys && assertion != nil && assertion.Verified() {
@@ -175,11 +175,11 @@ func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, me
 	var t *throttle
 	a.Report = func(tx *event.Tx, r guessing.Report) error {
 		if r.Guessed > 0 {
-			return record(tx, me.ID, SecondFactorGuessed{Method: method, Count: r.Guessed, Personal: t.place})
+			return record(tx, me.ID, SecondFactorGuessed{Method: method, Count: r.Guessed, Personal: t.source})
 		}
 		return t.record(tx, r)
 	}
-	t = s.throttle(rules, a, me.ID, from.Peer, from.Place())
+	t = s.throttle(rules, a, me.ID, from.Peer, from.Source())
 	t.Limits.Account.Ceiling = t.Limits.Network.Ceiling
 	if method != ByPasskey { // which nobody guesses
 		t.ByTheDay(s.Master, a)
@@ -212,7 +212,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if err != nil {
 		return Stepped{}, err
 	}
-	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.Place())
+	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.Source())
 	right, upgraded, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), me, password)
 	if err != nil {
 		return Stepped{}, err
@@ -230,7 +230,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 		if upgraded != nil {
 			st.tx.PutRow(event.Row{RowKey: user.PasswordRow(me.ID), Value: upgraded})
 		}
-		return st.prove(ByPassword, t.place)
+		return st.prove(ByPassword, t.source)
 	})
 	if err != nil {
 		return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
@@ -300,7 +300,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in 
 	// Whose policy slows down must not tell which users there are.
 	passkey := guessing.At("passkey", assertion.UserID())
 	passkey.Trusted = trustedFactor(assertion.UserID())
-	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer, PlaceOf(a.Peer, a.UserAgent))
+	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer, RequestSourceOf(a.Peer, a.UserAgent))
 	if err := s.enter(ctx, t, origin); err != nil {
 		return SignedIn{}, err
 	}

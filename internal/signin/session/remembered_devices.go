@@ -83,7 +83,7 @@ func (d Devices) Remember(ctx context.Context, caller *access.Caller, there []st
 		tokens = append([]string{made}, others...)
 		tx.PutToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Device), Name: from.Name(), UserID: u.ID, Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch,
 			Created: tx.Now(), Expires: tx.Now() + life, Data: newDevice(&u.Data, from.UserAgent).Text()})
-		return in.Remembers(id, tx.Now()+life, from.Place())
+		return in.Remembers(id, tx.Now()+life, from.Source())
 	})
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (d Devices) Recognize(ctx context.Context, caller *access.Caller, tokens []
 			}
 			if counts {
 				ok = true
-				return in.Recognize(id, from.Place())
+				return in.Recognize(id, from.Source())
 			}
 		}
 		return nil

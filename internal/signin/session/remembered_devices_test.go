@@ -362,7 +362,7 @@ func TestListsShowDevicesThatCount(t *testing.T) {
 			t.Errorf("%s: %+v", name, shown)
 		}
 		for _, d := range shown {
-			if address, browser := d.Place(); address != "192.0.2.1" || browser != "Firefox (Linux)" || !d.Expires.Equal(w.store.Now().Add(10*day)) {
+			if address, browser := d.OpenedFrom(); address != "192.0.2.1" || browser != "Firefox (Linux)" || !d.Expires.Equal(w.store.Now().Add(10*day)) {
 				t.Errorf("it is shown as %+v", d)
 			}
 		}

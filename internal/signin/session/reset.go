@@ -65,7 +65,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	}
 	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it
 	// records nothing.
-	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, PlaceOf(r.Peer, r.UserAgent))
+	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, RequestSourceOf(r.Peer, r.UserAgent))
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
 	orgID, held, err := s.tryReset(ctx, t, origin, &r)
 	if err != nil {

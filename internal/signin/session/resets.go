@@ -34,19 +34,19 @@ const (
 
 // waiting is a request as it waits.
 type waiting struct {
-	LoginName string `json:"loginName,omitempty"`
-	OrgID     string `json:"orgId,omitempty"`
-	AppOrg    string `json:"appOrg,omitempty"`
-	Place     Place  `json:"place"`
-	RequestID string `json:"requestId,omitempty"`
-	At        int64  `json:"at"`
+	LoginName string        `json:"loginName,omitempty"`
+	OrgID     string        `json:"orgId,omitempty"`
+	AppOrg    string        `json:"appOrg,omitempty"`
+	Source    RequestSource `json:"place"`
+	RequestID string        `json:"requestId,omitempty"`
+	At        int64         `json:"at"`
 }
 
 // await stores a request. The same name waits once.
 func (s *Sessions) await(ctx context.Context, r ResetRequest) error {
 	mac := s.Master.MAC("reset request", []byte(r.OrgID), []byte(r.AppOrg), []byte(r.LoginName))
 	row := event.RowKey{Table: event.Deliveries, Key: resetPrefix + hex.EncodeToString(mac)}
-	w := waiting{Place: PlaceOf(r.Peer, r.UserAgent), RequestID: r.RequestID}
+	w := waiting{Source: RequestSourceOf(r.Peer, r.UserAgent), RequestID: r.RequestID}
 	if len(r.LoginName)+len(r.OrgID) <= maxResetName {
 		w.LoginName, w.OrgID, w.AppOrg = r.LoginName, r.OrgID, r.AppOrg
 	}
@@ -175,7 +175,7 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 		if err != nil || now == nil || !now.Data.MayReset() || !MaySignIn(&now.Data, o) || !hasNoOther && !o.Data.Policy.Allows(policy.WithPassword) {
 			return err
 		}
-		return record(tx, u.ID, PasswordResetRequested{Personal: w.Place})
+		return record(tx, u.ID, PasswordResetRequested{Personal: w.Source})
 	}
 	return s.Store.Do(ctx, command)
 }

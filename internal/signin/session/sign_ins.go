@@ -50,17 +50,17 @@ const (
 	ByProvider Method = "fed" // another identity provider said so; not one of the RFC's either
 )
 
-// Place is where a request came from: personal data.
-type Place struct {
+// RequestSource is where a request came from: personal data.
+type RequestSource struct {
 	Address   string `json:"address,omitempty"`
 	UserAgent string `json:"userAgent,omitempty"`
 }
 
 // Succeeded records a sign-in.
 type Succeeded struct {
-	SessionID string `json:"sessionId"`
-	Provider  string `json:"provider,omitempty"` // that the person came through
-	Personal  Place  `json:"-"`
+	SessionID string        `json:"sessionId"`
+	Provider  string        `json:"provider,omitempty"` // that the person came through
+	Personal  RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -71,8 +71,8 @@ func (Succeeded) Apply(s *SignIns) { s.Succeeded++ }
 
 // Failed records failed attempts, at most one event a minute.
 type Failed struct {
-	Count    int64 `json:"count"`
-	Personal Place `json:"-"` // of the last one
+	Count    int64         `json:"count"`
+	Personal RequestSource `json:"-"` // of the last one
 }
 
 // EventType implements event.Fact.
@@ -83,8 +83,8 @@ func (e Failed) Apply(s *SignIns) { s.Failed += e.Count }
 
 // Throttled records attempts that were turned away unheard, at most one event a minute.
 type Throttled struct {
-	Count    int64 `json:"count"`
-	Personal Place `json:"-"`
+	Count    int64         `json:"count"`
+	Personal RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -131,9 +131,9 @@ func (TokenRevoked) Apply(s *SignIns) { s.Revoked++ }
 
 // SecondFactorProven records that the person of a session proved a second factor in it, or enrolled it there.
 type SecondFactorProven struct {
-	SessionID string `json:"sessionId"`
-	Method    Method `json:"method"`
-	Personal  Place  `json:"-"`
+	SessionID string        `json:"sessionId"`
+	Method    Method        `json:"method"`
+	Personal  RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -145,9 +145,9 @@ func (SecondFactorProven) Apply(s *SignIns) { s.Proven++ }
 // SecondFactorGuessed records that as many wrong codes of one kind came within a day as are heard from networks that
 // are not known, after the right password. It is recorded at most once a day.
 type SecondFactorGuessed struct {
-	Method   Method `json:"method"`
-	Count    int64  `json:"count"`
-	Personal Place  `json:"-"` // of the last one
+	Method   Method        `json:"method"`
+	Count    int64         `json:"count"`
+	Personal RequestSource `json:"-"` // of the last one
 }
 
 // EventType implements event.Fact.
@@ -159,9 +159,9 @@ func (SecondFactorGuessed) Apply(*SignIns) {}
 // Reauthenticated records that the person of a session gave the password once more, or proved it again to an identity
 // provider.
 type Reauthenticated struct {
-	SessionID string `json:"sessionId"`
-	Provider  string `json:"provider,omitempty"`
-	Personal  Place  `json:"-"`
+	SessionID string        `json:"sessionId"`
+	Provider  string        `json:"provider,omitempty"`
+	Personal  RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -173,7 +173,7 @@ func (Reauthenticated) Apply(s *SignIns) { s.Proven++ }
 // PasswordResetRequested records that somebody, perhaps not the user, asked for a mail that lets the password be reset.
 // It is a fact of the companion: a stranger must not move the user's own sequence.
 type PasswordResetRequested struct {
-	Personal Place `json:"-"`
+	Personal RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.

@@ -78,9 +78,9 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	// one.
 	at := shareOf
 	defer func() { s.Tally.Outcome(at, tally.Password, err) }()
-	place := PlaceOf(a.Peer, a.UserAgent)
+	source := RequestSourceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
-	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
+	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, source)
 	right, upgraded, err := s.try(ctx, s.Hasher.Public(shareOf, ratelimit.NetworkName(a.Peer), len(a.LoginName)+len(a.OrgID)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
@@ -151,7 +151,7 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			if err := t.Succeeded(tx); err != nil {
 				return err
 			}
-			return made.Open(tx, now, o, everywhere, on.proof, t.place)
+			return made.Open(tx, now, o, everywhere, on.proof, t.source)
 		},
 	})
 	if err := s.Store.Do(ctx, command); err != nil {
@@ -177,14 +177,14 @@ func PrepareSession(userID string) *NewSession {
 
 // Open opens it for a user who may sign in, with a proof whose time is filled in. The command declared the user, the
 // organization and the installation for reading, and the user's Companion for writing.
-func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Object[org.Org], everywhere policy.Policy, proof Proof, place Place) error {
+func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Object[org.Org], everywhere policy.Policy, proof Proof, source RequestSource) error {
 	i, err := installationStanding(tx)
 	if err != nil {
 		return err
 	}
 	proof.At = tx.Now()
 	expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.Data.Policy))
-	opened := event.Token{ID: n.SessionID, Hash: n.hash, Kind: string(secret.Session), Name: nameOf(place), UserID: u.ID,
+	opened := event.Token{ID: n.SessionID, Hash: n.hash, Kind: string(secret.Session), Name: nameOf(source), UserID: u.ID,
 		Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text(), Provider: proof.Upstream.Of()}
 	tx.PutToken(opened)
 	n.Expires, n.ChangeRequired = event.Time(expires), u.Data.Password.ChangeRequired
@@ -194,7 +194,7 @@ func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Obj
 	if n.Ways = nil; n.SecondFactorRequired {
 		n.Ways = waysOf(u.Data.Human)
 	}
-	return record(tx, u.ID, Succeeded{SessionID: n.SessionID, Provider: proof.Upstream.Of(), Personal: place})
+	return record(tx, u.ID, Succeeded{SessionID: n.SessionID, Provider: proof.Upstream.Of(), Personal: source})
 }
 
 // installationStanding reads the part of the installation that decides about credentials, in a command that declared
@@ -311,13 +311,13 @@ func atOwnPassword(u *event.Object[user.User]) guessing.Aim {
 	return atPassword(u, typedNameIn(u.Org, u.Data.UserNameKey))
 }
 
-// PlaceOf is where a request came from.
-func PlaceOf(peer netip.Addr, userAgent string) Place {
+// RequestSourceOf is where a request came from.
+func RequestSourceOf(peer netip.Addr, userAgent string) RequestSource {
 	const most = 200
 	if len(userAgent) > most {
 		userAgent = strings.ToValidUTF8(userAgent[:most], "")
 	}
-	p := Place{UserAgent: userAgent}
+	p := RequestSource{UserAgent: userAgent}
 	if peer.IsValid() {
 		p.Address = peer.String()
 	}
@@ -352,11 +352,11 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	version := u.Data.Password.Version
-	place := PlaceOf(p.Peer, p.UserAgent)
-	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, place)
+	source := RequestSourceOf(p.Peer, p.UserAgent)
+	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, source)
 	after := *u
 	after.Data.Password.Version++
-	renewed := s.throttle(rules, atOwnPassword(&after), u.ID, p.Peer, place)
+	renewed := s.throttle(rules, atOwnPassword(&after), u.ID, p.Peer, source)
 	if err := s.checkCurrent(ctx, caller, t, u, p); err != nil {
 		return event.Details{}, err
 	}
@@ -435,7 +435,7 @@ func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller
 		return Stepped{}, err
 	}
 	from := From{Peer: p.Peer, UserAgent: p.UserAgent, Rotate: true}
-	return s.Step(ctx, caller, from, false, event.Command{}, func(st *InSession) error { return st.prove(ByPassword, from.Place()) })
+	return s.Step(ctx, caller, from, false, event.Command{}, func(st *InSession) error { return st.prove(ByPassword, from.Source()) })
 }
 
 // errPasswordMoved: somebody set the password while the current one was being checked.

@@ -244,11 +244,11 @@ func TestAPasswordThatMustBeChangedRestrictsTheSession(t *testing.T) {
 }
 
 func TestALongUserAgentIsCutToWholeCharacters(t *testing.T) {
-	p := PlaceOf(home, strings.Repeat("x", 199)+"ü")
+	p := RequestSourceOf(home, strings.Repeat("x", 199)+"ü")
 	if p.UserAgent != strings.Repeat("x", 199) {
 		t.Errorf("got %q", p.UserAgent)
 	}
-	if p := PlaceOf(Attempt{}.Peer, "x"); p.Address != "" {
+	if p := RequestSourceOf(Attempt{}.Peer, "x"); p.Address != "" {
 		t.Errorf("an unknown address became %q", p.Address)
 	}
 }

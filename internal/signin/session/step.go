@@ -20,8 +20,8 @@ type From struct {
 	Rotate    bool
 }
 
-// Place is where it comes from.
-func (f From) Place() Place { return PlaceOf(f.Peer, f.UserAgent) }
+// Source is where it comes from.
+func (f From) Source() RequestSource { return RequestSourceOf(f.Peer, f.UserAgent) }
 
 // Stepped is a session after a step. Token is the new one, shown this once; empty where the token stays.
 type Stepped struct {
@@ -42,7 +42,7 @@ type InSession struct {
 }
 
 // prove notes one more proof in the session, and records it.
-func (s *InSession) prove(by Method, place Place) error {
+func (s *InSession) prove(by Method, source RequestSource) error {
 	if !slices.Contains(s.proof.Methods, by) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), by)
 	}
@@ -53,9 +53,9 @@ func (s *InSession) prove(by Method, place Place) error {
 	}
 	s.proved = true
 	if by == ByPassword {
-		return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Personal: place})
+		return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Personal: source})
 	}
-	return record(s.tx, s.user.ID, SecondFactorProven{SessionID: s.session.ID, Method: by, Personal: place})
+	return record(s.tx, s.user.ID, SecondFactorProven{SessionID: s.session.ID, Method: by, Personal: source})
 }
 
 // User is the person of the session, for writing where the step declared that.
@@ -94,7 +94,7 @@ func (b *Bearer) Ends() int64 {
 // ProveThrough notes that the person proved to a provider at a moment who they are. Like a password it is no second
 // factor. sid is the digest of the provider's own session where that is the one that ends ours now; empty: it stays as
 // it is.
-func (s *InSession) ProveThrough(provider, sid string, at int64, place Place) error {
+func (s *InSession) ProveThrough(provider, sid string, at int64, source RequestSource) error {
 	if !slices.Contains(s.proof.Methods, ByProvider) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)
 	}
@@ -103,7 +103,7 @@ func (s *InSession) ProveThrough(provider, sid string, at int64, place Place) er
 		up.Session = sid // it is a copy, see Proof.known
 	}
 	s.proved = true
-	return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Provider: provider, Personal: place})
+	return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Provider: provider, Personal: source})
 }
 
 // Step lets decide act in the caller's session while the session counts, in one command, and keeps what it makes of the

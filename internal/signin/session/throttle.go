@@ -20,13 +20,13 @@ const accountOverNetwork = 4
 type throttle struct {
 	*guessing.Throttle
 	userID string // empty: nobody has the name, or nothing is to be recorded; counted all the same
-	place  Place
+	source RequestSource
 }
 
 // throttle of an aim at a user, as strict as the rules say: how many attempts are free, and how long the waits are at
 // most, is a matter of policy. userID is empty where nobody is meant, or nothing is to be recorded.
-func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr, place Place) *throttle {
-	t := &throttle{userID: userID, place: place}
+func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr, source RequestSource) *throttle {
+	t := &throttle{userID: userID, source: source}
 	if userID != "" && a.Report == nil {
 		a.Report = t.record
 	}
@@ -40,10 +40,10 @@ func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string
 func (t *throttle) record(tx *event.Tx, r guessing.Report) error {
 	var facts []event.Fact[SignIns]
 	if r.Failed > 0 {
-		facts = append(facts, Failed{Count: r.Failed, Personal: t.place})
+		facts = append(facts, Failed{Count: r.Failed, Personal: t.source})
 	}
 	if r.Refused > 0 {
-		facts = append(facts, Throttled{Count: r.Refused, Personal: t.place})
+		facts = append(facts, Throttled{Count: r.Refused, Personal: t.source})
 	}
 	return record(tx, t.userID, facts...)
 }

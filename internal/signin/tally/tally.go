@@ -59,8 +59,8 @@ func (c Counts) plus(o Counts) Counts {
 // Day are the numbers of one day.
 type Day map[Way]Counts
 
-// place is where something counts: an organization or access.Installation, and a day.
-type place struct {
+// dayKey is what something counts for: an organization or access.Installation, and a day.
+type dayKey struct {
 	scope string
 	day   int64 // number of the day since 1970-01-01
 }
@@ -72,7 +72,7 @@ type Tally struct {
 	throttled errs.Reason
 
 	mu      sync.Mutex
-	pending map[place]Day
+	pending map[dayKey]Day
 	totals  Day // since the node was started
 
 	flushing sync.Mutex // when Flush ends, counts that another Flush has taken are stored, too
@@ -80,7 +80,7 @@ type Tally struct {
 
 // New makes a Tally. throttled is the reason of attempts that are refused unheard.
 func New(store event.Store, clock func() time.Time, throttled errs.Reason) *Tally {
-	return &Tally{store: store, clock: clock, throttled: throttled, pending: map[place]Day{}, totals: Day{}}
+	return &Tally{store: store, clock: clock, throttled: throttled, pending: map[dayKey]Day{}, totals: Day{}}
 }
 
 // Outcome counts an attempt to sign in by how it ended. org is the organization that it was at; empty where none is
@@ -113,9 +113,9 @@ func (t *Tally) add(org string, way Way, c Counts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.totals[way] = t.totals[way].plus(c)
-	t.addTo(place{access.Installation, today}, way, c)
+	t.addTo(dayKey{access.Installation, today}, way, c)
 	if org != "" {
-		t.addTo(place{org, today}, way, c)
+		t.addTo(dayKey{org, today}, way, c)
 	}
 }
 
@@ -127,7 +127,7 @@ func (t *Tally) Total(way Way) Counts {
 }
 
 // addTo counts in memory. The caller holds the lock.
-func (t *Tally) addTo(at place, way Way, c Counts) {
+func (t *Tally) addTo(at dayKey, way Way, c Counts) {
 	d := t.pending[at]
 	if d == nil {
 		if len(t.pending) >= most && at.scope != access.Installation {
@@ -164,13 +164,13 @@ func (t *Tally) Flush(ctx context.Context) error {
 	defer t.flushing.Unlock()
 	t.mu.Lock()
 	counted := t.pending
-	t.pending = map[place]Day{}
+	t.pending = map[dayKey]Day{}
 	t.mu.Unlock()
-	rows := map[event.RowKey]map[place]Day{}
+	rows := map[event.RowKey]map[dayKey]Day{}
 	for at, d := range counted {
 		key := at.row()
 		if rows[key] == nil {
-			rows[key] = map[place]Day{}
+			rows[key] = map[dayKey]Day{}
 		}
 		rows[key][at] = d
 	}
@@ -186,7 +186,7 @@ func (t *Tally) Flush(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (t *Tally) giveBack(keys []event.RowKey, rows map[event.RowKey]map[place]Day) {
+func (t *Tally) giveBack(keys []event.RowKey, rows map[event.RowKey]map[dayKey]Day) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, key := range keys {
@@ -199,7 +199,7 @@ func (t *Tally) giveBack(keys []event.RowKey, rows map[event.RowKey]map[place]Da
 }
 
 // addition adds counts to stored ones.
-func addition(keys []event.RowKey, rows map[event.RowKey]map[place]Day) event.Command {
+func addition(keys []event.RowKey, rows map[event.RowKey]map[dayKey]Day) event.Command {
 	return event.Command{Origin: event.Origin{Actor: event.System}, Rows: keys, Decide: func(tx *event.Tx) error {
 		for _, key := range keys {
 			row, err := tx.Row(key)
@@ -247,16 +247,16 @@ func monthIn(row *event.Row) (month, error) {
 	return m, nil
 }
 
-func (p place) time() time.Time { return time.Unix(p.day*int64(day/time.Second), 0).UTC() }
+func (p dayKey) time() time.Time { return time.Unix(p.day*int64(day/time.Second), 0).UTC() }
 
-func (p place) inMonth() string { return strconv.Itoa(p.time().Day()) }
+func (p dayKey) inMonth() string { return strconv.Itoa(p.time().Day()) }
 
-func (p place) row() event.RowKey {
+func (p dayKey) row() event.RowKey {
 	return event.RowKey{Table: event.Throttle, Key: "sign_ins/" + p.scope + "/" + p.time().Format("2006-01")}
 }
 
 // expires is when nobody asks for the last day of its month any more. The store deletes the row then.
-func (p place) expires() int64 {
+func (p dayKey) expires() int64 {
 	t := p.time()
 	return event.Micros(time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC).Add((MostDays + 1) * day))
 }
@@ -277,7 +277,7 @@ func (t *Tally) Read(ctx context.Context, scope string, days int) ([]Counted, er
 	months := map[event.RowKey]month{}
 	var all []Counted
 	for d := today - int64(min(days, MostDays)) + 1; d <= today; d++ {
-		at := place{scope, d}
+		at := dayKey{scope, d}
 		if months[at.row()] == nil {
 			row, err := t.store.Row(ctx, at.row())
 			if err != nil {

@@ -134,7 +134,7 @@ func (c *check) issuer(o *idp.OIDC, m *metadata) {
 	switch {
 	case strings.TrimSuffix(m.Issuer, "/") == strings.TrimSuffix(o.Issuer, "/"):
 		hint = "They differ only in the slash at the end: add it, or remove it."
-	case o.Preset != idp.MicrosoftPreset && strings.Contains(m.Issuer, tenantPlace):
+	case o.Preset != idp.MicrosoftPreset && strings.Contains(m.Issuer, tenantPlaceholder):
 		hint = "This is Microsoft's address for several tenants: use the preset of Microsoft, or the address of your tenant."
 	}
 	c.problem(failure.Issuer, "the provider calls itself by another issuer than the one that is configured", hint)

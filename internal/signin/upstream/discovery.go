@@ -78,17 +78,17 @@ func (f *Federation) discovered(ctx context.Context, p *Provider) (*metadata, er
 	return m, nil
 }
 
-const tenantPlace = "{tenantid}"
+const tenantPlaceholder = "{tenantid}"
 
-// template is the issuer that Microsoft's addresses for several tenants publish: it has a place where the tenant goes.
-// Empty for everybody else.
+// template is the issuer that Microsoft's addresses for several tenants publish: it has a placeholder where the tenant
+// goes. Empty for everybody else.
 func template(o *idp.OIDC) string {
 	if o.Preset != idp.MicrosoftPreset {
 		return ""
 	}
 	for _, shared := range []string{"/common/", "/organizations/"} {
 		if before, after, found := strings.Cut(o.Issuer, shared); found {
-			return before + "/" + tenantPlace + "/" + after
+			return before + "/" + tenantPlaceholder + "/" + after
 		}
 	}
 	return ""
@@ -104,7 +104,7 @@ func (m *metadata) issuerFor(o *idp.OIDC, tenant string) string {
 	if !tenantID.MatchString(tenant) {
 		return ""
 	}
-	return strings.Replace(m.Issuer, tenantPlace, tenant, 1)
+	return strings.Replace(m.Issuer, tenantPlaceholder, tenant, 1)
 }
 
 // fromIssuer tells whether an answer is of the provider (RFC 9207). An answer of another one would have us send its
@@ -117,7 +117,7 @@ func (m *metadata) fromIssuer(o *idp.OIDC, answer url.Values) error {
 	case sent && iss[0] == m.Issuer:
 		return nil
 	case sent && m.Issuer != o.Issuer:
-		before, after, _ := strings.Cut(m.Issuer, tenantPlace)
+		before, after, _ := strings.Cut(m.Issuer, tenantPlaceholder)
 		if tenant, ok := strings.CutPrefix(iss[0], before); ok {
 			if tenant, ok = strings.CutSuffix(tenant, after); ok && iss[0] == m.issuerFor(o, tenant) {
 				return nil

@@ -59,9 +59,9 @@ type operation struct {
 	moreScopes access.APIScopes // that fields of the request may need as well
 	guarded    []guarded        // these fields
 
-	streams bool
-	cursor  protoreflect.FieldDescriptor // of a stream's request: where to go on
-	place   protoreflect.FieldDescriptor // of a stream's messages: what to send as cursor to go on behind them
+	streams    bool
+	cursor     protoreflect.FieldDescriptor // of a stream's request: where to go on
+	nextCursor protoreflect.FieldDescriptor // of a stream's messages: what to send as cursor to go on behind them
 }
 
 var (
@@ -165,8 +165,8 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 
 // findCursor finds what makes a stream resumable.
 func (op *operation) findCursor(md protoreflect.MethodDescriptor) error {
-	op.cursor, op.place = md.Input().Fields().ByName("cursor"), md.Output().Fields().ByName("cursor")
-	for _, fd := range []protoreflect.FieldDescriptor{op.cursor, op.place} {
+	op.cursor, op.nextCursor = md.Input().Fields().ByName("cursor"), md.Output().Fields().ByName("cursor")
+	for _, fd := range []protoreflect.FieldDescriptor{op.cursor, op.nextCursor} {
 		if fd == nil || fd.Kind() != protoreflect.StringKind || fd.IsList() {
 			return errors.New("a stream needs a string cursor in its request and in its messages")
 		}
@@ -179,11 +179,11 @@ func (op *operation) findCursor(md protoreflect.MethodDescriptor) error {
 	return nil
 }
 
-// isSign tells whether a message of a stream is a sign of life: it holds nothing but its place.
+// isSign tells whether a message of a stream is a sign of life: it holds nothing but its cursor.
 func (op *operation) isSign(m protoreflect.Message) bool {
 	sign := true
 	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		sign = fd == op.place
+		sign = fd == op.nextCursor
 		return sign
 	})
 	return sign

@@ -40,7 +40,7 @@ func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) erro
 		buf.Write(body)
 		buf.WriteString("\n")
 	}
-	buf.WriteString("id: " + r.Get(s.c.op.place).String() + "\n\n")
+	buf.WriteString("id: " + r.Get(s.c.op.nextCursor).String() + "\n\n")
 	return nil
 }
 

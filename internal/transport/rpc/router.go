@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// node is a place in the tree of paths, which has one level per segment.
+// node is a node of the tree of paths, which has one level per segment.
 //
 // A path is taken literally: it is split at its slashes before anything is unescaped, nothing is cleaned and nobody is
 // redirected. An empty segment matches nothing; fixed segments match only as they are spelled, before parameters; a
@@ -58,7 +58,7 @@ func (n *node) add(method, template string, serve serveFunc) error {
 }
 
 // match finds what serves a method at an escaped path, and the values of the path's parameters. Where a fixed segment
-// leads to a place without the method, a parameter may still lead to one that has it.
+// leads to a node without the method, a parameter may still lead to one that has it.
 func (n *node) match(method, path string) (serve serveFunc, values []string) {
 	n.walk(path, func(end *node, v []string) bool {
 		serve, values = end.ends[method], v
@@ -86,7 +86,7 @@ func (n *node) allowed(path string) string {
 	return strings.Join(slices.Compact(methods), ", ")
 }
 
-// walk visits the places that an escaped path leads to, the most literal one first, as long as each says so.
+// walk goes through the nodes that an escaped path leads to, the most literal one first, as long as each says so.
 func (n *node) walk(path string, each func(end *node, values []string) (on bool)) {
 	if rest, ok := strings.CutPrefix(path, "/"); ok {
 		n.step(rest, true, nil, each)

@@ -41,7 +41,7 @@ func (v *visit) linkable() (offered []pages.Provider, more pages.MoreProviders, 
 	part.Skip = func(p *event.Object[idp.Provider]) bool {
 		return slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID })
 	}
-	found, err := idp.Place{Org: v.home.ID, DefaultOrg: v.Sessions.DefaultOrg, Ways: v.home.Data.Policy.SignIn}.Part(v.r.Context(), v.Store, part)
+	found, err := idp.SignInProviders{Org: v.home.ID, DefaultOrg: v.Sessions.DefaultOrg, Ways: v.home.Data.Policy.SignIn}.Part(v.r.Context(), v.Store, part)
 	if err != nil {
 		return nil, more, err
 	}

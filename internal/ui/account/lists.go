@@ -43,7 +43,7 @@ func (sessions) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Sessions{Account: v.account(with)}
 	for _, s := range all {
-		address, browser := s.Place()
+		address, browser := s.OpenedFrom()
 		view.Sessions = append(view.Sessions, pages.Session{ID: s.ID, Current: s.ID == v.bearer.Token.ID, Browser: browser, Address: address, Started: s.Created, Ends: s.Expires})
 	}
 	slices.SortStableFunc(view.Sessions, func(a, b pages.Session) int { return rank(a) - rank(b) })
@@ -53,7 +53,7 @@ func (sessions) show(v *visit, with pages.Frame) error {
 		return err
 	}
 	for _, d := range remembered {
-		address, browser := d.Place()
+		address, browser := d.OpenedFrom()
 		view.Devices = append(view.Devices, pages.Session{ID: d.ID, Browser: browser, Address: address, Started: d.Created, Ends: d.Expires})
 	}
 	return v.render(view, with.Problems)

@@ -127,7 +127,7 @@ func (b brought) unasked() error {
 
 // admit signs somebody in, or asks for what is missing. chosen tells that they have pressed a button of ours for it.
 func (b brought) admit(chosen bool) error {
-	bound, _ := b.pending.Place()
+	bound, _ := b.pending.NameScope()
 	info := call.From(b.r.Context())
 	in, err := b.Federated.SignInThrough(b.r.Context(), b.kept.Who, federated.Through{OrgID: bound,
 		NoLink: b.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
@@ -167,7 +167,7 @@ func (b brought) unknown() (err error) {
 // mayRegister tells whether the provider makes new accounts here: in its own organization, or as one of the default
 // organization in the one that the sign-in is bound to, where that one wants it.
 func (b brought) mayRegister() (bool, error) {
-	bound, _ := b.pending.Place()
+	bound, _ := b.pending.NameScope()
 	if registers := b.by.Data.General.AutoRegister; !registers || bound == "" || bound == b.by.Org {
 		return registers, nil
 	}
@@ -189,7 +189,7 @@ func (b brought) hold() error {
 
 // registration is what is known of somebody who has no account yet.
 func (v *signIn) registration(who idp.Identity) federated.Registration {
-	bound, _ := v.pending.Place()
+	bound, _ := v.pending.NameScope()
 	return registrationOf(who, bound, call.From(v.r.Context()))
 }
 

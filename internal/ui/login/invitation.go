@@ -198,7 +198,7 @@ func (v *invitationVisit) choose() error {
 	}
 	if v.Providers {
 		part := PartOf(v.r)
-		offers, err := idp.Place{Org: v.link.Org.ID, DefaultOrg: v.Newcomers.DefaultOrg, Ways: allowed.SignIn}.Part(v.r.Context(), v.Store, part)
+		offers, err := idp.SignInProviders{Org: v.link.Org.ID, DefaultOrg: v.Newcomers.DefaultOrg, Ways: allowed.SignIn}.Part(v.r.Context(), v.Store, part)
 		if err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (loginName) straight(v *signIn) (*event.Object[idp.Provider], error) {
 	if hinted, err := o.Find(v.r.Context(), v.pending.ProviderHint); err != nil || hinted != nil {
 		return hinted, err
 	}
-	if bound, _ := v.pending.Place(); bound != "" {
+	if bound, _ := v.pending.NameScope(); bound != "" {
 		return o.Only(v.r.Context())
 	}
 	return nil, nil
@@ -129,7 +129,7 @@ func (loginName) providers(v *signIn) (offeredProviders, error) {
 		shown.buttons = append(shown.buttons, Button(p, ToProvider(p.ID, kept)))
 	}
 	shown.more = moreProviders(Path, v.address.part, offers, kept)
-	bound, _ := v.pending.Place()
+	bound, _ := v.pending.NameScope()
 	shown.only = bound != "" && (len(shown.buttons) > 0 || shown.more.There) &&
 		v.address.other != otherName && o.Without()
 	return shown, nil
@@ -162,7 +162,7 @@ func (l loginName) take(v *signIn) error {
 	info := call.From(v.r.Context())
 	attempt := session.Attempt{LoginName: name, Password: secret,
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
-	attempt.OrgID, attempt.AppOrg = v.pending.Place()
+	attempt.OrgID, attempt.AppOrg = v.pending.NameScope()
 	in, err := v.Sessions.SignIn(v.r.Context(), attempt)
 	if err != nil {
 		problems, err := Problem(pages.FieldPassword, pages.WrongPassword(), err)
@@ -191,7 +191,7 @@ func (loginName) byDomain(v *signIn, name string) (*event.Object[idp.Provider], 
 	if err != nil || owner == "" {
 		return nil, err
 	}
-	if bound, _ := v.pending.Place(); bound != "" && bound != owner {
+	if bound, _ := v.pending.NameScope(); bound != "" && bound != owner {
 		return nil, nil
 	}
 	o, err := v.offered(v.r.Context(), owner)

@@ -11,20 +11,21 @@ import (
 
 // Offer holds the ways to sign in that an organization offers.
 type Offer struct {
-	Methods policy.Policy
-	place   idp.Place
-	store   event.Store
+	Methods   policy.Policy
+	providers idp.SignInProviders
+	store     event.Store
 }
 
-// offerAt reads how people of a place may sign in. Providers are read when they are asked for: there may be many.
-func offerAt(ctx context.Context, s event.Store, place, defaultOrg string) (Offer, error) {
-	asked, _, err := org.ReadPolicy(ctx, s, place)
-	return Offer{Methods: asked, place: idp.Place{Org: place, DefaultOrg: defaultOrg, Ways: asked.SignIn}, store: s}, err
+// offerAt reads how people of an organization may sign in. Providers are read when they are asked for: there may be
+// many.
+func offerAt(ctx context.Context, s event.Store, orgID, defaultOrg string) (Offer, error) {
+	asked, _, err := org.ReadPolicy(ctx, s, orgID)
+	return Offer{Methods: asked, providers: idp.SignInProviders{Org: orgID, DefaultOrg: defaultOrg, Ways: asked.SignIn}, store: s}, err
 }
 
 // Part reads a part of the providers.
 func (o Offer) Part(ctx context.Context, part idp.Part) (idp.Offers, error) {
-	return o.place.Part(ctx, o.store, part)
+	return o.providers.Part(ctx, o.store, part)
 }
 
 // Without tells whether people of the organization sign in through providers and in no other way.
@@ -46,5 +47,5 @@ func (o Offer) Only(ctx context.Context) (*event.Object[idp.Provider], error) {
 
 // Find gives one of the providers, wherever it is in the list; nil where it is not offered.
 func (o Offer) Find(ctx context.Context, id string) (*event.Object[idp.Provider], error) {
-	return o.place.Offered(ctx, o.store, id)
+	return o.providers.Offered(ctx, o.store, id)
 }

@@ -108,7 +108,7 @@ func (p *RegistrationPages) start(w http.ResponseWriter, r *http.Request) error 
 	in := query.Get(paramOrg)
 	if pending != nil {
 		back.Request = pending.ID
-		bound, ofApplication := pending.Place()
+		bound, ofApplication := pending.NameScope()
 		if in = bound; in == "" {
 			in = ofApplication
 		}

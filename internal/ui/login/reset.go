@@ -80,7 +80,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	request := session.ResetRequest{LoginName: name, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
 	back := pages.ForgetCookie(cookieBack)
 	if pending != nil {
-		request.OrgID, request.AppOrg = pending.Place() // as for the password
+		request.OrgID, request.AppOrg = pending.NameScope() // as for the password
 		back = pages.Cookie(cookieBack, pending.ID, mailedLife)
 	}
 	if err := l.Sessions.RequestReset(r.Context(), request); err != nil {

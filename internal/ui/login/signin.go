@@ -215,7 +215,7 @@ func (v *signIn) leave(with request.Answer) error {
 
 // presumedOrg is the organization that people are taken to be of until they say who they are.
 func (v *signIn) presumedOrg() string {
-	bound, ofApplication := v.pending.Place()
+	bound, ofApplication := v.pending.NameScope()
 	return cmp.Or(bound, ofApplication, v.Sessions.DefaultOrg)
 }
 

@@ -37,15 +37,15 @@ const (
 // Rows are the rows of a table, one after the other. What one holds may be overwritten by the next.
 type Rows = iter.Seq2[[]any, error]
 
-// describe reads tables, columns, types, whether they may be NULL, and their place in the primary key, as text asks for
-// them. types are the engine's own words.
+// describe reads tables, columns, types, whether they may be NULL, and their number in the primary key, as text asks
+// for them. types are the engine's own words.
 func describe(ctx context.Context, x Executor, text string, types map[string]string) ([]Table, error) {
 	var tables []Table
 	err := x.Query(ctx, text, nil, func(scan Scanner) error {
 		var table string
 		var c Column
-		var filled, place int64
-		if err := scan(&table, &c.Name, &c.Type, &filled, &place); err != nil {
+		var filled, ordinal int64
+		if err := scan(&table, &c.Name, &c.Type, &filled, &ordinal); err != nil {
 			return err
 		}
 		if len(tables) == 0 || tables[len(tables)-1].Name != table {
@@ -55,13 +55,13 @@ func describe(ctx context.Context, x Executor, text string, types map[string]str
 		if known, ok := types[c.Type]; ok {
 			c.Type = known
 		}
-		c.Null = filled == 0 && place == 0
+		c.Null = filled == 0 && ordinal == 0
 		t.Columns = append(t.Columns, c)
-		if place > 0 {
-			for int64(len(t.Key)) < place {
+		if ordinal > 0 {
+			for int64(len(t.Key)) < ordinal {
 				t.Key = append(t.Key, "")
 			}
-			t.Key[place-1] = c.Name
+			t.Key[ordinal-1] = c.Name
 		}
 		return nil
 	})

@@ -69,7 +69,7 @@ func (l *Listing) and(condition string, values ...any) {
 	l.values = append(l.values, values...)
 }
 
-// UpTo ends the listing at a place; nil: at its end.
+// UpTo ends the listing at a cursor; nil: at its end.
 func (l *Listing) UpTo(last *event.Cursor) {
 	switch {
 	case last == nil:
@@ -103,7 +103,7 @@ func (l *Listing) Text(columns string) string {
 	return "SELECT " + columns + l.inside(l.from) + " LIMIT ?"
 }
 
-// Farthest finds the place of the last object to look at, behind a number of others; nothing where there are fewer.
+// Farthest finds the cursor of the last object to look at, behind a number of others; nothing where there are fewer.
 func (l *Listing) Farthest() string {
 	by := l.by
 	if by == "" {
@@ -112,8 +112,8 @@ func (l *Listing) Farthest() string {
 	return "SELECT " + by + ", " + l.id + l.inside(l.names) + " LIMIT 1 OFFSET ?"
 }
 
-// Place is the cursor behind a record.
-func (l *Listing) Place(r *event.Record) *event.Cursor {
+// CursorBehind is the cursor behind a record.
+func (l *Listing) CursorBehind(r *event.Record) *event.Cursor {
 	if l.by == "" {
 		return &event.Cursor{ID: r.ID}
 	}

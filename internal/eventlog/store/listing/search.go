@@ -74,24 +74,24 @@ const met = "&"
 
 // OwnCursor tells whether a cursor is one of searches in word_blocks, and not one of Before.
 func OwnCursor(c event.Cursor) bool {
-	_, err := placeOf(c)
+	_, err := searchCursorOf(c)
 	return c.ID != "" && err == nil
 }
 
 // errCursor is the answer to a cursor of Before that comes after the change, or to one of another search.
 var errCursor = errs.Invalid(errs.Violation{Field: "pageToken", Message: "is no longer valid: begin with the first page again"})
 
-// searchPlace is where a page ends, among the objects of a term: in all organizations they come organization by
+// searchCursor is where a page ends, among the objects of a term: in all organizations they come organization by
 // organization.
-type searchPlace struct{ org, number int64 }
+type searchCursor struct{ org, number int64 }
 
-// cursor gives the place for a term.
-func (p searchPlace) cursor(term string) *event.Cursor {
+// cursor gives it for a term, as it is sent.
+func (p searchCursor) cursor(term string) *event.Cursor {
 	return &event.Cursor{Value: term, ID: strconv.FormatInt(p.org, 10) + "." + strconv.FormatInt(p.number, 10)}
 }
 
-// placeOf is where a page begins: behind this place. No cursor is the beginning.
-func placeOf(c event.Cursor) (p searchPlace, err error) {
+// searchCursorOf is where a page begins: behind this cursor. No cursor is the beginning.
+func searchCursorOf(c event.Cursor) (p searchCursor, err error) {
 	if c.ID == "" {
 		return p, nil
 	}
@@ -125,7 +125,7 @@ type Row struct {
 	Block int64
 }
 
-// RowsText reads rows of a term from a place on, in an organization or in all of them. The end of a range is a plain
+// RowsText reads rows of a term from a row on, in an organization or in all of them. The end of a range is a plain
 // condition: PostgreSQL would not stop where a comparison of rows ends, but read on to the end of the organization.
 func RowsText(org int64, term syntax.QueryTerm, from Row, rows int) (string, []any) {
 	return textOf(wholeRows, org, term, from, rows)
@@ -160,10 +160,10 @@ func (r *row) scan(scan func(...any) error) error {
 // candidate is an object that may be looked for, and the term that has led to it.
 type candidate struct {
 	term string
-	searchPlace
+	searchCursor
 }
 
-func (c candidate) cursor() *event.Cursor { return c.searchPlace.cursor(c.term) }
+func (c candidate) cursor() *event.Cursor { return c.searchCursor.cursor(c.term) }
 
 // fill looks at candidates until the page is full. more gives the next ones, in their order; none: there are no more.
 func (s *Search) fill(ctx context.Context, more func(n int) ([]candidate, error), counts func(candidate, Found) bool) (page []*event.Record, next *event.Cursor, err error) {
@@ -200,7 +200,7 @@ const atOnce = 32
 
 // along follows the rows of one term. An object comes at the first of its terms that fit, and only there.
 func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*event.Record, next *event.Cursor, err error) {
-	after, err := placeOf(s.Query.After)
+	after, err := searchCursorOf(s.Query.After)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -222,7 +222,7 @@ func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*even
 				rows++
 				for number := range at.mask.All(at.Block) {
 					if at.Term != from || at.Org != after.org || number > after.number {
-						waiting = append(waiting, candidate{at.Term, searchPlace{at.Org, number}})
+						waiting = append(waiting, candidate{at.Term, searchCursor{at.Org, number}})
 					}
 				}
 				return nil
@@ -246,7 +246,7 @@ func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*even
 
 // meet gives the objects that have all terms, in the order of their numbers.
 func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.Record, *event.Cursor, error) {
-	after, err := placeOf(s.Query.After)
+	after, err := searchCursorOf(s.Query.After)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -289,7 +289,7 @@ func (s *Search) meet(ctx context.Context, terms []syntax.QueryTerm) ([]*event.R
 	numbers := common.behind(after.number)
 	more := func(n int) (some []candidate, _ error) {
 		for ; len(some) < n && len(numbers) > 0; numbers = numbers[1:] {
-			some = append(some, candidate{met, searchPlace{number: numbers[0]}})
+			some = append(some, candidate{met, searchCursor{number: numbers[0]}})
 		}
 		return some, nil
 	}

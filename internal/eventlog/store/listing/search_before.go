@@ -103,7 +103,7 @@ func CountText(org, word string, most int) (string, []any) {
 	return "SELECT count(*) FROM (SELECT 1 FROM words w WHERE " + r.text + " LIMIT ?) c", append(r.args, int64(most))
 }
 
-// AlongText gives the next entries of the leading word behind a place, and of each whether it counts: the object does
+// AlongText gives the next entries of the leading word behind a cursor, and of each whether it counts: the object does
 // at the first of its words in the range, so it comes once, and if it has the other words. That stands among the
 // columns and not among the conditions: no more than these entries are looked at.
 func AlongText(q event.Search, leading string, after event.Cursor, entries int) (string, []any) {

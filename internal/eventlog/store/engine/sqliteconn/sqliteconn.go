@@ -213,7 +213,7 @@ func (c *Conn) bind(st *statement, args []any) (large []uintptr, err error) {
 	if n := int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, st.handle)); n != len(args) {
 		return nil, fmt.Errorf("sqliteconn: %d parameters for %d places", len(args), n)
 	}
-	place := func(size int) (uintptr, []byte) {
+	allocate := func(size int) (uintptr, []byte) {
 		if size <= roomSize-c.used {
 			address := c.room + uintptr(c.used)
 			c.used += size
@@ -237,7 +237,7 @@ func (c *Conn) bind(st *statement, args []any) (large []uintptr, err error) {
 			// An empty text has an address, too: without one it would be NULL.
 			if len(v) >= most {
 				rc = sqlite3.SQLITE_TOOBIG
-			} else if address, room := place(len(v) + 1); room == nil {
+			} else if address, room := allocate(len(v) + 1); room == nil {
 				rc = sqlite3.SQLITE_NOMEM
 			} else {
 				copy(room, v)
@@ -248,7 +248,7 @@ func (c *Conn) bind(st *statement, args []any) (large []uintptr, err error) {
 				rc = sqlite3.Xsqlite3_bind_null(c.tls, st.handle, at)
 			} else if len(v) >= most {
 				rc = sqlite3.SQLITE_TOOBIG
-			} else if address, room := place(len(v) + 1); room == nil {
+			} else if address, room := allocate(len(v) + 1); room == nil {
 				rc = sqlite3.SQLITE_NOMEM
 			} else {
 				copy(room, v)

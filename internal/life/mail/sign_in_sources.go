@@ -13,28 +13,28 @@ import (
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
-// mostPlaces are remembered of a person; the one that was not come back to for the longest goes first.
-const mostPlaces = 20
+// mostSources are remembered of a person; the one that was not come back to for the longest goes first.
+const mostSources = 20
 
-// place is a browser in a network that a person has signed in from. Only a MAC of it is kept.
-type place struct {
+// signInSource is a browser in a network that a person has signed in from. Only a MAC of it is kept.
+type signInSource struct {
 	MAC   []byte `json:"mac"`
 	First int64  `json:"first"` // position of the sign-in that was the first from there
 }
 
-// signedIn tells a person of a sign-in from a place that none came from before. The first place of all is no news.
+// signedIn tells a person of a sign-in from a source that none came from before. The first source of all is no news.
 func (m *Mailer) signedIn(ctx context.Context, e *event.Event) error {
 	fact, err := session.Kind.FactOf(ctx, m.Store, m.Master, e)
 	if err != nil {
 		return err
 	}
 	from := fact.(session.Succeeded).Personal
-	if from == (session.Place{}) { // erased, or unknown from the start
+	if from == (session.RequestSource{}) { // erased, or unknown from the start
 		return nil
 	}
 	userID := session.UserOf(e.ObjectID)
 	mac := m.Master.MAC("sign-in place", []byte(userID), []byte(browser(from.UserAgent)), []byte(network(from.Address)))
-	row := user.PlacesRow(userID)
+	row := user.SignInSourcesRow(userID)
 	var news bool
 	err = m.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row},
@@ -49,22 +49,22 @@ func (m *Mailer) signedIn(ctx context.Context, e *event.Event) error {
 			if err != nil {
 				return err
 			}
-			var places []place
+			var known []signInSource
 			if kept != nil {
-				if err := json.Unmarshal(kept.Value, &places); err != nil {
+				if err := json.Unmarshal(kept.Value, &known); err != nil {
 					return err
 				}
 			}
-			here := place{MAC: mac, First: e.Position}
-			at := slices.IndexFunc(places, func(p place) bool { return bytes.Equal(p.MAC, mac) })
+			here := signInSource{MAC: mac, First: e.Position}
+			at := slices.IndexFunc(known, func(p signInSource) bool { return bytes.Equal(p.MAC, mac) })
 			if at >= 0 {
-				here = places[at]
-				places = slices.Delete(places, at, at+1)
+				here = known[at]
+				known = slices.Delete(known, at, at+1)
 			}
 			// A mail that failed comes again: the sign-in is the first from there still.
-			news = here.First == e.Position && len(places) > 0
-			places = append(places, here)
-			value, err := json.Marshal(places[max(0, len(places)-mostPlaces):])
+			news = here.First == e.Position && len(known) > 0
+			known = append(known, here)
+			value, err := json.Marshal(known[max(0, len(known)-mostSources):])
 			if err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (m *Mailer) guessed(ctx context.Context, e *event.Event) error {
 		return err
 	}
 	from := fact.(session.SecondFactorGuessed).Personal
-	if from == (session.Place{}) { // erased
+	if from == (session.RequestSource{}) { // erased
 		return nil
 	}
 	return m.notice(ctx, e, session.UserOf(e.ObjectID), FactorGuessed, content{Browser: browser(from.UserAgent), Address: from.Address})
