@@ -72,11 +72,11 @@ func (f file) Validate(app *kong.Application) error {
 	return nil
 }
 
-// eachFlag calls visit with the flags of all commands.
-func eachFlag(app *kong.Application, visit func(*kong.Flag)) {
+// eachFlag calls use with the flags of all commands.
+func eachFlag(app *kong.Application, use func(*kong.Flag)) {
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
-			visit(flag)
+			use(flag)
 		}
 		return next(nil)
 	})

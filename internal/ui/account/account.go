@@ -59,9 +59,9 @@ type Account struct {
 // page is one of them.
 type page interface {
 	// show renders it; with says what is wrong or done already.
-	show(v *visit, with pages.Frame) error
+	show(v *browserRequest, with pages.Frame) error
 	// take handles its forms.
-	take(v *visit) error
+	take(v *browserRequest) error
 }
 
 // Handlers gives what to serve, by its path.
@@ -88,7 +88,7 @@ func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
 	if !login.ReadForm(a.Pages, w, r, pages.FromElsewhere) {
 		return
 	}
-	v := &visit{Account: a, w: w, r: r}
+	v := &browserRequest{Account: a, w: w, r: r}
 	err := v.enter()
 	switch {
 	case err != nil:
@@ -105,8 +105,8 @@ func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// visit is one request of a browser to a page, with what is read for it.
-type visit struct {
+// browserRequest is one request of a browser to a page, with what is read for it.
+type browserRequest struct {
 	*Account
 	w        http.ResponseWriter
 	r        *http.Request
@@ -119,7 +119,7 @@ type visit struct {
 }
 
 // enter finds out who is there. Errors: access.ErrUnauthenticated and those of sessions that are not full ones.
-func (v *visit) enter() (err error) {
+func (v *browserRequest) enter() (err error) {
 	if v.accounts, err = v.Browsers.Accounts(v.r); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (v *visit) enter() (err error) {
 
 // refuse answers where no page of the account can: with the sign-in where that helps, else with a page that says what
 // is wrong.
-func (v *visit) refuse(err error) {
+func (v *browserRequest) refuse(err error) {
 	wish := login.Wish{To: cmp.Or(v.to, v.r.URL.Path)}
 	if v.bearer != nil {
 		wish.Account = v.bearer.Token.ID
@@ -170,7 +170,7 @@ func (v *visit) refuse(err error) {
 }
 
 // redirect sends the browser on with a GET.
-func (v *visit) redirect(to pages.Link) {
+func (v *browserRequest) redirect(to pages.Link) {
 	h := v.w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Location", to.String())
@@ -233,25 +233,25 @@ func noticeFromQuery(query url.Values) pages.Frame {
 }
 
 // on leads to a page that says what was done.
-func (v *visit) on(path string, d done) error {
+func (v *browserRequest) on(path string, d done) error {
 	v.redirect(pages.To(path, url.Values{paramDone: {string(d)}}))
 	return nil
 }
 
 // account is what every page shows of whose it is.
-func (v *visit) account(with pages.Frame) pages.Account {
+func (v *browserRequest) account(with pages.Frame) pages.Account {
 	h := v.me.Data.Human
 	return pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.home.Data.LoginName(v.me.Data.UserName),
 		Switch: login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link()}
 }
 
-func (v *visit) frame(with pages.Frame) pages.Frame {
+func (v *browserRequest) frame(with pages.Frame) pages.Frame {
 	with.Organization, with.Language, with.Session = v.home.Data.Name, v.me.Data.Human.Profile.PreferredLanguage, v.bearer.Token.ID
 	return with
 }
 
 // render shows a page, with the status that fits what is wrong.
-func (v *visit) render(view pages.View, problems []pages.Problem) error {
+func (v *browserRequest) render(view pages.View, problems []pages.Problem) error {
 	status := http.StatusOK
 	if v.refused = len(problems) > 0; v.refused {
 		status = http.StatusUnprocessableEntity
@@ -262,7 +262,7 @@ func (v *visit) render(view pages.View, problems []pages.Problem) error {
 
 // back shows a page once more, as things are now, and says what kept something from being done. Errors that it cannot
 // say are given back.
-func (v *visit) back(p page, err error) error {
+func (v *browserRequest) back(p page, err error) error {
 	e, ours := errors.AsType[*errs.Error](err)
 	var m pages.Message
 	switch {

@@ -15,7 +15,7 @@ import (
 
 // proveEmail sends a code to the own address and leads to where it is typed. again is the page that is shown if that
 // fails.
-func (v *visit) proveEmail(again page) error {
+func (v *browserRequest) proveEmail(again page) error {
 	if !v.Mail {
 		return again.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.MailNotConfigured()}}})
 	}
@@ -35,11 +35,11 @@ func (v *visit) proveEmail(again page) error {
 // short while ago, as the API asks of every caller who changes them.
 type contact struct{}
 
-func (c contact) show(v *visit, with pages.Frame) error {
+func (c contact) show(v *browserRequest, with pages.Frame) error {
 	return c.view(v, with, "", "")
 }
 
-func (contact) view(v *visit, with pages.Frame, email, phone string) error {
+func (contact) view(v *browserRequest, with pages.Frame, email, phone string) error {
 	if err := v.Sessions.Proven(v.r.Context(), v.bearer.Caller, true); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (contact) view(v *visit, with pages.Frame, email, phone string) error {
 	return v.render(view, with.Problems)
 }
 
-func (c contact) take(v *visit) error {
+func (c contact) take(v *browserRequest) error {
 	if err := v.Sessions.Proven(v.r.Context(), v.bearer.Caller, true); err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ func (c contact) take(v *visit) error {
 }
 
 // refused shows the form again with what is wrong with a field.
-func (c contact) refused(v *visit, field, email, phone string, m pages.Message) error {
+func (c contact) refused(v *browserRequest, field, email, phone string, m pages.Message) error {
 	return c.view(v, pages.Frame{Problems: []pages.Problem{{Field: field, Message: m}}}, email, phone)
 }
 
-func (c contact) setEmail(v *visit) error {
+func (c contact) setEmail(v *browserRequest) error {
 	address := strings.TrimSpace(v.r.PostFormValue(pages.FieldEmail))
 	if address == "" {
 		return c.refused(v, pages.FieldEmail, "", "", pages.Required())
@@ -98,7 +98,7 @@ func (c contact) setEmail(v *visit) error {
 // phoneNumber leaves out the spaces that people write numbers with.
 func phoneNumber(typed string) string { return strings.Join(strings.Fields(typed), "") }
 
-func (c contact) setPhone(v *visit) error {
+func (c contact) setPhone(v *browserRequest) error {
 	typed := strings.TrimSpace(v.r.PostFormValue(pages.FieldPhone))
 	var err error
 	switch {
@@ -118,7 +118,7 @@ func (c contact) setPhone(v *visit) error {
 	return v.on(pages.PathContact, profileSaved)
 }
 
-func (c contact) sendPhone(v *visit) error {
+func (c contact) sendPhone(v *browserRequest) error {
 	if _, err := user.SendMyCode(v.r.Context(), v.Store, v.Master, v.bearer.Caller, user.ByPhone, v.Deliver); err != nil {
 		problems, err := login.Problem("", pages.NotValid(), err)
 		if err != nil {
@@ -129,7 +129,7 @@ func (c contact) sendPhone(v *visit) error {
 	return c.show(v, pages.Frame{Done: pages.CodeSent(v.me.Data.Human.Phone.Number)})
 }
 
-func (c contact) provePhone(v *visit) error {
+func (c contact) provePhone(v *browserRequest) error {
 	code := strings.TrimSpace(v.r.PostFormValue(pages.FieldPhoneCode))
 	if code == "" {
 		return c.refused(v, pages.FieldPhoneCode, "", "", pages.Required())

@@ -16,7 +16,7 @@ import (
 const paramLink = "link"
 
 // linked are the accounts at identity providers that the person signs in with.
-func (v *visit) linked() (shown []pages.LinkedAccount, err error) {
+func (v *browserRequest) linked() (shown []pages.LinkedAccount, err error) {
 	all, err := v.Federated.Links(v.r.Context(), v.me)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (v *visit) linked() (shown []pages.LinkedAccount, err error) {
 }
 
 // linkable are the providers at which the person could link an account.
-func (v *visit) linkable() (offered []pages.Provider, more pages.MoreProviders, err error) {
+func (v *browserRequest) linkable() (offered []pages.Provider, more pages.MoreProviders, err error) {
 	if len(v.me.Data.Human.Links) >= user.MaxLinks {
 		return nil, more, nil
 	}
@@ -52,7 +52,7 @@ func (v *visit) linkable() (offered []pages.Provider, more pages.MoreProviders, 
 }
 
 // link sends somebody who has just proven who they are to a provider. Errors: session.ErrNotRecent.
-func (v *visit) link(id string) error {
+func (v *browserRequest) link(id string) error {
 	if !session.Recent(v.bearer.Caller, v.Clock()) {
 		v.to = v.r.URL.RequestURI()
 		return session.ErrNotRecent

@@ -19,7 +19,7 @@ import (
 const maxListed = 200 // of the sessions or tokens: programs may open many
 
 // listed gives the own sessions or tokens, the newest first.
-func (v *visit) listed(kind secret.TokenKind) ([]session.Shown, error) {
+func (v *browserRequest) listed(kind secret.TokenKind) ([]session.Shown, error) {
 	var all []session.Shown
 	const perRead = 500
 	for after := (&event.Cursor{}); after != nil; {
@@ -36,7 +36,7 @@ func (v *visit) listed(kind secret.TokenKind) ([]session.Shown, error) {
 // sessions lists where the person is signed in, and signs out there.
 type sessions struct{}
 
-func (sessions) show(v *visit, with pages.Frame) error {
+func (sessions) show(v *browserRequest, with pages.Frame) error {
 	all, err := v.listed(secret.Session)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func rank(s pages.Session) int {
 	return 1
 }
 
-func (s sessions) take(v *visit) error {
+func (s sessions) take(v *browserRequest) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoEnd:
 		if err := v.Sessions.End(v.r.Context(), session.Own(v.bearer.Caller), v.r.PostFormValue(pages.FieldID)); err != nil {
@@ -95,7 +95,7 @@ type tokens struct{}
 const defaultDays = int(session.DefaultTokenLife / (24 * time.Hour))
 
 // show fills in what was typed before a proof was asked for, which the address brings back.
-func (t tokens) show(v *visit, with pages.Frame) error {
+func (t tokens) show(v *browserRequest, with pages.Frame) error {
 	query := v.r.URL.Query()
 	name, days := query.Get(pages.FieldTokenName), defaultDays
 	if utf8.RuneCountInString(name) > syntax.MaxName {
@@ -107,7 +107,7 @@ func (t tokens) show(v *visit, with pages.Frame) error {
 	return t.view(v, with, name, days)
 }
 
-func (tokens) view(v *visit, with pages.Frame, name string, days int) error {
+func (tokens) view(v *browserRequest, with pages.Frame, name string, days int) error {
 	all, err := v.listed(secret.PAT)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (tokens) view(v *visit, with pages.Frame, name string, days int) error {
 	return v.render(view, with.Problems)
 }
 
-func (t tokens) take(v *visit) error {
+func (t tokens) take(v *browserRequest) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoCreate:
 		return t.create(v)
@@ -132,7 +132,7 @@ func (t tokens) take(v *visit) error {
 	return t.show(v, pages.Frame{})
 }
 
-func (t tokens) create(v *visit) error {
+func (t tokens) create(v *browserRequest) error {
 	name := v.r.PostFormValue(pages.FieldTokenName)
 	days, err := strconv.Atoi(v.r.PostFormValue(pages.FieldTokenDays))
 	var problems []pages.Problem
@@ -157,7 +157,7 @@ func (t tokens) create(v *visit) error {
 // applications lists those that were given access, and takes it back.
 type applications struct{}
 
-func (applications) show(v *visit, with pages.Frame) error {
+func (applications) show(v *browserRequest, with pages.Frame) error {
 	all, err := v.Grants.Consents(v.r.Context(), v.bearer.Caller)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (applications) show(v *visit, with pages.Frame) error {
 	return v.render(view, with.Problems)
 }
 
-func (a applications) take(v *visit) error {
+func (a applications) take(v *browserRequest) error {
 	if v.r.PostFormValue(pages.FieldDo) != pages.DoRemove {
 		return a.show(v, pages.Frame{})
 	}

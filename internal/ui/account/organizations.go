@@ -15,7 +15,7 @@ import (
 // or declines.
 type organizations struct{}
 
-func (organizations) show(v *visit, with pages.Frame) error {
+func (organizations) show(v *browserRequest, with pages.Frame) error {
 	ctx := v.r.Context()
 	all, err := member.Of(ctx, v.Store, v.me)
 	if err != nil {
@@ -74,7 +74,7 @@ func (organizations) show(v *visit, with pages.Frame) error {
 	return v.render(view, with.Problems)
 }
 
-func (o organizations) take(v *visit) error {
+func (o organizations) take(v *browserRequest) error {
 	ctx, caller, id := v.r.Context(), v.bearer.Caller, v.r.PostFormValue(pages.FieldID)
 	var err error
 	done := organizationLeft

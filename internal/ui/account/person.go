@@ -16,7 +16,7 @@ import (
 )
 
 // seen is the sequence of the person that a form was shown with. One that does not say so has seen nothing.
-func (v *visit) seen() event.IfMatch {
+func (v *browserRequest) seen() event.IfMatch {
 	sequence, err := strconv.ParseUint(v.r.PostFormValue(pages.FieldSequence), 10, 64)
 	if err != nil {
 		sequence = 0 // which nobody is at
@@ -27,11 +27,11 @@ func (v *visit) seen() event.IfMatch {
 // profile shows and changes the own profile.
 type profile struct{}
 
-func (profile) show(v *visit, with pages.Frame) error {
+func (profile) show(v *browserRequest, with pages.Frame) error {
 	return profile{}.view(v, with, v.me.Data.Human.Profile, v.me.Sequence)
 }
 
-func (profile) view(v *visit, with pages.Frame, p user.Profile, sequence uint64) error {
+func (profile) view(v *browserRequest, with pages.Frame, p user.Profile, sequence uint64) error {
 	h := v.me.Data.Human
 	view := pages.Profile{Account: v.account(with), FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName, DisplayName: p.DisplayName,
 		PreferredLanguage: p.PreferredLanguage, Gender: string(p.Gender), Sequence: sequence, Email: h.Email.Address, EmailProven: h.Email.Verified}
@@ -53,7 +53,7 @@ func (profile) view(v *visit, with pages.Frame, p user.Profile, sequence uint64)
 	return v.render(view, with.Problems)
 }
 
-func (p profile) take(v *visit) error {
+func (p profile) take(v *browserRequest) error {
 	if v.r.PostFormValue(pages.FieldDo) == pages.DoResend {
 		return v.proveEmail(p)
 	}
@@ -93,14 +93,14 @@ func inWords(wrong errs.Violation) pages.Message {
 
 // offered tells whether a language is one that the pages let people choose: those they speak, none, and the one that is
 // set.
-func (v *visit) offered(tag string) bool {
+func (v *browserRequest) offered(tag string) bool {
 	return tag == "" || tag == v.me.Data.Human.Profile.PreferredLanguage || slices.Contains(pages.Languages, tag)
 }
 
 // password changes the own password.
 type password struct{}
 
-func (password) show(v *visit, with pages.Frame) error {
+func (password) show(v *browserRequest, with pages.Frame) error {
 	rules, err := org.Settings(v.r.Context(), v.Store, v.me.Org)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (password) show(v *visit, with pages.Frame) error {
 	return v.render(pages.OwnPassword{Account: v.account(with), Rules: login.PasswordRules(rules), EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
 }
 
-func (p password) take(v *visit) error {
+func (p password) take(v *browserRequest) error {
 	rules, err := org.Settings(v.r.Context(), v.Store, v.me.Org)
 	if err != nil {
 		return err

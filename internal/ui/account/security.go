@@ -19,7 +19,7 @@ import (
 // security lists the second factors and the accounts at identity providers, and takes them away.
 type security struct{}
 
-func (security) show(v *visit, with pages.Frame) error {
+func (security) show(v *browserRequest, with pages.Frame) error {
 	h := v.me.Data.Human
 	if id := v.r.URL.Query().Get(paramLink); id != "" && v.r.Method == http.MethodGet {
 		return v.link(id)
@@ -52,7 +52,7 @@ func (security) show(v *visit, with pages.Frame) error {
 
 var kinds = map[user.FactorKind]pages.FactorKind{user.TOTP: pages.TOTP, user.Passkey: pages.Passkey}
 
-func (s security) take(v *visit) error {
+func (s security) take(v *browserRequest) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoRemove:
 		if _, err := v.Sessions.RemoveFactor(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
@@ -81,7 +81,7 @@ func (s security) take(v *visit) error {
 }
 
 // showCodes makes new recovery codes and shows them, this once.
-func (v *visit) showCodes(done pages.Message) error {
+func (v *browserRequest) showCodes(done pages.Message) error {
 	codes, err := v.Sessions.MakeRecoveryCodes(v.r.Context(), v.bearer.Caller)
 	if err != nil {
 		return err
@@ -89,12 +89,12 @@ func (v *visit) showCodes(done pages.Message) error {
 	return v.render(pages.RecoveryCodes{Frame: v.frame(pages.Frame{Done: done}), Codes: codes, Next: pages.To(pages.PathSecurity, nil)}, nil)
 }
 
-func (v *visit) enrolment() login.Enrolment {
+func (v *browserRequest) enrolment() login.Enrolment {
 	return login.Enrolment{Sessions: v.Sessions, Caller: v.bearer.Caller, Request: v.r}
 }
 
 // enrolled goes on in the session, which has another token now. With the first factor come recovery codes.
-func (v *visit) enrolled(e session.Enrolled) error {
+func (v *browserRequest) enrolled(e session.Enrolled) error {
 	if err := v.accounts.Enter(v.r.Context(), v.w, e.Token); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (v *visit) enrolled(e session.Enrolled) error {
 // enrolTOTP adds an authenticator app.
 type enrolTOTP struct{}
 
-func (enrolTOTP) show(v *visit, with pages.Frame) error {
+func (enrolTOTP) show(v *browserRequest, with pages.Frame) error {
 	view, err := v.enrolment().TOTP(pages.EnrolTOTP{Frame: v.frame(with), Back: pages.To(pages.PathSecurity, nil)})
 	if err != nil {
 		return v.stuck(err)
@@ -116,12 +116,12 @@ func (enrolTOTP) show(v *visit, with pages.Frame) error {
 	return v.render(view, with.Problems)
 }
 
-func (e enrolTOTP) take(v *visit) error { return v.takeFactor(pages.TOTP, e) }
+func (e enrolTOTP) take(v *browserRequest) error { return v.takeFactor(pages.TOTP, e) }
 
 // enrolPasskey adds a passkey.
 type enrolPasskey struct{}
 
-func (enrolPasskey) show(v *visit, with pages.Frame) error {
+func (enrolPasskey) show(v *browserRequest, with pages.Frame) error {
 	view, err := v.enrolment().Passkey(pages.EnrolPasskey{Frame: v.frame(with), Back: pages.To(pages.PathSecurity, nil)})
 	if err != nil {
 		return v.stuck(err)
@@ -129,10 +129,10 @@ func (enrolPasskey) show(v *visit, with pages.Frame) error {
 	return v.render(view, with.Problems)
 }
 
-func (e enrolPasskey) take(v *visit) error { return v.takeFactor(pages.Passkey, e) }
+func (e enrolPasskey) take(v *browserRequest) error { return v.takeFactor(pages.Passkey, e) }
 
 // takeFactor adds the factor that was sent, or shows its page again.
-func (v *visit) takeFactor(kind pages.FactorKind, again page) error {
+func (v *browserRequest) takeFactor(kind pages.FactorKind, again page) error {
 	added, problems, err := v.enrolment().Take(kind)
 	switch {
 	case err != nil:
@@ -144,7 +144,7 @@ func (v *visit) takeFactor(kind pages.FactorKind, again page) error {
 }
 
 // stuck leads back to the list of factors where none can be added. Other errors are given back.
-func (v *visit) stuck(err error) error {
+func (v *browserRequest) stuck(err error) error {
 	switch {
 	case errors.Is(err, factor.ErrPasskeysUnavailable):
 		v.redirect(pages.To(pages.PathSecurity, nil))
@@ -160,7 +160,7 @@ func (v *visit) stuck(err error) error {
 const paramRename = "rename"
 
 // rename shows the form for another name, with what was typed in it.
-func (v *visit) rename(f user.Factor, typed string, with pages.Frame) error {
+func (v *browserRequest) rename(f user.Factor, typed string, with pages.Frame) error {
 	v.to = v.r.URL.RequestURI()
 	if !session.Recent(v.bearer.Caller, v.Clock()) {
 		return session.ErrNotRecent // before somebody types
@@ -169,7 +169,7 @@ func (v *visit) rename(f user.Factor, typed string, with pages.Frame) error {
 }
 
 // takeName gives a second factor another name.
-func (s security) takeName(v *visit) error {
+func (s security) takeName(v *browserRequest) error {
 	f, ok := v.me.Data.Human.Factor(v.r.PostFormValue(pages.FieldID))
 	if !ok {
 		return v.back(s, factor.ErrNotFound)

@@ -37,8 +37,8 @@ type Console struct {
 func (c *Console) Mount(site *web.Site) {
 	site.HandleTree(pages.PathConsole, web.Entry{Handler: &files{from: c.Files, pages: c.Pages}, Counted: web.AsStatic})
 	site.Handle(pages.PathConsole[:len(pages.PathConsole)-1], c.Pages.SameOrigin(http.HandlerFunc(toConsole)))
-	site.Handle(PathToken, c.asked((*visit).token))
-	site.Handle(PathSignOut, c.asked((*visit).signOut))
+	site.Handle(PathToken, c.asked((*browserRequest).token))
+	site.Handle(PathSignOut, c.asked((*browserRequest).signOut))
 }
 
 // toConsole adds the slash that an address typed by hand lacks.

@@ -54,8 +54,8 @@ type answer struct {
 	RequestID string      `json:"requestId,omitempty"`
 }
 
-// visit is one request of the application, with what is read for it.
-type visit struct {
+// browserRequest is one request of the application, with what is read for it.
+type browserRequest struct {
 	*Console
 	w        http.ResponseWriter
 	r        *http.Request
@@ -66,9 +66,9 @@ type visit struct {
 
 // asked guards what the application asks for. Nothing is read for a request that a page of another origin may have
 // made: browsers name the origin, and ask before they send JSON elsewhere, which nobody here allows.
-func (c *Console) asked(serve func(v *visit) error) http.Handler {
+func (c *Console) asked(serve func(v *browserRequest) error) http.Handler {
 	return web.Entry{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{Console: c, w: w, r: r}
+		v := &browserRequest{Console: c, w: w, r: r}
 		err := v.enter()
 		if err == nil {
 			err = serve(v)
@@ -76,10 +76,12 @@ func (c *Console) asked(serve func(v *visit) error) http.Handler {
 		if err != nil {
 			v.refuse(err)
 		}
-	}), Refuse: func(w http.ResponseWriter, r *http.Request, err error) { (&visit{Console: c, w: w, r: r}).refuse(err) }}
+	}), Refuse: func(w http.ResponseWriter, r *http.Request, err error) {
+		(&browserRequest{Console: c, w: w, r: r}).refuse(err)
+	}}
 }
 
-func (v *visit) enter() error {
+func (v *browserRequest) enter() error {
 	media, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	switch {
 	case v.r.Method != http.MethodPost:
@@ -108,7 +110,7 @@ func (v *visit) enter() error {
 	return nil
 }
 
-func (v *visit) read() error {
+func (v *browserRequest) read() error {
 	d := json.NewDecoder(v.r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(&v.ask)
@@ -125,7 +127,7 @@ func (v *visit) read() error {
 }
 
 // to is where the person comes back to.
-func (v *visit) to() string {
+func (v *browserRequest) to() string {
 	if to := pages.ConsolePage(v.ask.ReturnTo); to != "" {
 		return to
 	}
@@ -133,7 +135,7 @@ func (v *visit) to() string {
 }
 
 // token gives the application a token of the session.
-func (v *visit) token() error {
+func (v *browserRequest) token() error {
 	if v.bearer == nil {
 		// Where one session was meant, another one of this browser does not take its place unasked.
 		wish := login.Wish{To: v.to(), Other: v.ask.SessionID != "" && v.accounts.Current() != nil}
@@ -161,7 +163,7 @@ func (v *visit) token() error {
 }
 
 // signOut ends the session. One that has ended already is as good.
-func (v *visit) signOut() error {
+func (v *browserRequest) signOut() error {
 	if v.bearer != nil {
 		if err := v.accounts.Leave(v.r.Context(), v.w, v.bearer.Token.ID); err != nil {
 			return err
@@ -173,13 +175,13 @@ func (v *visit) signOut() error {
 
 // elsewhere sends the person to a page of the server first. The application expects that, so the status is 200:
 // browsers report others as errors.
-func (v *visit) elsewhere(why *errs.Error, to answer) {
+func (v *browserRequest) elsewhere(why *errs.Error, to answer) {
 	to.RequestID, to.Reason, to.Message = call.From(v.r.Context()).RequestID, why.Reason, why.Message
 	v.answer(http.StatusOK, to)
 }
 
 // refuse says what is wrong, in the words of the API.
-func (v *visit) refuse(err error) {
+func (v *browserRequest) refuse(err error) {
 	web.Failed(v.r.Context(), err)
 	a := answer{RequestID: call.From(v.r.Context()).RequestID, Message: "an internal error occurred: give the request id to the operator"}
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind != errs.Internal {
@@ -188,7 +190,7 @@ func (v *visit) refuse(err error) {
 	v.answer(web.AnswerTo(err).REST, a)
 }
 
-func (v *visit) answer(status int, a answer) {
+func (v *browserRequest) answer(status int, a answer) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		panic(err) // plain fields of ours

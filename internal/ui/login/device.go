@@ -18,11 +18,11 @@ const paramUserCode = "user_code"
 
 const maxUserCode = 40 // characters of a user code, however it is typed
 
-// atDevice is a visit of somebody who has a device before them that shows a code. An address with a code in it saves
+// atDevice is a request of somebody who has a device before them that shows a code. An address with a code in it saves
 // typing the code and nothing else: its page shows the code to be compared, says what to do if somebody else sent it,
 // and only its own form allows anything.
 type atDevice struct {
-	*visit
+	*browserRequest
 	typed string
 }
 
@@ -39,7 +39,7 @@ func (l *Login) device(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d := atDevice{visit: &visit{Login: l, w: w, r: r, accounts: accounts}, typed: typed}
+	d := atDevice{browserRequest: &browserRequest{Login: l, w: w, r: r, accounts: accounts}, typed: typed}
 	bearer := accounts.Whole()
 	if bearer == nil {
 		return d.signIn()

@@ -113,8 +113,8 @@ func invitationCookie(r *http.Request, cookie string) string {
 	return text
 }
 
-// invitationVisit is one request of a browser to the page of an invitation.
-type invitationVisit struct {
+// invitationForm is one request of a browser to the page of an invitation.
+type invitationForm struct {
 	InvitationPages
 	w        http.ResponseWriter
 	r        *http.Request
@@ -132,7 +132,7 @@ func (p InvitationPages) invitation(w http.ResponseWriter, r *http.Request) erro
 		p.Pages.Render(w, r, http.StatusBadRequest, pages.Failed{What: pages.NoCookie})
 		return nil
 	}
-	v := &invitationVisit{InvitationPages: p, w: w, r: r}
+	v := &invitationForm{InvitationPages: p, w: w, r: r}
 	var err error
 	if v.accounts, err = p.Browsers.Accounts(r); err != nil {
 		return err
@@ -167,13 +167,13 @@ func invitationLink(with string) pages.Link {
 }
 
 // shownFor is what forms are shown for: the organization and the address, which the pages name.
-func (v *invitationVisit) shownFor() string { return v.link.Org.ID + " " + v.link.Email() }
+func (v *invitationForm) shownFor() string { return v.link.Org.ID + " " + v.link.Email() }
 
-func (v *invitationVisit) frame(problems ...pages.Problem) pages.Frame {
+func (v *invitationForm) frame(problems ...pages.Problem) pages.Frame {
 	return pages.Frame{For: v.shownFor(), Organization: v.link.Org.Data.Name, Language: v.link.Invitation.Data.Language, Problems: problems}
 }
 
-func (v *invitationVisit) render(view pages.View, problems []pages.Problem) error {
+func (v *invitationForm) render(view pages.View, problems []pages.Problem) error {
 	status := http.StatusOK
 	if len(problems) > 0 {
 		status = http.StatusUnprocessableEntity
@@ -183,7 +183,7 @@ func (v *invitationVisit) render(view pages.View, problems []pages.Problem) erro
 }
 
 // choose says who invites to what, and asks how to join.
-func (v *invitationVisit) choose() error {
+func (v *invitationForm) choose() error {
 	allowed := v.link.Org.Data.Policy
 	view := pages.Invitation{Frame: v.frame(), To: v.link.Org.Data.Name, Email: v.link.Email(),
 		SignIn: Wish{To: invitationLink(withAccount).String(), Other: v.bearer != nil}.Link()}
@@ -218,7 +218,7 @@ func (v *invitationVisit) choose() error {
 }
 
 // loginName is that of who is signed in.
-func (v *invitationVisit) loginName() (string, error) {
+func (v *invitationForm) loginName() (string, error) {
 	me, err := user.Self(v.r.Context(), v.Store, v.bearer.Caller)
 	if err != nil {
 		return "", err
@@ -231,7 +231,7 @@ func (v *invitationVisit) loginName() (string, error) {
 }
 
 // typed is what somebody has filled in. A mail has proven the address, so it can be the name to sign in with.
-func (v *invitationVisit) typed() newcomer.Person {
+func (v *invitationForm) typed() newcomer.Person {
 	info := call.From(v.r.Context())
 	p := v.link.Person(newcomer.Person{FirstName: v.r.PostFormValue(pages.FieldFirstName), LastName: v.r.PostFormValue(pages.FieldLastName), UserName: v.r.PostFormValue(pages.FieldUserName),
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
@@ -241,7 +241,7 @@ func (v *invitationVisit) typed() newcomer.Person {
 	return p
 }
 
-func (v *invitationVisit) password() error {
+func (v *invitationForm) password() error {
 	rules, err := org.Settings(v.r.Context(), v.Store, v.link.Org.ID)
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func personProblems(p newcomer.Person) ([]pages.Problem, error) {
 	return newAccountProblems(err)
 }
 
-func (v *invitationVisit) passkey() error {
+func (v *invitationForm) passkey() error {
 	p := v.typed()
 	var options []byte
 	show := func(problems []pages.Problem) error {
@@ -309,7 +309,7 @@ func (v *invitationVisit) passkey() error {
 }
 
 // create makes the new account and signs in.
-func (v *invitationVisit) create(p newcomer.Person, show func([]pages.Problem) error) error {
+func (v *invitationForm) create(p newcomer.Person, show func([]pages.Problem) error) error {
 	in, err := v.link.AcceptNew(v.r.Context(), v.Newcomers, p)
 	if err != nil {
 		e, ours := errors.AsType[*errs.Error](err)
@@ -338,7 +338,7 @@ func (v *invitationVisit) create(p newcomer.Person, show func([]pages.Problem) e
 }
 
 // account lets somebody join with an account that there is.
-func (v *invitationVisit) account() error {
+func (v *invitationForm) account() error {
 	if v.bearer == nil {
 		Redirect(v.w, Wish{To: invitationLink(withAccount).String()}.Link().String())
 		return nil
@@ -379,7 +379,7 @@ func (v *invitationVisit) account() error {
 	return v.done()
 }
 
-func (v *invitationVisit) done() error {
+func (v *invitationForm) done() error {
 	http.SetCookie(v.w, pages.ForgetCookie(cookieInvitation))
 	return v.render(pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name, Next: pages.To(pages.PathAccount, nil)}, nil)
 }

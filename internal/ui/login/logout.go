@@ -12,9 +12,9 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// leaving is a visit of somebody who wants to sign out, or whom an application wants to be signed out.
+// leaving is a request of somebody who wants to sign out, or whom an application wants to be signed out.
 type leaving struct {
-	*visit
+	*browserRequest
 	id   string        // of the wish
 	wish *oauth.Logout // of an application; nil: from one of our own pages
 	app  string        // its name
@@ -27,7 +27,7 @@ func (l *Login) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := leaving{visit: &visit{Login: l, w: w, r: r, accounts: accounts}, id: r.URL.Query().Get(paramRequest)}
+	o := leaving{browserRequest: &browserRequest{Login: l, w: w, r: r, accounts: accounts}, id: r.URL.Query().Get(paramRequest)}
 	if err := o.find(); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (o *leaving) frame(with pages.Frame) pages.Frame {
 	if with.Application = o.app; o.wish != nil {
 		with.Locales = strings.Join(o.wish.UILocales, " ")
 	}
-	return o.visit.frame(with)
+	return o.browserRequest.frame(with)
 }
 
 func (o *leaving) end(ids ...string) error {

@@ -164,7 +164,7 @@ func TestTheAccountThatASignInIsAbout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			query, err := url.ParseQuery(tt.query)
 			testkit.Must(t, err)
-			v := &signIn{visit: visit{accounts: tt.accounts}, address: readAddress(query)}
+			v := &signIn{browserRequest: browserRequest{accounts: tt.accounts}, address: readAddress(query)}
 			if tt.request != nil {
 				v.pending = &oauth.Pending{Request: tt.request}
 			}
@@ -199,7 +199,7 @@ func TestWhoMayLinkWhatAProviderHasBrought(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			accounts := signedIn("a", "x")
 			accounts.all[0].bearer.Token.Created = tt.created
-			v := &signIn{visit: visit{accounts: accounts}, address: address{account: "ses_a"}, arrival: tt.arrival}
+			v := &signIn{browserRequest: browserRequest{accounts: accounts}, address: address{account: "ses_a"}, arrival: tt.arrival}
 			if got := v.choose() != nil; got != tt.want || len(v.able()) > 0 != tt.want {
 				t.Errorf("got %t, able: %d", got, len(v.able()))
 			}

@@ -205,7 +205,7 @@ func (p *RegistrationPages) finish(w http.ResponseWriter, r *http.Request) error
 	return f.take()
 }
 
-// registrationForm is a visit to the page behind the link.
+// registrationForm is a request to the page behind the link.
 type registrationForm struct {
 	*RegistrationPages
 	w       http.ResponseWriter

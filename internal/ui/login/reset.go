@@ -61,7 +61,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &visit{Login: l, w: w, r: r, pending: pending}
+	v := &browserRequest{Login: l, w: w, r: r, pending: pending}
 	starts := r.PostFormValue(pages.FieldDo) == pages.DoForgot // from the page that asked for the password
 	name := strings.TrimSpace(r.PostFormValue(pages.FieldLoginName))
 	show := func(problems ...pages.Problem) error {
@@ -108,7 +108,7 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &visit{Login: l, w: w, r: r}
+	v := &browserRequest{Login: l, w: w, r: r}
 	factor := r.PostForm.Has(pages.FieldCode) // it was asked for already
 	show := func(problems []pages.Problem) error {
 		frame := pages.Frame{Problems: problems}
@@ -191,7 +191,7 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 		Redirect(w, Path+"?"+url.Values{paramTo: {mail.VerifyPath}}.Encode())
 		return nil
 	}
-	p := proof{visit: &visit{Login: l, w: w, r: r, accounts: accounts}, mailed: m}
+	p := proof{browserRequest: &browserRequest{Login: l, w: w, r: r, accounts: accounts}, mailed: m}
 	if err := p.as(bearer); err != nil {
 		return err
 	}
@@ -202,9 +202,9 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// proof is a visit to prove an e-mail address.
+// proof is a request to prove an e-mail address.
 type proof struct {
-	*visit
+	*browserRequest
 	mailed MailedLink
 }
 

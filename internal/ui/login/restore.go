@@ -27,7 +27,7 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 		return l.badLink(w, r, pages.To(Path, nil))
 	}
 	if r.Method != http.MethodPost {
-		v := &visit{Login: l, w: w, r: r}
+		v := &browserRequest{Login: l, w: w, r: r}
 		v.render(pages.RestoreEmail{Frame: v.frame(pages.Frame{})}, nil)
 		return nil
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
-// signIn is a visit to the sign-in, with what all of its steps share.
+// signIn is a request to the sign-in, with what all of its steps share.
 type signIn struct {
-	visit
+	browserRequest
 	address address
 	browser string
 	to      string   // the page of ours that the sign-in leads to; empty: to an application
@@ -31,7 +31,7 @@ type signIn struct {
 // openSignIn reads what is stored of the sign-in at an address: that of the request, or the one that the browser left
 // for a provider.
 func (l *Login) openSignIn(w http.ResponseWriter, r *http.Request, at address) (*signIn, error) {
-	v := &signIn{visit: visit{Login: l, w: w, r: r}, address: at, browser: web.KnownBrowser(r)}
+	v := &signIn{browserRequest: browserRequest{Login: l, w: w, r: r}, address: at, browser: web.KnownBrowser(r)}
 	var err error
 	if at.request != "" {
 		if v.pending, err = l.Grants.Pending(r.Context(), at.request, v.browser); err != nil {

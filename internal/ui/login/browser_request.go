@@ -13,8 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
-// visit is one request of a browser to a page, with the account that it is about.
-type visit struct {
+// browserRequest is one request of a browser to a page, with the account that it is about.
+type browserRequest struct {
 	*Login
 	w http.ResponseWriter
 	r *http.Request
@@ -30,8 +30,8 @@ type visit struct {
 	problem bool // the page that was shown says what is wrong with a form
 }
 
-// as makes a visit about an account; nil for none.
-func (v *visit) as(bearer *session.Bearer) (err error) {
+// as makes it a request about an account; nil for none.
+func (v *browserRequest) as(bearer *session.Bearer) (err error) {
 	if v.bearer = bearer; bearer == nil {
 		return nil
 	}
@@ -43,20 +43,20 @@ func (v *visit) as(bearer *session.Bearer) (err error) {
 }
 
 // used lets a session that ends when it is not used live on.
-func (v *visit) used() {
+func (v *browserRequest) used() {
 	if v.bearer != nil && v.bearer.Caller.Used != nil {
 		v.bearer.Caller.Used()
 	}
 }
 
 // from is where a step comes from. A token that was stolen before is worth nothing after it.
-func (v *visit) from() session.From {
+func (v *browserRequest) from() session.From {
 	info := call.From(v.r.Context())
 	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true}
 }
 
-// frame is what every page of this visit shows.
-func (v *visit) frame(with pages.Frame) pages.Frame {
+// frame is what every page shows that answers this request.
+func (v *browserRequest) frame(with pages.Frame) pages.Frame {
 	if p := v.pending; p != nil {
 		with.Application, with.RedirectURI = p.App.Data.Name, p.RedirectURI
 		with.Locales = strings.Join(p.UILocales, " ")
@@ -74,7 +74,7 @@ func (v *visit) frame(with pages.Frame) pages.Frame {
 }
 
 // render shows a page, with the status that fits what is wrong.
-func (v *visit) render(view pages.View, problems []pages.Problem) {
+func (v *browserRequest) render(view pages.View, problems []pages.Problem) {
 	status := http.StatusOK
 	if v.problem = len(problems) > 0; v.problem {
 		status = http.StatusUnprocessableEntity
@@ -83,7 +83,7 @@ func (v *visit) render(view pages.View, problems []pages.Problem) {
 }
 
 // loginName of the person, as others would write it.
-func (v *visit) loginName() string {
+func (v *browserRequest) loginName() string {
 	if v.person == nil {
 		return ""
 	}
