@@ -105,7 +105,7 @@ type gathered struct {
 }
 
 // add adds what was given in one place, directly or through a group.
-func (g *gathering) add(given user.AppRoles, through string) error {
+func (g *gathering) add(given user.AppRoles, groupID string) error {
 	at := spotOf(given)
 	have := g.in[at]
 	if have == nil {
@@ -120,10 +120,10 @@ func (g *gathering) add(given user.AppRoles, through string) error {
 		if have.roles[role.Key] == nil {
 			have.roles[role.Key] = &GivenRole{Role: role}
 		}
-		if through == "" {
+		if groupID == "" {
 			have.roles[role.Key].Direct = true
 		} else {
-			have.roles[role.Key].Groups = append(have.roles[role.Key].Groups, through)
+			have.roles[role.Key].Groups = append(have.roles[role.Key].Groups, groupID)
 		}
 	}
 	return nil

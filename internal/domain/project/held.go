@@ -248,8 +248,8 @@ func (p *Places) place(id string, w Person) string {
 	return ""
 }
 
-// through finds the place that lets somebody in: that of home first.
-func (p *Places) through(w Person, only string) string {
+// admittingPlace finds the place that lets somebody in: that of home first.
+func (p *Places) admittingPlace(w Person, only string) string {
 	orgs := append(slices.Sorted(maps.Keys(p.access)), p.client.Org)
 	for _, id := range append([]string{w.Org}, orgs...) {
 		if place := p.place(id, w); place != "" && (only == "" || only == place) {
@@ -281,7 +281,7 @@ func (p *Places) Judge(w Person, only string) (v Verdict, place string) {
 			return OtherOrg, ""
 		}
 	} else if w.Org != p.client.Org && !p.client.Open {
-		if place = p.through(w, only); place == "" {
+		if place = p.admittingPlace(w, only); place == "" {
 			return NotForThem, ""
 		}
 	}

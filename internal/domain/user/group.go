@@ -79,20 +79,20 @@ func IsGuest(u *event.Object[User], org string) bool {
 // settle works out what the user holds in all: what was given directly and what groups give, and of this in other
 // organizations what the user has accepted.
 func (u *User) settle(direct access.Memberships) {
-	held, through := maps.Clone(direct), false
+	held, differs := maps.Clone(direct), false
 	for org, in := range u.Groups {
 		for _, g := range in {
 			if len(g.Roles) > 0 {
-				held, through = held.With(org, slices.Concat(held[org], g.Roles)), true
+				held, differs = held.With(org, slices.Concat(held[org], g.Roles)), true
 			}
 		}
 	}
 	for org, roles := range held {
 		if counting := u.Counting(org, roles); len(counting) < len(roles) {
-			held[org], through = counting, true
+			held[org], differs = counting, true
 		}
 	}
-	if u.Memberships, u.Given = held, nil; through {
+	if u.Memberships, u.Given = held, nil; differs {
 		if u.Given = direct; direct == nil {
 			u.Given = access.Memberships{}
 		}

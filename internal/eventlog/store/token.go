@@ -101,7 +101,7 @@ func (s *Store) tokenContext(ctx context.Context, tokenHash []byte, asking *read
 	s.cache.KeepToken(moment, &t)
 	s.cache.KeepToken(moment, found.Session)
 	for _, ref := range []event.Ref{s.part(event.TokenUser, found.UserID), s.part(event.TokenOrg, found.OrgID), s.part(event.TokenInstallation, ""),
-		s.part(event.TokenApp, t.Client), s.part(event.TokenOrg, found.ClientOrgID), s.part(event.TokenProvider, cache.Through(&t, found.Session))} {
+		s.part(event.TokenApp, t.Client), s.part(event.TokenOrg, found.ClientOrgID), s.part(event.TokenProvider, cache.ProviderOf(&t, found.Session))} {
 		if ref.ID == "" {
 			continue
 		}

@@ -21,8 +21,8 @@ import (
 // Sessions lets people in through identity providers, too.
 type Sessions struct{ *session.Sessions }
 
-// Through is where somebody comes from who signs in through a provider.
-type Through struct {
+// SignInRequest says how a sign-in through a provider is restricted, and where it comes from.
+type SignInRequest struct {
 	OrgID     string // that the sign-in is bound to: only its users are let in; empty: any
 	By        *ByCode
 	NoLink    bool // nobody is linked by the address: it has to be somebody who is linked already
@@ -35,7 +35,7 @@ type Through struct {
 // the provider may do that. Errors: session.ErrNotLinked; session.ErrLinkSuspended; session.ErrMethodNotAllowed;
 // session.ErrSignInFailed, whatever else is in the way, also that the provider was changed or switched off since the
 // identity was checked.
-func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Through) (in session.SignedIn, err error) {
+func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at SignInRequest) (in session.SignedIn, err error) {
 	counts := who.Org // where it counts
 	defer func() { s.Tally.Outcome(counts, tally.Provider, err) }()
 	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)

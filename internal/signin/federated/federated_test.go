@@ -33,49 +33,49 @@ func TestWhoSignsInThroughAProvider(t *testing.T) {
 		name    string
 		given   func(*world)
 		who     func(*world) idp.Identity
-		at      Through
+		at      SignInRequest
 		refusal *errs.Error
 		user    string
 	}{
-		{"somebody who is linked", none, nil, Through{}, nil, "usr_b"},
-		{"where the sign-in is bound to the organization", none, nil, Through{OrgID: "org_b"}, nil, "usr_b"},
-		{"where it is bound to another one", none, nil, Through{OrgID: "org_def"}, session.ErrSignInFailed, ""},
-		{"another subject", none, func(w *world) idp.Identity { return w.who("idp_b", "2") }, Through{}, session.ErrNotLinked, ""},
-		{"another issuer", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Issuer = "https://UP.test"; return i }, Through{}, session.ErrNotLinked, ""},
-		{"the same subject at another provider", none, func(w *world) idp.Identity { return w.who("idp_def", "1") }, Through{}, session.ErrNotLinked, ""},
-		{"a number in another spelling", func(w *world) { w.user("usr_b", linked("idp_b", "1000")) }, func(w *world) idp.Identity { return w.who("idp_b", "1e3") }, Through{}, session.ErrNotLinked, ""},
-		{"an unlinked one", func(w *world) { w.user("usr_b", user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_b"}) }, nil, Through{}, session.ErrNotLinked, ""},
-		{"an inactive user", func(w *world) { w.user("usr_b", user.Deactivated{}) }, nil, Through{}, session.ErrSignInFailed, ""},
-		{"a locked user", func(w *world) { w.user("usr_b", user.WasLocked{}) }, nil, Through{}, session.ErrSignInFailed, ""},
-		{"a removed user", func(w *world) { w.user("usr_b", user.WasRemoved{}) }, nil, Through{}, session.ErrNotLinked, ""},
-		{"an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil, Through{}, session.ErrSignInFailed, ""},
-		{"a provider that is inactive", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, nil, Through{}, session.ErrSignInFailed, ""},
+		{"somebody who is linked", none, nil, SignInRequest{}, nil, "usr_b"},
+		{"where the sign-in is bound to the organization", none, nil, SignInRequest{OrgID: "org_b"}, nil, "usr_b"},
+		{"where it is bound to another one", none, nil, SignInRequest{OrgID: "org_def"}, session.ErrSignInFailed, ""},
+		{"another subject", none, func(w *world) idp.Identity { return w.who("idp_b", "2") }, SignInRequest{}, session.ErrNotLinked, ""},
+		{"another issuer", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Issuer = "https://UP.test"; return i }, SignInRequest{}, session.ErrNotLinked, ""},
+		{"the same subject at another provider", none, func(w *world) idp.Identity { return w.who("idp_def", "1") }, SignInRequest{}, session.ErrNotLinked, ""},
+		{"a number in another spelling", func(w *world) { w.user("usr_b", linked("idp_b", "1000")) }, func(w *world) idp.Identity { return w.who("idp_b", "1e3") }, SignInRequest{}, session.ErrNotLinked, ""},
+		{"an unlinked one", func(w *world) { w.user("usr_b", user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_b"}) }, nil, SignInRequest{}, session.ErrNotLinked, ""},
+		{"an inactive user", func(w *world) { w.user("usr_b", user.Deactivated{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a locked user", func(w *world) { w.user("usr_b", user.WasLocked{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a removed user", func(w *world) { w.user("usr_b", user.WasRemoved{}) }, nil, SignInRequest{}, session.ErrNotLinked, ""},
+		{"an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a provider that is inactive", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
 		{"a provider that was switched off and on since the check", func(w *world) { w.idp("idp_b", idp.Deactivated{}, idp.Reactivated{}) },
-			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Epoch = 0; return i }, Through{}, session.ErrSignInFailed, ""},
+			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Epoch = 0; return i }, SignInRequest{}, session.ErrSignInFailed, ""},
 		{"a provider that was changed since the check", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_admin", Roles: bOwner}) },
-			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Version = 1; return i }, Through{}, session.ErrSignInFailed, ""},
-		{"a removed provider", func(w *world) { w.idp("idp_b", idp.WasRemoved{}) }, nil, Through{}, session.ErrSignInFailed, ""},
-		{"an identity of another organization", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Org = "org_def"; return i }, Through{}, session.ErrSignInFailed, ""},
-		{"no subject", none, func(w *world) idp.Identity { return w.who("idp_b", "") }, Through{}, session.ErrNotLinked, ""},
-		{"a user of another organization than the provider", func(w *world) { w.user("usr_def", linked("idp_b", "9")) }, func(w *world) idp.Identity { return w.who("idp_b", "9") }, Through{}, session.ErrSignInFailed, ""},
-		{"a user of another organization, through the default one's provider", func(w *world) { w.user("usr_b", linked("idp_def", "9")) }, func(w *world) idp.Identity { return w.who("idp_def", "9") }, Through{}, nil, "usr_b"},
+			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Version = 1; return i }, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a removed provider", func(w *world) { w.idp("idp_b", idp.WasRemoved{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"an identity of another organization", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Org = "org_def"; return i }, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"no subject", none, func(w *world) idp.Identity { return w.who("idp_b", "") }, SignInRequest{}, session.ErrNotLinked, ""},
+		{"a user of another organization than the provider", func(w *world) { w.user("usr_def", linked("idp_b", "9")) }, func(w *world) idp.Identity { return w.who("idp_b", "9") }, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a user of another organization, through the default one's provider", func(w *world) { w.user("usr_b", linked("idp_def", "9")) }, func(w *world) idp.Identity { return w.who("idp_def", "9") }, SignInRequest{}, nil, "usr_b"},
 		{"after the user was promoted", func(w *world) {
 			w.user("usr_b", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
-		}, nil, Through{}, session.ErrLinkSuspended, ""},
-		{"after somebody with less changed the provider", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_x", Roles: bSettings}) }, nil, Through{}, session.ErrLinkSuspended, ""},
+		}, nil, SignInRequest{}, session.ErrLinkSuspended, ""},
+		{"after somebody with less changed the provider", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_x", Roles: bSettings}) }, nil, SignInRequest{}, session.ErrLinkSuspended, ""},
 		{"confirmed since", func(w *world) {
 			w.idp("idp_b", idp.Vouched{By: "usr_x", Roles: bSettings})
 			w.user("usr_b", user.LinkConfirmed{LinkID: "lnk_1", Confirmed: user.Confirmation{Version: 2, By: "usr_b"}})
-		}, nil, Through{}, nil, "usr_b"},
+		}, nil, SignInRequest{}, nil, "usr_b"},
 		{"where the organization allows it", func(w *world) {
 			w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithProvider}, Providers: []string{"idp_b"}})
-		}, nil, Through{}, nil, "usr_b"},
-		{"where the organization allows another provider", func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_x"}}) }, nil, Through{}, session.ErrMethodNotAllowed, ""},
-		{"where the organization allows passwords only", func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil, Through{}, session.ErrMethodNotAllowed, ""},
+		}, nil, SignInRequest{}, nil, "usr_b"},
+		{"where the organization allows another provider", func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_x"}}) }, nil, SignInRequest{}, session.ErrMethodNotAllowed, ""},
+		{"where the organization allows passwords only", func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil, SignInRequest{}, session.ErrMethodNotAllowed, ""},
 		{"where the organization of the provider says how its own people sign in", func(w *world) {
 			w.user("usr_b", linked("idp_def", "9"))
 			w.policy("org_def", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}})
-		}, func(w *world) idp.Identity { return w.who("idp_def", "9") }, Through{}, nil, "usr_b"},
+		}, func(w *world) idp.Identity { return w.who("idp_def", "9") }, SignInRequest{}, nil, "usr_b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -231,7 +231,7 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 				c.change(&who)
 			}
 			mark, before := w.store.Mark(), w.store.Fingerprint()
-			if _, err := w.SignInThrough(t.Context(), who, Through{NoLink: true, Peer: home}); !errors.Is(err, session.ErrNotLinked) || w.store.Fingerprint() != before {
+			if _, err := w.SignInThrough(t.Context(), who, SignInRequest{NoLink: true, Peer: home}); !errors.Is(err, session.ErrNotLinked) || w.store.Fingerprint() != before {
 				t.Errorf("somebody who may not be linked: %v", err)
 			}
 			in, err := w.signIn(who)

@@ -103,7 +103,7 @@ func (w *world) who(provider, subject string) idp.Identity {
 
 func (w *world) signIn(who idp.Identity) (session.SignedIn, error) {
 	w.t.Helper()
-	return w.SignInThrough(w.t.Context(), who, Through{Peer: home, UserAgent: "curl/8", RequestID: "req_1"})
+	return w.SignInThrough(w.t.Context(), who, SignInRequest{Peer: home, UserAgent: "curl/8", RequestID: "req_1"})
 }
 
 // caller is somebody in a session that was opened in some way a while ago.

@@ -305,7 +305,7 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 	if err != nil {
 		return session.SignedIn{}, err
 	}
-	in, err := p.SignInThrough(ctx, who, federated.Through{OrgID: by.Org, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
+	in, err := p.SignInThrough(ctx, who, federated.SignInRequest{OrgID: by.Org, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
 	if register == nil || err != session.ErrNotLinked { //nolint:errorlint // it is this very one, with nothing around it
 		return in, err
 	}

@@ -375,7 +375,7 @@ func TestWhatChangesWhileACodeIsUsed(t *testing.T) {
 			who, by, err := w.redeem(t.Context(), w.code("idp_def", "b"))
 			must(t, err)
 			w.app(facts...)
-			_, err = w.SignInThrough(t.Context(), who, federated.Through{OrgID: by.Org, By: by, Peer: peer})
+			_, err = w.SignInThrough(t.Context(), who, federated.SignInRequest{OrgID: by.Org, By: by, Peer: peer})
 			eventtest.As(t, err, session.ErrSignInFailed)
 		})
 	}
@@ -385,7 +385,7 @@ func TestWhatChangesWhileACodeIsUsed(t *testing.T) {
 	must(t, err)
 	_, err = w.SignIn(t.Context(), r, nil)
 	must(t, err)
-	_, err = w.SignInThrough(t.Context(), who, federated.Through{OrgID: by.Org, By: by, Peer: peer})
+	_, err = w.SignInThrough(t.Context(), who, federated.SignInRequest{OrgID: by.Org, By: by, Peer: peer})
 	eventtest.As(t, err, session.ErrSignInFailed)
 }
 
@@ -394,7 +394,7 @@ func TestACodeThatExpiresWhileItIsUsed(t *testing.T) {
 	who, by, err := w.redeem(t.Context(), w.code("idp_def", "b"))
 	must(t, err)
 	w.store.Advance(codeLife)
-	_, err = w.SignInThrough(t.Context(), who, federated.Through{OrgID: by.Org, By: by, Peer: peer})
+	_, err = w.SignInThrough(t.Context(), who, federated.SignInRequest{OrgID: by.Org, By: by, Peer: peer})
 	eventtest.As(t, err, session.ErrSignInFailed)
 }
 

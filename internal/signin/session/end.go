@@ -73,16 +73,16 @@ func (s *Sessions) EndDevice(ctx context.Context, w Whose, id string) error {
 
 // drop removes a token that counts. Of several calls at once one succeeds.
 func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id string, notFound *errs.Error, fact event.Fact[SignIns]) error {
-	through := ""
+	provider := ""
 	if known, err := s.Store.TokenByID(ctx, id); err != nil {
 		return err
 	} else if known != nil {
-		through = known.Provider
+		provider = known.Provider
 	}
 	return s.Store.Do(ctx, event.Command{
 		Origin: w.origin,
 		Write:  []event.Ref{Kind.Ref(IDFor(w.userID))},
-		Read:   append([]event.Ref{userRef(w.userID), org.Kind.Ref(w.orgID)}, providerRef(through)...),
+		Read:   append([]event.Ref{userRef(w.userID), org.Kind.Ref(w.orgID)}, providerRef(provider)...),
 		Tokens: []string{id},
 		Decide: func(tx *event.Tx) error {
 			u, err := w.changeable(user.Kind.Get(tx, w.userID))
@@ -97,7 +97,7 @@ func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id 
 			if err != nil {
 				return err
 			}
-			p, err := providerIn(tx, through)
+			p, err := providerIn(tx, provider)
 			if err != nil {
 				return err
 			}

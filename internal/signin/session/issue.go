@@ -110,13 +110,13 @@ func (s *Sessions) IssueFor(ctx context.Context, permit access.Permit, userID st
 	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, nil, user.GivesAccess(permit, userID).And(user.MustBeService).Reach)
 }
 
-func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, through *Upstream, may func(*event.Object[user.User]) error) (Issued, error) {
+func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, upstream *Upstream, may func(*event.Object[user.User]) error) (Issued, error) {
 	token, hash := secret.NewToken(secret.PAT)
 	out := Issued{Token: token}
 	err := event.Do(ctx, s.Store, event.Command{
 		Origin: origin,
 		Write:  []event.Ref{Kind.Ref(IDFor(userID))},
-		Read:   append([]event.Ref{userRef(userID), org.Kind.Ref(orgID)}, through.Reads()...),
+		Read:   append([]event.Ref{userRef(userID), org.Kind.Ref(orgID)}, upstream.Reads()...),
 		Decide: func(tx *event.Tx) error {
 			if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
 				return errs.Invalid(wrong...)
@@ -138,10 +138,10 @@ func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID
 			if o == nil || o.Data.State != org.Active {
 				return ErrOrgNotActive
 			}
-			if counts, err := through.Holds(tx, &u.Data.Standing); err != nil || !counts {
+			if counts, err := upstream.Holds(tx, &u.Data.Standing); err != nil || !counts {
 				return cmp.Or(err, error(access.ErrUnauthenticated))
 			}
-			pat := PAT{Through: through, Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
+			pat := PAT{Upstream: upstream, Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
 			out.Expires = event.Time(pat.Expires)
 			if out.TokenID, err = IssuePAT(tx, u, o.Data.Epoch, pat); err != nil || origin.Actor == userID {
 				return err
@@ -157,10 +157,10 @@ func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID
 
 // PAT is a personal access token to store.
 type PAT struct {
-	Hash    []byte
-	Name    string
-	Expires int64
-	Through *Upstream // the provider that its person came through: it ends with it; nil: none
+	Hash     []byte
+	Name     string
+	Expires  int64
+	Upstream *Upstream // the provider that its person came through: it ends with it; nil: none
 }
 
 // IssuePAT stores a personal access token for a user inside a command that declared the user for reading or writing and
@@ -169,8 +169,8 @@ func IssuePAT(tx *event.Tx, u *event.Object[user.User], orgEpoch int64, p PAT) (
 	id = event.NewID("pat")
 	t := event.Token{ID: id, Hash: p.Hash, Kind: string(secret.PAT), Name: p.Name, UserID: u.ID,
 		Epoch: u.Data.TokenEpoch, OrgEpoch: orgEpoch, Created: tx.Now(), Expires: p.Expires}
-	if p.Through != nil {
-		t.Provider, t.Data = p.Through.Provider, Proof{Upstream: p.Through}.text()
+	if p.Upstream != nil {
+		t.Provider, t.Data = p.Upstream.Provider, Proof{Upstream: p.Upstream}.text()
 	}
 	tx.PutToken(t)
 	return id, record(tx, u.ID, TokenIssued{TokenID: id, Expires: p.Expires})

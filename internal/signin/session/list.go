@@ -42,9 +42,9 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 		next = &event.Cursor{ID: tokens[limit-1].ID}
 	}
 	var shown []Shown
-	now, through := event.Micros(s.Clock()), providers{}
+	now, known := event.Micros(s.Clock()), providers{}
 	for _, t := range tokens {
-		p, err := through.read(ctx, s.Store, t.Provider)
+		p, err := known.read(ctx, s.Store, t.Provider)
 		if err != nil {
 			return nil, nil, err
 		}

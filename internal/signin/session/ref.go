@@ -89,7 +89,7 @@ func (s *Sessions) Over(ctx context.Context, userID string, ids []string) ([]str
 	if err != nil || o == nil {
 		return ids, err
 	}
-	now, through := event.Micros(s.Clock()), providers{}
+	now, known := event.Micros(s.Clock()), providers{}
 	var over []string
 	for _, id := range ids {
 		t, err := s.Store.TokenByID(ctx, id)
@@ -98,7 +98,7 @@ func (s *Sessions) Over(ctx context.Context, userID string, ids []string) ([]str
 		}
 		var p *idp.Standing
 		if t != nil {
-			if p, err = through.read(ctx, s.Store, t.Provider); err != nil {
+			if p, err = known.read(ctx, s.Store, t.Provider); err != nil {
 				return nil, err
 			}
 		}

@@ -129,7 +129,7 @@ func (b brought) unasked() error {
 func (b brought) admit(chosen bool) error {
 	bound, _ := b.pending.NameScope()
 	info := call.From(b.r.Context())
-	in, err := b.Federated.SignInThrough(b.r.Context(), b.kept.Who, federated.Through{OrgID: bound,
+	in, err := b.Federated.SignInThrough(b.r.Context(), b.kept.Who, federated.SignInRequest{OrgID: bound,
 		NoLink: b.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil:

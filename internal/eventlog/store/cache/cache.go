@@ -214,7 +214,7 @@ func (c *Cache) TokenContext(hash [32]byte) (b TokenContext, ok bool) {
 			return b, false
 		}
 	}
-	if id := Through(b.Token, b.Session); id != "" {
+	if id := ProviderOf(b.Token, b.Session); id != "" {
 		if b.Provider = c.part(event.TokenProvider, id); b.Provider == nil && c.kinds[event.TokenProvider] != nil {
 			return b, false
 		}
@@ -222,8 +222,8 @@ func (c *Cache) TokenContext(hash [32]byte) (b TokenContext, ok bool) {
 	return b, true
 }
 
-// Through is the identity provider that a token came through, or else its session; empty where there is none.
-func Through(t, session *event.Token) string {
+// ProviderOf is the identity provider that a token came through, or else its session; empty where there is none.
+func ProviderOf(t, session *event.Token) string {
 	if t.Provider == "" && session != nil {
 		return session.Provider
 	}
