@@ -66,7 +66,7 @@ type Slots struct {
 	lent    int // see Lend
 	groups  map[string]*group
 	turns   uint64 // that were given so far
-	arrived uint64
+	tickets uint64
 	line    [2]load // of all that wait, those whom we know and the public
 	refused Refused
 	pace    Pace
@@ -105,9 +105,9 @@ type lane struct {
 }
 
 type waiter struct {
-	claim   Claim
-	arrived uint64
-	turn    chan error // nil: the slot is the waiter's; else why it will not be
+	claim  Claim
+	ticket uint64
+	turn   chan error // nil: the slot is the waiter's; else why it will not be
 }
 
 // Of groups and lanes that nobody uses so many are kept, to be used again.
@@ -329,7 +329,7 @@ func before(held, otherHeld int, last, otherLast uint64, l, other *lane) bool {
 	case l.public != other.public:
 		return other.public
 	}
-	return l.waiting[0].arrived < other.waiting[0].arrived
+	return l.waiting[0].ticket < other.waiting[0].ticket
 }
 
 func class(public bool) int {
@@ -364,8 +364,8 @@ func (s *Slots) queue(g *group, c Claim) *waiter {
 	if s.waiting() == 0 {
 		s.moved = time.Now()
 	}
-	s.arrived++
-	w := &waiter{claim: c, arrived: s.arrived, turn: make(chan error, 1)}
+	s.tickets++
+	w := &waiter{claim: c, ticket: s.tickets, turn: make(chan error, 1)}
 	l := g.lane(c, s.turns)
 	l.waiting = append(l.waiting, w)
 	s.line[class(c.Public)].add(1, c.Bytes)

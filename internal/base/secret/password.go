@@ -158,13 +158,13 @@ func (h *Hasher) do(ctx context.Context, slots *fairqueue.Slots, password string
 
 // inSlot is do for the work itself.
 func (h *Hasher) inSlot(ctx context.Context, password string, work func() error) error {
-	arrived := time.Now()
+	queued := time.Now()
 	return h.do(ctx, h.limit, password, func() error {
 		h.turns(h.claim.Org)
 		begun := time.Now()
 		_, hashing := tracing.Start(ctx, "password.hash")
 		defer hashing.End(nil)
-		defer func() { h.timed(begun.Sub(arrived), time.Since(begun)) }()
+		defer func() { h.timed(begun.Sub(queued), time.Since(begun)) }()
 		return h.others.Lend(h.room, work)
 	})
 }

@@ -229,15 +229,15 @@ func (t *Attempt) Back(name, value string) (string, error) {
 }
 
 // codes are sealed so that only the holder of the attempt's token can read them: they contain names of people.
-var codes = event.Flow[arrived]{Prefix: "own_code", Life: codeLife, Purpose: purposeCode}
+var codes = event.Flow[codePayload]{Prefix: "own_code", Life: codeLife, Purpose: purposeCode}
 
 // attemptRow remembers that an attempt was used. It is no event.Flow: only its presence counts.
 func attemptRow(hash []byte) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "own_attempt/" + hex.EncodeToString(hash)}
 }
 
-// arrived is what a code leads to.
-type arrived struct {
+// codePayload is what a code leads to.
+type codePayload struct {
 	App     string       `json:"app"`
 	Who     idp.Identity `json:"who"`
 	Started int64        `json:"started"`
@@ -256,7 +256,7 @@ func (p Pages) Code(ctx context.Context, t *Attempt, who idp.Identity, used even
 			return ErrAttempt
 		}
 		tx.DropRow(used)
-		codes.For(p.Master, string(t.Token)).Put(tx, hex.EncodeToString(hash), &arrived{App: t.App, Who: who, Started: t.Started})
+		codes.For(p.Master, string(t.Token)).Put(tx, hex.EncodeToString(hash), &codePayload{App: t.App, Who: who, Started: t.Started})
 		return nil
 	}})
 	return code, err

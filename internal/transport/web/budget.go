@@ -104,18 +104,18 @@ func lower(of map[netip.Addr]int64, network netip.Addr, n int64) {
 
 // reservation is what one request has taken.
 type reservation struct {
-	budget  *Budget
-	network netip.Addr
-	arrived int64
-	taken   int64
+	budget   *Budget
+	network  netip.Addr
+	received int64
+	taken    int64
 }
 
 // add takes for bytes that have come.
 func (s *reservation) add(n int) error {
-	if s.arrived += int64(n); s.arrived <= s.taken {
+	if s.received += int64(n); s.received <= s.taken {
 		return nil
 	}
-	more := (s.arrived - s.taken + leastBody - 1) / leastBody * leastBody
+	more := (s.received - s.taken + leastBody - 1) / leastBody * leastBody
 	if err := s.budget.take(s.network, more, false); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ type Sink struct {
 	options  Options
 	tls      *tls.Config
 	listener net.Listener
-	arrived  chan Message
+	received chan Message
 	done     chan struct{}
 	tests    sync.WaitGroup
 
@@ -84,7 +84,7 @@ func StartWith(t testing.TB, o Options) *Sink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sink{options: o, listener: listener, arrived: make(chan Message, 1000), done: make(chan struct{})}
+	s := &Sink{options: o, listener: listener, received: make(chan Message, 1000), done: make(chan struct{})}
 	address := url.URL{Scheme: "smtp", Host: listener.Addr().String()}
 	switch {
 	case o.TLS:
@@ -115,7 +115,7 @@ func StartWith(t testing.TB, o Options) *Sink {
 func (s *Sink) Next(t testing.TB) Message {
 	t.Helper()
 	select {
-	case m := <-s.arrived:
+	case m := <-s.received:
 		return m
 	case <-time.After(testkit.Patience):
 		t.Fatal("no mail came")
@@ -127,7 +127,7 @@ func (s *Sink) Next(t testing.TB) Message {
 func (s *Sink) None(t testing.TB) {
 	t.Helper()
 	select {
-	case m := <-s.arrived:
+	case m := <-s.received:
 		t.Errorf("a mail that nobody should get: %q to %s", m.Subject, m.To)
 	default:
 	}
@@ -329,7 +329,7 @@ func (s *Sink) data(d *dialogue) (more bool) {
 		return d.say("554 %v", err)
 	}
 	m.From, m.To = d.from, d.to
-	s.arrived <- m
+	s.received <- m
 	return d.say("250 taken")
 }
 
