@@ -25,7 +25,7 @@ func TestAFollowerSeesEachPositionOnceScale(t *testing.T) {
 	const writers = 48
 	events := int64(scaled(4_000, 100_000))
 	db := testdb.New(t, testdb.Postgres)
-	db.URL += "&lock_timeout=10min" // a late transaction waits for a lock until the test has seen enough
+	db.URL = db.Patient() // a late transaction waits for a lock until the test has seen enough
 	s := newSite(t, db)
 	first := s.start(t)
 	second := newSite(t, s.Database).start(t, "--master-key-file", s.path("master.key"))

@@ -34,6 +34,15 @@ type Database struct {
 	URL    string // as store.Options and the flag --database take it: a file's path, or a postgres:// URL
 }
 
+// Patient is the address for nodes that wait for each other: on PostgreSQL they give up a lock after two seconds otherwise,
+// and lose a transaction in which nothing happens for ten. On a busy machine that is too soon.
+func (d Database) Patient() string {
+	if d.Engine == Postgres {
+		return d.URL + "&lock_timeout=3min&idle_in_transaction_session_timeout=3min"
+	}
+	return d.URL
+}
+
 // Each runs a test once for every engine, each time with a fresh database. Whatever the test opens on it must be closed
 // when the test ends (t.Cleanup does that in the right order).
 func Each(t *testing.T, test func(t *testing.T, db Database)) {

@@ -27,7 +27,7 @@ import (
 // node opens a store on a database, and its journal.
 func node(t *testing.T, db testdb.Database, master secret.MasterKey) (*store.Store, *Journal) {
 	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: []event.Definition{installation.Kind, session.Kind, signing.Kind, user.Kind}, Master: master})
+	s, _, err := store.Open(t.Context(), store.Options{Database: db.Patient(), Kinds: []event.Definition{installation.Kind, session.Kind, signing.Kind, user.Kind}, Master: master})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,6 @@ func TestAStreamThatBreaksOffGoesOnWithoutGapAndDouble(t *testing.T) {
 // A command that began early and commits late, on another node, is not skipped.
 func TestALateTransactionOfAnotherNodeIsNeverSkipped(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
-		db.URL += "&idle_in_transaction_session_timeout=3min" // the late command takes its time
 		master := secret.NewMasterKey()
 		here, j := node(t, db, master)
 		there, _ := node(t, db, master)

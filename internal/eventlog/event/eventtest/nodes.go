@@ -29,7 +29,7 @@ func NewNodes(db testdb.Database, kinds ...event.Definition) *Nodes {
 // Open opens the store of another node, which is closed when the test ends.
 func (n *Nodes) Open(t testing.TB) *store.Store {
 	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: n.URL, Kinds: n.kinds, Master: n.Master, Clock: n.Clock.Now})
+	s, _, err := store.Open(t.Context(), store.Options{Database: n.Patient(), Kinds: n.kinds, Master: n.Master, Clock: n.Clock.Now})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	return s

@@ -645,7 +645,7 @@ func writeSkew(t *testing.T, e *env) {
 
 // keptLock has somebody lock a user and do nothing more, as a node does that was stopped in the middle.
 func keptLock(t *testing.T, e *env) {
-	e.patience = ""
+	e.address = e.db.URL
 	n := e.open(t)
 	const others = 9
 	commands := []event.Command{count("usr_0")}

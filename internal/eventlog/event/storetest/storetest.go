@@ -88,11 +88,7 @@ func Run(t *testing.T, subject Subject) {
 					if !c.alone {
 						t.Parallel() // the engines beside each other; the checks still one after the other
 					}
-					e := &env{subject: subject, db: db, master: secret.NewMasterKey(), clock: NewClock()}
-					if db.Engine == testdb.Postgres {
-						e.patience = "&lock_timeout=3min&idle_in_transaction_session_timeout=3min"
-					}
-					c.test(t, e)
+					c.test(t, &env{subject: subject, db: db, address: db.Patient(), master: secret.NewMasterKey(), clock: NewClock()})
 				})
 			})
 		}
@@ -103,10 +99,9 @@ func Run(t *testing.T, subject Subject) {
 type env struct {
 	subject Subject
 	db      testdb.Database
+	address string // of the database, for nodes
 	master  secret.MasterKey
 	clock   *testkit.Clock
-	// patience is what the address of the database gets, so that no node gives up another one that is slow on a busy machine.
-	patience string
 }
 
 // NewClock makes a clock that moves a microsecond with each look at it. A store looks once a batch, so commands of one
@@ -118,7 +113,7 @@ func NewClock() *testkit.Clock {
 }
 
 func (e *env) options() Options {
-	return Options{Database: e.db.URL + e.patience, Kinds: kinds, Master: e.master, Clock: e.clock.Now}
+	return Options{Database: e.address, Kinds: kinds, Master: e.master, Clock: e.clock.Now}
 }
 
 // open opens a node that is closed with the test.
