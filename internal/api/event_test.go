@@ -27,9 +27,9 @@ func TestACursorHidesAndKeepsItsPlace(t *testing.T) {
 		if _, err := other.openCursor(cursor); errs.KindOf(err) != errs.InvalidArgument {
 			t.Errorf("another installation takes it: %v", err)
 		}
-		if place := cursorOf(position); len(place.ID) != 16 {
-			t.Errorf("the place %q tells how long the log is", place.ID)
-		} else if back, err := positionOf(*place); back != position || err != nil {
+		if token := cursorOf(position); len(token.ID) != 16 {
+			t.Errorf("the page token %q tells how long the log is", token.ID)
+		} else if back, err := positionOf(*token); back != position || err != nil {
 			t.Errorf("%d became %d, %v", position, back, err)
 		}
 	}

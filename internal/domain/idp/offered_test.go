@@ -73,27 +73,27 @@ func walk(t *testing.T, s event.Store, p idp.SignInProviders, part idp.Part) (id
 
 func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 	s, own, shared := many(t, 45)
-	place := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default"}
-	if got := walk(t, s, place, idp.Part{}); !slices.Equal(got, slices.Concat(own, shared)) {
+	providers := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default"}
+	if got := walk(t, s, providers, idp.Part{}); !slices.Equal(got, slices.Concat(own, shared)) {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, place, idp.Part{Begins: "cORP 00"}); len(got) != 45 || got[0] != own[44] || got[44] != own[0] { // by name
+	if got := walk(t, s, providers, idp.Part{Begins: "cORP 00"}); len(got) != 45 || got[0] != own[44] || got[44] != own[0] { // by name
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, place, idp.Part{Begins: "corp 0001"}); !slices.Equal(got, own[44:]) {
+	if got := walk(t, s, providers, idp.Part{Begins: "corp 0001"}); !slices.Equal(got, own[44:]) {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, place, idp.Part{Begins: "nobody"}); got != nil {
+	if got := walk(t, s, providers, idp.Part{Begins: "nobody"}); got != nil {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, place, idp.Part{Skip: func(p *event.Object[idp.Provider]) bool { return p.ID != own[30] }}); !slices.Equal(got, own[30:31]) {
+	if got := walk(t, s, providers, idp.Part{Skip: func(p *event.Object[idp.Provider]) bool { return p.ID != own[30] }}); !slices.Equal(got, own[30:31]) {
 		t.Errorf("got %v", got)
 	}
 	if got := walk(t, s, idp.SignInProviders{Org: "org_default", DefaultOrg: "org_default"}, idp.Part{}); !slices.Equal(got, shared) {
 		t.Errorf("got %v", got)
 	}
 	for _, wrong := range []string{"idp_none", "idp_foreign"} { // nobody leads there
-		if got := walk(t, s, place, idp.Part{After: wrong}); !slices.Equal(got, slices.Concat(own, shared)) {
+		if got := walk(t, s, providers, idp.Part{After: wrong}); !slices.Equal(got, slices.Concat(own, shared)) {
 			t.Errorf("after %s: got %v", wrong, got)
 		}
 	}
@@ -102,24 +102,24 @@ func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 func TestAPolicyComesBeforeAnyCut(t *testing.T) {
 	s, own, shared := many(t, 45)
 	named := append(slices.Clone(own[20:44]), shared[1], "idp_foreign", "idp_0000_a", "idp_0000_b", "idp_none")
-	place := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default", Ways: policy.SignIn{Providers: named}}
-	if got := walk(t, s, place, idp.Part{}); !slices.Equal(got, slices.Concat(own[20:44], shared[1:2])) {
+	providers := idp.SignInProviders{Org: "org_a", DefaultOrg: "org_default", Ways: policy.SignIn{Providers: named}}
+	if got := walk(t, s, providers, idp.Part{}); !slices.Equal(got, slices.Concat(own[20:44], shared[1:2])) {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, place, idp.Part{Begins: "shared"}); !slices.Equal(got, shared[1:2]) {
+	if got := walk(t, s, providers, idp.Part{Begins: "shared"}); !slices.Equal(got, shared[1:2]) {
 		t.Errorf("got %v", got)
 	}
 	for id, want := range map[string]bool{own[44]: false, own[43]: true, shared[1]: true, shared[0]: false, "idp_foreign": false, "idp_0000_a": false, "idp_0000_b": false, "idp_none": false, "": false} {
-		if found, err := place.Offered(t.Context(), s, id); err != nil || (found != nil) != want {
+		if found, err := providers.Offered(t.Context(), s, id); err != nil || (found != nil) != want {
 			t.Errorf("%s: %v, %v", id, found, err)
 		}
 	}
-	place.Ways = policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}
-	if got := walk(t, s, place, idp.Part{}); got != nil {
+	providers.Ways = policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}
+	if got := walk(t, s, providers, idp.Part{}); got != nil {
 		t.Errorf("got %v", got)
 	}
-	place.Ways = policy.SignIn{}
-	if found, err := place.Offered(t.Context(), s, own[44]); err != nil || found == nil {
+	providers.Ways = policy.SignIn{}
+	if found, err := providers.Offered(t.Context(), s, own[44]); err != nil || found == nil {
 		t.Errorf("the last one: %v, %v", found, err)
 	}
 }

@@ -313,7 +313,7 @@ func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 		}
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1", "app_2", "app_3", "app_4", "app_5", "app_6", "app_7", "app_8")
-		testkit.Await(t, "all places of the organization are taken", func() bool { return stalled.came() >= perNode/2 })
+		testkit.Await(t, "all slots of the organization are taken", func() bool { return stalled.came() >= perNode/2 })
 		w.add(quick, "org_b", func(n *New) { n.Types = []string{"app.*"} })
 		w.happen("org_b", 1, "app_9")
 		quick.has("app_9.1")
@@ -340,7 +340,7 @@ func TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment(t *testing.T) {
 			synctest.Wait()
 			usual, _ := d.usual.Load()
 			if lame, _ := d.lame.Load(); usual != 0 || lame != 0 {
-				t.Fatalf("%d and %d places are held in the end", usual, lame)
+				t.Fatalf("%d and %d slots are held in the end", usual, lame)
 			}
 		})
 	}

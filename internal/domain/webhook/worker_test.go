@@ -71,7 +71,7 @@ func TestAReceiverThatDoesNotAnswerGetsOneMessageAtATime(t *testing.T) {
 		_, err := worker.Send(t.Context(), &events[0])
 		must(t, err)
 		if n := worker.slots(); n != c.slots || (lame == 1) != (c.slots == 1) || usual+lame != 1 {
-			t.Errorf("%s: %d at a time, with %d places of the usual ones and %d of the others", c.name, n, usual, lame)
+			t.Errorf("%s: %d at a time, with %d slots of the usual ones and %d of the others", c.name, n, usual, lame)
 		}
 	}
 	if text := w.Log.String(); !strings.Contains(text, "one message at a time") || !strings.Contains(text, "answers again") {

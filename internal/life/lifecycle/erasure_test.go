@@ -53,8 +53,8 @@ func addHuman(t *testing.T, s event.Store, id, in, word string) {
 				name := string(kind) + id
 				tx.PutToken(event.Token{ID: name, Hash: hashOf(name), Kind: string(kind), Name: "Telephone of " + word, UserID: id, Expires: tx.Now() + 1e12})
 			}
-			place := session.RequestSource{Address: "192.0.2.1", UserAgent: "Browser of " + word}
-			_, err = session.Kind.CreateBeside(tx, session.IDFor(id), user.Kind.Ref(id), session.Succeeded{SessionID: "ses_1", Personal: place}, session.Failed{Count: 1, Personal: place})
+			source := session.RequestSource{Address: "192.0.2.1", UserAgent: "Browser of " + word}
+			_, err = session.Kind.CreateBeside(tx, session.IDFor(id), user.Kind.Ref(id), session.Succeeded{SessionID: "ses_1", Personal: source}, session.Failed{Count: 1, Personal: source})
 			_, also := oauth.Kind.CreateBeside(tx, oauth.IDFor(id), user.Kind.Ref(id), oauth.Given{AppID: "app_1", Scopes: []string{"openid"}, Asked: true, At: 1})
 			return errors.Join(err, also, u.Append(user.TOTPAdded{FactorID: "fac_1", Created: 1, Personal: user.FactorFacts{Name: "App of " + word}},
 				user.MetadataSet{Personal: metadata.Change{Set: map[string]string{"note": "Note about " + word}}}))

@@ -108,15 +108,15 @@ func TestScaleManyWhoNeverConfirmLeaveNothing(t *testing.T) {
 		sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: ratelimit.DefaultPerNetwork, Clock: clock.Now}
 		r := New(sessions, &box)
 		var all sync.WaitGroup
-		places := make(chan struct{}, 64)
+		slots := make(chan struct{}, 64)
 		for i := range many {
 			if i%perOrg == 0 {
 				all.Wait()
 				clock.Advance(time.Minute)
 			}
-			places <- struct{}{}
+			slots <- struct{}{}
 			all.Go(func() {
-				defer func() { <-places }()
+				defer func() { <-slots }()
 				from := start("org_b", fmt.Sprintf("new%d@mail%d.test", i, i%100))
 				from.Peer = net4(i)
 				if err := r.Start(t.Context(), from); err != nil {

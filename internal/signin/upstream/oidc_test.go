@@ -576,7 +576,7 @@ func TestASlowProviderHoldsNobodyElseUp(t *testing.T) {
 	}
 	t.Logf("20 sign-ins beside a provider that stalls took %s", time.Since(began))
 	if held, _ := w.Calls.Load(); held > most {
-		t.Errorf("%d places are held by a provider that stalls", held)
+		t.Errorf("%d slots are held by a provider that stalls", held)
 	}
 	release()
 	if came := testkit.Receive(t, done, "all that stalled are answered"); came["ok"] > 0 {

@@ -45,7 +45,7 @@ func asked(t *testing.T, l *lab, who, path string, body io.Reader) <-chan outcom
 
 func untilLoad(t *testing.T, p *fairqueue.Slots, held, waiting int) {
 	t.Helper()
-	testkit.Await(t, fmt.Sprintf("%d places are held and %d wait", held, waiting), func() bool {
+	testkit.Await(t, fmt.Sprintf("%d slots are held and %d wait", held, waiting), func() bool {
 		h, w := p.Load()
 		return h == held && w == waiting
 	})
@@ -127,7 +127,7 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 // written. Another organization, and what is about one object, does not wait for it.
 func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	l := newLab(t)
-	places := l.handler.shares.costly
+	slots := l.handler.shares.costly
 	var marked atomic.Int64
 	l.fake.hook = func(ctx context.Context) error {
 		if event.MayWriteMany(ctx) {
@@ -138,30 +138,30 @@ func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	many := func(who string) <-chan outcome {
 		return asked(t, l, who, "/v1/users/_import", strings.NewReader(`{"users":[{"userName":"a","profile":{"firstName":"A","lastName":"B"},"email":{"address":"a@b.example"}}]}`))
 	}
-	if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // one is under way
+	if err := slots.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // one is under way
 		t.Fatal(err)
 	}
 	if o := testkit.Receive(t, many("owner"), "an answer"); o.http != 200 || marked.Load() != 1 {
 		t.Errorf("a second one: %+v, %d", o, marked.Load())
 	}
-	if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // two are
+	if err := slots.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // two are
 		t.Fatal(err)
 	}
 	third := many("owner")
-	untilLoad(t, places, 2, 1)
+	untilLoad(t, slots, 2, 1)
 	if o := testkit.Receive(t, many("neighbour"), "an answer"); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("another organization: %+v, %d", o, marked.Load())
 	}
 	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("about one object: %+v, %d", o, marked.Load())
 	}
-	untilLoad(t, places, 2, 1)
-	places.Leave(fairqueue.Claim{Org: "org_own"})
+	untilLoad(t, slots, 2, 1)
+	slots.Leave(fairqueue.Claim{Org: "org_own"})
 	if o := testkit.Receive(t, third, "an answer"); o.http != 200 || marked.Load() != 3 {
 		t.Errorf("its turn has come: %+v, %d", o, marked.Load())
 	}
-	places.Leave(fairqueue.Claim{Org: "org_own"})
-	untilLoad(t, places, 0, 0)
+	slots.Leave(fairqueue.Claim{Org: "org_own"})
+	untilLoad(t, slots, 0, 0)
 }
 
 // The definition says which operations write many objects.
@@ -191,17 +191,17 @@ func TestOperationsThatWriteManySaySo(t *testing.T) {
 // Lists wait for each other. What is short goes before them, however many wait.
 func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	l := newLab(t)
-	places := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
-	l.handler.shares.bulk = places
-	if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil {
+	slots := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
+	l.handler.shares.bulk = slots
+	if err := slots.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil {
 		t.Fatal(err)
 	}
 	waiting := asked(t, l, "owner", "/v1/users", nil)
-	untilLoad(t, places, 1, 1)
+	untilLoad(t, slots, 1, 1)
 	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 200 {
 		t.Errorf("a read: %+v", o)
 	}
-	places.Leave(fairqueue.Claim{Org: "org_own"})
+	slots.Leave(fairqueue.Claim{Org: "org_own"})
 	testkit.Receive(t, waiting, "an answer")
 	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true, "signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": false, "signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
 		ops, err := newOperations(Service{Name: protoreflect.FullName(strings.Split(path, "/")[0]), Impl: l.fake})
@@ -235,10 +235,10 @@ func TestListsDoNotWaitForSearches(t *testing.T) {
 
 // To encode an answer takes as long as to read what is in it: it does not make room for the next one before that is
 // done.
-func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
+func TestAnAnswerIsEncodedInTheSlotOfItsOperation(t *testing.T) {
 	l := newLab(t)
-	places := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
-	l.handler.shares.costly = places
+	slots := fairqueue.New(fairqueue.Bounds{Slots: 1, Waiting: 10})
+	l.handler.shares.costly = slots
 	req, encoded := &signetv1.ImportUsersRequest{}, false
 	ops, err := newOperations(Service{Name: "signet.v1.UserService", Impl: l.fake})
 	if err != nil {
@@ -249,12 +249,12 @@ func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
 			continue
 		}
 		c := &Call{op: op, Exchange: &web.Exchange{Info: call.Info{Caller: &access.Caller{OrgID: "org_own"}}}, marshal: func(proto.Message) error {
-			held, _ := places.Load()
+			held, _ := slots.Load()
 			encoded = held == 1
 			return nil
 		}}
 		if _, err := link(operate, l.handler.queueManyWrites)(t.Context(), c, req); err != nil || !encoded {
-			t.Errorf("encoded in its place: %t, %v", encoded, err)
+			t.Errorf("encoded in its slot: %t, %v", encoded, err)
 		}
 	}
 }
@@ -274,9 +274,9 @@ func (s longStore) Do(ctx context.Context, c event.Command) error {
 }
 
 // What turns out to write many objects waits for the same slots as an operation whose definition says so.
-func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) {
+func TestWhatTurnsOutToWriteManyWaitsForTheSlotsOfItsOrganization(t *testing.T) {
 	l := newLab(t)
-	places, s := l.handler.shares.costly, longStore{ran: make(chan bool, 2)}
+	slots, s := l.handler.shares.costly, longStore{ran: make(chan bool, 2)}
 	l.fake.hook = func(ctx context.Context) error {
 		return event.Do(ctx, s, event.Command{Decide: func(tx *event.Tx) error {
 			var all event.Command
@@ -287,19 +287,19 @@ func TestWhatTurnsOutToWriteManyWaitsForThePlaceOfItsOrganization(t *testing.T) 
 		}})
 	}
 	for range 2 { // are under way
-		if err := places.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil {
+		if err := slots.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one := asked(t, l, "owner", "/v1/users/usr_1/password", strings.NewReader(`{"password":"a new password"}`))
-	untilLoad(t, places, 2, 1)
+	untilLoad(t, slots, 2, 1)
 	if len(s.ran) != 0 {
 		t.Error("it did not wait")
 	}
-	places.Leave(fairqueue.Claim{Org: "org_own"})
+	slots.Leave(fairqueue.Claim{Org: "org_own"})
 	if o := testkit.Receive(t, one, "an answer"); o.http != 200 || len(s.ran) != 1 {
 		t.Errorf("its turn has come: %+v, %d", o, len(s.ran))
 	}
-	places.Leave(fairqueue.Claim{Org: "org_own"})
-	untilLoad(t, places, 0, 0)
+	slots.Leave(fairqueue.Claim{Org: "org_own"})
+	untilLoad(t, slots, 0, 0)
 }

@@ -23,13 +23,13 @@ func TestBrowsersArePutInAFewWordsOfOurs(t *testing.T) {
 		"":                                    "",
 		"<script>alert(1)</script>, trust me": "",
 	} {
-		place := RequestSource{Address: "192.0.2.1", UserAgent: agent}
-		address, browser := Shown{Name: nameOf(place)}.OpenedFrom()
+		source := RequestSource{Address: "192.0.2.1", UserAgent: agent}
+		address, browser := Shown{Name: nameOf(source)}.OpenedFrom()
 		if address != "192.0.2.1" || browser != want {
 			t.Errorf("%s: %q from %q", agent, browser, address)
 		}
-		place.Address = ""
-		if address, browser = (Shown{Name: nameOf(place)}).OpenedFrom(); address != "" || browser != want {
+		source.Address = ""
+		if address, browser = (Shown{Name: nameOf(source)}).OpenedFrom(); address != "" || browser != want {
 			t.Errorf("%s from nowhere: %q from %q", agent, browser, address)
 		}
 	}
