@@ -60,14 +60,20 @@ var againstQuick = []string{"UpdateMyProfile", myself, "Introspect", "ListUsers"
 // updateMyNick changes the nickname alone: people are found by it, but not listed.
 func updateMyNick(p *person) call {
 	nick := "nick " + changing
-	return call{token: p.token, verb: "PUT", path: "/v1/users/me/profile", procedure: "signet.v1.UserService/UpdateMyProfile",
+	return call{
+		token:     p.token,
+		verb:      "PUT",
+		path:      "/v1/users/me/profile",
+		procedure: "signet.v1.UserService/UpdateMyProfile",
 		message: &signetv1.UpdateMyProfileRequest{FirstName: "Johanna", LastName: "Beispiel", NickName: &nick,
-			DisplayName: "Johanna Beispiel", PreferredLanguage: "de-CH", Gender: signetv1.Gender_GENDER_FEMALE}}
+			DisplayName: "Johanna Beispiel", PreferredLanguage: "de-CH", Gender: signetv1.Gender_GENDER_FEMALE},
+	}
 }
 
 func searchUsers(p *person, query string) call {
 	return call{token: p.token, verb: "GET", path: "/v1/users/_search?pageSize=50&query=" + url.QueryEscape(query),
-		procedure: "signet.v1.UserService/SearchUsers", message: &signetv1.SearchUsersRequest{PageSize: 50, Query: query}}
+		procedure: "signet.v1.UserService/SearchUsers",
+		message:   &signetv1.SearchUsersRequest{PageSize: 50, Query: query}}
 }
 
 // program is one revision on one engine.
@@ -107,7 +113,8 @@ func measureAgainst(ctx context.Context, p *plan, dir string) (passed bool, err 
 	for _, engine := range p.engines {
 		pairs = append(pairs, pair{})
 		two := &pairs[len(pairs)-1]
-		if two.before, err = openProgram(ctx, p, engine, p.against, before, filepath.Join(dir, engine+"-before")); err != nil {
+		if two.before, err = openProgram(ctx, p, engine, p.against, before,
+			filepath.Join(dir, engine+"-before")); err != nil {
 			return false, fmt.Errorf("%s on %s: %w", p.against, engine, err)
 		}
 		if two.now, err = openProgram(ctx, p, engine, workingTree, now, filepath.Join(dir, engine+"-now")); err != nil {
@@ -124,7 +131,8 @@ func measureAgainst(ctx context.Context, p *plan, dir string) (passed bool, err 
 		}
 	}
 	text, passed := againstText(p, pairs, found)
-	fmt.Printf("\n%s against %s, %d alternations of %s each, %s in all\n\n", workingTree, p.against, p.rounds, p.slice(), time.Since(began).Round(time.Second))
+	fmt.Printf("\n%s against %s, %d alternations of %s each, %s in all\n\n", workingTree, p.against, p.rounds,
+		p.slice(), time.Since(began).Round(time.Second))
 	fmt.Print(text)
 	return passed, nil
 }
@@ -185,7 +193,8 @@ func buildCheapHash(ctx context.Context, source, scratch, binary string) error {
 	if err := os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, path, cheap), 0o600); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./cmd/signet")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-overlay", overlay, "-o", binary,
+		"./cmd/signet")
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w\n%s", source, err, out)
@@ -196,7 +205,8 @@ func buildCheapHash(ctx context.Context, source, scratch, binary string) error {
 // openProgram starts a program on an empty database and fills that by the program's own API and commands. What it
 // returns is to be closed, also after an error.
 func openProgram(ctx context.Context, p *plan, engine, revision, binary, dir string) (*program, error) {
-	one := &program{subject: &subject{engine: engine, binary: binary, dir: filepath.Join(dir, "data")}, revision: revision, missing: map[string]bool{}}
+	one := &program{subject: &subject{engine: engine, binary: binary, dir: filepath.Join(dir, "data")},
+		revision: revision, missing: map[string]bool{}}
 	if engine == "postgres" {
 		pg, err := openPostgres(ctx)
 		if err != nil {
@@ -277,7 +287,8 @@ func (one *program) importUsers(ctx context.Context, org, prefix string, users i
 	if err := os.WriteFile(token, []byte(one.world.admin), 0o600); err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, one.binary, "import", "users", file, "--server", "http://"+one.server.address, "--token-file", token, "--org", org)
+	cmd := exec.CommandContext(ctx, one.binary, "import", "users", file, "--server", "http://"+one.server.address,
+		"--token-file", token, "--org", org)
 	began := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("importing users: %w\n%s", err, out)
@@ -303,11 +314,13 @@ func (two pair) measure(ctx context.Context, p *plan, round int, found map[cell]
 			}
 			s, err := program.take(ctx, p, op, c.callers)
 			if errors.Is(err, errNoAnswer) {
-				say("%s on %s: %s with %d callers: %v; this turn is left out", program.revision, c.engine, c.op, c.callers, err)
+				say("%s on %s: %s with %d callers: %v; this turn is left out", program.revision, c.engine, c.op,
+					c.callers, err)
 				return nil
 			}
 			if err != nil {
-				return fmt.Errorf("%s on %s: %s with %d callers: %w", program.revision, c.engine, c.op, c.callers, program.explain(err))
+				return fmt.Errorf("%s on %s: %s with %d callers: %w", program.revision, c.engine, c.op, c.callers,
+					program.explain(err))
 			}
 			if program == two.now {
 				got.now = s
@@ -317,7 +330,8 @@ func (two pair) measure(ctx context.Context, p *plan, round int, found map[cell]
 		}
 		found[c] = append(found[c], got)
 		if got.before.perSecond > 0 {
-			say("%-9s %-22s %3d callers %9.0f/s %9.0f/s %6.3f", c.engine, c.op, c.callers, got.before.perSecond, got.now.perSecond, got.now.perSecond/got.before.perSecond)
+			say("%-9s %-22s %3d callers %9.0f/s %9.0f/s %6.3f", c.engine, c.op, c.callers, got.before.perSecond,
+				got.now.perSecond, got.now.perSecond/got.before.perSecond)
 		}
 		return nil
 	}
@@ -390,7 +404,8 @@ func outside(turns int) (n int) {
 
 // againstText is the table, and whether no operation has lost.
 func againstText(p *plan, pairs []pair, found map[cell][]turn) (string, bool) {
-	rows := [][]string{{"engine", "operation", "callers", "before /s", "now /s", "ratio", "95 % interval", "server µs before", "now", "postgres µs before", "now", ""}}
+	rows := [][]string{{"engine", "operation", "callers", "before /s", "now /s", "ratio", "95 % interval",
+		"server µs before", "now", "postgres µs before", "now", ""}}
 	passed := true
 	for _, two := range pairs {
 		for _, op := range p.ops {
@@ -405,9 +420,12 @@ func againstText(p *plan, pairs []pair, found map[cell][]turn) (string, bool) {
 					return known(median(all), digits)
 				}
 				row := []string{c.engine, c.op, strconv.Itoa(c.callers),
-					column(func(t turn) float64 { return t.before.perSecond }, 0), column(func(t turn) float64 { return t.now.perSecond }, 0), "", "",
-					column(func(t turn) float64 { return t.before.server }, 0), column(func(t turn) float64 { return t.now.server }, 0),
-					column(func(t turn) float64 { return t.before.database }, 0), column(func(t turn) float64 { return t.now.database }, 0), ""}
+					column(func(t turn) float64 { return t.before.perSecond }, 0),
+					column(func(t turn) float64 { return t.now.perSecond }, 0), "", "",
+					column(func(t turn) float64 { return t.before.server }, 0),
+					column(func(t turn) float64 { return t.now.server }, 0),
+					column(func(t turn) float64 { return t.before.database }, 0),
+					column(func(t turn) float64 { return t.now.database }, 0), ""}
 				if two.before.missing[op.name] {
 					row[3], row[7], row[9], row[11] = "", "", "", "not there before"
 				} else {
@@ -442,7 +460,8 @@ func measuredCommit(report []byte) string {
 
 // currentCommit is what a report says of the sources it measured.
 func currentCommit() string {
-	out, err := exec.Command("git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty= with changes").Output()
+	out, err := exec.Command("git", "describe", "--always", "--abbrev=12", "--exclude=*",
+		"--dirty= with changes").Output()
 	if err != nil {
 		return "unknown"
 	}

@@ -16,7 +16,8 @@ type beside struct {
 
 // besides tells whether a plan has what measureBeside needs.
 func (p *plan) besides() bool {
-	return p.largest() >= manyCallers && slices.Contains(p.ops, operationNamed(signIn)) && slices.Contains(p.ops, operationNamed(myself))
+	return p.largest() >= manyCallers && slices.Contains(p.ops, operationNamed(signIn)) &&
+		slices.Contains(p.ops, operationNamed(myself))
 }
 
 // measureBeside lets 64 callers sign in and times the reads of one other meanwhile, once the queue in front of the

@@ -35,7 +35,8 @@ func openPostgres(ctx context.Context) (*postgres, error) {
 	}
 	defer conn.Close(ctx)
 	settings := map[string]string{}
-	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers"} {
+	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes",
+		"shared_buffers"} {
 		var value string
 		if err := conn.QueryRow(ctx, "SHOW "+name).Scan(&value); err != nil {
 			return nil, err
@@ -48,7 +49,8 @@ func openPostgres(ctx context.Context) (*postgres, error) {
 	}
 	version, _, _ := strings.Cut(settings["server_version"], " ")
 	p.facts = []string{fmt.Sprintf("PostgreSQL %s on the same machine, fsync %s, synchronous_commit %s, full_page_writes %s, shared_buffers %s",
-		version, settings["fsync"], settings["synchronous_commit"], settings["full_page_writes"], settings["shared_buffers"])}
+		version, settings["fsync"], settings["synchronous_commit"], settings["full_page_writes"],
+		settings["shared_buffers"])}
 	var pid int
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 		return nil, err

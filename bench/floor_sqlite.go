@@ -34,7 +34,8 @@ const rawBatch = 128
 
 // openRawSQLite makes the floor's file, with a row for each caller.
 func openRawSQLite(ctx context.Context, file string, callers int) (_ *rawSQLite, err error) {
-	f := &rawSQLite{event: floorBody(floorEventBytes), queue: make(chan *rawWrite, rawBatch), ended: make(chan struct{})}
+	f := &rawSQLite{event: floorBody(floorEventBytes), queue: make(chan *rawWrite, rawBatch),
+		ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			close(f.ended)
@@ -69,12 +70,14 @@ func openRawSQLite(ctx context.Context, file string, callers int) (_ *rawSQLite,
 		}
 	}
 	for i := range callers {
-		if _, err := f.conn.ExecContext(ctx, floorAdd, floorID(i), floorName(1), floorBody(floorStateBytes)); err != nil {
+		if _, err := f.conn.ExecContext(ctx, floorAdd, floorID(i), floorName(1),
+			floorBody(floorStateBytes)); err != nil {
 			return nil, err
 		}
 	}
 	for text, statement := range map[string]**sql.Stmt{
-		"BEGIN IMMEDIATE": &f.begin, "COMMIT": &f.commit, floorLoad: &f.load, fmt.Sprintf(floorInsert, "$5"): &f.insert, floorUpdate: &f.update,
+		"BEGIN IMMEDIATE": &f.begin, "COMMIT": &f.commit, floorLoad: &f.load, fmt.Sprintf(floorInsert, "$5"): &f.insert,
+		floorUpdate: &f.update,
 	} {
 		if *statement, err = f.conn.PrepareContext(ctx, text); err != nil {
 			return nil, err

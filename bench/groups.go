@@ -27,7 +27,8 @@ type crowd struct {
 }
 
 // The crowds: the first is what the others are compared with.
-var crowds = []crowd{{"0 groups", 0, nil}, {"200 groups", 200, nil}, {"20 that give roles", 20, []access.Role{access.OrgUserManager, access.OrgSettingsManager}}}
+var crowds = []crowd{{"0 groups", 0, nil}, {"200 groups", 200, nil},
+	{"20 that give roles", 20, []access.Role{access.OrgUserManager, access.OrgSettingsManager}}}
 
 // grouped are the operations whose cost must not depend on the groups of the caller: a read of the own user, the
 // introspection of an own access token, and little more than the check of the own credential.
@@ -53,39 +54,53 @@ const (
 func groupOperations() (all []*operation) {
 	for _, op := range grouped {
 		for i, c := range crowds {
-			all = append(all, &operation{name: inCrowd(op.name, c), call: func(w *world, _ int) call { return op.call(&w.crowd[i]) }, httpOnly: true, ends: true})
+			all = append(all, &operation{name: inCrowd(op.name, c),
+				call: func(w *world, _ int) call { return op.call(&w.crowd[i]) }, httpOnly: true, ends: true})
 		}
 	}
 	return append(all,
-		&operation{name: setTeamRoles, floor: writeFloor, steps: func(w *world, i int) func(*restConn) error { return w.people[i].changeRoles() }, httpOnly: true, ends: true},
-		&operation{name: addToSmall, steps: func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.small, i) }, httpOnly: true, ends: true},
-		&operation{name: addToLarge, steps: func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.large, i) }, httpOnly: true, ends: true})
+		&operation{name: setTeamRoles, floor: writeFloor,
+			steps:    func(w *world, i int) func(*restConn) error { return w.people[i].changeRoles() },
+			httpOnly: true, ends: true},
+		&operation{name: addToSmall,
+			steps:    func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.small, i) },
+			httpOnly: true, ends: true},
+		&operation{name: addToLarge,
+			steps:    func(w *world, i int) func(*restConn) error { return w.joinAndLeave(w.large, i) },
+			httpOnly: true, ends: true})
 }
 
 // joinAndLeave adds the i-th of those who are in no group to one, and takes it out again.
 func (w *world) joinAndLeave(group string, i int) func(*restConn) error {
 	path := "/v1/groups/" + group + "/members/" + w.joiners[i]
 	return func(conn *restConn) error {
-		if err := conn.ask(call{token: w.many.token, verb: "PUT", path: path, message: &signetv1.AddGroupMemberRequest{}}, &signetv1.AddGroupMemberResponse{}); err != nil {
+		if err := conn.ask(call{token: w.many.token, verb: "PUT", path: path,
+			message: &signetv1.AddGroupMemberRequest{}}, &signetv1.AddGroupMemberResponse{}); err != nil {
 			return err
 		}
-		return conn.ask(call{token: w.many.token, verb: "DELETE", path: path, message: &signetv1.RemoveGroupMemberRequest{}}, &signetv1.RemoveGroupMemberResponse{})
+		return conn.ask(call{token: w.many.token, verb: "DELETE", path: path,
+			message: &signetv1.RemoveGroupMemberRequest{}}, &signetv1.RemoveGroupMemberResponse{})
 	}
 }
 
 // enterTeam adds a group with ten members to the person's organization.
 func (p *person) enterTeam(conn *restConn) error {
 	var made signetv1.AddGroupResponse
-	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/groups", message: &signetv1.AddGroupRequest{Name: "Team"}}, &made); err != nil {
+	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/groups",
+		message: &signetv1.AddGroupRequest{Name: "Team"}}, &made); err != nil {
 		return err
 	}
 	p.team = made.GetGroupId()
 	for i := range smallGroup {
 		var added signetv1.AddServiceUserResponse
-		if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/service", message: &signetv1.AddServiceUserRequest{UserName: fmt.Sprint("member", i), Name: "Member"}}, &added); err != nil {
+		if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/service",
+			message: &signetv1.AddServiceUserRequest{UserName: fmt.Sprint("member", i), Name: "Member"}},
+			&added); err != nil {
 			return err
 		}
-		if err := conn.ask(call{token: p.token, verb: "PUT", path: "/v1/groups/" + p.team + "/members/" + added.GetUserId(), message: &signetv1.AddGroupMemberRequest{}}, &signetv1.AddGroupMemberResponse{}); err != nil {
+		if err := conn.ask(call{token: p.token, verb: "PUT",
+			path: "/v1/groups/" + p.team + "/members/" + added.GetUserId(), message: &signetv1.AddGroupMemberRequest{}},
+			&signetv1.AddGroupMemberResponse{}); err != nil {
 			return err
 		}
 	}
@@ -98,7 +113,9 @@ func (p *person) changeRoles() func(*restConn) error {
 	return func(conn *restConn) error {
 		n++
 		role := []string{"ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"}[n%2]
-		return conn.ask(call{token: p.token, verb: "PUT", path: "/v1/groups/" + p.team + "/roles", message: &signetv1.SetGroupRolesRequest{GroupId: p.team, Roles: []string{role}}}, &signetv1.SetGroupRolesResponse{})
+		return conn.ask(call{token: p.token, verb: "PUT", path: "/v1/groups/" + p.team + "/roles",
+			message: &signetv1.SetGroupRolesRequest{GroupId: p.team, Roles: []string{role}}},
+			&signetv1.SetGroupRolesResponse{})
 	}
 }
 
@@ -119,7 +136,8 @@ func (w *world) seedGroups(ctx context.Context, st event.Store) (err error) {
 }
 
 // makeGroups adds groups with somebody in them to an organization.
-func makeGroups(ctx context.Context, st event.Store, org, who string, count int, roles []access.Role) (ids []string, err error) {
+func makeGroups(ctx context.Context, st event.Store, org, who string, count int,
+	roles []access.Role) (ids []string, err error) {
 	c := event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{user.Kind.Ref(who)}}
 	for range count {
 		id := group.Kind.NewID()
@@ -133,7 +151,8 @@ func makeGroups(ctx context.Context, st event.Store, org, who string, count int,
 			return err
 		}
 		for _, id := range ids {
-			g, err := group.Kind.Create(tx, id, org, group.Added{Name: id, NameKey: id, Description: fmt.Sprint("Group of ", org)})
+			g, err := group.Kind.Create(tx, id, org,
+				group.Added{Name: id, NameKey: id, Description: fmt.Sprint("Group of ", org)})
 			if err != nil {
 				return err
 			}

@@ -90,8 +90,10 @@ func (c *grpcConn) caller(what call) (*grpcCaller, error) {
 	}
 	binary.BigEndian.PutUint32(body[1:], uint32(len(body)-5))
 	fields := []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":path", Value: "/" + what.procedure},
-		{Name: ":authority", Value: "localhost"}, {Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: "/" + what.procedure},
+		{Name: ":authority", Value: "localhost"}, {Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
 		{Name: "user-agent", Value: "bench"},
 	}
 	if what.token != "" {
@@ -137,7 +139,8 @@ func (c *grpcConn) request(id uint32, g *grpcCaller) error {
 			return err
 		}
 	}
-	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true})
+	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(),
+		EndHeaders: true})
 	if err != nil {
 		return err
 	}

@@ -87,20 +87,26 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(output)
 	engines := flags.String("engines", "sqlite,postgres", "engines to measure; postgres needs SIGNET_TEST_POSTGRES")
-	ops := flags.String("ops", "", "operations to measure ("+strings.Join(operationNames(operations), ",")+"); all when empty")
+	ops := flags.String("ops", "",
+		"operations to measure ("+strings.Join(operationNames(operations), ",")+"); all when empty")
 	protocols := flags.String("protocols", "rest,grpc", "protocols to measure")
 	callers := flags.String("callers", defaultCallers, "how many call at the same time, a number per level")
 	measured := flags.Duration("time", defaultTime, "how long each combination is measured, spread over the rounds")
 	rounds := flags.Int("rounds", defaultRounds, "how often everything is repeated; the median counts")
-	out := flags.String("out", "", "file for the report; "+resultsFile+" when everything is measured with the default settings")
+	out := flags.String("out", "",
+		"file for the report; "+resultsFile+" when everything is measured with the default settings")
 	dir := flags.String("dir", "", "directory for temporary files, on a real disk")
 	traces := flags.Bool("traces", false, "measure only what traces cost, on the embedded database")
-	shares := flags.Bool("shares", false, "measure only how one organization fares beside another one that changes the roles of 1,000 members")
-	base := flags.String("base", "", "another build of the program, to compare it with this one; with -traces or -shares")
-	against := flags.String("against", "", "compare with this revision, or with the commit that "+resultsFile+" names (\"last\")")
+	shares := flags.Bool("shares", false,
+		"measure only how one organization fares beside another one that changes the roles of 1,000 members")
+	base := flags.String("base", "",
+		"another build of the program, to compare it with this one; with -traces or -shares")
+	against := flags.String("against", "",
+		"compare with this revision, or with the commit that "+resultsFile+" names (\"last\")")
 	profiles := flags.String("profiles", "", "directory for profiles of the server: CPU and allocations, per operation")
 	large := flags.Bool("large", false, "with -against: lists of 24,000 users instead of 1,000")
-	quick := flags.Bool("quick", false, "a short run, to see that it works: 1 and 64 callers, one round, 0.8 s; with -against four operations and 64 callers")
+	quick := flags.Bool("quick", false,
+		"a short run, to see that it works: 1 and 64 callers, one round, 0.8 s; with -against four operations and 64 callers")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
@@ -123,7 +129,8 @@ func parse(args []string, output io.Writer) (*plan, error) {
 			*callers = "1,64"
 		}
 	}
-	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces, shares: *shares, base: *base, against: *against, large: *large, profiles: *profiles}
+	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces,
+		shares: *shares, base: *base, against: *against, large: *large, profiles: *profiles}
 	var err error
 	if p.engines, err = choose(*engines, []string{"sqlite", "postgres"}); err != nil {
 		return nil, err
@@ -169,7 +176,8 @@ func parse(args []string, output io.Writer) (*plan, error) {
 
 // againstDefaults sets what a comparison does otherwise than a usual run, where nobody asked for something.
 func againstDefaults(flags *flag.FlagSet, set map[string]bool, quick bool) error {
-	defaults := map[string]string{"callers": "1,64", "rounds": strconv.Itoa(againstRounds), "time": againstTime.String()}
+	defaults := map[string]string{"callers": "1,64", "rounds": strconv.Itoa(againstRounds),
+		"time": againstTime.String()}
 	if quick {
 		defaults["callers"], defaults["ops"] = "64", strings.Join(againstQuick, ",")
 	}
@@ -318,7 +326,8 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 	for _, callers := range p.callers {
 		for _, kind := range []floorKind{writeFloor, hashFloor, readFloor, noFloor} {
-			ops := slices.DeleteFunc(slices.Clone(p.ops), func(op *operation) bool { return op.floor != kind || !p.at(op, callers) })
+			ops := slices.DeleteFunc(slices.Clone(p.ops),
+				func(op *operation) bool { return op.floor != kind || !p.at(op, callers) })
 			if len(ops) == 0 {
 				continue
 			}
@@ -333,7 +342,8 @@ func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 			}
 			for _, op := range ops {
 				var samples []sample
-				protocols := slices.DeleteFunc(slices.Clone(p.protocols), func(protocol string) bool { return !op.speaks(protocol) })
+				protocols := slices.DeleteFunc(slices.Clone(p.protocols),
+					func(protocol string) bool { return !op.speaks(protocol) })
 				for _, protocol := range protocols {
 					c := cell{s.engine, op.name, protocol, callers}
 					warm := p.warmUp()
@@ -380,7 +390,8 @@ func (s *subject) measureFloor(ctx context.Context, p *plan, r *report, kind flo
 }
 
 func build(ctx context.Context, binary string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "github.com/signet-idm/signet/cmd/signet")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary,
+		"github.com/signet-idm/signet/cmd/signet")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building: %w\n%s", err, out)

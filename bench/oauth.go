@@ -24,7 +24,8 @@ func (c client) basic() string {
 
 // token asks for an access token of the client's own.
 func (c client) token() call {
-	return call{verb: "POST", path: "/oauth/token", client: c, form: url.Values{"grant_type": {"client_credentials"}, "scope": {"signet.self"}}}
+	return call{verb: "POST", path: "/oauth/token", client: c,
+		form: url.Values{"grant_type": {"client_credentials"}, "scope": {"signet.self"}}}
 }
 
 // introspect asks what the person's access token is worth, as the application does that it is sent to.
@@ -41,24 +42,29 @@ func (p *person) enterApplication(conn *restConn) error {
 	var robot signetv1.AddServiceUserResponse
 	var secret signetv1.SetServiceSecretResponse
 	var api, shop signetv1.AddApplicationResponse
-	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/service", message: &signetv1.AddServiceUserRequest{UserName: "robot", Name: "Robot"}}, &robot); err != nil {
+	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/service",
+		message: &signetv1.AddServiceUserRequest{UserName: "robot", Name: "Robot"}}, &robot); err != nil {
 		return err
 	}
-	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/" + robot.GetUserId() + "/secret", message: &signetv1.SetServiceSecretRequest{}}, &secret); err != nil {
+	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/users/" + robot.GetUserId() + "/secret",
+		message: &signetv1.SetServiceSecretRequest{}}, &secret); err != nil {
 		return err
 	}
 	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/apps", message: &signetv1.AddApplicationRequest{
-		Name: "Warehouse", Type: signetv1.ApplicationType_APPLICATION_TYPE_API, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC}}, &api); err != nil {
+		Name: "Warehouse", Type: signetv1.ApplicationType_APPLICATION_TYPE_API,
+		AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC}}, &api); err != nil {
 		return err
 	}
 	if err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/apps", message: &signetv1.AddApplicationRequest{
-		Name: "Shop", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
+		Name: "Shop", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+		AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
 		RedirectUris: []string{redirectURI}, AccessTokenSeconds: 86400}}, &shop); err != nil {
 		return err
 	}
 	p.robot, p.api = client{robot.GetUserId(), secret.GetSecret()}, client{api.GetAppId(), api.GetClientSecret()}
 	signedIn := client{shop.GetAppId(), shop.GetClientSecret()}
-	code, err := browse("http://"+conn.conn.RemoteAddr().String(), signedIn.id, "openid profile email urn:signet:app:"+p.api.id+":aud", p.token)
+	code, err := browse("http://"+conn.conn.RemoteAddr().String(), signedIn.id,
+		"openid profile email urn:signet:app:"+p.api.id+":aud", p.token)
 	if err != nil {
 		return fmt.Errorf("signing in to an application: %w", err)
 	}
@@ -97,11 +103,14 @@ func (p *person) checkTokens(conn *restConn) error {
 
 // browse walks a browser that has a session through an authorization request, and gives the code.
 func browse(server, clientID, scope, session string) (code string, err error) {
-	connections := &http.Transport{} // its own: others browse at the same time, and closing takes away connections that they are about to use
+	// its own: others browse at the same time, and closing takes away connections that they are about to use
+	connections := &http.Transport{}
 	defer connections.CloseIdleConnections()
-	browser := http.Client{Transport: connections, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := http.Client{Transport: connections, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	cookies := []string{"__Host-signet=" + session}
-	next := server + "/oauth/authorize?" + url.Values{"client_id": {clientID}, "redirect_uri": {redirectURI}, "response_type": {"code"}, "scope": {scope}}.Encode()
+	next := server + "/oauth/authorize?" + url.Values{"client_id": {clientID}, "redirect_uri": {redirectURI},
+		"response_type": {"code"}, "scope": {scope}}.Encode()
 	for range 3 {
 		request, err := http.NewRequest(http.MethodGet, next, nil)
 		if err != nil {

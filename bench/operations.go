@@ -30,7 +30,8 @@ type operation struct {
 	floor    floorKind
 	call     func(w *world, i int) call // of the i-th caller
 	httpOnly bool                       // it has no gRPC
-	ends     bool                       // measured with the fewest and the most callers only, so that a whole run ends in time
+	// measured with the fewest and the most callers only, so that a whole run ends in time
+	ends bool
 
 	// steps make an operation of several requests, each of which needs the answer to the one before; nil: it is one
 	// call.
@@ -41,13 +42,20 @@ type operation struct {
 func (op *operation) speaks(protocol string) bool { return protocol == "rest" || !op.httpOnly }
 
 var operations = append([]*operation{
-	{name: "UpdateMyProfile", floor: writeFloor, call: func(w *world, i int) call { return updateMyProfile(&w.people[i]) }},
+	{name: "UpdateMyProfile", floor: writeFloor,
+		call: func(w *world, i int) call { return updateMyProfile(&w.people[i]) }},
 	{name: "UpdateJWTIDP", floor: writeFloor, call: func(w *world, i int) call {
 		p := &w.people[i]
 		return call{token: p.token, verb: "PUT", path: "/v1/idps/" + p.idp + "/jwt_config",
 			procedure: "signet.v1.IdentityProviderService/UpdateJWTIdentityProvider",
-			message: &signetv1.UpdateJWTIdentityProviderRequest{IdpId: p.idp, JwtEndpoint: "https://login.example.org/token/" + changing,
-				Issuer: "https://login.example.org/" + changing, KeysEndpoint: "https://login.example.org/keys", HeaderName: "x-token"}}
+			message: &signetv1.UpdateJWTIdentityProviderRequest{
+				IdpId:        p.idp,
+				JwtEndpoint:  "https://login.example.org/token/" + changing,
+				Issuer:       "https://login.example.org/" + changing,
+				KeysEndpoint: "https://login.example.org/keys",
+
+				HeaderName: "x-token",
+			}}
 	}},
 	{name: "UpdateIDP", floor: writeFloor, call: func(w *world, i int) call {
 		p := &w.people[i]
@@ -60,14 +68,19 @@ var operations = append([]*operation{
 		p := &w.people[i]
 		return call{token: p.token, verb: "PATCH", path: "/v1/idps/" + p.oidc,
 			procedure: "signet.v1.IdentityProviderService/ModifyIdentityProvider",
-			message: &signetv1.ModifyIdentityProviderRequest{IdpId: p.oidc, Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{ClientId: "client " + changing},
-				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.client_id"}}}}
+			message: &signetv1.ModifyIdentityProviderRequest{
+				IdpId:      p.oidc,
+				Oidc:       &signetv1.ModifyIdentityProviderRequest_OIDC{ClientId: "client " + changing},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.client_id"}},
+			}}
 	}},
 	{name: "ListIDPs", floor: readFloor, ends: true, call: func(w *world, i int) call {
 		return call{token: w.people[i].token, verb: "GET", path: "/v1/idps?pageSize=50",
-			procedure: "signet.v1.IdentityProviderService/ListIdentityProviders", message: &signetv1.ListIdentityProvidersRequest{PageSize: 50}}
+			procedure: "signet.v1.IdentityProviderService/ListIdentityProviders",
+			message:   &signetv1.ListIdentityProvidersRequest{PageSize: 50}}
 	}},
-	{name: "SetupOrganization", floor: hashFloor, call: func(w *world, _ int) call { return setupOrganization(w.admin, "", "Example "+changing) }},
+	{name: "SetupOrganization", floor: hashFloor,
+		call: func(w *world, _ int) call { return setupOrganization(w.admin, "", "Example "+changing) }},
 	{name: "SetUserPassword", floor: hashFloor, call: func(w *world, i int) call {
 		t := &w.targets[i] // never a caller: a password that is set ends the sessions of its user
 		return call{token: w.admin, org: t.org, verb: "POST", path: "/v1/users/" + t.user + "/password",
@@ -84,16 +97,20 @@ var operations = append([]*operation{
 		return call{token: p.token, verb: "GET", path: "/v1/users/" + p.user,
 			procedure: "signet.v1.UserService/GetUser", message: &signetv1.GetUserRequest{UserId: p.user}}
 	}},
-	{name: "ClientCredentials", floor: writeFloor, call: func(w *world, i int) call { return w.people[i].robot.token() }, httpOnly: true},
-	{name: "Introspect", floor: readFloor, call: func(w *world, i int) call { return w.people[i].introspect() }, httpOnly: true},
+	{name: "ClientCredentials", floor: writeFloor,
+		call: func(w *world, i int) call { return w.people[i].robot.token() }, httpOnly: true},
+	{name: "Introspect", floor: readFloor, call: func(w *world, i int) call { return w.people[i].introspect() },
+		httpOnly: true},
 	{name: "UserInfo", floor: readFloor, call: func(w *world, i int) call {
 		return call{token: w.people[i].access, verb: "GET", path: "/oauth/userinfo"}
 	}, httpOnly: true},
 	{name: "ThroughJWT", floor: writeFloor, steps: throughPortal, httpOnly: true},
 	{name: listFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "") }},
 	{name: listMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "") }},
-	{name: namedFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
-	{name: namedMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
+	{name: namedFew, floor: noFloor,
+		call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
+	{name: namedMany, floor: noFloor,
+		call: func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
 }, slices.Concat(searchOperations(), groupOperations())...)
 
 // The names of lists: of 50 users in organizations of very different size.
@@ -124,7 +141,8 @@ func searching(search, size string) string { return "SearchUsers " + search + " 
 func searchOperations() (all []*operation) {
 	for _, s := range searches {
 		for _, in := range sizes {
-			all = append(all, &operation{name: searching(s.name, in.name), ends: true, httpOnly: true, call: func(w *world, _ int) call { return searchUsers(in.who(w), s.query) }})
+			all = append(all, &operation{name: searching(s.name, in.name), ends: true, httpOnly: true,
+				call: func(w *world, _ int) call { return searchUsers(in.who(w), s.query) }})
 		}
 	}
 	return all
@@ -156,24 +174,43 @@ const password = "correct horse battery staple"
 
 func updateMyProfile(p *person) call {
 	nick := "nick " + changing
-	return call{token: p.token, verb: "PUT", path: "/v1/users/me/profile", procedure: "signet.v1.UserService/UpdateMyProfile",
+	return call{
+		token:     p.token,
+		verb:      "PUT",
+		path:      "/v1/users/me/profile",
+		procedure: "signet.v1.UserService/UpdateMyProfile",
 		message: &signetv1.UpdateMyProfileRequest{FirstName: "Johanna", LastName: "Beispiel", NickName: &nick,
-			DisplayName: "Johanna Beispiel " + changing, PreferredLanguage: "de-CH", Gender: signetv1.Gender_GENDER_FEMALE}}
+			DisplayName: "Johanna Beispiel " + changing, PreferredLanguage: "de-CH",
+			Gender: signetv1.Gender_GENDER_FEMALE},
+	}
 }
 
 func setupOrganization(admin, domain, name string) call {
-	return call{token: admin, verb: "POST", path: "/v1/orgs/_setup", procedure: "signet.v1.OrganizationService/SetupOrganization",
+	return call{
+		token:     admin,
+		verb:      "POST",
+		path:      "/v1/orgs/_setup",
+		procedure: "signet.v1.OrganizationService/SetupOrganization",
 		message: &signetv1.SetupOrganizationRequest{
 			Org: &signetv1.SetupOrganizationRequest_Org{Name: name, Domain: domain},
 			Human: &signetv1.SetupOrganizationRequest_Human{
 				UserName: "johanna",
-				Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Johanna", LastName: "Beispiel", NickName: "Jo",
-					DisplayName: "Johanna Beispiel", PreferredLanguage: "de-CH", Gender: signetv1.Gender_GENDER_FEMALE},
-				Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: "johanna@example.org", IsEmailVerified: true},
-				Phone:    &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+41-44-555-01-23", IsPhoneVerified: true},
+				Profile: &signetv1.SetupOrganizationRequest_Human_Profile{
+					FirstName:         "Johanna",
+					LastName:          "Beispiel",
+					NickName:          "Jo",
+					DisplayName:       "Johanna Beispiel",
+					PreferredLanguage: "de-CH",
+					Gender:            signetv1.Gender_GENDER_FEMALE,
+				},
+				Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "johanna@example.org",
+					IsEmailVerified: true},
+				Phone: &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+41-44-555-01-23",
+					IsPhoneVerified: true},
 				Password: password,
 			},
-		}}
+		},
+	}
 }
 
 func createSession(p *person) call {
@@ -228,7 +265,8 @@ func fill(ctx context.Context, address, admin string, callers int, everything bo
 		jobs = append(jobs, job{&w.people[i], fmt.Sprintf("caller%d.example.org", i), true, everything},
 			job{&w.targets[i], fmt.Sprintf("target%d.example.org", i), false, false})
 	}
-	jobs = append(jobs, job{&w.old, "old.example.org", true, false}, job{&w.few, "few.example.org", true, false}, job{&w.some, "some.example.org", true, false}, job{&w.many, "many.example.org", true, false})
+	jobs = append(jobs, job{&w.old, "old.example.org", true, false}, job{&w.few, "few.example.org", true, false},
+		job{&w.some, "some.example.org", true, false}, job{&w.many, "many.example.org", true, false})
 	for i := range w.crowd {
 		jobs = append(jobs, job{&w.crowd[i], fmt.Sprintf("crowd%d.example.org", i), true, false})
 	}
@@ -281,9 +319,15 @@ func (p *person) enter(conn *restConn, admin, domain string, signIn, portal bool
 	}
 	p.token = session.GetToken()
 	var idp signetv1.AddJWTIdentityProviderResponse
-	err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/idps/jwt", message: &signetv1.AddJWTIdentityProviderRequest{
-		Name: "Example", JwtEndpoint: "https://login.example.org/token", Issuer: "https://login.example.org", KeysEndpoint: "https://login.example.org/keys",
-	}}, &idp)
+	err := conn.ask(call{
+		token: p.token,
+		verb:  "POST",
+		path:  "/v1/idps/jwt",
+		message: &signetv1.AddJWTIdentityProviderRequest{
+			Name: "Example", JwtEndpoint: "https://login.example.org/token", Issuer: "https://login.example.org",
+			KeysEndpoint: "https://login.example.org/keys",
+		},
+	}, &idp)
 	if err != nil {
 		return err
 	}
@@ -303,9 +347,15 @@ func (p *person) enter(conn *restConn, admin, domain string, signIn, portal bool
 // enterOIDC adds a second provider to the person's organization.
 func (p *person) enterOIDC(conn *restConn) error {
 	var made signetv1.AddOIDCIdentityProviderResponse
-	err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/idps/oidc", message: &signetv1.AddOIDCIdentityProviderRequest{
-		Name: "OpenID", Issuer: "https://accounts.example.org", ClientId: "client", ClientSecret: "a secret of the client", Scopes: []string{"openid", "email"},
-	}}, &made)
+	err := conn.ask(call{
+		token: p.token,
+		verb:  "POST",
+		path:  "/v1/idps/oidc",
+		message: &signetv1.AddOIDCIdentityProviderRequest{
+			Name: "OpenID", Issuer: "https://accounts.example.org", ClientId: "client",
+			ClientSecret: "a secret of the client", Scopes: []string{"openid", "email"},
+		},
+	}, &made)
 	p.oidc = made.GetIdpId()
 	return err
 }

@@ -37,11 +37,13 @@ var thePortal = sync.OnceValues(func() (*portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256,
+		Key: jose.JSONWebKey{Key: key, KeyID: "1"}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Use: "sig", Algorithm: string(jose.ES256)}}})
+	set, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Use: "sig",
+		Algorithm: string(jose.ES256)}}})
 	if err != nil {
 		return nil, err
 	}
@@ -61,8 +63,19 @@ var thePortal = sync.OnceValues(func() (*portal, error) {
 // token says who has signed in at the portal. Each is another one.
 func (p *portal) token(provider string) (string, error) {
 	now := time.Now().Unix()
-	claims, err := json.Marshal(map[string]any{"iss": portalIssuer, "aud": provider, "sub": "johanna", "iat": now, "exp": now + 300, "jti": rand.Text(), "preferred_username": "portal",
-		"given_name": "Johanna", "family_name": "Beispiel", "email": "johanna@example.org", "email_verified": true})
+	claims, err := json.Marshal(map[string]any{
+		"iss":                portalIssuer,
+		"aud":                provider,
+		"sub":                "johanna",
+		"iat":                now,
+		"exp":                now + 300,
+		"jti":                rand.Text(),
+		"preferred_username": "portal",
+		"given_name":         "Johanna",
+		"family_name":        "Beispiel",
+		"email":              "johanna@example.org",
+		"email_verified":     true,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -80,9 +93,16 @@ func (p *person) enterPortal(conn *restConn) error {
 		return err
 	}
 	var made signetv1.AddJWTIdentityProviderResponse
-	err = conn.ask(call{token: p.token, verb: "POST", path: "/v1/idps/jwt", message: &signetv1.AddJWTIdentityProviderRequest{
-		Name: "Portal", JwtEndpoint: "https://portal.example.org/login", Issuer: portalIssuer, KeysEndpoint: at.keys, HeaderName: "x-portal-token", AutoRegister: true,
-	}}, &made)
+	err = conn.ask(call{
+		token: p.token,
+		verb:  "POST",
+		path:  "/v1/idps/jwt",
+		message: &signetv1.AddJWTIdentityProviderRequest{
+			Name: "Portal", JwtEndpoint: "https://portal.example.org/login", Issuer: portalIssuer,
+			KeysEndpoint: at.keys,
+			HeaderName:   "x-portal-token", AutoRegister: true,
+		},
+	}, &made)
 	p.portal = made.GetIdpId()
 	return err
 }
@@ -140,7 +160,8 @@ var (
 
 // register presses the button of the portal, comes back, and sends the form of a new account as it is.
 func (b *portalBrowser) register(conn *restConn, start string) error {
-	if _, err := b.visit(conn, "GET", start, "", nil); err != nil { // the page with the button, which makes the browser known
+	// the page with the button, which makes the browser known
+	if _, err := b.visit(conn, "GET", start, "", nil); err != nil {
 		return err
 	}
 	pressed, err := b.visit(conn, "POST", start, "", url.Values{})
@@ -187,7 +208,9 @@ func (b *portalBrowser) back(conn *restConn, portal string) (*visited, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := b.visit(conn, "GET", "/login/idp/"+b.provider+"/callback?"+url.Values{"state": {address.Query().Get("state")}}.Encode(), "X-Portal-Token: "+token+"\r\n", nil)
+	v, err := b.visit(conn, "GET",
+		"/login/idp/"+b.provider+"/callback?"+url.Values{"state": {address.Query().Get("state")}}.Encode(),
+		"X-Portal-Token: "+token+"\r\n", nil)
 	if err == nil && v.status != http.StatusSeeOther {
 		err = fmt.Errorf("status %d: %s", v.status, clip([]byte(v.body)))
 	}

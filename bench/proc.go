@@ -216,8 +216,13 @@ func (m *meter) end() (usage, error) {
 	to, err := m.read()
 	close(m.stop)
 	m.done.Wait()
-	return usage{server: to.server - m.from.server, database: to.database - m.from.database, client: to.client - m.from.client,
-		busy: to.busy - m.from.busy, rss: m.most}, err
+	return usage{
+		server:   to.server - m.from.server,
+		database: to.database - m.from.database,
+		client:   to.client - m.from.client,
+		busy:     to.busy - m.from.busy,
+		rss:      m.most,
+	}, err
 }
 
 // inMemory lists file systems that no disk stands behind: what is durable there costs nothing.

@@ -39,7 +39,8 @@ func (s *server) profile(ctx context.Context, p *plan, c cell, after time.Durati
 		time.Sleep(after)
 		seconds := max(1, int(p.slice()/time.Second))
 		file := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%d", c.engine, c.op, c.protocol, c.callers), " ", "-")
-		err := save(ctx, profilesAddress(c.engine), fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), filepath.Join(p.profiles, file+".cpu"))
+		err := save(ctx, profilesAddress(c.engine), fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds),
+			filepath.Join(p.profiles, file+".cpu"))
 		if err == nil {
 			err = save(ctx, profilesAddress(c.engine), "/debug/pprof/allocs", filepath.Join(p.profiles, file+".allocs"))
 		}

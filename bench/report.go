@@ -53,7 +53,8 @@ func machine(temporary string) []string {
 		load, _, _ = strings.Cut(string(raw), " ")
 	}
 	return []string{
-		fmt.Sprintf("%d cores (%s) for server, database and load generator together; load average before the run %s", runtime.NumCPU(), processor, load),
+		fmt.Sprintf("%d cores (%s) for server, database and load generator together; load average before the run %s",
+			runtime.NumCPU(), processor, load),
 		fmt.Sprintf("%s, %s/%s, server built with CGO_ENABLED=0", runtime.Version(), runtime.GOOS, runtime.GOARCH),
 		fmt.Sprintf("SQLite files on %s, WAL, synchronous=FULL", fileSystem(temporary)),
 	}
@@ -195,21 +196,27 @@ func (r *report) checks() (all []check) {
 			rest.toFloor >= writeShares[engine], "%.2f of it (%.0f/s)", rest.toFloor, rest.perSecond)
 		add("64 REST callers of Set User Password reach nine tenths of raw argon2id", haveSet, set.toFloor >= hashShare,
 			"%.2f of it (%.1f/s)", set.toFloor, set.perSecond)
-		add("a gRPC call costs the server no more CPU than two REST calls", haveREST && haveGRPC, grpc.server <= grpcCost*rest.server,
+		add("a gRPC call costs the server no more CPU than two REST calls", haveREST && haveGRPC,
+			grpc.server <= grpcCost*rest.server,
 			"%.2f REST calls (%.0f and %.0f µs)", grpc.server/rest.server, grpc.server, rest.server)
 		in, haveIn := r.settle(cell{engine, signIn, "rest", manyCallers})
-		add("64 REST callers of "+signIn+" reach nine tenths of raw argon2id", haveIn, in.toFloor >= hashShare, "%.2f of it (%.1f/s)", in.toFloor, in.perSecond)
+		add("64 REST callers of "+signIn+" reach nine tenths of raw argon2id", haveIn, in.toFloor >= hashShare,
+			"%.2f of it (%.1f/s)", in.toFloor, in.perSecond)
 		b, haveBeside := r.beside[engine]
-		add("one other caller of "+myself+" waits less than 100 ms (p99) while 64 sign in", haveBeside, b.p99 < readBeside,
-			"%s ms (median %s ms of %d reads, beside %.1f sign-ins/s)", milliseconds(b.p99), milliseconds(b.p50), b.reads, b.signIns)
+		add("one other caller of "+myself+" waits less than 100 ms (p99) while 64 sign in", haveBeside,
+			b.p99 < readBeside,
+			"%s ms (median %s ms of %d reads, beside %.1f sign-ins/s)", milliseconds(b.p99), milliseconds(b.p50),
+			b.reads, b.signIns)
 		for _, op := range []string{myself, "GetUser"} {
 			read, have := r.settle(cell{engine, op, "rest", manyCallers})
-			add("64 REST callers of "+op+" reach half of a bare read", have, read.toFloor >= floorShare, "%.2f of it (%.0f/s)", read.toFloor, read.perSecond)
+			add("64 REST callers of "+op+" reach half of a bare read", have, read.toFloor >= floorShare,
+				"%.2f of it (%.0f/s)", read.toFloor, read.perSecond)
 		}
 		me, haveMe := r.settle(cell{engine, myself, "rest", manyCallers})
 		for _, op := range []string{"Introspect", "UserInfo"} {
 			token, have := r.settle(cell{engine, op, "rest", manyCallers})
-			add("64 callers of "+op+" reach half of "+myself, have && haveMe, token.perSecond >= tokenShare*me.perSecond,
+			add("64 callers of "+op+" reach half of "+myself, have && haveMe,
+				token.perSecond >= tokenShare*me.perSecond,
 				"%.2f of it (%.0f/s and %.0f/s)", token.perSecond/me.perSecond, token.perSecond, me.perSecond)
 		}
 		one, two := searches[0].name, searches[1].name
@@ -225,31 +232,38 @@ func (r *report) checks() (all []check) {
 			few, haveFew := r.settle(cell{engine, list.few, "rest", manyCallers})
 			many, haveMany := r.settle(cell{engine, list.many, "rest", manyCallers})
 			add(fmt.Sprintf("%s costs at most %.1f times %s", list.many, list.most, list.few), haveFew && haveMany,
-				few.perSecond <= list.most*many.perSecond, "%.2f times (%.0f/s and %.0f/s)", few.perSecond/many.perSecond, few.perSecond, many.perSecond)
+				few.perSecond <= list.most*many.perSecond, "%.2f times (%.0f/s and %.0f/s)",
+				few.perSecond/many.perSecond, few.perSecond, many.perSecond)
 		}
 		met, haveMet := r.settle(cell{engine, searching(two, "200k"), "rest", 1})
-		add("one caller of "+searching(two, "200k")+" waits at most 20 ms (median)", haveMet, met.p50 <= twoWordsTime, "%s ms", milliseconds(met.p50))
+		add("one caller of "+searching(two, "200k")+" waits at most 20 ms (median)", haveMet, met.p50 <= twoWordsTime,
+			"%s ms", milliseconds(met.p50))
 		for _, op := range grouped {
 			none, haveNone := r.settle(cell{engine, inCrowd(op.name, crowds[0]), "rest", manyCallers})
 			for i, most := range []float64{groupCost, roleCost} {
 				c := crowds[i+1]
 				in, have := r.settle(cell{engine, inCrowd(op.name, c), "rest", manyCallers})
-				add(fmt.Sprintf("%s of a user in %s costs at most %.1f times one in none", op.name, c.name, most), haveNone && have, none.perSecond <= most*in.perSecond,
+				add(fmt.Sprintf("%s of a user in %s costs at most %.1f times one in none", op.name, c.name, most),
+					haveNone && have, none.perSecond <= most*in.perSecond,
 					"%.2f times (%.0f/s and %.0f/s)", none.perSecond/in.perSecond, none.perSecond, in.perSecond)
 			}
 		}
 		small, haveSmall := r.settle(cell{engine, addToSmall, "rest", manyCallers})
 		large, haveLarge := r.settle(cell{engine, addToLarge, "rest", manyCallers})
-		add("adding a member costs the same in a group of 10 and of 100,000", haveSmall && haveLarge, small.perSecond <= groupCost*large.perSecond,
+		add("adding a member costs the same in a group of 10 and of 100,000", haveSmall && haveLarge,
+			small.perSecond <= groupCost*large.perSecond,
 			"%.2f times (%.0f/s and %.0f/s)", small.perSecond/large.perSecond, small.perSecond, large.perSecond)
 		h, haveHistory := r.history[engine]
 		latency, throughput := float64(h.old)/float64(h.young), h.youngPerSec/h.oldPerSec
-		add(fmt.Sprintf("changing an object with %d events costs at most 1.2 times one with ten to thirty", h.events), haveHistory,
+		add(fmt.Sprintf("changing an object with %d events costs at most 1.2 times one with ten to thirty",
+			h.events), haveHistory,
 			latency <= historyCost && throughput <= historyCost,
-			"median %s to %s, %.2f times; %.2f times by throughput", milliseconds(h.old), milliseconds(h.young), latency, throughput)
+			"median %s to %s, %.2f times; %.2f times by throughput", milliseconds(h.old), milliseconds(h.young),
+			latency, throughput)
 		s, haveStarts := r.starts[engine]
 		add("ready within 100 ms on existing data", haveStarts, s.ready <= readyWithin, "%s ms", milliseconds(s.ready))
-		add("at most 20 MiB of private memory when idle", haveStarts, s.idle <= idleMemory, "%.1f MiB", mebibytes(s.idle))
+		add("at most 20 MiB of private memory when idle", haveStarts, s.idle <= idleMemory, "%.1f MiB",
+			mebibytes(s.idle))
 		var most int64
 		var worst cell
 		for c := range r.samples {
@@ -274,12 +288,14 @@ func milliseconds(d time.Duration) string {
 func (r *report) text() (string, bool) {
 	var b strings.Builder
 	passed := true
-	fmt.Fprintf(&b, "# Measured\n\n%s, in %s. Made by `make bench`; the next run replaces it.\n\n", r.date.UTC().Format("2006-01-02 15:04 UTC"), r.took.Round(time.Second))
+	fmt.Fprintf(&b, "# Measured\n\n%s, in %s. Made by `make bench`; the next run replaces it.\n\n",
+		r.date.UTC().Format("2006-01-02 15:04 UTC"), r.took.Round(time.Second))
 	for _, f := range r.facts {
 		fmt.Fprintf(&b, "- %s\n", f)
 	}
 	fmt.Fprintf(&b, "- commit %s\n", r.commit)
-	fmt.Fprintf(&b, "- each line measured for %s, spread over %d round(s); medians of the rounds, memory the maximum\n", r.plan.measured, r.plan.rounds)
+	fmt.Fprintf(&b, "- each line measured for %s, spread over %d round(s); medians of the rounds, memory the maximum\n",
+		r.plan.measured, r.plan.rounds)
 	fmt.Fprintf(&b, "- %s\n", r.disturbance())
 	b.WriteString(explanation)
 	b.WriteString("\n## Checks\n\n")
@@ -321,14 +337,16 @@ private memory is what of it belongs to the server alone (RssAnon), without the 
 `
 
 func (r *report) table() string {
-	rows := [][]string{{"engine", "operation", "protocol", "callers", "per second", "p50 ms", "p99 ms", "server µs", "postgres µs", "client µs", "memory MiB", "of floor"}}
+	rows := [][]string{{"engine", "operation", "protocol", "callers", "per second", "p50 ms", "p99 ms", "server µs",
+		"postgres µs", "client µs", "memory MiB", "of floor"}}
 	for _, c := range r.cells() {
 		s, _ := r.settle(c)
 		rate := "%.0f"
 		if s.perSecond < 1000 {
 			rate = "%.1f"
 		}
-		row := []string{c.engine, c.op, c.protocol, strconv.Itoa(c.callers), fmt.Sprintf(rate, s.perSecond), milliseconds(s.p50), milliseconds(s.p99),
+		row := []string{c.engine, c.op, c.protocol, strconv.Itoa(c.callers), fmt.Sprintf(rate, s.perSecond),
+			milliseconds(s.p50), milliseconds(s.p99),
 			known(s.server, 0), known(s.database, 0), known(s.client, 0), "", known(s.toFloor, 2)}
 		if s.rss > 0 {
 			row[10] = fmt.Sprintf("%.1f", mebibytes(s.rss))

@@ -153,7 +153,8 @@ func (c *restConn) do(request []byte) (status int, body []byte, err error) {
 			break
 		}
 		const name = "Content-Length: "
-		if len(line) > len(name) && (line[0] == 'C' || line[0] == 'c') && strings.EqualFold(string(line[:len(name)]), name) {
+		if len(line) > len(name) && (line[0] == 'C' || line[0] == 'c') &&
+			strings.EqualFold(string(line[:len(name)]), name) {
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(name):]))); err != nil {
 				return 0, nil, errAnswer
 			}

@@ -58,7 +58,9 @@ func (s *subject) openStore(ctx context.Context) (*store.Store, error) {
 	if database == "" {
 		database = filepath.Join(s.dir, "signet.db")
 	}
-	st, _, err := store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, _, err := store.Open(ctx,
+		store.Options{Database: database, Kinds: model.Kinds, Master: master,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	return st, err
 }
 
@@ -85,13 +87,15 @@ func (s *subject) seed(ctx context.Context) (err error) {
 		return nil
 	}
 	none := func(int) []string { return nil }
-	if err := errors.Join(addUsers(ctx, st, w.few.org, fewUsers, none), addUsers(ctx, st, w.some.org, someUsers, none)); err != nil {
+	if err := errors.Join(addUsers(ctx, st, w.few.org, fewUsers, none),
+		addUsers(ctx, st, w.some.org, someUsers, none)); err != nil {
 		return err
 	}
 	if err := addUsers(ctx, st, w.many.org, manyUsers, groups); err != nil {
 		return err
 	}
-	joiners, _, err := user.Kind.List(ctx, st, event.Query{Org: w.many.org, By: "user_name", Prefix: "user000", Limit: joining})
+	joiners, _, err := user.Kind.List(ctx, st,
+		event.Query{Org: w.many.org, By: "user_name", Prefix: "user000", Limit: joining})
 	for _, u := range joiners {
 		w.joiners = append(w.joiners, u.ID)
 	}
@@ -126,14 +130,16 @@ func addUsers(ctx context.Context, st event.Store, org string, total int, groups
 	return <-failed
 }
 
-func addSome(ctx context.Context, st event.Store, org string, at, count, total int, groups func(at int) []string) error {
+func addSome(ctx context.Context, st event.Store, org string, at, count, total int,
+	groups func(at int) []string) error {
 	people := make([]user.NewHuman, count)
 	ids := make([]string, count)
 	c := event.Command{Origin: event.Origin{Actor: event.System}}
 	for i := range people {
 		name := fmt.Sprintf("user%06d", at+i)
 		people[i] = user.NewHuman{UserName: name, Email: name + "@example.org", EmailVerified: true,
-			Profile: user.Profile{FirstName: "Johanna", LastName: "Beispiel", DisplayName: displayName(at+i, total), PreferredLanguage: "de-CH"}}
+			Profile: user.Profile{FirstName: "Johanna", LastName: "Beispiel", DisplayName: displayName(at+i, total),
+				PreferredLanguage: "de-CH"}}
 		ids[i] = user.Kind.NewID()
 		c.Write = append(c.Write, user.Kind.Ref(ids[i]))
 		c.Claims = append(c.Claims, user.NameClaim(org, syntax.NameKey(name)))

@@ -73,7 +73,8 @@ func slower(quiet, beside []time.Duration) float64 {
 }
 
 func (s *shares) holds() bool {
-	return slower(s.quiet.write, s.beside.write) <= sharesSlower && slower(s.quiet.list, s.beside.list) <= sharesSlower &&
+	return slower(s.quiet.write, s.beside.write) <= sharesSlower &&
+		slower(s.quiet.list, s.beside.list) <= sharesSlower &&
 		s.perMember <= sharesPerMember && s.nothingChanges <= sharesNothing
 }
 
@@ -84,7 +85,8 @@ func (s *shares) String() string {
 	}
 	return fmt.Sprintf("%s | %s | %.1f | %s | %s | %.1f | %.1f | %.1f | %s | %.0f | %.0f",
 		ms(percentile(s.quiet.write, 0.5)), three(s.beside.write), slower(s.quiet.write, s.beside.write),
-		ms(percentile(s.quiet.list, 0.5)), three(s.beside.list), slower(s.quiet.list, s.beside.list), s.changes, s.refused, ms(s.alone), s.perMember, s.nothingChanges)
+		ms(percentile(s.quiet.list, 0.5)), three(s.beside.list), slower(s.quiet.list, s.beside.list), s.changes,
+		s.refused, ms(s.alone), s.perMember, s.nothingChanges)
 }
 
 func sharesOf(ctx context.Context, p *plan, engine, binary, dir string) (_ *shares, err error) {
@@ -172,7 +174,8 @@ func (s *subject) seedShares(ctx context.Context) (group string, err error) {
 		}
 		return groups
 	}
-	err = errors.Join(addUsers(ctx, st, s.world.few.org, sharesMembers, in), addUsers(ctx, st, s.world.many.org, sharesMembers, func(int) []string { return nil }))
+	err = errors.Join(addUsers(ctx, st, s.world.few.org, sharesMembers, in),
+		addUsers(ctx, st, s.world.many.org, sharesMembers, func(int) []string { return nil }))
 	return groups[0], err
 }
 
@@ -181,7 +184,8 @@ func setRoles(w *world, group string, roles ...access.Role) call {
 	for _, r := range roles {
 		names = append(names, string(r))
 	}
-	return call{token: w.few.token, verb: "PUT", path: "/v1/groups/" + group + "/roles", message: &signetv1.SetGroupRolesRequest{Roles: names}}
+	return call{token: w.few.token, verb: "PUT", path: "/v1/groups/" + group + "/roles",
+		message: &signetv1.SetGroupRolesRequest{Roles: names}}
 }
 
 // The two sets of roles that are set in turns.
@@ -261,7 +265,8 @@ func (s *subject) sharesBytes(ctx context.Context, got *shares, group string) er
 		began := time.Now()
 		err := conn.ask(setRoles(s.world, group, role), &signetv1.SetGroupRolesResponse{})
 		if took += time.Since(began); err == nil && s.database != "" {
-			err = vacuum(ctx, s.database) // as the database does it by itself, so that the room of old rows is used again
+			// as the database does it by itself, so that the room of old rows is used again
+			err = vacuum(ctx, s.database)
 		}
 		return err
 	}
@@ -318,6 +323,7 @@ func (s *subject) bytesOfFile(ctx context.Context) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = db.QueryRowContext(ctx, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&size)
+	err = db.QueryRowContext(ctx,
+		"SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&size)
 	return size, errors.Join(err, db.Close())
 }

@@ -40,7 +40,8 @@ type floor interface {
 
 // openSubject gets an engine ready. What it returns is to be closed, also after an error.
 func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*subject, error) {
-	s := &subject{engine: engine, binary: binary, dir: filepath.Join(dir, "data"), floors: map[floorKind]floor{hashFloor: rawHash{}}}
+	s := &subject{engine: engine, binary: binary, dir: filepath.Join(dir, "data"),
+		floors: map[floorKind]floor{hashFloor: rawHash{}}}
 	floorFile, floorDatabase := filepath.Join(dir, "floor.db"), ""
 	if engine == "postgres" {
 		pg, err := openPostgres(ctx)
@@ -139,7 +140,8 @@ func firstToken(dir string) (string, error) {
 const patience = 60 * time.Second
 
 // drive measures one operation.
-func (s *subject) drive(ctx context.Context, op *operation, protocol string, callers int, warm, measured time.Duration) (sample, error) {
+func (s *subject) drive(ctx context.Context, op *operation, protocol string, callers int,
+	warm, measured time.Duration) (sample, error) {
 	deadline := time.Now().Add(warm + measured + patience)
 	var calls []func() error
 	var shared *grpcConn
@@ -199,7 +201,8 @@ func start(ctx context.Context, binary, dir, database string, flags ...string) (
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"start", "--listen", address, "--data-dir", dir, "--log-level", "warn", "--outbound-allow", "127.0.0.1/32"}
+	args := []string{"start", "--listen", address, "--data-dir", dir, "--log-level", "warn", "--outbound-allow",
+		"127.0.0.1/32"}
 	if database != "" {
 		args = append(args, "--database", database)
 	}

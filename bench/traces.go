@@ -35,10 +35,13 @@ func measureTraces(ctx context.Context, p *plan, binary, base, temporary string)
 	if err != nil {
 		return false, err
 	}
-	collector := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		n, _ := io.Copy(io.Discard, r.Body)
-		received.Add(n)
-	})}
+	collector := &http.Server{
+		ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			n, _ := io.Copy(io.Discard, r.Body)
+			received.Add(n)
+		}),
+	}
 	go func() { _ = collector.Serve(listener) }()
 	defer collector.Close()
 	to := []string{"--trace-endpoint", "http://" + listener.Addr().String(), "--trace-sample"}
@@ -49,7 +52,8 @@ func measureTraces(ctx context.Context, p *plan, binary, base, temporary string)
 		}
 	}()
 	open := func(name, binary string, flags ...string) error {
-		s := &subject{engine: "sqlite", binary: binary, dir: filepath.Join(temporary, strings.ReplaceAll(name, " ", "-"), "data"), floors: map[floorKind]floor{}}
+		s := &subject{engine: "sqlite", binary: binary,
+			dir: filepath.Join(temporary, strings.ReplaceAll(name, " ", "-"), "data"), floors: map[floorKind]floor{}}
 		all = append(all, &variant{name: name, subject: s})
 		if s.server, err = start(ctx, binary, s.dir, "", flags...); err != nil {
 			return err
@@ -66,7 +70,8 @@ func measureTraces(ctx context.Context, p *plan, binary, base, temporary string)
 			return false, err
 		}
 	}
-	for name, flags := range map[string][]string{"off": nil, "sample 0.01": append(slices.Clone(to), "0.01"), "sample 1": append(slices.Clone(to), "1")} {
+	for name, flags := range map[string][]string{"off": nil, "sample 0.01": append(slices.Clone(to), "0.01"),
+		"sample 1": append(slices.Clone(to), "1")} {
 		if err := open(name, binary, flags...); err != nil {
 			return false, err
 		}
@@ -105,10 +110,12 @@ func measureTraces(ctx context.Context, p *plan, binary, base, temporary string)
 			passed = passed && ratio >= row.bound
 			compared = fmt.Sprintf("%.3f of %s | %.2f", ratio, row.to, row.bound)
 		}
-		fmt.Printf("| %s | %.0f | %.1f | %s |\n", v.name, middleOf(v.samples, func(s sample) float64 { return s.perSecond }),
+		fmt.Printf("| %s | %.0f | %.1f | %s |\n", v.name,
+			middleOf(v.samples, func(s sample) float64 { return s.perSecond }),
 			middleOf(v.samples, func(s sample) float64 { return s.server }), compared)
 	}
-	fmt.Printf("\n%d rounds of %v each by turns, %d callers over REST, SQLite; the collector received %.1f MiB.\n", p.rounds, p.slice(), p.largest(), mebibytes(received.Load()))
+	fmt.Printf("\n%d rounds of %v each by turns, %d callers over REST, SQLite; the collector received %.1f MiB.\n",
+		p.rounds, p.slice(), p.largest(), mebibytes(received.Load()))
 	return passed, nil
 }
 

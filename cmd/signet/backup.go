@@ -32,7 +32,8 @@ func (c *backupCmd) Run(ctx context.Context) error {
 	if report.Unchecked != "" {
 		checked = "only the file was checked (" + oneLine(report.Unchecked) + "). Try it with signet restore --rehearse"
 	}
-	fmt.Fprintf(stdout, "%s: %d events, the last at position %d, %d bytes, %s\n", progress.Line(report.Path), report.Events, report.Position, report.Size, checked)
+	fmt.Fprintf(stdout, "%s: %d events, the last at position %d, %d bytes, %s\n", progress.Line(report.Path),
+		report.Events, report.Position, report.Size, checked)
 	fmt.Fprintf(stdout, "The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyLocation())
 	return nil
 }
@@ -58,7 +59,8 @@ func (c *restoreCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "restored into %s: %d events of %d objects, checked\n", c.DataDir, report.Events, report.Objects)
+	fmt.Fprintf(stdout, "restored into %s: %d events of %d objects, checked\n", c.DataDir, report.Events,
+		report.Objects)
 	fmt.Fprintln(stdout, "Everything is as it was when the backup was made. Ended sessions and erased people are back: read docs/operations/backup.md before you let anybody in.")
 	return nil
 }
@@ -84,7 +86,8 @@ func (c *restoreCmd) rehearse(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s can be restored: %d events of %d objects, the last at position %d from %s, %d not sealed\nhead %s\n",
-		progress.Line(seen.File), seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339), seen.Unsealed, seen.Head)
+		progress.Line(seen.File), seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339),
+		seen.Unsealed, seen.Head)
 	return nil
 }
 

@@ -33,7 +33,8 @@ func unknownVariables(app *kong.Application, environment []string) (unknown []st
 	known := variables(app)
 	for _, variable := range environment {
 		name, value, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, "SIGNET_") && value != "" && !slices.Contains(known, name) && !injected().MatchString(name) {
+		if strings.HasPrefix(name, "SIGNET_") && value != "" && !slices.Contains(known, name) &&
+			!injected().MatchString(name) {
 			unknown = append(unknown, name)
 		}
 	}

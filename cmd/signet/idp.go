@@ -32,7 +32,8 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client := signetv1connect.NewIdentityProviderServiceClient(remote.NewHTTPClient(), server.URL, connect.WithGRPCWeb(), connect.WithReadMaxBytes(1<<20))
+	client := signetv1connect.NewIdentityProviderServiceClient(remote.NewHTTPClient(), server.URL,
+		connect.WithGRPCWeb(), connect.WithReadMaxBytes(1<<20))
 	call, header := server.Call(ctx)
 	if c.Adopt {
 		// What is answered for is what is shown here, and nothing that comes after it.
@@ -44,7 +45,8 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 		showUnconfirmed(read.GetIdp())
 		header.Set("if-match", fmt.Sprintf(`"%d"`, read.GetIdp().GetDetails().GetSequence()))
 	}
-	found, err := client.CheckIdentityProvider(call, &signetv1.CheckIdentityProviderRequest{IdpId: c.ID, Adopt: c.Adopt})
+	found, err := client.CheckIdentityProvider(call,
+		&signetv1.CheckIdentityProviderRequest{IdpId: c.ID, Adopt: c.Adopt})
 	if err != nil {
 		return remote.InWords(err)
 	}
@@ -70,7 +72,8 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 // showUnconfirmed prints which settings somebody with fewer rights has changed.
 func showUnconfirmed(p *signetv1.IdentityProvider) {
 	for _, u := range p.GetUnconfirmed() {
-		fmt.Fprintf(stderr, "%s (%s) changed: %s\n", u.GetUserId(), strings.Join(u.GetRoles(), ", "), strings.Join(u.GetSettings(), ", "))
+		fmt.Fprintf(stderr, "%s (%s) changed: %s\n", u.GetUserId(), strings.Join(u.GetRoles(), ", "),
+			strings.Join(u.GetSettings(), ", "))
 	}
 }
 
@@ -81,7 +84,8 @@ func showProblems(found *signetv1.CheckIdentityProviderResponse) {
 		if p.GetWarning() {
 			kind = "warning"
 		}
-		fmt.Fprintf(stdout, "%s %s: %s\n  %s\n", kind, p.GetCheck(), progress.Line(p.GetMessage()), progress.Line(p.GetHint()))
+		fmt.Fprintf(stdout, "%s %s: %s\n  %s\n", kind, p.GetCheck(), progress.Line(p.GetMessage()),
+			progress.Line(p.GetHint()))
 	}
 	if found.GetOk() {
 		fmt.Fprintln(stdout, "ok: no problem was found that keeps people from signing in")

@@ -26,8 +26,15 @@ type importUsersCmd struct {
 }
 
 func (c *importUsersCmd) Run(ctx context.Context) error {
-	i := importer.Import{Path: c.File, DryRun: c.DryRun, GiveUp: c.GiveUp, Progress: os.Stderr, Terminal: isatty.IsTerminal(os.Stderr.Fd()),
-		State: cmp.Or(c.State, c.File+".import"), Rejected: cmp.Or(c.Rejected, c.File+".rejected")}
+	i := importer.Import{
+		Path:     c.File,
+		DryRun:   c.DryRun,
+		GiveUp:   c.GiveUp,
+		Progress: os.Stderr,
+		Terminal: isatty.IsTerminal(os.Stderr.Fd()),
+		State:    cmp.Or(c.State, c.File+".import"),
+		Rejected: cmp.Or(c.Rejected, c.File+".rejected"),
+	}
 	switch {
 	case c.File == "-":
 		i.Rejected = cmp.Or(c.Rejected, "stdin.rejected")
@@ -54,7 +61,8 @@ func (c *importUsersCmd) Run(ctx context.Context) error {
 		if c.File == "-" {
 			again = ""
 		}
-		return fmt.Errorf("%w (%d users were imported and %d lines rejected%s)", err, summary.Imported, summary.Rejected, again)
+		return fmt.Errorf("%w (%d users were imported and %d lines rejected%s)", err, summary.Imported,
+			summary.Rejected, again)
 	case summary.Before:
 		fmt.Fprintf(stdout, "%s is already imported. Remove %s to import it again.\n", c.File, i.State)
 	}

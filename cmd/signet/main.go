@@ -137,7 +137,8 @@ func (c *startCmd) Run(ctx context.Context) error {
 		if metrics := s.MetricsAddr(); metrics != nil {
 			ready = append(ready, "metrics", metrics.String())
 		}
-		log.Info("ready", append(ready, "took", time.Since(began).Round(time.Millisecond).String(), "version", version)...)
+		log.Info("ready", append(ready, "took", time.Since(began).Round(time.Millisecond).String(),
+			"version", version)...)
 		if s.FirstAdmin != nil {
 			log.Info("first start: the administrator's password and a token are in " + s.FirstAdminPath)
 			greet(s)
@@ -197,7 +198,8 @@ func (c *recoverCmd) Run(ctx context.Context) error {
 	return server.Maintain(ctx, c.config(), c.logger(), false, func(ctx context.Context, st *store.Store) error {
 		r, err := setup.Setup{Store: st, Hasher: secret.NewHasher(0, 0)}.Recover(ctx)
 		if r.Token != "" {
-			fmt.Fprintf(stdout, "user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
+			fmt.Fprintf(stdout, "user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token,
+				r.Expires.Format(time.RFC3339))
 			fmt.Fprintf(stderr, afterRecovery, r.UserID)
 		}
 		return err
@@ -328,7 +330,9 @@ type starting struct {
 // parseStart reads the command line of a start, without the flags of all other commands, which would take a tenth of
 // the time until the server is ready. Nil: there is something to say that only a parser with all commands can.
 func parseStart(args, environment []string) *kong.Context {
-	if len(args) == 0 || args[0] != "start" || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-h") || strings.HasPrefix(a, "--h") }) {
+	if len(args) == 0 || args[0] != "start" ||
+		slices.ContainsFunc(args,
+			func(a string) bool { return strings.HasPrefix(a, "-h") || strings.HasPrefix(a, "--h") }) {
 		return nil
 	}
 	parser, err := newParser(&starting{})
@@ -389,7 +393,9 @@ func stopped(ctx context.Context, err error) error {
 func complain(err error, code int) int {
 	said := err.Error()
 	if engine.IsFull(err) {
-		said = strings.ReplaceAll(said, "database or disk is full (13)", "the disk is full") + ": free some space on the disk (df -h shows which one it is), and run the command again"
+		said = strings.ReplaceAll(said, "database or disk is full (13)",
+			"the disk is full") +
+			": free some space on the disk (df -h shows which one it is), and run the command again"
 	}
 	fmt.Fprintln(stderr, "signet: "+oneLine(said))
 	return code

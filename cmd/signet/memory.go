@@ -66,7 +66,8 @@ func cgroupMemory(root fs.FS) (least int64) {
 		}
 		for group := path.Join("/", parts[2]); ; group = path.Dir(group) {
 			text, _ := fs.ReadFile(root, path.Join(dir, group, file))
-			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 && (least == 0 || n < least) {
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n > 0 &&
+				(least == 0 || n < least) {
 				least = n
 			}
 			if group == "/" {

@@ -86,7 +86,8 @@ func printPlan(p *schema.Plan) {
 			if s.Index && s.Rows == 0 { // it comes with its table
 				continue
 			}
-			fmt.Fprintf(stdout, "  %-24s  %s%s\n", strings.TrimSuffix(s.Migration, ".sql"), s.Does, took(s.Rows, "rows", s.Seconds))
+			fmt.Fprintf(stdout, "  %-24s  %s%s\n", strings.TrimSuffix(s.Migration, ".sql"), s.Does,
+				took(s.Rows, "rows", s.Seconds))
 		}
 	}
 	if len(p.Objects) > 0 {

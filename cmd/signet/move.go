@@ -33,11 +33,13 @@ func (c *moveCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "moved and checked: %d rows of %d tables, %d events of %d objects\n\n", moved.Rows, moved.Tables, moved.Events, moved.Objects)
+	fmt.Fprintf(stdout, "moved and checked: %d rows of %d tables, %d events of %d objects\n\n", moved.Rows,
+		moved.Tables, moved.Events, moved.Objects)
 	if store.IsPostgres(c.To) {
 		fmt.Fprintf(stdout, "Start with:  signet start --database postgres://… %s\n", c.keyAfter())
 	} else {
-		fmt.Fprintf(stdout, "Start with:  signet start --data-dir %s\nThe master key is there as well: %s\n", c.To, filepath.Join(c.To, "master.key"))
+		fmt.Fprintf(stdout, "Start with:  signet start --data-dir %s\nThe master key is there as well: %s\n", c.To,
+			filepath.Join(c.To, "master.key"))
 	}
 	fmt.Fprintln(stdout, "The source still has everything. Keep it until you are satisfied. Commands refuse it from now on and say where it went (undo: signet move --undo).")
 	return nil
@@ -61,5 +63,7 @@ func (c *moveCmd) keyAfter() string {
 	case c.MasterKeyFile != "":
 		return "--master-key-file " + c.MasterKeyFile
 	}
-	return "--data-dir " + c.DataDir + "\nThe master key is in the data directory. Other nodes need the same key: --master-key-file with a copy of " + filepath.Join(c.DataDir, "master.key")
+	return "--data-dir " + c.DataDir +
+		"\nThe master key is in the data directory. Other nodes need the same key: --master-key-file with a copy of " +
+		filepath.Join(c.DataDir, "master.key")
 }

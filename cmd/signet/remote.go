@@ -24,12 +24,14 @@ type remoteFlags struct {
 // target is the server, and the token to use. A token is sent only to the server that it is of.
 func (f remoteFlags) target() (remote.Server, error) {
 	if (f.Server == "") != (f.TokenFile == "") {
-		return remote.Server{}, errors.New("--server and --token-file belong together: give both, or none to use first-admin.json")
+		return remote.Server{},
+			errors.New("--server and --token-file belong together: give both, or none to use first-admin.json")
 	}
 	if f.Server == "" {
 		return f.first()
 	}
-	if u, err := url.Parse(f.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+	if u, err := url.Parse(f.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil {
 		return remote.Server{}, errors.New("--server must be a URL such as https://id.example.org")
 	}
 	text, err := os.ReadFile(f.TokenFile)
@@ -48,7 +50,8 @@ func (f remoteFlags) first() (remote.Server, error) {
 	path := filepath.Join(f.DataDir, datadir.FirstAdminFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return remote.Server{}, fmt.Errorf("cannot read server and token from first-admin.json: give --server and --token-file, or --data-dir: %w", err)
+		return remote.Server{},
+			fmt.Errorf("cannot read server and token from first-admin.json: give --server and --token-file, or --data-dir: %w", err)
 	}
 	var first datadir.FirstAdmin
 	if err := json.Unmarshal(text, &first); err != nil || first.URL == "" || first.Token == "" {

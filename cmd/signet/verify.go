@@ -35,7 +35,8 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 			fmt.Fprintf(stdout, "%d events were checked\n%s\n", report.Events, progress.Line(report.Finding.String()))
 			return errAltered
 		}
-		fmt.Fprintf(stdout, "%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
+		fmt.Fprintf(stdout, "%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events,
+			report.Objects, report.Checkpoints, report.Unsealed)
 		if report.Unsealed > 0 {
 			fmt.Fprintf(stdout, ", the first is from %s", event.Time(report.Since).Format(time.RFC3339))
 		}

@@ -32,8 +32,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	config := oauth2.Config{
-		ClientID: os.Getenv("CLIENT_ID"), Endpoint: provider.Endpoint(), RedirectURL: "http://" + listener.Addr().String() + "/callback",
-		Scopes: []string{oidc.ScopeOpenID, "profile", "email"},
+		ClientID: os.Getenv("CLIENT_ID"), Endpoint: provider.Endpoint(),
+		RedirectURL: "http://" + listener.Addr().String() + "/callback",
+		Scopes:      []string{oidc.ScopeOpenID, "profile", "email"},
 	}
 	state, verifier := rand.Text(), oauth2.GenerateVerifier()
 	fmt.Println("Open " + config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)))
@@ -62,7 +63,8 @@ func answer(listener net.Listener, state string) (string, error) {
 			http.NotFound(w, r) // another program's request, or an old one
 			return
 		case r.FormValue("error") != "":
-			refused <- fmt.Errorf("nobody signed in: Signet answered %s: %s", r.FormValue("error"), r.FormValue("error_description"))
+			refused <- fmt.Errorf("nobody signed in: Signet answered %s: %s", r.FormValue("error"),
+				r.FormValue("error_description"))
 		default:
 			answers <- r.FormValue("code")
 		}

@@ -18,7 +18,8 @@ var files embed.FS
 
 func main() {
 	listen := cmp.Or(os.Getenv("LISTEN"), "localhost:3000")
-	settings := map[string]string{"issuer": cmp.Or(os.Getenv("ISSUER"), "http://localhost:8080"), "clientId": os.Getenv("CLIENT_ID")}
+	settings := map[string]string{"issuer": cmp.Or(os.Getenv("ISSUER"), "http://localhost:8080"),
+		"clientId": os.Getenv("CLIENT_ID")}
 	http.Handle("GET /", http.FileServerFS(files))
 	http.HandleFunc("GET /settings.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

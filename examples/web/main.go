@@ -93,7 +93,8 @@ func (a *application) signIn(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{"state": state, "nonce": nonce, "verifier": verifier} {
 		setCookie(w, name, value, 600)
 	}
-	http.Redirect(w, r, a.oauth.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusFound)
+	http.Redirect(w, r, a.oauth.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)),
+		http.StatusFound)
 }
 
 func (a *application) callback(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +145,8 @@ func (a *application) leave(w http.ResponseWriter, r *http.Request) {
 	to := a.address
 	if c, err := r.Cookie("session"); err == nil {
 		if who, ok := a.sessions.LoadAndDelete(c.Value); ok {
-			to = a.signOut + "?" + url.Values{"id_token_hint": {who.(*person).idToken}, "post_logout_redirect_uri": {a.address + "/"}}.Encode()
+			to = a.signOut + "?" + url.Values{"id_token_hint": {who.(*person).idToken},
+				"post_logout_redirect_uri": {a.address + "/"}}.Encode()
 		}
 	}
 	setCookie(w, "session", "", -1)
@@ -153,5 +155,6 @@ func (a *application) leave(w http.ResponseWriter, r *http.Request) {
 
 // setCookie keeps a value in the browser. Add Secure: true as soon as the application has https.
 func setCookie(w http.ResponseWriter, name, value string, seconds int) {
-	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
 }

@@ -65,5 +65,6 @@ func genuine(h http.Header, body, key []byte, now time.Time) bool {
 	fmt.Fprintf(mac, "%s.%d.%s", h.Get("webhook-id"), seconds, body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	// There are two signatures while the secret is being replaced.
-	return slices.ContainsFunc(strings.Fields(h.Get("webhook-signature")), func(s string) bool { return hmac.Equal([]byte(s), []byte(want)) })
+	return slices.ContainsFunc(strings.Fields(h.Get("webhook-signature")),
+		func(s string) bool { return hmac.Equal([]byte(s), []byte(want)) })
 }

@@ -42,7 +42,8 @@ func NewAccess(r event.Reader, clock func() time.Time, defaultOrg string) Access
 }
 
 // GetMyAccess tells what the caller may do.
-func (s Access) GetMyAccess(ctx context.Context, r *signetv1.GetMyAccessRequest) (*signetv1.GetMyAccessResponse, error) {
+func (s Access) GetMyAccess(ctx context.Context,
+	r *signetv1.GetMyAccessRequest) (*signetv1.GetMyAccessResponse, error) {
 	caller := call.From(ctx).Caller
 	out := &signetv1.GetMyAccessResponse{
 		InstallationPermissions: s.held(caller, access.Installation),
@@ -115,8 +116,14 @@ func organizationsOf(caller *access.Caller) (ids []string, more bool) {
 
 func (s Access) show(caller *access.Caller, o *event.Object[org.Org]) (*signetv1.OrganizationAccess, error) {
 	needs, err := needsOf(org.AdmitsGuest(o, caller, s.Clock()))
-	return &signetv1.OrganizationAccess{OrgId: o.ID, Name: o.Data.Name, State: orgStates.number(o.Data.State), Permissions: s.held(caller, o.ID),
-		Roles: roleNames(caller.Memberships[o.ID]), Needs: needs}, err
+	return &signetv1.OrganizationAccess{
+		OrgId:       o.ID,
+		Name:        o.Data.Name,
+		State:       orgStates.number(o.Data.State),
+		Permissions: s.held(caller, o.ID),
+		Roles:       roleNames(caller.Memberships[o.ID]),
+		Needs:       needs,
+	}, err
 }
 
 // needsOf names what an organization refuses a sign-in for.
@@ -134,7 +141,8 @@ func needsOf(refusal error) (signetv1.OrganizationAccess_Need, error) {
 }
 
 // errNobody does not name the organization: the request is not about one.
-var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
+var errNobody = errs.New(errs.NotFound, user.NotFound,
+	"there is no user with this identifier, or you may not see this user")
 
 // over tells whether the caller may give access to a user's account, and take away from it. Errors: errNobody, also
 // where the caller may not read the user: nobody learns here who exists.
@@ -152,7 +160,8 @@ func (s Access) over(ctx context.Context, caller *access.Caller, id string) (giv
 	if err == nil && id != caller.UserID && u.Org != caller.OrgID {
 		err = org.Enter(ctx, s.Store, caller, u.Org, access.UserRead, s.Clock())
 	}
-	if e, ours := errors.AsType[*errs.Error](err); ours && (e.Kind == errs.PermissionDenied || e.Kind == errs.NotFound) {
+	if e, ours := errors.AsType[*errs.Error](err); ours &&
+		(e.Kind == errs.PermissionDenied || e.Kind == errs.NotFound) {
 		return false, false, errNobody
 	}
 	if err != nil {

@@ -20,7 +20,8 @@ type permissionTable struct {
 
 // readPermissionTable reads the compiled descriptors.
 func readPermissionTable() *permissionTable {
-	t := &permissionTable{operations: map[access.Permission][]*signetv1.Operation{}, scopes: map[access.Permission][]access.APIScopes{}}
+	t := &permissionTable{operations: map[access.Permission][]*signetv1.Operation{},
+		scopes: map[access.Permission][]access.APIScopes{}}
 	for p, needs := range access.BesideOperations {
 		t.scopes[p] = append(t.scopes[p], needs)
 	}

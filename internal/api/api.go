@@ -65,7 +65,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		in := humanOf(r)
 		return in.Violations("")
 	case *signetv1.ListUsersRequest:
-		_, wrong := atMostOne("userName", r.GetUserName(), "name", r.GetName(), "email", r.GetEmail()) // each beginning has an order of its own
+		// each beginning has an order of its own
+		_, wrong := atMostOne("userName", r.GetUserName(), "name", r.GetName(), "email", r.GetEmail())
 		return wrong
 	case *signetv1.SearchUsersRequest:
 		return user.SearchViolations(r.GetQuery())

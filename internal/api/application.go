@@ -26,16 +26,20 @@ type Applications struct {
 var _ signetv1connect.ApplicationServiceHandler = Applications{}
 
 // AddApplication creates an application in the context organization.
-func (s Applications) AddApplication(ctx context.Context, r *signetv1.AddApplicationRequest) (*signetv1.AddApplicationResponse, error) {
-	created, err := app.Add(ctx, s.Store, call.From(ctx).Permit, app.New{Name: r.GetName(), Type: appTypes.name(r.GetType()), Settings: settingsOf(r)})
+func (s Applications) AddApplication(ctx context.Context,
+	r *signetv1.AddApplicationRequest) (*signetv1.AddApplicationResponse, error) {
+	created, err := app.Add(ctx, s.Store, call.From(ctx).Permit,
+		app.New{Name: r.GetName(), Type: appTypes.name(r.GetType()), Settings: settingsOf(r)})
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.AddApplicationResponse{Details: complete(created.Details), AppId: created.ID, ClientSecret: created.Secret}, nil
+	return &signetv1.AddApplicationResponse{Details: complete(created.Details), AppId: created.ID,
+		ClientSecret: created.Secret}, nil
 }
 
 // GetApplication reads an application of the context organization.
-func (s Applications) GetApplication(ctx context.Context, r *signetv1.GetApplicationRequest) (*signetv1.GetApplicationResponse, error) {
+func (s Applications) GetApplication(ctx context.Context,
+	r *signetv1.GetApplicationRequest) (*signetv1.GetApplicationResponse, error) {
 	a, err := app.Get(ctx, s.Store, call.From(ctx).Permit, r.GetAppId())
 	if err != nil {
 		return nil, err
@@ -44,11 +48,13 @@ func (s Applications) GetApplication(ctx context.Context, r *signetv1.GetApplica
 }
 
 // ListApplications reads a page of the applications of the context organization.
-func (s Applications) ListApplications(ctx context.Context, r *signetv1.ListApplicationsRequest) (*signetv1.ListApplicationsResponse, error) {
+func (s Applications) ListApplications(ctx context.Context,
+	r *signetv1.ListApplicationsRequest) (*signetv1.ListApplicationsResponse, error) {
 	filter := app.Filter{Name: r.GetName(), State: appStates.name(r.GetState()), Type: appTypes.name(r.GetType())}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
-		return app.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+			return app.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +66,8 @@ func (s Applications) ListApplications(ctx context.Context, r *signetv1.ListAppl
 }
 
 // DeactivateApplication switches an application of the context organization off.
-func (s Applications) DeactivateApplication(ctx context.Context, r *signetv1.DeactivateApplicationRequest) (*signetv1.DeactivateApplicationResponse, error) {
+func (s Applications) DeactivateApplication(ctx context.Context,
+	r *signetv1.DeactivateApplicationRequest) (*signetv1.DeactivateApplicationResponse, error) {
 	info := call.From(ctx)
 	d, err := app.Deactivate(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch)
 	if err != nil {
@@ -70,7 +77,8 @@ func (s Applications) DeactivateApplication(ctx context.Context, r *signetv1.Dea
 }
 
 // ReactivateApplication switches an application of the context organization on again.
-func (s Applications) ReactivateApplication(ctx context.Context, r *signetv1.ReactivateApplicationRequest) (*signetv1.ReactivateApplicationResponse, error) {
+func (s Applications) ReactivateApplication(ctx context.Context,
+	r *signetv1.ReactivateApplicationRequest) (*signetv1.ReactivateApplicationResponse, error) {
 	info := call.From(ctx)
 	d, err := app.Reactivate(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch)
 	if err != nil {
@@ -80,7 +88,8 @@ func (s Applications) ReactivateApplication(ctx context.Context, r *signetv1.Rea
 }
 
 // RemoveApplication ends an application of the context organization.
-func (s Applications) RemoveApplication(ctx context.Context, r *signetv1.RemoveApplicationRequest) (*signetv1.RemoveApplicationResponse, error) {
+func (s Applications) RemoveApplication(ctx context.Context,
+	r *signetv1.RemoveApplicationRequest) (*signetv1.RemoveApplicationResponse, error) {
 	info := call.From(ctx)
 	d, err := app.Remove(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch)
 	if err != nil {
@@ -90,7 +99,8 @@ func (s Applications) RemoveApplication(ctx context.Context, r *signetv1.RemoveA
 }
 
 // GenerateApplicationSecret makes a new secret for an application of the context organization.
-func (s Applications) GenerateApplicationSecret(ctx context.Context, r *signetv1.GenerateApplicationSecretRequest) (*signetv1.GenerateApplicationSecretResponse, error) {
+func (s Applications) GenerateApplicationSecret(ctx context.Context,
+	r *signetv1.GenerateApplicationSecretRequest) (*signetv1.GenerateApplicationSecretResponse, error) {
 	info := call.From(ctx)
 	keep := time.Duration(r.GetKeepOldSeconds()) * time.Second
 	d, text, err := app.GenerateSecret(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, keep)
@@ -101,7 +111,8 @@ func (s Applications) GenerateApplicationSecret(ctx context.Context, r *signetv1
 }
 
 // RemoveApplicationSecret removes the secret of an application of the context organization.
-func (s Applications) RemoveApplicationSecret(ctx context.Context, r *signetv1.RemoveApplicationSecretRequest) (*signetv1.RemoveApplicationSecretResponse, error) {
+func (s Applications) RemoveApplicationSecret(ctx context.Context,
+	r *signetv1.RemoveApplicationSecretRequest) (*signetv1.RemoveApplicationSecretResponse, error) {
 	info := call.From(ctx)
 	d, err := app.RemoveSecret(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch)
 	if err != nil {
@@ -111,7 +122,8 @@ func (s Applications) RemoveApplicationSecret(ctx context.Context, r *signetv1.R
 }
 
 // AddApplicationKey adds a public key to an application of the context organization.
-func (s Applications) AddApplicationKey(ctx context.Context, r *signetv1.AddApplicationKeyRequest) (*signetv1.AddApplicationKeyResponse, error) {
+func (s Applications) AddApplicationKey(ctx context.Context,
+	r *signetv1.AddApplicationKeyRequest) (*signetv1.AddApplicationKeyResponse, error) {
 	info := call.From(ctx)
 	d, id, err := app.AddKey(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, newKey(r))
 	if err != nil {
@@ -121,7 +133,8 @@ func (s Applications) AddApplicationKey(ctx context.Context, r *signetv1.AddAppl
 }
 
 // RemoveApplicationKey removes a key of an application of the context organization.
-func (s Applications) RemoveApplicationKey(ctx context.Context, r *signetv1.RemoveApplicationKeyRequest) (*signetv1.RemoveApplicationKeyResponse, error) {
+func (s Applications) RemoveApplicationKey(ctx context.Context,
+	r *signetv1.RemoveApplicationKeyRequest) (*signetv1.RemoveApplicationKeyResponse, error) {
 	info := call.From(ctx)
 	d, err := app.RemoveKey(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, r.GetKeyId())
 	if err != nil {
@@ -131,7 +144,8 @@ func (s Applications) RemoveApplicationKey(ctx context.Context, r *signetv1.Remo
 }
 
 // SetApplicationAPIAccess says what an application of the context organization may do here.
-func (s Applications) SetApplicationAPIAccess(ctx context.Context, r *signetv1.SetApplicationAPIAccessRequest) (*signetv1.SetApplicationAPIAccessResponse, error) {
+func (s Applications) SetApplicationAPIAccess(ctx context.Context,
+	r *signetv1.SetApplicationAPIAccessRequest) (*signetv1.SetApplicationAPIAccessResponse, error) {
 	info := call.From(ctx)
 	d, err := app.SetAPIAccess(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, r.GetScopes())
 	if err != nil {
@@ -141,7 +155,8 @@ func (s Applications) SetApplicationAPIAccess(ctx context.Context, r *signetv1.S
 }
 
 // SetApplicationOwnSignIn says whether an application of the context organization may have a sign-in page of its own.
-func (s Applications) SetApplicationOwnSignIn(ctx context.Context, r *signetv1.SetApplicationOwnSignInRequest) (*signetv1.SetApplicationOwnSignInResponse, error) {
+func (s Applications) SetApplicationOwnSignIn(ctx context.Context,
+	r *signetv1.SetApplicationOwnSignInRequest) (*signetv1.SetApplicationOwnSignInResponse, error) {
 	info := call.From(ctx)
 	d, err := app.SetOwnSignIn(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, r.GetAllowed())
 	if err != nil {
@@ -152,7 +167,8 @@ func (s Applications) SetApplicationOwnSignIn(ctx context.Context, r *signetv1.S
 
 // SetApplicationRoleSettings says which project an application of the context organization belongs to, and what it is
 // told about people there.
-func (s Applications) SetApplicationRoleSettings(ctx context.Context, r *signetv1.SetApplicationRoleSettingsRequest) (*signetv1.SetApplicationRoleSettingsResponse, error) {
+func (s Applications) SetApplicationRoleSettings(ctx context.Context,
+	r *signetv1.SetApplicationRoleSettingsRequest) (*signetv1.SetApplicationRoleSettingsResponse, error) {
 	info := call.From(ctx)
 	d, err := project.SetRoleSettings(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, roleSettings(r))
 	if err != nil {
@@ -162,10 +178,12 @@ func (s Applications) SetApplicationRoleSettings(ctx context.Context, r *signetv
 }
 
 // ListAllOrganizationsApplications reads a page of the applications for all organizations.
-func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
-		return app.ListOpen(ctx, s.Store, call.From(ctx).Permit, after, limit)
-	})
+func (s Applications) ListAllOrganizationsApplications(ctx context.Context,
+	r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+			return app.ListOpen(ctx, s.Store, call.From(ctx).Permit, after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -178,13 +196,34 @@ func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *s
 
 func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 	st := &a.Data
-	out := &signetv1.Application{AppId: a.ID, Details: complete(a.Details()), State: appStates.number(st.State), Type: appTypes.number(st.Type), Name: st.Name,
-		AuthMethod: authMethods.number(st.AuthMethod), RedirectUris: st.RedirectURIs, PostLogoutUris: st.PostLogoutURIs,
-		BackChannelLogoutUri: st.BackChannelLogoutURI, KeySetUri: st.KeySetURI, TokenFormat: tokenFormats.number(st.TokenFormat),
-		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm), AccessTokenSeconds: int32(st.AccessTokenSeconds),
-		RefreshTokenSeconds: int32(st.RefreshTokenSeconds), ConsentRequired: st.ConsentRequired, AllOrganizations: st.AllOrganizations,
-		HasSecret: st.HasSecret, OwnSignIn: st.OwnSignIn, ApiScopes: st.APIScopes, ExactAuthMethod: st.ExactAuthMethod,
-		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)), RoleSettings: showRoleSettings(st.RoleSettings)}
+	out := &signetv1.Application{
+		AppId:                a.ID,
+		Details:              complete(a.Details()),
+		State:                appStates.number(st.State),
+		Type:                 appTypes.number(st.Type),
+		Name:                 st.Name,
+		AuthMethod:           authMethods.number(st.AuthMethod),
+		RedirectUris:         st.RedirectURIs,
+		PostLogoutUris:       st.PostLogoutURIs,
+		BackChannelLogoutUri: st.BackChannelLogoutURI,
+		KeySetUri:            st.KeySetURI,
+
+		TokenFormat:      tokenFormats.number(st.TokenFormat),
+		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm),
+
+		AccessTokenSeconds:  int32(st.AccessTokenSeconds),
+		RefreshTokenSeconds: int32(st.RefreshTokenSeconds),
+		ConsentRequired:     st.ConsentRequired,
+
+		AllOrganizations: st.AllOrganizations,
+		HasSecret:        st.HasSecret,
+		OwnSignIn:        st.OwnSignIn,
+		ApiScopes:        st.APIScopes,
+		ExactAuthMethod:  st.ExactAuthMethod,
+		IdTokenClaims:    idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)),
+
+		RoleSettings: showRoleSettings(st.RoleSettings),
+	}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))
 	}
@@ -192,7 +231,8 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		out.OldSecretExpirationDate = timestamppb.New(event.Time(st.OldSecretUntil))
 	}
 	for _, k := range st.Keys {
-		key := &signetv1.ApplicationKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)), PublicKey: k.Public}
+		key := &signetv1.ApplicationKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)),
+			PublicKey: k.Public}
 		if k.Expires != 0 {
 			key.ExpirationDate = timestamppb.New(event.Time(k.Expires))
 		}

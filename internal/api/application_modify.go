@@ -9,7 +9,8 @@ import (
 )
 
 // ModifyApplication sets the named parts of an application of the context organization.
-func (s Applications) ModifyApplication(ctx context.Context, r *signetv1.ModifyApplicationRequest) (*signetv1.ModifyApplicationResponse, error) {
+func (s Applications) ModifyApplication(ctx context.Context,
+	r *signetv1.ModifyApplicationRequest) (*signetv1.ModifyApplicationResponse, error) {
 	info := call.From(ctx)
 	d, err := app.Modify(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, changeOf(r))
 	if err != nil {
@@ -63,11 +64,24 @@ type appSettings interface {
 
 // settingsOf gives the settings as they were sent; what was left out is empty.
 func settingsOf(r appSettings) app.Settings {
-	s := app.Settings{AuthMethod: authMethods.name(r.GetAuthMethod()), RedirectURIs: r.GetRedirectUris(), PostLogoutURIs: r.GetPostLogoutUris(),
-		BackChannelLogoutURI: r.GetBackChannelLogoutUri(), KeySetURI: r.GetKeySetUri(), TokenFormat: tokenFormats.name(r.GetTokenFormat()),
-		SigningAlgorithm: signingAlgorithms.name(r.GetSigningAlgorithm()), AccessTokenSeconds: int64(r.GetAccessTokenSeconds()),
-		RefreshTokenSeconds: int64(r.GetRefreshTokenSeconds()), ConsentRequired: r.GetConsentRequired(), AllOrganizations: r.GetAllOrganizations(),
-		ExactAuthMethod: r.GetExactAuthMethod(), IDTokenClaims: idTokenClaims.name(r.GetIdTokenClaims())}
+	s := app.Settings{
+		AuthMethod:           authMethods.name(r.GetAuthMethod()),
+		RedirectURIs:         r.GetRedirectUris(),
+		PostLogoutURIs:       r.GetPostLogoutUris(),
+		BackChannelLogoutURI: r.GetBackChannelLogoutUri(),
+		KeySetURI:            r.GetKeySetUri(),
+
+		TokenFormat:      tokenFormats.name(r.GetTokenFormat()),
+		SigningAlgorithm: signingAlgorithms.name(r.GetSigningAlgorithm()),
+
+		AccessTokenSeconds:  int64(r.GetAccessTokenSeconds()),
+		RefreshTokenSeconds: int64(r.GetRefreshTokenSeconds()),
+		ConsentRequired:     r.GetConsentRequired(),
+
+		AllOrganizations: r.GetAllOrganizations(),
+		ExactAuthMethod:  r.GetExactAuthMethod(),
+		IDTokenClaims:    idTokenClaims.name(r.GetIdTokenClaims()),
+	}
 	for _, g := range r.GetGrantTypes() {
 		s.GrantTypes = append(s.GrantTypes, grantTypes.name(g))
 	}

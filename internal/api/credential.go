@@ -24,16 +24,19 @@ type Credentials struct {
 var _ signetv1connect.CredentialServiceHandler = Credentials{}
 
 // CreateMyToken makes a personal access token for the caller.
-func (s Credentials) CreateMyToken(ctx context.Context, r *signetv1.CreateMyTokenRequest) (*signetv1.CreateMyTokenResponse, error) {
+func (s Credentials) CreateMyToken(ctx context.Context,
+	r *signetv1.CreateMyTokenRequest) (*signetv1.CreateMyTokenResponse, error) {
 	t, err := s.Sessions.IssueOwn(ctx, call.From(ctx).Caller, newToken(r))
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.CreateMyTokenResponse{TokenId: t.TokenID, Token: t.Token, ExpirationDate: timestamppb.New(t.Expires)}, nil
+	return &signetv1.CreateMyTokenResponse{TokenId: t.TokenID, Token: t.Token,
+		ExpirationDate: timestamppb.New(t.Expires)}, nil
 }
 
 // ListMyTokens lists the caller's personal access tokens.
-func (s Credentials) ListMyTokens(ctx context.Context, r *signetv1.ListMyTokensRequest) (*signetv1.ListMyTokensResponse, error) {
+func (s Credentials) ListMyTokens(ctx context.Context,
+	r *signetv1.ListMyTokensRequest) (*signetv1.ListMyTokensResponse, error) {
 	tokens, next, err := s.tokens(ctx, session.Own(call.From(ctx).Caller), r)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,8 @@ func (s Credentials) ListMyTokens(ctx context.Context, r *signetv1.ListMyTokensR
 }
 
 // RevokeMyToken revokes one of the caller's tokens.
-func (s Credentials) RevokeMyToken(ctx context.Context, r *signetv1.RevokeMyTokenRequest) (*signetv1.RevokeMyTokenResponse, error) {
+func (s Credentials) RevokeMyToken(ctx context.Context,
+	r *signetv1.RevokeMyTokenRequest) (*signetv1.RevokeMyTokenResponse, error) {
 	if err := s.Sessions.Revoke(ctx, session.Own(call.From(ctx).Caller), r.GetTokenId()); err != nil {
 		return nil, err
 	}
@@ -50,16 +54,19 @@ func (s Credentials) RevokeMyToken(ctx context.Context, r *signetv1.RevokeMyToke
 }
 
 // CreateUserToken makes a personal access token for a service user of the context organization.
-func (s Credentials) CreateUserToken(ctx context.Context, r *signetv1.CreateUserTokenRequest) (*signetv1.CreateUserTokenResponse, error) {
+func (s Credentials) CreateUserToken(ctx context.Context,
+	r *signetv1.CreateUserTokenRequest) (*signetv1.CreateUserTokenResponse, error) {
 	t, err := s.Sessions.IssueFor(ctx, call.From(ctx).Permit, r.GetUserId(), newToken(r))
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.CreateUserTokenResponse{TokenId: t.TokenID, Token: t.Token, ExpirationDate: timestamppb.New(t.Expires)}, nil
+	return &signetv1.CreateUserTokenResponse{TokenId: t.TokenID, Token: t.Token,
+		ExpirationDate: timestamppb.New(t.Expires)}, nil
 }
 
 // ListUserTokens lists the tokens of a user of the context organization.
-func (s Credentials) ListUserTokens(ctx context.Context, r *signetv1.ListUserTokensRequest) (*signetv1.ListUserTokensResponse, error) {
+func (s Credentials) ListUserTokens(ctx context.Context,
+	r *signetv1.ListUserTokensRequest) (*signetv1.ListUserTokensResponse, error) {
 	tokens, next, err := s.tokens(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r)
 	if err != nil {
 		return nil, err
@@ -68,7 +75,8 @@ func (s Credentials) ListUserTokens(ctx context.Context, r *signetv1.ListUserTok
 }
 
 // RevokeUserToken revokes a token of a user of the context organization.
-func (s Credentials) RevokeUserToken(ctx context.Context, r *signetv1.RevokeUserTokenRequest) (*signetv1.RevokeUserTokenResponse, error) {
+func (s Credentials) RevokeUserToken(ctx context.Context,
+	r *signetv1.RevokeUserTokenRequest) (*signetv1.RevokeUserTokenResponse, error) {
 	if err := s.Sessions.Revoke(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r.GetTokenId()); err != nil {
 		return nil, err
 	}
@@ -76,7 +84,8 @@ func (s Credentials) RevokeUserToken(ctx context.Context, r *signetv1.RevokeUser
 }
 
 // tokens renders a page of tokens.
-func (s Credentials) tokens(ctx context.Context, whose session.Whose, r pageRequest) ([]*signetv1.Token, string, error) {
+func (s Credentials) tokens(ctx context.Context, whose session.Whose,
+	r pageRequest) ([]*signetv1.Token, string, error) {
 	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.PAT, r)
 	var out []*signetv1.Token
 	for _, t := range shown {
@@ -87,14 +96,16 @@ func (s Credentials) tokens(ctx context.Context, whose session.Whose, r pageRequ
 }
 
 // listed reads a page of sessions or tokens.
-func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r pageRequest) ([]session.Shown, string, error) {
+func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose,
+	kind secret.TokenKind, r pageRequest) ([]session.Shown, string, error) {
 	return pageOf(ctx, master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
 		return sessions.List(ctx, whose, kind, after, limit)
 	})
 }
 
 // SetServiceSecret makes a secret for a service user of the context organization.
-func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServiceSecretRequest) (*signetv1.SetServiceSecretResponse, error) {
+func (s Credentials) SetServiceSecret(ctx context.Context,
+	r *signetv1.SetServiceSecretRequest) (*signetv1.SetServiceSecretResponse, error) {
 	info := call.From(ctx)
 	d, text, err := user.SetSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
@@ -104,7 +115,8 @@ func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServic
 }
 
 // RemoveServiceSecret removes the secret of a service user of the context organization.
-func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.RemoveServiceSecretRequest) (*signetv1.RemoveServiceSecretResponse, error) {
+func (s Credentials) RemoveServiceSecret(ctx context.Context,
+	r *signetv1.RemoveServiceSecretRequest) (*signetv1.RemoveServiceSecretResponse, error) {
 	info := call.From(ctx)
 	d, err := user.RemoveSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
@@ -114,7 +126,8 @@ func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.Remove
 }
 
 // AddServiceKey adds a public key to a service user of the context organization.
-func (s Credentials) AddServiceKey(ctx context.Context, r *signetv1.AddServiceKeyRequest) (*signetv1.AddServiceKeyResponse, error) {
+func (s Credentials) AddServiceKey(ctx context.Context,
+	r *signetv1.AddServiceKeyRequest) (*signetv1.AddServiceKeyResponse, error) {
 	info := call.From(ctx)
 	d, id, err := user.AddKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, newKey(r))
 	if err != nil {
@@ -124,14 +137,16 @@ func (s Credentials) AddServiceKey(ctx context.Context, r *signetv1.AddServiceKe
 }
 
 // ListServiceKeys lists the keys of a service user of the context organization.
-func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServiceKeysRequest) (*signetv1.ListServiceKeysResponse, error) {
+func (s Credentials) ListServiceKeys(ctx context.Context,
+	r *signetv1.ListServiceKeysRequest) (*signetv1.ListServiceKeysResponse, error) {
 	u, err := user.GetService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListServiceKeysResponse{Details: complete(u.Details())}
 	for _, k := range u.Data.Service.Keys {
-		key := &signetv1.ServiceKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)), PublicKey: k.PublicKey}
+		key := &signetv1.ServiceKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)),
+			PublicKey: k.PublicKey}
 		if k.Expires != 0 {
 			key.ExpirationDate = timestamppb.New(event.Time(k.Expires))
 		}
@@ -141,7 +156,8 @@ func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServic
 }
 
 // RemoveServiceKey removes a key of a service user of the context organization.
-func (s Credentials) RemoveServiceKey(ctx context.Context, r *signetv1.RemoveServiceKeyRequest) (*signetv1.RemoveServiceKeyResponse, error) {
+func (s Credentials) RemoveServiceKey(ctx context.Context,
+	r *signetv1.RemoveServiceKeyRequest) (*signetv1.RemoveServiceKeyResponse, error) {
 	info := call.From(ctx)
 	d, err := user.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetKeyId())
 	if err != nil {

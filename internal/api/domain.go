@@ -20,7 +20,8 @@ func checkNewDomain(r *signetv1.AddDomainRequest) (wrong errs.Violations) {
 }
 
 // ListDomains reads the domains of an organization.
-func (s Organizations) ListDomains(ctx context.Context, _ *signetv1.ListDomainsRequest) (*signetv1.ListDomainsResponse, error) {
+func (s Organizations) ListDomains(ctx context.Context,
+	_ *signetv1.ListDomainsRequest) (*signetv1.ListDomainsResponse, error) {
 	o, err := org.Get(ctx, s.Setup.Store, call.From(ctx).Permit)
 	if err != nil {
 		return nil, err
@@ -34,11 +35,13 @@ func (s Organizations) ListDomains(ctx context.Context, _ *signetv1.ListDomainsR
 
 func showDomain(d org.Domain, primary bool) *signetv1.Domain {
 	name, value := d.Record()
-	return &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, IsProven: d.Proven, VerificationName: name, VerificationValue: value}
+	return &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, IsProven: d.Proven,
+		VerificationName: name, VerificationValue: value}
 }
 
 // AddDomain adds a domain to an organization.
-func (s Organizations) AddDomain(ctx context.Context, r *signetv1.AddDomainRequest) (*signetv1.AddDomainResponse, error) {
+func (s Organizations) AddDomain(ctx context.Context,
+	r *signetv1.AddDomainRequest) (*signetv1.AddDomainResponse, error) {
 	info := call.From(ctx)
 	added, d, err := org.AddDomain(ctx, s.Setup.Store, info.Permit, info.IfMatch,
 		org.NewDomain{Name: r.GetDomain(), Verified: r.GetIsVerified()})
@@ -49,7 +52,8 @@ func (s Organizations) AddDomain(ctx context.Context, r *signetv1.AddDomainReque
 }
 
 // VerifyDomain looks for the proof of a domain.
-func (s Organizations) VerifyDomain(ctx context.Context, r *signetv1.VerifyDomainRequest) (*signetv1.VerifyDomainResponse, error) {
+func (s Organizations) VerifyDomain(ctx context.Context,
+	r *signetv1.VerifyDomainRequest) (*signetv1.VerifyDomainResponse, error) {
 	info := call.From(ctx)
 	d, err := org.VerifyDomain(ctx, s.Setup.Store, s.Resolver, info.Permit, info.IfMatch, r.GetDomain())
 	if err != nil {
@@ -59,7 +63,8 @@ func (s Organizations) VerifyDomain(ctx context.Context, r *signetv1.VerifyDomai
 }
 
 // SetPrimaryDomain chooses the domain that login names are shown with.
-func (s Organizations) SetPrimaryDomain(ctx context.Context, r *signetv1.SetPrimaryDomainRequest) (*signetv1.SetPrimaryDomainResponse, error) {
+func (s Organizations) SetPrimaryDomain(ctx context.Context,
+	r *signetv1.SetPrimaryDomainRequest) (*signetv1.SetPrimaryDomainResponse, error) {
 	info := call.From(ctx)
 	d, err := org.SetPrimaryDomain(ctx, s.Setup.Store, info.Permit, info.IfMatch, r.GetDomain())
 	if err != nil {
@@ -69,11 +74,13 @@ func (s Organizations) SetPrimaryDomain(ctx context.Context, r *signetv1.SetPrim
 }
 
 // RemoveDomain takes a domain from an organization.
-func (s Organizations) RemoveDomain(ctx context.Context, r *signetv1.RemoveDomainRequest) (*signetv1.RemoveDomainResponse, error) {
+func (s Organizations) RemoveDomain(ctx context.Context,
+	r *signetv1.RemoveDomainRequest) (*signetv1.RemoveDomainResponse, error) {
 	info := call.From(ctx)
 	losing, d, err := lifecycle.RemoveDomain(ctx, s.Setup.Store, info.Permit, info.IfMatch, r.GetDomain())
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.RemoveDomainResponse{Details: changed(d), AffectedUsers: int32(losing.People), LoginNames: losing.Names}, nil
+	return &signetv1.RemoveDomainResponse{Details: changed(d), AffectedUsers: int32(losing.People),
+		LoginNames: losing.Names}, nil
 }

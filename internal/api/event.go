@@ -43,17 +43,19 @@ type eventRequest interface {
 func (s Events) ListEvents(ctx context.Context, r *signetv1.ListEventsRequest) (*signetv1.ListEventsResponse, error) {
 	query := eventQuery(r)
 	query.Filter.To = micros(r.GetTo())
-	entries, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
-		position, err := positionOf(after)
-		if err != nil {
-			return nil, nil, err
-		}
-		entries, next, err := s.Journal.List(ctx, call.From(ctx).Permit, query, r.GetOrder() == signetv1.EventOrder_EVENT_ORDER_OLDEST_FIRST, position, limit)
-		if err != nil || next == 0 {
-			return entries, nil, err
-		}
-		return entries, cursorOf(next), nil
-	})
+	entries, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
+			position, err := positionOf(after)
+			if err != nil {
+				return nil, nil, err
+			}
+			entries, next, err := s.Journal.List(ctx, call.From(ctx).Permit, query,
+				r.GetOrder() == signetv1.EventOrder_EVENT_ORDER_OLDEST_FIRST, position, limit)
+			if err != nil || next == 0 {
+				return entries, nil, err
+			}
+			return entries, cursorOf(next), nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,8 @@ func (s Events) ListEvents(ctx context.Context, r *signetv1.ListEventsRequest) (
 }
 
 // StreamEvents sends events as they happen.
-func (s Events) StreamEvents(ctx context.Context, r *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+func (s Events) StreamEvents(ctx context.Context, r *signetv1.StreamEventsRequest,
+	send func(*signetv1.StreamEventsResponse) error) error {
 	var after int64
 	switch {
 	case r.GetCursor() != "":
@@ -80,16 +83,17 @@ func (s Events) StreamEvents(ctx context.Context, r *signetv1.StreamEventsReques
 	case r.GetFrom() == nil:
 		after = journal.Now
 	}
-	return s.Journal.Follow(ctx, call.From(ctx).Permit, eventQuery(r), after, func(e *journal.Entry, position int64) error {
-		out := &signetv1.StreamEventsResponse{Cursor: s.sealCursor(position)}
-		if e != nil {
-			var err error
-			if out.Event, err = showEvent(e); err != nil {
-				return err
+	return s.Journal.Follow(ctx, call.From(ctx).Permit, eventQuery(r), after,
+		func(e *journal.Entry, position int64) error {
+			out := &signetv1.StreamEventsResponse{Cursor: s.sealCursor(position)}
+			if e != nil {
+				var err error
+				if out.Event, err = showEvent(e); err != nil {
+					return err
+				}
 			}
-		}
-		return send(out)
-	})
+			return send(out)
+		})
 }
 
 // eventQuery is what a request asks for.
@@ -156,8 +160,18 @@ var knownTypes = sync.OnceValue(func() map[string]bool {
 })
 
 func showEvent(e *journal.Entry) (*signetv1.Event, error) {
-	out := &signetv1.Event{EventId: e.ID, ObjectId: e.ObjectID, ObjectType: string(e.Kind), Sequence: e.Sequence, OrgId: e.OrgID, Type: string(e.Type),
-		Actor: e.Actor, RequestId: e.RequestID, Time: timestamppb.New(e.Time), Erased: e.Erased}
+	out := &signetv1.Event{
+		EventId:    e.ID,
+		ObjectId:   e.ObjectID,
+		ObjectType: string(e.Kind),
+		Sequence:   e.Sequence,
+		OrgId:      e.OrgID,
+		Type:       string(e.Type),
+		Actor:      e.Actor,
+		RequestId:  e.RequestID,
+		Time:       timestamppb.New(e.Time),
+		Erased:     e.Erased,
+	}
 	var err error
 	if out.Payload, err = structOf(e.Payload); err != nil {
 		return nil, err
@@ -191,7 +205,8 @@ const streamCursors = "event stream cursor"
 
 // sealCursor makes a cursor of a position, which tells nobody how long the log is, or how much happens elsewhere.
 func (s Events) sealCursor(position int64) string {
-	return base64.RawURLEncoding.EncodeToString(s.Master.Wrap(streamCursors, binary.BigEndian.AppendUint64(nil, uint64(position)), nil))
+	return base64.RawURLEncoding.EncodeToString(s.Master.Wrap(streamCursors,
+		binary.BigEndian.AppendUint64(nil, uint64(position)), nil))
 }
 
 func (s Events) openCursor(cursor string) (int64, error) {

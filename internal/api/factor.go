@@ -23,7 +23,8 @@ type Factors struct {
 var _ signetv1connect.FactorServiceHandler = Factors{}
 
 // ListMyFactors lists the caller's second factors.
-func (s Factors) ListMyFactors(ctx context.Context, _ *signetv1.ListMyFactorsRequest) (*signetv1.ListMyFactorsResponse, error) {
+func (s Factors) ListMyFactors(ctx context.Context,
+	_ *signetv1.ListMyFactorsRequest) (*signetv1.ListMyFactorsResponse, error) {
 	u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,8 @@ func (s Factors) ListMyFactors(ctx context.Context, _ *signetv1.ListMyFactorsReq
 }
 
 // StartMyTOTP makes a secret for an authenticator app.
-func (s Factors) StartMyTOTP(ctx context.Context, _ *signetv1.StartMyTOTPRequest) (*signetv1.StartMyTOTPResponse, error) {
+func (s Factors) StartMyTOTP(ctx context.Context,
+	_ *signetv1.StartMyTOTPRequest) (*signetv1.StartMyTOTPResponse, error) {
 	made, err := s.Sessions.StartTOTP(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,8 @@ func (s Factors) StartMyTOTP(ctx context.Context, _ *signetv1.StartMyTOTPRequest
 }
 
 // ConfirmMyTOTP adds an authenticator app.
-func (s Factors) ConfirmMyTOTP(ctx context.Context, r *signetv1.ConfirmMyTOTPRequest) (*signetv1.ConfirmMyTOTPResponse, error) {
+func (s Factors) ConfirmMyTOTP(ctx context.Context,
+	r *signetv1.ConfirmMyTOTPRequest) (*signetv1.ConfirmMyTOTPResponse, error) {
 	added, err := s.Sessions.ConfirmTOTP(ctx, call.From(ctx).Caller, r.GetName(), r.GetCode(), from(ctx))
 	if err != nil {
 		return nil, err
@@ -51,7 +54,8 @@ func (s Factors) ConfirmMyTOTP(ctx context.Context, r *signetv1.ConfirmMyTOTPReq
 }
 
 // StartMyPasskey makes a challenge for a new passkey.
-func (s Factors) StartMyPasskey(ctx context.Context, _ *signetv1.StartMyPasskeyRequest) (*signetv1.StartMyPasskeyResponse, error) {
+func (s Factors) StartMyPasskey(ctx context.Context,
+	_ *signetv1.StartMyPasskeyRequest) (*signetv1.StartMyPasskeyResponse, error) {
 	options, err := s.Sessions.StartPasskey(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -60,7 +64,8 @@ func (s Factors) StartMyPasskey(ctx context.Context, _ *signetv1.StartMyPasskeyR
 }
 
 // ConfirmMyPasskey adds a passkey.
-func (s Factors) ConfirmMyPasskey(ctx context.Context, r *signetv1.ConfirmMyPasskeyRequest) (*signetv1.ConfirmMyPasskeyResponse, error) {
+func (s Factors) ConfirmMyPasskey(ctx context.Context,
+	r *signetv1.ConfirmMyPasskeyRequest) (*signetv1.ConfirmMyPasskeyResponse, error) {
 	added, err := s.Sessions.ConfirmPasskey(ctx, call.From(ctx).Caller, r.GetName(), r.GetCredential(), from(ctx))
 	if err != nil {
 		return nil, err
@@ -69,7 +74,8 @@ func (s Factors) ConfirmMyPasskey(ctx context.Context, r *signetv1.ConfirmMyPass
 }
 
 // MakeMyRecoveryCodes gives the caller new recovery codes.
-func (s Factors) MakeMyRecoveryCodes(ctx context.Context, _ *signetv1.MakeMyRecoveryCodesRequest) (*signetv1.MakeMyRecoveryCodesResponse, error) {
+func (s Factors) MakeMyRecoveryCodes(ctx context.Context,
+	_ *signetv1.MakeMyRecoveryCodesRequest) (*signetv1.MakeMyRecoveryCodesResponse, error) {
 	codes, err := s.Sessions.MakeRecoveryCodes(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -78,7 +84,8 @@ func (s Factors) MakeMyRecoveryCodes(ctx context.Context, _ *signetv1.MakeMyReco
 }
 
 // RemoveMyFactor takes one of the caller's second factors away.
-func (s Factors) RemoveMyFactor(ctx context.Context, r *signetv1.RemoveMyFactorRequest) (*signetv1.RemoveMyFactorResponse, error) {
+func (s Factors) RemoveMyFactor(ctx context.Context,
+	r *signetv1.RemoveMyFactorRequest) (*signetv1.RemoveMyFactorResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.RemoveFactor(ctx, info.Caller, info.IfMatch, r.GetFactorId())
 	if err != nil {
@@ -88,7 +95,8 @@ func (s Factors) RemoveMyFactor(ctx context.Context, r *signetv1.RemoveMyFactorR
 }
 
 // RenameMyFactor gives one of the caller's second factors another name.
-func (s Factors) RenameMyFactor(ctx context.Context, r *signetv1.RenameMyFactorRequest) (*signetv1.RenameMyFactorResponse, error) {
+func (s Factors) RenameMyFactor(ctx context.Context,
+	r *signetv1.RenameMyFactorRequest) (*signetv1.RenameMyFactorResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.RenameFactor(ctx, info.Caller, info.IfMatch, r.GetFactorId(), r.GetName())
 	if err != nil {
@@ -98,7 +106,8 @@ func (s Factors) RenameMyFactor(ctx context.Context, r *signetv1.RenameMyFactorR
 }
 
 // ListUserFactors lists the second factors of a user of the context organization.
-func (s Factors) ListUserFactors(ctx context.Context, r *signetv1.ListUserFactorsRequest) (*signetv1.ListUserFactorsResponse, error) {
+func (s Factors) ListUserFactors(ctx context.Context,
+	r *signetv1.ListUserFactorsRequest) (*signetv1.ListUserFactorsResponse, error) {
 	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
 		return nil, err
@@ -108,7 +117,8 @@ func (s Factors) ListUserFactors(ctx context.Context, r *signetv1.ListUserFactor
 }
 
 // RemoveUserFactor takes a second factor of a user of the context organization away.
-func (s Factors) RemoveUserFactor(ctx context.Context, r *signetv1.RemoveUserFactorRequest) (*signetv1.RemoveUserFactorResponse, error) {
+func (s Factors) RemoveUserFactor(ctx context.Context,
+	r *signetv1.RemoveUserFactorRequest) (*signetv1.RemoveUserFactorResponse, error) {
 	info := call.From(ctx)
 	d, err := factor.RemoveFor(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetFactorId())
 	if err != nil {
@@ -128,7 +138,9 @@ func factorsOf(u *event.Object[user.User]) (factors []*signetv1.Factor, codesLef
 		return nil, 0
 	}
 	for _, f := range u.Data.Human.Factors {
-		factors = append(factors, &signetv1.Factor{FactorId: f.ID, Type: kindTypes[f.Kind], Name: f.Name, CreationDate: timestamppb.New(event.Time(f.Created))})
+		factors = append(factors,
+			&signetv1.Factor{FactorId: f.ID, Type: kindTypes[f.Kind], Name: f.Name,
+				CreationDate: timestamppb.New(event.Time(f.Created))})
 	}
 	return factors, int32(u.Data.Human.RecoveryCodes)
 }

@@ -31,7 +31,8 @@ func (s Groups) AddGroup(ctx context.Context, r *signetv1.AddGroupRequest) (*sig
 	if err != nil {
 		return nil, err
 	}
-	created, err := group.Add(ctx, s.Store, call.From(ctx).Permit, group.New{Name: r.GetName(), Description: r.GetDescription()}, once)
+	created, err := group.Add(ctx, s.Store, call.From(ctx).Permit,
+		group.New{Name: r.GetName(), Description: r.GetDescription()}, once)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +50,10 @@ func (s Groups) GetGroup(ctx context.Context, r *signetv1.GetGroupRequest) (*sig
 
 // ListGroups reads a page of the groups of the context organization.
 func (s Groups) ListGroups(ctx context.Context, r *signetv1.ListGroupsRequest) (*signetv1.ListGroupsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
-		return group.List(ctx, s.Store, call.From(ctx).Permit, r.GetName(), after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
+			return group.List(ctx, s.Store, call.From(ctx).Permit, r.GetName(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +61,11 @@ func (s Groups) ListGroups(ctx context.Context, r *signetv1.ListGroupsRequest) (
 }
 
 // UpdateGroup replaces name and description of a group of the context organization.
-func (s Groups) UpdateGroup(ctx context.Context, r *signetv1.UpdateGroupRequest) (*signetv1.UpdateGroupResponse, error) {
+func (s Groups) UpdateGroup(ctx context.Context,
+	r *signetv1.UpdateGroupRequest) (*signetv1.UpdateGroupResponse, error) {
 	info := call.From(ctx)
-	d, err := group.Change(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch, group.New{Name: r.GetName(), Description: r.GetDescription()})
+	d, err := group.Change(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch,
+		group.New{Name: r.GetName(), Description: r.GetDescription()})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +73,8 @@ func (s Groups) UpdateGroup(ctx context.Context, r *signetv1.UpdateGroupRequest)
 }
 
 // RemoveGroup ends a group of the context organization.
-func (s Groups) RemoveGroup(ctx context.Context, r *signetv1.RemoveGroupRequest) (*signetv1.RemoveGroupResponse, error) {
+func (s Groups) RemoveGroup(ctx context.Context,
+	r *signetv1.RemoveGroupRequest) (*signetv1.RemoveGroupResponse, error) {
 	info := call.From(ctx)
 	d, err := lifecycle.RemoveGroup(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch)
 	if err != nil {
@@ -79,7 +84,8 @@ func (s Groups) RemoveGroup(ctx context.Context, r *signetv1.RemoveGroupRequest)
 }
 
 // SetGroupRoles says which roles of this API a group of the context organization gives.
-func (s Groups) SetGroupRoles(ctx context.Context, r *signetv1.SetGroupRolesRequest) (*signetv1.SetGroupRolesResponse, error) {
+func (s Groups) SetGroupRoles(ctx context.Context,
+	r *signetv1.SetGroupRolesRequest) (*signetv1.SetGroupRolesResponse, error) {
 	info := call.From(ctx)
 	d, err := group.SetRoles(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch, r.GetRoles())
 	if err != nil {
@@ -89,7 +95,8 @@ func (s Groups) SetGroupRoles(ctx context.Context, r *signetv1.SetGroupRolesRequ
 }
 
 // AddGroupMember puts a user or a guest of the context organization into a group.
-func (s Groups) AddGroupMember(ctx context.Context, r *signetv1.AddGroupMemberRequest) (*signetv1.AddGroupMemberResponse, error) {
+func (s Groups) AddGroupMember(ctx context.Context,
+	r *signetv1.AddGroupMemberRequest) (*signetv1.AddGroupMemberResponse, error) {
 	info := call.From(ctx)
 	d, err := group.AddMember(ctx, s.Store, info.Permit, r.GetGroupId(), r.GetUserId(), info.IfMatch)
 	if err != nil {
@@ -99,7 +106,8 @@ func (s Groups) AddGroupMember(ctx context.Context, r *signetv1.AddGroupMemberRe
 }
 
 // RemoveGroupMember takes a user out of a group of the context organization.
-func (s Groups) RemoveGroupMember(ctx context.Context, r *signetv1.RemoveGroupMemberRequest) (*signetv1.RemoveGroupMemberResponse, error) {
+func (s Groups) RemoveGroupMember(ctx context.Context,
+	r *signetv1.RemoveGroupMemberRequest) (*signetv1.RemoveGroupMemberResponse, error) {
 	info := call.From(ctx)
 	d, err := group.RemoveMember(ctx, s.Store, info.Permit, r.GetGroupId(), r.GetUserId(), info.IfMatch)
 	if err != nil {
@@ -120,27 +128,36 @@ func (s Groups) ownerless(ctx context.Context) []string {
 }
 
 // ListGroupMembers reads a page of the members of a group of the context organization.
-func (s Groups) ListGroupMembers(ctx context.Context, r *signetv1.ListGroupMembersRequest) (*signetv1.ListGroupMembersResponse, error) {
+func (s Groups) ListGroupMembers(ctx context.Context,
+	r *signetv1.ListGroupMembersRequest) (*signetv1.ListGroupMembersResponse, error) {
 	permit := call.From(ctx).Permit
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
-		return group.ListMembers(ctx, s.Store, permit, r.GetGroupId(), after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+			return group.ListMembers(ctx, s.Store, permit, r.GetGroupId(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListGroupMembersResponse{NextPageToken: next}
 	for _, u := range found {
-		out.Members = append(out.Members, &signetv1.GroupMember{UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName,
-			DisplayName: u.Data.ShownName(), Guest: u.Org != permit.Org()})
+		out.Members = append(out.Members, &signetv1.GroupMember{
+			UserId:      u.ID,
+			Details:     complete(u.Details()),
+			UserName:    u.Data.UserName,
+			DisplayName: u.Data.ShownName(),
+			Guest:       u.Org != permit.Org(),
+		})
 	}
 	return out, nil
 }
 
 // ListUserGroups reads a page of the groups of the context organization that a user is in.
-func (s Groups) ListUserGroups(ctx context.Context, r *signetv1.ListUserGroupsRequest) (*signetv1.ListUserGroupsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
-		return group.OfMember(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), after, limit)
-	})
+func (s Groups) ListUserGroups(ctx context.Context,
+	r *signetv1.ListUserGroupsRequest) (*signetv1.ListUserGroupsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
+			return group.OfMember(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -148,14 +165,16 @@ func (s Groups) ListUserGroups(ctx context.Context, r *signetv1.ListUserGroupsRe
 }
 
 // ListMyGroups reads a page of the groups that the caller is in.
-func (s Groups) ListMyGroups(ctx context.Context, r *signetv1.ListMyGroupsRequest) (*signetv1.ListMyGroupsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
-		u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
-		if err != nil {
-			return nil, nil, err
-		}
-		return group.OfUser(ctx, s.Store, &u.Data, "", after, limit)
-	})
+func (s Groups) ListMyGroups(ctx context.Context,
+	r *signetv1.ListMyGroupsRequest) (*signetv1.ListMyGroupsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
+			u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
+			if err != nil {
+				return nil, nil, err
+			}
+			return group.OfUser(ctx, s.Store, &u.Data, "", after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +182,8 @@ func (s Groups) ListMyGroups(ctx context.Context, r *signetv1.ListMyGroupsReques
 }
 
 func showGroup(g *event.Object[group.Group]) *signetv1.Group {
-	out := &signetv1.Group{GroupId: g.ID, Details: complete(g.Details()), Name: g.Data.Name, Description: g.Data.Description}
+	out := &signetv1.Group{GroupId: g.ID, Details: complete(g.Details()), Name: g.Data.Name,
+		Description: g.Data.Description}
 	for _, role := range g.Data.Roles { // sorted
 		out.Roles = append(out.Roles, string(role))
 	}

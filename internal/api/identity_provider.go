@@ -25,10 +25,12 @@ type IdentityProviders struct {
 var _ signetv1connect.IdentityProviderServiceHandler = IdentityProviders{}
 
 // UpdateJWTIdentityProvider replaces the JWT configuration of a provider of the context organization.
-func (s IdentityProviders) UpdateJWTIdentityProvider(ctx context.Context, r *signetv1.UpdateJWTIdentityProviderRequest) (*signetv1.UpdateJWTIdentityProviderResponse, error) {
+func (s IdentityProviders) UpdateJWTIdentityProvider(ctx context.Context,
+	r *signetv1.UpdateJWTIdentityProviderRequest) (*signetv1.UpdateJWTIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	d, err := idp.ReplaceJWT(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch, idp.JWT{
-		Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(),
+		Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(),
+		HeaderName: r.GetHeaderName(),
 	})
 	if err != nil {
 		return nil, err
@@ -37,7 +39,8 @@ func (s IdentityProviders) UpdateJWTIdentityProvider(ctx context.Context, r *sig
 }
 
 // UpdateIdentityProvider replaces the general configuration of a provider, wherever it belongs.
-func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signetv1.UpdateIdentityProviderRequest) (*signetv1.UpdateIdentityProviderResponse, error) {
+func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context,
+	r *signetv1.UpdateIdentityProviderRequest) (*signetv1.UpdateIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	permit, err := idp.PermitByOwner(ctx, s.Store, info.Caller, r.GetIdpId(), info.OrgHeader, s.Clock())
 	if err != nil {
@@ -53,13 +56,15 @@ func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signet
 }
 
 // AddJWTIdentityProvider creates a provider in the context organization.
-func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context, r *signetv1.AddJWTIdentityProviderRequest) (*signetv1.AddJWTIdentityProviderResponse, error) {
+func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context,
+	r *signetv1.AddJWTIdentityProviderRequest) (*signetv1.AddJWTIdentityProviderResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
 	added, err := idp.AddJWT(ctx, s.Store, call.From(ctx).Permit, once,
-		generalOf(r), idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
+		generalOf(r), idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(),
+			HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +72,8 @@ func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context, r *signet
 }
 
 // GetIdentityProvider reads a provider of the context organization.
-func (s IdentityProviders) GetIdentityProvider(ctx context.Context, r *signetv1.GetIdentityProviderRequest) (*signetv1.GetIdentityProviderResponse, error) {
+func (s IdentityProviders) GetIdentityProvider(ctx context.Context,
+	r *signetv1.GetIdentityProviderRequest) (*signetv1.GetIdentityProviderResponse, error) {
 	p, err := idp.Get(ctx, s.Store, call.From(ctx).Permit, r.GetIdpId())
 	if err != nil {
 		return nil, err
@@ -76,7 +82,8 @@ func (s IdentityProviders) GetIdentityProvider(ctx context.Context, r *signetv1.
 }
 
 // ModifyIdentityProvider sets the named parts of a provider of the context organization.
-func (s IdentityProviders) ModifyIdentityProvider(ctx context.Context, r *signetv1.ModifyIdentityProviderRequest) (*signetv1.ModifyIdentityProviderResponse, error) {
+func (s IdentityProviders) ModifyIdentityProvider(ctx context.Context,
+	r *signetv1.ModifyIdentityProviderRequest) (*signetv1.ModifyIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	d, err := idp.Modify(ctx, s.Store, s.Master, info.Permit, r.GetIdpId(), info.IfMatch, providerModification(r))
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // AddOIDCIdentityProvider creates a provider in the context organization.
-func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signetv1.AddOIDCIdentityProviderRequest) (*signetv1.AddOIDCIdentityProviderResponse, error) {
+func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context,
+	r *signetv1.AddOIDCIdentityProviderRequest) (*signetv1.AddOIDCIdentityProviderResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
@@ -24,7 +25,8 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signe
 }
 
 // AddOAuthIdentityProvider creates a provider in the context organization.
-func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context, r *signetv1.AddOAuthIdentityProviderRequest) (*signetv1.AddOAuthIdentityProviderResponse, error) {
+func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context,
+	r *signetv1.AddOAuthIdentityProviderRequest) (*signetv1.AddOAuthIdentityProviderResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
@@ -38,7 +40,8 @@ func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context, r *sign
 }
 
 // CheckIdentityProvider judges the configuration of a provider of the context organization.
-func (s IdentityProviders) CheckIdentityProvider(ctx context.Context, r *signetv1.CheckIdentityProviderRequest) (*signetv1.CheckIdentityProviderResponse, error) {
+func (s IdentityProviders) CheckIdentityProvider(ctx context.Context,
+	r *signetv1.CheckIdentityProviderRequest) (*signetv1.CheckIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	checked, err := idp.Check(ctx, s.Store, s.Checker, info.Permit, r.GetIdpId(), info.IfMatch, r.GetAdopt())
 	if err != nil {
@@ -46,16 +49,20 @@ func (s IdentityProviders) CheckIdentityProvider(ctx context.Context, r *signetv
 	}
 	out := &signetv1.CheckIdentityProviderResponse{Details: changed(checked.Details), Ok: checked.Passed}
 	for _, p := range checked.Problems {
-		out.Problems = append(out.Problems, &signetv1.CheckIdentityProviderResponse_Problem{Check: p.Check, Message: p.Message, Hint: p.Hint, Warning: p.Warning})
+		out.Problems = append(out.Problems,
+			&signetv1.CheckIdentityProviderResponse_Problem{Check: p.Check, Message: p.Message, Hint: p.Hint,
+				Warning: p.Warning})
 	}
 	return out, nil
 }
 
 // ListIdentityProviders reads a page of the providers of the context organization.
-func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
-		return idp.List(ctx, s.Store, call.From(ctx).Permit, providerFilter(r), after, limit)
-	})
+func (s IdentityProviders) ListIdentityProviders(ctx context.Context,
+	r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
+			return idp.List(ctx, s.Store, call.From(ctx).Permit, providerFilter(r), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +74,8 @@ func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv
 }
 
 // DeactivateIdentityProvider switches a provider of the context organization off.
-func (s IdentityProviders) DeactivateIdentityProvider(ctx context.Context, r *signetv1.DeactivateIdentityProviderRequest) (*signetv1.DeactivateIdentityProviderResponse, error) {
+func (s IdentityProviders) DeactivateIdentityProvider(ctx context.Context,
+	r *signetv1.DeactivateIdentityProviderRequest) (*signetv1.DeactivateIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	d, err := idp.Deactivate(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch)
 	if err != nil {
@@ -77,7 +85,8 @@ func (s IdentityProviders) DeactivateIdentityProvider(ctx context.Context, r *si
 }
 
 // ReactivateIdentityProvider switches a provider of the context organization on again.
-func (s IdentityProviders) ReactivateIdentityProvider(ctx context.Context, r *signetv1.ReactivateIdentityProviderRequest) (*signetv1.ReactivateIdentityProviderResponse, error) {
+func (s IdentityProviders) ReactivateIdentityProvider(ctx context.Context,
+	r *signetv1.ReactivateIdentityProviderRequest) (*signetv1.ReactivateIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	d, err := idp.Reactivate(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch)
 	if err != nil {
@@ -87,7 +96,8 @@ func (s IdentityProviders) ReactivateIdentityProvider(ctx context.Context, r *si
 }
 
 // RemoveIdentityProvider ends a provider of the context organization.
-func (s IdentityProviders) RemoveIdentityProvider(ctx context.Context, r *signetv1.RemoveIdentityProviderRequest) (*signetv1.RemoveIdentityProviderResponse, error) {
+func (s IdentityProviders) RemoveIdentityProvider(ctx context.Context,
+	r *signetv1.RemoveIdentityProviderRequest) (*signetv1.RemoveIdentityProviderResponse, error) {
 	info := call.From(ctx)
 	d, err := idp.Remove(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch)
 	if err != nil {

@@ -21,7 +21,8 @@ const oidcSecret, oauthSecret = "oidc.client_secret", "oauth.client_secret"
 // checkProviderModification relates the mask to the values, and judges those it names.
 func checkProviderModification(r *signetv1.ModifyIdentityProviderRequest) []errs.Violation {
 	m := providerModification(r)
-	wrong := slices.Concat(modifiableProvider.Check(r), repeatedNames("oidc.parameters", r.GetOidc().GetParameters()), repeatedNames("oauth.parameters", r.GetOauth().GetParameters()))
+	wrong := slices.Concat(modifiableProvider.Check(r), repeatedNames("oidc.parameters", r.GetOidc().GetParameters()),
+		repeatedNames("oauth.parameters", r.GetOauth().GetParameters()))
 	for _, v := range m.Violations() {
 		if !slices.ContainsFunc(wrong, func(known errs.Violation) bool { return known.Field == v.Field }) {
 			wrong = append(wrong, v)

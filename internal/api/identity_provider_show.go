@@ -23,31 +23,58 @@ func generalOf(r interface {
 	GetAutoRegister() bool
 	GetLinkByEmail() bool
 }) idp.General {
-	return idp.General{Name: r.GetName(), Styling: stylings[r.GetStylingType()], AutoRegister: r.GetAutoRegister(), LinkByEmail: r.GetLinkByEmail()}
+	return idp.General{Name: r.GetName(), Styling: stylings[r.GetStylingType()], AutoRegister: r.GetAutoRegister(),
+		LinkByEmail: r.GetLinkByEmail()}
 }
 
 // oidcOf is the configuration in a request that creates a provider.
 func oidcOf(r *signetv1.AddOIDCIdentityProviderRequest) idp.OIDC {
-	return idp.OIDC{Issuer: r.GetIssuer(), ClientID: r.GetClientId(), Scopes: r.GetScopes(), Preset: providerPresets[r.GetPreset()], ClientAuth: clientAuths[r.GetClientAuth()],
-		FormPost: r.GetFormPost(), Parameters: providerParameters(r.GetParameters()), Claims: providerClaims(r.GetClaims()), Tenants: r.GetTenants(), TeamID: r.GetTeamId(), KeyID: r.GetKeyId()}
+	return idp.OIDC{
+		Issuer:     r.GetIssuer(),
+		ClientID:   r.GetClientId(),
+		Scopes:     r.GetScopes(),
+		Preset:     providerPresets[r.GetPreset()],
+		ClientAuth: clientAuths[r.GetClientAuth()],
+		FormPost:   r.GetFormPost(),
+		Parameters: providerParameters(r.GetParameters()),
+
+		Claims:  providerClaims(r.GetClaims()),
+		Tenants: r.GetTenants(),
+		TeamID:  r.GetTeamId(),
+		KeyID:   r.GetKeyId(),
+	}
 }
 
 // oauthOf is the configuration in a request that creates a provider.
 func oauthOf(r *signetv1.AddOAuthIdentityProviderRequest) idp.OAuth {
-	return idp.OAuth{AuthorizationEndpoint: r.GetAuthorizationEndpoint(), TokenEndpoint: r.GetTokenEndpoint(), UserEndpoint: r.GetUserEndpoint(), EmailsEndpoint: r.GetEmailsEndpoint(),
-		ClientID: r.GetClientId(), Scopes: r.GetScopes(), Preset: providerPresets[r.GetPreset()], ClientAuth: clientAuths[r.GetClientAuth()],
-		Parameters: providerParameters(r.GetParameters()), Subject: r.GetSubject(), Claims: providerClaims(r.GetClaims())}
+	return idp.OAuth{
+		AuthorizationEndpoint: r.GetAuthorizationEndpoint(),
+		TokenEndpoint:         r.GetTokenEndpoint(),
+		UserEndpoint:          r.GetUserEndpoint(),
+		EmailsEndpoint:        r.GetEmailsEndpoint(),
+		ClientID:              r.GetClientId(),
+		Scopes:                r.GetScopes(),
+		Preset:                providerPresets[r.GetPreset()],
+
+		ClientAuth: clientAuths[r.GetClientAuth()],
+		Parameters: providerParameters(r.GetParameters()),
+		Subject:    r.GetSubject(),
+
+		Claims: providerClaims(r.GetClaims()),
+	}
 }
 
 func providerClaims(c *signetv1.IdentityProviderClaims) idp.Claims {
-	return idp.Claims{UserName: c.GetUserName(), FirstName: c.GetFirstName(), LastName: c.GetLastName(), NickName: c.GetNickName(), Email: c.GetEmail(), Language: c.GetLanguage()}
+	return idp.Claims{UserName: c.GetUserName(), FirstName: c.GetFirstName(), LastName: c.GetLastName(),
+		NickName: c.GetNickName(), Email: c.GetEmail(), Language: c.GetLanguage()}
 }
 
 func showProviderClaims(c idp.Claims) *signetv1.IdentityProviderClaims {
 	if c == (idp.Claims{}) {
 		return nil
 	}
-	return &signetv1.IdentityProviderClaims{UserName: c.UserName, FirstName: c.FirstName, LastName: c.LastName, NickName: c.NickName, Email: c.Email, Language: c.Language}
+	return &signetv1.IdentityProviderClaims{UserName: c.UserName, FirstName: c.FirstName, LastName: c.LastName,
+		NickName: c.NickName, Email: c.Email, Language: c.Language}
 }
 
 func providerParameters(list []*signetv1.IdentityProviderParameter) idp.Parameters {
@@ -70,7 +97,8 @@ func repeatedNames(field string, list []*signetv1.IdentityProviderParameter) (wr
 	seen := map[string]bool{}
 	for i, p := range list {
 		if seen[p.GetName()] {
-			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("%s[%d].name", field, i), Message: "must not be there twice"})
+			wrong = append(wrong,
+				errs.Violation{Field: fmt.Sprintf("%s[%d].name", field, i), Message: "must not be there twice"})
 		}
 		seen[p.GetName()] = true
 	}
@@ -80,8 +108,16 @@ func repeatedNames(field string, list []*signetv1.IdentityProviderParameter) (wr
 // showProvider gives a provider as reads show it.
 func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *signetv1.IdentityProvider {
 	g := p.Data.General
-	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: details, State: providerStates.number(p.Data.State), Name: g.Name, StylingType: stylings.number(g.Styling),
-		AutoRegister: g.AutoRegister, LinkByEmail: g.LinkByEmail, Offered: p.Data.Offered()}
+	out := &signetv1.IdentityProvider{
+		IdpId:        p.ID,
+		Details:      details,
+		State:        providerStates.number(p.Data.State),
+		Name:         g.Name,
+		StylingType:  stylings.number(g.Styling),
+		AutoRegister: g.AutoRegister,
+		LinkByEmail:  g.LinkByEmail,
+		Offered:      p.Data.Offered(),
+	}
 	if c := p.Data.Changer; c != nil {
 		out.VouchedBy = c.UserID
 	}
@@ -94,15 +130,20 @@ func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *sig
 	}
 	if j := p.Data.JWT; j != nil {
 		out.Config = &signetv1.IdentityProvider_Jwt{Jwt: &signetv1.IdentityProvider_JWT{
-			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName, Audience: j.Audience}}
+			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName,
+			Audience: j.Audience}}
 	} else if o := p.Data.OIDC; o != nil {
 		out.Config = &signetv1.IdentityProvider_Oidc{Oidc: &signetv1.IdentityProvider_OIDC{
-			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes, Preset: providerPresets.number(o.Preset), ClientAuth: clientAuths.number(o.ClientAuth),
-			FormPost: o.FormPost, Parameters: showProviderParameters(o.Parameters), Claims: showProviderClaims(o.Claims), Tenants: o.Tenants, TeamId: o.TeamID, KeyId: o.KeyID}}
+			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes,
+			Preset: providerPresets.number(o.Preset), ClientAuth: clientAuths.number(o.ClientAuth),
+			FormPost: o.FormPost, Parameters: showProviderParameters(o.Parameters),
+			Claims: showProviderClaims(o.Claims), Tenants: o.Tenants, TeamId: o.TeamID, KeyId: o.KeyID}}
 	} else if o := p.Data.OAuth; o != nil {
 		out.Config = &signetv1.IdentityProvider_Oauth{Oauth: &signetv1.IdentityProvider_OAuth{
-			AuthorizationEndpoint: o.AuthorizationEndpoint, TokenEndpoint: o.TokenEndpoint, UserEndpoint: o.UserEndpoint, EmailsEndpoint: o.EmailsEndpoint,
-			ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes, Preset: providerPresets.number(o.Preset), ClientAuth: clientAuths.number(o.ClientAuth),
+			AuthorizationEndpoint: o.AuthorizationEndpoint, TokenEndpoint: o.TokenEndpoint,
+			UserEndpoint: o.UserEndpoint, EmailsEndpoint: o.EmailsEndpoint,
+			ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes,
+			Preset: providerPresets.number(o.Preset), ClientAuth: clientAuths.number(o.ClientAuth),
 			Parameters: showProviderParameters(o.Parameters), Subject: o.Subject, Claims: showProviderClaims(o.Claims)}}
 	}
 	return out
@@ -112,9 +153,11 @@ func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *sig
 func checkProvider(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.AddOIDCIdentityProviderRequest:
-		return append(repeatedNames("parameters", r.GetParameters()), idp.OIDCViolations(generalOf(r), oidcOf(r), r.GetClientSecret())...)
+		return append(repeatedNames("parameters", r.GetParameters()),
+			idp.OIDCViolations(generalOf(r), oidcOf(r), r.GetClientSecret())...)
 	case *signetv1.AddOAuthIdentityProviderRequest:
-		return append(repeatedNames("parameters", r.GetParameters()), idp.OAuthViolations(generalOf(r), oauthOf(r), r.GetClientSecret())...)
+		return append(repeatedNames("parameters", r.GetParameters()),
+			idp.OAuthViolations(generalOf(r), oauthOf(r), r.GetClientSecret())...)
 	case *signetv1.ModifyIdentityProviderRequest:
 		return checkProviderModification(r)
 	}

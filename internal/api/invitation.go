@@ -46,23 +46,29 @@ func checkInvitation(req proto.Message) []errs.Violation {
 }
 
 func wantedInvitation(r *signetv1.CreateInvitationRequest) invitation.New {
-	return invitation.New{Email: r.GetEmail(), Roles: r.GetRoles(), Groups: r.GetGroupIds(), Language: r.GetLanguage(), Life: time.Duration(r.GetLifetimeSeconds()) * time.Second}
+	return invitation.New{Email: r.GetEmail(), Roles: r.GetRoles(), Groups: r.GetGroupIds(), Language: r.GetLanguage(),
+		Life: time.Duration(r.GetLifetimeSeconds()) * time.Second}
 }
 
 // CreateInvitation invites somebody into the organization that the path names.
-func (s Invitations) CreateInvitation(ctx context.Context, r *signetv1.CreateInvitationRequest) (*signetv1.CreateInvitationResponse, error) {
+func (s Invitations) CreateInvitation(ctx context.Context,
+	r *signetv1.CreateInvitationRequest) (*signetv1.CreateInvitationResponse, error) {
 	made, err := s.Invitations.Create(ctx, call.From(ctx).Permit, wantedInvitation(r))
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.CreateInvitationResponse{InvitationId: made.ID, Details: complete(made.Details), ExpirationDate: timestamppb.New(made.Expires), Link: made.Link}, nil
+	return &signetv1.CreateInvitationResponse{InvitationId: made.ID, Details: complete(made.Details),
+		ExpirationDate: timestamppb.New(made.Expires), Link: made.Link}, nil
 }
 
 // ListInvitations reads a page of invitations.
-func (s Invitations) ListInvitations(ctx context.Context, r *signetv1.ListInvitationsRequest) (*signetv1.ListInvitationsResponse, error) {
-	found, next, err := pageOf(ctx, s.Invitations.Master, r, func(after event.Cursor, limit int) ([]*event.Object[invitation.Invitation], *event.Cursor, error) {
-		return invitation.List(ctx, s.Invitations.Store, call.From(ctx).Permit, invitationStates[r.GetState()], after, limit)
-	})
+func (s Invitations) ListInvitations(ctx context.Context,
+	r *signetv1.ListInvitationsRequest) (*signetv1.ListInvitationsResponse, error) {
+	found, next, err := pageOf(ctx, s.Invitations.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[invitation.Invitation], *event.Cursor, error) {
+			return invitation.List(ctx, s.Invitations.Store, call.From(ctx).Permit,
+				invitationStates[r.GetState()], after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +80,8 @@ func (s Invitations) ListInvitations(ctx context.Context, r *signetv1.ListInvita
 }
 
 // GetInvitation reads an invitation.
-func (s Invitations) GetInvitation(ctx context.Context, r *signetv1.GetInvitationRequest) (*signetv1.GetInvitationResponse, error) {
+func (s Invitations) GetInvitation(ctx context.Context,
+	r *signetv1.GetInvitationRequest) (*signetv1.GetInvitationResponse, error) {
 	i, err := invitation.Get(ctx, s.Invitations.Store, call.From(ctx).Permit, r.GetInvitationId())
 	if err != nil {
 		return nil, err
@@ -83,17 +90,21 @@ func (s Invitations) GetInvitation(ctx context.Context, r *signetv1.GetInvitatio
 }
 
 // ResendInvitation sends a new link.
-func (s Invitations) ResendInvitation(ctx context.Context, r *signetv1.ResendInvitationRequest) (*signetv1.ResendInvitationResponse, error) {
+func (s Invitations) ResendInvitation(ctx context.Context,
+	r *signetv1.ResendInvitationRequest) (*signetv1.ResendInvitationResponse, error) {
 	info := call.From(ctx)
-	made, err := s.Invitations.Resend(ctx, info.Permit, r.GetInvitationId(), info.IfMatch, time.Duration(r.GetLifetimeSeconds())*time.Second)
+	made, err := s.Invitations.Resend(ctx, info.Permit, r.GetInvitationId(), info.IfMatch,
+		time.Duration(r.GetLifetimeSeconds())*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.ResendInvitationResponse{Details: changed(made.Details), ExpirationDate: timestamppb.New(made.Expires), Link: made.Link}, nil
+	return &signetv1.ResendInvitationResponse{Details: changed(made.Details),
+		ExpirationDate: timestamppb.New(made.Expires), Link: made.Link}, nil
 }
 
 // WithdrawInvitation takes an invitation back.
-func (s Invitations) WithdrawInvitation(ctx context.Context, r *signetv1.WithdrawInvitationRequest) (*signetv1.WithdrawInvitationResponse, error) {
+func (s Invitations) WithdrawInvitation(ctx context.Context,
+	r *signetv1.WithdrawInvitationRequest) (*signetv1.WithdrawInvitationResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Invitations.Withdraw(ctx, info.Permit, r.GetInvitationId(), info.IfMatch)
 	if err != nil {
@@ -103,18 +114,32 @@ func (s Invitations) WithdrawInvitation(ctx context.Context, r *signetv1.Withdra
 }
 
 // AcceptInvitation makes a user of somebody who has a link.
-func (s Invitations) AcceptInvitation(ctx context.Context, r *signetv1.AcceptInvitationRequest) (*signetv1.AcceptInvitationResponse, error) {
+func (s Invitations) AcceptInvitation(ctx context.Context,
+	r *signetv1.AcceptInvitationRequest) (*signetv1.AcceptInvitationResponse, error) {
 	info := call.From(ctx)
 	l, err := s.Invitations.Open(ctx, r.GetInvitationToken())
 	if err != nil {
 		return nil, err
 	}
-	in, err := l.AcceptNew(ctx, s.Newcomers, newcomer.Person{UserName: r.GetUserName(), FirstName: r.GetFirstName(), LastName: r.GetLastName(),
-		NickName: r.GetNickName(), DisplayName: r.GetDisplayName(), Language: r.GetPreferredLanguage(), Password: r.GetPassword(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := l.AcceptNew(ctx, s.Newcomers, newcomer.Person{
+		UserName:    r.GetUserName(),
+		FirstName:   r.GetFirstName(),
+		LastName:    r.GetLastName(),
+		NickName:    r.GetNickName(),
+		DisplayName: r.GetDisplayName(),
+		Language:    r.GetPreferredLanguage(),
+
+		Password:  r.GetPassword(),
+		Peer:      info.Peer,
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	})
 	if err != nil {
 		return nil, invitationAsSent(err)
 	}
-	return &signetv1.AcceptInvitationResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires), UserId: in.UserID, SecondFactorRequired: in.SecondFactorRequired}, nil
+	return &signetv1.AcceptInvitationResponse{SessionId: in.SessionID, Token: in.Token,
+		ExpirationDate: timestamppb.New(in.Expires), UserId: in.UserID,
+		SecondFactorRequired: in.SecondFactorRequired}, nil
 }
 
 // invitationAsSent names the fields as the request has them.
@@ -132,7 +157,8 @@ func invitationAsSent(err error) error {
 }
 
 // AcceptMyInvitation accepts an invitation with the caller's account.
-func (s Invitations) AcceptMyInvitation(ctx context.Context, r *signetv1.AcceptMyInvitationRequest) (*signetv1.AcceptMyInvitationResponse, error) {
+func (s Invitations) AcceptMyInvitation(ctx context.Context,
+	r *signetv1.AcceptMyInvitationRequest) (*signetv1.AcceptMyInvitationResponse, error) {
 	l, err := s.Invitations.Open(ctx, r.GetInvitationToken())
 	if err != nil {
 		return nil, err
@@ -145,18 +171,31 @@ func (s Invitations) AcceptMyInvitation(ctx context.Context, r *signetv1.AcceptM
 }
 
 // SendPasswordSetup sends a user a link to set the password.
-func (s Invitations) SendPasswordSetup(ctx context.Context, r *signetv1.SendPasswordSetupRequest) (*signetv1.SendPasswordSetupResponse, error) {
+func (s Invitations) SendPasswordSetup(ctx context.Context,
+	r *signetv1.SendPasswordSetupRequest) (*signetv1.SendPasswordSetupResponse, error) {
 	info := call.From(ctx)
 	made, err := s.Invitations.SendSetup(ctx, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SendPasswordSetupResponse{Details: changed(made.Details), ExpirationDate: timestamppb.New(made.Expires), Link: made.Link}, nil
+	return &signetv1.SendPasswordSetupResponse{Details: changed(made.Details),
+		ExpirationDate: timestamppb.New(made.Expires), Link: made.Link}, nil
 }
 
 func (s Invitations) render(i *event.Object[invitation.Invitation]) *signetv1.Invitation {
-	out := &signetv1.Invitation{InvitationId: i.ID, Details: complete(i.Details()), State: invitationStates.number(i.Data.StateAt(s.Clock())), Email: i.Data.Email, GroupIds: i.Data.Groups,
-		Language: i.Data.Language, InviterId: i.Data.Inviter, ExpirationDate: timestamppb.New(event.Time(i.Data.Expires)), LinkShown: i.Data.Shown, UserId: i.Data.UserID}
+	out := &signetv1.Invitation{
+		InvitationId: i.ID,
+		Details:      complete(i.Details()),
+		State:        invitationStates.number(i.Data.StateAt(s.Clock())),
+		Email:        i.Data.Email,
+		GroupIds:     i.Data.Groups,
+		Language:     i.Data.Language,
+		InviterId:    i.Data.Inviter,
+
+		ExpirationDate: timestamppb.New(event.Time(i.Data.Expires)),
+		LinkShown:      i.Data.Shown,
+		UserId:         i.Data.UserID,
+	}
 	for _, role := range i.Data.Roles {
 		out.Roles = append(out.Roles, string(role))
 	}

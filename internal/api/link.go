@@ -35,7 +35,8 @@ func (s Links) ListMyLinks(ctx context.Context, _ *signetv1.ListMyLinksRequest) 
 }
 
 // ConfirmMyLink confirms one of the caller's links.
-func (s Links) ConfirmMyLink(ctx context.Context, r *signetv1.ConfirmMyLinkRequest) (*signetv1.ConfirmMyLinkResponse, error) {
+func (s Links) ConfirmMyLink(ctx context.Context,
+	r *signetv1.ConfirmMyLinkRequest) (*signetv1.ConfirmMyLinkResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.ConfirmLink(ctx, info.Caller, info.IfMatch, r.GetLinkId())
 	if err != nil {
@@ -45,7 +46,8 @@ func (s Links) ConfirmMyLink(ctx context.Context, r *signetv1.ConfirmMyLinkReque
 }
 
 // RemoveMyLink removes one of the caller's links.
-func (s Links) RemoveMyLink(ctx context.Context, r *signetv1.RemoveMyLinkRequest) (*signetv1.RemoveMyLinkResponse, error) {
+func (s Links) RemoveMyLink(ctx context.Context,
+	r *signetv1.RemoveMyLinkRequest) (*signetv1.RemoveMyLinkResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.RemoveLink(ctx, info.Caller, info.IfMatch, r.GetLinkId())
 	if err != nil {
@@ -55,7 +57,8 @@ func (s Links) RemoveMyLink(ctx context.Context, r *signetv1.RemoveMyLinkRequest
 }
 
 // ListUserLinks lists the links of a user of the context organization.
-func (s Links) ListUserLinks(ctx context.Context, r *signetv1.ListUserLinksRequest) (*signetv1.ListUserLinksResponse, error) {
+func (s Links) ListUserLinks(ctx context.Context,
+	r *signetv1.ListUserLinksRequest) (*signetv1.ListUserLinksResponse, error) {
 	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
 		return nil, err
@@ -68,7 +71,8 @@ func (s Links) ListUserLinks(ctx context.Context, r *signetv1.ListUserLinksReque
 }
 
 // ConfirmUserLink confirms a link of a user of the context organization.
-func (s Links) ConfirmUserLink(ctx context.Context, r *signetv1.ConfirmUserLinkRequest) (*signetv1.ConfirmUserLinkResponse, error) {
+func (s Links) ConfirmUserLink(ctx context.Context,
+	r *signetv1.ConfirmUserLinkRequest) (*signetv1.ConfirmUserLinkResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.ConfirmLinkOf(ctx, info.Permit, r.GetUserId(), info.IfMatch, r.GetLinkId())
 	if err != nil {
@@ -78,7 +82,8 @@ func (s Links) ConfirmUserLink(ctx context.Context, r *signetv1.ConfirmUserLinkR
 }
 
 // RemoveUserLink removes a link of a user of the context organization.
-func (s Links) RemoveUserLink(ctx context.Context, r *signetv1.RemoveUserLinkRequest) (*signetv1.RemoveUserLinkResponse, error) {
+func (s Links) RemoveUserLink(ctx context.Context,
+	r *signetv1.RemoveUserLinkRequest) (*signetv1.RemoveUserLinkResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.RemoveLinkOf(ctx, info.Permit, r.GetUserId(), info.IfMatch, r.GetLinkId())
 	if err != nil {
@@ -98,8 +103,16 @@ func (s Links) linksOf(ctx context.Context, u *event.Object[user.User]) ([]*sign
 	}
 	var shown []*signetv1.Link
 	for _, l := range links {
-		shown = append(shown, &signetv1.Link{LinkId: l.ID, IdpId: l.Provider, IdpName: l.ProviderName, Issuer: l.Issuer, Subject: l.Subject, Name: l.Name,
-			CreationDate: timestamppb.New(event.Time(l.Created)), Suspended: l.Suspended})
+		shown = append(shown, &signetv1.Link{
+			LinkId:       l.ID,
+			IdpId:        l.Provider,
+			IdpName:      l.ProviderName,
+			Issuer:       l.Issuer,
+			Subject:      l.Subject,
+			Name:         l.Name,
+			CreationDate: timestamppb.New(event.Time(l.Created)),
+			Suspended:    l.Suspended,
+		})
 	}
 	return shown, nil
 }

@@ -89,7 +89,8 @@ func (m *mask) names(path string, l maskLeaf) bool {
 func (m *mask) Named(r maskedRequest) map[string]bool {
 	fields := map[string]bool{}
 	for _, l := range m.Leaves() {
-		fields[l.Path] = slices.ContainsFunc(r.GetUpdateMask().GetPaths(), func(path string) bool { return m.names(path, l) })
+		fields[l.Path] = slices.ContainsFunc(r.GetUpdateMask().GetPaths(),
+			func(path string) bool { return m.names(path, l) })
 	}
 	return fields
 }
@@ -104,7 +105,8 @@ func (m *mask) Check(r maskedRequest) []errs.Violation {
 	var wrong []errs.Violation
 	for _, path := range paths {
 		if !slices.ContainsFunc(m.Leaves(), func(l maskLeaf) bool { return m.names(path, l) }) {
-			wrong = append(wrong, errs.Violation{Field: "updateMask", Message: "names a field that cannot be set: use " + m.list()})
+			wrong = append(wrong,
+				errs.Violation{Field: "updateMask", Message: "names a field that cannot be set: use " + m.list()})
 			break
 		}
 	}
@@ -112,7 +114,8 @@ func (m *mask) Check(r maskedRequest) []errs.Violation {
 	for _, l := range m.Leaves() {
 		switch sent, named := l.sent(r.ProtoReflect()), fields[l.Path]; {
 		case sent && !named:
-			wrong = append(wrong, errs.Violation{Field: l.json, Message: "is not named in updateMask: name it, or leave it out"})
+			wrong = append(wrong,
+				errs.Violation{Field: l.json, Message: "is not named in updateMask: name it, or leave it out"})
 		case named && !sent && slices.Contains(m.NeverEmpty, l.Path):
 			wrong = append(wrong, errs.Violation{Field: l.json, Message: "must not be empty"})
 		}

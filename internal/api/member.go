@@ -28,7 +28,8 @@ type Members struct {
 var _ signetv1connect.MemberServiceHandler = Members{}
 
 // ListOrganizationMembers reads a page of the members of the organization the path names.
-func (s Members) ListOrganizationMembers(ctx context.Context, r *signetv1.ListOrganizationMembersRequest) (*signetv1.ListOrganizationMembersResponse, error) {
+func (s Members) ListOrganizationMembers(ctx context.Context,
+	r *signetv1.ListOrganizationMembersRequest) (*signetv1.ListOrganizationMembersResponse, error) {
 	members, next, err := s.list(ctx, r, member.OfOrganization)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func (s Members) ListOrganizationMembers(ctx context.Context, r *signetv1.ListOr
 }
 
 // SetOrganizationMember gives a user roles in the organization the path names.
-func (s Members) SetOrganizationMember(ctx context.Context, r *signetv1.SetOrganizationMemberRequest) (*signetv1.SetOrganizationMemberResponse, error) {
+func (s Members) SetOrganizationMember(ctx context.Context,
+	r *signetv1.SetOrganizationMemberRequest) (*signetv1.SetOrganizationMemberResponse, error) {
 	info := call.From(ctx)
 	members, err := member.OfOrganization(info.Permit)
 	if err != nil {
@@ -47,11 +49,13 @@ func (s Members) SetOrganizationMember(ctx context.Context, r *signetv1.SetOrgan
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetOrganizationMemberResponse{Details: changed(d.Details), OrgsWithoutOwner: s.ownerless(ctx), Home: s.home(ctx, d.Home), OfferId: d.Offer}, nil
+	return &signetv1.SetOrganizationMemberResponse{Details: changed(d.Details), OrgsWithoutOwner: s.ownerless(ctx),
+		Home: s.home(ctx, d.Home), OfferId: d.Offer}, nil
 }
 
 // RemoveOrganizationMember takes a user's roles there away.
-func (s Members) RemoveOrganizationMember(ctx context.Context, r *signetv1.RemoveOrganizationMemberRequest) (*signetv1.RemoveOrganizationMemberResponse, error) {
+func (s Members) RemoveOrganizationMember(ctx context.Context,
+	r *signetv1.RemoveOrganizationMemberRequest) (*signetv1.RemoveOrganizationMemberResponse, error) {
 	info := call.From(ctx)
 	members, err := member.OfOrganization(info.Permit)
 	if err != nil {
@@ -76,7 +80,8 @@ func (s Members) ownerless(ctx context.Context) []string {
 }
 
 // ListInstallationMembers reads a page of the members of the installation.
-func (s Members) ListInstallationMembers(ctx context.Context, r *signetv1.ListInstallationMembersRequest) (*signetv1.ListInstallationMembersResponse, error) {
+func (s Members) ListInstallationMembers(ctx context.Context,
+	r *signetv1.ListInstallationMembersRequest) (*signetv1.ListInstallationMembersResponse, error) {
 	members, next, err := s.list(ctx, r, member.OfInstallation)
 	if err != nil {
 		return nil, err
@@ -85,7 +90,8 @@ func (s Members) ListInstallationMembers(ctx context.Context, r *signetv1.ListIn
 }
 
 // SetInstallationMember gives a user roles in the installation.
-func (s Members) SetInstallationMember(ctx context.Context, r *signetv1.SetInstallationMemberRequest) (*signetv1.SetInstallationMemberResponse, error) {
+func (s Members) SetInstallationMember(ctx context.Context,
+	r *signetv1.SetInstallationMemberRequest) (*signetv1.SetInstallationMemberResponse, error) {
 	info := call.From(ctx)
 	members, err := member.OfInstallation(info.Permit)
 	if err != nil {
@@ -99,7 +105,8 @@ func (s Members) SetInstallationMember(ctx context.Context, r *signetv1.SetInsta
 }
 
 // RemoveInstallationMember takes a user's roles there away.
-func (s Members) RemoveInstallationMember(ctx context.Context, r *signetv1.RemoveInstallationMemberRequest) (*signetv1.RemoveInstallationMemberResponse, error) {
+func (s Members) RemoveInstallationMember(ctx context.Context,
+	r *signetv1.RemoveInstallationMemberRequest) (*signetv1.RemoveInstallationMemberResponse, error) {
 	info := call.From(ctx)
 	members, err := member.OfInstallation(info.Permit)
 	if err != nil {
@@ -113,7 +120,8 @@ func (s Members) RemoveInstallationMember(ctx context.Context, r *signetv1.Remov
 }
 
 // ListMyMemberships tells what the caller holds.
-func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMembershipsRequest) (*signetv1.ListMyMembershipsResponse, error) {
+func (s Members) ListMyMemberships(ctx context.Context,
+	_ *signetv1.ListMyMembershipsRequest) (*signetv1.ListMyMembershipsResponse, error) {
 	u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -130,17 +138,20 @@ func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMember
 }
 
 func renderMembership(m member.Membership) *signetv1.Membership {
-	shown := &signetv1.Membership{OrgId: m.Org, OrgName: m.Name, Guest: m.Guest, GroupIds: m.Groups, Accepted: m.Accepted, WaitingRoles: roleNames(m.Waiting)}
+	shown := &signetv1.Membership{OrgId: m.Org, OrgName: m.Name, Guest: m.Guest, GroupIds: m.Groups,
+		Accepted: m.Accepted, WaitingRoles: roleNames(m.Waiting)}
 	for _, r := range m.Roles {
 		shown.Roles = append(shown.Roles, string(r.Role))
-		shown.Sources = append(shown.Sources, &signetv1.RoleSource{Role: string(r.Role), Direct: r.Direct, GroupIds: r.Groups})
+		shown.Sources = append(shown.Sources,
+			&signetv1.RoleSource{Role: string(r.Role), Direct: r.Direct, GroupIds: r.Groups})
 	}
 	return shown
 }
 
 // ListUserMemberships tells the own organization of a user what the user holds there, and what others gave the user
 // without an acceptance.
-func (s Members) ListUserMemberships(ctx context.Context, r *signetv1.ListUserMembershipsRequest) (*signetv1.ListUserMembershipsResponse, error) {
+func (s Members) ListUserMemberships(ctx context.Context,
+	r *signetv1.ListUserMembershipsRequest) (*signetv1.ListUserMembershipsResponse, error) {
 	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
 		return nil, err
@@ -159,7 +170,8 @@ func (s Members) ListUserMemberships(ctx context.Context, r *signetv1.ListUserMe
 }
 
 // AcceptMyRoles accepts what the caller was given in another organization.
-func (s Members) AcceptMyRoles(ctx context.Context, r *signetv1.AcceptMyRolesRequest) (*signetv1.AcceptMyRolesResponse, error) {
+func (s Members) AcceptMyRoles(ctx context.Context,
+	r *signetv1.AcceptMyRolesRequest) (*signetv1.AcceptMyRolesResponse, error) {
 	info := call.From(ctx)
 	d, err := member.AcceptRoles(ctx, s.Store, info.Caller, r.GetOrgId(), info.IfMatch, r.GetRoles())
 	if err != nil {
@@ -169,7 +181,8 @@ func (s Members) AcceptMyRoles(ctx context.Context, r *signetv1.AcceptMyRolesReq
 }
 
 // ListMyOffers reads the offers to the caller.
-func (s Members) ListMyOffers(ctx context.Context, _ *signetv1.ListMyOffersRequest) (*signetv1.ListMyOffersResponse, error) {
+func (s Members) ListMyOffers(ctx context.Context,
+	_ *signetv1.ListMyOffersRequest) (*signetv1.ListMyOffersResponse, error) {
 	offers, err := member.OffersTo(ctx, s.Store, call.From(ctx).Caller.UserID, s.Clock())
 	if err != nil {
 		return nil, err
@@ -179,8 +192,14 @@ func (s Members) ListMyOffers(ctx context.Context, _ *signetv1.ListMyOffersReque
 
 func renderOffers(offers []member.Shown) (out []*signetv1.MyOffer) {
 	for _, o := range offers {
-		shown := &signetv1.MyOffer{OfferId: o.Offer.ID, OrgId: o.Org.ID, OrgName: o.Org.Data.Name, OrgDomain: o.Org.Data.PrimaryDomain(), Roles: roleNames(o.Offer.Data.Roles),
-			ExpirationDate: timestamppb.New(event.Time(o.Offer.Data.Expires))}
+		shown := &signetv1.MyOffer{
+			OfferId:        o.Offer.ID,
+			OrgId:          o.Org.ID,
+			OrgName:        o.Org.Data.Name,
+			OrgDomain:      o.Org.Data.PrimaryDomain(),
+			Roles:          roleNames(o.Offer.Data.Roles),
+			ExpirationDate: timestamppb.New(event.Time(o.Offer.Data.Expires)),
+		}
 		for _, p := range access.PermissionsOf(o.Org.ID, o.Offer.Data.Roles) {
 			shown.Permissions = append(shown.Permissions, string(p))
 		}
@@ -190,7 +209,8 @@ func renderOffers(offers []member.Shown) (out []*signetv1.MyOffer) {
 }
 
 // AcceptMyOffer accepts an offer to the caller.
-func (s Members) AcceptMyOffer(ctx context.Context, r *signetv1.AcceptMyOfferRequest) (*signetv1.AcceptMyOfferResponse, error) {
+func (s Members) AcceptMyOffer(ctx context.Context,
+	r *signetv1.AcceptMyOfferRequest) (*signetv1.AcceptMyOfferResponse, error) {
 	info := call.From(ctx)
 	d, err := member.AcceptOffer(ctx, s.Store, info.Caller, r.GetOfferId(), info.IfMatch)
 	if err != nil {
@@ -200,7 +220,8 @@ func (s Members) AcceptMyOffer(ctx context.Context, r *signetv1.AcceptMyOfferReq
 }
 
 // DeclineMyOffer declines an offer to the caller.
-func (s Members) DeclineMyOffer(ctx context.Context, r *signetv1.DeclineMyOfferRequest) (*signetv1.DeclineMyOfferResponse, error) {
+func (s Members) DeclineMyOffer(ctx context.Context,
+	r *signetv1.DeclineMyOfferRequest) (*signetv1.DeclineMyOfferResponse, error) {
 	if err := member.DeclineOffer(ctx, s.Store, call.From(ctx).Caller, r.GetOfferId()); err != nil {
 		return nil, err
 	}
@@ -208,7 +229,8 @@ func (s Members) DeclineMyOffer(ctx context.Context, r *signetv1.DeclineMyOfferR
 }
 
 // ListServiceUserOffers reads the offers to a service user.
-func (s Members) ListServiceUserOffers(ctx context.Context, r *signetv1.ListServiceUserOffersRequest) (*signetv1.ListServiceUserOffersResponse, error) {
+func (s Members) ListServiceUserOffers(ctx context.Context,
+	r *signetv1.ListServiceUserOffersRequest) (*signetv1.ListServiceUserOffersResponse, error) {
 	offers, err := member.OffersToService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), s.Clock())
 	if err != nil {
 		return nil, err
@@ -217,7 +239,8 @@ func (s Members) ListServiceUserOffers(ctx context.Context, r *signetv1.ListServ
 }
 
 // AcceptServiceUserOffer accepts an offer to a service user.
-func (s Members) AcceptServiceUserOffer(ctx context.Context, r *signetv1.AcceptServiceUserOfferRequest) (*signetv1.AcceptServiceUserOfferResponse, error) {
+func (s Members) AcceptServiceUserOffer(ctx context.Context,
+	r *signetv1.AcceptServiceUserOfferRequest) (*signetv1.AcceptServiceUserOfferResponse, error) {
 	info := call.From(ctx)
 	d, err := member.AcceptOfferFor(ctx, s.Store, info.Permit, r.GetUserId(), r.GetOfferId(), info.IfMatch)
 	if err != nil {
@@ -227,7 +250,8 @@ func (s Members) AcceptServiceUserOffer(ctx context.Context, r *signetv1.AcceptS
 }
 
 // DeclineServiceUserOffer declines an offer to a service user.
-func (s Members) DeclineServiceUserOffer(ctx context.Context, r *signetv1.DeclineServiceUserOfferRequest) (*signetv1.DeclineServiceUserOfferResponse, error) {
+func (s Members) DeclineServiceUserOffer(ctx context.Context,
+	r *signetv1.DeclineServiceUserOfferRequest) (*signetv1.DeclineServiceUserOfferResponse, error) {
 	if err := member.DeclineOfferFor(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), r.GetOfferId()); err != nil {
 		return nil, err
 	}
@@ -245,22 +269,31 @@ var offerStates = enum[signetv1.Offer_State, member.OfferState]{
 
 // ListOffers reads a page of the offers that an organization has made.
 func (s Members) ListOffers(ctx context.Context, r *signetv1.ListOffersRequest) (*signetv1.ListOffersResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[member.Offer], *event.Cursor, error) {
-		return member.Offers(ctx, s.Store, call.From(ctx).Permit, offerStates[r.GetState()], s.Clock(), after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[member.Offer], *event.Cursor, error) {
+			return member.Offers(ctx, s.Store, call.From(ctx).Permit, offerStates[r.GetState()],
+				s.Clock(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListOffersResponse{NextPageToken: next}
 	for _, o := range found {
-		out.Offers = append(out.Offers, &signetv1.Offer{OfferId: o.ID, Details: complete(o.Details()), State: offerStates.number(o.Data.StateAt(s.Clock())), UserId: o.Data.UserID,
-			Roles: roleNames(o.Data.Roles), ExpirationDate: timestamppb.New(event.Time(o.Data.Expires))})
+		out.Offers = append(out.Offers, &signetv1.Offer{
+			OfferId:        o.ID,
+			Details:        complete(o.Details()),
+			State:          offerStates.number(o.Data.StateAt(s.Clock())),
+			UserId:         o.Data.UserID,
+			Roles:          roleNames(o.Data.Roles),
+			ExpirationDate: timestamppb.New(event.Time(o.Data.Expires)),
+		})
 	}
 	return out, nil
 }
 
 // WithdrawOffer takes an offer back.
-func (s Members) WithdrawOffer(ctx context.Context, r *signetv1.WithdrawOfferRequest) (*signetv1.WithdrawOfferResponse, error) {
+func (s Members) WithdrawOffer(ctx context.Context,
+	r *signetv1.WithdrawOfferRequest) (*signetv1.WithdrawOfferResponse, error) {
 	info := call.From(ctx)
 	d, err := member.Withdraw(ctx, s.Store, info.Permit, r.GetOfferId(), info.IfMatch)
 	if err != nil {
@@ -270,7 +303,8 @@ func (s Members) WithdrawOffer(ctx context.Context, r *signetv1.WithdrawOfferReq
 }
 
 // LeaveOrganization takes the caller out of an organization.
-func (s Members) LeaveOrganization(ctx context.Context, r *signetv1.LeaveOrganizationRequest) (*signetv1.LeaveOrganizationResponse, error) {
+func (s Members) LeaveOrganization(ctx context.Context,
+	r *signetv1.LeaveOrganizationRequest) (*signetv1.LeaveOrganizationResponse, error) {
 	info := call.From(ctx)
 	d, err := member.Leave(ctx, s.Store, info.Caller, r.GetOrgId(), info.IfMatch)
 	if err != nil {
@@ -280,15 +314,17 @@ func (s Members) LeaveOrganization(ctx context.Context, r *signetv1.LeaveOrganiz
 }
 
 // list reads a page of the members that the permit is for.
-func (s Members) list(ctx context.Context, r pageRequest, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
+func (s Members) list(ctx context.Context, r pageRequest,
+	of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
 	permit := call.From(ctx).Permit
-	users, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
-		all, err := of(permit)
-		if err != nil {
-			return nil, nil, err
-		}
-		return all.List(ctx, s.Store, after, limit)
-	})
+	users, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+			all, err := of(permit)
+			if err != nil {
+				return nil, nil, err
+			}
+			return all.List(ctx, s.Store, after, limit)
+		})
 	if err != nil {
 		return nil, "", err
 	}
@@ -303,7 +339,8 @@ func (s Members) list(ctx context.Context, r pageRequest, of func(access.Permit)
 }
 
 // homes are the organizations that users belong to, as members of a scope see them: all but the scope itself.
-func (s Members) homes(ctx context.Context, users []*event.Object[user.User], scope string) (map[string]*signetv1.Home, error) {
+func (s Members) homes(ctx context.Context, users []*event.Object[user.User],
+	scope string) (map[string]*signetv1.Home, error) {
 	var ids []string
 	for _, u := range users {
 		if u.Org != scope {
@@ -336,9 +373,19 @@ func (s Members) home(ctx context.Context, homeID string) *signetv1.Home {
 }
 
 func renderMember(u *event.Object[user.User], scope string, home *signetv1.Home) *signetv1.Member {
-	return &signetv1.Member{Home: home, UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, DisplayName: u.Data.ShownName(),
-		Roles: roleNames(u.Data.Memberships[scope]), DirectRoles: roleNames(u.Data.Direct()[scope]), Guest: user.IsGuest(u, scope),
-		Accepted: user.IsGuest(u, scope) && !user.Unaccepted(u, scope), WaitingRoles: roleNames(u.Data.Waiting(scope))}
+	return &signetv1.Member{
+		Home:        home,
+		UserId:      u.ID,
+		Details:     complete(u.Details()),
+		UserName:    u.Data.UserName,
+		DisplayName: u.Data.ShownName(),
+		Roles:       roleNames(u.Data.Memberships[scope]),
+		DirectRoles: roleNames(u.Data.Direct()[scope]),
+
+		Guest:        user.IsGuest(u, scope),
+		Accepted:     user.IsGuest(u, scope) && !user.Unaccepted(u, scope),
+		WaitingRoles: roleNames(u.Data.Waiting(scope)),
+	}
 }
 
 func roleNames(roles []access.Role) []string {

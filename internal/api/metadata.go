@@ -35,7 +35,8 @@ type metadataChange interface {
 // checkMetadata lists what is wrong with a request beyond the field rules of the definition.
 func checkMetadata(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
-	case *signetv1.SetUserMetadataRequest, *signetv1.SetOrganizationMetadataRequest, *signetv1.SetApplicationMetadataRequest, *signetv1.SetProjectMetadataRequest:
+	case *signetv1.SetUserMetadataRequest, *signetv1.SetOrganizationMetadataRequest,
+		*signetv1.SetApplicationMetadataRequest, *signetv1.SetProjectMetadataRequest:
 		c := r.(metadataChange)
 		return metadata.Violations(metadataPairs(c.GetSet()), c.GetRemove())
 	}
@@ -57,8 +58,10 @@ func showMetadata(all map[string]string) (shown []*signetv1.MetadataPair) {
 }
 
 // setMetadata changes the metadata of one kind of object.
-func setMetadata[S any](ctx context.Context, s Metadata, of event.Target[S], r metadataChange, have func(*S) map[string]string, fact func(metadata.Change) event.Fact[S]) (*signetv1.Details, error) {
-	d, err := metadata.Set(ctx, s.Store, of, call.From(ctx).IfMatch, metadataPairs(r.GetSet()), r.GetRemove(), have, fact)
+func setMetadata[S any](ctx context.Context, s Metadata, of event.Target[S], r metadataChange,
+	have func(*S) map[string]string, fact func(metadata.Change) event.Fact[S]) (*signetv1.Details, error) {
+	d, err := metadata.Set(ctx, s.Store, of, call.From(ctx).IfMatch, metadataPairs(r.GetSet()),
+		r.GetRemove(), have, fact)
 	if err != nil {
 		return nil, err
 	}
@@ -66,18 +69,22 @@ func setMetadata[S any](ctx context.Context, s Metadata, of event.Target[S], r m
 }
 
 // GetUserMetadata reads the metadata of a user of the context organization.
-func (s Metadata) GetUserMetadata(ctx context.Context, r *signetv1.GetUserMetadataRequest) (*signetv1.GetUserMetadataResponse, error) {
+func (s Metadata) GetUserMetadata(ctx context.Context,
+	r *signetv1.GetUserMetadataRequest) (*signetv1.GetUserMetadataResponse, error) {
 	o, err := user.Within(call.From(ctx).Permit, r.GetUserId()).Read(ctx, s.Store)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetUserMetadataResponse{Details: complete(o.Details()), Metadata: showMetadata(o.Data.Metadata)}, nil
+	return &signetv1.GetUserMetadataResponse{Details: complete(o.Details()),
+		Metadata: showMetadata(o.Data.Metadata)}, nil
 }
 
 // SetUserMetadata changes the metadata of a user of the context organization.
-func (s Metadata) SetUserMetadata(ctx context.Context, r *signetv1.SetUserMetadataRequest) (*signetv1.SetUserMetadataResponse, error) {
+func (s Metadata) SetUserMetadata(ctx context.Context,
+	r *signetv1.SetUserMetadataRequest) (*signetv1.SetUserMetadataResponse, error) {
 	d, err := setMetadata(ctx, s, user.Within(call.From(ctx).Permit, r.GetUserId()), r,
-		func(o *user.User) map[string]string { return o.Metadata }, func(c metadata.Change) event.Fact[user.User] { return user.MetadataSet{Personal: c} })
+		func(o *user.User) map[string]string { return o.Metadata },
+		func(c metadata.Change) event.Fact[user.User] { return user.MetadataSet{Personal: c} })
 	if err != nil {
 		return nil, err
 	}
@@ -85,18 +92,22 @@ func (s Metadata) SetUserMetadata(ctx context.Context, r *signetv1.SetUserMetada
 }
 
 // GetOrganizationMetadata reads the metadata of an organization.
-func (s Metadata) GetOrganizationMetadata(ctx context.Context, _ *signetv1.GetOrganizationMetadataRequest) (*signetv1.GetOrganizationMetadataResponse, error) {
+func (s Metadata) GetOrganizationMetadata(ctx context.Context,
+	_ *signetv1.GetOrganizationMetadataRequest) (*signetv1.GetOrganizationMetadataResponse, error) {
 	o, err := org.Of(call.From(ctx).Permit).Read(ctx, s.Store)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetOrganizationMetadataResponse{Details: complete(o.Details()), Metadata: showMetadata(o.Data.Metadata)}, nil
+	return &signetv1.GetOrganizationMetadataResponse{Details: complete(o.Details()),
+		Metadata: showMetadata(o.Data.Metadata)}, nil
 }
 
 // SetOrganizationMetadata changes the metadata of an organization.
-func (s Metadata) SetOrganizationMetadata(ctx context.Context, r *signetv1.SetOrganizationMetadataRequest) (*signetv1.SetOrganizationMetadataResponse, error) {
+func (s Metadata) SetOrganizationMetadata(ctx context.Context,
+	r *signetv1.SetOrganizationMetadataRequest) (*signetv1.SetOrganizationMetadataResponse, error) {
 	d, err := setMetadata(ctx, s, org.Of(call.From(ctx).Permit), r,
-		func(o *org.Org) map[string]string { return o.Metadata }, func(c metadata.Change) event.Fact[org.Org] { return org.MetadataSet{Change: c} })
+		func(o *org.Org) map[string]string { return o.Metadata },
+		func(c metadata.Change) event.Fact[org.Org] { return org.MetadataSet{Change: c} })
 	if err != nil {
 		return nil, err
 	}
@@ -104,18 +115,22 @@ func (s Metadata) SetOrganizationMetadata(ctx context.Context, r *signetv1.SetOr
 }
 
 // GetApplicationMetadata reads the metadata of an application of the context organization.
-func (s Metadata) GetApplicationMetadata(ctx context.Context, r *signetv1.GetApplicationMetadataRequest) (*signetv1.GetApplicationMetadataResponse, error) {
+func (s Metadata) GetApplicationMetadata(ctx context.Context,
+	r *signetv1.GetApplicationMetadataRequest) (*signetv1.GetApplicationMetadataResponse, error) {
 	o, err := app.Within(call.From(ctx).Permit, r.GetAppId()).Read(ctx, s.Store)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetApplicationMetadataResponse{Details: complete(o.Details()), Metadata: showMetadata(o.Data.Metadata)}, nil
+	return &signetv1.GetApplicationMetadataResponse{Details: complete(o.Details()),
+		Metadata: showMetadata(o.Data.Metadata)}, nil
 }
 
 // SetApplicationMetadata changes the metadata of an application of the context organization.
-func (s Metadata) SetApplicationMetadata(ctx context.Context, r *signetv1.SetApplicationMetadataRequest) (*signetv1.SetApplicationMetadataResponse, error) {
+func (s Metadata) SetApplicationMetadata(ctx context.Context,
+	r *signetv1.SetApplicationMetadataRequest) (*signetv1.SetApplicationMetadataResponse, error) {
 	d, err := setMetadata(ctx, s, app.Within(call.From(ctx).Permit, r.GetAppId()), r,
-		func(o *app.App) map[string]string { return o.Metadata }, func(c metadata.Change) event.Fact[app.App] { return app.MetadataSet{Change: c} })
+		func(o *app.App) map[string]string { return o.Metadata },
+		func(c metadata.Change) event.Fact[app.App] { return app.MetadataSet{Change: c} })
 	if err != nil {
 		return nil, err
 	}
@@ -123,18 +138,22 @@ func (s Metadata) SetApplicationMetadata(ctx context.Context, r *signetv1.SetApp
 }
 
 // GetProjectMetadata reads the metadata of a project of the context organization.
-func (s Metadata) GetProjectMetadata(ctx context.Context, r *signetv1.GetProjectMetadataRequest) (*signetv1.GetProjectMetadataResponse, error) {
+func (s Metadata) GetProjectMetadata(ctx context.Context,
+	r *signetv1.GetProjectMetadataRequest) (*signetv1.GetProjectMetadataResponse, error) {
 	o, err := project.Within(call.From(ctx).Permit, r.GetProjectId()).Read(ctx, s.Store)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetProjectMetadataResponse{Details: complete(o.Details()), Metadata: showMetadata(o.Data.Metadata)}, nil
+	return &signetv1.GetProjectMetadataResponse{Details: complete(o.Details()),
+		Metadata: showMetadata(o.Data.Metadata)}, nil
 }
 
 // SetProjectMetadata changes the metadata of a project of the context organization.
-func (s Metadata) SetProjectMetadata(ctx context.Context, r *signetv1.SetProjectMetadataRequest) (*signetv1.SetProjectMetadataResponse, error) {
+func (s Metadata) SetProjectMetadata(ctx context.Context,
+	r *signetv1.SetProjectMetadataRequest) (*signetv1.SetProjectMetadataResponse, error) {
 	d, err := setMetadata(ctx, s, project.Within(call.From(ctx).Permit, r.GetProjectId()), r,
-		func(o *project.Project) map[string]string { return o.Metadata }, func(c metadata.Change) event.Fact[project.Project] { return project.MetadataSet{Change: c} })
+		func(o *project.Project) map[string]string { return o.Metadata },
+		func(c metadata.Change) event.Fact[project.Project] { return project.MetadataSet{Change: c} })
 	if err != nil {
 		return nil, err
 	}

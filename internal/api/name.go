@@ -37,13 +37,20 @@ type namedKind struct {
 
 // namedKinds are those, by the prefix of their identifiers.
 var namedKinds = byPrefix(
-	namedKind{user.Kind, access.UserRead, nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
-	namedKind{org.Kind, access.OrgRead, nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
-	namedKind{app.Kind, access.AppRead, nameOf(app.Kind, func(a *app.App) (string, bool) { return a.Name, a.State == app.Removed })},
-	namedKind{project.Kind, access.ProjectRead, nameOf(project.Kind, func(p *project.Project) (string, bool) { return p.Name, p.State == project.Removed })},
-	namedKind{group.Kind, access.GroupRead, nameOf(group.Kind, func(g *group.Group) (string, bool) { return g.Name, g.State == group.Removed })},
-	namedKind{idp.Kind, access.IDPRead, nameOf(idp.Kind, func(p *idp.Provider) (string, bool) { return p.General.Name, p.State == idp.Removed })},
-	namedKind{webhook.Kind, access.WebhookRead, nameOf(webhook.Kind, func(w *webhook.Webhook) (string, bool) { return w.Name, w.State == webhook.Removed })},
+	namedKind{user.Kind, access.UserRead,
+		nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
+	namedKind{org.Kind, access.OrgRead,
+		nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
+	namedKind{app.Kind, access.AppRead,
+		nameOf(app.Kind, func(a *app.App) (string, bool) { return a.Name, a.State == app.Removed })},
+	namedKind{project.Kind, access.ProjectRead,
+		nameOf(project.Kind, func(p *project.Project) (string, bool) { return p.Name, p.State == project.Removed })},
+	namedKind{group.Kind, access.GroupRead,
+		nameOf(group.Kind, func(g *group.Group) (string, bool) { return g.Name, g.State == group.Removed })},
+	namedKind{idp.Kind, access.IDPRead,
+		nameOf(idp.Kind, func(p *idp.Provider) (string, bool) { return p.General.Name, p.State == idp.Removed })},
+	namedKind{webhook.Kind, access.WebhookRead,
+		nameOf(webhook.Kind, func(w *webhook.Webhook) (string, bool) { return w.Name, w.State == webhook.Removed })},
 )
 
 func byPrefix(all ...namedKind) map[string]namedKind {
@@ -54,7 +61,8 @@ func byPrefix(all ...namedKind) map[string]namedKind {
 	return kinds
 }
 
-func nameOf[S any](kind *event.Objects[S], name func(*S) (shown string, gone bool)) func(*event.Record) (string, error) {
+func nameOf[S any](kind *event.Objects[S],
+	name func(*S) (shown string, gone bool)) func(*event.Record) (string, error) {
 	return func(r *event.Record) (string, error) {
 		o, err := kind.Open(r)
 		if err != nil {
@@ -90,7 +98,8 @@ func (s Names) LookUpNames(ctx context.Context, r *signetv1.LookUpNamesRequest) 
 	if err != nil {
 		return nil, err
 	}
-	refs = slices.DeleteFunc(refs, func(ref event.Ref) bool { return records[ref] == nil || !mayReadName(caller, records[ref]) })
+	refs = slices.DeleteFunc(refs,
+		func(ref event.Ref) bool { return records[ref] == nil || !mayReadName(caller, records[ref]) })
 	admits, err := s.admits(ctx, caller, refs, records)
 	if err != nil {
 		return nil, err
@@ -107,7 +116,8 @@ func (s Names) LookUpNames(ctx context.Context, r *signetv1.LookUpNamesRequest) 
 			return nil, err
 		}
 		if name != "" {
-			out.Names = append(out.Names, &signetv1.LookUpNamesResponse_Name{Id: ref.ID, Kind: string(ref.Kind), Name: name, OrgId: record.Org})
+			out.Names = append(out.Names,
+				&signetv1.LookUpNamesResponse_Name{Id: ref.ID, Kind: string(ref.Kind), Name: name, OrgId: record.Org})
 		}
 	}
 	return out, nil
@@ -124,7 +134,8 @@ func mayReadName(caller *access.Caller, r *event.Record) bool {
 
 // admits judges organizations as a request to each of them would be: it must be there, and the sign-in of a guest must
 // be enough for it.
-func (s Names) admits(ctx context.Context, caller *access.Caller, of []event.Ref, records map[event.Ref]*event.Record) (func(id string, p access.Permission) bool, error) {
+func (s Names) admits(ctx context.Context, caller *access.Caller, of []event.Ref,
+	records map[event.Ref]*event.Record) (func(id string, p access.Permission) bool, error) {
 	var ids []string
 	for _, ref := range of {
 		ids = append(ids, records[ref].Org)

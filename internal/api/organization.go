@@ -26,7 +26,8 @@ type Organizations struct {
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}
 
 // SetupOrganization creates an organization with its administrator.
-func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
+func (s Organizations) SetupOrganization(ctx context.Context,
+	r *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupO
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetupOrganizationResponse{Details: complete(done.Details), OrgId: done.OrgID, UserId: done.UserID}, nil
+	return &signetv1.SetupOrganizationResponse{Details: complete(done.Details), OrgId: done.OrgID,
+		UserId: done.UserID}, nil
 }
 
 func organizationOf(r *signetv1.SetupOrganizationRequest) setup.Organization {
@@ -48,7 +50,8 @@ func organizationOf(r *signetv1.SetupOrganizationRequest) setup.Organization {
 		Human: user.NewHuman{
 			UserName: h.GetUserName(),
 			Profile: user.Profile{FirstName: p.GetFirstName(), LastName: p.GetLastName(), NickName: p.GetNickName(),
-				DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(), Gender: genders.name(p.GetGender())},
+				DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(),
+				Gender: genders.name(p.GetGender())},
 			Email: h.GetEmail().GetEmail(), EmailVerified: h.GetEmail().GetIsEmailVerified(),
 			Phone: h.GetPhone().GetPhone(), PhoneVerified: h.GetPhone().GetIsPhoneVerified(),
 		},
@@ -56,7 +59,8 @@ func organizationOf(r *signetv1.SetupOrganizationRequest) setup.Organization {
 }
 
 // GetOrganization reads the organization the path names.
-func (s Organizations) GetOrganization(ctx context.Context, _ *signetv1.GetOrganizationRequest) (*signetv1.GetOrganizationResponse, error) {
+func (s Organizations) GetOrganization(ctx context.Context,
+	_ *signetv1.GetOrganizationRequest) (*signetv1.GetOrganizationResponse, error) {
 	o, err := org.Get(ctx, s.Setup.Store, call.From(ctx).Permit)
 	if err != nil {
 		return nil, err

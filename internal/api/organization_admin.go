@@ -10,7 +10,8 @@ import (
 )
 
 // GetMyOrganization reads the caller's organization.
-func (s Organizations) GetMyOrganization(ctx context.Context, _ *signetv1.GetMyOrganizationRequest) (*signetv1.GetMyOrganizationResponse, error) {
+func (s Organizations) GetMyOrganization(ctx context.Context,
+	_ *signetv1.GetMyOrganizationRequest) (*signetv1.GetMyOrganizationResponse, error) {
 	o, err := org.Mine(ctx, s.Setup.Store, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -19,11 +20,13 @@ func (s Organizations) GetMyOrganization(ctx context.Context, _ *signetv1.GetMyO
 }
 
 // ListOrganizations reads a page of the installation's organizations.
-func (s Organizations) ListOrganizations(ctx context.Context, r *signetv1.ListOrganizationsRequest) (*signetv1.ListOrganizationsResponse, error) {
+func (s Organizations) ListOrganizations(ctx context.Context,
+	r *signetv1.ListOrganizationsRequest) (*signetv1.ListOrganizationsResponse, error) {
 	filter := org.Filter{Name: r.GetName(), Domain: r.GetDomain(), State: orgStates.name(r.GetState())}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
-		return org.List(ctx, s.Setup.Store, call.From(ctx).Permit, filter, after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
+			return org.List(ctx, s.Setup.Store, call.From(ctx).Permit, filter, after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +38,8 @@ func (s Organizations) ListOrganizations(ctx context.Context, r *signetv1.ListOr
 }
 
 // UpdateOrganization renames the organization the path names.
-func (s Organizations) UpdateOrganization(ctx context.Context, r *signetv1.UpdateOrganizationRequest) (*signetv1.UpdateOrganizationResponse, error) {
+func (s Organizations) UpdateOrganization(ctx context.Context,
+	r *signetv1.UpdateOrganizationRequest) (*signetv1.UpdateOrganizationResponse, error) {
 	info := call.From(ctx)
 	d, err := org.Rename(ctx, s.Setup.Store, info.Permit, info.IfMatch, r.GetName())
 	if err != nil {

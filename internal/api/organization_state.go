@@ -9,7 +9,8 @@ import (
 )
 
 // DeactivateOrganization switches off the organization the path names.
-func (s Organizations) DeactivateOrganization(ctx context.Context, _ *signetv1.DeactivateOrganizationRequest) (*signetv1.DeactivateOrganizationResponse, error) {
+func (s Organizations) DeactivateOrganization(ctx context.Context,
+	_ *signetv1.DeactivateOrganizationRequest) (*signetv1.DeactivateOrganizationResponse, error) {
 	info := call.From(ctx)
 	d, err := lifecycle.DeactivateOrganization(ctx, s.Setup.Store, info.Permit, info.IfMatch)
 	if err != nil {
@@ -19,7 +20,8 @@ func (s Organizations) DeactivateOrganization(ctx context.Context, _ *signetv1.D
 }
 
 // ReactivateOrganization switches it on again.
-func (s Organizations) ReactivateOrganization(ctx context.Context, _ *signetv1.ReactivateOrganizationRequest) (*signetv1.ReactivateOrganizationResponse, error) {
+func (s Organizations) ReactivateOrganization(ctx context.Context,
+	_ *signetv1.ReactivateOrganizationRequest) (*signetv1.ReactivateOrganizationResponse, error) {
 	info := call.From(ctx)
 	d, err := lifecycle.ReactivateOrganization(ctx, s.Setup.Store, info.Permit, info.IfMatch)
 	if err != nil {
@@ -29,7 +31,8 @@ func (s Organizations) ReactivateOrganization(ctx context.Context, _ *signetv1.R
 }
 
 // RemoveOrganization ends it. What belonged to it is cleared away in the background.
-func (s Organizations) RemoveOrganization(ctx context.Context, _ *signetv1.RemoveOrganizationRequest) (*signetv1.RemoveOrganizationResponse, error) {
+func (s Organizations) RemoveOrganization(ctx context.Context,
+	_ *signetv1.RemoveOrganizationRequest) (*signetv1.RemoveOrganizationResponse, error) {
 	info := call.From(ctx)
 	d, err := lifecycle.RemoveOrganization(ctx, s.Setup.Store, info.Permit, info.IfMatch)
 	if err != nil {

@@ -23,7 +23,8 @@ type Policies struct {
 var _ signetv1connect.PolicyServiceHandler = Policies{}
 
 // GetInstallationPolicy reads the policy of the installation.
-func (s Policies) GetInstallationPolicy(ctx context.Context, _ *signetv1.GetInstallationPolicyRequest) (*signetv1.GetInstallationPolicyResponse, error) {
+func (s Policies) GetInstallationPolicy(ctx context.Context,
+	_ *signetv1.GetInstallationPolicyRequest) (*signetv1.GetInstallationPolicyResponse, error) {
 	i, err := installation.Get(ctx, s.Store, call.From(ctx).Permit)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,8 @@ func (s Policies) GetInstallationPolicy(ctx context.Context, _ *signetv1.GetInst
 }
 
 // SetInstallationPolicy replaces it.
-func (s Policies) SetInstallationPolicy(ctx context.Context, r *signetv1.SetInstallationPolicyRequest) (*signetv1.SetInstallationPolicyResponse, error) {
+func (s Policies) SetInstallationPolicy(ctx context.Context,
+	r *signetv1.SetInstallationPolicyRequest) (*signetv1.SetInstallationPolicyResponse, error) {
 	info := call.From(ctx)
 	d, err := installation.SetPolicy(ctx, s.Store, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
 	if err != nil {
@@ -43,7 +45,8 @@ func (s Policies) SetInstallationPolicy(ctx context.Context, r *signetv1.SetInst
 }
 
 // GetOrganizationPolicy reads the policy of the organization the path names.
-func (s Policies) GetOrganizationPolicy(ctx context.Context, _ *signetv1.GetOrganizationPolicyRequest) (*signetv1.GetOrganizationPolicyResponse, error) {
+func (s Policies) GetOrganizationPolicy(ctx context.Context,
+	_ *signetv1.GetOrganizationPolicyRequest) (*signetv1.GetOrganizationPolicyResponse, error) {
 	o, err := org.Get(ctx, s.Store, call.From(ctx).Permit)
 	if err != nil {
 		return nil, err
@@ -57,7 +60,8 @@ func (s Policies) GetOrganizationPolicy(ctx context.Context, _ *signetv1.GetOrga
 }
 
 // SetOrganizationPolicy replaces it.
-func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrganizationPolicyRequest) (*signetv1.SetOrganizationPolicyResponse, error) {
+func (s Policies) SetOrganizationPolicy(ctx context.Context,
+	r *signetv1.SetOrganizationPolicyRequest) (*signetv1.SetOrganizationPolicyResponse, error) {
 	info := call.From(ctx)
 	d, out, err := s.Sessions.SetPolicy(ctx, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
 	if err != nil {
@@ -65,8 +69,12 @@ func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrga
 	}
 	answer := &signetv1.SetOrganizationPolicyResponse{Details: changed(d)}
 	if out.Users > 0 {
-		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{Users: int32(out.Users), UserNames: out.UserNames, Incomplete: out.Incomplete,
-			Message: "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way"})
+		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{
+			Users:      int32(out.Users),
+			UserNames:  out.UserNames,
+			Incomplete: out.Incomplete,
+			Message:    "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way",
+		})
 	}
 	if w := registrationWarning(r.GetPolicy(), s.Mail); w != nil {
 		answer.Warnings = append(answer.Warnings, w)
@@ -80,27 +88,47 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 		whose = policy.Everybody
 	}
 	return policy.Policy{PasswordsOf: whose,
-		SecondFactorRequired: p.GetSecondFactorRequired(), PasswordMinLength: int64(p.GetPasswordMinLength()), CommonPasswordsRefused: p.GetCommonPasswordsRefused(),
-		NetworkAttempts: int64(p.GetNetworkAttempts()), NetworkWaitSeconds: int64(p.GetNetworkWaitSeconds()),
+		SecondFactorRequired: p.GetSecondFactorRequired(), PasswordMinLength: int64(p.GetPasswordMinLength()),
+		CommonPasswordsRefused: p.GetCommonPasswordsRefused(),
+		NetworkAttempts:        int64(p.GetNetworkAttempts()), NetworkWaitSeconds: int64(p.GetNetworkWaitSeconds()),
 		AccountAttempts: int64(p.GetAccountAttempts()), AccountWaitSeconds: int64(p.GetAccountWaitSeconds()),
 		SessionSeconds: int64(p.GetSessionSeconds()), SessionIdleSeconds: int64(p.GetSessionIdleSeconds()),
-		SignIn: policy.SignIn{SignInMethods: waysOf(p.GetSignInMethods()), Providers: p.GetIdpIds(), DefaultProvider: p.GetDefaultIdpId(),
-			SecondFactorProviders: p.GetSecondFactorIdpIds(), RegistersFromDefault: p.GetRegistersFromDefault()},
+		SignIn: policy.SignIn{
+			SignInMethods:         waysOf(p.GetSignInMethods()),
+			Providers:             p.GetIdpIds(),
+			DefaultProvider:       p.GetDefaultIdpId(),
+			SecondFactorProviders: p.GetSecondFactorIdpIds(),
+			RegistersFromDefault:  p.GetRegistersFromDefault(),
+		},
 		Guests:      policy.Guests{GuestProofSeconds: int64(p.GetGuestProofSeconds())},
 		Registering: registrationPolicy(p),
-		Devices:     policy.Devices{RememberDeviceSeconds: int64(p.GetRememberDeviceSeconds()), DevicesNotRemembered: p.GetDevicesNotRemembered()},
+		Devices: policy.Devices{RememberDeviceSeconds: int64(p.GetRememberDeviceSeconds()),
+			DevicesNotRemembered: p.GetDevicesNotRemembered()},
 	}
 }
 
 func showPolicy(p policy.Policy) *signetv1.Policy {
-	return showRegistrationPolicy(p.Registering, &signetv1.Policy{PasswordRulesForAdministrators: p.BindsAdministrators(),
-		SecondFactorRequired: p.SecondFactorRequired, PasswordMinLength: int32(p.PasswordMinLength), CommonPasswordsRefused: p.CommonPasswordsRefused,
-		NetworkAttempts: int32(p.NetworkAttempts), NetworkWaitSeconds: int32(p.NetworkWaitSeconds),
-		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),
-		SessionSeconds: int32(p.SessionSeconds), SessionIdleSeconds: int32(p.SessionIdleSeconds),
-		SignInMethods: showWays(p.SignInMethods), IdpIds: p.Providers, DefaultIdpId: p.DefaultProvider, SecondFactorIdpIds: p.SecondFactorProviders,
-		RegistersFromDefault: p.RegistersFromDefault, GuestProofSeconds: int32(p.GuestProofSeconds),
-		RememberDeviceSeconds: int32(p.RememberDeviceSeconds), DevicesNotRemembered: p.DevicesNotRemembered,
+	return showRegistrationPolicy(p.Registering, &signetv1.Policy{
+		PasswordRulesForAdministrators: p.BindsAdministrators(),
+		SecondFactorRequired:           p.SecondFactorRequired,
+		PasswordMinLength:              int32(p.PasswordMinLength),
+
+		CommonPasswordsRefused: p.CommonPasswordsRefused,
+		NetworkAttempts:        int32(p.NetworkAttempts),
+		NetworkWaitSeconds:     int32(p.NetworkWaitSeconds),
+		AccountAttempts:        int32(p.AccountAttempts),
+		AccountWaitSeconds:     int32(p.AccountWaitSeconds),
+		SessionSeconds:         int32(p.SessionSeconds),
+		SessionIdleSeconds:     int32(p.SessionIdleSeconds),
+		SignInMethods:          showWays(p.SignInMethods),
+		IdpIds:                 p.Providers,
+		DefaultIdpId:           p.DefaultProvider,
+
+		SecondFactorIdpIds:    p.SecondFactorProviders,
+		RegistersFromDefault:  p.RegistersFromDefault,
+		GuestProofSeconds:     int32(p.GuestProofSeconds),
+		RememberDeviceSeconds: int32(p.RememberDeviceSeconds),
+		DevicesNotRemembered:  p.DevicesNotRemembered,
 	})
 }
 

@@ -69,10 +69,12 @@ func (s Projects) GetProject(ctx context.Context, r *signetv1.GetProjectRequest)
 }
 
 // ListProjects reads a page of the projects of the context organization.
-func (s Projects) ListProjects(ctx context.Context, r *signetv1.ListProjectsRequest) (*signetv1.ListProjectsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[project.Project], *event.Cursor, error) {
-		return project.List(ctx, s.Store, call.From(ctx).Permit, r.GetName(), after, limit)
-	})
+func (s Projects) ListProjects(ctx context.Context,
+	r *signetv1.ListProjectsRequest) (*signetv1.ListProjectsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[project.Project], *event.Cursor, error) {
+			return project.List(ctx, s.Store, call.From(ctx).Permit, r.GetName(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,8 @@ func (s Projects) ListProjects(ctx context.Context, r *signetv1.ListProjectsRequ
 }
 
 // RenameProject gives a project of the context organization another name.
-func (s Projects) RenameProject(ctx context.Context, r *signetv1.RenameProjectRequest) (*signetv1.RenameProjectResponse, error) {
+func (s Projects) RenameProject(ctx context.Context,
+	r *signetv1.RenameProjectRequest) (*signetv1.RenameProjectResponse, error) {
 	info := call.From(ctx)
 	d, err := project.Rename(ctx, s.Store, info.Permit, r.GetProjectId(), info.IfMatch, r.GetName())
 	if err != nil {
@@ -94,7 +97,8 @@ func (s Projects) RenameProject(ctx context.Context, r *signetv1.RenameProjectRe
 }
 
 // RemoveProject ends a project of the context organization.
-func (s Projects) RemoveProject(ctx context.Context, r *signetv1.RemoveProjectRequest) (*signetv1.RemoveProjectResponse, error) {
+func (s Projects) RemoveProject(ctx context.Context,
+	r *signetv1.RemoveProjectRequest) (*signetv1.RemoveProjectResponse, error) {
 	info := call.From(ctx)
 	d, err := project.Remove(ctx, s.Store, info.Permit, r.GetProjectId(), info.IfMatch)
 	if err != nil {
@@ -105,9 +109,11 @@ func (s Projects) RemoveProject(ctx context.Context, r *signetv1.RemoveProjectRe
 }
 
 // SetProjectRole declares a role of a project of the context organization, or describes it anew.
-func (s Projects) SetProjectRole(ctx context.Context, r *signetv1.SetProjectRoleRequest) (*signetv1.SetProjectRoleResponse, error) {
+func (s Projects) SetProjectRole(ctx context.Context,
+	r *signetv1.SetProjectRoleRequest) (*signetv1.SetProjectRoleResponse, error) {
 	info := call.From(ctx)
-	d, err := project.SetRole(ctx, s.Store, info.Permit, r.GetProjectId(), info.IfMatch, r.GetKey(), r.GetName(), r.GetDescription())
+	d, err := project.SetRole(ctx, s.Store, info.Permit, r.GetProjectId(), info.IfMatch, r.GetKey(), r.GetName(),
+		r.GetDescription())
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +121,8 @@ func (s Projects) SetProjectRole(ctx context.Context, r *signetv1.SetProjectRole
 }
 
 // RemoveProjectRole ends a role of a project of the context organization.
-func (s Projects) RemoveProjectRole(ctx context.Context, r *signetv1.RemoveProjectRoleRequest) (*signetv1.RemoveProjectRoleResponse, error) {
+func (s Projects) RemoveProjectRole(ctx context.Context,
+	r *signetv1.RemoveProjectRoleRequest) (*signetv1.RemoveProjectRoleResponse, error) {
 	info := call.From(ctx)
 	d, err := project.RemoveRole(ctx, s.Store, info.Permit, r.GetProjectId(), info.IfMatch, r.GetKey())
 	if err != nil {
@@ -125,7 +132,8 @@ func (s Projects) RemoveProjectRole(ctx context.Context, r *signetv1.RemoveProje
 }
 
 func showProject(p *event.Object[project.Project]) *signetv1.Project {
-	return &signetv1.Project{ProjectId: p.ID, Details: complete(p.Details()), Name: p.Data.Name, Roles: showRoles(p.Data.Roles)}
+	return &signetv1.Project{ProjectId: p.ID, Details: complete(p.Details()), Name: p.Data.Name,
+		Roles: showRoles(p.Data.Roles)}
 }
 
 func showRoles(roles []project.Role) (shown []*signetv1.ProjectRole) {
@@ -144,7 +152,8 @@ func roleKeys(roles []project.Role) (keys []string) {
 
 // roleSettings are those that a request sends for an application.
 func roleSettings(r *signetv1.SetApplicationRoleSettingsRequest) app.RoleSettings {
-	return app.RoleSettings{Project: r.GetProjectId(), Roles: r.GetRolesInTokens(), Groups: r.GetGroupsInTokens(), Required: r.GetRoleRequired(), Metadata: r.GetMetadataKeys()}
+	return app.RoleSettings{Project: r.GetProjectId(), Roles: r.GetRolesInTokens(), Groups: r.GetGroupsInTokens(),
+		Required: r.GetRoleRequired(), Metadata: r.GetMetadataKeys()}
 }
 
 // showRoleSettings shows those of an application; nil where there are none.
@@ -152,5 +161,6 @@ func showRoleSettings(s app.RoleSettings) *signetv1.ApplicationRoleSettings {
 	if s.Equal(app.RoleSettings{}) {
 		return nil
 	}
-	return &signetv1.ApplicationRoleSettings{ProjectId: s.Project, RolesInTokens: s.Roles, GroupsInTokens: s.Groups, RoleRequired: s.Required, MetadataKeys: s.Metadata}
+	return &signetv1.ApplicationRoleSettings{ProjectId: s.Project, RolesInTokens: s.Roles, GroupsInTokens: s.Groups,
+		RoleRequired: s.Required, MetadataKeys: s.Metadata}
 }

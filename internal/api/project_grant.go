@@ -10,12 +10,14 @@ import (
 )
 
 // AddProjectGrant offers a project of the context organization to another one.
-func (s Projects) AddProjectGrant(ctx context.Context, r *signetv1.AddProjectGrantRequest) (*signetv1.AddProjectGrantResponse, error) {
+func (s Projects) AddProjectGrant(ctx context.Context,
+	r *signetv1.AddProjectGrantRequest) (*signetv1.AddProjectGrantResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
-	created, err := project.AddGrant(ctx, s.Store, call.From(ctx).Permit, once, r.GetProjectId(), r.GetGrantedOrgId(), r.GetRoleKeys())
+	created, err := project.AddGrant(ctx, s.Store, call.From(ctx).Permit, once, r.GetProjectId(), r.GetGrantedOrgId(),
+		r.GetRoleKeys())
 	if err != nil {
 		return nil, err
 	}
@@ -23,24 +25,30 @@ func (s Projects) AddProjectGrant(ctx context.Context, r *signetv1.AddProjectGra
 }
 
 // ListProjectGrants reads a page of the grants of a project of the context organization.
-func (s Projects) ListProjectGrants(ctx context.Context, r *signetv1.ListProjectGrantsRequest) (*signetv1.ListProjectGrantsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]project.Granted, *event.Cursor, error) {
-		return project.ListGrants(ctx, s.Store, call.From(ctx).Permit, r.GetProjectId(), after, limit)
-	})
+func (s Projects) ListProjectGrants(ctx context.Context,
+	r *signetv1.ListProjectGrantsRequest) (*signetv1.ListProjectGrantsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]project.Granted, *event.Cursor, error) {
+			return project.ListGrants(ctx, s.Store, call.From(ctx).Permit, r.GetProjectId(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListProjectGrantsResponse{NextPageToken: next}
 	for _, g := range found {
-		out.Grants = append(out.Grants, &signetv1.ProjectGrant{GrantId: g.ID, Details: complete(g.Details()), State: grantState(g.Data.State), GrantedOrgId: g.Data.To, Roles: showRoles(g.Roles)})
+		out.Grants = append(out.Grants,
+			&signetv1.ProjectGrant{GrantId: g.ID, Details: complete(g.Details()), State: grantState(g.Data.State),
+				GrantedOrgId: g.Data.To, Roles: showRoles(g.Roles)})
 	}
 	return out, nil
 }
 
 // SetProjectGrantRoles changes which roles of a project of the context organization another one may give.
-func (s Projects) SetProjectGrantRoles(ctx context.Context, r *signetv1.SetProjectGrantRolesRequest) (*signetv1.SetProjectGrantRolesResponse, error) {
+func (s Projects) SetProjectGrantRoles(ctx context.Context,
+	r *signetv1.SetProjectGrantRolesRequest) (*signetv1.SetProjectGrantRolesResponse, error) {
 	info := call.From(ctx)
-	d, err := project.SetGrantRoles(ctx, s.Store, info.Permit, r.GetProjectId(), r.GetGrantId(), info.IfMatch, r.GetRoleKeys())
+	d, err := project.SetGrantRoles(ctx, s.Store, info.Permit, r.GetProjectId(), r.GetGrantId(), info.IfMatch,
+		r.GetRoleKeys())
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +56,8 @@ func (s Projects) SetProjectGrantRoles(ctx context.Context, r *signetv1.SetProje
 }
 
 // WithdrawProjectGrant ends a grant of a project of the context organization.
-func (s Projects) WithdrawProjectGrant(ctx context.Context, r *signetv1.WithdrawProjectGrantRequest) (*signetv1.WithdrawProjectGrantResponse, error) {
+func (s Projects) WithdrawProjectGrant(ctx context.Context,
+	r *signetv1.WithdrawProjectGrantRequest) (*signetv1.WithdrawProjectGrantResponse, error) {
 	info := call.From(ctx)
 	d, err := project.WithdrawGrant(ctx, s.Store, info.Permit, r.GetProjectId(), r.GetGrantId(), info.IfMatch)
 	if err != nil {
@@ -58,23 +67,33 @@ func (s Projects) WithdrawProjectGrant(ctx context.Context, r *signetv1.Withdraw
 }
 
 // ListGrantedProjects reads a page of the projects that are granted to the context organization.
-func (s Projects) ListGrantedProjects(ctx context.Context, r *signetv1.ListGrantedProjectsRequest) (*signetv1.ListGrantedProjectsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]project.Granted, *event.Cursor, error) {
-		return project.ListGranted(ctx, s.Store, call.From(ctx).Permit, after, limit)
-	})
+func (s Projects) ListGrantedProjects(ctx context.Context,
+	r *signetv1.ListGrantedProjectsRequest) (*signetv1.ListGrantedProjectsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]project.Granted, *event.Cursor, error) {
+			return project.ListGranted(ctx, s.Store, call.From(ctx).Permit, after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListGrantedProjectsResponse{NextPageToken: next}
 	for _, g := range found {
-		out.Projects = append(out.Projects, &signetv1.GrantedProject{GrantId: g.ID, Details: complete(g.Details()), State: grantState(g.Data.State), ProjectId: g.Data.Project,
-			ProjectName: g.ProjectName, OwnerName: g.OwnerName, Roles: showRoles(g.Roles)})
+		out.Projects = append(out.Projects, &signetv1.GrantedProject{
+			GrantId:     g.ID,
+			Details:     complete(g.Details()),
+			State:       grantState(g.Data.State),
+			ProjectId:   g.Data.Project,
+			ProjectName: g.ProjectName,
+			OwnerName:   g.OwnerName,
+			Roles:       showRoles(g.Roles),
+		})
 	}
 	return out, nil
 }
 
 // AcceptGrantedProject accepts a grant to the context organization.
-func (s Projects) AcceptGrantedProject(ctx context.Context, r *signetv1.AcceptGrantedProjectRequest) (*signetv1.AcceptGrantedProjectResponse, error) {
+func (s Projects) AcceptGrantedProject(ctx context.Context,
+	r *signetv1.AcceptGrantedProjectRequest) (*signetv1.AcceptGrantedProjectResponse, error) {
 	info := call.From(ctx)
 	d, err := project.AcceptGrant(ctx, s.Store, info.Permit, r.GetGrantId(), info.IfMatch)
 	if err != nil {
@@ -84,7 +103,8 @@ func (s Projects) AcceptGrantedProject(ctx context.Context, r *signetv1.AcceptGr
 }
 
 // DeclineGrantedProject ends a grant to the context organization.
-func (s Projects) DeclineGrantedProject(ctx context.Context, r *signetv1.DeclineGrantedProjectRequest) (*signetv1.DeclineGrantedProjectResponse, error) {
+func (s Projects) DeclineGrantedProject(ctx context.Context,
+	r *signetv1.DeclineGrantedProjectRequest) (*signetv1.DeclineGrantedProjectResponse, error) {
 	info := call.From(ctx)
 	d, err := project.DeclineGrant(ctx, s.Store, info.Permit, r.GetGrantId(), info.IfMatch)
 	if err != nil {

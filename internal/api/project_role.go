@@ -12,11 +12,13 @@ import (
 )
 
 // ListProjectUsers reads a page of the users who have roles of a project in the context organization.
-func (s Projects) ListProjectUsers(ctx context.Context, r *signetv1.ListProjectUsersRequest) (*signetv1.ListProjectUsersResponse, error) {
+func (s Projects) ListProjectUsers(ctx context.Context,
+	r *signetv1.ListProjectUsersRequest) (*signetv1.ListProjectUsersResponse, error) {
 	permit := call.From(ctx).Permit
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]project.UserWithRoles, *event.Cursor, error) {
-		return project.ListUsers(ctx, s.Store, permit, r.GetProjectId(), after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]project.UserWithRoles, *event.Cursor, error) {
+			return project.ListUsers(ctx, s.Store, permit, r.GetProjectId(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,8 @@ func displayName(u *user.User) string {
 }
 
 // ListProjectGroups lists the groups whose members have roles of a project in the context organization.
-func (s Projects) ListProjectGroups(ctx context.Context, r *signetv1.ListProjectGroupsRequest) (*signetv1.ListProjectGroupsResponse, error) {
+func (s Projects) ListProjectGroups(ctx context.Context,
+	r *signetv1.ListProjectGroupsRequest) (*signetv1.ListProjectGroupsResponse, error) {
 	permit := call.From(ctx).Permit
 	found, err := project.ListGroups(ctx, s.Store, permit, r.GetProjectId())
 	if err != nil {
@@ -62,9 +65,11 @@ func (s Projects) ListProjectGroups(ctx context.Context, r *signetv1.ListProject
 }
 
 // SetUserAppRoles sets which roles of a project a user has in the context organization.
-func (s Projects) SetUserAppRoles(ctx context.Context, r *signetv1.SetUserAppRolesRequest) (*signetv1.SetUserAppRolesResponse, error) {
+func (s Projects) SetUserAppRoles(ctx context.Context,
+	r *signetv1.SetUserAppRolesRequest) (*signetv1.SetUserAppRolesResponse, error) {
 	info := call.From(ctx)
-	d, err := project.SetUserRoles(ctx, s.Store, info.Permit, r.GetUserId(), r.GetProjectId(), info.IfMatch, r.GetRoleKeys())
+	d, err := project.SetUserRoles(ctx, s.Store, info.Permit, r.GetUserId(), r.GetProjectId(), info.IfMatch,
+		r.GetRoleKeys())
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +77,8 @@ func (s Projects) SetUserAppRoles(ctx context.Context, r *signetv1.SetUserAppRol
 }
 
 // ListUserAppRoles lists the roles that a user has in the context organization.
-func (s Projects) ListUserAppRoles(ctx context.Context, r *signetv1.ListUserAppRolesRequest) (*signetv1.ListUserAppRolesResponse, error) {
+func (s Projects) ListUserAppRoles(ctx context.Context,
+	r *signetv1.ListUserAppRolesRequest) (*signetv1.ListUserAppRolesResponse, error) {
 	all, err := project.RolesOfUser(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
 		return nil, err
@@ -81,7 +87,8 @@ func (s Projects) ListUserAppRoles(ctx context.Context, r *signetv1.ListUserAppR
 }
 
 // ListMyAppRoles lists the roles that the caller has.
-func (s Projects) ListMyAppRoles(ctx context.Context, _ *signetv1.ListMyAppRolesRequest) (*signetv1.ListMyAppRolesResponse, error) {
+func (s Projects) ListMyAppRoles(ctx context.Context,
+	_ *signetv1.ListMyAppRolesRequest) (*signetv1.ListMyAppRolesResponse, error) {
 	all, err := project.MyRoles(ctx, s.Store, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -90,9 +97,11 @@ func (s Projects) ListMyAppRoles(ctx context.Context, _ *signetv1.ListMyAppRoles
 }
 
 // SetGroupAppRoles sets which roles of a project the members of a group have in the context organization.
-func (s Projects) SetGroupAppRoles(ctx context.Context, r *signetv1.SetGroupAppRolesRequest) (*signetv1.SetGroupAppRolesResponse, error) {
+func (s Projects) SetGroupAppRoles(ctx context.Context,
+	r *signetv1.SetGroupAppRolesRequest) (*signetv1.SetGroupAppRolesResponse, error) {
 	info := call.From(ctx)
-	d, err := project.SetGroupRoles(ctx, s.Store, info.Permit, r.GetGroupId(), r.GetProjectId(), info.IfMatch, r.GetRoleKeys())
+	d, err := project.SetGroupRoles(ctx, s.Store, info.Permit, r.GetGroupId(), r.GetProjectId(), info.IfMatch,
+		r.GetRoleKeys())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +109,8 @@ func (s Projects) SetGroupAppRoles(ctx context.Context, r *signetv1.SetGroupAppR
 }
 
 // ListGroupAppRoles lists the roles that the members of a group have through it.
-func (s Projects) ListGroupAppRoles(ctx context.Context, r *signetv1.ListGroupAppRolesRequest) (*signetv1.ListGroupAppRolesResponse, error) {
+func (s Projects) ListGroupAppRoles(ctx context.Context,
+	r *signetv1.ListGroupAppRolesRequest) (*signetv1.ListGroupAppRolesResponse, error) {
 	all, err := project.RolesOfGroup(ctx, s.Store, call.From(ctx).Permit, r.GetGroupId())
 	if err != nil {
 		return nil, err
@@ -112,7 +122,8 @@ func showGiven(all []project.Given) (shown []*signetv1.AppRoles) {
 	for _, given := range all {
 		out := &signetv1.AppRoles{ProjectId: given.Project, ProjectName: given.ProjectName, OrgId: given.Org}
 		for _, r := range given.Roles {
-			out.Roles = append(out.Roles, &signetv1.AppRole{Key: r.Key, Name: r.Name, Direct: r.Direct, GroupIds: r.Groups})
+			out.Roles = append(out.Roles,
+				&signetv1.AppRole{Key: r.Key, Name: r.Name, Direct: r.Direct, GroupIds: r.Groups})
 		}
 		shown = append(shown, out)
 	}

@@ -21,7 +21,8 @@ type Registrations struct{ Registrations *registration.Registrations }
 var _ signetv1connect.RegistrationServiceHandler = Registrations{}
 
 // StartRegistration has a mail sent.
-func (s Registrations) StartRegistration(ctx context.Context, r *signetv1.StartRegistrationRequest) (*signetv1.StartRegistrationResponse, error) {
+func (s Registrations) StartRegistration(ctx context.Context,
+	r *signetv1.StartRegistrationRequest) (*signetv1.StartRegistrationResponse, error) {
 	info := call.From(ctx)
 	in := startRegistration(r)
 	in.OrgID, in.Peer, in.RequestID = cmp.Or(in.OrgID, s.Registrations.Sessions.DefaultOrg), info.Peer, info.RequestID
@@ -42,7 +43,8 @@ func checkStartRegistration(r *signetv1.StartRegistrationRequest) []errs.Violati
 }
 
 // StartRegistrationPasskey makes a challenge for the first passkey.
-func (s Registrations) StartRegistrationPasskey(ctx context.Context, r *signetv1.StartRegistrationPasskeyRequest) (*signetv1.StartRegistrationPasskeyResponse, error) {
+func (s Registrations) StartRegistrationPasskey(ctx context.Context,
+	r *signetv1.StartRegistrationPasskeyRequest) (*signetv1.StartRegistrationPasskeyResponse, error) {
 	options, err := s.Registrations.StartPasskey(ctx, call.From(ctx).Peer, r.GetToken())
 	if err != nil {
 		return nil, err
@@ -51,15 +53,32 @@ func (s Registrations) StartRegistrationPasskey(ctx context.Context, r *signetv1
 }
 
 // FinishRegistration creates the user and a session.
-func (s Registrations) FinishRegistration(ctx context.Context, r *signetv1.FinishRegistrationRequest) (*signetv1.FinishRegistrationResponse, error) {
+func (s Registrations) FinishRegistration(ctx context.Context,
+	r *signetv1.FinishRegistrationRequest) (*signetv1.FinishRegistrationResponse, error) {
 	info, p := call.From(ctx), r.GetProfile()
-	in, err := s.Registrations.Finish(ctx, registration.Finish{Link: r.GetToken(), UserName: r.GetUserName(), FirstName: p.GetFirstName(), LastName: p.GetLastName(), NickName: p.GetNickName(),
-		DisplayName: p.GetDisplayName(), Language: p.GetPreferredLanguage(), Password: r.GetPassword(), Credential: r.GetCredential(), PasskeyName: r.GetPasskeyName(),
-		AcceptedTerms: r.GetAcceptedTermsUri(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := s.Registrations.Finish(ctx, registration.Finish{
+		Link:        r.GetToken(),
+		UserName:    r.GetUserName(),
+		FirstName:   p.GetFirstName(),
+		LastName:    p.GetLastName(),
+		NickName:    p.GetNickName(),
+		DisplayName: p.GetDisplayName(),
+		Language:    p.GetPreferredLanguage(),
+		Password:    r.GetPassword(),
+
+		Credential:    r.GetCredential(),
+		PasskeyName:   r.GetPasskeyName(),
+		AcceptedTerms: r.GetAcceptedTermsUri(),
+		Peer:          info.Peer,
+		UserAgent:     info.UserAgent,
+		RequestID:     info.RequestID,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.FinishRegistrationResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires), UserId: in.UserID, SecondFactorRequired: in.SecondFactorRequired}, nil
+	return &signetv1.FinishRegistrationResponse{SessionId: in.SessionID, Token: in.Token,
+		ExpirationDate: timestamppb.New(in.Expires), UserId: in.UserID,
+		SecondFactorRequired: in.SecondFactorRequired}, nil
 }
 
 // showTerms shows what somebody has accepted; nil for nothing.

@@ -13,12 +13,14 @@ var registrationModes = enum[signetv1.RegistrationMode, policy.Openness]{
 
 // registrationPolicy reads what a policy says about registration.
 func registrationPolicy(p *signetv1.Policy) policy.Registering {
-	return policy.Registering{Registration: registrationModes[p.GetRegistration()], TermsURI: p.GetTermsUri(), PrivacyURI: p.GetPrivacyUri()}
+	return policy.Registering{Registration: registrationModes[p.GetRegistration()], TermsURI: p.GetTermsUri(),
+		PrivacyURI: p.GetPrivacyUri()}
 }
 
 // showRegistrationPolicy puts it into a policy.
 func showRegistrationPolicy(r policy.Registering, into *signetv1.Policy) *signetv1.Policy {
-	into.Registration, into.TermsUri, into.PrivacyUri = registrationModes.number(r.Registration), r.TermsURI, r.PrivacyURI
+	into.Registration, into.TermsUri, into.PrivacyUri = registrationModes.number(r.Registration),
+		r.TermsURI, r.PrivacyURI
 	return into
 }
 

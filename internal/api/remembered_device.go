@@ -22,7 +22,8 @@ type RememberedDevices struct {
 var _ signetv1connect.RememberedDeviceServiceHandler = RememberedDevices{}
 
 // ListMyRememberedDevices lists the caller's remembered devices.
-func (s RememberedDevices) ListMyRememberedDevices(ctx context.Context, r *signetv1.ListMyRememberedDevicesRequest) (*signetv1.ListMyRememberedDevicesResponse, error) {
+func (s RememberedDevices) ListMyRememberedDevices(ctx context.Context,
+	r *signetv1.ListMyRememberedDevicesRequest) (*signetv1.ListMyRememberedDevicesResponse, error) {
 	devices, next, err := s.devices(ctx, session.Own(call.From(ctx).Caller), r)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,8 @@ func (s RememberedDevices) ListMyRememberedDevices(ctx context.Context, r *signe
 }
 
 // EndMyRememberedDevice ends one of the caller's remembered devices.
-func (s RememberedDevices) EndMyRememberedDevice(ctx context.Context, r *signetv1.EndMyRememberedDeviceRequest) (*signetv1.EndMyRememberedDeviceResponse, error) {
+func (s RememberedDevices) EndMyRememberedDevice(ctx context.Context,
+	r *signetv1.EndMyRememberedDeviceRequest) (*signetv1.EndMyRememberedDeviceResponse, error) {
 	if err := s.Sessions.EndDevice(ctx, session.Own(call.From(ctx).Caller), r.GetDeviceId()); err != nil {
 		return nil, err
 	}
@@ -39,7 +41,8 @@ func (s RememberedDevices) EndMyRememberedDevice(ctx context.Context, r *signetv
 }
 
 // ListUserRememberedDevices lists the remembered devices of a user of the context organization.
-func (s RememberedDevices) ListUserRememberedDevices(ctx context.Context, r *signetv1.ListUserRememberedDevicesRequest) (*signetv1.ListUserRememberedDevicesResponse, error) {
+func (s RememberedDevices) ListUserRememberedDevices(ctx context.Context,
+	r *signetv1.ListUserRememberedDevicesRequest) (*signetv1.ListUserRememberedDevicesResponse, error) {
 	devices, next, err := s.devices(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r)
 	if err != nil {
 		return nil, err
@@ -48,7 +51,8 @@ func (s RememberedDevices) ListUserRememberedDevices(ctx context.Context, r *sig
 }
 
 // EndUserRememberedDevice ends a remembered device of a user of the context organization.
-func (s RememberedDevices) EndUserRememberedDevice(ctx context.Context, r *signetv1.EndUserRememberedDeviceRequest) (*signetv1.EndUserRememberedDeviceResponse, error) {
+func (s RememberedDevices) EndUserRememberedDevice(ctx context.Context,
+	r *signetv1.EndUserRememberedDeviceRequest) (*signetv1.EndUserRememberedDeviceResponse, error) {
 	if err := s.Sessions.EndDevice(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r.GetDeviceId()); err != nil {
 		return nil, err
 	}
@@ -56,13 +60,16 @@ func (s RememberedDevices) EndUserRememberedDevice(ctx context.Context, r *signe
 }
 
 // devices renders a page of them.
-func (s RememberedDevices) devices(ctx context.Context, whose session.Whose, r pageRequest) ([]*signetv1.RememberedDevice, string, error) {
-	shown, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
-		return s.Sessions.List(ctx, whose, secret.Device, after, limit)
-	})
+func (s RememberedDevices) devices(ctx context.Context, whose session.Whose,
+	r pageRequest) ([]*signetv1.RememberedDevice, string, error) {
+	shown, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
+			return s.Sessions.List(ctx, whose, secret.Device, after, limit)
+		})
 	var out []*signetv1.RememberedDevice
 	for _, d := range shown {
-		out = append(out, &signetv1.RememberedDevice{DeviceId: d.ID, CreationDate: timestamppb.New(d.Created), ExpirationDate: timestamppb.New(d.Expires)})
+		out = append(out, &signetv1.RememberedDevice{DeviceId: d.ID, CreationDate: timestamppb.New(d.Created),
+			ExpirationDate: timestamppb.New(d.Expires)})
 	}
 	return out, next, err
 }

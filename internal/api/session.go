@@ -27,15 +27,28 @@ type Sessions struct {
 var _ signetv1connect.SessionServiceHandler = Sessions{}
 
 // CreateSession signs in.
-func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRequest) (*signetv1.CreateSessionResponse, error) {
+func (s Sessions) CreateSession(ctx context.Context,
+	r *signetv1.CreateSessionRequest) (*signetv1.CreateSessionResponse, error) {
 	info := call.From(ctx)
-	in, err := s.Sessions.SignIn(ctx, session.Attempt{LoginName: r.GetLoginName(), Password: r.GetPassword(), OrgID: r.GetOrgId(),
-		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := s.Sessions.SignIn(ctx, session.Attempt{
+		LoginName: r.GetLoginName(),
+		Password:  r.GetPassword(),
+		OrgID:     r.GetOrgId(),
+		Peer:      info.Peer,
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	})
 	if err != nil {
 		return nil, err
 	}
-	out := &signetv1.CreateSessionResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
-		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired, SecondFactorRequired: in.SecondFactorRequired}
+	out := &signetv1.CreateSessionResponse{
+		SessionId:              in.SessionID,
+		Token:                  in.Token,
+		ExpirationDate:         timestamppb.New(in.Expires),
+		UserId:                 in.UserID,
+		PasswordChangeRequired: in.ChangeRequired,
+		SecondFactorRequired:   in.SecondFactorRequired,
+	}
 	for _, way := range in.Ways {
 		out.SecondFactors = append(out.SecondFactors, factorTypes[way])
 	}
@@ -43,7 +56,8 @@ func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRe
 }
 
 // StartPasskeySignIn makes a challenge for a user who has a passkey.
-func (s Sessions) StartPasskeySignIn(_ context.Context, _ *signetv1.StartPasskeySignInRequest) (*signetv1.StartPasskeySignInResponse, error) {
+func (s Sessions) StartPasskeySignIn(_ context.Context,
+	_ *signetv1.StartPasskeySignInRequest) (*signetv1.StartPasskeySignInResponse, error) {
 	options, err := s.Sessions.StartPasskeySignIn()
 	if err != nil {
 		return nil, err
@@ -52,38 +66,62 @@ func (s Sessions) StartPasskeySignIn(_ context.Context, _ *signetv1.StartPasskey
 }
 
 // CreateSessionWithPasskey signs in with nothing but a passkey.
-func (s Sessions) CreateSessionWithPasskey(ctx context.Context, r *signetv1.CreateSessionWithPasskeyRequest) (*signetv1.CreateSessionWithPasskeyResponse, error) {
+func (s Sessions) CreateSessionWithPasskey(ctx context.Context,
+	r *signetv1.CreateSessionWithPasskeyRequest) (*signetv1.CreateSessionWithPasskeyResponse, error) {
 	info := call.From(ctx)
-	in, err := s.Sessions.SignInWithPasskey(ctx, session.PasskeyAttempt{Assertion: r.GetAssertion(), OrgID: r.GetOrgId(),
-		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := s.Sessions.SignInWithPasskey(ctx, session.PasskeyAttempt{
+		Assertion: r.GetAssertion(),
+		OrgID:     r.GetOrgId(),
+		Peer:      info.Peer,
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.CreateSessionWithPasskeyResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
-		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired}, nil
+	return &signetv1.CreateSessionWithPasskeyResponse{
+		SessionId:              in.SessionID,
+		Token:                  in.Token,
+		ExpirationDate:         timestamppb.New(in.Expires),
+		UserId:                 in.UserID,
+		PasswordChangeRequired: in.ChangeRequired,
+	}, nil
 }
 
 // StartProviderSignIn starts a sign-in for an application with a page of its own.
-func (s Sessions) StartProviderSignIn(ctx context.Context, r *signetv1.StartProviderSignInRequest) (*signetv1.StartProviderSignInResponse, error) {
-	started, err := s.OwnPages.Start(ctx, ownpage.Start{Client: client(ctx, r), Provider: r.GetIdpId(), ReturnAddress: r.GetReturnAddress(), Again: r.GetAgain(), Hint: r.GetLoginHint()})
+func (s Sessions) StartProviderSignIn(ctx context.Context,
+	r *signetv1.StartProviderSignInRequest) (*signetv1.StartProviderSignInResponse, error) {
+	started, err := s.OwnPages.Start(ctx,
+		ownpage.Start{Client: client(ctx, r), Provider: r.GetIdpId(), ReturnAddress: r.GetReturnAddress(),
+			Again: r.GetAgain(), Hint: r.GetLoginHint()})
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.StartProviderSignInResponse{Address: started.Address, AttemptToken: started.Token, ExpirationDate: timestamppb.New(started.Expires)}, nil
+	return &signetv1.StartProviderSignInResponse{Address: started.Address, AttemptToken: started.Token,
+		ExpirationDate: timestamppb.New(started.Expires)}, nil
 }
 
 // CreateSessionThroughProvider opens a session for who has come back from a provider.
-func (s Sessions) CreateSessionThroughProvider(ctx context.Context, r *signetv1.CreateSessionThroughProviderRequest) (*signetv1.CreateSessionThroughProviderResponse, error) {
+func (s Sessions) CreateSessionThroughProvider(ctx context.Context,
+	r *signetv1.CreateSessionThroughProviderRequest) (*signetv1.CreateSessionThroughProviderResponse, error) {
 	var register *ownpage.Registration
 	if n := r.GetRegistration(); n != nil {
-		register = &ownpage.Registration{UserName: n.GetUserName(), FirstName: n.GetFirstName(), LastName: n.GetLastName(), NickName: n.GetNickName(), Language: n.GetPreferredLanguage(), Email: n.GetEmail(), AcceptedTerms: n.GetAcceptedTermsUri()}
+		register = &ownpage.Registration{UserName: n.GetUserName(), FirstName: n.GetFirstName(),
+			LastName: n.GetLastName(), NickName: n.GetNickName(), Language: n.GetPreferredLanguage(),
+			Email: n.GetEmail(), AcceptedTerms: n.GetAcceptedTermsUri()}
 	}
 	in, err := s.OwnPages.SignIn(ctx, redeem(ctx, r), register)
 	if err != nil {
 		return nil, registrationError(err)
 	}
-	out := &signetv1.CreateSessionThroughProviderResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
-		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired, SecondFactorRequired: in.SecondFactorRequired}
+	out := &signetv1.CreateSessionThroughProviderResponse{
+		SessionId:              in.SessionID,
+		Token:                  in.Token,
+		ExpirationDate:         timestamppb.New(in.Expires),
+		UserId:                 in.UserID,
+		PasswordChangeRequired: in.ChangeRequired,
+		SecondFactorRequired:   in.SecondFactorRequired,
+	}
 	for _, way := range in.Ways {
 		out.SecondFactors = append(out.SecondFactors, factorTypes[way])
 	}
@@ -105,7 +143,8 @@ func registrationError(err error) error {
 }
 
 // LinkMyAccountThroughProvider links the caller's account.
-func (s Sessions) LinkMyAccountThroughProvider(ctx context.Context, r *signetv1.LinkMyAccountThroughProviderRequest) (*signetv1.LinkMyAccountThroughProviderResponse, error) {
+func (s Sessions) LinkMyAccountThroughProvider(ctx context.Context,
+	r *signetv1.LinkMyAccountThroughProviderRequest) (*signetv1.LinkMyAccountThroughProviderResponse, error) {
 	linked, err := s.OwnPages.Link(ctx, call.From(ctx).Caller, redeem(ctx, r), from(ctx))
 	if err != nil {
 		return nil, err
@@ -121,7 +160,8 @@ type byClient interface {
 
 func client(ctx context.Context, r byClient) ownpage.Client {
 	info := call.From(ctx)
-	return ownpage.Client{ID: r.GetClientId(), Secret: r.GetClientSecret(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	return ownpage.Client{ID: r.GetClientId(), Secret: r.GetClientSecret(), Peer: info.Peer, UserAgent: info.UserAgent,
+		RequestID: info.RequestID}
 }
 
 func redeem(ctx context.Context, r interface {
@@ -133,7 +173,8 @@ func redeem(ctx context.Context, r interface {
 }
 
 // StartPasskeyProof makes a challenge for the caller's passkeys.
-func (s Sessions) StartPasskeyProof(ctx context.Context, _ *signetv1.StartPasskeyProofRequest) (*signetv1.StartPasskeyProofResponse, error) {
+func (s Sessions) StartPasskeyProof(ctx context.Context,
+	_ *signetv1.StartPasskeyProofRequest) (*signetv1.StartPasskeyProofResponse, error) {
 	options, err := s.Sessions.StartProof(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -142,7 +183,8 @@ func (s Sessions) StartPasskeyProof(ctx context.Context, _ *signetv1.StartPasske
 }
 
 // ProveSecondFactor proves a second factor in the caller's session.
-func (s Sessions) ProveSecondFactor(ctx context.Context, r *signetv1.ProveSecondFactorRequest) (*signetv1.ProveSecondFactorResponse, error) {
+func (s Sessions) ProveSecondFactor(ctx context.Context,
+	r *signetv1.ProveSecondFactorRequest) (*signetv1.ProveSecondFactorResponse, error) {
 	if _, err := s.Sessions.Prove(ctx, call.From(ctx).Caller, answerOf(r), from(ctx)); err != nil {
 		return nil, err
 	}
@@ -150,7 +192,8 @@ func (s Sessions) ProveSecondFactor(ctx context.Context, r *signetv1.ProveSecond
 }
 
 // Reauthenticate takes the caller's password once more.
-func (s Sessions) Reauthenticate(ctx context.Context, r *signetv1.ReauthenticateRequest) (*signetv1.ReauthenticateResponse, error) {
+func (s Sessions) Reauthenticate(ctx context.Context,
+	r *signetv1.ReauthenticateRequest) (*signetv1.ReauthenticateResponse, error) {
 	if _, err := s.Sessions.Reauthenticate(ctx, call.From(ctx).Caller, r.GetPassword(), from(ctx)); err != nil {
 		return nil, err
 	}
@@ -170,9 +213,11 @@ func answerOf(r proof) session.Answer {
 
 // oneProof refuses more than one of the ways to prove a second factor, and none where one is needed.
 func oneProof(r proof, needed bool) []errs.Violation {
-	used, wrong := atMostOne("totpCode", r.GetTotpCode(), "recoveryCode", r.GetRecoveryCode(), "assertion", r.GetAssertion())
+	used, wrong := atMostOne("totpCode", r.GetTotpCode(), "recoveryCode", r.GetRecoveryCode(), "assertion",
+		r.GetAssertion())
 	if used == "" && needed {
-		wrong = append(wrong, errs.Violation{Field: "totpCode", Message: "is missing: send a totpCode, a recoveryCode or an assertion"})
+		wrong = append(wrong, errs.Violation{Field: "totpCode",
+			Message: "is missing: send a totpCode, a recoveryCode or an assertion"})
 	}
 	return wrong
 }
@@ -185,7 +230,9 @@ func atMostOne(fieldsAndValues ...string) (used string, wrong []errs.Violation) 
 		case used == "":
 			used = field[0]
 		default:
-			wrong = append(wrong, errs.Violation{Field: field[0], Message: "cannot be used together with " + used + ": leave one of them out"})
+			wrong = append(wrong,
+				errs.Violation{Field: field[0],
+					Message: "cannot be used together with " + used + ": leave one of them out"})
 		}
 	}
 	return used, wrong

@@ -12,7 +12,8 @@ import (
 )
 
 // ListMySessions lists the caller's sessions.
-func (s Sessions) ListMySessions(ctx context.Context, r *signetv1.ListMySessionsRequest) (*signetv1.ListMySessionsResponse, error) {
+func (s Sessions) ListMySessions(ctx context.Context,
+	r *signetv1.ListMySessionsRequest) (*signetv1.ListMySessionsResponse, error) {
 	sessions, next, err := s.sessions(ctx, session.Own(call.From(ctx).Caller), r)
 	if err != nil {
 		return nil, err
@@ -21,7 +22,8 @@ func (s Sessions) ListMySessions(ctx context.Context, r *signetv1.ListMySessions
 }
 
 // EndMySessions ends the caller's other sessions.
-func (s Sessions) EndMySessions(ctx context.Context, _ *signetv1.EndMySessionsRequest) (*signetv1.EndMySessionsResponse, error) {
+func (s Sessions) EndMySessions(ctx context.Context,
+	_ *signetv1.EndMySessionsRequest) (*signetv1.EndMySessionsResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.EndOthers(ctx, info.Caller, info.IfMatch)
 	if err != nil {
@@ -31,7 +33,8 @@ func (s Sessions) EndMySessions(ctx context.Context, _ *signetv1.EndMySessionsRe
 }
 
 // ListUserSessions lists the sessions of a user of the context organization.
-func (s Sessions) ListUserSessions(ctx context.Context, r *signetv1.ListUserSessionsRequest) (*signetv1.ListUserSessionsResponse, error) {
+func (s Sessions) ListUserSessions(ctx context.Context,
+	r *signetv1.ListUserSessionsRequest) (*signetv1.ListUserSessionsResponse, error) {
 	sessions, next, err := s.sessions(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r)
 	if err != nil {
 		return nil, err
@@ -40,7 +43,8 @@ func (s Sessions) ListUserSessions(ctx context.Context, r *signetv1.ListUserSess
 }
 
 // EndUserSession ends a session of a user of the context organization.
-func (s Sessions) EndUserSession(ctx context.Context, r *signetv1.EndUserSessionRequest) (*signetv1.EndUserSessionResponse, error) {
+func (s Sessions) EndUserSession(ctx context.Context,
+	r *signetv1.EndUserSessionRequest) (*signetv1.EndUserSessionResponse, error) {
 	if err := s.Sessions.End(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r.GetSessionId()); err != nil {
 		return nil, err
 	}
@@ -48,7 +52,8 @@ func (s Sessions) EndUserSession(ctx context.Context, r *signetv1.EndUserSession
 }
 
 // EndUserSessions ends all sessions of a user of the context organization.
-func (s Sessions) EndUserSessions(ctx context.Context, r *signetv1.EndUserSessionsRequest) (*signetv1.EndUserSessionsResponse, error) {
+func (s Sessions) EndUserSessions(ctx context.Context,
+	r *signetv1.EndUserSessionsRequest) (*signetv1.EndUserSessionsResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.EndAll(ctx, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
@@ -58,7 +63,8 @@ func (s Sessions) EndUserSessions(ctx context.Context, r *signetv1.EndUserSessio
 }
 
 // sessions renders a page of sessions.
-func (s Sessions) sessions(ctx context.Context, whose session.Whose, r pageRequest) ([]*signetv1.Session, string, error) {
+func (s Sessions) sessions(ctx context.Context, whose session.Whose,
+	r pageRequest) ([]*signetv1.Session, string, error) {
 	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.Session, r)
 	var out []*signetv1.Session
 	for _, t := range shown {

@@ -14,7 +14,8 @@ import (
 
 // answer shows what the application would get.
 func (s SignInTrials) answer(t *oauth.Trial, a *oauth.TrialAnswer) (out *signetv1.SignInTrialAnswer, err error) {
-	out = &signetv1.SignInTrialAnswer{Address: a.Address, TokenRequest: s.tokenRequest(t), Scopes: a.Scopes, AccessTokenSeconds: int64(a.RealLife.Seconds()), RefreshToken: a.Refreshes}
+	out = &signetv1.SignInTrialAnswer{Address: a.Address, TokenRequest: s.tokenRequest(t), Scopes: a.Scopes,
+		AccessTokenSeconds: int64(a.RealLife.Seconds()), RefreshToken: a.Refreshes}
 	if out.AccessToken, err = trialDocument(a.Access, a.AccessClaims); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,8 @@ func trialDocument(token string, claims claimset.Set) (*signetv1.SignInTrialDocu
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", name, err)
 		}
-		c := &signetv1.SignInTrialClaim{Name: name, Value: string(value), Source: claimSources[why.Source].value, Detail: why.Of, Message: claimSources[why.Source].text(why.Of)}
+		c := &signetv1.SignInTrialClaim{Name: name, Value: string(value), Source: claimSources[why.Source].value,
+			Detail: why.Of, Message: claimSources[why.Source].text(why.Of)}
 		if why.Real != nil {
 			real, err := json.Marshal(why.Real)
 			if err != nil {
@@ -52,7 +54,9 @@ func trialDocument(token string, claims claimset.Set) (*signetv1.SignInTrialDocu
 	missing := claims.Missing()
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		why := missing[name]
-		out.Missing = append(out.Missing, &signetv1.SignInTrialMissing{Name: name, Lack: claimLacks[why.Lack].value, Detail: why.Of, Message: claimLacks[why.Lack].text(why.Of)})
+		out.Missing = append(out.Missing,
+			&signetv1.SignInTrialMissing{Name: name, Lack: claimLacks[why.Lack].value, Detail: why.Of,
+				Message: claimLacks[why.Lack].text(why.Of)})
 	}
 	return out, nil
 }
@@ -66,19 +70,26 @@ type said[T any] struct {
 func (s said[T]) text(of string) string { return strings.ReplaceAll(s.message, "%", of) }
 
 var claimSources = map[claimset.Source]said[signetv1.SignInTrialSource]{
-	claimset.Always:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_ALWAYS, "It is always there."},
-	claimset.Scope:   {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SCOPE, "The scope % was granted."},
-	claimset.Request: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_REQUEST, "The request asks for it by the parameter %."},
-	claimset.Setting: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SETTING, "The setting % of the application switches it on."},
-	claimset.SignIn:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIGN_IN, "It says how the person signed in."},
-	claimset.Size:    {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIZE, "It names the claims that are too large for a token."},
+	claimset.Always: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_ALWAYS, "It is always there."},
+	claimset.Scope:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SCOPE, "The scope % was granted."},
+	claimset.Request: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_REQUEST,
+		"The request asks for it by the parameter %."},
+	claimset.Setting: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SETTING,
+		"The setting % of the application switches it on."},
+	claimset.SignIn: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIGN_IN, "It says how the person signed in."},
+	claimset.Size: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIZE,
+		"It names the claims that are too large for a token."},
 }
 
 var claimLacks = map[claimset.Lack]said[signetv1.SignInTrialLack]{
-	claimset.NoScope:       {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SCOPE, "The scope % was not granted."},
-	claimset.NoValue:       {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_NO_VALUE, "The account has no such value."},
-	claimset.NotSet:        {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SETTING, "The setting % of the application leaves it out."},
-	claimset.NotAsked:      {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_REQUEST, "The request does not have the parameter %."},
-	claimset.TooLarge:      {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SIZE, "It is too large for a token. User info and introspection have it."},
-	claimset.OtherAudience: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_AUDIENCE, "Another application in the audience does not belong to the same project, or has its own list of keys."},
+	claimset.NoScope: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SCOPE, "The scope % was not granted."},
+	claimset.NoValue: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_NO_VALUE, "The account has no such value."},
+	claimset.NotSet: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SETTING,
+		"The setting % of the application leaves it out."},
+	claimset.NotAsked: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_REQUEST,
+		"The request does not have the parameter %."},
+	claimset.TooLarge: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SIZE,
+		"It is too large for a token. User info and introspection have it."},
+	claimset.OtherAudience: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_AUDIENCE,
+		"Another application in the audience does not belong to the same project, or has its own list of keys."},
 }

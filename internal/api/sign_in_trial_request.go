@@ -17,12 +17,14 @@ type trialParameter struct{ name, value, meaning string }
 func trialParameters(a request.Ask) []trialParameter {
 	all := []trialParameter{
 		{"client_id", a.ClientID, "The application."},
-		{"redirect_uri", a.RedirectURI, "The address of the application that the browser goes back to. It must be registered."},
+		{"redirect_uri", a.RedirectURI,
+			"The address of the application that the browser goes back to. It must be registered."},
 		{"response_type", a.ResponseType, "The application wants a code, which it exchanges for tokens."},
 		{"scope", a.Scope, "What the application wants to know and to do."},
 		{"state", a.State, "A random value that comes back, by which the application recognizes its own request."},
 		{"nonce", a.Nonce, "A random value that the ID token repeats, so that the application recognizes a token of another sign-in."},
-		{"code_challenge", a.CodeChallenge, "The digest of a secret (PKCE): only the application that started the sign-in can exchange the code."},
+		{"code_challenge", a.CodeChallenge,
+			"The digest of a secret (PKCE): only the application that started the sign-in can exchange the code."},
 		{"code_challenge_method", a.CodeChallengeMethod, "How the digest is made."},
 		{"prompt", a.Prompt, "What the person must be asked, or that nobody may be asked."},
 		{"max_age", a.MaxAge, "How many seconds ago the person may have signed in at most."},
@@ -47,11 +49,14 @@ func (s SignInTrials) request(t *oauth.Trial) *signetv1.SignInTrialRequest {
 	var query []string
 	for _, p := range trialParameters(t.Ask) {
 		query = append(query, p.name+"="+url.QueryEscape(p.value))
-		out.Parameters = append(out.Parameters, &signetv1.SignInTrialParameter{Name: p.name, Value: p.value, Message: p.meaning})
+		out.Parameters = append(out.Parameters,
+			&signetv1.SignInTrialParameter{Name: p.name, Value: p.value, Message: p.meaning})
 	}
 	out.Address = s.Grants.Issuer + "/oauth/authorize?" + strings.Join(query, "&")
 	for _, f := range t.Findings {
-		out.Findings = append(out.Findings, &signetv1.SignInTrialFinding{Severity: trialSeverities[f.Severity], Code: string(f.Code), Parameter: f.Parameter, Value: f.Value, Message: f.Message()})
+		out.Findings = append(out.Findings,
+			&signetv1.SignInTrialFinding{Severity: trialSeverities[f.Severity], Code: string(f.Code),
+				Parameter: f.Parameter, Value: f.Value, Message: f.Message()})
 	}
 	return out
 }
@@ -70,7 +75,8 @@ func (s SignInTrials) tokenRequest(t *oauth.Trial) string {
 	case app.SecretPost:
 		data, secrets = append(data, "client_id="+t.App.ID), []string{`"client_secret=$CLIENT_SECRET"`}
 	case app.PrivateKeyJWT:
-		data, secrets = append(data, "client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer"), []string{`"client_assertion=$CLIENT_ASSERTION"`}
+		data, secrets = append(data, "client_assertion_type=urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+			[]string{`"client_assertion=$CLIENT_ASSERTION"`}
 	default:
 		data = append(data, "client_id="+t.App.ID)
 	}

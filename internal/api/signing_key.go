@@ -22,7 +22,8 @@ type SigningKeys struct {
 var _ signetv1connect.SigningKeyServiceHandler = SigningKeys{}
 
 // ListSigningKeys shows the keys that are published.
-func (s SigningKeys) ListSigningKeys(ctx context.Context, _ *signetv1.ListSigningKeysRequest) (*signetv1.ListSigningKeysResponse, error) {
+func (s SigningKeys) ListSigningKeys(ctx context.Context,
+	_ *signetv1.ListSigningKeysRequest) (*signetv1.ListSigningKeysResponse, error) {
 	keys, details, err := s.Keys.List(ctx, call.From(ctx).Permit)
 	if err != nil {
 		return nil, err
@@ -34,8 +35,13 @@ func (s SigningKeys) ListSigningKeys(ctx context.Context, _ *signetv1.ListSignin
 			continue
 		}
 		signs := signing.Signs(keys, k.Algorithm, now)
-		shown := &signetv1.SigningKey{KeyId: k.ID, Algorithm: string(k.Algorithm), Signs: signs != nil && signs.ID == k.ID,
-			CreationDate: timestamppb.New(event.Time(k.Made)), SignsFrom: timestamppb.New(event.Time(k.SignsFrom))}
+		shown := &signetv1.SigningKey{
+			KeyId:        k.ID,
+			Algorithm:    string(k.Algorithm),
+			Signs:        signs != nil && signs.ID == k.ID,
+			CreationDate: timestamppb.New(event.Time(k.Made)),
+			SignsFrom:    timestamppb.New(event.Time(k.SignsFrom)),
+		}
 		if k.Until != 0 {
 			shown.PublishedUntil = timestamppb.New(event.Time(k.Until))
 		}
@@ -45,7 +51,8 @@ func (s SigningKeys) ListSigningKeys(ctx context.Context, _ *signetv1.ListSignin
 }
 
 // RotateSigningKeys makes new keys.
-func (s SigningKeys) RotateSigningKeys(ctx context.Context, r *signetv1.RotateSigningKeysRequest) (*signetv1.RotateSigningKeysResponse, error) {
+func (s SigningKeys) RotateSigningKeys(ctx context.Context,
+	r *signetv1.RotateSigningKeysRequest) (*signetv1.RotateSigningKeysResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Keys.Rotate(ctx, info.Permit, info.IfMatch, r.GetNow())
 	if err != nil {

@@ -43,11 +43,13 @@ var _ signetv1connect.StatusServiceHandler = Status{}
 // GetStatus tells how the node and the installation are doing.
 func (s Status) GetStatus(ctx context.Context, _ *signetv1.GetStatusRequest) (*signetv1.GetStatusResponse, error) {
 	out := &signetv1.GetStatusResponse{
-		Node: &signetv1.NodeStatus{Version: s.Version, Engine: s.Engine, StartTime: timestamppb.New(s.Started), Time: timestamppb.New(s.Clock())},
+		Node: &signetv1.NodeStatus{Version: s.Version, Engine: s.Engine, StartTime: timestamppb.New(s.Started),
+			Time: timestamppb.New(s.Clock())},
 		Mail: &signetv1.MailStatus{Configured: s.Mail},
 	}
 	waiting := s.Webhooks.Waiting()
-	out.Webhooks = &signetv1.WebhookStatus{InTrouble: int32(waiting.Webhooks), ObjectsRetrying: int32(waiting.Retrying), ObjectsFailed: int32(waiting.Failed)}
+	out.Webhooks = &signetv1.WebhookStatus{InTrouble: int32(waiting.Webhooks), ObjectsRetrying: int32(waiting.Retrying),
+		ObjectsFailed: int32(waiting.Failed)}
 	// The followers and the sealer are read before the end of the log, so that the end is never behind them.
 	sealed, err := s.Log.Sealed(ctx)
 	if err != nil {
@@ -65,7 +67,8 @@ func (s Status) GetStatus(ctx context.Context, _ *signetv1.GetStatusRequest) (*s
 	if err != nil {
 		return nil, err
 	}
-	out.Log = &signetv1.LogStatus{Position: uint64(end), SealedPosition: uint64(sealed), LostEvents: uint64(s.Log.Lost())}
+	out.Log = &signetv1.LogStatus{Position: uint64(end), SealedPosition: uint64(sealed),
+		LostEvents: uint64(s.Log.Lost())}
 	for i, p := range progress {
 		out.Followers = append(out.Followers, showFollower(s.Followers[i], p, end))
 	}
@@ -74,7 +77,8 @@ func (s Status) GetStatus(ctx context.Context, _ *signetv1.GetStatusRequest) (*s
 }
 
 func showFollower(name string, p *notify.Progress, end int64) *signetv1.FollowerStatus {
-	shown := &signetv1.FollowerStatus{Name: name, Position: uint64(p.Position), Lag: uint64(max(end-p.Position, 0)), Parked: int32(len(p.Parked))}
+	shown := &signetv1.FollowerStatus{Name: name, Position: uint64(p.Position), Lag: uint64(max(end-p.Position, 0)),
+		Parked: int32(len(p.Parked))}
 	next := int64(0)
 	for _, parked := range p.Parked {
 		if next == 0 || parked.Next < next {
@@ -101,7 +105,8 @@ func (s Status) signingKeys(ctx context.Context) (all []*signetv1.SigningKeyStat
 		if newest == nil {
 			continue
 		}
-		shown := &signetv1.SigningKeyStatus{Algorithm: string(alg), NextRotation: timestamppb.New(event.Time(newest.SignsFrom).Add(signing.Period))}
+		shown := &signetv1.SigningKeyStatus{Algorithm: string(alg),
+			NextRotation: timestamppb.New(event.Time(newest.SignsFrom).Add(signing.Period))}
 		if signs := signing.Signs(keys, alg, now); signs != nil {
 			shown.KeyId = signs.ID
 		}

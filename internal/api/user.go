@@ -31,10 +31,12 @@ type Users struct {
 var _ signetv1connect.UserServiceHandler = Users{}
 
 // UpdateMyProfile replaces the caller's profile.
-func (s Users) UpdateMyProfile(ctx context.Context, r *signetv1.UpdateMyProfileRequest) (*signetv1.UpdateMyProfileResponse, error) {
+func (s Users) UpdateMyProfile(ctx context.Context,
+	r *signetv1.UpdateMyProfileRequest) (*signetv1.UpdateMyProfileResponse, error) {
 	info := call.From(ctx)
 	d, err := user.ReplaceProfile(ctx, s.Store, info.Caller, info.IfMatch, user.Profile{
-		FirstName: r.GetFirstName(), LastName: r.GetLastName(), NickName: r.GetNickName(), DisplayName: r.GetDisplayName(),
+		FirstName: r.GetFirstName(), LastName: r.GetLastName(), NickName: r.GetNickName(),
+		DisplayName:       r.GetDisplayName(),
 		PreferredLanguage: r.GetPreferredLanguage(), Gender: genders.name(r.GetGender()),
 	})
 	if err != nil {
@@ -44,7 +46,8 @@ func (s Users) UpdateMyProfile(ctx context.Context, r *signetv1.UpdateMyProfileR
 }
 
 // SetUserPassword sets the password of a user in the context organization.
-func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordRequest) (*signetv1.SetUserPasswordResponse, error) {
+func (s Users) SetUserPassword(ctx context.Context,
+	r *signetv1.SetUserPasswordRequest) (*signetv1.SetUserPasswordResponse, error) {
 	info := call.From(ctx)
 	d, err := user.SetPassword(ctx, s.Store, s.Hasher.For(info.Org()), info.Permit, r.GetUserId(), info.IfMatch,
 		user.NewPassword{Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired()})
@@ -55,10 +58,12 @@ func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordR
 }
 
 // ChangeMyPassword replaces the caller's password.
-func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
+func (s Users) ChangeMyPassword(ctx context.Context,
+	r *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.ChangePassword(ctx, info.Caller, info.IfMatch, session.ChangePassword{
-		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), EndTokens: r.GetEndTokens(), Peer: info.Peer, UserAgent: info.UserAgent,
+		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), EndTokens: r.GetEndTokens(), Peer: info.Peer,
+		UserAgent: info.UserAgent,
 	})
 	if err != nil {
 		return nil, err
@@ -67,7 +72,8 @@ func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswor
 }
 
 // RequestPasswordReset has a mail sent to somebody who has forgotten the password.
-func (s Users) RequestPasswordReset(ctx context.Context, r *signetv1.RequestPasswordResetRequest) (*signetv1.RequestPasswordResetResponse, error) {
+func (s Users) RequestPasswordReset(ctx context.Context,
+	r *signetv1.RequestPasswordResetRequest) (*signetv1.RequestPasswordResetResponse, error) {
 	if !s.Mail {
 		return nil, user.ErrDeliveryNotConfigured
 	}
@@ -81,10 +87,18 @@ func (s Users) RequestPasswordReset(ctx context.Context, r *signetv1.RequestPass
 }
 
 // ResetPassword replaces a password on the word of a code.
-func (s Users) ResetPassword(ctx context.Context, r *signetv1.ResetPasswordRequest) (*signetv1.ResetPasswordResponse, error) {
+func (s Users) ResetPassword(ctx context.Context,
+	r *signetv1.ResetPasswordRequest) (*signetv1.ResetPasswordResponse, error) {
 	info := call.From(ctx)
-	d, err := s.Sessions.Reset(ctx, session.Reset{UserID: r.GetUserId(), Code: r.GetCode(), Password: r.GetNewPassword(), Answer: answerOf(r),
-		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	d, err := s.Sessions.Reset(ctx, session.Reset{
+		UserID:    r.GetUserId(),
+		Code:      r.GetCode(),
+		Password:  r.GetNewPassword(),
+		Answer:    answerOf(r),
+		Peer:      info.Peer,
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +136,8 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 
 // showUser is a user beside the organization that it belongs to; nil where there is none.
 func showUser(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
-	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.Data.State), UserName: u.Data.UserName}
+	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.Data.State),
+		UserName: u.Data.UserName}
 	if o != nil {
 		out.LoginNames = o.Data.LoginNames(u.Data.UserName)
 	}
@@ -131,7 +146,8 @@ func showUser(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.Us
 		human := &signetv1.User_Human{
 			Profile: &signetv1.User_Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName,
 				DisplayName: p.DisplayName, PreferredLanguage: p.PreferredLanguage, Gender: genders.number(p.Gender)},
-			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.Data.Password.ChangeRequired, AcceptedTerms: showTerms(h.Terms),
+			Email: h.Email.Address, IsEmailVerified: h.Email.Verified,
+			PasswordChangeRequired: u.Data.Password.ChangeRequired, AcceptedTerms: showTerms(h.Terms),
 		}
 		if h.Phone != nil {
 			human.Phone, human.IsPhoneVerified = h.Phone.Number, h.Phone.Verified

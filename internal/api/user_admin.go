@@ -11,13 +11,15 @@ import (
 )
 
 // AddHumanUser creates a person in the context organization.
-func (s Users) AddHumanUser(ctx context.Context, r *signetv1.AddHumanUserRequest) (*signetv1.AddHumanUserResponse, error) {
+func (s Users) AddHumanUser(ctx context.Context,
+	r *signetv1.AddHumanUserRequest) (*signetv1.AddHumanUserResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
 	info := call.From(ctx)
-	added, err := user.CreateHuman{NewHuman: humanOf(r), Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired()}.
+	added, err := user.CreateHuman{NewHuman: humanOf(r), Password: r.GetPassword(),
+		ChangeRequired: !r.GetNoChangeRequired()}.
 		Do(ctx, s.Store, s.Hasher.For(info.Org()), info.Permit, once)
 	if err != nil {
 		return nil, err
@@ -30,14 +32,16 @@ func humanOf(r *signetv1.AddHumanUserRequest) user.NewHuman {
 	return user.NewHuman{
 		UserName: r.GetUserName(),
 		Profile: user.Profile{FirstName: p.GetFirstName(), LastName: p.GetLastName(), NickName: p.GetNickName(),
-			DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(), Gender: genders.name(p.GetGender())},
+			DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(),
+			Gender: genders.name(p.GetGender())},
 		Email: r.GetEmail().GetEmail(), EmailVerified: r.GetEmail().GetIsEmailVerified(),
 		Phone: r.GetPhone().GetPhone(), PhoneVerified: r.GetPhone().GetIsPhoneVerified(),
 	}
 }
 
 // AddServiceUser creates a service user in the context organization.
-func (s Users) AddServiceUser(ctx context.Context, r *signetv1.AddServiceUserRequest) (*signetv1.AddServiceUserResponse, error) {
+func (s Users) AddServiceUser(ctx context.Context,
+	r *signetv1.AddServiceUserRequest) (*signetv1.AddServiceUserResponse, error) {
 	once, err := onceFor(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
@@ -56,12 +60,13 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 	filter := user.Filter{UserName: r.GetUserName(), Name: r.GetName(), Email: r.GetEmail(),
 		State: userStates.name(r.GetState()), Type: userTypes.name(r.GetType())}
 	var owner *event.Object[org.Org]
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
-		if owner, err = org.Home(ctx, s.Store, info.Caller, info.Permit.Org()); err != nil {
-			return nil, nil, err
-		}
-		return user.List(ctx, s.Store, info.Permit, filter, after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
+			if owner, err = org.Home(ctx, s.Store, info.Caller, info.Permit.Org()); err != nil {
+				return nil, nil, err
+			}
+			return user.List(ctx, s.Store, info.Permit, filter, after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +87,10 @@ func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) 
 	if r.GetPageSize() == 0 {
 		r.PageSize = usualSearch
 	}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
-		return user.Search(ctx, s.Store, info.Permit, r.GetQuery(), r.GetAllOrganizations(), after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Master, r,
+		func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+			return user.Search(ctx, s.Store, info.Permit, r.GetQuery(), r.GetAllOrganizations(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -102,16 +108,19 @@ func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) 
 		if owner == nil { // its users are about to go, too
 			continue
 		}
-		out.Results = append(out.Results, &signetv1.SearchUsersResponse_Found{User: showUser(u, owner), OrgId: owner.ID, OrgName: owner.Data.Name})
+		out.Results = append(out.Results,
+			&signetv1.SearchUsersResponse_Found{User: showUser(u, owner), OrgId: owner.ID, OrgName: owner.Data.Name})
 	}
 	return out, nil
 }
 
 // UpdateUserProfile replaces the profile of a user of the context organization.
-func (s Users) UpdateUserProfile(ctx context.Context, r *signetv1.UpdateUserProfileRequest) (*signetv1.UpdateUserProfileResponse, error) {
+func (s Users) UpdateUserProfile(ctx context.Context,
+	r *signetv1.UpdateUserProfileRequest) (*signetv1.UpdateUserProfileResponse, error) {
 	info := call.From(ctx)
 	d, err := user.ReplaceProfileOf(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, user.Profile{
-		FirstName: r.GetFirstName(), LastName: r.GetLastName(), NickName: r.GetNickName(), DisplayName: r.GetDisplayName(),
+		FirstName: r.GetFirstName(), LastName: r.GetLastName(), NickName: r.GetNickName(),
+		DisplayName:       r.GetDisplayName(),
 		PreferredLanguage: r.GetPreferredLanguage(), Gender: genders.name(r.GetGender()),
 	})
 	if err != nil {
@@ -121,9 +130,11 @@ func (s Users) UpdateUserProfile(ctx context.Context, r *signetv1.UpdateUserProf
 }
 
 // UpdateServiceUser replaces name and description of a service user of the context organization.
-func (s Users) UpdateServiceUser(ctx context.Context, r *signetv1.UpdateServiceUserRequest) (*signetv1.UpdateServiceUserResponse, error) {
+func (s Users) UpdateServiceUser(ctx context.Context,
+	r *signetv1.UpdateServiceUserRequest) (*signetv1.UpdateServiceUserResponse, error) {
 	info := call.From(ctx)
-	d, err := user.ReplaceService(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetName(), r.GetDescription())
+	d, err := user.ReplaceService(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetName(),
+		r.GetDescription())
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,11 @@ func notAnEmail(value string) []errs.Violation { return notAnAddress("email", va
 func notAPhone(value string) []errs.Violation  { return notAnAddress("phone", value, syntax.Phone) }
 
 // SetUserEmail replaces the e-mail address of a user of the context organization.
-func (s Users) SetUserEmail(ctx context.Context, r *signetv1.SetUserEmailRequest) (*signetv1.SetUserEmailResponse, error) {
+func (s Users) SetUserEmail(ctx context.Context,
+	r *signetv1.SetUserEmailRequest) (*signetv1.SetUserEmailResponse, error) {
 	info := call.From(ctx)
-	d, err := user.SetEmail(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetEmail(), r.GetIsEmailVerified())
+	d, err := user.SetEmail(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetEmail(),
+		r.GetIsEmailVerified())
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,8 @@ func (s Users) SetUserEmail(ctx context.Context, r *signetv1.SetUserEmailRequest
 }
 
 // CreateEmailCode makes a code for the e-mail address of a user of the context organization.
-func (s Users) CreateEmailCode(ctx context.Context, r *signetv1.CreateEmailCodeRequest) (*signetv1.CreateEmailCodeResponse, error) {
+func (s Users) CreateEmailCode(ctx context.Context,
+	r *signetv1.CreateEmailCodeRequest) (*signetv1.CreateEmailCodeResponse, error) {
 	c, err := user.CreateCode(ctx, s.Store, s.Master, call.From(ctx).Permit, r.GetUserId(), user.ByEmail)
 	if err != nil {
 		return nil, err
@@ -55,7 +58,8 @@ func (s Users) SetMyEmail(ctx context.Context, r *signetv1.SetMyEmailRequest) (*
 }
 
 // RequestMyEmailCode has a mail with a code sent to the caller.
-func (s Users) RequestMyEmailCode(ctx context.Context, _ *signetv1.RequestMyEmailCodeRequest) (*signetv1.RequestMyEmailCodeResponse, error) {
+func (s Users) RequestMyEmailCode(ctx context.Context,
+	_ *signetv1.RequestMyEmailCodeRequest) (*signetv1.RequestMyEmailCodeResponse, error) {
 	if !s.Mail {
 		return nil, user.ErrDeliveryNotConfigured
 	}
@@ -67,7 +71,8 @@ func (s Users) RequestMyEmailCode(ctx context.Context, _ *signetv1.RequestMyEmai
 }
 
 // VerifyMyEmail takes the code for the caller's e-mail address.
-func (s Users) VerifyMyEmail(ctx context.Context, r *signetv1.VerifyMyEmailRequest) (*signetv1.VerifyMyEmailResponse, error) {
+func (s Users) VerifyMyEmail(ctx context.Context,
+	r *signetv1.VerifyMyEmailRequest) (*signetv1.VerifyMyEmailResponse, error) {
 	info := call.From(ctx)
 	d, err := user.VerifyMine(ctx, s.Store, s.Master, info.Caller, user.ByEmail, info.IfMatch, r.GetCode())
 	if err != nil {
@@ -77,9 +82,11 @@ func (s Users) VerifyMyEmail(ctx context.Context, r *signetv1.VerifyMyEmailReque
 }
 
 // SetUserPhone replaces the phone number of a user of the context organization.
-func (s Users) SetUserPhone(ctx context.Context, r *signetv1.SetUserPhoneRequest) (*signetv1.SetUserPhoneResponse, error) {
+func (s Users) SetUserPhone(ctx context.Context,
+	r *signetv1.SetUserPhoneRequest) (*signetv1.SetUserPhoneResponse, error) {
 	info := call.From(ctx)
-	d, err := user.SetPhone(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetPhone(), r.GetIsPhoneVerified())
+	d, err := user.SetPhone(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetPhone(),
+		r.GetIsPhoneVerified())
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +94,8 @@ func (s Users) SetUserPhone(ctx context.Context, r *signetv1.SetUserPhoneRequest
 }
 
 // CreatePhoneCode makes a code for the phone number of a user of the context organization.
-func (s Users) CreatePhoneCode(ctx context.Context, r *signetv1.CreatePhoneCodeRequest) (*signetv1.CreatePhoneCodeResponse, error) {
+func (s Users) CreatePhoneCode(ctx context.Context,
+	r *signetv1.CreatePhoneCodeRequest) (*signetv1.CreatePhoneCodeResponse, error) {
 	c, err := user.CreateCode(ctx, s.Store, s.Master, call.From(ctx).Permit, r.GetUserId(), user.ByPhone)
 	if err != nil {
 		return nil, err
@@ -106,7 +114,8 @@ func (s Users) SetMyPhone(ctx context.Context, r *signetv1.SetMyPhoneRequest) (*
 }
 
 // RequestMyPhoneCode sends the caller a code.
-func (s Users) RequestMyPhoneCode(ctx context.Context, _ *signetv1.RequestMyPhoneCodeRequest) (*signetv1.RequestMyPhoneCodeResponse, error) {
+func (s Users) RequestMyPhoneCode(ctx context.Context,
+	_ *signetv1.RequestMyPhoneCodeRequest) (*signetv1.RequestMyPhoneCodeResponse, error) {
 	expires, err := user.SendMyCode(ctx, s.Store, s.Master, call.From(ctx).Caller, user.ByPhone, s.Deliver)
 	if err != nil {
 		return nil, err
@@ -115,7 +124,8 @@ func (s Users) RequestMyPhoneCode(ctx context.Context, _ *signetv1.RequestMyPhon
 }
 
 // VerifyMyPhone takes the code for the caller's phone number.
-func (s Users) VerifyMyPhone(ctx context.Context, r *signetv1.VerifyMyPhoneRequest) (*signetv1.VerifyMyPhoneResponse, error) {
+func (s Users) VerifyMyPhone(ctx context.Context,
+	r *signetv1.VerifyMyPhoneRequest) (*signetv1.VerifyMyPhoneResponse, error) {
 	info := call.From(ctx)
 	d, err := user.VerifyMine(ctx, s.Store, s.Master, info.Caller, user.ByPhone, info.IfMatch, r.GetCode())
 	if err != nil {
@@ -125,7 +135,8 @@ func (s Users) VerifyMyPhone(ctx context.Context, r *signetv1.VerifyMyPhoneReque
 }
 
 // RemoveUserPhone takes the phone number from a user of the context organization.
-func (s Users) RemoveUserPhone(ctx context.Context, r *signetv1.RemoveUserPhoneRequest) (*signetv1.RemoveUserPhoneResponse, error) {
+func (s Users) RemoveUserPhone(ctx context.Context,
+	r *signetv1.RemoveUserPhoneRequest) (*signetv1.RemoveUserPhoneResponse, error) {
 	info := call.From(ctx)
 	d, err := user.RemovePhone(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
@@ -135,7 +146,8 @@ func (s Users) RemoveUserPhone(ctx context.Context, r *signetv1.RemoveUserPhoneR
 }
 
 // RemoveMyPhone takes the phone number from the caller.
-func (s Users) RemoveMyPhone(ctx context.Context, _ *signetv1.RemoveMyPhoneRequest) (*signetv1.RemoveMyPhoneResponse, error) {
+func (s Users) RemoveMyPhone(ctx context.Context,
+	_ *signetv1.RemoveMyPhoneRequest) (*signetv1.RemoveMyPhoneResponse, error) {
 	info := call.From(ctx)
 	d, err := user.RemoveMyPhone(ctx, s.Store, info.Caller, info.IfMatch)
 	if err != nil {

@@ -98,7 +98,8 @@ func checkImport(r *signetv1.ImportUsersRequest, rules call.Rules) (all []errs.V
 func both(defined, ruled []errs.Violation) []errs.Violation {
 	all := slices.Clip(defined)
 	for _, v := range ruled {
-		if !slices.ContainsFunc(defined, func(d errs.Violation) bool { return d.Field == v.Field || strings.HasPrefix(v.Field, d.Field+".") }) {
+		if !slices.ContainsFunc(defined,
+			func(d errs.Violation) bool { return d.Field == v.Field || strings.HasPrefix(v.Field, d.Field+".") }) {
 			all = append(all, v)
 		}
 	}
@@ -111,7 +112,8 @@ func importedOf(u *signetv1.ImportUsersRequest_User) user.Imported {
 		NewHuman: user.NewHuman{
 			UserName: u.GetUserName(),
 			Profile: user.Profile{FirstName: p.GetFirstName(), LastName: p.GetLastName(), NickName: p.GetNickName(),
-				DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(), Gender: genders.name(p.GetGender())},
+				DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(),
+				Gender: genders.name(p.GetGender())},
 			Email: u.GetEmail().GetAddress(), EmailVerified: u.GetEmail().GetVerified(),
 			Phone: u.GetPhone().GetNumber(), PhoneVerified: u.GetPhone().GetVerified(),
 		},
@@ -121,9 +123,11 @@ func importedOf(u *signetv1.ImportUsersRequest_User) user.Imported {
 
 // refusal shows why one of many was refused.
 func refusal(e *errs.Error) *signetv1.ImportUsersResponse_Error {
-	out := &signetv1.ImportUsersResponse_Error{Reason: string(e.Reason), Message: strings.Replace(e.Message, "the request is", "the user is", 1)}
+	out := &signetv1.ImportUsersResponse_Error{Reason: string(e.Reason),
+		Message: strings.Replace(e.Message, "the request is", "the user is", 1)}
 	for _, f := range e.Fields {
-		out.FieldViolations = append(out.FieldViolations, &signetv1.ImportUsersResponse_Error_Violation{Field: f.Field, Description: f.Message})
+		out.FieldViolations = append(out.FieldViolations,
+			&signetv1.ImportUsersResponse_Error_Violation{Field: f.Field, Description: f.Message})
 	}
 	return out
 }

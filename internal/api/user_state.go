@@ -12,7 +12,8 @@ import (
 )
 
 // DeactivateUser switches off a user of the context organization.
-func (s Users) DeactivateUser(ctx context.Context, r *signetv1.DeactivateUserRequest) (*signetv1.DeactivateUserResponse, error) {
+func (s Users) DeactivateUser(ctx context.Context,
+	r *signetv1.DeactivateUserRequest) (*signetv1.DeactivateUserResponse, error) {
 	info := call.From(ctx)
 	held, err := s.held(ctx, r.GetUserId())
 	if err != nil {
@@ -26,7 +27,8 @@ func (s Users) DeactivateUser(ctx context.Context, r *signetv1.DeactivateUserReq
 }
 
 // ReactivateUser switches one on again.
-func (s Users) ReactivateUser(ctx context.Context, r *signetv1.ReactivateUserRequest) (*signetv1.ReactivateUserResponse, error) {
+func (s Users) ReactivateUser(ctx context.Context,
+	r *signetv1.ReactivateUserRequest) (*signetv1.ReactivateUserResponse, error) {
 	info := call.From(ctx)
 	d, err := lifecycle.ReactivateUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {

@@ -35,7 +35,8 @@ func (s Webhooks) AddWebhook(ctx context.Context, r *signetv1.AddWebhookRequest)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.AddWebhookResponse{Details: complete(created.Details), WebhookId: created.ID, Secret: created.Secret}, nil
+	return &signetv1.AddWebhookResponse{Details: complete(created.Details), WebhookId: created.ID,
+		Secret: created.Secret}, nil
 }
 
 // GetWebhook reads a webhook of the context organization.
@@ -48,11 +49,13 @@ func (s Webhooks) GetWebhook(ctx context.Context, r *signetv1.GetWebhookRequest)
 }
 
 // ListWebhooks reads a page of the webhooks of the context organization.
-func (s Webhooks) ListWebhooks(ctx context.Context, r *signetv1.ListWebhooksRequest) (*signetv1.ListWebhooksResponse, error) {
+func (s Webhooks) ListWebhooks(ctx context.Context,
+	r *signetv1.ListWebhooksRequest) (*signetv1.ListWebhooksResponse, error) {
 	filter := webhook.Filter{Name: r.GetName(), State: webhookStates.name(r.GetState())}
-	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]*event.Object[webhook.Webhook], *event.Cursor, error) {
-		return s.Webhooks.List(ctx, call.From(ctx).Permit, filter, after, limit)
-	})
+	found, next, err := pageOf(ctx, s.Webhooks.Root, r,
+		func(after event.Cursor, limit int) ([]*event.Object[webhook.Webhook], *event.Cursor, error) {
+			return s.Webhooks.List(ctx, call.From(ctx).Permit, filter, after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +70,8 @@ func (s Webhooks) ListWebhooks(ctx context.Context, r *signetv1.ListWebhooksRequ
 var modifiableWebhook = maskOf(&signetv1.ModifyWebhookRequest{}, mask{NeverEmpty: []string{"name", "url"}})
 
 // ModifyWebhook sets the named parts of a webhook of the context organization.
-func (s Webhooks) ModifyWebhook(ctx context.Context, r *signetv1.ModifyWebhookRequest) (*signetv1.ModifyWebhookResponse, error) {
+func (s Webhooks) ModifyWebhook(ctx context.Context,
+	r *signetv1.ModifyWebhookRequest) (*signetv1.ModifyWebhookResponse, error) {
 	info, fields := call.From(ctx), modifiableWebhook.Named(r)
 	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.Modification{
 		Name:             masked(fields, "name", r.GetName()),
@@ -84,7 +88,8 @@ func (s Webhooks) ModifyWebhook(ctx context.Context, r *signetv1.ModifyWebhookRe
 }
 
 // DeactivateWebhook switches a webhook of the context organization off.
-func (s Webhooks) DeactivateWebhook(ctx context.Context, r *signetv1.DeactivateWebhookRequest) (*signetv1.DeactivateWebhookResponse, error) {
+func (s Webhooks) DeactivateWebhook(ctx context.Context,
+	r *signetv1.DeactivateWebhookRequest) (*signetv1.DeactivateWebhookResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Webhooks.Deactivate(ctx, info.Permit, r.GetWebhookId(), info.IfMatch)
 	if err != nil {
@@ -94,7 +99,8 @@ func (s Webhooks) DeactivateWebhook(ctx context.Context, r *signetv1.DeactivateW
 }
 
 // ReactivateWebhook switches a webhook of the context organization on again.
-func (s Webhooks) ReactivateWebhook(ctx context.Context, r *signetv1.ReactivateWebhookRequest) (*signetv1.ReactivateWebhookResponse, error) {
+func (s Webhooks) ReactivateWebhook(ctx context.Context,
+	r *signetv1.ReactivateWebhookRequest) (*signetv1.ReactivateWebhookResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Webhooks.Reactivate(ctx, info.Permit, r.GetWebhookId(), info.IfMatch)
 	if err != nil {
@@ -104,7 +110,8 @@ func (s Webhooks) ReactivateWebhook(ctx context.Context, r *signetv1.ReactivateW
 }
 
 // RemoveWebhook ends a webhook of the context organization.
-func (s Webhooks) RemoveWebhook(ctx context.Context, r *signetv1.RemoveWebhookRequest) (*signetv1.RemoveWebhookResponse, error) {
+func (s Webhooks) RemoveWebhook(ctx context.Context,
+	r *signetv1.RemoveWebhookRequest) (*signetv1.RemoveWebhookResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Webhooks.Remove(ctx, info.Permit, r.GetWebhookId(), info.IfMatch)
 	if err != nil {
@@ -117,7 +124,8 @@ func (s Webhooks) RemoveWebhook(ctx context.Context, r *signetv1.RemoveWebhookRe
 const keepSecret = 24 * time.Hour
 
 // RotateWebhookSecret makes a new secret for a webhook of the context organization.
-func (s Webhooks) RotateWebhookSecret(ctx context.Context, r *signetv1.RotateWebhookSecretRequest) (*signetv1.RotateWebhookSecretResponse, error) {
+func (s Webhooks) RotateWebhookSecret(ctx context.Context,
+	r *signetv1.RotateWebhookSecretRequest) (*signetv1.RotateWebhookSecretResponse, error) {
 	info, keep := call.From(ctx), keepSecret
 	if r.KeepOldSeconds != nil {
 		keep = time.Duration(r.GetKeepOldSeconds()) * time.Second
@@ -130,26 +138,37 @@ func (s Webhooks) RotateWebhookSecret(ctx context.Context, r *signetv1.RotateWeb
 }
 
 // TestWebhook sends a message to the receiver of a webhook of the context organization.
-func (s Webhooks) TestWebhook(ctx context.Context, r *signetv1.TestWebhookRequest) (*signetv1.TestWebhookResponse, error) {
+func (s Webhooks) TestWebhook(ctx context.Context,
+	r *signetv1.TestWebhookRequest) (*signetv1.TestWebhookResponse, error) {
 	out, err := s.Webhooks.Test(ctx, call.From(ctx).Permit, r.GetWebhookId())
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.TestWebhookResponse{Delivered: out.Problem == "", Status: int32(out.Status), DurationMillis: int32(out.Took.Milliseconds()), Problem: out.Problem}, nil
+	return &signetv1.TestWebhookResponse{Delivered: out.Problem == "", Status: int32(out.Status),
+		DurationMillis: int32(out.Took.Milliseconds()), Problem: out.Problem}, nil
 }
 
 // ListWebhookFailures reads a page of what could not be sent.
-func (s Webhooks) ListWebhookFailures(ctx context.Context, r *signetv1.ListWebhookFailuresRequest) (*signetv1.ListWebhookFailuresResponse, error) {
-	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.Failure, *event.Cursor, error) {
-		return s.Webhooks.Failures(ctx, call.From(ctx).Permit, r.GetWebhookId(), r.GetRetrying(), after, limit)
-	})
+func (s Webhooks) ListWebhookFailures(ctx context.Context,
+	r *signetv1.ListWebhookFailuresRequest) (*signetv1.ListWebhookFailuresResponse, error) {
+	found, next, err := pageOf(ctx, s.Webhooks.Root, r,
+		func(after event.Cursor, limit int) ([]webhook.Failure, *event.Cursor, error) {
+			return s.Webhooks.Failures(ctx, call.From(ctx).Permit, r.GetWebhookId(), r.GetRetrying(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListWebhookFailuresResponse{NextPageToken: next}
 	for _, f := range found {
-		shown := &signetv1.WebhookFailure{EventId: f.EventID, Type: string(f.Type), Tries: int32(f.Tries), FirstFailure: timestamppb.New(f.First),
-			LastFailure: timestamppb.New(f.Last), Status: int32(f.Status), Problem: f.Problem}
+		shown := &signetv1.WebhookFailure{
+			EventId:      f.EventID,
+			Type:         string(f.Type),
+			Tries:        int32(f.Tries),
+			FirstFailure: timestamppb.New(f.First),
+			LastFailure:  timestamppb.New(f.Last),
+			Status:       int32(f.Status),
+			Problem:      f.Problem,
+		}
 		if !f.Next.IsZero() {
 			shown.NextTry = timestamppb.New(f.Next)
 		}
@@ -159,22 +178,27 @@ func (s Webhooks) ListWebhookFailures(ctx context.Context, r *signetv1.ListWebho
 }
 
 // ListWebhookHeldEvents reads a page of what waits.
-func (s Webhooks) ListWebhookHeldEvents(ctx context.Context, r *signetv1.ListWebhookHeldEventsRequest) (*signetv1.ListWebhookHeldEventsResponse, error) {
-	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.HeldEvent, *event.Cursor, error) {
-		return s.Webhooks.HeldEvents(ctx, call.From(ctx).Permit, r.GetWebhookId(), after, limit)
-	})
+func (s Webhooks) ListWebhookHeldEvents(ctx context.Context,
+	r *signetv1.ListWebhookHeldEventsRequest) (*signetv1.ListWebhookHeldEventsResponse, error) {
+	found, next, err := pageOf(ctx, s.Webhooks.Root, r,
+		func(after event.Cursor, limit int) ([]webhook.HeldEvent, *event.Cursor, error) {
+			return s.Webhooks.HeldEvents(ctx, call.From(ctx).Permit, r.GetWebhookId(), after, limit)
+		})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListWebhookHeldEventsResponse{NextPageToken: next}
 	for _, h := range found {
-		out.Events = append(out.Events, &signetv1.WebhookHeldEvent{EventId: h.EventID, Type: string(h.Type), Time: timestamppb.New(h.Time), Behind: h.Behind})
+		out.Events = append(out.Events,
+			&signetv1.WebhookHeldEvent{EventId: h.EventID, Type: string(h.Type), Time: timestamppb.New(h.Time),
+				Behind: h.Behind})
 	}
 	return out, nil
 }
 
 // ReplayWebhookEvents lets what has failed be tried again.
-func (s Webhooks) ReplayWebhookEvents(ctx context.Context, r *signetv1.ReplayWebhookEventsRequest) (*signetv1.ReplayWebhookEventsResponse, error) {
+func (s Webhooks) ReplayWebhookEvents(ctx context.Context,
+	r *signetv1.ReplayWebhookEventsRequest) (*signetv1.ReplayWebhookEventsResponse, error) {
 	info := call.From(ctx)
 	d, n, err := s.Webhooks.Replay(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, r.GetEventId())
 	if err != nil {
@@ -184,7 +208,8 @@ func (s Webhooks) ReplayWebhookEvents(ctx context.Context, r *signetv1.ReplayWeb
 }
 
 // SkipWebhookEvent lets what waits behind an event that has failed be sent without it.
-func (s Webhooks) SkipWebhookEvent(ctx context.Context, r *signetv1.SkipWebhookEventRequest) (*signetv1.SkipWebhookEventResponse, error) {
+func (s Webhooks) SkipWebhookEvent(ctx context.Context,
+	r *signetv1.SkipWebhookEventRequest) (*signetv1.SkipWebhookEventResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Webhooks.Skip(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, r.GetEventId())
 	if err != nil {
@@ -194,23 +219,45 @@ func (s Webhooks) SkipWebhookEvent(ctx context.Context, r *signetv1.SkipWebhookE
 }
 
 // ListWebhookDeliveries reads the last attempts.
-func (s Webhooks) ListWebhookDeliveries(ctx context.Context, r *signetv1.ListWebhookDeliveriesRequest) (*signetv1.ListWebhookDeliveriesResponse, error) {
+func (s Webhooks) ListWebhookDeliveries(ctx context.Context,
+	r *signetv1.ListWebhookDeliveriesRequest) (*signetv1.ListWebhookDeliveriesResponse, error) {
 	found, err := s.Webhooks.Attempts(ctx, call.From(ctx).Permit, r.GetWebhookId())
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListWebhookDeliveriesResponse{}
 	for _, a := range found {
-		out.Deliveries = append(out.Deliveries, &signetv1.WebhookDelivery{EventId: a.EventID, Type: string(a.Type), Time: timestamppb.New(event.Time(a.Time)), Try: int32(a.Try),
-			Delivered: a.Problem == "", Status: int32(a.Status), DurationMillis: int32(a.Took / 1000), Problem: a.Problem})
+		out.Deliveries = append(out.Deliveries, &signetv1.WebhookDelivery{
+			EventId:        a.EventID,
+			Type:           string(a.Type),
+			Time:           timestamppb.New(event.Time(a.Time)),
+			Try:            int32(a.Try),
+			Delivered:      a.Problem == "",
+			Status:         int32(a.Status),
+			DurationMillis: int32(a.Took / 1000),
+
+			Problem: a.Problem,
+		})
 	}
 	return out, nil
 }
 
 func (s Webhooks) show(o *event.Object[webhook.Webhook]) *signetv1.Webhook {
 	st := &o.Data
-	out := &signetv1.Webhook{WebhookId: o.ID, Details: complete(o.Details()), State: webhookStates.number(st.State), Name: st.Name, Url: st.Address, AddressInLog: st.AddressInLog, Types: st.Types,
-		AllOrganizations: st.AllOrganizations, OrganizationIds: st.OrganizationIDs, PersonalData: st.PersonalData, Gone: st.Gone}
+	out := &signetv1.Webhook{
+		WebhookId:        o.ID,
+		Details:          complete(o.Details()),
+		State:            webhookStates.number(st.State),
+		Name:             st.Name,
+		Url:              st.Address,
+		AddressInLog:     st.AddressInLog,
+		Types:            st.Types,
+		AllOrganizations: st.AllOrganizations,
+		OrganizationIds:  st.OrganizationIDs,
+
+		PersonalData: st.PersonalData,
+		Gone:         st.Gone,
+	}
 	if st.OldSecretUntil > event.Micros(s.Webhooks.Clock()) {
 		out.OldSecretExpirationDate = timestamppb.New(event.Time(st.OldSecretUntil))
 	}
@@ -227,7 +274,8 @@ type webhookSettings interface {
 }
 
 func webhookOf(r webhookSettings) webhook.Settings {
-	return webhook.Settings{URL: r.GetUrl(), Types: r.GetTypes(), AllOrganizations: r.GetAllOrganizations(), OrganizationIDs: r.GetOrganizationIds(), PersonalData: r.GetPersonalData()}
+	return webhook.Settings{URL: r.GetUrl(), Types: r.GetTypes(), AllOrganizations: r.GetAllOrganizations(),
+		OrganizationIDs: r.GetOrganizationIds(), PersonalData: r.GetPersonalData()}
 }
 
 // eventTypes are all there are, and all of each kind.

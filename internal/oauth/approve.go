@@ -25,23 +25,24 @@ var errNoSession = access.ErrUnauthenticated
 
 // terms is what a person lets an application have. Tokens are made from it, as long as it holds.
 type terms struct {
-	Client         string        `json:"client"`
-	ClientEpoch    int64         `json:"clientEpoch,omitempty"`
-	ClientOrg      string        `json:"clientOrg"`
-	ClientOrgEpoch int64         `json:"clientOrgEpoch,omitempty"`
-	APIEpoch       int64         `json:"apiEpoch,omitempty"` // of the application; it counts for scopes of Signet's API only
-	UserID         string        `json:"userId"`
-	OrgID          string        `json:"orgId"`
-	TokenEpoch     int64         `json:"tokenEpoch,omitempty"`
-	OrgEpoch       int64         `json:"orgEpoch,omitempty"`
-	Session        string        `json:"session"`
-	Consent        int64         `json:"consent"` // Consent.Since
-	Scopes         []string      `json:"scopes,omitempty"`
-	Audience       []string      `json:"audience,omitempty"`
-	Nonce          string        `json:"nonce,omitempty"`
-	Claims         []string      `json:"claims,omitempty"` // Request.Claims
-	Proof          session.Proof `json:"proof"`
-	Family         string        `json:"family"`
+	Client         string `json:"client"`
+	ClientEpoch    int64  `json:"clientEpoch,omitempty"`
+	ClientOrg      string `json:"clientOrg"`
+	ClientOrgEpoch int64  `json:"clientOrgEpoch,omitempty"`
+	// of the application; it counts for scopes of Signet's API only
+	APIEpoch   int64         `json:"apiEpoch,omitempty"`
+	UserID     string        `json:"userId"`
+	OrgID      string        `json:"orgId"`
+	TokenEpoch int64         `json:"tokenEpoch,omitempty"`
+	OrgEpoch   int64         `json:"orgEpoch,omitempty"`
+	Session    string        `json:"session"`
+	Consent    int64         `json:"consent"` // Consent.Since
+	Scopes     []string      `json:"scopes,omitempty"`
+	Audience   []string      `json:"audience,omitempty"`
+	Nonce      string        `json:"nonce,omitempty"`
+	Claims     []string      `json:"claims,omitempty"` // Request.Claims
+	Proof      session.Proof `json:"proof"`
+	Family     string        `json:"family"`
 	session.Basis
 
 	places *project.Places // that the basis names, see look
@@ -54,7 +55,8 @@ func (t *terms) offline() bool { return slices.Contains(t.Scopes, claimset.Offli
 
 // reads are the objects that holds asks about.
 func (t *terms) reads() []event.Ref {
-	return slices.Concat([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
+	return slices.Concat([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID),
+		org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
 }
 
 // holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of
@@ -112,7 +114,8 @@ var errUnasked = errors.New("the person was never asked, and the application bel
 //
 // Errors: ErrRequestNotFound; access.ErrUnauthenticated when the session has ended, or is restricted; ErrWrongOrg;
 // ErrLoginRequired; ErrConsentRequired; ErrAccessDenied; ErrUnknownClient; Aborted.
-func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (request.Answer, error) {
+func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer,
+	consented []string) (request.Answer, error) {
 	p, err := g.Pending(ctx, id, browser)
 	if err != nil {
 		return request.Answer{}, err
@@ -121,18 +124,19 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 		return g.approveTrial(ctx, p, browser, bearer, consented)
 	}
 	text, hash := secret.NewToken(secret.Code)
-	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{requests.Key(id)}, func(tx *event.Tx, t terms) error {
-		r, err := requests.For(g.Master, browser).Use(tx, id)
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			return ErrRequestNotFound
-		}
-		t.Nonce, t.Claims = r.Nonce, r.Claims
-		codes.Put(tx, hex.EncodeToString(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge})
-		return nil
-	})
+	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{requests.Key(id)},
+		func(tx *event.Tx, t terms) error {
+			r, err := requests.For(g.Master, browser).Use(tx, id)
+			if err != nil {
+				return err
+			}
+			if r == nil {
+				return ErrRequestNotFound
+			}
+			t.Nonce, t.Claims = r.Nonce, r.Claims
+			codes.Put(tx, hex.EncodeToString(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge})
+			return nil
+		})
 	if err != nil {
 		return request.Answer{}, err
 	}
@@ -173,7 +177,8 @@ func orElse(err error, otherwise *errs.Error) error {
 }
 
 // agree settles an agreement with the person of a session in one command, in which then uses up what led to it.
-func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement, rows []event.RowKey, then func(*event.Tx, terms) error) error {
+func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement, rows []event.RowKey,
+	then func(*event.Tx, terms) error) error {
 	if err := unrestricted(bearer); err != nil {
 		return err
 	}
@@ -187,7 +192,8 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 	}
 	wanted := a.scopes
 	if a.asked {
-		wanted, a.told = both(a.scopes, a.consented), both(a.told, a.consented) // agreeing to more than was asked for gives no more
+		// agreeing to more than was asked for gives no more
+		wanted, a.told = both(a.scopes, a.consented), both(a.told, a.consented)
 	}
 	if a.places, _, err = g.look(ctx, client, caller, a.org); err != nil {
 		return err
@@ -200,7 +206,8 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 	return g.Store.Do(ctx, event.Command{
 		Origin: caller.Origin(),
 		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
-		Read:   refs(slices.Concat(in.Reads(), []event.Ref{app.Kind.Ref(a.client), org.Kind.Ref(client.Org)}, a.places.Reads())...),
+		Read: refs(slices.Concat(in.Reads(), []event.Ref{app.Kind.Ref(a.client), org.Kind.Ref(client.Org)},
+			a.places.Reads())...),
 		Rows:   rows,
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
@@ -219,8 +226,16 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 }
 
 // refusals of an agreement, by what is missing.
-var refusals = map[Need]*errs.Error{NeedsOtherAccount: ErrWrongOrg, NeedsOtherPerson: ErrLoginRequired, NeedsSignIn: ErrLoginRequired,
-	NeedsRole: ErrNoRole, NeedsFactorAgain: ErrLoginRequired, NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
+var refusals = map[Need]*errs.Error{
+	NeedsOtherAccount: ErrWrongOrg,
+	NeedsOtherPerson:  ErrLoginRequired,
+	NeedsSignIn:       ErrLoginRequired,
+	NeedsRole:         ErrNoRole,
+	NeedsFactorAgain:  ErrLoginRequired,
+	NeedsFactor:       ErrUnmetAuthentication,
+
+	NeedsConsent: ErrConsentRequired,
+}
 
 // settle judges an agreement inside its command, and records the consent.
 func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Proof, scopes []string) (terms, error) {
@@ -268,7 +283,22 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	} else if since, err = give(tx, u.ID, client, slices.Concat(scopes, a.told), a.asked); err != nil {
 		return terms{}, err
 	}
-	return terms{passed: passed, Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, APIEpoch: client.Data.APIEpoch, UserID: u.ID, OrgID: o.ID,
-		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
-		Basis: session.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
+	return terms{
+		passed:         passed,
+		Client:         a.client,
+		ClientEpoch:    client.Data.Epoch,
+		ClientOrg:      client.Org,
+		ClientOrgEpoch: owner.Data.Epoch,
+		APIEpoch:       client.Data.APIEpoch,
+		UserID:         u.ID,
+		OrgID:          o.ID,
+		TokenEpoch:     u.Data.TokenEpoch,
+		OrgEpoch:       o.Data.Epoch,
+		Consent:        since,
+		Scopes:         scopes,
+		Proof:          proof,
+
+		Family: event.NewID("fam"),
+		Basis:  session.Basis{Bound: a.org, Place: place, Told: a.told},
+	}, nil
 }

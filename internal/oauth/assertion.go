@@ -37,7 +37,8 @@ const (
 // verify judges an assertion of somebody: signed by one of their keys with an algorithm of that key, about themselves,
 // meant for us, short-lived, and used for the first time. Its jti tells that, or what is signed where there is none.
 // Errors: refused.
-func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, keys []jose.JSONWebKey, ids identified, refused *errs.Error) error {
+func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, keys []jose.JSONWebKey, ids identified,
+	refused *errs.Error) error {
 	if !a.SignedBy(keys, app.MaxKeys) { // an application may publish more, and each costs up to some milliseconds
 		return refused
 	}
@@ -46,7 +47,8 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 	case a.Issuer != id || a.Subject != id,
 		!a.Audience.Contains(g.Issuer) && !a.Audience.Contains(g.TokenEndpoint()),
 		a.Expiry == nil || !now.Before(a.Expiry.Time()) || a.Expiry.Time().After(now.Add(maxAssertionLife+clockSkew)),
-		a.IssuedAt == nil || a.IssuedAt.Time().After(now.Add(clockSkew)) || a.IssuedAt.Time().Before(now.Add(-maxAssertionLife-clockSkew)),
+		a.IssuedAt == nil || a.IssuedAt.Time().After(now.Add(clockSkew)) ||
+			a.IssuedAt.Time().Before(now.Add(-maxAssertionLife-clockSkew)),
 		a.NotBefore != nil && a.NotBefore.Time().After(now.Add(clockSkew)):
 		return refused
 	}
@@ -61,20 +63,25 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 	if a.ID == "" {
 		row, again, hint = usedRow("signed", id, a.Signed()), againWithin, "with a new iat, or add a jti"
 	}
-	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: id}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		stored, err := tx.Row(row)
-		if err != nil {
-			return err
-		}
-		if stored == nil {
-			tx.PutRow(event.Row{RowKey: row, Value: firstUse(tx.Now()), Expires: event.Micros(a.Expiry.Time().Add(clockSkew))})
+	return g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: id},
+		Rows:   []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			stored, err := tx.Row(row)
+			if err != nil {
+				return err
+			}
+			if stored == nil {
+				tx.PutRow(event.Row{RowKey: row, Value: firstUse(tx.Now()),
+					Expires: event.Micros(a.Expiry.Time().Add(clockSkew))})
+				return nil
+			}
+			if again == 0 || tx.Now()-usedAt(stored.Value) >= again.Microseconds() {
+				return refusedFor(refused, "the assertion has already been used: make a new one "+hint)
+			}
 			return nil
-		}
-		if again == 0 || tx.Now()-usedAt(stored.Value) >= again.Microseconds() {
-			return refusedFor(refused, "the assertion has already been used: make a new one "+hint)
-		}
-		return nil
-	}})
+		},
+	})
 }
 
 // usedRow remembers the use of an assertion. It is no event.Flow: the version before stores an empty value.

@@ -55,7 +55,8 @@ func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client
 }
 
 // addClaims is ClaimsOf for a set that there is.
-func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.Bearer, reader *Client) (claimset.Set, error) {
+func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.Bearer,
+	reader *Client) (claimset.Set, error) {
 	u, err := b.Person, error(nil)
 	if u == nil {
 		u, err = user.Self(ctx, g.Store, b.Caller)
@@ -87,7 +88,8 @@ func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.
 }
 
 // addHeld adds what the application of a token is told about roles, groups and metadata.
-func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Bearer, u *event.Object[user.User]) (err error) {
+func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Bearer,
+	u *event.Object[user.User]) (err error) {
 	c, w := claimset.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
 	if !c.Roles && !c.Groups && len(c.Metadata) == 0 {
 		claimset.AddRoles(claims, project.Held{})
@@ -111,13 +113,30 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 	if client == "" {
 		client = b.Token.UserID // a service user acts for itself
 	}
-	for name, value := range map[string]any{"active": true, "token_type": "Bearer", "iss": g.Issuer, "sub": b.Token.UserID, "jti": b.Token.ID, "client_id": client,
-		"scope": strings.Join(b.Given.Scopes, " "), "iat": unix(b.Token.Created), "aud": b.Given.Audience, "exp": unix(b.Token.Expires)} {
+	for name, value := range map[string]any{
+		"active":     true,
+		"token_type": "Bearer",
+		"iss":        g.Issuer,
+		"sub":        b.Token.UserID,
+		"jti":        b.Token.ID,
+		"client_id":  client,
+		"scope":      strings.Join(b.Given.Scopes, " "),
+		"iat":        unix(b.Token.Created),
+		"aud":        b.Given.Audience,
+
+		"exp": unix(b.Token.Expires),
+	} {
 		claims.Put(name, value, always)
 	}
 	claims.AddProof(b.Given.Proof)
-	for name, from := range map[string]string{claimset.OrgScope: claimset.OrgScope, claimset.RolesScope: claimset.RolesScope, "username": "preferred_username",
-		claimset.Roles: claimset.Roles, claimset.Groups: claimset.Groups, claimset.Metadata: claimset.Metadata} {
+	for name, from := range map[string]string{
+		claimset.OrgScope:   claimset.OrgScope,
+		claimset.RolesScope: claimset.RolesScope,
+		"username":          "preferred_username",
+		claimset.Roles:      claimset.Roles,
+		claimset.Groups:     claimset.Groups,
+		claimset.Metadata:   claimset.Metadata,
+	} {
 		if value, known := about.Values[from]; known {
 			if name == "username" { // people of two organizations may have the same user name
 				value = about.LoginName

@@ -58,7 +58,9 @@ func (c *Client) owns(t *event.Token) bool {
 // reads tells whether the client may know about a token: its own, or one that is meant for it. An application of
 // another organization may have taken its approval back since.
 func (c *Client) reads(b *session.Bearer) bool {
-	return c.owns(&b.Token) || c.App != nil && slices.Contains(b.Given.Audience, c.App.ID) && app.Takes(c.App, cmp.Or(b.Token.Client, b.Token.UserID), b.ClientOrg)
+	return c.owns(&b.Token) ||
+		c.App != nil && slices.Contains(b.Given.Audience, c.App.ID) &&
+			app.Takes(c.App, cmp.Or(b.Token.Client, b.Token.UserID), b.ClientOrg)
 }
 
 // Credentials are what a client says about itself.
@@ -70,7 +72,8 @@ type Credentials struct {
 }
 
 // ways names what a client sent, for the log.
-var ways = map[app.AuthMethod]string{app.NoAuth: "no credential", app.SecretBasic: "a secret in the header", app.SecretPost: "a secret in the body", app.PrivateKeyJWT: "an assertion"}
+var ways = map[app.AuthMethod]string{app.NoAuth: "no credential", app.SecretBasic: "a secret in the header",
+	app.SecretPost: "a secret in the body", app.PrivateKeyJWT: "an assertion"}
 
 // Authenticate tells which client asks. It has to use a method that its settings accept. Service users may use
 // either way to send a secret, or an assertion. Errors: ErrInvalidClient, whatever is wrong; only the log says what.
@@ -101,7 +104,8 @@ func (g *Grants) authenticateApp(ctx context.Context, c Credentials, said *asser
 		return nil, refusedClient("no active application of an active organization has this client_id")
 	}
 	if !a.Data.Accepts(c.Method) {
-		return nil, refusedClient("%s sent %s, but its authentication method is %s", a.ID, ways[c.Method], a.Data.AuthMethod)
+		return nil, refusedClient("%s sent %s, but its authentication method is %s", a.ID, ways[c.Method],
+			a.Data.AuthMethod)
 	}
 	switch c.Method {
 	case app.NoAuth:
@@ -115,7 +119,8 @@ func (g *Grants) authenticateApp(ctx context.Context, c Credentials, said *asser
 		if err != nil {
 			return nil, refusedClient("the keys of %s cannot be fetched", a.ID).Because(err)
 		}
-		if err := g.verify(ctx, said, a.ID, keys, needsID, refusedClient("%s sent an assertion that is not signed with one of its keys, is not meant for this server, or has expired", a.ID)); err != nil {
+		if err := g.verify(ctx, said, a.ID, keys, needsID,
+			refusedClient("%s sent an assertion that is not signed with one of its keys, is not meant for this server, or has expired", a.ID)); err != nil {
 			return nil, err
 		}
 	default:
@@ -161,7 +166,8 @@ func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.Use
 }
 
 // credentialOf reads an object of an active organization, with the row of its secret; nil where there is none.
-func credentialOf[S any](ctx context.Context, g *Grants, kind *event.Objects[S], id string) (*event.Object[S], *event.Row, error) {
+func credentialOf[S any](ctx context.Context, g *Grants, kind *event.Objects[S],
+	id string) (*event.Object[S], *event.Row, error) {
 	if len(id) > maxID {
 		return nil, nil, nil
 	}

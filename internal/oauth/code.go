@@ -53,25 +53,27 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	if !read.Used && (read.RedirectURI != c.RedirectURI || !request.Verified(read.Challenge, c.Verifier)) {
 		return nil, ErrInvalidGrant
 	}
-	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{codes.Key(id)}, func(tx *event.Tx) (reused bool, err error) {
-		now, err := codes.Get(tx, id)
-		switch {
-		case err != nil:
-			return false, err
-		case now == nil:
-			return false, ErrInvalidGrant
-		case now.Used:
-			return true, nil
-		}
-		now.Used = true
-		codes.PutUntil(tx, id, now, tx.Now()+usedLife.Microseconds())
-		return false, nil
-	})
+	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{codes.Key(id)},
+		func(tx *event.Tx) (reused bool, err error) {
+			now, err := codes.Get(tx, id)
+			switch {
+			case err != nil:
+				return false, err
+			case now == nil:
+				return false, ErrInvalidGrant
+			case now.Used:
+				return true, nil
+			}
+			now.Used = true
+			codes.PutUntil(tx, id, now, tx.Now()+usedLife.Microseconds())
+			return false, nil
+		})
 }
 
 // firstTokens makes the first tokens of a family, in one command with use, which uses up what leads to them. Errors:
 // ErrInvalidGrant where the terms do not hold any more, or the session that they came from has ended.
-func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows []event.RowKey, use func(*event.Tx) (reused bool, err error)) (*Tokens, error) {
+func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows []event.RowKey,
+	use func(*event.Tx) (reused bool, err error)) (*Tokens, error) {
 	made, err := g.prepare(ctx, client.App, t, t.Scopes)
 	if err != nil {
 		return nil, err

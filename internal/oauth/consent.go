@@ -22,11 +22,13 @@ type Consents struct {
 
 // Consent is what one application was let have.
 type Consent struct {
-	Since  int64    `json:"since"` // which of the person's consents it is: one that was withdrawn and given again is another
+	// which of the person's consents it is: one that was withdrawn and given again is another
+	Since  int64    `json:"since"`
 	Scopes []string `json:"scopes,omitempty"`
 	Asked  bool     `json:"asked,omitempty"` // the person was asked; else the application needs no consent
 	At     int64    `json:"at"`              // when it was given or widened
-	API    int64    `json:"api,omitempty"`   // App.APIEpoch of the scopes of Signet's API: after another one they do not count
+	// App.APIEpoch of the scopes of Signet's API: after another one they do not count
+	API int64 `json:"api,omitempty"`
 }
 
 // Kind of the objects of this package.
@@ -125,7 +127,8 @@ func hasAPI(scopes []string) bool { return slices.ContainsFunc(scopes, access.Is
 
 // give records that a user lets an application have scopes, where that is news, and tells which consent it is. The
 // command declared the consents for writing and the user.
-func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []string, asked bool) (since int64, err error) {
+func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []string,
+	asked bool) (since int64, err error) {
 	c, err := Kind.Get(tx, IDFor(userID))
 	if err != nil {
 		return 0, err
@@ -135,7 +138,8 @@ func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []s
 	if hasAPI(scopes) {
 		had, epoch = before.counting(client.Data.APIEpoch), client.Data.APIEpoch
 	}
-	if before.Since != 0 && before.API == epoch && (before.Asked || !asked) && (before.Asked && !asked || subset(scopes, had)) {
+	if before.Since != 0 && before.API == epoch && (before.Asked || !asked) &&
+		(before.Asked && !asked || subset(scopes, had)) {
 		return before.Since, nil
 	}
 	all := slices.Clone(scopes)

@@ -18,7 +18,8 @@ import (
 
 const deviceInterval = 5 * time.Second
 
-var errUserCode = errs.New(errs.NotFound, UserCodeNotFound, "there is no device with this code, or the code has expired: check the code on the device")
+var errUserCode = errs.New(errs.NotFound, UserCodeNotFound,
+	"there is no device with this code, or the code has expired: check the code on the device")
 
 // device is a device on its way to tokens.
 type device struct {
@@ -74,33 +75,39 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Code)
-	d := &device{Client: client.ID(), Scopes: scopes, Told: claimset.RoleClaimsOf(client.App.Data.RoleSettings), Org: bound, Interval: int64(deviceInterval / time.Second)}
+	d := &device{Client: client.ID(), Scopes: scopes, Told: claimset.RoleClaimsOf(client.App.Data.RoleSettings),
+		Org: bound, Interval: int64(deviceInterval / time.Second)}
 	const tries = 5
 	for range tries {
 		code := NewUserCode()
 		now, before := g.userCodeIDs(code)
 		taken := false
-		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{userCodes.Key(now), userCodes.Key(before)}, Decide: func(tx *event.Tx) error {
-			for _, id := range []string{now, before} {
-				found, err := userCodes.Get(tx, id)
-				if taken = found != nil; err != nil || taken {
-					return err
+		err := g.Store.Do(ctx, event.Command{
+			Origin: event.Origin{Actor: event.System},
+			Rows:   []event.RowKey{userCodes.Key(now), userCodes.Key(before)},
+			Decide: func(tx *event.Tx) error {
+				for _, id := range []string{now, before} {
+					found, err := userCodes.Get(tx, id)
+					if taken = found != nil; err != nil || taken {
+						return err
+					}
 				}
-			}
-			id, digest := now, hex.EncodeToString(hash)
-			if !tx.Every(event.SealedRows) {
-				id = before
-			}
-			d.Expires = tx.Now() + deviceLife.Microseconds()
-			userCodes.Put(tx, id, &digest)
-			devices.PutUntil(tx, digest, d, d.Expires)
-			return nil
-		}})
+				id, digest := now, hex.EncodeToString(hash)
+				if !tx.Every(event.SealedRows) {
+					id = before
+				}
+				d.Expires = tx.Now() + deviceLife.Microseconds()
+				userCodes.Put(tx, id, &digest)
+				devices.PutUntil(tx, digest, d, d.Expires)
+				return nil
+			},
+		})
 		if err != nil {
 			return nil, err
 		}
 		if !taken {
-			return &Device{DeviceCode: text, UserCode: ShownUserCode(code), Life: deviceLife, Interval: deviceInterval}, nil
+			return &Device{DeviceCode: text, UserCode: ShownUserCode(code), Life: deviceLife,
+				Interval: deviceInterval}, nil
 		}
 	}
 	return nil, errBusy
@@ -170,11 +177,13 @@ func (d *device) answered() bool { return d.Refused || d.Approved != nil }
 
 // ApproveDevice lets the application on a device have the scopes that the person of a session agreed to. It works once.
 // Errors: NotFound (USER_CODE_NOT_FOUND), and those of Approve.
-func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *session.Bearer, consented []string) error {
+func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *session.Bearer,
+	consented []string) error {
 	if consented == nil {
 		return ErrConsentRequired
 	}
-	a := agreement{client: p.device.Client, scopes: p.device.Scopes, told: p.device.Told, org: p.device.Org, asked: true, consented: consented}
+	a := agreement{client: p.device.Client, scopes: p.device.Scopes, told: p.device.Told, org: p.device.Org,
+		asked: true, consented: consented}
 	return g.agree(ctx, bearer, a, []event.RowKey{devices.Key(p.id)}, func(tx *event.Tx, t terms) error {
 		return p.answer(tx, func(d *device) { d.Approved = &t })
 	})
@@ -183,9 +192,13 @@ func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *se
 // RefuseDevice tells the application on a device that the person does not want it. Errors: NotFound
 // (USER_CODE_NOT_FOUND).
 func (g *Grants) RefuseDevice(ctx context.Context, p *PendingDevice) error {
-	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{devices.Key(p.id)}, Decide: func(tx *event.Tx) error {
-		return p.answer(tx, func(d *device) { d.Refused = true })
-	}})
+	return g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{devices.Key(p.id)},
+		Decide: func(tx *event.Tx) error {
+			return p.answer(tx, func(d *device) { d.Refused = true })
+		},
+	})
 }
 
 // answer changes a device that nobody has answered for yet. The user code is used up.
@@ -239,29 +252,33 @@ func (g *Grants) DeviceTokens(ctx context.Context, client *Client, text string) 
 // poll notes that a device asked, and says what it is told.
 func (g *Grants) poll(ctx context.Context, id string) error {
 	var told error
-	err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{devices.Key(id)}, Decide: func(tx *event.Tx) error {
-		d, err := devices.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		switch {
-		case d == nil:
-			told = ErrExpiredToken
+	err := g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{devices.Key(id)},
+		Decide: func(tx *event.Tx) error {
+			d, err := devices.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			switch {
+			case d == nil:
+				told = ErrExpiredToken
+				return nil
+			case d.Refused:
+				told = ErrAccessDenied
+				tx.DropRow(devices.Key(id))
+				return nil
+			case d.Asked != 0 && tx.Now()-d.Asked < seconds(d.Interval).Microseconds():
+				told = ErrSlowDown
+				d.Interval += 5
+			default:
+				told = ErrAuthorizationPending // also where somebody approved this very moment: it comes back
+			}
+			d.Asked = tx.Now()
+			devices.PutUntil(tx, id, d, d.Expires)
 			return nil
-		case d.Refused:
-			told = ErrAccessDenied
-			tx.DropRow(devices.Key(id))
-			return nil
-		case d.Asked != 0 && tx.Now()-d.Asked < seconds(d.Interval).Microseconds():
-			told = ErrSlowDown
-			d.Interval += 5
-		default:
-			told = ErrAuthorizationPending // also where somebody approved this very moment: it comes back
-		}
-		d.Asked = tx.Now()
-		devices.PutUntil(tx, id, d, d.Expires)
-		return nil
-	}})
+		},
+	})
 	if err != nil {
 		return err
 	}

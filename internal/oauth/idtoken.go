@@ -18,12 +18,14 @@ const idTokenLife = time.Hour
 const IDTokenType = "JWT"
 
 // idToken tells an application who signed in; empty where it did not ask. made has everything else.
-func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, made *Tokens) (string, error) {
+func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *whom, t *terms,
+	made *Tokens) (string, error) {
 	if !slices.Contains(made.Scopes, claimset.OpenID) {
 		return "", nil
 	}
 	claims, always := claimset.New(t.trial), claimset.Why{Source: claimset.Always}
-	for name, value := range map[string]any{"iss": g.Issuer, "sub": t.UserID, "iat": unix(made.Issued), "sid": t.Session, "at_hash": claimset.HalfHash(made.Access)} {
+	for name, value := range map[string]any{"iss": g.Issuer, "sub": t.UserID, "iat": unix(made.Issued),
+		"sid": t.Session, "at_hash": claimset.HalfHash(made.Access)} {
 		claims.Put(name, value, always)
 	}
 	t.put(claims, "aud", client.ID, trial.Audience)
@@ -51,7 +53,8 @@ func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *
 func inIDToken(client *app.App, asked []string) func(string, claimset.Why) (claimset.Why, *claimset.Missing) {
 	return func(name string, why claimset.Why) (claimset.Why, *claimset.Missing) {
 		switch {
-		case client.IDTokenClaims == app.ScopeClaims, name == claimset.OrgScope, name == claimset.RolesScope, name == "sub":
+		case client.IDTokenClaims == app.ScopeClaims, name == claimset.OrgScope,
+			name == claimset.RolesScope, name == "sub":
 			return why, nil
 		case slices.Contains(asked, name):
 			return claimset.Why{Source: claimset.Request, Of: "claims"}, nil

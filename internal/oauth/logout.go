@@ -47,10 +47,13 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	}
 	l.UILocales = request.Locales(l.UILocales)
 	id = rand.Text()
-	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		logouts.For(g.Master, browser).Put(tx, id, &l)
-		return nil
-	}})
+	return id, g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Decide: func(tx *event.Tx) error {
+			logouts.For(g.Master, browser).Put(tx, id, &l)
+			return nil
+		},
+	})
 }
 
 func withState(uri, state string) (string, error) {
@@ -82,16 +85,20 @@ func (g *Grants) PendingLogout(ctx context.Context, id, browser string) (*Logout
 
 // EndLogout uses the wish up and gives the address to go to; empty for none. Errors: ErrRequestNotFound.
 func (g *Grants) EndLogout(ctx context.Context, id, browser string) (redirect string, err error) {
-	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{logouts.Key(id)}, Decide: func(tx *event.Tx) error {
-		l, err := logouts.For(g.Master, browser).Use(tx, id)
-		if err != nil {
-			return err
-		}
-		if l == nil {
-			return ErrRequestNotFound
-		}
-		redirect = l.Redirect
-		return nil
-	}})
+	err = g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{logouts.Key(id)},
+		Decide: func(tx *event.Tx) error {
+			l, err := logouts.For(g.Master, browser).Use(tx, id)
+			if err != nil {
+				return err
+			}
+			if l == nil {
+				return ErrRequestNotFound
+			}
+			redirect = l.Redirect
+			return nil
+		},
+	})
 	return redirect, err
 }

@@ -71,25 +71,40 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrInvalidClient        = errs.New(errs.Unauthenticated, InvalidClient, "the client is unknown or its authentication failed: check its id, its credential and its authentication method")
-	ErrInvalidGrant         = errs.New(errs.FailedPrecondition, InvalidGrant, "the code, token or assertion is not valid, has expired, has been used, or was issued to another client: start again")
-	ErrInvalidScope         = errs.New(errs.InvalidArgument, InvalidScope, "a requested scope was not granted at first")
-	ErrUnauthorizedClient   = errs.New(errs.PermissionDenied, UnauthorizedClient, "this application does not have this grant type")
-	ErrAccessDenied         = errs.New(errs.PermissionDenied, AccessDenied, "the person or a rule denied this application access")
-	ErrNoRole               = errs.New(errs.PermissionDenied, AccessDenied, "only people with a role in this application can use it: ask an administrator for one")
-	ErrLoginRequired        = errs.New(errs.FailedPrecondition, LoginRequired, "the person must sign in again first")
-	ErrConsentRequired      = errs.New(errs.FailedPrecondition, ConsentRequired, "the person must consent first")
-	ErrInteractionRequired  = errs.New(errs.FailedPrecondition, InteractionRequired, "the person must complete a step on a page first")
-	ErrSelectionRequired    = errs.New(errs.FailedPrecondition, SelectionRequired, "the person must choose an account first")
-	ErrUnmetAuthentication  = errs.New(errs.FailedPrecondition, UnmetAuthentication, "the person cannot be authenticated as the application demands by the claim acr: a second factor can be set up at the account page")
-	ErrAuthorizationPending = errs.New(errs.FailedPrecondition, AuthorizationPending, "the person has not answered yet: poll again after the interval")
-	ErrSlowDown             = errs.New(errs.ResourceExhausted, SlowDown, "polling too often: wait five seconds longer between requests from now on")
-	ErrExpiredToken         = errs.New(errs.FailedPrecondition, ExpiredToken, "the device code has expired, or has been used: start again")
+	ErrInvalidClient = errs.New(errs.Unauthenticated, InvalidClient,
+		"the client is unknown or its authentication failed: check its id, its credential and its authentication method")
+	ErrInvalidGrant = errs.New(errs.FailedPrecondition, InvalidGrant,
+		"the code, token or assertion is not valid, has expired, has been used, or was issued to another client: start again")
+	ErrInvalidScope       = errs.New(errs.InvalidArgument, InvalidScope, "a requested scope was not granted at first")
+	ErrUnauthorizedClient = errs.New(errs.PermissionDenied, UnauthorizedClient,
+		"this application does not have this grant type")
+	ErrAccessDenied = errs.New(errs.PermissionDenied, AccessDenied,
+		"the person or a rule denied this application access")
+	ErrNoRole = errs.New(errs.PermissionDenied, AccessDenied,
+		"only people with a role in this application can use it: ask an administrator for one")
+	ErrLoginRequired       = errs.New(errs.FailedPrecondition, LoginRequired, "the person must sign in again first")
+	ErrConsentRequired     = errs.New(errs.FailedPrecondition, ConsentRequired, "the person must consent first")
+	ErrInteractionRequired = errs.New(errs.FailedPrecondition, InteractionRequired,
+		"the person must complete a step on a page first")
+	ErrSelectionRequired = errs.New(errs.FailedPrecondition, SelectionRequired,
+		"the person must choose an account first")
+	ErrUnmetAuthentication = errs.New(errs.FailedPrecondition, UnmetAuthentication,
+		"the person cannot be authenticated as the application demands by the claim acr: a second factor can be set up at the account page")
+	ErrAuthorizationPending = errs.New(errs.FailedPrecondition, AuthorizationPending,
+		"the person has not answered yet: poll again after the interval")
+	ErrSlowDown = errs.New(errs.ResourceExhausted, SlowDown,
+		"polling too often: wait five seconds longer between requests from now on")
+	ErrExpiredToken = errs.New(errs.FailedPrecondition, ExpiredToken,
+		"the device code has expired, or has been used: start again")
 
-	ErrUnknownClient   = errs.New(errs.InvalidArgument, UnknownClient, "there is no application with this client_id to which people can sign in: check it, and that the application is active")
-	ErrRedirectRefused = errs.New(errs.InvalidArgument, RedirectRefused, "this redirect_uri is not registered with the application: add exactly this address to its redirectUris")
-	ErrRequestNotFound = errs.New(errs.NotFound, RequestNotFound, "this browser has no such sign-in, or it has expired: go back to the application and start again")
-	ErrWrongOrg        = errs.New(errs.PermissionDenied, WrongOrg, "this sign-in is for people of another organization: sign in with another account")
+	ErrUnknownClient = errs.New(errs.InvalidArgument, UnknownClient,
+		"there is no application with this client_id to which people can sign in: check it, and that the application is active")
+	ErrRedirectRefused = errs.New(errs.InvalidArgument, RedirectRefused,
+		"this redirect_uri is not registered with the application: add exactly this address to its redirectUris")
+	ErrRequestNotFound = errs.New(errs.NotFound, RequestNotFound,
+		"this browser has no such sign-in, or it has expired: go back to the application and start again")
+	ErrWrongOrg = errs.New(errs.PermissionDenied, WrongOrg,
+		"this sign-in is for people of another organization: sign in with another account")
 	ErrConsentNotFound = errs.New(errs.NotFound, ConsentNotFound, "this application has no access")
 
 	errBusy = errs.New(errs.Aborted, event.Contention, "no free device code was found: try again")

@@ -127,7 +127,8 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 // command is one about the family as it is now. Errors: ErrInvalidGrant where it has ended.
 func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Command {
 	return event.Command{
-		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...), Rows: []event.RowKey{families.Key(s.Family), answers.Key(s.Family)},
+		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...),
+		Rows: []event.RowKey{families.Key(s.Family), answers.Key(s.Family)},
 		Decide: func(tx *event.Tx) error {
 			now, err := families.Get(tx, s.Family)
 			if err != nil {

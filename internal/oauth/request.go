@@ -37,15 +37,17 @@ type Request struct {
 	LoginHint   string   `json:"loginHint,omitempty"`
 	UILocales   []string `json:"uiLocales,omitempty"`
 	// ProviderHint is the identity provider that the application wants people to be sent to.
-	ProviderHint string   `json:"providerHint,omitempty"`
-	Subject      string   `json:"subject,omitempty"` // the user that the application means; empty: any user
-	Org          string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
-	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
-	Told         []string `json:"told,omitempty"`    // the claims about roles and groups that it is told
-	Timed        bool     `json:"timed,omitempty"`   // it takes nobody of whom it is not known when they proved to be there
-	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
-	Prefers      bool     `json:"prefers,omitempty"` // it prefers one, and takes what there is
-	Created      int64    `json:"created"`
+	ProviderHint string `json:"providerHint,omitempty"`
+	Subject      string `json:"subject,omitempty"` // the user that the application means; empty: any user
+	Org          string `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
+	// that the application wants in its ID token, as far as the scopes allow
+	Claims []string `json:"claims,omitempty"`
+	Told   []string `json:"told,omitempty"` // the claims about roles and groups that it is told
+	// it takes nobody of whom it is not known when they proved to be there
+	Timed   bool  `json:"timed,omitempty"`
+	Factor  bool  `json:"factor,omitempty"`  // it takes nobody without a second factor
+	Prefers bool  `json:"prefers,omitempty"` // it prefers one, and takes what there is
+	Created int64 `json:"created"`
 
 	Trial string `json:"-"` // whose trial it is, see trial.go; empty: it is real
 }
@@ -83,7 +85,8 @@ func (g *Grants) Begin(ctx context.Context, a request.Ask) (Began, error) {
 	}
 	r, err := g.read(ctx, client, a)
 	if refused, ours := asRefusal(err); ours {
-		return Began{Refused: g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...), Because: err}, nil
+		return Began{Refused: g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...),
+			Because: err}, nil
 	}
 	if err != nil {
 		return Began{}, err
@@ -130,7 +133,8 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a requ
 // asRefusal gives an error that is the application's fault, not ours.
 func asRefusal(err error) (*errs.Error, bool) {
 	e, ours := errors.AsType[*errs.Error](err)
-	return e, ours && e.Kind != errs.Internal && e.Kind != errs.Unavailable && e.Kind != errs.DeadlineExceeded && e.Kind != errs.Cancelled
+	return e, ours && e.Kind != errs.Internal && e.Kind != errs.Unavailable && e.Kind != errs.DeadlineExceeded &&
+		e.Kind != errs.Cancelled
 }
 
 // oauthError renders a refusal as the parameters that go back to the application.
@@ -146,8 +150,19 @@ func read(client *event.Object[app.App], a request.Ask) (*Request, error) {
 	if err := a.Challenge(client.Data.AuthMethod == app.NoAuth); err != nil {
 		return nil, err
 	}
-	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, Mode: a.ResponseMode, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: request.Locales(strings.Fields(a.UILocales)), Subject: a.Subject}
+	r := &Request{
+		Client:       client.ID,
+		RedirectURI:  a.RedirectURI,
+		Mode:         a.ResponseMode,
+		State:        a.State,
+		Nonce:        a.Nonce,
+		Challenge:    a.CodeChallenge,
+		LoginHint:    a.LoginHint,
+		ProviderHint: a.ProviderHint,
+		UILocales:    request.Locales(strings.Fields(a.UILocales)),
+
+		Subject: a.Subject,
+	}
 	var err error
 	if r.Prompt, err = request.Prompt(a.Prompt); err != nil {
 		return nil, err
@@ -179,7 +194,8 @@ func (r *Request) readClaims(text string, levels []string) error {
 	}
 	r.Timed = claims.Timed
 	r.Claims, r.Subject = both(claimset.People, claims.Names), cmp.Or(claims.Subject, r.Subject)
-	if first := both(append(levels, claims.Wished...), []string{claimset.SingleFactor, claimset.MultiFactor}); len(first) > 0 && !r.Silent() {
+	if first := both(append(levels, claims.Wished...),
+		[]string{claimset.SingleFactor, claimset.MultiFactor}); len(first) > 0 && !r.Silent() {
 		r.Prefers = first[0] == claimset.MultiFactor
 	}
 	if claims.Levels == nil || slices.Contains(claims.Levels, claimset.SingleFactor) {
@@ -305,8 +321,21 @@ type agreement struct {
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, timed: r.Timed, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, request.PromptConsent),
-		asked: consented != nil, consented: consented}
+	a := agreement{
+		client:    r.Client,
+		scopes:    r.Scopes,
+		told:      r.Told,
+		org:       r.Org,
+		subject:   r.Subject,
+		begun:     r.Created,
+		maxAge:    r.MaxAge,
+		timed:     r.Timed,
+		factor:    r.Factor,
+		prefers:   r.Prefers,
+		ask:       slices.Contains(r.Prompt, request.PromptConsent),
+		asked:     consented != nil,
+		consented: consented,
+	}
 	if slices.Contains(r.Prompt, request.PromptLogin) {
 		a.since = r.Created
 	}
@@ -327,7 +356,8 @@ func (g *Grants) answer(redirectURI, mode, state string, parameters ...string) r
 
 // unrestricted refuses what is not a session that counts in full.
 func unrestricted(b *session.Bearer) error {
-	if b == nil || b.Token.Kind != string(secret.Session) || b.Caller.MustChangePassword || b.Caller.MustProveSecondFactor {
+	if b == nil || b.Token.Kind != string(secret.Session) || b.Caller.MustChangePassword ||
+		b.Caller.MustProveSecondFactor {
 		return errNoSession
 	}
 	return nil

@@ -25,7 +25,8 @@ const (
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.
-var Scopes = append([]string{claimset.OpenID, claimset.ProfileScope, claimset.EmailScope, claimset.PhoneScope, claimset.OfflineAccess, claimset.OrgScope, claimset.RolesScope}, access.APIScopeNames...)
+var Scopes = append([]string{claimset.OpenID, claimset.ProfileScope, claimset.EmailScope, claimset.PhoneScope,
+	claimset.OfflineAccess, claimset.OrgScope, claimset.RolesScope}, access.APIScopeNames...)
 
 const maxScopes = 50
 
@@ -54,7 +55,8 @@ func unaskable(s string, api []string, offline bool) trial.Code {
 		return trial.ScopeNotAllowed
 	case s == claimset.OfflineAccess && !offline:
 		return trial.NoRefreshTokens
-	case !access.IsAPIScope(s) && audienceOf(s) == "" && !strings.HasPrefix(s, orgByID) && !strings.HasPrefix(s, orgByDomain) && !slices.Contains(Scopes, s):
+	case !access.IsAPIScope(s) && audienceOf(s) == "" && !strings.HasPrefix(s, orgByID) &&
+		!strings.HasPrefix(s, orgByDomain) && !slices.Contains(Scopes, s):
 		return trial.ScopeUnknown
 	}
 	return ""
@@ -115,7 +117,8 @@ func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 // meantFor works out the audience of tokens with these scopes: the client itself, the applications that are asked for,
 // and Signet's own API. Applications of other organizations than the client's that have not approved the client are
 // left out, and so are their scopes.
-func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string, scopes []string) (aud, kept []string, err error) {
+func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string,
+	scopes []string) (aud, kept []string, err error) {
 	aud = []string{clientID}
 	for _, s := range scopes {
 		if id := audienceOf(s); id != "" {
@@ -138,7 +141,8 @@ func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string, scope
 }
 
 // look tells whether the caller may use an application, and what decides about that.
-func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller *access.Caller, bound string) (*project.Places, project.Verdict, error) {
+func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller *access.Caller,
+	bound string) (*project.Places, project.Verdict, error) {
 	c, w := project.ClientOf(client), project.Person{Org: caller.OrgID, Memberships: caller.Memberships}
 	if c.Decides(w, bound) {
 		u, err := user.Self(ctx, g.Store, caller)

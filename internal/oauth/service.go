@@ -70,8 +70,18 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 				return ErrInvalidGrant
 			}
 			made.Issued = tx.Now()
-			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: now.Data.TokenEpoch, OrgEpoch: o.Data.Epoch,
-				Created: tx.Now(), Expires: tx.Now() + serviceLife.Microseconds(), Data: session.Given{Scopes: scopes, Audience: aud}.Text()})
+			tx.PutToken(event.Token{
+				ID:       event.NewID("oat"),
+				Hash:     hash,
+				Kind:     string(secret.Access),
+				UserID:   u.ID,
+				Epoch:    now.Data.TokenEpoch,
+				OrgEpoch: o.Data.Epoch,
+				Created:  tx.Now(),
+				Expires:  tx.Now() + serviceLife.Microseconds(),
+
+				Data: session.Given{Scopes: scopes, Audience: aud}.Text(),
+			})
 			return nil
 		},
 	})

@@ -36,7 +36,8 @@ type Tokens struct {
 
 // prepare makes an access token and an ID token for an application, to be given by a command that finds the terms to
 // hold. What it is not approved for, or not any more, is left out.
-func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms, scopes []string) (*Tokens, error) {
+func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms,
+	scopes []string) (*Tokens, error) {
 	_, scopes, err := g.meantFor(ctx, client.ID, client.Org, scopes)
 	if err != nil {
 		return nil, err
@@ -48,10 +49,28 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	}
 	made := &Tokens{Life: life, Scopes: scopes, Issued: now}
 	aud := g.narrowed(t.Audience, scopes)
-	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
-		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family, Provider: t.Proof.Upstream.Of(),
-		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, APIEpoch: t.APIEpoch, Proof: t.Proof,
-			Basis: session.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
+	made.stored = event.Token{
+		ID:       event.NewID("oat"),
+		Kind:     string(secret.Access),
+		UserID:   t.UserID,
+		Epoch:    t.TokenEpoch,
+		OrgEpoch: t.OrgEpoch,
+		Created:  now,
+		Expires:  now + life.Microseconds(),
+		Client:   t.Client,
+		Family:   t.Family,
+
+		Provider: t.Proof.Upstream.Of(),
+		Data: session.Given{
+			Scopes:         scopes,
+			Audience:       aud,
+			ClientEpoch:    t.ClientEpoch,
+			ClientOrgEpoch: t.ClientOrgEpoch,
+			APIEpoch:       t.APIEpoch,
+			Proof:          t.Proof,
+			Basis:          session.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told},
+		}.Text(),
+	}
 	if !t.offline() {
 		made.stored.Session = t.Session
 	}
@@ -69,14 +88,22 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 }
 
 // sign makes the access token a JWT.
-func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, aud []string, made *Tokens) error {
+func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, aud []string,
+	made *Tokens) error {
 	claims, always := claimset.New(t.trial), claimset.Why{Source: claimset.Always}
-	for name, value := range map[string]any{"iss": g.Issuer, "sub": t.UserID, "client_id": t.Client, "jti": made.stored.ID, "iat": unix(made.Issued),
-		"scope": strings.Join(made.Scopes, " ")} {
+	for name, value := range map[string]any{
+		"iss":       g.Issuer,
+		"sub":       t.UserID,
+		"client_id": t.Client,
+		"jti":       made.stored.ID,
+		"iat":       unix(made.Issued),
+		"scope":     strings.Join(made.Scopes, " "),
+	} {
 		claims.Put(name, value, always)
 	}
 	t.put(claims, "aud", aud, trial.Audience)
-	t.put(claims, "exp", unix(made.Issued+seconds(client.Data.AccessTokenSeconds).Microseconds()), unix(made.stored.Expires))
+	t.put(claims, "exp", unix(made.Issued+seconds(client.Data.AccessTokenSeconds).Microseconds()),
+		unix(made.stored.Expires))
 	claims.AddProof(t.Proof)
 	readers, err := g.readers(ctx, aud)
 	if err != nil {
@@ -84,7 +111,8 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 	}
 	orgs, together := []string{client.Org}, true
 	for _, a := range readers {
-		orgs, together = append(orgs, a.Org), together && claimset.SameProject(a, client.Org, client.Data.RoleSettings.Project)
+		orgs, together = append(orgs, a.Org),
+			together && claimset.SameProject(a, client.Org, client.Data.RoleSettings.Project)
 	}
 	claims.AddOrganization(w.user, w.org, made.Scopes, orgs...)
 	var held project.Held
@@ -137,7 +165,8 @@ func (g *Grants) narrowed(aud, scopes []string) []string {
 // Introspect tells a client about an access token: only about one that it was given, or that is meant for it. Nil: it
 // does not count, or is none of the client's business. authenticate tells which client asks; the token is read
 // meanwhile. Errors: those of authenticate.
-func (g *Grants) Introspect(ctx context.Context, text string, authenticate func() (*Client, error)) (*session.Bearer, error) {
+func (g *Grants) Introspect(ctx context.Context, text string,
+	authenticate func() (*Client, error)) (*session.Bearer, error) {
 	var b *session.Bearer
 	var reading errgroup.Group
 	reading.Go(func() (err error) {
@@ -178,14 +207,18 @@ func (g *Grants) Revoke(ctx context.Context, client *Client, text string) error 
 	}
 	if found != nil {
 		row := families.Key(found.Family)
-		return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: found.UserID}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-			if _, err := tx.Row(row); err != nil {
-				return err
-			}
-			tx.DropRow(row)
-			tx.DropFamily(found.Family)
-			return nil
-		}})
+		return g.Store.Do(ctx, event.Command{
+			Origin: event.Origin{Actor: found.UserID},
+			Rows:   []event.RowKey{row},
+			Decide: func(tx *event.Tx) error {
+				if _, err := tx.Row(row); err != nil {
+					return err
+				}
+				tx.DropRow(row)
+				tx.DropFamily(found.Family)
+				return nil
+			},
+		})
 	}
 	if kind, _, ok := secret.ParseToken(text); ok && kind != secret.Access {
 		return nil

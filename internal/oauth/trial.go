@@ -72,7 +72,8 @@ func gone(err error) error {
 // If the request is refused at once, there is nothing to walk: the trial has no ID. Without an address to go back to,
 // it is the first one that is registered. Errors: app.ErrNotFound; trial.ErrSession for an application, a token and a
 // service user; ResourceExhausted.
-func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *access.Caller, a request.Ask, pkce bool) (*Trial, error) {
+func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *access.Caller, a request.Ask,
+	pkce bool) (*Trial, error) {
 	client, err := app.Get(ctx, g.Store, permit, a.ClientID)
 	if err != nil {
 		return nil, err
@@ -111,10 +112,12 @@ func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *a
 }
 
 // examine judges the request of a trial as Begin would, and says what stands out about it.
-func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a request.Ask) (*Request, []trial.Finding, *trial.Refusal, error) {
+func (g *Grants) examine(ctx context.Context, client *event.Object[app.App],
+	a request.Ask) (*Request, []trial.Finding, *trial.Refusal, error) {
 	switch _, err := g.asking(ctx, a); {
 	case errors.Is(err, ErrRedirectRefused):
-		return nil, []trial.Finding{{Severity: trial.Error, Code: trial.RedirectRefused, Parameter: "redirect_uri", Value: a.RedirectURI}}, new(trial.RefusalOf(ErrRedirectRefused, "")), nil
+		return nil, []trial.Finding{{Severity: trial.Error, Code: trial.RedirectRefused, Parameter: "redirect_uri",
+			Value: a.RedirectURI}}, new(trial.RefusalOf(ErrRedirectRefused, "")), nil
 	case errors.Is(err, ErrUnknownClient):
 		code := trial.OrgInactive
 		if client.Data.State != app.Active {
@@ -122,7 +125,8 @@ func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a r
 		} else if !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode) {
 			code = trial.NoCodeGrant
 		}
-		return nil, []trial.Finding{{Severity: trial.Error, Code: code}}, new(trial.RefusalOf(ErrUnknownClient, "")), nil
+		return nil, []trial.Finding{{Severity: trial.Error, Code: code}},
+			new(trial.RefusalOf(ErrUnknownClient, "")), nil
 	case err != nil:
 		return nil, nil, nil, err
 	}
@@ -135,14 +139,17 @@ func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a r
 		if len(refused.Fields) > 0 {
 			f.Parameter = refused.Fields[0].Field
 		}
-		return nil, append(found, f), new(trial.RefusalOf(refused, g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...).Address)), nil
+		return nil, append(found, f),
+			new(trial.RefusalOf(refused,
+				g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...).Address)), nil
 	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	for _, s := range strings.Fields(a.Scope) {
 		if audienceOf(s) != "" && !slices.Contains(r.Scopes, s) {
-			found = append(found, trial.Finding{Severity: trial.Warning, Code: trial.AudienceNotApproved, Parameter: "scope", Value: s})
+			found = append(found,
+				trial.Finding{Severity: trial.Warning, Code: trial.AudienceNotApproved, Parameter: "scope", Value: s})
 		}
 	}
 	return r, found, nil, nil
@@ -181,24 +188,31 @@ func (r *Request) Why(u Unmet) trial.Why {
 
 // EndTrial ends a trial that cannot go on, and gives the address to send the browser to. Nothing is kept of who else
 // was there. Errors: ErrRequestNotFound.
-func (g *Grants) EndTrial(ctx context.Context, p *Pending, browser, problem string, why trial.Why) (redirect string, err error) {
-	return trial.Address(p.Client, p.ID), gone(g.Trials().Refuse(ctx, p.ID, browser, trial.Refusal{Error: problem, Description: why.Message()}, why))
+func (g *Grants) EndTrial(ctx context.Context, p *Pending, browser, problem string,
+	why trial.Why) (redirect string, err error) {
+	return trial.Address(p.Client, p.ID),
+		gone(g.Trials().Refuse(ctx, p.ID, browser, trial.Refusal{Error: problem, Description: why.Message()}, why))
 }
 
 // refuseTrial is Refuse for a trial.
-func (g *Grants) refuseTrial(ctx context.Context, p *Pending, browser string, because *errs.Error) (request.Answer, error) {
+func (g *Grants) refuseTrial(ctx context.Context, p *Pending, browser string,
+	because *errs.Error) (request.Answer, error) {
 	r := trial.RefusalOf(because, g.answer(p.RedirectURI, p.Mode, p.State, oauthError(because)...).Address)
-	return request.Answer{Address: trial.Address(p.Client, p.ID)}, gone(g.Trials().Refuse(ctx, p.ID, browser, r, trial.Why{Because: trial.SaidNo, Detail: r.Error}))
+	return request.Answer{Address: trial.Address(p.Client, p.ID)},
+		gone(g.Trials().Refuse(ctx, p.ID, browser, r, trial.Why{Because: trial.SaidNo, Detail: r.Error}))
 }
 
 // approveTrial is Approve for a trial: it keeps the terms, and makes neither a consent nor a code.
-func (g *Grants) approveTrial(ctx context.Context, p *Pending, browser string, bearer *session.Bearer, consented []string) (request.Answer, error) {
+func (g *Grants) approveTrial(ctx context.Context, p *Pending, browser string, bearer *session.Bearer,
+	consented []string) (request.Answer, error) {
 	a := p.agreement(consented)
 	a.trial = true
-	return request.Answer{Address: trial.Address(p.Client, p.ID)}, g.agree(ctx, bearer, a, []event.RowKey{trial.Row(p.ID)}, func(tx *event.Tx, t terms) error {
-		t.Nonce, t.Claims = p.Nonce, p.Claims
-		return gone(g.Trials().Approve(tx, p.ID, browser, t.UserID, t.passed, func() (json.RawMessage, error) { return json.Marshal(t) }))
-	})
+	return request.Answer{Address: trial.Address(p.Client, p.ID)},
+		g.agree(ctx, bearer, a, []event.RowKey{trial.Row(p.ID)}, func(tx *event.Tx, t terms) error {
+			t.Nonce, t.Claims = p.Nonce, p.Claims
+			return gone(g.Trials().Approve(tx, p.ID, browser, t.UserID, t.passed,
+				func() (json.RawMessage, error) { return json.Marshal(t) }))
+		})
 }
 
 // GetTrial reads a trial of the caller. Errors: trial.ErrNotFound.
@@ -265,8 +279,15 @@ func (g *Grants) trialAnswer(ctx context.Context, caller *access.Caller, of *Tri
 	if err != nil {
 		return nil, err
 	}
-	a := &TrialAnswer{Tokens: made, Address: g.answer(of.Ask.RedirectURI, of.Ask.ResponseMode, of.Ask.State, "code", "CODE").Address, RealLife: seconds(client.Data.AccessTokenSeconds),
-		Refreshes: t.offline() && slices.Contains(client.Data.GrantTypes, app.RefreshToken), IDClaims: made.idClaims, AccessClaims: made.claims}
+	a := &TrialAnswer{
+		Tokens:    made,
+		Address:   g.answer(of.Ask.RedirectURI, of.Ask.ResponseMode, of.Ask.State, "code", "CODE").Address,
+		RealLife:  seconds(client.Data.AccessTokenSeconds),
+		Refreshes: t.offline() && slices.Contains(client.Data.GrantTypes, app.RefreshToken),
+		IDClaims:  made.idClaims,
+
+		AccessClaims: made.claims,
+	}
 	b := &session.Bearer{Token: made.stored, Caller: caller, ClientOrg: client.Org, Client: project.ClientOf(client)}
 	if err := json.Unmarshal([]byte(made.stored.Data), &b.Given); err != nil {
 		return nil, err

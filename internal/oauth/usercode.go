@@ -59,7 +59,8 @@ func CanonicalUserCode(typed string) string {
 // UserCodeThrottled is the reason for which guesses are refused.
 const UserCodeThrottled errs.Reason = "USER_CODE_THROTTLED"
 
-var errThrottled = errs.Error{Kind: errs.ResourceExhausted, Reason: UserCodeThrottled, Message: "too many wrong codes came from this network: wait before trying again"}
+var errThrottled = errs.Error{Kind: errs.ResourceExhausted, Reason: UserCodeThrottled,
+	Message: "too many wrong codes came from this network: wait before trying again"}
 
 // UserCodeGuesses counts the codes that come from a network.
 type UserCodeGuesses struct {

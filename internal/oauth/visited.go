@@ -99,17 +99,21 @@ func (v Visits) Left(ctx context.Context, userID string) ([]Visited, error) {
 
 // Told notes that an application knows that a session has ended, or need not know.
 func (v Visits) Told(ctx context.Context, userID, sessionID, client string) error {
-	return v.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{visits.Key(userID)}, Decide: func(tx *event.Tx) error {
-		known, err := visits.Get(tx, userID)
-		if err != nil || known == nil {
-			return err
-		}
-		for i := range *known {
-			if v := &(*known)[i]; v.SessionID == sessionID {
-				v.Clients = slices.DeleteFunc(v.Clients, func(c string) bool { return c == client })
+	return v.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{visits.Key(userID)},
+		Decide: func(tx *event.Tx) error {
+			known, err := visits.Get(tx, userID)
+			if err != nil || known == nil {
+				return err
 			}
-		}
-		keep(tx, userID, slices.DeleteFunc(*known, func(v Visited) bool { return len(v.Clients) == 0 }))
-		return nil
-	}})
+			for i := range *known {
+				if v := &(*known)[i]; v.SessionID == sessionID {
+					v.Clients = slices.DeleteFunc(v.Clients, func(c string) bool { return c == client })
+				}
+			}
+			keep(tx, userID, slices.DeleteFunc(*known, func(v Visited) bool { return len(v.Clients) == 0 }))
+			return nil
+		},
+	})
 }

@@ -38,7 +38,8 @@ func packTar(files []entry, at time.Time) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: int64(e.mode.Perm()), Size: int64(len(text)), ModTime: at, Uid: e.owner, Gid: e.owner, Format: tar.FormatUSTAR}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: int64(e.mode.Perm()), Size: int64(len(text)),
+			ModTime: at, Uid: e.owner, Gid: e.owner, Format: tar.FormatUSTAR}
 		if strings.HasSuffix(e.name, "/") {
 			header.Typeflag = tar.TypeDir
 		}

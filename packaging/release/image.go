@@ -105,9 +105,12 @@ func (r *release) image(platforms []platform, roots []byte) error {
 	}
 	created := r.time.Format(time.RFC3339)
 	about := map[string]string{
-		"org.opencontainers.image.title": "Signet", "org.opencontainers.image.description": "An identity and organization service",
-		"org.opencontainers.image.version": r.version, "org.opencontainers.image.revision": r.commit, "org.opencontainers.image.created": created,
-		"org.opencontainers.image.source": "https://github.com/signet-idm/signet", "org.opencontainers.image.licenses": "Apache-2.0",
+		"org.opencontainers.image.title":       "Signet",
+		"org.opencontainers.image.description": "An identity and organization service",
+		"org.opencontainers.image.version":     r.version, "org.opencontainers.image.revision": r.commit,
+		"org.opencontainers.image.created":  created,
+		"org.opencontainers.image.source":   "https://github.com/signet-idm/signet",
+		"org.opencontainers.image.licenses": "Apache-2.0",
 	}
 	l := &layout{files: []entry{{name: "oci-layout", mode: 0o644, text: []byte(`{"imageLayoutVersion":"1.0.0"}`)}}}
 	all := index{SchemaVersion: 2, MediaType: typeIndex, Annotations: about}
@@ -121,9 +124,14 @@ func (r *release) image(platforms []platform, roots []byte) error {
 			return err
 		}
 		layer := l.blob(typeLayer, packed)
-		config, err := l.document(typeConfig, imageConfig{Created: created, Architecture: p.arch, OS: "linux", Config: settings(about),
-			RootFS:  rootFS{"layers", []string{fmt.Sprintf("sha256:%x", sha256.Sum256(content))}},
-			History: []historyItem{{created, "packaging/release"}}})
+		config, err := l.document(typeConfig, imageConfig{
+			Created:      created,
+			Architecture: p.arch,
+			OS:           "linux",
+			Config:       settings(about),
+			RootFS:       rootFS{"layers", []string{fmt.Sprintf("sha256:%x", sha256.Sum256(content))}},
+			History:      []historyItem{{created, "packaging/release"}},
+		})
 		if err != nil {
 			return err
 		}
@@ -139,7 +147,8 @@ func (r *release) image(platforms []platform, roots []byte) error {
 		return err
 	}
 	tag := strings.ReplaceAll(r.version, "+", "-") // a tag has no +
-	whole.Annotations = map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": "signet:" + tag}
+	whole.Annotations = map[string]string{"org.opencontainers.image.ref.name": tag,
+		"io.containerd.image.name": "signet:" + tag}
 	entryPoint, err := json.Marshal(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{whole}})
 	if err != nil {
 		return err
@@ -158,7 +167,9 @@ func imageFiles(binary string, roots []byte) []entry {
 	return []entry{
 		{name: "etc/", mode: 0o755},
 		{name: "etc/group", mode: 0o644, text: fmt.Appendf(nil, "root:x:0:\nsignet:x:%d:\n", user)},
-		{name: "etc/passwd", mode: 0o644, text: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nsignet:x:%d:%d:signet:%s:/sbin/nologin\n", user, user, dataDir)},
+		{name: "etc/passwd", mode: 0o644,
+			text: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nsignet:x:%d:%d:signet:%s:/sbin/nologin\n", user,
+				user, dataDir)},
 		{name: "etc/ssl/", mode: 0o755},
 		{name: "etc/ssl/certs/", mode: 0o755},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, text: roots},
@@ -181,12 +192,13 @@ func settings(labels map[string]string) runConfig {
 		User:         fmt.Sprintf("%d:%d", user, user),
 		ExposedPorts: map[string]struct{}{"8080/tcp": {}},
 		// Inside of a container, every address is one that somebody has chosen to reach from outside.
-		Env:         []string{"PATH=/usr/bin", "SIGNET_DATA_DIR=" + dataDir, "SIGNET_LISTEN=:8080"},
-		Entrypoint:  []string{"/usr/bin/signet"},
-		Cmd:         []string{"start"},
-		Volumes:     map[string]struct{}{dataDir: {}},
-		WorkingDir:  "/",
-		Labels:      labels,
-		Healthcheck: healthcheck{Test: []string{"CMD", "/usr/bin/signet", "health"}, Interval: int64(10 * time.Second), Timeout: int64(10 * time.Second), StartPeriod: int64(time.Minute), Retries: 3},
+		Env:        []string{"PATH=/usr/bin", "SIGNET_DATA_DIR=" + dataDir, "SIGNET_LISTEN=:8080"},
+		Entrypoint: []string{"/usr/bin/signet"},
+		Cmd:        []string{"start"},
+		Volumes:    map[string]struct{}{dataDir: {}},
+		WorkingDir: "/",
+		Labels:     labels,
+		Healthcheck: healthcheck{Test: []string{"CMD", "/usr/bin/signet", "health"}, Interval: int64(10 * time.Second),
+			Timeout: int64(10 * time.Second), StartPeriod: int64(time.Minute), Retries: 3},
 	}
 }

@@ -26,7 +26,8 @@ import (
 type target struct{ system, arch string }
 
 var targets = []target{
-	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+	{"windows", "arm64"},
 }
 
 // release is what is made, and where.
@@ -109,7 +110,8 @@ func newRelease(out string) (*release, error) {
 	r := &release{out: out, version: string(match[1])}
 	var told [4]string
 	for i, args := range [][]string{
-		{"rev-parse", "HEAD"}, {"log", "-1", "--format=%ct"}, {"tag", "--points-at", "HEAD", "--list", "v[0-9]*"}, {"status", "--porcelain"},
+		{"rev-parse", "HEAD"}, {"log", "-1", "--format=%ct"}, {"tag", "--points-at", "HEAD", "--list", "v[0-9]*"},
+		{"status", "--porcelain"},
 	} {
 		text, err := exec.Command("git", args...).Output()
 		if err != nil {
@@ -148,15 +150,18 @@ func (r *release) build(work string, t target) (string, error) {
 	if t.system == "windows" {
 		binary += ".exe"
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid= -X main.commit="+r.commit, "-o", binary, "./cmd/signet")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.system, "GOARCH="+t.arch, "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -buildid= -X main.commit="+r.commit, "-o", binary, "./cmd/signet")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.system, "GOARCH="+t.arch, "GOFLAGS=", "GOWORK=off",
+		"GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return binary, cmd.Run()
 }
 
 // archive puts the program and its licence into a file for people who install it by hand.
 func (r *release) archive(t target, binary string) error {
-	files := []entry{{name: filepath.Base(binary), mode: 0o755, from: binary}, {name: "LICENSE", mode: 0o644, from: "LICENSE"}, {name: "CHANGELOG.md", mode: 0o644, from: "CHANGELOG.md"}}
+	files := []entry{{name: filepath.Base(binary), mode: 0o755, from: binary},
+		{name: "LICENSE", mode: 0o644, from: "LICENSE"}, {name: "CHANGELOG.md", mode: 0o644, from: "CHANGELOG.md"}}
 	if t.system == "windows" {
 		return writeZip(r.name(t.system+"_"+t.arch+".zip"), files, r.time)
 	}
@@ -169,9 +174,11 @@ func (r *release) debian(work string, t target, binary string) error {
 	if err != nil {
 		return err
 	}
-	values := map[string]string{"ARCH": t.arch, "VERSION": r.version, "BINARY": binary, "MTIME": r.time.Format(time.RFC3339)}
+	values := map[string]string{"ARCH": t.arch, "VERSION": r.version, "BINARY": binary,
+		"MTIME": r.time.Format(time.RFC3339)}
 	config := filepath.Join(work, "nfpm.yaml")
-	if err := os.WriteFile(config, []byte(os.Expand(string(text), func(name string) string { return values[name] })), 0o644); err != nil {
+	if err := os.WriteFile(config, []byte(os.Expand(string(text), func(name string) string { return values[name] })),
+		0o644); err != nil {
 		return err
 	}
 	return r.tool("nfpm", "package", "--packager", "deb", "--config", config, "--target", r.name(t.arch+".deb"))

@@ -13,7 +13,8 @@ import (
 
 // bundled are the packages that the console imports (docs/decisions/0043). What these need themselves follows from the
 // lock file.
-var bundled = []string{"svelte", "bits-ui", "@internationalized/date", "@lucide/svelte", "@connectrpc/connect", "@connectrpc/connect-web", "@bufbuild/protobuf"}
+var bundled = []string{"svelte", "bits-ui", "@internationalized/date", "@lucide/svelte", "@connectrpc/connect",
+	"@connectrpc/connect-web", "@bufbuild/protobuf"}
 
 // lockFile is what is used of the console's package-lock.json.
 type lockFile struct {
@@ -59,7 +60,8 @@ func (l lockFile) inBundle() (places []string, err error) {
 // the packages that the console is built from. It has no time and no number of its own.
 func (r *release) sbom(t target, binary string) error {
 	path := r.name(t.system + "_" + t.arch + ".cdx.json")
-	if err := r.tool("cyclonedx-gomod", "bin", "-json", "-noserial", "-std", "-version", "v"+r.version, "-output", path, binary); err != nil {
+	if err := r.tool("cyclonedx-gomod", "bin", "-json", "-noserial", "-std", "-version", "v"+r.version, "-output", path,
+		binary); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(path)
@@ -109,8 +111,15 @@ func consolePackages(path string) (components []any, err error) {
 			return nil, fmt.Errorf("%s: %s: %w", path, name, err)
 		}
 		purl := "pkg:npm/" + strings.Replace(name, "@", "%40", 1) + "@" + p.Version
-		component := map[string]any{"type": "library", "bom-ref": purl, "purl": purl, "name": name, "version": p.Version, "scope": "required",
-			"hashes": []any{map[string]any{"alg": "SHA-512", "content": hex.EncodeToString(sum)}}}
+		component := map[string]any{
+			"type":    "library",
+			"bom-ref": purl,
+			"purl":    purl,
+			"name":    name,
+			"version": p.Version,
+			"scope":   "required",
+			"hashes":  []any{map[string]any{"alg": "SHA-512", "content": hex.EncodeToString(sum)}},
+		}
 		if p.License != "" {
 			component["licenses"] = []any{map[string]any{"license": map[string]any{"id": p.License}}}
 		}

@@ -46,12 +46,16 @@ func Start(t testing.TB) *Browser {
 		unavailable(t, "no Chromium was found: run this through scripts/with-browser.sh")
 	}
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoSandbox}
-	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "no-default-browser-check", "disable-background-networking",
-		"disable-component-update", "disable-sync", "disable-default-apps", "disable-extensions", "hide-scrollbars", "disable-dev-shm-usage"} {
+	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "no-default-browser-check",
+		"disable-background-networking",
+		"disable-component-update", "disable-sync", "disable-default-apps", "disable-extensions", "hide-scrollbars",
+		"disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	options = append(options, chromedp.Flag("headless", "new"), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-US"),
-		chromedp.Flag("host-resolver-rules", "MAP *.signet.test 127.0.0.1"), // a host that browsers do not take for this machine
+	options = append(options, chromedp.Flag("headless", "new"), chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.Flag("lang", "en-US"),
+		// a host that browsers do not take for this machine
+		chromedp.Flag("host-resolver-rules", "MAP *.signet.test 127.0.0.1"),
 		chromedp.WSURLReadTimeout(stepLimit))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
@@ -71,7 +75,8 @@ func find() string {
 	if path := os.Getenv("SIGNET_TEST_BROWSER"); path != "" {
 		return path
 	}
-	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"} {
+	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "chromium", "chromium-browser",
+		"google-chrome-stable", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -111,7 +116,8 @@ func (b *Browser) Tab(t testing.TB) *Tab {
 	}
 	// Chromium's shell asks nobody whether a page may copy what somebody pressed a button for; the whole browser lets
 	// it.
-	err = cdpbrowser.SetPermission(&cdpbrowser.PermissionDescriptor{Name: "clipboard-write"}, cdpbrowser.PermissionSettingGranted).WithBrowserContextID(profile).Do(executor)
+	err = cdpbrowser.SetPermission(&cdpbrowser.PermissionDescriptor{Name: "clipboard-write"},
+		cdpbrowser.PermissionSettingGranted).WithBrowserContextID(profile).Do(executor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +289,8 @@ func (tab *Tab) Fill(selector, text string) {
 		text = kb.Delete
 	}
 	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Focus(selector, chromedp.ByQuery),
-		chromedp.Evaluate(fmt.Sprintf("document.querySelector(%q).select()", selector), nil), chromedp.SendKeys(selector, text, chromedp.ByQuery))
+		chromedp.Evaluate(fmt.Sprintf("document.querySelector(%q).select()", selector), nil),
+		chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
 // Choose selects an option by its value.
@@ -332,7 +339,8 @@ func (tab *Tab) Has(selector string) bool {
 // Evaluate runs an expression in the page, waits for it if it is a promise, and reads its value.
 func (tab *Tab) Evaluate(expression string, into any) {
 	tab.t.Helper()
-	tab.Do(chromedp.Evaluate(expression, into, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	tab.Do(chromedp.Evaluate(expression, into,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 }
 
 // At gives the address of the page.
@@ -377,7 +385,8 @@ func (tab *Tab) Look(l Look) {
 		scheme = "dark"
 	}
 	tab.Do(emulation.SetDeviceMetricsOverride(l.Width, l.Height, 1, l.Phone),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
 }
 
 // Authenticator puts a device into this window that makes and uses passkeys without asking. It says that the person was
@@ -386,8 +395,10 @@ func (tab *Tab) Authenticator(verified bool) {
 	tab.t.Helper()
 	tab.Do(webauthn.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
 		id, err := webauthn.AddVirtualAuthenticator(&webauthn.VirtualAuthenticatorOptions{
-			Protocol: webauthn.AuthenticatorProtocolCtap2, Ctap2version: webauthn.Ctap2versionCtap21, Transport: webauthn.AuthenticatorTransportInternal,
-			HasResidentKey: true, HasUserVerification: true, IsUserVerified: verified, AutomaticPresenceSimulation: true,
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Ctap2version: webauthn.Ctap2versionCtap21,
+			Transport:      webauthn.AuthenticatorTransportInternal,
+			HasResidentKey: true, HasUserVerification: true, IsUserVerified: verified,
+			AutomaticPresenceSimulation: true,
 		}).Do(ctx)
 		tab.authenticator = id
 		return err

@@ -26,7 +26,8 @@ type Alphabet struct {
 var Alphabets = []Alphabet{
 	{"many Han characters", func(bytes int) string { return han(bytes / utf8.UTFMax) }},
 	{"Han labels with dots", func(bytes int) string { return spaced(han(bytes/utf8.UTFMax-bytes/64), 60, ".") }},
-	repeated("a"), repeated("7"), repeated("."), repeated("@"), repeated(`"`), repeated("%"), repeated(`\`), repeated("-a"), repeated("a "), repeated("/../"),
+	repeated("a"), repeated("7"), repeated("."), repeated("@"), repeated(`"`), repeated("%"), repeated(`\`),
+	repeated("-a"), repeated("a "), repeated("/../"),
 	repeated("ß"), repeated("İ"), repeated("😀"),
 	repeated("\u0301\u0316"),       // marks that have to be put in order
 	repeated("\u1100\u1161\u11a8"), // parts of a syllable
@@ -39,7 +40,8 @@ var Alphabets = []Alphabet{
 	{"a language", func(bytes int) string { return "de" + strings.Repeat("-abcde", bytes/6) }},
 	{"languages", func(bytes int) string { return "de" + strings.Repeat(",fr;q=0.1", bytes/9) }},
 	{"a JWT", func(bytes int) string {
-		return "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9." + strings.Repeat("e30", bytes/4) + "." + strings.Repeat("A", bytes/4)
+		return "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9." + strings.Repeat("e30",
+			bytes/4) + "." + strings.Repeat("A", bytes/4)
 	}},
 	{"a key", func(bytes int) string {
 		return "-----BEGIN PUBLIC KEY-----\n" + strings.Repeat("AAAA", bytes/4) + "\n-----END PUBLIC KEY-----"
@@ -159,7 +161,8 @@ func (f Field) WireCrowd(bytes int) []byte {
 		return nil
 	}
 	if f.Last().IsPacked() {
-		return f.around(protowire.AppendString(protowire.AppendTag(nil, f.Last().Number(), protowire.BytesType), strings.Repeat("\x01", bytes)))
+		return f.around(protowire.AppendString(protowire.AppendTag(nil, f.Last().Number(), protowire.BytesType),
+			strings.Repeat("\x01", bytes)))
 	}
 	one := protowire.AppendString(protowire.AppendTag(nil, f.Last().Number(), protowire.BytesType), "a")
 	return f.around([]byte(strings.Repeat(string(one), bytes/len(one))))

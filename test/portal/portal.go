@@ -69,7 +69,8 @@ func (p *Portal) Address(path string) string {
 
 // Config is what a provider is made of, as the API takes it.
 func (p *Portal) Config(name, headerName string) map[string]any {
-	return map[string]any{"name": name, "jwtEndpoint": p.Address("/login"), "issuer": Issuer, "keysEndpoint": p.URL + "/keys", "headerName": headerName}
+	return map[string]any{"name": name, "jwtEndpoint": p.Address("/login"), "issuer": Issuer,
+		"keysEndpoint": p.URL + "/keys", "headerName": headerName}
 }
 
 // For says who the tokens of the signing service are for, in which header they come, and what they say besides. Values
@@ -122,8 +123,21 @@ func (p *Portal) Token(audience, subject string, more map[string]any) string {
 	p.mu.Lock()
 	key := jose.JSONWebKey{Key: p.key, KeyID: p.keyID}
 	p.mu.Unlock()
-	claims := map[string]any{"iss": Issuer, "aud": audience, "sub": subject, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "auth_time": time.Now().Unix(), "jti": rand.Text(),
-		"preferred_username": subject, "given_name": "Jo", "family_name": "Doe", "email": subject + "@portal.test", "email_verified": true}
+	claims := map[string]any{
+		"iss":                Issuer,
+		"aud":                audience,
+		"sub":                subject,
+		"iat":                time.Now().Unix(),
+		"exp":                time.Now().Add(time.Minute).Unix(),
+		"auth_time":          time.Now().Unix(),
+		"jti":                rand.Text(),
+		"preferred_username": subject,
+		"given_name":         "Jo",
+		"family_name":        "Doe",
+		"email":              subject + "@portal.test",
+
+		"email_verified": true,
+	}
 	maps.Copy(claims, more)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
 	payload, err := json.Marshal(claims)
@@ -151,7 +165,8 @@ func (p *Portal) serve(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.fetched++
 		hold := p.hold
-		set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.keyID, Use: "sig", Algorithm: string(jose.ES256)}}}
+		set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.keyID, Use: "sig",
+			Algorithm: string(jose.ES256)}}}
 		p.mu.Unlock()
 		if hold != nil {
 			p.waiting.Add(1)
@@ -199,7 +214,8 @@ func (p *Portal) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "return_to is not an address", http.StatusBadRequest)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: Cookie, Value: r.PostFormValue("login"), Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: Cookie, Value: r.PostFormValue("login"), Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
 	back.RawQuery = url.Values{"state": {query.Get("state")}}.Encode()
 	http.Redirect(w, r, back.String(), http.StatusSeeOther)
 }

@@ -42,7 +42,8 @@ func main() {
 	orgs := flag.Int("orgs", 10_000, "how many organizations to add")
 	dir := flag.String("data-dir", "", "the data directory; made if it is not there")
 	database := flag.String("database", "", "postgres:// address; SQLite in the data directory if it is empty")
-	binary := flag.String("binary", "", "the signet program for the first start; built from this repository if it is empty")
+	binary := flag.String("binary", "",
+		"the signet program for the first start; built from this repository if it is empty")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -71,7 +72,9 @@ func run(ctx context.Context, users, orgs int, dir, database, binary string) (er
 	if database == "" {
 		database = filepath.Join(dir, "signet.db")
 	}
-	st, _, err := store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, _, err := store.Open(ctx,
+		store.Options{Database: database, Kinds: model.Kinds, Master: master,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return err
 	}
@@ -82,10 +85,12 @@ func run(ctx context.Context, users, orgs int, dir, database, binary string) (er
 	if err != nil {
 		return err
 	}
-	if err := parts(ctx, "users", users, func(from, to int) error { return addUsers(ctx, st, ids, users, from, to) }); err != nil {
+	if err := parts(ctx, "users", users,
+		func(from, to int) error { return addUsers(ctx, st, ids, users, from, to) }); err != nil {
 		return err
 	}
-	fmt.Printf("%d organizations and %d users in %s; the first organization is %s\n", orgs, users, time.Since(begun).Round(time.Second), ids[0])
+	fmt.Printf("%d organizations and %d users in %s; the first organization is %s\n", orgs, users,
+		time.Since(begun).Round(time.Second), ids[0])
 	return nil
 }
 
@@ -101,7 +106,8 @@ func firstStart(ctx context.Context, dir, database, binary string) error {
 		}
 		defer os.RemoveAll(made)
 		binary = filepath.Join(made, "signet")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/signet").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary,
+			"./cmd/signet").CombinedOutput(); err != nil {
 			return fmt.Errorf("building signet: %w\n%s", err, out)
 		}
 	}
@@ -130,7 +136,8 @@ func firstStart(ctx context.Context, dir, database, binary string) error {
 			return fmt.Errorf("signet start ended by itself: %w", err)
 		case <-ctx.Done():
 		case <-look.C:
-			answer, err := http.Get("http://" + address + "/readyz") // a server that is stopped before it is ready has failed
+			// a server that is stopped before it is ready has failed
+			answer, err := http.Get("http://" + address + "/readyz")
 			if err != nil {
 				continue
 			}

@@ -19,7 +19,8 @@ var (
 		Kowalski Nowak Wiśniewski Ivanov Petrov Smirnov Yılmaz Kaya Demir Şahin Khan Ahmed Patel Singh Kumar Sharma Wang Li Zhang Chen Tanaka Sato Suzuki Andersson Johansson Hansen Olsen Nielsen 山田 佐藤 Παπαδόπουλος Кузнецов`)
 	syllables = strings.Fields("ba be bo da de do fa fi ga go ha he ka ko la le li lo ma me mi mo na ne no pa pe ra re ri ro sa se si so ta te ti to va ve wa we za zo")
 	trades    = strings.Fields("Bakery Logistics Software Clinic Insurance Foods Energy Press Studio Robotics Textiles Bank Gardens Motors Labs Travel")
-	ascii     = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "é", "e", "è", "e", "í", "i", "ó", "o", "á", "a", "ñ", "n", "ú", "u", "ë", "e", "ş", "s", "ı", "i", "ł", "l", "ś", "s", "ø", "o", "'", "", "ø", "o")
+	ascii     = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ß", "ss", "é", "e", "è", "e", "í", "i", "ó", "o",
+		"á", "a", "ñ", "n", "ú", "u", "ë", "e", "ş", "s", "ı", "i", "ł", "l", "ś", "s", "ø", "o", "'", "", "ø", "o")
 )
 
 // invented is a name that few others have.
@@ -54,7 +55,9 @@ func orgOf(at, users, orgs int) int {
 // person makes somebody up; the number makes the user name unique.
 func person(at, in int) user.NewHuman {
 	r := rand.New(rand.NewPCG(2, uint64(at)))
-	first, last := firstNames[min(r.IntN(len(firstNames)), r.IntN(len(firstNames)))], lastNames[min(r.IntN(len(lastNames)), r.IntN(len(lastNames)))] // some are frequent
+	// some are frequent
+	first, last := firstNames[min(r.IntN(len(firstNames)), r.IntN(len(firstNames)))],
+		lastNames[min(r.IntN(len(lastNames)), r.IntN(len(lastNames)))]
 	switch r.IntN(10) {
 	case 0:
 		last = invented(r)

@@ -38,7 +38,8 @@ func Pooled(t testing.TB, db Database) Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "signet-pgbouncer") // not under TMPDIR, which may be private: it does not run as root
+	// not under TMPDIR, which may be private: it does not run as root
+	dir, err := os.MkdirTemp("/tmp", "signet-pgbouncer")
 	if err != nil {
 		t.Fatal(err)
 	}

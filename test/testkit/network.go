@@ -53,7 +53,8 @@ func Certify(t testing.TB, dir string) *x509.CertPool {
 	Must(t, err)
 	crt := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-	for name, text := range map[string][]byte{"tls.crt": crt, "tls.key": secret, "tls.pem": append(bytes.Clone(crt), secret...)} {
+	for name, text := range map[string][]byte{"tls.crt": crt, "tls.key": secret,
+		"tls.pem": append(bytes.Clone(crt), secret...)} {
 		Must(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 	roots := x509.NewCertPool()

@@ -13,9 +13,12 @@ var typography = map[string]map[string]*regexp.Regexp{
 		"has three dots":                     regexp.MustCompile(`\.\.`),
 		"has a blank before a mark":          regexp.MustCompile(`[\s\x{a0}\x{202f}][,.)]|[( ]\s`),
 	},
-	"en": {"has quotes of another language": regexp.MustCompile(`[„«»]`), "has a blank before a mark": regexp.MustCompile(`[\s\x{a0}\x{202f}][;:!?]`)},
-	"de": {"has quotes of another language": regexp.MustCompile(`[”«»]`), "has a blank before a mark": regexp.MustCompile(`[\s\x{a0}\x{202f}][;:!?]`)},
-	"es": {"has quotes of another language": regexp.MustCompile(`[„“”]`), "has a blank before a mark": regexp.MustCompile(`[\s\x{a0}\x{202f}][;:!?]`)},
+	"en": {"has quotes of another language": regexp.MustCompile(`[„«»]`),
+		"has a blank before a mark": regexp.MustCompile(`[\s\x{a0}\x{202f}][;:!?]`)},
+	"de": {"has quotes of another language": regexp.MustCompile(`[”«»]`),
+		"has a blank before a mark": regexp.MustCompile(`[\s\x{a0}\x{202f}][;:!?]`)},
+	"es": {"has quotes of another language": regexp.MustCompile(`[„“”]`),
+		"has a blank before a mark": regexp.MustCompile(`[\s\x{a0}\x{202f}][;:!?]`)},
 	"fr": {
 		"has quotes of another language":            regexp.MustCompile(`[„“”]`),
 		"lacks a narrow no-break space at its mark": regexp.MustCompile(`[^\x{202f}]([;!?»]|:(\s|$))|«[^\x{202f}]`),
@@ -23,7 +26,8 @@ var typography = map[string]map[string]*regexp.Regexp{
 }
 
 // pairs are marks that come in twos.
-var pairs = map[string][][2]string{"en": {{"“", "”"}}, "de": {{"„", "“"}}, "fr": {{"«", "»"}}, "es": {{"«", "»"}, {"¿", "?"}, {"¡", "!"}}}
+var pairs = map[string][][2]string{"en": {{"“", "”"}}, "de": {{"„", "“"}}, "fr": {{"«", "»"}},
+	"es": {{"«", "»"}, {"¿", "?"}, {"¡", "!"}}}
 
 // TypographyFaults says what is wrong with the spaces, quotes and marks of a text in a language.
 func TypographyFaults(language, text string) []string {

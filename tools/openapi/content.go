@@ -72,7 +72,8 @@ func errorSchema() *object {
 			),
 			"details", obj(
 				"type", "array",
-				"description", "Explanation for programs. There is always a `google.rpc.ErrorInfo` with a stable `reason`; "+
+				"description",
+				"Explanation for programs. There is always a `google.rpc.ErrorInfo` with a stable `reason`; "+
 					"wrong fields are listed in a `google.rpc.BadRequest`.",
 				"items", obj(
 					"type", "object",

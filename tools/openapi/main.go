@@ -280,7 +280,8 @@ func completeOperation(op *object, method protoreflect.MethodDescriptor, all *ob
 	if field(rule, "public").Bool() {
 		op.set("security", []any{})
 	}
-	op.order("tags", "summary", "description", "operationId", "deprecated", "security", "parameters", "requestBody", "responses")
+	op.order("tags", "summary", "description", "operationId", "deprecated", "security", "parameters",
+		"requestBody", "responses")
 	return nil
 }
 
@@ -307,7 +308,8 @@ func parameterSchema(fd protoreflect.FieldDescriptor) *object {
 
 // path is the REST path of a method.
 func path(method protoreflect.MethodDescriptor) (path string) {
-	extension(method.Options(), "google.api.http").Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+	extension(method.Options(), "google.api.http").Range(func(fd protoreflect.FieldDescriptor,
+		v protoreflect.Value) bool {
 		if oneof := fd.ContainingOneof(); oneof != nil && oneof.Name() == "pattern" {
 			path = v.String()
 		}

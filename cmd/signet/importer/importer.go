@@ -95,8 +95,10 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	defer rejected.close()
-	run := &run{Import: i, read: read, notes: notes, rejected: rejected, bar: progress.New(i.Progress, i.Terminal, "lines", lines)}
-	run.client = signetv1connect.NewUserServiceClient(remote.NewHTTPClient(), i.Server.URL, connect.WithGRPCWeb(), connect.WithReadMaxBytes(16<<20))
+	run := &run{Import: i, read: read, notes: notes, rejected: rejected,
+		bar: progress.New(i.Progress, i.Terminal, "lines", lines)}
+	run.client = signetv1connect.NewUserServiceClient(remote.NewHTTPClient(), i.Server.URL, connect.WithGRPCWeb(),
+		connect.WithReadMaxBytes(16<<20))
 	run.bar.Before(read.line)
 	err = run.all(ctx)
 	run.bar.End()
@@ -105,7 +107,8 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 
 // checkFiles refuses files that are in each other's way, before one of them is overwritten.
 func (i Import) checkFiles() error {
-	files := []struct{ what, path string }{{"the file to import", i.Path}, {"--state", i.State}, {"--rejected", i.Rejected}}
+	files := []struct{ what, path string }{{"the file to import", i.Path}, {"--state", i.State},
+		{"--rejected", i.Rejected}}
 	for n, one := range files {
 		if one.path == "-" || one.path == "" {
 			continue
@@ -121,7 +124,8 @@ func (i Import) checkFiles() error {
 		}
 		for _, other := range files[:n] {
 			if sameFile(one.path, other.path) {
-				return fmt.Errorf("%s is both %s and %s: give another one as %s", one.path, other.what, one.what, one.what)
+				return fmt.Errorf("%s is both %s and %s: give another one as %s", one.path, other.what,
+					one.what, one.what)
 			}
 		}
 	}
@@ -283,10 +287,12 @@ func (r *run) settle(c *chunk, results []*signetv1.ImportUsersResponse_Result) e
 	all := c.rejected
 	for i, result := range results {
 		if r.DryRun && result.GetError() == nil && !r.isNew(c.people[i].GetUserName()) {
-			result.Error = &signetv1.ImportUsersResponse_Error{Reason: "USER_NAME_TAKEN", Message: "this user name is given twice in the file: choose another one"}
+			result.Error = &signetv1.ImportUsersResponse_Error{Reason: "USER_NAME_TAKEN",
+				Message: "this user name is given twice in the file: choose another one"}
 		}
 		if e := result.GetError(); e != nil {
-			out := &rejection{Line: c.lines[i], Reference: c.people[i].GetReference(), Reason: e.GetReason(), Message: e.GetMessage()}
+			out := &rejection{Line: c.lines[i], Reference: c.people[i].GetReference(), Reason: e.GetReason(),
+				Message: e.GetMessage()}
 			for _, f := range e.GetFieldViolations() {
 				out.Fields = append(out.Fields, violation{Field: f.GetField(), Description: f.GetDescription()})
 			}

@@ -210,7 +210,8 @@ func shown(name string) string {
 }
 
 // columnsOf gives the fields of a message that hold no message, by their path.
-func columnsOf(md protoreflect.MessageDescriptor, prefix string, above []protoreflect.FieldDescriptor) map[string][]protoreflect.FieldDescriptor {
+func columnsOf(md protoreflect.MessageDescriptor, prefix string,
+	above []protoreflect.FieldDescriptor) map[string][]protoreflect.FieldDescriptor {
 	all := map[string][]protoreflect.FieldDescriptor{}
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)

@@ -33,7 +33,8 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	req := &signetv1.ImportUsersRequest{Mode: signetv1.ImportMode_IMPORT_MODE_PER_ITEM, Users: c.people, DryRun: r.DryRun}
+	req := &signetv1.ImportUsersRequest{Mode: signetv1.ImportMode_IMPORT_MODE_PER_ITEM, Users: c.people,
+		DryRun: r.DryRun}
 	var failing time.Time
 	for attempt := 0; ; attempt++ {
 		resp, err := r.call(ctx, req, key)
@@ -55,7 +56,8 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 			failing = time.Now()
 		}
 		if time.Since(failing)+wait > r.GiveUp {
-			return answer{err: fmt.Errorf("the server has accepted nothing for %s: %w", time.Since(failing).Round(time.Second), remote.InWords(err))}
+			return answer{err: fmt.Errorf("the server has accepted nothing for %s: %w",
+				time.Since(failing).Round(time.Second), remote.InWords(err))}
 		}
 		if time.Since(failing) > patience {
 			r.tell(err)
@@ -74,7 +76,8 @@ func (r *run) tell(why error) {
 	defer r.mu.Unlock()
 	if !r.away {
 		r.away = true
-		r.bar.Say(fmt.Sprintf("the server does not accept requests (%v): retrying for up to %s", remote.InWords(why), r.GiveUp))
+		r.bar.Say(fmt.Sprintf("the server does not accept requests (%v): retrying for up to %s",
+			remote.InWords(why), r.GiveUp))
 	}
 }
 
@@ -89,7 +92,8 @@ type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
 
-func (r *run) call(ctx context.Context, req *signetv1.ImportUsersRequest, key string) (*signetv1.ImportUsersResponse, error) {
+func (r *run) call(ctx context.Context, req *signetv1.ImportUsersRequest,
+	key string) (*signetv1.ImportUsersResponse, error) {
 	ctx, h := r.Server.Call(ctx)
 	h.Set("Idempotency-Key", key)
 	return r.client.ImportUsers(ctx, req)

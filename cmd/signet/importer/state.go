@@ -21,9 +21,10 @@ type state struct {
 	Line   int64  `json:"line"`
 	SHA256 string `json:"sha256"` // of these bytes
 
-	Imported      int64 `json:"imported"`
-	Rejected      int64 `json:"rejected"`
-	RejectedBytes int64 `json:"rejectedBytes"` // of the file with the rejected lines; what is behind them was written in vain
+	Imported int64 `json:"imported"`
+	Rejected int64 `json:"rejected"`
+	// of the file with the rejected lines; what is behind them was written in vain
+	RejectedBytes int64 `json:"rejectedBytes"`
 	Done          bool  `json:"done,omitempty"`
 }
 
@@ -64,9 +65,11 @@ func openNotebook(path string, begin state) (*notebook, error) {
 	case begun.Size != begin.Size:
 		return nil, fmt.Errorf("the file had %d bytes when its import started and has %d now: restore it, or import the new lines as a separate file", begun.Size, begin.Size)
 	case begun.Format != begin.Format:
-		return nil, fmt.Errorf("the import started with --format %s: use the same, or remove %s to start over", begun.Format, path)
+		return nil, fmt.Errorf("the import started with --format %s: use the same, or remove %s to start over",
+			begun.Format, path)
 	case begun.Org != begin.Org:
-		return nil, fmt.Errorf("the import started with another --org (%q): use the same, or remove %s to start over", begun.Org, path)
+		return nil, fmt.Errorf("the import started with another --org (%q): use the same, or remove %s to start over",
+			begun.Org, path)
 	}
 	n.state = begun
 	return n, nil

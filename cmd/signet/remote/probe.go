@@ -28,7 +28,8 @@ func Probe(ctx context.Context, listen string, secure bool, path string) error {
 		scheme = "https"
 	}
 	// The certificate is for the name that clients use. Nothing is sent that somebody else must not have.
-	client := &http.Client{Timeout: probeTime, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: probeTime,
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+net.JoinHostPort(host, port)+path, nil)
 	if err != nil {
 		return fmt.Errorf("--listen %q must be an address such as localhost:8080", listen)

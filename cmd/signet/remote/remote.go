@@ -72,7 +72,8 @@ func InWords(err error) error {
 		return fmt.Errorf("%s (%s)", said.Message(), reason)
 	}
 	switch said.Code() {
-	case connect.CodeUnavailable, connect.CodeUnknown, connect.CodeInternal, connect.CodeDeadlineExceeded, connect.CodeCanceled:
+	case connect.CodeUnavailable, connect.CodeUnknown, connect.CodeInternal, connect.CodeDeadlineExceeded,
+		connect.CodeCanceled:
 		return errors.New(said.Message())
 	}
 	return fmt.Errorf("%s: check that --server is the address of a Signet server", said.Message())

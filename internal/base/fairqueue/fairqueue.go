@@ -53,8 +53,9 @@ type Bounds struct {
 type Claim struct {
 	Org     string
 	Network string // of who asks, where an organization's own turn is divided by that, too
-	Public  bool   // anybody can ask for it, so what the organization's own people ask for goes first, three times out of four
-	Bytes   int    // that the caller keeps in memory while it waits
+	// anybody can ask for it, so what the organization's own people ask for goes first, three times out of four
+	Public bool
+	Bytes  int // that the caller keeps in memory while it waits
 }
 
 // Slots are divided between organizations. They are safe for concurrent use.
@@ -451,7 +452,8 @@ func (s *Slots) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *wa
 	}
 	ofOrganization := func() *waiter {
 		may := func(l *lane) bool {
-			return l.public == c.Public && (!l.public || l.network == c.Network || weigh(networks[l.network]) >= weigh(networks[c.Network])+mine)
+			return l.public == c.Public &&
+				(!l.public || l.network == c.Network || weigh(networks[l.network]) >= weigh(networks[c.Network])+mine)
 		}
 		var from *group
 		most := weigh(g.line[class(c.Public)]) + mine

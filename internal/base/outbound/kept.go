@@ -49,7 +49,8 @@ type answered[T any] struct {
 
 // NewKept makes an empty collection. calls are what organizations share of those that are fetched at once. ask fetches
 // what is at an address, and tells how long it is good, see AgeOf.
-func NewKept[T any](clock func() time.Time, calls *fairqueue.Slots, ask func(ctx context.Context, address string) (T, time.Duration, error)) *Kept[T] {
+func NewKept[T any](clock func() time.Time, calls *fairqueue.Slots,
+	ask func(ctx context.Context, address string) (T, time.Duration, error)) *Kept[T] {
 	return &Kept[T]{ask: ask, clock: clock, calls: calls, sets: map[published]*answered[T]{}}
 }
 
@@ -119,7 +120,8 @@ func (k *Kept[T]) forgetOldest() bool {
 		if set.running != nil {
 			continue
 		}
-		if !found || of[at.org] > of[oldest.org] || of[at.org] == of[oldest.org] && set.used.Before(k.sets[oldest].used) {
+		if !found || of[at.org] > of[oldest.org] ||
+			of[at.org] == of[oldest.org] && set.used.Before(k.sets[oldest].used) {
 			oldest, found = at, true
 		}
 	}

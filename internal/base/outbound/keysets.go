@@ -51,7 +51,8 @@ func (k *KeySets) ask(ctx context.Context, address string) ([]jose.JSONWebKey, t
 		return nil, 0, err
 	}
 	if answer.Status != http.StatusOK {
-		return nil, 0, ErrFailed.Because(fmt.Errorf("the request for the key set was answered with status %d", answer.Status))
+		return nil, 0, ErrFailed.Because(fmt.Errorf("the request for the key set was answered with status %d",
+			answer.Status))
 	}
 	keys, err := ParseKeys(answer.Body)
 	if err != nil {

@@ -79,7 +79,8 @@ var (
 	ErrRefused = errs.New(errs.FailedPrecondition, Refused,
 		"signet does not call this address: it must be an https:// URL of a public host, or in a network that the operator allows with --outbound-allow")
 	// ErrFailed: the other side did not answer, or not in a way that is understood.
-	ErrFailed = errs.New(errs.Unavailable, Failed, "the other server did not answer correctly: check that the address is right and the server works, then try again")
+	ErrFailed = errs.New(errs.Unavailable, Failed,
+		"the other server did not answer correctly: check that the address is right and the server works, then try again")
 )
 
 // NewCalls gives what organizations share of the calls that their own people, or their applications, make the server
@@ -152,7 +153,8 @@ func (c *Client) Get(ctx context.Context, address string, limit int64) (*Respons
 }
 
 // GetWith is Get with headers. It follows no redirect: the headers are meant for nobody else.
-func (c *Client) GetWith(ctx context.Context, address string, header map[string]string, limit int64) (*Response, error) {
+func (c *Client) GetWith(ctx context.Context, address string, header map[string]string,
+	limit int64) (*Response, error) {
 	return c.do(ctx, http.MethodGet, address, header, nil, limit)
 }
 
@@ -163,11 +165,13 @@ func (c *Client) Post(ctx context.Context, address, contentType string, body []b
 }
 
 // PostWith is Post with headers.
-func (c *Client) PostWith(ctx context.Context, address string, header map[string]string, body []byte, limit int64) (*Response, error) {
+func (c *Client) PostWith(ctx context.Context, address string, header map[string]string, body []byte,
+	limit int64) (*Response, error) {
 	return c.do(ctx, http.MethodPost, address, header, body, limit)
 }
 
-func (c *Client) do(ctx context.Context, method, address string, header map[string]string, body []byte, limit int64) (_ *Response, err error) {
+func (c *Client) do(ctx context.Context, method, address string, header map[string]string, body []byte,
+	limit int64) (_ *Response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	ctx, span := tracing.Start(ctx, "outbound")
@@ -199,7 +203,8 @@ func (c *Client) do(ctx context.Context, method, address string, header map[stri
 
 func isRedirect(status int) bool {
 	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		return true
 	}
 	return false
@@ -258,7 +263,8 @@ func (c *Client) Accepts(address string) error {
 	return ErrRefused.Because(errors.New("an address that is not public"))
 }
 
-func (c *Client) send(ctx context.Context, method string, target *url.URL, header map[string]string, body []byte) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method string, target *url.URL, header map[string]string,
+	body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, ErrRefused.Because(errors.New("not a URL"))
@@ -280,7 +286,8 @@ func read(answer *http.Response, limit int64) (*Response, error) {
 	out := &Response{Status: answer.StatusCode, Header: answer.Header}
 	if limit <= 0 {
 		if 0 < answer.ContentLength && answer.ContentLength <= maxDrained {
-			_, _ = io.CopyN(io.Discard, answer.Body, answer.ContentLength) // what it says, and whether it comes, does not matter
+			// what it says, and whether it comes, does not matter
+			_, _ = io.CopyN(io.Discard, answer.Body, answer.ContentLength)
 		}
 		return out, nil
 	}
@@ -314,7 +321,8 @@ func refusedOrFailed(err error) error {
 	_, network := errors.AsType[net.Error](err) // also DNS, and everything that took too long
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, alert := errors.AsType[tls.AlertError](err)
-	if network || certificate || alert || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
+	if network || certificate || alert || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, context.Canceled) {
 		return ErrFailed.Because(err)
 	}
 	return ErrFailed.Because(errors.New("the answer or the host name is not valid"))
@@ -369,12 +377,16 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 // connect makes a connection to an address. Control sees the address that the socket is about to connect to, whatever
 // was judged before.
 func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	socket := net.Dialer{Timeout: connectTimeout, KeepAlive: idleTimeout, Control: func(_, address string, _ syscall.RawConn) error {
-		real, err := netip.ParseAddrPort(address)
-		if err != nil || !d.may(real.Addr()) {
-			return ErrRefused.Because(fmt.Errorf("a connection to %s", address))
-		}
-		return nil
-	}}
+	socket := net.Dialer{
+		Timeout:   connectTimeout,
+		KeepAlive: idleTimeout,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			real, err := netip.ParseAddrPort(address)
+			if err != nil || !d.may(real.Addr()) {
+				return ErrRefused.Because(fmt.Errorf("a connection to %s", address))
+			}
+			return nil
+		},
+	}
 	return socket.DialContext(ctx, network, address)
 }

@@ -62,7 +62,8 @@ func Line(text string) string { return escaped(text, unicode.IsControl) }
 
 func escaped(text string, control func(rune) bool) string {
 	hidden := func(r rune) bool {
-		return control(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError
+		return control(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' ||
+			r == utf8.RuneError
 	}
 	if strings.IndexFunc(text, hidden) < 0 {
 		return text
@@ -131,7 +132,8 @@ func (b *Bar) draw(now time.Time) {
 	if b.total > 0 {
 		part := min(float64(b.done)/float64(b.total), 1)
 		full := int(part * width)
-		line = fmt.Sprintf("[%s%s] %3.0f %%  %d of %d %s", strings.Repeat("#", full), strings.Repeat("-", width-full), 100*part, b.done, b.total, b.what)
+		line = fmt.Sprintf("[%s%s] %3.0f %%  %d of %d %s", strings.Repeat("#", full), strings.Repeat("-", width-full),
+			100*part, b.done, b.total, b.what)
 	}
 	if seconds, here := took.Seconds(), b.done-b.before; seconds > 0 {
 		line += fmt.Sprintf("  %.0f/s", float64(here)/seconds)

@@ -18,7 +18,8 @@ func NewCheapHasher() *Hasher {
 	h := NewHasher(0, 0)
 	h.cheap = true
 	h.hash = func(password string) []byte {
-		return salted(cheapPrefix, func(password, salt []byte) []byte { return argon2.IDKey(password, salt, 1, 8, 1, 32) }, password)
+		return salted(cheapPrefix,
+			func(password, salt []byte) []byte { return argon2.IDKey(password, salt, 1, 8, 1, 32) }, password)
 	}
 	return h
 }

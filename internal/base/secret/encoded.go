@@ -122,8 +122,9 @@ func inspectArgon2(fields []string) (m measured, problem string) {
 	return measured{
 		algorithm: algorithmArgon2,
 		// Fewer passes over more memory are as good: one pass over 64 MiB is not weaker than two over 19 MiB.
-		current: kib >= argon.MemoryKiB && kib*passes >= argon.MemoryKiB*argon.Passes && salt >= saltLength && digest >= argon.KeyLength,
-		costly:  kib > usualMemory>>10 || kib*passes > usualMemoryWork>>10,
+		current: kib >= argon.MemoryKiB && kib*passes >= argon.MemoryKiB*argon.Passes && salt >= saltLength &&
+			digest >= argon.KeyLength,
+		costly: kib > usualMemory>>10 || kib*passes > usualMemoryWork>>10,
 	}, ""
 }
 
@@ -216,7 +217,8 @@ func isLooseBase64(text string) bool {
 // within tells whether text has letters, digits and these others only.
 func within(text, others string) bool {
 	for i := range len(text) {
-		if c := text[i]; !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || strings.IndexByte(others, c) >= 0) {
+		if c := text[i]; !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' ||
+			strings.IndexByte(others, c) >= 0) {
 			return false
 		}
 	}

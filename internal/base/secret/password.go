@@ -84,7 +84,8 @@ func NewHasher(slots, queue int) *Hasher {
 	if queue < 1 {
 		queue = 1024
 	}
-	bounds := fairqueue.Bounds{Slots: slots, Waiting: queue, Public: max(1, queue/4), Bytes: maxWaitingBytes, Full: ErrBusy}
+	bounds := fairqueue.Bounds{Slots: slots, Waiting: queue, Public: max(1, queue/4),
+		Bytes: maxWaitingBytes, Full: ErrBusy}
 	half := bounds
 	half.Slots = max(1, slots/2)
 	return &Hasher{

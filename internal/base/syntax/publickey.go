@@ -62,7 +62,8 @@ func keyProblem(key any) *errs.Problem {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
 		// With an exponent of 1 everybody can sign; an even one or an even modulus is no RSA key at all.
-		if n := key.N.BitLen(); n < minRSA || n > maxRSA || key.N.Bit(0) == 0 || key.E < 3 || key.E%2 == 0 || key.E > 1<<31-1 {
+		if n := key.N.BitLen(); n < minRSA || n > maxRSA || key.N.Bit(0) == 0 || key.E < 3 || key.E%2 == 0 ||
+			key.E > 1<<31-1 {
 			return keyRSA
 		}
 	case *ecdsa.PublicKey:

@@ -22,11 +22,13 @@ func PrivateScheme(scheme string) bool {
 	}
 	labels := strings.Split(scheme, ".")
 	// A top-level domain has neither digits nor hyphens, unless it stands for one that is not ASCII.
-	if top := labels[0]; len(labels) < 2 || len(top) < 2 || strings.Trim(top, lowerLetters) != "" && !strings.HasPrefix(top, "xn--") {
+	if top := labels[0]; len(labels) < 2 || len(top) < 2 ||
+		strings.Trim(top, lowerLetters) != "" && !strings.HasPrefix(top, "xn--") {
 		return false
 	}
 	return !slices.ContainsFunc(labels, func(label string) bool {
-		return label == "" || len(label) > maxSchemeLabel || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, lowerLetters+"0123456789-") != ""
+		return label == "" || len(label) > maxSchemeLabel || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.Trim(label, lowerLetters+"0123456789-") != ""
 	})
 }
 

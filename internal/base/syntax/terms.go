@@ -94,7 +94,8 @@ func QueryTerms(words []string) (terms []QueryTerm) {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(terms), func(q QueryTerm) bool {
-		return slices.ContainsFunc(terms, func(other QueryTerm) bool { return q != other && !q.Whole && q.Fits(other.Text) })
+		return slices.ContainsFunc(terms,
+			func(other QueryTerm) bool { return q != other && !q.Whole && q.Fits(other.Text) })
 	})
 }
 

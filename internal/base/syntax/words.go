@@ -116,7 +116,8 @@ func appendFrom(words []string, text string, starts []int) []string {
 // HasWord tells whether a text has a word that begins with another one, in full.
 func HasWord(text, beginning string) bool {
 	var room [16]string
-	return slices.ContainsFunc(appendWords(room[:0], text), func(word string) bool { return strings.HasPrefix(word, beginning) })
+	return slices.ContainsFunc(appendWords(room[:0], text),
+		func(word string) bool { return strings.HasPrefix(word, beginning) })
 }
 
 // QueryWords gives the words that somebody looks for: each is the beginning of one of Words. They are cut alike; in

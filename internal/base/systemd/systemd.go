@@ -30,7 +30,8 @@ func Notify(state string) error {
 	if path == "" {
 		return nil
 	}
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // a leading @ is the abstract namespace, for both
+	// a leading @ is the abstract namespace, for both
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return fmt.Errorf("telling systemd %s: %w", state, err)
 	}

@@ -69,7 +69,8 @@ func (s Span) Within(name string, from time.Time) Span {
 	if s.span == nil {
 		return s
 	}
-	_, span := s.span.TracerProvider().Tracer(Scope).Start(trace.ContextWithSpan(context.Background(), s.span), name, trace.WithTimestamp(from))
+	_, span := s.span.TracerProvider().Tracer(Scope).Start(trace.ContextWithSpan(context.Background(), s.span), name,
+		trace.WithTimestamp(from))
 	return Span{span}
 }
 
@@ -204,7 +205,8 @@ func ParentOf(h http.Header) string {
 // digits>-<16 digits>-<2 digits>.
 func parseParent(text string) (trace.SpanContext, bool) {
 	var none trace.SpanContext
-	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !isHex(text[:2]) || text[:2] == "ff" || !isHex(text[53:55]) {
+	if len(text) < 55 || text[2] != '-' || text[35] != '-' || text[52] != '-' || !isHex(text[:2]) || text[:2] == "ff" ||
+		!isHex(text[53:55]) {
 		return none, false
 	}
 	if len(text) > 55 && (text[:2] == "00" || text[55] != '-') {
@@ -222,7 +224,8 @@ func parseParent(text string) (trace.SpanContext, bool) {
 	if strings.IndexByte("13579bdf", text[54]) >= 0 {
 		flags = trace.FlagsSampled
 	}
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: flags, Remote: true}), true
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: flags,
+		Remote: true}), true
 }
 
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

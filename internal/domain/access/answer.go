@@ -82,7 +82,8 @@ func Vouch(before []Answer, by Answer, changed, sent, needed []string) (Answer, 
 	if len(fields) == 0 {
 		return Answer{}, false
 	}
-	others := slices.ContainsFunc(needed, func(field string) bool { return !slices.Contains(fields, field) && !Whose(before, field).Same(by) })
+	others := slices.ContainsFunc(needed,
+		func(field string) bool { return !slices.Contains(fields, field) && !Whose(before, field).Same(by) })
 	by.Fields = nil
 	if others {
 		by.Fields = slices.Compact(slices.Sorted(slices.Values(fields)))

@@ -21,14 +21,15 @@ type Permission string
 
 // The permissions. The proto names one for every RPC that needs one.
 const (
-	OrgSetup        Permission = "org.setup"
-	OrgRead         Permission = "org.read"
-	OrgWrite        Permission = "org.write"
-	MemberRead      Permission = "member.read"
-	MemberWrite     Permission = "member.write"
-	DomainRead      Permission = "domain.read"
-	DomainWrite     Permission = "domain.write"
-	DomainRelease   Permission = "domain.release" // taking a verified domain from an organization is for itself to say, and for the owners of everything
+	OrgSetup    Permission = "org.setup"
+	OrgRead     Permission = "org.read"
+	OrgWrite    Permission = "org.write"
+	MemberRead  Permission = "member.read"
+	MemberWrite Permission = "member.write"
+	DomainRead  Permission = "domain.read"
+	DomainWrite Permission = "domain.write"
+	// taking a verified domain from an organization is for itself to say, and for the owners of everything
+	DomainRelease   Permission = "domain.release"
 	UserRead        Permission = "user.read"
 	UserWrite       Permission = "user.write"
 	CredentialWrite Permission = "user.credential.write"
@@ -40,18 +41,21 @@ const (
 	WebhookWrite    Permission = "webhook.write"
 	PolicyRead      Permission = "policy.read"
 	PolicyWrite     Permission = "policy.write"
-	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
-	AllOrgsWrite    Permission = "app.all_organizations.write"
-	SystemRead      Permission = "installation.read"
-	SystemWrite     Permission = "installation.write"
-	SigningRead     Permission = "signing.read"
-	SigningWrite    Permission = "signing.write"
-	EventRead       Permission = "event.read"
-	GroupRead       Permission = "group.read"
-	GroupWrite      Permission = "group.write" // groups and who is in them; the roles that a group gives take the permission for those roles
-	ProjectRead     Permission = "project.read"
-	ProjectWrite    Permission = "project.write"
-	AppRoleWrite    Permission = "project.role.write" // giving the roles of applications to users and groups, and projects to organizations
+	// what an application may do here is for the whole installation to say
+	APIAccessWrite Permission = "app.api_access.write"
+	AllOrgsWrite   Permission = "app.all_organizations.write"
+	SystemRead     Permission = "installation.read"
+	SystemWrite    Permission = "installation.write"
+	SigningRead    Permission = "signing.read"
+	SigningWrite   Permission = "signing.write"
+	EventRead      Permission = "event.read"
+	GroupRead      Permission = "group.read"
+	// groups and who is in them; the roles that a group gives take the permission for those roles
+	GroupWrite   Permission = "group.write"
+	ProjectRead  Permission = "project.read"
+	ProjectWrite Permission = "project.write"
+	// giving the roles of applications to users and groups, and projects to organizations
+	AppRoleWrite    Permission = "project.role.write"
 	InvitationRead  Permission = "invitation.read"
 	InvitationWrite Permission = "invitation.write"
 	MetadataRead    Permission = "metadata.read"
@@ -73,23 +77,27 @@ const (
 )
 
 var (
-	orgReads = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead, PolicyRead, EventRead,
+	orgReads = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead,
+		PolicyRead, EventRead,
 		GroupRead, ProjectRead, InvitationRead, MetadataRead}
-	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, DomainRelease, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite,
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, DomainRelease, UserWrite, CredentialWrite, IDPWrite,
+		AppWrite, WebhookWrite, PolicyWrite,
 		GroupWrite, ProjectWrite, AppRoleWrite, InvitationWrite, MetadataWrite}
 )
 
 var installationRoles = map[Role][]Permission{
-	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite, APIAccessWrite, AllOrgsWrite}, orgReads, orgWrites),
+	IAMOwner: slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite,
+		APIAccessWrite, AllOrgsWrite}, orgReads, orgWrites),
 	IAMOwnerViewer: slices.Concat([]Permission{SystemRead, SigningRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
 }
 
 var orgRoles = map[Role][]Permission{
-	OrgOwner:           slices.Concat(orgReads, orgWrites),
-	OrgOwnerViewer:     orgReads,
-	OrgUserManager:     {UserRead, UserWrite, CredentialWrite, GroupRead, GroupWrite, InvitationRead, InvitationWrite},
-	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite, ProjectRead, ProjectWrite},
+	OrgOwner:       slices.Concat(orgReads, orgWrites),
+	OrgOwnerViewer: orgReads,
+	OrgUserManager: {UserRead, UserWrite, CredentialWrite, GroupRead, GroupWrite, InvitationRead, InvitationWrite},
+	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite,
+		ProjectRead, ProjectWrite},
 }
 
 // RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or
@@ -111,7 +119,8 @@ func RoleViolations(scope string, names []string) []errs.Violation {
 		if len(wrong) == 0 {
 			hint = ": use one of " + namesOf(known)
 		}
-		wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("roles[%d]", i), Message: fmt.Sprintf("%q is not a role of %s%s", clip(name), where, hint)})
+		wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("roles[%d]", i),
+			Message: fmt.Sprintf("%q is not a role of %s%s", clip(name), where, hint)})
 	}
 	return wrong
 }
@@ -383,8 +392,10 @@ func ErrScopes(missing APIScopes) error {
 	names := missing.Names()
 	text, them := "this needs the scope "+names[0], "it"
 	if len(names) > 1 {
-		text, them = "this needs the scopes "+strings.Join(names[:len(names)-1], ", ")+" and "+names[len(names)-1], "them"
+		text, them = "this needs the scopes "+strings.Join(names[:len(names)-1],
+			", ")+" and "+names[len(names)-1], "them"
 	}
 	return errs.New(errs.PermissionDenied, ScopeRequired,
-		text+": request an access token with "+them+"; for an application, an owner of the installation allows "+them+" first (SetApplicationAPIAccess)")
+		text+": request an access token with "+them+"; for an application, an owner of the installation allows "+them+
+			" first (SetApplicationAPIAccess)")
 }

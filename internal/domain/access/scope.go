@@ -37,9 +37,12 @@ const (
 )
 
 // APIScopeNames are the scopes as tokens carry them, in the order of the constants.
-var APIScopeNames = []string{"signet.self", "signet.read", "signet.write", "signet.passwords", "signet.contacts", "signet.roles", "signet.credentials",
-	"signet.app_credentials", "signet.redirects", "signet.api_access", "signet.all_organizations", "signet.approvals", "signet.domains", "signet.webhooks",
-	"signet.providers", "signet.policies", "signet.signing_keys", "signet.groups", "signet.app_roles", "signet.invitations", "signet.metadata"}
+var APIScopeNames = []string{"signet.self", "signet.read", "signet.write", "signet.passwords", "signet.contacts",
+	"signet.roles", "signet.credentials",
+	"signet.app_credentials", "signet.redirects", "signet.api_access", "signet.all_organizations", "signet.approvals",
+	"signet.domains", "signet.webhooks",
+	"signet.providers", "signet.policies", "signet.signing_keys", "signet.groups", "signet.app_roles",
+	"signet.invitations", "signet.metadata"}
 
 // IsAPIScope tells whether a name is one of a scope of Signet's own API.
 func IsAPIScope(name string) bool { return slices.Contains(APIScopeNames, name) }

@@ -52,8 +52,9 @@ type IDTokenClaims string
 
 // Which claims there are, besides those about the organization and the roles.
 const (
-	MinimalClaims IDTokenClaims = "minimal" // those that a request names; also of applications from before there was a choice
-	ScopeClaims   IDTokenClaims = "scopes"  // all of the scopes that were granted
+	// those that a request names; also of applications from before there was a choice
+	MinimalClaims IDTokenClaims = "minimal"
+	ScopeClaims   IDTokenClaims = "scopes" // all of the scopes that were granted
 )
 
 // TokenFormat of access tokens.
@@ -82,10 +83,12 @@ type App struct {
 	NameKey string `json:"nameKey"`
 	Type    Type   `json:"type"`
 	Settings
-	HasSecret      bool     `json:"hasSecret,omitempty"`
-	OldSecretUntil int64    `json:"oldSecretUntil,omitempty"` // when the secret before it stops working; 0: there is none
-	Keys           []Key    `json:"keys,omitempty"`           // for PrivateKeyJWT, the oldest first
-	APIScopes      []string `json:"apiScopes,omitempty"`      // of Signet's own API, allowed by an owner of the installation
+	HasSecret bool `json:"hasSecret,omitempty"`
+	// when the secret before it stops working; 0: there is none
+	OldSecretUntil int64 `json:"oldSecretUntil,omitempty"`
+	Keys           []Key `json:"keys,omitempty"` // for PrivateKeyJWT, the oldest first
+	// of Signet's own API, allowed by an owner of the installation
+	APIScopes []string `json:"apiScopes,omitempty"`
 	// Approvals are the clients of other organizations that may have tokens for this application, the oldest first.
 	Approvals []Approval `json:"approvals,omitempty"`
 	// OwnSignIn: it has pages of its own through which people of its organization sign in at identity providers. An
@@ -109,7 +112,8 @@ type RoleSettings struct {
 
 // Equal tells whether two are the same.
 func (s RoleSettings) Equal(o RoleSettings) bool {
-	return s.Project == o.Project && s.Roles == o.Roles && s.Groups == o.Groups && s.Required == o.Required && slices.Equal(s.Metadata, o.Metadata)
+	return s.Project == o.Project && s.Roles == o.Roles && s.Groups == o.Groups && s.Required == o.Required &&
+		slices.Equal(s.Metadata, o.Metadata)
 }
 
 // Changer is somebody who changed an application, with the roles of that moment. It matters because a person who has
@@ -165,12 +169,14 @@ type Settings struct {
 	BackChannelLogoutURI string      `json:"backChannelLogoutUri,omitempty"`
 	KeySetURI            string      `json:"keySetUri,omitempty"` // where its public keys are, for PrivateKeyJWT
 	TokenFormat          TokenFormat `json:"tokenFormat"`
-	SigningAlgorithm     string      `json:"signingAlgorithm"`           // of its tokens: ES256 or RS256
-	AccessTokenSeconds   int64       `json:"accessTokenSeconds"`         // life of an access token
-	RefreshTokenSeconds  int64       `json:"refreshTokenSeconds"`        // life of an unused refresh token
-	ConsentRequired      bool        `json:"consentRequired,omitempty"`  // people are asked what it may see
-	AllOrganizations     bool        `json:"allOrganizations,omitempty"` // people of other organizations may sign in, too
-	ExactAuthMethod      bool        `json:"exactAuthMethod,omitempty"`  // a secret has to be sent as AuthMethod says, see Accepts
+	SigningAlgorithm     string      `json:"signingAlgorithm"`          // of its tokens: ES256 or RS256
+	AccessTokenSeconds   int64       `json:"accessTokenSeconds"`        // life of an access token
+	RefreshTokenSeconds  int64       `json:"refreshTokenSeconds"`       // life of an unused refresh token
+	ConsentRequired      bool        `json:"consentRequired,omitempty"` // people are asked what it may see
+	// people of other organizations may sign in, too
+	AllOrganizations bool `json:"allOrganizations,omitempty"`
+	// a secret has to be sent as AuthMethod says, see Accepts
+	ExactAuthMethod bool `json:"exactAuthMethod,omitempty"`
 
 	IDTokenClaims IDTokenClaims `json:"idTokenClaims,omitempty"`
 }
@@ -186,19 +192,22 @@ type Key struct {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[App]{
 	Name: "app", Table: "apps", Prefix: "app", Shape: 5,
-	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{}, APIConsentsEnded{},
+	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
+		APIAccessSet{}, APIConsentsEnded{},
 		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, RoleSettingsSet{}, MetadataSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[App]) []string {
 		a := &o.Data
-		return []string{event.StandingOf(a.standing()), string(a.State), string(a.Type), event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
+		return []string{event.StandingOf(a.standing()), string(a.State), string(a.Type),
+			event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
 	},
 	Groups: groups,
 	Copy: func(a *App) App {
 		c := *a
-		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs), copied(a.PostLogoutURIs)
+		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs),
+			copied(a.PostLogoutURIs)
 		c.RoleSettings.Metadata = copied(a.RoleSettings.Metadata)
 		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
 		c.Metadata = maps.Clone(a.Metadata)
@@ -245,7 +254,8 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no application with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"there is no application with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the application is already inactive")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the application is already active")
 
@@ -255,18 +265,24 @@ var (
 		"only an application that authenticates with a secret can have a sign-in page of its own: choose CLIENT_SECRET_BASIC or CLIENT_SECRET_POST and generate a secret first")
 	ErrSecretNotFound = errs.New(errs.NotFound, SecretNotFound, "this application has no secret")
 	ErrKeyNotFound    = errs.New(errs.NotFound, KeyNotFound, "this application has no key with this identifier")
-	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application already has this key: to change its expiry, remove it first")
-	ErrTooManyKeys    = errs.New(errs.FailedPrecondition, TooManyKeys, "this application already has 20 keys: remove one that is no longer needed")
+	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists,
+		"this application already has this key: to change its expiry, remove it first")
+	ErrTooManyKeys = errs.New(errs.FailedPrecondition, TooManyKeys,
+		"this application already has 20 keys: remove one that is no longer needed")
 
 	ErrInstallationDecides = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one, or leave allOrganizations out")
 	ErrOpensWaysIn = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"this application may use scopes of this API (apiScopes), and this change would let others use them: ask an owner of the installation (IAM_OWNER) to make it, or to remove those scopes first")
-	ErrClientNotFound    = errs.New(errs.NotFound, ClientNotFound, "there is no application or service user with this client id")
-	ErrApprovalNotFound  = errs.New(errs.NotFound, ApprovalNotFound, "this client is not approved for this application")
-	ErrApprovalExists    = errs.New(errs.AlreadyExists, ApprovalExists, "this client is already approved for this application")
-	ErrApprovalNotNeeded = errs.New(errs.FailedPrecondition, ApprovalNotNeeded, "this client belongs to the organization of the application: it needs no approval")
-	ErrTooManyApprovals  = errs.New(errs.FailedPrecondition, TooManyApprovals, "this application already has 100 approved clients: withdraw one that is no longer needed")
+	ErrClientNotFound = errs.New(errs.NotFound, ClientNotFound,
+		"there is no application or service user with this client id")
+	ErrApprovalNotFound = errs.New(errs.NotFound, ApprovalNotFound, "this client is not approved for this application")
+	ErrApprovalExists   = errs.New(errs.AlreadyExists, ApprovalExists,
+		"this client is already approved for this application")
+	ErrApprovalNotNeeded = errs.New(errs.FailedPrecondition, ApprovalNotNeeded,
+		"this client belongs to the organization of the application: it needs no approval")
+	ErrTooManyApprovals = errs.New(errs.FailedPrecondition, TooManyApprovals,
+		"this application already has 100 approved clients: withdraw one that is no longer needed")
 )
 
 // Within is an application the permit reaches. Errors: ErrNotFound.
@@ -313,10 +329,12 @@ type Filter struct {
 
 // List reads a page of the applications of the permit's organization: the oldest first, or in the order of names where
 // a beginning is given.
-func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor,
+	limit int) ([]*event.Object[App], *event.Cursor, error) {
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
 	}
-	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: event.Where(event.State, string(f.State), "type", string(f.Type))}
+	q := event.Query{Org: permit.Org(), After: after, Limit: limit,
+		Where: event.Where(event.State, string(f.State), "type", string(f.Type))}
 	return Kind.List(ctx, r, q.Beginning("name", syntax.NameKey(f.Name)))
 }

@@ -58,7 +58,8 @@ func (a *App) approves(client string) bool {
 // ApproveAudience lets a client of another organization, an application or a service user, have tokens for an
 // application of the permit's organization. Errors: ErrNotFound; ErrClientNotFound; ErrApprovalNotNeeded;
 // ErrApprovalExists; ErrTooManyApprovals; Aborted when match does not hold.
-func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, client string) (event.Details, error) {
+func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	client string) (event.Details, error) {
 	clientOrg, err := orgOfClient(ctx, s, client) // it never changes
 	if err != nil {
 		return event.Details{}, err
@@ -96,7 +97,8 @@ func orgOfClient(ctx context.Context, r event.Reader, id string) (string, error)
 
 // WithdrawAudience ends the approval of a client: it gets no more tokens for the application, and those that it has do
 // not count there any more. Errors: ErrNotFound; ErrApprovalNotFound; Aborted when match does not hold.
-func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, client string) (event.Details, error) {
+func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	client string) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if !a.Data.approves(client) {
 			return ErrApprovalNotFound
@@ -106,30 +108,35 @@ func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, 
 }
 
 // ListApproving reads a page of the applications of the permit's organization that have approved clients of others.
-func ListApproving(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
+func ListApproving(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor,
+	limit int) ([]*event.Object[App], *event.Cursor, error) {
 	return listGroup(ctx, r, groupApproving(permit.Org()), after, limit)
 }
 
 // ListApproved reads a page of the applications of other organizations that have approved clients of the permit's, with
 // these approvals and no others.
-func ListApproved(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
+func ListApproved(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor,
+	limit int) ([]*event.Object[App], *event.Cursor, error) {
 	found, next, err := listGroup(ctx, r, groupApproved(permit.Org()), after, limit)
 	for _, a := range found {
-		a.Data.Approvals = slices.DeleteFunc(copied(a.Data.Approvals), func(given Approval) bool { return !permit.Reaches(given.Org) })
+		a.Data.Approvals = slices.DeleteFunc(copied(a.Data.Approvals),
+			func(given Approval) bool { return !permit.Reaches(given.Org) })
 	}
 	return found, next, err
 }
 
 // ListOpen reads a page of the applications that are for all organizations, over the whole installation. Errors:
 // access.ErrDenied for a permit that is not for the installation.
-func ListOpen(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
+func ListOpen(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor,
+	limit int) ([]*event.Object[App], *event.Cursor, error) {
 	if !permit.Reaches(access.Installation) {
 		return nil, nil, access.ErrDenied
 	}
 	return listGroup(ctx, r, groupOpen, after, limit)
 }
 
-func listGroup(ctx context.Context, r event.Reader, group string, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
+func listGroup(ctx context.Context, r event.Reader, group string, after event.Cursor,
+	limit int) ([]*event.Object[App], *event.Cursor, error) {
 	return Kind.List(ctx, r, event.Query{Group: group, After: after, Limit: limit})
 }
 

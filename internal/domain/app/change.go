@@ -87,7 +87,8 @@ func mayOpen(permit access.Permit) error {
 // ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would
 // be open to all organizations from now on; access.ErrMoreScopes where another application changes more than the name
 // of one that may do more; ErrOpensWaysIn; Aborted when match does not hold.
-func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
+func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil
 	if m.Name != nil {
 		key := syntax.NameKey(*m.Name)
@@ -134,13 +135,15 @@ func (e SettingsChanged) allowed(permit access.Permit, a *App) error {
 // today's rules, nobody is sent there any more, and everything else must still be changeable.
 func (e SettingsChanged) asked(wrong errs.Violations) errs.Violations {
 	return slices.DeleteFunc(wrong, func(v errs.Violation) bool {
-		return e.RedirectURIs == nil && strings.HasPrefix(v.Field, "redirectUris[") || e.PostLogoutURIs == nil && strings.HasPrefix(v.Field, "postLogoutUris[")
+		return e.RedirectURIs == nil && strings.HasPrefix(v.Field, "redirectUris[") ||
+			e.PostLogoutURIs == nil && strings.HasPrefix(v.Field, "postLogoutUris[")
 	})
 }
 
 // Deactivate switches an application off and ends its tokens. Errors: ErrNotFound; ErrNotActive; Aborted when match
 // does not hold.
-func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if a.Data.State != Active {
 			return ErrNotActive
@@ -151,7 +154,8 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 
 // Reactivate switches an application on again. Errors: ErrNotFound; access.ErrMoreScopes where another application does
 // it to one that may do more; ErrNotInactive; Aborted when match does not hold.
-func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
 			return err
@@ -165,7 +169,8 @@ func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 
 // Remove ends an application for good, and its secret and its tokens with it. Errors: ErrNotFound; Aborted when match
 // does not hold.
-func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Remove(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		tx.DropRow(SecretRow(id))
 		return Append(permit, a, WasRemoved{})
@@ -188,7 +193,8 @@ func APIScopeViolations(names []string) []errs.Violation {
 // are asked about scopes that an application gets after it had none. Errors: InvalidArgument for unknown scopes;
 // ErrNotFound; access.ErrMoreScopes where an application adds what it was not given itself; Aborted when match does not
 // hold.
-func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
+func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	scopes []string) (event.Details, error) {
 	if wrong := APIScopeViolations(scopes); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
@@ -209,7 +215,8 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 // providers. The caller who allows it answers for it, also where it is allowed already. Errors: ErrNotFound;
 // ErrNeedsSecret; access.ErrMoreScopes where another application does it to one that may do more; Aborted when match
 // does not hold.
-func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, allowed bool) (event.Details, error) {
+func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	allowed bool) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
 			return err

@@ -58,26 +58,28 @@ func keptIn(row *event.Row) kept {
 // GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld,
 // or not at all. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more;
 // ErrOpensWaysIn; ErrKeepsNoSecret; Aborted when match does not hold.
-func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
+func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	keepOld time.Duration) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
 	key := SecretRow(id)
 	row := event.Command{Rows: []event.RowKey{key}}
-	details, err := Within(permit, id).And(mayActAs(permit)).Needs(row).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
-		if !a.Data.Type.KeepsSecret() {
-			return ErrKeepsNoSecret
-		}
-		stored, err := tx.Row(key)
-		if err != nil {
-			return err
-		}
-		next, fact := kept{current: hash}, SecretSet{}
-		if keepOld > 0 && a.Data.HasSecret && stored != nil {
-			fact.OldUntil = tx.Now() + keepOld.Microseconds()
-			next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
-		}
-		tx.PutRow(next.row(id))
-		return Append(permit, a, append([]event.Fact[App]{fact}, vouchSecret(permit, &a.Data, fact)...)...)
-	})
+	details, err := Within(permit, id).And(mayActAs(permit)).Needs(row).Change(ctx, s, match,
+		func(tx *event.Tx, a *event.Object[App]) error {
+			if !a.Data.Type.KeepsSecret() {
+				return ErrKeepsNoSecret
+			}
+			stored, err := tx.Row(key)
+			if err != nil {
+				return err
+			}
+			next, fact := kept{current: hash}, SecretSet{}
+			if keepOld > 0 && a.Data.HasSecret && stored != nil {
+				fact.OldUntil = tx.Now() + keepOld.Microseconds()
+				next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
+			}
+			tx.PutRow(next.row(id))
+			return Append(permit, a, append([]event.Fact[App]{fact}, vouchSecret(permit, &a.Data, fact)...)...)
+		})
 	if err != nil {
 		return event.Details{}, "", err
 	}
@@ -86,7 +88,8 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 
 // RemoveSecret takes an application's secret away, with one that is kept beside it. Errors: ErrNotFound;
 // ErrSecretNotFound; Aborted when match does not hold.
-func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		if !a.Data.HasSecret {
 			return ErrSecretNotFound
@@ -126,35 +129,37 @@ func (a *App) KeysAt(now time.Time) []Key {
 // AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound;
 // access.ErrMoreScopes and ErrOpensWaysIn as GenerateSecret; InvalidArgument with the violations of n at that moment;
 // ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
-func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
+func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
-	details, err = Within(permit, id).And(mayActAs(permit)).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
-		now := event.Time(tx.Now())
-		if wrong := n.Violations(now); len(wrong) > 0 {
-			return errs.Invalid(wrong...)
-		}
-		live := a.Data.KeysAt(now)
-		switch {
-		case !a.Data.Type.KeepsSecret():
-			return ErrKeepsNoSecret
-		case len(live) >= MaxKeys:
-			return ErrTooManyKeys
-		case slices.ContainsFunc(live, func(k Key) bool { return k.Public == form }):
-			return ErrKeyExists
-		}
-		var facts []event.Fact[App]
-		for _, k := range a.Data.Keys {
-			if !k.counts(tx.Now()) {
-				facts = append(facts, KeyRemoved{KeyID: k.ID})
+	details, err = Within(permit, id).And(mayActAs(permit)).Change(ctx, s, match,
+		func(tx *event.Tx, a *event.Object[App]) error {
+			now := event.Time(tx.Now())
+			if wrong := n.Violations(now); len(wrong) > 0 {
+				return errs.Invalid(wrong...)
 			}
-		}
-		fact := KeyAdded{KeyID: keyID, Public: form, Created: tx.Now()}
-		if n.Expires != nil {
-			fact.Expires = event.Micros(*n.Expires)
-		}
-		return Append(permit, a, append(facts, fact)...)
-	})
+			live := a.Data.KeysAt(now)
+			switch {
+			case !a.Data.Type.KeepsSecret():
+				return ErrKeepsNoSecret
+			case len(live) >= MaxKeys:
+				return ErrTooManyKeys
+			case slices.ContainsFunc(live, func(k Key) bool { return k.Public == form }):
+				return ErrKeyExists
+			}
+			var facts []event.Fact[App]
+			for _, k := range a.Data.Keys {
+				if !k.counts(tx.Now()) {
+					facts = append(facts, KeyRemoved{KeyID: k.ID})
+				}
+			}
+			fact := KeyAdded{KeyID: keyID, Public: form, Created: tx.Now()}
+			if n.Expires != nil {
+				fact.Expires = event.Micros(*n.Expires)
+			}
+			return Append(permit, a, append(facts, fact)...)
+		})
 	if err != nil {
 		return event.Details{}, "", err
 	}
@@ -163,7 +168,8 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 
 // RemoveKey takes a key away from an application. Errors: ErrNotFound; ErrKeyNotFound; Aborted when match does not
 // hold.
-func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keyID string) (event.Details, error) {
+func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	keyID string) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if !slices.ContainsFunc(a.Data.Keys, func(k Key) bool { return k.ID == keyID }) {
 			return ErrKeyNotFound

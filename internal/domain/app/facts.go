@@ -200,7 +200,8 @@ func (AudienceWithdrawn) EventType() event.Type { return "app.audience_withdrawn
 
 // Apply implements event.Fact.
 func (e AudienceWithdrawn) Apply(a *App) {
-	a.Approvals = slices.DeleteFunc(slices.Clone(a.Approvals), func(given Approval) bool { return given.Client == e.ClientID })
+	a.Approvals = slices.DeleteFunc(slices.Clone(a.Approvals),
+		func(given Approval) bool { return given.Client == e.ClientID })
 }
 
 // Deactivated records that nobody may sign in to the application, and that its tokens have ended.

@@ -104,7 +104,8 @@ func (s Settings) Violations(t Type) (wrong errs.Violations) {
 			wrong.Add(fmt.Sprintf("%s[%d]", list.field, i), problem)
 		}
 	}
-	for _, called := range []struct{ field, uri string }{{"backChannelLogoutUri", s.BackChannelLogoutURI}, {"keySetUri", s.KeySetURI}} {
+	for _, called := range []struct{ field, uri string }{{"backChannelLogoutUri", s.BackChannelLogoutURI},
+		{"keySetUri", s.KeySetURI}} {
 		if called.uri != "" {
 			problem := errs.Plain(uriProblem(Web, called.uri)) // Signet calls there, whatever the application is
 			wrong.Add(called.field, cmp.Or(syntax.Text(called.uri, maxURI), problem))
@@ -132,8 +133,10 @@ func (s Settings) unfit(t Type) (wrong errs.Violations) {
 			wrong.Add(field, errs.Plain(problem))
 		}
 	}
-	add(!t.KeepsSecret() && s.AuthMethod != NoAuth, "authMethod", "must be AUTH_METHOD_NONE: an application in a browser or on a device cannot have a secret")
-	add(t.KeepsSecret() && s.AuthMethod == NoAuth, "authMethod", "must not be AUTH_METHOD_NONE: an application of this type can have a secret")
+	add(!t.KeepsSecret() && s.AuthMethod != NoAuth, "authMethod",
+		"must be AUTH_METHOD_NONE: an application in a browser or on a device cannot have a secret")
+	add(t.KeepsSecret() && s.AuthMethod == NoAuth, "authMethod",
+		"must not be AUTH_METHOD_NONE: an application of this type can have a secret")
 	if !t.signsIn() {
 		const none = "must be left out: nobody signs in to an application of this type"
 		add(len(s.GrantTypes) > 0, "grantTypes", none)
@@ -143,7 +146,9 @@ func (s Settings) unfit(t Type) (wrong errs.Violations) {
 		return wrong
 	}
 	byCode := slices.Contains(s.GrantTypes, AuthorizationCode)
-	add(byCode && len(s.RedirectURIs) == 0, "redirectUris", "must not be empty: GRANT_TYPE_AUTHORIZATION_CODE needs a redirect URI")
-	add(!byCode && !slices.Contains(s.GrantTypes, DeviceCode), "grantTypes", "must have GRANT_TYPE_AUTHORIZATION_CODE or GRANT_TYPE_DEVICE_CODE: otherwise nobody could sign in")
+	add(byCode && len(s.RedirectURIs) == 0, "redirectUris",
+		"must not be empty: GRANT_TYPE_AUTHORIZATION_CODE needs a redirect URI")
+	add(!byCode && !slices.Contains(s.GrantTypes, DeviceCode), "grantTypes",
+		"must have GRANT_TYPE_AUTHORIZATION_CODE or GRANT_TYPE_DEVICE_CODE: otherwise nobody could sign in")
 	return wrong
 }

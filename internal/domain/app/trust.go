@@ -116,7 +116,8 @@ func widens(from *App, facts []event.Fact[App]) bool {
 			if g.widens(from, &to) {
 				return true
 			}
-		case !reflect.DeepEqual(reflect.ValueOf(from).Elem().FieldByIndex(index).Interface(), reflect.ValueOf(&to).Elem().FieldByIndex(index).Interface()):
+		case !reflect.DeepEqual(reflect.ValueOf(from).Elem().FieldByIndex(index).Interface(),
+			reflect.ValueOf(&to).Elem().FieldByIndex(index).Interface()):
 			return true
 		}
 	}

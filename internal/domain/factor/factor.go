@@ -43,12 +43,16 @@ const (
 
 // Errors that the rules of factors refuse with.
 var (
-	ErrNotFound            = errs.New(errs.NotFound, NotFound, "this user has no second factor with this identifier")
-	ErrTooMany             = errs.New(errs.FailedPrecondition, TooMany, "this user already has 20 second factors: remove one that is no longer needed")
-	ErrPasskeyExists       = errs.New(errs.AlreadyExists, PasskeyExists, "this passkey is already enrolled")
-	ErrNoPasskey           = errs.New(errs.FailedPrecondition, NoPasskey, "you have no passkey: use another second factor")
-	ErrNoSecondFactor      = errs.New(errs.FailedPrecondition, NoSecondFactor, "recovery codes need a second factor: add an authenticator app or a passkey first")
-	ErrPasskeysUnavailable = errs.New(errs.FailedPrecondition, PasskeysUnavailable, "passkeys need a host name: the URL of this installation has an IP address")
+	ErrNotFound = errs.New(errs.NotFound, NotFound, "this user has no second factor with this identifier")
+	ErrTooMany  = errs.New(errs.FailedPrecondition, TooMany,
+		"this user already has 20 second factors: remove one that is no longer needed")
+	ErrPasskeyExists = errs.New(errs.AlreadyExists, PasskeyExists, "this passkey is already enrolled")
+	ErrNoPasskey     = errs.New(errs.FailedPrecondition, NoPasskey,
+		"you have no passkey: use another second factor")
+	ErrNoSecondFactor = errs.New(errs.FailedPrecondition, NoSecondFactor,
+		"recovery codes need a second factor: add an authenticator app or a passkey first")
+	ErrPasskeysUnavailable = errs.New(errs.FailedPrecondition, PasskeysUnavailable,
+		"passkeys need a host name: the URL of this installation has an IP address")
 )
 
 // Factors checks second factors.
@@ -72,8 +76,10 @@ func New(master secret.MasterKey, externalURL string) (*Factors, error) {
 	f.party, err = webauthn.New(&webauthn.Config{
 		RPID: u.Hostname(), RPDisplayName: u.Hostname(), RPOrigins: []string{origin(u)},
 		AttestationPreference: protocol.PreferNoAttestation,
-		AuthenticatorSelection: protocol.AuthenticatorSelection{ // so that no login name is needed, and the passkey can be the only factor
-			RequireResidentKey: &yes, ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired,
+		// so that no login name is needed, and the passkey can be the only factor
+		AuthenticatorSelection: protocol.AuthenticatorSelection{
+			RequireResidentKey: &yes, ResidentKey: protocol.ResidentKeyRequirementRequired,
+			UserVerification: protocol.VerificationRequired,
 		},
 		Timeouts: webauthn.TimeoutsConfig{ // only told to the browser: what holds is the life of the challenge
 			Login:        webauthn.TimeoutConfig{Timeout: startLife, TimeoutUVD: startLife},
@@ -186,9 +192,11 @@ func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64
 
 // RemoveFor takes a factor away from a user of the permit's organization. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotFound; Aborted when match does not hold.
-func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID string, match event.IfMatch, id string) (event.Details, error) {
+func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID string, match event.IfMatch,
+	id string) (event.Details, error) {
 	row := event.Command{Rows: []event.RowKey{user.FactorsRow(userID)}}
-	return user.GivesAccess(permit, userID).Needs(row).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-		return Remove(tx, u, id)
-	})
+	return user.GivesAccess(permit, userID).Needs(row).Change(ctx, s, match,
+		func(tx *event.Tx, u *event.Object[user.User]) error {
+			return Remove(tx, u, id)
+		})
 }

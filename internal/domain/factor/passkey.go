@@ -172,7 +172,8 @@ func (f *Factors) StartSignIn(now time.Time) (options string, err error) {
 	if f.party == nil {
 		return "", ErrPasskeysUnavailable
 	}
-	shown, _, err := f.party.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired), webauthn.WithChallenge(f.sealedChallenge(now)))
+	shown, _, err := f.party.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired),
+		webauthn.WithChallenge(f.sealedChallenge(now)))
 	if err != nil {
 		return "", err
 	}
@@ -235,13 +236,15 @@ func (n *NewPasskey) Row() event.RowKey { return challenges.Key(n.challenge) }
 func ReadNewPasskey(text string) (*NewPasskey, error) {
 	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(text))
 	if err != nil {
-		return nil, errs.Invalid(errs.Violation{Field: "credential", Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
+		return nil, errs.Invalid(errs.Violation{Field: "credential",
+			Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
 	}
 	return &NewPasskey{parsed: parsed, challenge: challengeID(parsed.Response.CollectedClientData.Challenge)}, nil
 }
 
 func errNotMade(cause error) error {
-	return errs.Invalid(errs.Violation{Field: "credential", Message: "does not match a challenge of this session, or is too late: start again"}).Because(cause)
+	return errs.Invalid(errs.Violation{Field: "credential",
+		Message: "does not match a challenge of this session, or is too late: start again"}).Because(cause)
 }
 
 // Check verifies a new passkey before the command that adds it. Errors: ErrPasskeysUnavailable; InvalidArgument on
@@ -261,7 +264,8 @@ func (f *Factors) Check(ctx context.Context, r event.Reader, n *NewPasskey, user
 }
 
 // CheckFirst is Check for a passkey of StartFirst. It gives the identifier that was made for its owner.
-func (f *Factors) CheckFirst(ctx context.Context, r event.Reader, n *NewPasskey, flow string) (userID string, err error) {
+func (f *Factors) CheckFirst(ctx context.Context, r event.Reader, n *NewPasskey,
+	flow string) (userID string, err error) {
 	if f.party == nil {
 		return "", ErrPasskeysUnavailable
 	}
@@ -284,7 +288,8 @@ func (f *Factors) created(n *NewPasskey, c *challenge) (err error) {
 
 // AddPasskey adds a passkey that was checked. The command declared the user for writing, n.Row() and user.FactorsRow.
 // Errors: user.ErrNotHuman; ErrTooMany; ErrPasskeyExists; InvalidArgument on credential.
-func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPasskey, name string) (id string, err error) {
+func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPasskey,
+	name string) (id string, err error) {
 	if err := room(u); err != nil {
 		return "", err
 	}
@@ -304,8 +309,16 @@ func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPas
 	}
 	k.Removed = slices.DeleteFunc(k.Removed, func(p passkey) bool { return bytes.Equal(p.ID, n.made.ID) })
 	id = event.NewID("fac")
-	k.Passkeys = append(k.Passkeys, passkey{FactorID: id, ID: n.made.ID, PublicKey: n.made.PublicKey, Transports: n.made.Transport,
-		Flags: byte(n.made.Flags.ProtocolValue()), SignCount: n.made.Authenticator.SignCount, AAGUID: n.made.Authenticator.AAGUID})
+	k.Passkeys = append(k.Passkeys, passkey{
+		FactorID:   id,
+		ID:         n.made.ID,
+		PublicKey:  n.made.PublicKey,
+		Transports: n.made.Transport,
+		Flags:      byte(n.made.Flags.ProtocolValue()),
+		SignCount:  n.made.Authenticator.SignCount,
+
+		AAGUID: n.made.Authenticator.AAGUID,
+	})
 	if err := k.save(tx, u.ID); err != nil {
 		return "", err
 	}
@@ -342,7 +355,8 @@ func (a *Assertion) useUp(tx *event.Tx) (bool, error) {
 func ReadAssertion(field, text string) (*Assertion, error) {
 	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(text))
 	if err != nil {
-		return nil, errs.Invalid(errs.Violation{Field: field, Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
+		return nil, errs.Invalid(errs.Violation{Field: field,
+			Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
 	}
 	return &Assertion{parsed: parsed, challenge: challengeID(parsed.Response.CollectedClientData.Challenge)}, nil
 }
@@ -364,7 +378,8 @@ func (a *Assertion) Verified() bool {
 
 // VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it:
 // the signature is work that should not hold up others.
-func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], sessionID string) (right bool, err error) {
+func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User],
+	sessionID string) (right bool, err error) {
 	if f.party == nil {
 		return false, nil
 	}
@@ -372,11 +387,13 @@ func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion,
 	if err != nil || c == nil || c.UserID != u.ID {
 		return false, err
 	}
-	return f.verify(ctx, r, a, u, func(p *person) (*webauthn.Credential, error) { return f.party.ValidateLogin(p, *c.Data, a.parsed) })
+	return f.verify(ctx, r, a, u,
+		func(p *person) (*webauthn.Credential, error) { return f.party.ValidateLogin(p, *c.Data, a.parsed) })
 }
 
 // VerifySignIn tells the same of an assertion that is to sign the user in.
-func (f *Factors) VerifySignIn(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User]) (right bool, err error) {
+func (f *Factors) VerifySignIn(ctx context.Context, r event.Reader, a *Assertion,
+	u *event.Object[user.User]) (right bool, err error) {
 	if f.party == nil {
 		return false, nil
 	}
@@ -386,11 +403,13 @@ func (f *Factors) VerifySignIn(ctx context.Context, r event.Reader, a *Assertion
 	}
 	begun := webauthn.SessionData{Challenge: text, UserVerification: protocol.VerificationRequired}
 	return f.verify(ctx, r, a, u, func(p *person) (*webauthn.Credential, error) {
-		return f.party.ValidateDiscoverableLogin(func(_, _ []byte) (webauthn.User, error) { return p, nil }, begun, a.parsed)
+		return f.party.ValidateDiscoverableLogin(func(_, _ []byte) (webauthn.User, error) { return p, nil },
+			begun, a.parsed)
 	})
 }
 
-func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], validate func(*person) (*webauthn.Credential, error)) (right bool, err error) {
+func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User],
+	validate func(*person) (*webauthn.Credential, error)) (right bool, err error) {
 	row, err := r.Row(ctx, user.FactorsRow(u.ID))
 	if err != nil {
 		return false, err
@@ -415,11 +434,13 @@ func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool,
 }
 
 // AcceptOlder is Accept for a passkey that was added before a moment. The command declared the user too.
-func (f *Factors) AcceptOlder(tx *event.Tx, a *Assertion, u *event.Object[user.User], before int64) (right bool, err error) {
+func (f *Factors) AcceptOlder(tx *event.Tx, a *Assertion, u *event.Object[user.User],
+	before int64) (right bool, err error) {
 	return f.accept(tx, a, u.ID, func(id string) bool { return u.Data.Human.HadFactor(id, before) })
 }
 
-func (f *Factors) accept(tx *event.Tx, a *Assertion, userID string, usable func(id string) bool) (right bool, err error) {
+func (f *Factors) accept(tx *event.Tx, a *Assertion, userID string,
+	usable func(id string) bool) (right bool, err error) {
 	if used, err := a.useUp(tx); err != nil || !used {
 		return false, err
 	}

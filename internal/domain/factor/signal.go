@@ -72,7 +72,8 @@ func (f *Factors) Signal(ctx context.Context, r event.Reader, u *event.Object[us
 		ids = append(ids, inJSON(p.credentials[i].ID))
 	}
 	party := f.party.Config.RPID
-	return signal{Accepted: &acceptedCredentials{party, id, ids}, Details: &userDetails{party, id, p.name, p.displayName}}.text(), nil
+	return signal{Accepted: &acceptedCredentials{party, id, ids},
+		Details: &userDetails{party, id, p.name, p.displayName}}.text(), nil
 }
 
 // SignalRemoved is what to tell the browser of somebody who used a passkey that was removed, see WasRemoved.
@@ -97,7 +98,8 @@ func (k *kept) remove(id string) {
 
 // WasRemoved tells whether an assertion that did not let the user in was made with a passkey that the user had before.
 // Only its owner can sign with it, so nobody else learns whose passkeys there are and were.
-func (f *Factors) WasRemoved(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User]) (bool, error) {
+func (f *Factors) WasRemoved(ctx context.Context, r event.Reader, a *Assertion,
+	u *event.Object[user.User]) (bool, error) {
 	text := a.parsed.Response.CollectedClientData.Challenge
 	if f.party == nil || f.until(text) == 0 {
 		return false, nil
@@ -117,6 +119,7 @@ func (f *Factors) WasRemoved(ctx context.Context, r event.Reader, a *Assertion, 
 	}
 	begun := webauthn.SessionData{Challenge: text, UserVerification: protocol.VerificationRequired}
 	before := &person{id: u.ID, credentials: []webauthn.Credential{k.Removed[i].credential()}}
-	_, err = f.party.ValidateDiscoverableLogin(func(_, _ []byte) (webauthn.User, error) { return before, nil }, begun, a.parsed)
+	_, err = f.party.ValidateDiscoverableLogin(func(_, _ []byte) (webauthn.User, error) { return before, nil },
+		begun, a.parsed)
 	return err == nil, nil
 }

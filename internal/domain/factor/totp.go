@@ -53,7 +53,9 @@ func (f *Factors) NewTOTP(account string) NewTOTP {
 
 func (f *Factors) totp(account, text string) NewTOTP {
 	label := url.PathEscape(f.issuer) + ":" + url.PathEscape(account)
-	return NewTOTP{Secret: text, URI: "otpauth://totp/" + label + "?secret=" + text + "&issuer=" + url.QueryEscape(f.issuer) + "&algorithm=SHA1&digits=6&period=30"}
+	return NewTOTP{Secret: text,
+		URI: "otpauth://totp/" + label + "?secret=" + text + "&issuer=" + url.QueryEscape(f.issuer) +
+			"&algorithm=SHA1&digits=6&period=30"}
 }
 
 // TOTPRow is where the secret waits for the first code of the app that was told it, in the session that asked.
@@ -63,7 +65,8 @@ func TOTPRow(sessionID string) event.RowKey {
 }
 
 // Waiting gives a secret that was shown once more, as it was; false where it is not the one that waits in row.
-func (f *Factors) Waiting(row *event.Row, u *event.Object[user.User], shown string) (again NewTOTP, waits bool, err error) {
+func (f *Factors) Waiting(row *event.Row, u *event.Object[user.User],
+	shown string) (again NewTOTP, waits bool, err error) {
 	if row == nil {
 		return NewTOTP{}, false, nil
 	}
@@ -79,13 +82,15 @@ func (f *Factors) StartTOTP(tx *event.Tx, u *event.Object[user.User], sessionID 
 	if err := room(u); err != nil {
 		return err
 	}
-	tx.PutRow(event.Row{RowKey: TOTPRow(sessionID), Value: f.master.Wrap(purposeTOTP, []byte(n.Secret), []byte(u.ID)), Expires: tx.Now() + startLife.Microseconds()})
+	tx.PutRow(event.Row{RowKey: TOTPRow(sessionID), Value: f.master.Wrap(purposeTOTP, []byte(n.Secret), []byte(u.ID)),
+		Expires: tx.Now() + startLife.Microseconds()})
 	return nil
 }
 
 // AddTOTP adds the app that was told the secret, if the code comes from it. The command declared the user for writing,
 // TOTPRow and user.FactorsRow. Errors: user.ErrNotHuman; ErrTooMany; InvalidArgument on code.
-func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User], sessionID, name, code string) (id string, err error) {
+func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User],
+	sessionID, name, code string) (id string, err error) {
 	if err := room(u); err != nil {
 		return "", err
 	}
@@ -94,7 +99,8 @@ func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User], sessionID, n
 		return "", err
 	}
 	if pending == nil {
-		return "", errs.Invalid(errs.Violation{Field: "code", Message: "is too late, or has no secret waiting for it: start again"})
+		return "", errs.Invalid(errs.Violation{Field: "code",
+			Message: "is too late, or has no secret waiting for it: start again"})
 	}
 	key := totpKey{ID: event.NewID("fac"), Secret: pending.Value}
 	right, err := f.use(&key, u.ID, code, tx.Now())
@@ -102,7 +108,8 @@ func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User], sessionID, n
 		return "", err
 	}
 	if !right {
-		return "", errs.Invalid(errs.Violation{Field: "code", Message: "is wrong: check the clock of your device, and enter the current code of the app"})
+		return "", errs.Invalid(errs.Violation{Field: "code",
+			Message: "is wrong: check the clock of your device, and enter the current code of the app"})
 	}
 	k, err := load(tx, u.ID)
 	if err != nil {
@@ -122,7 +129,8 @@ func (f *Factors) UseTOTP(tx *event.Tx, userID, code string) (right bool, err er
 }
 
 // UseOlderTOTP is UseTOTP with an app that was added before a moment. The command declared the user too.
-func (f *Factors) UseOlderTOTP(tx *event.Tx, u *event.Object[user.User], code string, before int64) (right bool, err error) {
+func (f *Factors) UseOlderTOTP(tx *event.Tx, u *event.Object[user.User], code string,
+	before int64) (right bool, err error) {
 	return f.useTOTP(tx, u.ID, code, func(id string) bool { return u.Data.Human.HadFactor(id, before) })
 }
 

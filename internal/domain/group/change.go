@@ -23,12 +23,15 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound  = errs.New(errs.NotFound, NotFound, "there is no group with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
-	ErrNameTaken = errs.New(errs.AlreadyExists, NameTaken, "the organization has a group with this name: choose another one")
-	ErrTooLarge  = errs.New(errs.FailedPrecondition, TooLarge,
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"there is no group with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
+	ErrNameTaken = errs.New(errs.AlreadyExists, NameTaken,
+		"the organization has a group with this name: choose another one")
+	ErrTooLarge = errs.New(errs.FailedPrecondition, TooLarge,
 		"a group that gives roles of this API has at most 1000 members: give the roles to a smaller group")
 	ErrMemberNotFound = errs.New(errs.NotFound, MemberNotFound, "the user is not in this group")
-	ErrTooManyGroups  = errs.New(errs.FailedPrecondition, TooManyGroups, "a user can be in at most 200 groups of one organization: remove the user from another one first")
+	ErrTooManyGroups  = errs.New(errs.FailedPrecondition, TooManyGroups,
+		"a user can be in at most 200 groups of one organization: remove the user from another one first")
 )
 
 // Within is a group the permit reaches. Errors: ErrNotFound.
@@ -111,21 +114,25 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 
 // List reads a page of the groups of the permit's organization: the oldest first, or those whose name begins with a
 // text, whatever its case, in the order of names.
-func List(ctx context.Context, r event.Reader, permit access.Permit, name string, after event.Cursor, limit int) ([]*event.Object[Group], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, name string, after event.Cursor,
+	limit int) ([]*event.Object[Group], *event.Cursor, error) {
 	if permit.Org() == "" { // would be a query over all organizations
 		return nil, nil, access.ErrDenied
 	}
 	key := syntax.NameKey(name)
-	found, next, err := Kind.List(ctx, r, event.Query{Org: permit.Org(), After: after, Limit: limit}.Beginning("name", key))
+	found, next, err := Kind.List(ctx, r,
+		event.Query{Org: permit.Org(), After: after, Limit: limit}.Beginning("name", key))
 	if key != event.LookupText(key) { // more was asked for than the column holds
-		found = slices.DeleteFunc(found, func(o *event.Object[Group]) bool { return !strings.HasPrefix(o.Data.NameKey, key) })
+		found = slices.DeleteFunc(found,
+			func(o *event.Object[Group]) bool { return !strings.HasPrefix(o.Data.NameKey, key) })
 	}
 	return found, next, err
 }
 
 // Change gives a group another name and description. Errors: InvalidArgument with the violations of n; ErrNotFound;
 // ErrNameTaken; Aborted when match does not hold.
-func Change(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n New) (event.Details, error) {
+func Change(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	n New) (event.Details, error) {
 	if err := n.Violations().Err(); err != nil {
 		return event.Details{}, err
 	}

@@ -36,9 +36,10 @@ type Group struct {
 	NameKey     string `json:"nameKey,omitempty"`
 	Description string `json:"description,omitempty"`
 
-	Roles   []access.Role `json:"roles,omitempty"`   // of Signet's own API, in the group's organization
-	Members int64         `json:"members,omitempty"` // counted while it gives such roles; those removed meanwhile count until somebody counts again
-	Counted bool          `json:"counted,omitempty"` // also counted without roles: they are about to be given
+	Roles []access.Role `json:"roles,omitempty"` // of Signet's own API, in the group's organization
+	// counted while it gives such roles; those removed meanwhile count until somebody counts again
+	Members int64 `json:"members,omitempty"`
+	Counted bool  `json:"counted,omitempty"` // also counted without roles: they are about to be given
 
 	AppRoles []user.AppRoles `json:"appRoles,omitempty"` // roles in applications, the oldest first
 }
@@ -46,7 +47,8 @@ type Group struct {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Group]{
 	Name: "group", Table: "org_groups", Prefix: "grp", Shape: 1,
-	Facts:   []event.Fact[Group]{Added{}, Changed{}, RolesSet{}, MemberAdded{}, MemberRemoved{}, MembersCounted{}, AppRolesSet{}, WasRemoved{}},
+	Facts: []event.Fact[Group]{Added{}, Changed{}, RolesSet{}, MemberAdded{}, MemberRemoved{}, MembersCounted{},
+		AppRolesSet{}, WasRemoved{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Group]) []string {
 		return []string{string(o.Data.State), event.LookupText(o.Data.NameKey)}

@@ -15,7 +15,8 @@ const page = 500
 
 // ListMembers reads a page of the users in a group of the permit's organization, ordered by identifier. Errors:
 // ErrNotFound.
-func ListMembers(ctx context.Context, r event.Reader, permit access.Permit, id string, after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+func ListMembers(ctx context.Context, r event.Reader, permit access.Permit, id string, after event.Cursor,
+	limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 	if _, err := Get(ctx, r, permit, id); err != nil {
 		return nil, nil, err
 	}
@@ -27,7 +28,8 @@ func ListMembers(ctx context.Context, r event.Reader, permit access.Permit, id s
 func Members(ctx context.Context, r event.Reader, id string) (members []*event.Object[user.User], err error) {
 	for after := (&event.Cursor{}); after != nil; {
 		var users []*event.Object[user.User]
-		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.InGroupOf(id), After: *after, Limit: page}); err != nil {
+		if users, after, err = user.Kind.List(ctx, r,
+			event.Query{Group: user.InGroupOf(id), After: *after, Limit: page}); err != nil {
 			return nil, err
 		}
 		if members = append(members, users...); len(members) > MaxRoleMembers {
@@ -39,7 +41,8 @@ func Members(ctx context.Context, r event.Reader, id string) (members []*event.O
 
 // OfUser reads a page of the groups of a user, in one organization or, where org is empty, in all of them, ordered by
 // identifier. Groups that were removed are not among them.
-func OfUser(ctx context.Context, r event.Reader, u *user.User, org string, after event.Cursor, limit int) (groups []*event.Object[Group], next *event.Cursor, err error) {
+func OfUser(ctx context.Context, r event.Reader, u *user.User, org string, after event.Cursor,
+	limit int) (groups []*event.Object[Group], next *event.Cursor, err error) {
 	var ids []string
 	for owner, in := range u.Groups {
 		for _, g := range in {
@@ -77,7 +80,8 @@ func OfUser(ctx context.Context, r event.Reader, u *user.User, org string, after
 }
 
 // OfMember is OfUser for the permit's organization: a user of it, or a guest. Errors: user.ErrNotFound.
-func OfMember(ctx context.Context, r event.Reader, permit access.Permit, userID string, after event.Cursor, limit int) ([]*event.Object[Group], *event.Cursor, error) {
+func OfMember(ctx context.Context, r event.Reader, permit access.Permit, userID string, after event.Cursor,
+	limit int) ([]*event.Object[Group], *event.Cursor, error) {
 	u, err := inside(permit, userID).Read(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -87,25 +91,32 @@ func OfMember(ctx context.Context, r event.Reader, permit access.Permit, userID 
 
 // inside is somebody who belongs to the permit's organization, or is a guest there. Errors: user.ErrNotFound.
 func inside(permit access.Permit, id string) event.Target[user.User] {
-	return event.Target[user.User]{Kind: user.Kind, ID: id, Origin: permit.Origin(), Reach: func(o *event.Object[user.User]) error {
-		if o == nil || o.Data.State == user.Removed || !permit.Reaches(o.Org) && !user.IsGuest(o, permit.Org()) {
-			return user.ErrNotFound
-		}
-		return nil
-	}}
+	return event.Target[user.User]{
+		Kind:   user.Kind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(o *event.Object[user.User]) error {
+			if o == nil || o.Data.State == user.Removed || !permit.Reaches(o.Org) && !user.IsGuest(o, permit.Org()) {
+				return user.ErrNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // AddMember puts a user of the permit's organization, or a guest, into a group. Who is in it stays in it. A group that
 // gives roles takes the permission to give them. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
 // member.ErrGrantsMore; ErrTooManyGroups; ErrTooLarge; Aborted when match does not hold, which is about the user.
-func AddMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch) (event.Details, error) {
+func AddMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string,
+	match event.IfMatch) (event.Details, error) {
 	return change(ctx, s, permit, id, userID, match, membership.join)
 }
 
 // RemoveMember takes a user out of a group. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
 // access.ErrTargetHoldsMore; ErrMemberNotFound; member.ErrLastOrgOwner; Aborted when match does not hold, which is
 // about the user.
-func RemoveMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch) (event.Details, error) {
+func RemoveMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string,
+	match event.IfMatch) (event.Details, error) {
 	return change(ctx, s, permit, id, userID, match, membership.leave)
 }
 
@@ -128,27 +139,31 @@ type recount struct {
 	sequence uint64 // of the group when it was counted; 0: not counted
 }
 
-func change(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch, decide func(membership) error) (event.Details, error) {
+func change(ctx context.Context, s event.Store, permit access.Permit, id, userID string, match event.IfMatch,
+	decide func(membership) error) (event.Details, error) {
 	unasked, err := member.Unasked(ctx, s, permit)
 	if err != nil {
 		return event.Details{}, err
 	}
-	c := membership{permit: permit, reader: s, unasked: unasked, owners: member.OwnersOfBut(s, permit.Org(), userID), recount: &recount{}}
+	c := membership{permit: permit, reader: s, unasked: unasked, owners: member.OwnersOfBut(s, permit.Org(), userID),
+		recount: &recount{}}
 	needs := event.Command{Read: []event.Ref{Kind.Ref(id)}}
-	return inside(permit, userID).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-		c := c // a command may be decided more than once
-		c.tx, c.user = tx, u
-		var err error
-		if c.group, err = Within(permit, id).Get(tx); err != nil {
-			return err
-		}
-		return decide(c)
-	})
+	return inside(permit, userID).Needs(needs).Change(ctx, s, match,
+		func(tx *event.Tx, u *event.Object[user.User]) error {
+			c := c // a command may be decided more than once
+			c.tx, c.user = tx, u
+			var err error
+			if c.group, err = Within(permit, id).Get(tx); err != nil {
+				return err
+			}
+			return decide(c)
+		})
 }
 
 // endsOwner tells whether the user would own the organization no longer without the group.
 func (c membership) endsOwner(u *event.Object[user.User], g *event.Object[Group]) bool {
-	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) && !slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
+	return slices.Contains(u.Data.Memberships[g.Org], access.OrgOwner) &&
+		!slices.Contains(u.Data.Without(g.Org, g.ID), access.OrgOwner)
 }
 
 // mayLeave tells whether the caller may leave the organization without an owner: only callers with a role in the

@@ -16,7 +16,8 @@ import (
 // members hold them from the same moment on. Errors: InvalidArgument for unknown roles; access.ErrDenied;
 // member.ErrGrantsMore; ErrNotFound; access.ErrTargetHoldsMore; ErrTooLarge; member.ErrLastOrgOwner; Aborted when match
 // does not hold.
-func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, names []string) (event.Details, error) {
+func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	names []string) (event.Details, error) {
 	if wrong := access.RoleViolations(permit.Org(), names); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
@@ -78,7 +79,8 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 		})
 	}
 	details, err := set("")
-	if e, _ := errors.AsType[*errs.Error](err); e != nil && e.Reason == event.OlderNodes { // they know the long form only
+	// they know the long form only
+	if e, _ := errors.AsType[*errs.Error](err); e != nil && e.Reason == event.OlderNodes {
 		details, err = set(permit.Org())
 	}
 	return details, err
@@ -139,7 +141,8 @@ func (a *All) In(tx *event.Tx, g *event.Object[Group]) (members []*event.Object[
 		if err != nil {
 			return nil, err
 		}
-		if u != nil && u.Data.In(g.Org, g.ID) { // a user may have been removed, or have left the organization, without the group
+		// a user may have been removed, or have left the organization, without the group
+		if u != nil && u.Data.In(g.Org, g.ID) {
 			members = append(members, u)
 		}
 	}

@@ -19,7 +19,8 @@ type Added struct {
 
 // AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; ErrLinkByEmail;
 // org.ErrNotFound; those of once.
-func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General, jwt JWT) (Added, error) {
+func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General,
+	jwt JWT) (Added, error) {
 	var wrong errs.Violations
 	general.all().violations(&wrong)
 	to := jwt.all()
@@ -27,7 +28,8 @@ func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event
 	if to.violations("", &wrong); wrong != nil {
 		return Added{}, wrong.Err()
 	}
-	return add(ctx, s, permit, once, Kind.NewID(), general, func(g General) event.Fact[Provider] { return JWTAdded{General: g, JWT: jwt} }, nil)
+	return add(ctx, s, permit, once, Kind.NewID(), general,
+		func(g General) event.Fact[Provider] { return JWTAdded{General: g, JWT: jwt} }, nil)
 }
 
 // OIDCViolations lists what is wrong with a new OpenID Connect provider.
@@ -43,14 +45,17 @@ func OIDCViolations(general General, oidc OIDC, clientSecret string) (wrong errs
 // AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. What a preset knows
 // and the caller leaves out is filled in. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound;
 // those of once.
-func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oidc OIDC, clientSecret string) (Added, error) {
+func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once,
+	general General, oidc OIDC, clientSecret string) (Added, error) {
 	if err := OIDCViolations(general, oidc, clientSecret).Err(); err != nil {
 		return Added{}, err
 	}
 	id := Kind.NewID()
 	oidc, general = oidc.filled(), general.styled(oidc.Preset)
 	oidc.HasClientSecret = clientSecret != ""
-	return add(ctx, s, permit, once, id, general, func(g General) event.Fact[Provider] { return OIDCAdded{General: g, OIDC: oidc} }, secretRow(master, id, clientSecret))
+	return add(ctx, s, permit, once, id, general,
+		func(g General) event.Fact[Provider] { return OIDCAdded{General: g, OIDC: oidc} },
+		secretRow(master, id, clientSecret))
 }
 
 // OAuthViolations lists what is wrong with a new OAuth 2.0 provider.
@@ -66,14 +71,17 @@ func OAuthViolations(general General, oauth OAuth, clientSecret string) (wrong e
 // AddOAuth creates an OAuth 2.0 provider in the permit's organization; an empty secret is none. What a preset knows and
 // the caller leaves out is filled in. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound;
 // those of once.
-func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oauth OAuth, clientSecret string) (Added, error) {
+func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once,
+	general General, oauth OAuth, clientSecret string) (Added, error) {
 	if err := OAuthViolations(general, oauth, clientSecret).Err(); err != nil {
 		return Added{}, err
 	}
 	id := Kind.NewID()
 	oauth = oauth.filled()
 	oauth.HasClientSecret = clientSecret != ""
-	return add(ctx, s, permit, once, id, general, func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth} }, secretRow(master, id, clientSecret))
+	return add(ctx, s, permit, once, id, general,
+		func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth} },
+		secretRow(master, id, clientSecret))
 }
 
 // mayLinkByEmail refuses to switch LinkByEmail on or off, unless the caller may set policies in the permit's
@@ -85,7 +93,8 @@ func mayLinkByEmail(permit access.Permit) error {
 	return nil
 }
 
-func add(ctx context.Context, s event.Store, permit access.Permit, once event.Once, id string, general General, fact func(General) event.Fact[Provider], row *event.Row) (Added, error) {
+func add(ctx context.Context, s event.Store, permit access.Permit, once event.Once, id string, general General,
+	fact func(General) event.Fact[Provider], row *event.Row) (Added, error) {
 	if general.LinkByEmail {
 		if err := mayLinkByEmail(permit); err != nil {
 			return Added{}, err
@@ -123,7 +132,8 @@ func (g *General) all() Changed {
 
 // all names every field of the request that replaces the JWT configuration.
 func (j *JWT) all() JWTChanged {
-	return JWTChanged{Endpoint: &j.Endpoint, Issuer: &j.Issuer, KeysEndpoint: &j.KeysEndpoint, HeaderName: &j.HeaderName}
+	return JWTChanged{Endpoint: &j.Endpoint, Issuer: &j.Issuer, KeysEndpoint: &j.KeysEndpoint,
+		HeaderName: &j.HeaderName}
 }
 
 // SecretRow is where the client secret of a provider lives, or the private key for Apple.
@@ -141,7 +151,8 @@ func secretRow(master secret.MasterKey, id, clientSecret string) *event.Row {
 
 // Replace replaces the general configuration. Errors: InvalidArgument with violations; ErrNotFound; Aborted when match
 // does not hold.
-func Replace(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, g General) (event.Details, error) {
+func Replace(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	g General) (event.Details, error) {
 	to := g.all()
 	var wrong errs.Violations
 	if to.violations(&wrong); wrong != nil {
@@ -156,7 +167,8 @@ func Replace(ctx context.Context, s event.Store, permit access.Permit, id string
 
 // ReplaceJWT replaces the JWT configuration but for the audience, which the request it is for has no field for. Errors:
 // InvalidArgument with violations; ErrNotFound; ErrNotJWT; Aborted when match does not hold.
-func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, jwt JWT) (event.Details, error) {
+func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	jwt JWT) (event.Details, error) {
 	to := jwt.all()
 	var wrong errs.Violations
 	if to.violations("", &wrong); wrong != nil {
@@ -204,7 +216,8 @@ func orEmpty[T any](p *T) (value T) {
 // Modify sets parts of a provider. Errors: InvalidArgument with Violations; ErrNotFound; ErrNotJWT, ErrNotOIDC and
 // ErrNotOAuth for parts that its type does not have; InvalidArgument for what does not go together; ErrLinkByEmail;
 // Aborted when match does not hold.
-func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, match event.IfMatch, m Modification) (event.Details, error) {
+func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string,
+	match event.IfMatch, m Modification) (event.Details, error) {
 	if err := m.Violations().Err(); err != nil {
 		return event.Details{}, err
 	}
@@ -309,7 +322,8 @@ func (p *Provider) with(facts []event.Fact[Provider]) *Provider {
 }
 
 // Deactivate switches a provider off. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
-func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
 		if p.Data.State != Active {
 			return ErrNotActive
@@ -319,7 +333,8 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 }
 
 // Reactivate switches a provider on again. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
-func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
 		if p.Data.State != Inactive {
 			return ErrNotInactive
@@ -329,7 +344,8 @@ func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 }
 
 // Remove ends a provider for good, and its secret with it. Errors: ErrNotFound; Aborted when match does not hold.
-func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Remove(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, p *event.Object[Provider]) error {
 		tx.DropRow(SecretRow(id))
 		return p.Append(WasRemoved{})

@@ -30,18 +30,21 @@ type Checked struct {
 }
 
 // errChangedMeanwhile keeps somebody from answering for a configuration that was not checked.
-var errChangedMeanwhile = errs.New(errs.Aborted, event.SequenceMismatch, "the identity provider was changed while it was checked: check it again")
+var errChangedMeanwhile = errs.New(errs.Aborted, event.SequenceMismatch,
+	"the identity provider was changed while it was checked: check it again")
 
 // Check judges a provider's configuration. If it passes and nobody answers for the configuration yet, the caller does
 // from now on; with adopt also in place of everybody else, for the configuration that match names. Errors: ErrNotFound;
 // ErrUnseen for adopt without match where others answer for it; ErrNoChecker where checker is nil; Aborted when match
 // does not hold, or when the provider was changed meanwhile.
-func Check(ctx context.Context, s event.Store, checker Checker, permit access.Permit, id string, match event.IfMatch, adopt bool) (Checked, error) {
+func Check(ctx context.Context, s event.Store, checker Checker, permit access.Permit, id string, match event.IfMatch,
+	adopt bool) (Checked, error) {
 	p, err := Get(ctx, s, permit, id)
 	if err != nil {
 		return Checked{}, err
 	}
-	if adopt && !match.Set && slices.ContainsFunc(p.Data.Changer.answers(), func(a access.Answer) bool { return a.UserID != permit.Origin().Actor }) {
+	if adopt && !match.Set && slices.ContainsFunc(p.Data.Changer.answers(),
+		func(a access.Answer) bool { return a.UserID != permit.Origin().Actor }) {
 		return Checked{}, ErrUnseen
 	}
 	if checker == nil {
@@ -58,12 +61,13 @@ func Check(ctx context.Context, s event.Store, checker Checker, permit access.Pe
 	if permit, err = permit.Renew(ctx); err != nil { // it took its time
 		return Checked{}, err
 	}
-	out.Details, err = within(permit, id).Change(ctx, s, event.IfMatch{}, func(_ *event.Tx, now *event.Object[Provider]) error {
-		if now.Sequence != p.Sequence {
-			return errChangedMeanwhile
-		}
-		return now.Append(adopted(permit))
-	})
+	out.Details, err = within(permit, id).Change(ctx, s, event.IfMatch{},
+		func(_ *event.Tx, now *event.Object[Provider]) error {
+			if now.Sequence != p.Sequence {
+				return errChangedMeanwhile
+			}
+			return now.Append(adopted(permit))
+		})
 	if err != nil {
 		return Checked{}, err
 	}

@@ -49,7 +49,8 @@ type ClientChanged struct {
 
 // all names every field.
 func (c *client) all() ClientChanged {
-	return ClientChanged{ClientID: c.id, Scopes: c.scopes, Preset: c.preset, ClientAuth: c.auth, Parameters: c.parameters, Claims: c.claims.all()}
+	return ClientChanged{ClientID: c.id, Scopes: c.scopes, Preset: c.preset, ClientAuth: c.auth,
+		Parameters: c.parameters, Claims: c.claims.all()}
 }
 
 func (e ClientChanged) set(c *client) {
@@ -105,7 +106,8 @@ type ClaimsChanged struct {
 
 // all names every field.
 func (c *Claims) all() *ClaimsChanged {
-	return &ClaimsChanged{UserName: &c.UserName, FirstName: &c.FirstName, LastName: &c.LastName, NickName: &c.NickName, Email: &c.Email, Language: &c.Language}
+	return &ClaimsChanged{UserName: &c.UserName, FirstName: &c.FirstName, LastName: &c.LastName, NickName: &c.NickName,
+		Email: &c.Email, Language: &c.Language}
 }
 
 func (e *ClaimsChanged) set(c *Claims) {
@@ -159,7 +161,8 @@ func (e OIDCChanged) Apply(p *Provider) {
 
 // all names every field.
 func (o *OIDC) all() OIDCChanged {
-	return OIDCChanged{Issuer: &o.Issuer, ClientChanged: o.client().all(), FormPost: &o.FormPost, Tenants: &o.Tenants, TeamID: &o.TeamID, KeyID: &o.KeyID}
+	return OIDCChanged{Issuer: &o.Issuer, ClientChanged: o.client().all(), FormPost: &o.FormPost, Tenants: &o.Tenants,
+		TeamID: &o.TeamID, KeyID: &o.KeyID}
 }
 
 // from keeps what differs from a configuration.
@@ -204,8 +207,14 @@ func (e OAuthChanged) Apply(p *Provider) {
 
 // all names every field.
 func (o *OAuth) all() OAuthChanged {
-	return OAuthChanged{AuthorizationEndpoint: &o.AuthorizationEndpoint, TokenEndpoint: &o.TokenEndpoint, UserEndpoint: &o.UserEndpoint, EmailsEndpoint: &o.EmailsEndpoint,
-		ClientChanged: o.client().all(), Subject: &o.Subject}
+	return OAuthChanged{
+		AuthorizationEndpoint: &o.AuthorizationEndpoint,
+		TokenEndpoint:         &o.TokenEndpoint,
+		UserEndpoint:          &o.UserEndpoint,
+		EmailsEndpoint:        &o.EmailsEndpoint,
+		ClientChanged:         o.client().all(),
+		Subject:               &o.Subject,
+	}
 }
 
 // from keeps what differs from a configuration.

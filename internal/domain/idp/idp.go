@@ -90,8 +90,9 @@ type OAuth struct {
 	Preset     Preset     `json:"preset,omitempty"`
 	ClientAuth ClientAuth `json:"clientAuth,omitempty"`
 	Parameters Parameters `json:"parameters,omitempty"`
-	Subject    string     `json:"subject,omitempty"` // the field of the answer that never changes for a person; empty means id
-	Claims     Claims     `json:"claims,omitzero"`
+	// the field of the answer that never changes for a person; empty means id
+	Subject string `json:"subject,omitempty"`
+	Claims  Claims `json:"claims,omitzero"`
 }
 
 // Preset names a provider that much is known of.
@@ -188,11 +189,13 @@ func (c *Changer) All(holds func(access.Memberships) bool) bool {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Provider]{
 	Name: "idp", Table: "idps", Prefix: "idp", Shape: 5, Token: event.TokenProvider,
-	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, OAuthAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, OAuthChanged{}, ClientSecretSet{},
+	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, OAuthAdded{}, Changed{}, JWTChanged{}, OIDCChanged{},
+		OAuthChanged{}, ClientSecretSet{},
 		ClientSecretRemoved{}, Vouched{}, Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[Provider]) []string {
-		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), string(o.Data.Type()), event.LookupText(o.Data.nameKey())}
+		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), string(o.Data.Type()),
+			event.LookupText(o.Data.nameKey())}
 	},
 	Copy: (*Provider).clone,
 })
@@ -252,10 +255,14 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no identity provider with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
-	ErrNotJWT   = errs.New(errs.FailedPrecondition, NotJWT, "this identity provider has another type and no JWT configuration")
-	ErrNotOIDC  = errs.New(errs.FailedPrecondition, NotOIDC, "this identity provider has another type and no OpenID Connect configuration")
-	ErrNotOAuth = errs.New(errs.FailedPrecondition, NotOAuth, "this identity provider has another type and no OAuth 2.0 configuration")
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"there is no identity provider with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
+	ErrNotJWT = errs.New(errs.FailedPrecondition, NotJWT,
+		"this identity provider has another type and no JWT configuration")
+	ErrNotOIDC = errs.New(errs.FailedPrecondition, NotOIDC,
+		"this identity provider has another type and no OpenID Connect configuration")
+	ErrNotOAuth = errs.New(errs.FailedPrecondition, NotOAuth,
+		"this identity provider has another type and no OAuth 2.0 configuration")
 
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already inactive")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already active")
@@ -270,12 +277,17 @@ var (
 
 // within is a provider the permit reaches. Errors: ErrNotFound.
 func within(permit access.Permit, id string) event.Target[Provider] {
-	return event.Target[Provider]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(p *event.Object[Provider]) error {
-		if p == nil || p.Data.State == Removed || !permit.Reaches(p.Org) {
-			return ErrNotFound
-		}
-		return nil
-	}}
+	return event.Target[Provider]{
+		Kind:   Kind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(p *event.Object[Provider]) error {
+			if p == nil || p.Data.State == Removed || !permit.Reaches(p.Org) {
+				return ErrNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // Get reads a provider of the permit's organization. Errors: ErrNotFound.
@@ -286,7 +298,8 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 // PermitByOwner finds the provider first and checks the permission at its owner: the contract gives this update no
 // organization. named is the organization the caller named all the same; empty: none. Errors: access.ErrDenied;
 // ErrNotFound for those who may change providers somewhere; those of org.Admits.
-func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, id, named string, now time.Time) (access.Permit, error) {
+func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, id, named string,
+	now time.Time) (access.Permit, error) {
 	p, owner, err := existing(ctx, r, caller, id)
 	if err != nil {
 		return access.Permit{}, err
@@ -311,7 +324,8 @@ func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, i
 }
 
 // existing reads a provider and its organization; nil where there is none, also when its organization took it along.
-func existing(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Provider], *event.Object[org.Org], error) {
+func existing(ctx context.Context, r event.Reader, caller *access.Caller,
+	id string) (*event.Object[Provider], *event.Object[org.Org], error) {
 	p, err := Kind.Read(ctx, r, id)
 	if err != nil || p == nil || p.Data.State == Removed {
 		return nil, nil, err
@@ -332,10 +346,12 @@ type Filter struct {
 
 // List reads a page of the providers of the permit's organization: the oldest first, or in the order of names where a
 // beginning is given.
-func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[Provider], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor,
+	limit int) ([]*event.Object[Provider], *event.Cursor, error) {
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
 	}
-	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: event.Where(event.State, string(f.State), "type", string(f.Type))}
+	q := event.Query{Org: permit.Org(), After: after, Limit: limit,
+		Where: event.Where(event.State, string(f.State), "type", string(f.Type))}
 	return Kind.List(ctx, r, q.Beginning("name", syntax.NameKey(f.Name)))
 }

@@ -58,7 +58,8 @@ func (p SignInProviders) offers(found *event.Object[Provider]) bool {
 
 // owners are the organizations whose providers are offered, in order.
 func (p SignInProviders) owners() []string {
-	return slices.Compact(slices.DeleteFunc([]string{p.Org, p.DefaultOrg}, func(id string) bool { return id == "" })) // empty would mean all of them
+	// empty would mean all of them
+	return slices.Compact(slices.DeleteFunc([]string{p.Org, p.DefaultOrg}, func(id string) bool { return id == "" }))
 }
 
 // Part reads a part of them: those of the organization and then those of the default organization, the oldest first; or
@@ -83,7 +84,8 @@ func (p SignInProviders) Part(ctx context.Context, r event.Reader, part Part) (O
 				o.More = after.ID
 				return o, nil
 			}
-			q := event.Query{Org: owner, After: after, Limit: PerPage + 1, Where: event.Where(event.State, string(Active))}
+			q := event.Query{Org: owner, After: after, Limit: PerPage + 1,
+				Where: event.Where(event.State, string(Active))}
 			found, next, err := Kind.List(ctx, r, q.Beginning("name", syntax.NameKey(part.Begins)))
 			if err != nil {
 				return Offers{}, err
@@ -103,7 +105,8 @@ func (p SignInProviders) Part(ctx context.Context, r event.Reader, part Part) (O
 }
 
 // begin finds where a part begins.
-func (p SignInProviders) begin(ctx context.Context, r event.Reader, part Part) (owners []string, begin int, after event.Cursor, err error) {
+func (p SignInProviders) begin(ctx context.Context, r event.Reader,
+	part Part) (owners []string, begin int, after event.Cursor, err error) {
 	owners = p.owners()
 	if part.After == "" {
 		return owners, 0, after, nil
@@ -140,7 +143,8 @@ func (p SignInProviders) named(ctx context.Context, r event.Reader, part Part) (
 		if err != nil {
 			return Offers{}, err
 		}
-		if p.offers(found) && strings.HasPrefix(found.Data.nameKey(), syntax.NameKey(part.Begins)) && !o.add(found, part) {
+		if p.offers(found) && strings.HasPrefix(found.Data.nameKey(), syntax.NameKey(part.Begins)) &&
+			!o.add(found, part) {
 			break
 		}
 	}

@@ -33,8 +33,10 @@ func (o OAuth) filled() OAuth {
 	if o.Preset != GitHubPreset {
 		return o
 	}
-	if o.AuthorizationEndpoint+o.TokenEndpoint+o.UserEndpoint+o.EmailsEndpoint == "" { // a server of one's own is named whole, or its secrets would go elsewhere
-		o.AuthorizationEndpoint, o.TokenEndpoint = "https://github.com/login/oauth/authorize", "https://github.com/login/oauth/access_token"
+	// a server of one's own is named whole, or its secrets would go elsewhere
+	if o.AuthorizationEndpoint+o.TokenEndpoint+o.UserEndpoint+o.EmailsEndpoint == "" {
+		o.AuthorizationEndpoint, o.TokenEndpoint = "https://github.com/login/oauth/authorize",
+			"https://github.com/login/oauth/access_token"
 		o.UserEndpoint, o.EmailsEndpoint = "https://api.github.com/user", "https://api.github.com/user/emails"
 	}
 	fill(&o.Subject, "id")

@@ -37,7 +37,8 @@ func (e ClientChanged) violations(prefix string, secret *string, known []Preset,
 		wrong.Add(prefix+"preset", errs.Plain("must be one of this type of provider: GitHub is OAuth 2.0, all others "+
 			"are OpenID Connect"))
 	}
-	if e.ClientAuth != nil && !slices.Contains([]ClientAuth{SecretInHeader, SecretInBody, PrivateKeyJWT}, *e.ClientAuth) {
+	if e.ClientAuth != nil && !slices.Contains([]ClientAuth{SecretInHeader, SecretInBody, PrivateKeyJWT},
+		*e.ClientAuth) {
 		wrong.Add(prefix+"clientAuth", errs.Plain("must be left out, or be client_secret_post or private_key_jwt"))
 	}
 	if e.Parameters != nil {
@@ -65,7 +66,8 @@ func listed(field string, list []string, most, length int, wrong *errs.Violation
 // violations lists what is wrong with single fields, in the names of the API, under a prefix.
 func (e OIDCChanged) violations(prefix string, secret *string, wrong *errs.Violations) {
 	wrong.Add(prefix+"issuer", given(e.Issuer, syntax.Name))
-	e.ClientChanged.violations(prefix, secret, []Preset{GooglePreset, MicrosoftPreset, ApplePreset, GitLabPreset}, maxKey, wrong)
+	e.ClientChanged.violations(prefix, secret,
+		[]Preset{GooglePreset, MicrosoftPreset, ApplePreset, GitLabPreset}, maxKey, wrong)
 	if e.Tenants != nil {
 		listed(prefix+"tenants", *e.Tenants, MaxTenants, syntax.MaxName, wrong)
 	}
@@ -95,7 +97,8 @@ func subjectProblem(field string) *errs.Problem {
 }
 
 // protocolOwned are the parameters that Signet sets itself.
-var protocolOwned = []string{"client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "response_mode",
+var protocolOwned = []string{"client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+	"code_challenge_method", "response_mode",
 	"request", "request_uri", "prompt", "max_age", "client_secret", "client_assertion", "client_assertion_type"}
 
 var parameterName = regexp.MustCompile(`^[A-Za-z0-9_.~:-]+$`)
@@ -119,8 +122,10 @@ func (p Parameters) problem() *errs.Problem {
 
 // notMapped are the claims that say more than what a person is called: who the token is of and for, what was proven,
 // what somebody may do.
-var notMapped = []string{"iss", "sub", "aud", "exp", "iat", "nbf", "jti", "nonce", "azp", "acr", "amr", "auth_time", "sid", "at_hash", "c_hash", "s_hash", "events", "cnf", "act",
-	"scope", "scp", "role", "roles", "group", "groups", "permissions", "entitlements", "email_verified", "phone_number_verified", "verified", "xms_edov"}
+var notMapped = []string{"iss", "sub", "aud", "exp", "iat", "nbf", "jti", "nonce", "azp", "acr", "amr", "auth_time",
+	"sid", "at_hash", "c_hash", "s_hash", "events", "cnf", "act",
+	"scope", "scp", "role", "roles", "group", "groups", "permissions", "entitlements", "email_verified",
+	"phone_number_verified", "verified", "xms_edov"}
 
 // ours begins the names of Signet's own claims.
 const ours = "urn:signet:"
@@ -150,7 +155,8 @@ func (p *Provider) conflicts(before *Provider, secret *string, prefix string, wr
 		o.tenantConflicts(prefix, wrong)
 		o.appleConflicts(before, secret, prefix, wrong)
 	}
-	if before != nil && secret == nil && before.hasSecret() && origin(before.secretGoesTo()) != origin(p.secretGoesTo()) {
+	if before != nil && secret == nil && before.hasSecret() &&
+		origin(before.secretGoesTo()) != origin(p.secretGoesTo()) {
 		wrong.Add(prefix+"clientSecret", errs.Plain("must be sent again: the address that it goes to is at another "+
 			"host now, and whoever changes that must know the secret. To store none, send an empty one"))
 	}
@@ -258,7 +264,8 @@ func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, w
 func appleKeyProblem(text string) string {
 	const problem = "must be the private key that Apple gives out as a file .p8: PEM, starting with -----BEGIN PRIVATE KEY-----, of an ECDSA key on P-256, with nothing before or after it"
 	text = strings.TrimSpace(text)
-	if len(text) > 4*maxKey || !strings.HasPrefix(text, "-----BEGIN PRIVATE KEY-----") || strings.Count(text, "-----BEGIN") != 1 {
+	if len(text) > 4*maxKey || !strings.HasPrefix(text, "-----BEGIN PRIVATE KEY-----") ||
+		strings.Count(text, "-----BEGIN") != 1 {
 		return problem
 	}
 	block, rest := pem.Decode([]byte(text))
@@ -281,7 +288,8 @@ func (p *Provider) forEverybody() bool {
 	switch {
 	case p.OIDC != nil && len(p.OIDC.Tenants) == 0:
 		o := p.OIDC
-		return o.Preset == GooglePreset || o.Preset == ApplePreset || atHost(o.Issuer, "accounts.google.com", "appleid.apple.com", "gitlab.com") ||
+		return o.Preset == GooglePreset || o.Preset == ApplePreset ||
+			atHost(o.Issuer, "accounts.google.com", "appleid.apple.com", "gitlab.com") ||
 			atHost(o.Issuer, "login.microsoftonline.com") && o.sharedIssuer()
 	case p.OAuth != nil:
 		return atHost(p.OAuth.UserEndpoint, "api.github.com", "github.com")

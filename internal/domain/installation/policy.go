@@ -23,15 +23,20 @@ func (e PolicySet) Apply(i *Installation) {
 
 // of is the installation, which the permit must be for. Errors: access.ErrDenied.
 func of(permit access.Permit) event.Target[Installation] {
-	return event.Target[Installation]{Kind: Kind, ID: ID, Origin: permit.Origin(), Reach: func(i *event.Object[Installation]) error {
-		switch {
-		case !permit.Reaches(access.Installation):
-			return access.ErrDenied
-		case i == nil:
-			return errNone
-		}
-		return nil
-	}}
+	return event.Target[Installation]{
+		Kind:   Kind,
+		ID:     ID,
+		Origin: permit.Origin(),
+		Reach: func(i *event.Object[Installation]) error {
+			switch {
+			case !permit.Reaches(access.Installation):
+				return access.ErrDenied
+			case i == nil:
+				return errNone
+			}
+			return nil
+		},
+	}
 }
 
 // Get reads the installation, which the permit must be for. Errors: access.ErrDenied.
@@ -41,7 +46,8 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Obje
 
 // SetPolicy replaces the policy of the installation, which the permit must be for. Errors: InvalidArgument;
 // access.ErrDenied; Aborted when match does not hold.
-func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
+func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	p policy.Policy) (event.Details, error) {
 	if err := p.InstallationViolations("policy.").Err(); err != nil {
 		return event.Details{}, err
 	}

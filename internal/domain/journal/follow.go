@@ -33,7 +33,8 @@ const Now = -1
 //
 // Before anything is sent, the credential and the permission are judged again. What they end with is an error, as is
 // one of the store. Errors: InvalidArgument on cursor for a position that the log has not come to.
-func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, after int64, send func(e *Entry, position int64) error) error {
+func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, after int64,
+	send func(e *Entry, position int64) error) error {
 	if err := q.scope(permit); err != nil {
 		return err
 	}
@@ -42,7 +43,8 @@ func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, aft
 	case err != nil:
 		return err
 	case after > end:
-		return errs.Invalid(errs.Violation{Field: "cursor", Message: "is ahead of the log, which was restored from a backup: leave it out, and read missed events with ListEvents"})
+		return errs.Invalid(errs.Violation{Field: "cursor",
+			Message: "is ahead of the log, which was restored from a backup: leave it out, and read missed events with ListEvents"})
 	case after < 0:
 		after = end
 	}
@@ -182,5 +184,6 @@ func (f *follower) read(ctx context.Context, after int64) (found []event.Event, 
 	if upTo = max(end, after); got.Next != 0 {
 		upTo = min(upTo, got.Next)
 	}
-	return slices.DeleteFunc(got.Events, func(e event.Event) bool { return e.Position > upTo || !f.query.Filter.Matches(&e) }), upTo, true, nil
+	return slices.DeleteFunc(got.Events,
+		func(e event.Event) bool { return e.Position > upTo || !f.query.Filter.Matches(&e) }), upTo, true, nil
 }

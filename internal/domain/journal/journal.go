@@ -53,8 +53,18 @@ func ParseID(id string) (objectID string, sequence uint64, ok bool) {
 
 // Show makes an entry of an event. The personal part is opened where personal is set.
 func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.Event, personal bool) (*Entry, error) {
-	shown := &Entry{ID: ID(e), ObjectID: e.ObjectID, Kind: e.Type.Kind(), Sequence: e.Sequence, OrgID: e.Org, Type: e.Type, Actor: e.Actor,
-		RequestID: e.RequestID, Time: event.Time(e.Time), Payload: payload(e)}
+	shown := &Entry{
+		ID:        ID(e),
+		ObjectID:  e.ObjectID,
+		Kind:      e.Type.Kind(),
+		Sequence:  e.Sequence,
+		OrgID:     e.Org,
+		Type:      e.Type,
+		Actor:     e.Actor,
+		RequestID: e.RequestID,
+		Time:      event.Time(e.Time),
+		Payload:   payload(e),
+	}
 	if shown.Kind == installation.Kind.Name() {
 		shown.OrgID = access.Installation
 	}
@@ -95,7 +105,8 @@ func (f *Filter) beyond(e *event.Event) bool {
 		return true
 	}
 	var set struct{ Scope string }
-	return (e.Type == user.MembershipSet{}.EventType() || e.Type == user.RolesAccepted{}.EventType()) && (json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
+	return (e.Type == user.MembershipSet{}.EventType() || e.Type == user.RolesAccepted{}.EventType()) &&
+		(json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
 }
 
 func matchesType(pattern string, t event.Type) bool {

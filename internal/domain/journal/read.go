@@ -44,7 +44,8 @@ func (q *Query) scope(permit access.Permit) error {
 
 // List reads a page of events behind a position, the newest first unless oldestFirst; 0 begins. It tells after which
 // position to go on, 0 at the end. A page may be short, or empty, and still be followed by another.
-func (j *Journal) List(ctx context.Context, permit access.Permit, q Query, oldestFirst bool, after int64, limit int) ([]*Entry, int64, error) {
+func (j *Journal) List(ctx context.Context, permit access.Permit, q Query, oldestFirst bool, after int64,
+	limit int) ([]*Entry, int64, error) {
 	if err := q.scope(permit); err != nil {
 		return nil, 0, err
 	}

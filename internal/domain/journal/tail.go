@@ -29,7 +29,8 @@ func (t *tails) join(j *Journal) *tail {
 	defer t.mu.Unlock()
 	if t.followers++; t.followers == 1 {
 		ctx, cancel := context.WithCancel(context.Background())
-		t.current = &tail{Tail: event.Tail{MaxEvents: keptEvents, MaxBytes: keptBytes}, cancel: cancel, done: make(chan struct{})}
+		t.current = &tail{Tail: event.Tail{MaxEvents: keptEvents, MaxBytes: keptBytes}, cancel: cancel,
+			done: make(chan struct{})}
 		go t.current.run(ctx, j)
 	}
 	return t.current

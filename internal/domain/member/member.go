@@ -30,9 +30,11 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound   = errs.New(errs.NotFound, NotFound, "the user is not a guest there and has no roles there that were given directly")
-	ErrGrantsMore = errs.New(errs.PermissionDenied, GrantsMore, "you cannot grant a role with permissions that you do not have")
-	ErrLastOwner  = errs.New(errs.FailedPrecondition, LastOwner,
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"the user is not a guest there and has no roles there that were given directly")
+	ErrGrantsMore = errs.New(errs.PermissionDenied, GrantsMore,
+		"you cannot grant a role with permissions that you do not have")
+	ErrLastOwner = errs.New(errs.FailedPrecondition, LastOwner,
 		"the installation would have no active owner: grant IAM_OWNER to another active user first")
 	ErrLastOrgOwner = errs.New(errs.FailedPrecondition, LastOrgOwner,
 		"the organization would have no active owner: grant ORG_OWNER to another active user first, or ask an administrator of the installation")
@@ -43,7 +45,8 @@ var ErrOwnOrganization = errs.New(errs.FailedPrecondition, OwnOrganization,
 	"this is your own organization, which you cannot leave: ask one of its owners to remove your account if you do not need it any more")
 
 // errNobody is user.ErrNotFound where no header could name the user's organization.
-var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
+var errNobody = errs.New(errs.NotFound, user.NotFound,
+	"there is no user with this identifier, or you may not see this user")
 
 // Members are those of an organization or of the installation, in the hands of somebody who may see or change them.
 type Members struct{ permit access.Permit }
@@ -66,7 +69,8 @@ func OfInstallation(permit access.Permit) (Members, error) {
 }
 
 // List reads a page of the users who hold roles there, or are guests there, wherever they belong.
-func (m Members) List(ctx context.Context, r event.Reader, after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+func (m Members) List(ctx context.Context, r event.Reader, after event.Cursor,
+	limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 	return user.Kind.List(ctx, r, event.Query{Group: user.MembersOf(m.permit.Org()), After: after, Limit: limit})
 }
 
@@ -83,7 +87,8 @@ type Set struct {
 // none where the user would be no guest; ErrGrantsMore; user.ErrNotFound, also for a user of another organization whom
 // the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when match
 // does not hold.
-func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (Set, error) {
+func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch,
+	names []string) (Set, error) {
 	if wrong := access.RoleViolations(m.permit.Org(), names); len(wrong) > 0 {
 		return Set{}, errs.Invalid(wrong...)
 	}
@@ -112,20 +117,22 @@ func (m Members) Remove(ctx context.Context, s event.Store, userID string, match
 
 // Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave,
 // too: the organization is told so. Errors: ErrOwnOrganization; ErrNotFound; Aborted when match does not hold.
-func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (event.Details, error) {
+func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string,
+	match event.IfMatch) (event.Details, error) {
 	owners := OwnersOfBut(s, orgID, caller.UserID)
-	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-		if slices.Contains(u.Data.Memberships[orgID], access.OrgOwner) {
-			err := owners.Remain(tx)
-			if errors.Is(err, ErrLastOrgOwner) {
-				err = TellOwnerLost(tx, u.ID, u.Org, orgID)
+	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match,
+		func(tx *event.Tx, u *event.Object[user.User]) error {
+			if slices.Contains(u.Data.Memberships[orgID], access.OrgOwner) {
+				err := owners.Remain(tx)
+				if errors.Is(err, ErrLastOrgOwner) {
+					err = TellOwnerLost(tx, u.ID, u.Org, orgID)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			if err != nil {
-				return err
-			}
-		}
-		return End(u, orgID)
-	})
+			return End(u, orgID)
+		})
 }
 
 // elsewhere is a user who is in an organization other than the own one. Errors: ErrOwnOrganization; errNotThere.
@@ -235,7 +242,8 @@ func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User]) (*event.Obj
 			return nil, err
 		}
 	}
-	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles, Stays: foreign && !c.removes && len(c.roles) == 0})
+	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles,
+		Stays: foreign && !c.removes && len(c.roles) == 0})
 }
 
 // isForeign tells whether the user belongs to another organization than the one that gives the roles.
@@ -280,7 +288,8 @@ func (c roleChange) endsOwner(u *user.User) bool {
 // endsOrgOwner tells whether the change ends somebody's ownership of the organization. A caller with a role in the
 // installation may leave the organization without an owner; then the organization records that.
 func (c roleChange) endsOrgOwner(u *event.Object[user.User]) bool {
-	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u), access.OrgOwner)
+	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) &&
+		!slices.Contains(c.after(u), access.OrgOwner)
 }
 
 // after are the roles that the user has there afterwards: a guest who is removed leaves the groups, too.

@@ -48,7 +48,8 @@ type Offer struct {
 // OfferKind is the kind of offers.
 var OfferKind = event.Define(event.Schema[Offer]{
 	Name: "offer", Table: "offers", Prefix: "ofr", Shape: 1,
-	Facts:   []event.Fact[Offer]{OfferMade{}, OfferWasAccepted{}, OfferWasWithdrawn{}, OfferWasReplaced{}, OfferWasRemoved{}},
+	Facts: []event.Fact[Offer]{OfferMade{}, OfferWasAccepted{}, OfferWasWithdrawn{}, OfferWasReplaced{},
+		OfferWasRemoved{}},
 	Columns: []string{event.State},
 	Lookup:  func(o *event.Object[Offer]) []string { return []string{string(o.Data.State)} },
 	Claims: func(o *event.Object[Offer]) []event.Claim {
@@ -151,8 +152,9 @@ const (
 
 // Errors about offers.
 var (
-	ErrOfferNotFound = errs.New(errs.NotFound, OfferNotFound, "there is no offer with this identifier, or it is not for you to see")
-	ErrOfferNotOpen  = errs.New(errs.FailedPrecondition, OfferNotOpen,
+	ErrOfferNotFound = errs.New(errs.NotFound, OfferNotFound,
+		"there is no offer with this identifier, or it is not for you to see")
+	ErrOfferNotOpen = errs.New(errs.FailedPrecondition, OfferNotOpen,
 		"this offer is no longer open: it was accepted, declined or withdrawn, has expired, or a newer one has replaced it. Ask the organization for a new one")
 	ErrGiverMayNot = errs.New(errs.FailedPrecondition, GiverMayNot,
 		"whoever made this offer may no longer give these roles: ask the organization for a new one")
@@ -253,7 +255,8 @@ func OffersTo(ctx context.Context, s event.Store, userID string, now time.Time) 
 	}
 	for after := (&event.Cursor{}); after != nil; {
 		var page []*event.Object[Offer]
-		if page, after, err = OfferKind.List(ctx, s, event.Query{Group: OffersFor(userID), After: *after, Limit: 100}); err != nil {
+		if page, after, err = OfferKind.List(ctx, s,
+			event.Query{Group: OffersFor(userID), After: *after, Limit: 100}); err != nil {
 			return nil, err
 		}
 		for _, o := range page {
@@ -277,7 +280,8 @@ func OffersTo(ctx context.Context, s event.Store, userID string, now time.Time) 
 
 // OffersToService is OffersTo for a service user whose keys the caller may make. Errors: user.ErrNotFound;
 // user.ErrNotService; access.ErrTargetHoldsMore.
-func OffersToService(ctx context.Context, s event.Store, permit access.Permit, userID string, now time.Time) ([]Shown, error) {
+func OffersToService(ctx context.Context, s event.Store, permit access.Permit, userID string,
+	now time.Time) ([]Shown, error) {
 	if _, err := service(permit, userID).Read(ctx, s); err != nil {
 		return nil, err
 	}
@@ -286,7 +290,9 @@ func OffersToService(ctx context.Context, s event.Store, permit access.Permit, u
 
 // service is a service user whose keys the caller may make, and for whom the caller answers.
 func service(permit access.Permit, userID string) event.Target[user.User] {
-	return user.Within(permit, userID).And(func(u *user.User) error { return permit.MayGiveAccess(userID, u.Memberships, permit.Org()) }).And(user.MustBeService)
+	return user.Within(permit, userID).And(func(u *user.User) error {
+		return permit.MayGiveAccess(userID, u.Memberships, permit.Org())
+	}).And(user.MustBeService)
 }
 
 // readDeclined reads the offers that a user has declined, and until when they are remembered.
@@ -300,17 +306,20 @@ func readDeclined(row *event.Row, err error) (map[string]int64, error) {
 
 // AcceptOffer accepts an offer that was made to the caller. Errors: ErrOfferNotFound; ErrOfferNotOpen; ErrGiverMayNot;
 // user.ErrPasswordGiven; Aborted when match does not hold, which is about the user.
-func AcceptOffer(ctx context.Context, s event.Store, caller *access.Caller, id string, match event.IfMatch) (event.Details, error) {
+func AcceptOffer(ctx context.Context, s event.Store, caller *access.Caller, id string,
+	match event.IfMatch) (event.Details, error) {
 	return accept(ctx, s, user.Mine(caller), id, match)
 }
 
 // AcceptOfferFor accepts an offer that was made to a service user. Errors: as AcceptOffer; user.ErrNotFound;
 // user.ErrNotService; access.ErrTargetHoldsMore.
-func AcceptOfferFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string, match event.IfMatch) (event.Details, error) {
+func AcceptOfferFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string,
+	match event.IfMatch) (event.Details, error) {
 	return accept(ctx, s, service(permit, userID), id, match)
 }
 
-func accept(ctx context.Context, s event.Store, target event.Target[user.User], id string, match event.IfMatch) (event.Details, error) {
+func accept(ctx context.Context, s event.Store, target event.Target[user.User], id string,
+	match event.IfMatch) (event.Details, error) {
 	needs := event.Command{Write: []event.Ref{OfferKind.Ref(id)}, Rows: []event.RowKey{user.DeclinedRow(target.ID)}}
 	return target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		o, err := open(tx, target.ID, id)
@@ -329,7 +338,8 @@ func accept(ctx context.Context, s event.Store, target event.Target[user.User], 
 		if err := user.Accept(u, o.Org, o.Data.Roles, user.RolesAccepted{Offer: o.ID}); err != nil {
 			return err
 		}
-		roles := slices.Concat(u.Data.Direct()[o.Org], o.Data.Roles) // what was taken away has gone when the offer was made
+		// what was taken away has gone when the offer was made
+		roles := slices.Concat(u.Data.Direct()[o.Org], o.Data.Roles)
 		slices.Sort(roles)
 		roles = slices.Compact(roles)
 		if err := u.Append(user.MembershipSet{Scope: o.Org, Roles: roles, Stays: len(roles) == 0}); err != nil {
@@ -353,14 +363,16 @@ func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tx.Require(event.Command{Read: []event.Ref{org.Kind.Ref(o.Org), user.Kind.Ref(o.Data.Giver)}}); err != nil {
+	if err := tx.Require(event.Command{Read: []event.Ref{org.Kind.Ref(o.Org),
+		user.Kind.Ref(o.Data.Giver)}}); err != nil {
 		return nil, err
 	}
 	by, err := org.Kind.Get(tx, o.Org)
 	if err != nil {
 		return nil, err
 	}
-	if o.Data.State != OfferOpen || tx.Now() >= o.Data.Expires || declined[id] != 0 || by == nil || by.Data.State != org.Active {
+	if o.Data.State != OfferOpen || tx.Now() >= o.Data.Expires || declined[id] != 0 || by == nil ||
+		by.Data.State != org.Active {
 		return nil, ErrOfferNotOpen
 	}
 	return o, nil
@@ -380,7 +392,8 @@ func mayStillGive(tx *event.Tx, o *event.Object[Offer]) error {
 		return err
 	}
 	if giver.Data.State != user.Active || home == nil || home.Data.State != org.Active ||
-		!giver.Data.Memberships.Hold(access.MemberWrite, o.Org) || !giver.Data.Memberships.Cover(access.Memberships{o.Org: o.Data.Roles}) {
+		!giver.Data.Memberships.Hold(access.MemberWrite, o.Org) ||
+		!giver.Data.Memberships.Cover(access.Memberships{o.Org: o.Data.Roles}) {
 		return ErrGiverMayNot
 	}
 	return nil
@@ -400,70 +413,84 @@ func DeclineOfferFor(ctx context.Context, s event.Store, permit access.Permit, u
 
 func decline(ctx context.Context, s event.Store, target event.Target[user.User], id string) error {
 	row := user.DeclinedRow(target.ID)
-	return event.Do(ctx, s, event.Command{Origin: target.Origin, Read: []event.Ref{user.Kind.Ref(target.ID), OfferKind.Ref(id)}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		if _, err := target.Get(tx); err != nil {
-			return err
-		}
-		o, err := open(tx, target.ID, id)
-		if err != nil {
-			return err
-		}
-		declined, err := readDeclined(tx.Row(row))
-		if err != nil {
-			return err
-		}
-		for old, until := range declined {
-			if tx.Now() >= until {
-				delete(declined, old)
+	return event.Do(ctx, s, event.Command{
+		Origin: target.Origin,
+		Read:   []event.Ref{user.Kind.Ref(target.ID), OfferKind.Ref(id)},
+		Rows:   []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			if _, err := target.Get(tx); err != nil {
+				return err
 			}
-		}
-		declined[id] = o.Data.Expires
-		value, err := json.Marshal(declined)
-		if err == nil {
-			tx.PutRow(event.Row{RowKey: row, Value: value})
-		}
-		return err
-	}})
+			o, err := open(tx, target.ID, id)
+			if err != nil {
+				return err
+			}
+			declined, err := readDeclined(tx.Row(row))
+			if err != nil {
+				return err
+			}
+			for old, until := range declined {
+				if tx.Now() >= until {
+					delete(declined, old)
+				}
+			}
+			declined[id] = o.Data.Expires
+			value, err := json.Marshal(declined)
+			if err == nil {
+				tx.PutRow(event.Row{RowKey: row, Value: value})
+			}
+			return err
+		},
+	})
 }
 
 // AcceptRoles accepts the roles that the caller was given in another organization: those that a group gives and that
 // wait, and those from before anybody was asked. They must be exactly those that the caller has or was given there.
 // Errors: errNotThere; ErrOwnOrganization; ErrRolesChanged; user.ErrPasswordGiven; Aborted when match does not hold.
-func AcceptRoles(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch, names []string) (event.Details, error) {
-	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[user.User]) error {
-		roles := slices.Concat(u.Data.Memberships[orgID], u.Data.Waiting(orgID))
-		slices.Sort(roles)
-		var shown []access.Role
-		for _, name := range names {
-			shown = append(shown, access.Role(name))
-		}
-		slices.Sort(shown)
-		if !slices.Equal(slices.Compact(shown), slices.Compact(roles)) {
-			return ErrRolesChanged
-		}
-		if err := u.Data.MayAccept(roles); err != nil {
-			return err
-		}
-		if accepted, asked := u.Data.Accepted[orgID]; asked && !accepted.Assumed && !exceeds(&u.Data, orgID, roles) {
-			return nil
-		}
-		return user.Accept(u, orgID, roles, user.RolesAccepted{})
-	})
+func AcceptRoles(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch,
+	names []string) (event.Details, error) {
+	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match,
+		func(_ *event.Tx, u *event.Object[user.User]) error {
+			roles := slices.Concat(u.Data.Memberships[orgID], u.Data.Waiting(orgID))
+			slices.Sort(roles)
+			var shown []access.Role
+			for _, name := range names {
+				shown = append(shown, access.Role(name))
+			}
+			slices.Sort(shown)
+			if !slices.Equal(slices.Compact(shown), slices.Compact(roles)) {
+				return ErrRolesChanged
+			}
+			if err := u.Data.MayAccept(roles); err != nil {
+				return err
+			}
+			if accepted, asked := u.Data.Accepted[orgID]; asked && !accepted.Assumed &&
+				!exceeds(&u.Data, orgID, roles) {
+				return nil
+			}
+			return user.Accept(u, orgID, roles, user.RolesAccepted{})
+		})
 }
 
 // OfferWithin is an offer that the permit reaches. Errors: ErrOfferNotFound.
 func OfferWithin(permit access.Permit, id string) event.Target[Offer] {
-	return event.Target[Offer]{Kind: OfferKind, ID: id, Origin: permit.Origin(), Reach: func(o *event.Object[Offer]) error {
-		if o == nil || o.Data.State == OfferRemoved || !permit.Reaches(o.Org) {
-			return ErrOfferNotFound
-		}
-		return nil
-	}}
+	return event.Target[Offer]{
+		Kind:   OfferKind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(o *event.Object[Offer]) error {
+			if o == nil || o.Data.State == OfferRemoved || !permit.Reaches(o.Org) {
+				return ErrOfferNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // Offers reads a page of the offers of the permit's organization that are in a state at a moment, the oldest first. An
 // empty state: those in any.
-func Offers(ctx context.Context, r event.Reader, permit access.Permit, state OfferState, now time.Time, after event.Cursor, limit int) ([]*event.Object[Offer], *event.Cursor, error) {
+func Offers(ctx context.Context, r event.Reader, permit access.Permit, state OfferState, now time.Time,
+	after event.Cursor, limit int) ([]*event.Object[Offer], *event.Cursor, error) {
 	if !permit.Reaches(permit.Org()) {
 		return nil, nil, org.ErrNotFound
 	}
@@ -471,7 +498,8 @@ func Offers(ctx context.Context, r event.Reader, permit access.Permit, state Off
 	if state == OfferExpired {
 		stored = OfferOpen
 	}
-	found, next, err := OfferKind.List(ctx, r, event.Query{Org: permit.Org(), Where: event.Where(event.State, string(stored)), After: after, Limit: limit})
+	found, next, err := OfferKind.List(ctx, r,
+		event.Query{Org: permit.Org(), Where: event.Where(event.State, string(stored)), After: after, Limit: limit})
 	if state != "" {
 		found = slices.DeleteFunc(found, func(o *event.Object[Offer]) bool { return o.Data.StateAt(now) != state })
 	}
@@ -479,7 +507,8 @@ func Offers(ctx context.Context, r event.Reader, permit access.Permit, state Off
 }
 
 // Withdraw takes an offer back. Errors: ErrOfferNotFound; ErrOfferNotOpen; Aborted when match does not hold.
-func Withdraw(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func Withdraw(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return OfferWithin(permit, id).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[Offer]) error {
 		if o.Data.State != OfferOpen || tx.Now() >= o.Data.Expires {
 			return ErrOfferNotOpen

@@ -37,25 +37,30 @@ const enough = 3
 
 // OwnersBut guards the installation: owners other than those leaving must remain.
 func OwnersBut(r event.Reader, leaving func(*event.Object[user.User]) bool) *Owners {
-	return &Owners{reader: r, owns: IsOwner, none: ErrLastOwner, find: func(ctx context.Context, found func(*event.Object[user.User]) (bool, error)) error {
-		i, err := installation.Read(ctx, r)
-		if err != nil || i == nil {
-			return err
-		}
-		for _, id := range i.Data.Owners {
-			u, err := user.Kind.Read(ctx, r, id)
-			if err != nil {
+	return &Owners{
+		reader: r,
+		owns:   IsOwner,
+		none:   ErrLastOwner,
+		find: func(ctx context.Context, found func(*event.Object[user.User]) (bool, error)) error {
+			i, err := installation.Read(ctx, r)
+			if err != nil || i == nil {
 				return err
 			}
-			if u == nil || leaving(u) {
-				continue
+			for _, id := range i.Data.Owners {
+				u, err := user.Kind.Read(ctx, r, id)
+				if err != nil {
+					return err
+				}
+				if u == nil || leaving(u) {
+					continue
+				}
+				if more, err := found(u); err != nil || !more {
+					return err
+				}
 			}
-			if more, err := found(u); err != nil || !more {
-				return err
-			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // OwnersOfBut guards an organization: owners other than one who leaves must remain.
@@ -65,7 +70,8 @@ func OwnersOfBut(r event.Reader, orgID, leaving string) *Owners {
 
 // OwnersOfButThose guards an organization: owners other than those leaving must remain.
 func OwnersOfButThose(r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool) *Owners {
-	return orgOwners(r, orgID, leaving, func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) })
+	return orgOwners(r, orgID, leaving,
+		func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) })
 }
 
 // OwnersWithout guards an organization: users must remain who own it also without one of its groups.
@@ -74,26 +80,33 @@ func OwnersWithout(r event.Reader, orgID, group string) *Owners {
 		func(u *user.User) bool { return slices.Contains(u.Without(orgID, group), access.OrgOwner) })
 }
 
-func orgOwners(r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool, owns func(*user.User) bool) *Owners {
-	return &Owners{reader: r, owns: owns, none: ErrLastOrgOwner, find: func(ctx context.Context, found func(*event.Object[user.User]) (bool, error)) error {
-		const page = 10
-		for after := (&event.Cursor{}); after != nil; {
-			var users []*event.Object[user.User]
-			var err error
-			if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.OwnersOf(orgID), After: *after, Limit: page}); err != nil {
-				return err
-			}
-			for _, u := range users {
-				if leaving(u) {
-					continue
-				}
-				if more, err := found(u); err != nil || !more {
+func orgOwners(r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool,
+	owns func(*user.User) bool) *Owners {
+	return &Owners{
+		reader: r,
+		owns:   owns,
+		none:   ErrLastOrgOwner,
+		find: func(ctx context.Context, found func(*event.Object[user.User]) (bool, error)) error {
+			const page = 10
+			for after := (&event.Cursor{}); after != nil; {
+				var users []*event.Object[user.User]
+				var err error
+				if users, after, err = user.Kind.List(ctx, r,
+					event.Query{Group: user.OwnersOf(orgID), After: *after, Limit: page}); err != nil {
 					return err
 				}
+				for _, u := range users {
+					if leaving(u) {
+						continue
+					}
+					if more, err := found(u); err != nil || !more {
+						return err
+					}
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // look finds some owners who can act, and gives what a command declares to judge them again.
@@ -253,7 +266,8 @@ func (o *Owners) Stop(tx *event.Tx, orgID string, mayLeave bool, users ...*event
 	if err := o.Remain(tx); !errors.Is(err, ErrLastOrgOwner) || !mayLeave {
 		return err
 	}
-	able := slices.DeleteFunc(slices.Clone(users), func(u *event.Object[user.User]) bool { return u.Data.State != user.Active })
+	able := slices.DeleteFunc(slices.Clone(users),
+		func(u *event.Object[user.User]) bool { return u.Data.State != user.Active })
 	switch len(able) {
 	case 0: // it was so before
 		return nil

@@ -30,8 +30,10 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrTooManyPairs = errs.New(errs.FailedPrecondition, TooManyPairs, "an object has at most 50 pairs of metadata: remove some that are no longer needed")
-	ErrTooLarge     = errs.New(errs.FailedPrecondition, TooLarge, "the metadata of an object has at most 16 KiB: remove some pairs that are no longer needed, or send shorter values")
+	ErrTooManyPairs = errs.New(errs.FailedPrecondition, TooManyPairs,
+		"an object has at most 50 pairs of metadata: remove some that are no longer needed")
+	ErrTooLarge = errs.New(errs.FailedPrecondition, TooLarge,
+		"the metadata of an object has at most 16 KiB: remove some pairs that are no longer needed, or send shorter values")
 )
 
 // Change is what becomes of the metadata of an object. Everything else stays.
@@ -163,7 +165,8 @@ func check(all map[string]string) error {
 
 // Set changes the metadata of an object: have is where its state keeps it, and fact what records a change. Errors:
 // InvalidArgument with Violations; those of the target; ErrTooManyPairs; ErrTooLarge; Aborted when match does not hold.
-func Set[S any](ctx context.Context, s event.Store, of event.Target[S], match event.IfMatch, set []Pair, remove []string,
+func Set[S any](ctx context.Context, s event.Store, of event.Target[S], match event.IfMatch, set []Pair,
+	remove []string,
 	have func(*S) map[string]string, fact func(Change) event.Fact[S]) (event.Details, error) {
 	if err := Violations(set, remove).Err(); err != nil {
 		return event.Details{}, err

@@ -22,9 +22,10 @@ const maxDomains = 100
 
 // Domain is a domain of an organization, in the form it is compared in.
 type Domain struct {
-	Name      string `json:"name"`
-	Verified  bool   `json:"verified,omitempty"`
-	Proven    bool   `json:"proven,omitempty"`    // by DNS: one that is verified may be so on the word of an administrator of the installation
+	Name     string `json:"name"`
+	Verified bool   `json:"verified,omitempty"`
+	// by DNS: one that is verified may be so on the word of an administrator of the installation
+	Proven    bool   `json:"proven,omitempty"`
 	Challenge string `json:"challenge,omitempty"` // what the record that proves it has to hold; empty once it is proven
 }
 
@@ -190,22 +191,30 @@ const (
 )
 
 // ErrDomainTaken: another organization has the domain.
-var ErrDomainTaken = errs.New(errs.AlreadyExists, DomainTaken, "the domain belongs to another organization: choose another one, or leave it out to get a generated one")
+var ErrDomainTaken = errs.New(errs.AlreadyExists, DomainTaken,
+	"the domain belongs to another organization: choose another one, or leave it out to get a generated one")
 
 // Refusals of the rules about domains.
 var (
-	ErrDomainExists      = errs.New(errs.AlreadyExists, DomainExists, "the organization already has this domain")
-	ErrDomainNotFound    = errs.New(errs.NotFound, DomainNotFound, "the organization does not have this domain: list its domains")
-	ErrDomainNotProven   = errs.New(errs.FailedPrecondition, DomainNotProven, "the record that proves the domain was not found in DNS")
-	ErrDomainNotVerified = errs.New(errs.FailedPrecondition, DomainNotVerified, "the domain is not verified: verify it first")
-	ErrDomainIsPrimary   = errs.New(errs.FailedPrecondition, DomainIsPrimary, "the primary domain cannot be removed: make another one the primary domain first")
-	ErrTooManyDomains    = errs.New(errs.FailedPrecondition, TooManyDomains, "an organization has at most 100 domains: remove one first")
-	ErrVouching          = errs.New(errs.PermissionDenied, access.PermissionDenied,
+	ErrDomainExists   = errs.New(errs.AlreadyExists, DomainExists, "the organization already has this domain")
+	ErrDomainNotFound = errs.New(errs.NotFound, DomainNotFound,
+		"the organization does not have this domain: list its domains")
+	ErrDomainNotProven = errs.New(errs.FailedPrecondition, DomainNotProven,
+		"the record that proves the domain was not found in DNS")
+	ErrDomainNotVerified = errs.New(errs.FailedPrecondition, DomainNotVerified,
+		"the domain is not verified: verify it first")
+	ErrDomainIsPrimary = errs.New(errs.FailedPrecondition, DomainIsPrimary,
+		"the primary domain cannot be removed: make another one the primary domain first")
+	ErrTooManyDomains = errs.New(errs.FailedPrecondition, TooManyDomains,
+		"an organization has at most 100 domains: remove one first")
+	ErrVouching = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"only somebody who may change the domains of all organizations can confirm a domain without proof: leave isVerified out, and verify the domain by its DNS record")
 	ErrReleaseDenied = errs.New(errs.PermissionDenied, ReleaseDenied,
 		"this domain is verified: only an owner or a settings manager of the organization, or an IAM_OWNER, can remove it")
-	errDomainElsewhere = errs.New(ErrDomainTaken.Kind, DomainTaken, "the domain belongs to another organization: it must be removed there first")
-	ErrDNSAway         = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway, Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
+	errDomainElsewhere = errs.New(ErrDomainTaken.Kind, DomainTaken,
+		"the domain belongs to another organization: it must be removed there first")
+	ErrDNSAway = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway,
+		Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
 )
 
 // NewDomain is a domain that an organization wants.
@@ -217,7 +226,8 @@ type NewDomain struct {
 // AddDomain adds a domain to the permit's organization. One that is not verified claims nothing: others may try to
 // prove it too. Errors: InvalidArgument; ErrVouching; ErrNotFound; ErrTooManyDomains; ErrDomainExists; ErrDomainTaken;
 // Aborted when match does not hold.
-func AddDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, in NewDomain) (Domain, event.Details, error) {
+func AddDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	in NewDomain) (Domain, event.Details, error) {
 	name, problem := syntax.Domain(in.Name)
 	if err := errs.Wrong("domain", cmp.Or(syntax.Text(in.Name, syntax.MaxDomain), problem)); err != nil {
 		return Domain{}, event.Details{}, err
@@ -282,7 +292,8 @@ const lookupLimit = 5 * time.Second
 // One that is proven already needs no record; one that somebody vouches for does. Errors: ErrNotFound;
 // ErrDomainNotFound; ErrDomainNotProven, naming the record; ErrDomainTaken; Aborted when match does not hold;
 // ErrDNSAway; those of permit.Renew when the caller may no longer once DNS has answered.
-func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
+func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, match event.IfMatch,
+	domain string) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
 	if problem != nil {
 		return event.Details{}, ErrDomainNotFound
@@ -353,7 +364,8 @@ func prove(ctx context.Context, dns Resolver, d Domain) error {
 func notProven(d Domain) error {
 	e := *ErrDomainNotProven
 	if name, value := d.Record(); name != "" {
-		e.Message += ": create a TXT record with the name " + name + " and the text " + value + ", wait until DNS shows it, and try again"
+		e.Message += ": create a TXT record with the name " + name + " and the text " + value +
+			", wait until DNS shows it, and try again"
 	}
 	return &e
 }
@@ -376,7 +388,8 @@ func canBeInDNS(name string) bool {
 
 // SetPrimaryDomain makes a domain the one login names of the permit's organization are shown with. Errors: ErrNotFound;
 // ErrDomainNotFound; ErrDomainNotVerified; Aborted when match does not hold.
-func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
+func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	domain string) (event.Details, error) {
 	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
 		if !o.Domains[i].Verified {
 			return nil, ErrDomainNotVerified
@@ -388,7 +401,8 @@ func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, 
 // RemoveDomain takes a domain from the permit's organization; others can have it then. Whose login names end with it
 // may lead to somebody else one day, so a verified one takes access.DomainRelease. Errors: ErrNotFound;
 // ErrDomainNotFound; ErrReleaseDenied; ErrDomainIsPrimary; Aborted when match does not hold.
-func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
+func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	domain string) (event.Details, error) {
 	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
 		switch {
 		case o.Domains[i].Verified && !permit.Holds(access.DomainRelease, permit.Org()):

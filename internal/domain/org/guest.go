@@ -15,7 +15,8 @@ var errGuestFactor = errs.New(errs.PermissionDenied, access.SecondFactorRequired
 
 // Enter looks for an organization that is not the caller's own, in which the caller uses a permission, and judges
 // whether the caller's sign-in is enough for it. Errors: ErrNotFound; those of Admits.
-func Enter(ctx context.Context, r event.Reader, caller *access.Caller, id string, p access.Permission, now time.Time) error {
+func Enter(ctx context.Context, r event.Reader, caller *access.Caller, id string, p access.Permission,
+	now time.Time) error {
 	o, err := mustExist(Kind.Read(ctx, r, id))
 	if err != nil {
 		return err

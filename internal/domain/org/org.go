@@ -53,7 +53,8 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 4,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}, MetadataSet{}, OwnerLost{}, GuestCredentialSet{}},
+		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}, MetadataSet{}, OwnerLost{},
+		GuestCredentialSet{}},
 	Token:   event.TokenOrg,
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {
@@ -197,7 +198,8 @@ func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org]
 			return nil, err
 		}
 		if holder == "" {
-			return Kind.Create(tx, id, id, Added{Name: name, NameKey: syntax.NameKey(name)}, DomainAdded{Domain: domain, Verified: true, Primary: true})
+			return Kind.Create(tx, id, id, Added{Name: name, NameKey: syntax.NameKey(name)},
+				DomainAdded{Domain: domain, Verified: true, Primary: true})
 		}
 	}
 	return nil, ErrDomainTaken
@@ -232,7 +234,8 @@ func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id strin
 }
 
 // OwningAll is Owning for several, by identifier. Organizations that do not exist or were removed are left out.
-func OwningAll(ctx context.Context, r event.Reader, caller *access.Caller, ids []string) (map[string]*event.Object[Org], error) {
+func OwningAll(ctx context.Context, r event.Reader, caller *access.Caller,
+	ids []string) (map[string]*event.Object[Org], error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	var refs []event.Ref
 	for _, id := range ids {
@@ -298,14 +301,16 @@ type Filter struct {
 
 // List reads a page of the installation's organizations: the oldest first, or in the order of names where a beginning
 // is given. The permit must be for the installation.
-func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[Org], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor,
+	limit int) ([]*event.Object[Org], *event.Cursor, error) {
 	if !permit.Reaches(access.Installation) {
 		return nil, nil, access.ErrDenied
 	}
 	prefix := event.LookupText(syntax.NameKey(f.Name))
 	if f.Domain != "" {
 		o, err := holding(ctx, r, f.Domain)
-		if err != nil || o == nil || f.State != "" && o.Data.State != f.State || !strings.HasPrefix(event.LookupText(o.Data.key()), prefix) {
+		if err != nil || o == nil || f.State != "" && o.Data.State != f.State ||
+			!strings.HasPrefix(event.LookupText(o.Data.key()), prefix) {
 			return nil, nil, err
 		}
 		return []*event.Object[Org]{o}, nil, nil
@@ -329,7 +334,8 @@ func holding(ctx context.Context, r event.Reader, domain string) (*event.Object[
 
 // Rename gives the permit's organization another name. Errors: InvalidArgument on name; ErrNotFound; Aborted when match
 // does not hold.
-func Rename(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, name string) (event.Details, error) {
+func Rename(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	name string) (event.Details, error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return event.Details{}, err
 	}

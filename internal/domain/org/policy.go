@@ -23,7 +23,8 @@ func (e PolicySet) Apply(o *Org) {
 
 // SetPolicy replaces what the permit's organization asks for. Errors: InvalidArgument; ErrNotFound; Aborted when match
 // does not hold.
-func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
+func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	p policy.Policy) (event.Details, error) {
 	if err := p.RegisteringViolations("policy.").Err(); err != nil {
 		return event.Details{}, err
 	}

@@ -24,9 +24,12 @@ var known = sync.OnceValue(func() map[string]bool {
 
 // endings are what people add to a word that alone is not enough.
 var endings = sync.OnceValue(func() []string {
-	all := []string{"!", "!!", "!1", "#", "#1", "$", "*", ".", "?", "@", "@1", "@12", "@123", "@1234", "_", "_1", "_123", "-1",
-		"0", "00", "000", "007", "01", "02", "03", "1", "1!", "10", "100", "101", "11", "111", "12", "12!", "123", "123!", "123#", "123$", "123.", "123@", "1234", "1234!", "12345", "123456",
-		"1234567", "12345678", "123456789", "13", "2", "21", "22", "222", "23", "24", "3", "321", "33", "4", "42", "4321", "44", "5", "55", "6", "66", "666", "69", "7", "77", "777",
+	all := []string{"!", "!!", "!1", "#", "#1", "$", "*", ".", "?", "@", "@1", "@12", "@123", "@1234", "_",
+		"_1", "_123", "-1",
+		"0", "00", "000", "007", "01", "02", "03", "1", "1!", "10", "100", "101", "11", "111", "12", "12!", "123",
+		"123!", "123#", "123$", "123.", "123@", "1234", "1234!", "12345", "123456",
+		"1234567", "12345678", "123456789", "13", "2", "21", "22", "222", "23", "24", "3", "321", "33", "4", "42",
+		"4321", "44", "5", "55", "6", "66", "666", "69", "7", "77", "777",
 		"8", "88", "888", "9", "99", "999", "a", "abc", "s", "x", "z"}
 	for year := 1940; year < 2040; year++ {
 		digits := []byte{byte('0' + year/1000), byte('0' + year/100%10), byte('0' + year/10%10), byte('0' + year%10)}
@@ -39,10 +42,16 @@ var endings = sync.OnceValue(func() []string {
 })
 
 // lines are what fingers and children follow, in either direction.
-var lines = []string{"012345678901234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop[]", "qwertzuiopü", "azertyuiop", "asdfghjkl;'", "qsdfghjklm", "zxcvbnm,./", "yxcvbnm", "wxcvbn",
-	"!@#$%^&*()_+", "!\"§$%&/()=", "1q2w3e4r5t6y7u8i9o0p", "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik,9ol.0p;/", "1qazxsw23edcvfr4", "q1w2e3r4t5y6u7i8o9p0", "qazwsxedcrfvtgbyhnujmikolp", "zaq12wsxcde34rfvbgt56yhn",
-	"qweasdzxc", "qweasd123", "123qweasdzxc", "147258369", "741852963", "789456123", "159357", "159753", "135792468", "13579", "24680", "112233445566778899", "121212121212", "123123123123", "123321", "12344321", "1234554321", "123454321",
-	"aabbccddeeff", "a1b2c3d4e5f6", "1a2b3c4d5e", "abc123abc123", "123abc", "1234abcd", "abcd1234", "qwer1234", "1234qwer", "asdf1234", "zxcv1234", "qwe123", "123qwe123", "asd123", "zxc123", "qwerty123456", "123456qwerty", "abcabcabc", "xyzxyz"}
+var lines = []string{"012345678901234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop[]", "qwertzuiopü", "azertyuiop",
+	"asdfghjkl;'", "qsdfghjklm", "zxcvbnm,./", "yxcvbnm", "wxcvbn",
+	"!@#$%^&*()_+", "!\"§$%&/()=", "1q2w3e4r5t6y7u8i9o0p", "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik,9ol.0p;/",
+	"1qazxsw23edcvfr4", "q1w2e3r4t5y6u7i8o9p0", "qazwsxedcrfvtgbyhnujmikolp", "zaq12wsxcde34rfvbgt56yhn",
+	"qweasdzxc", "qweasd123", "123qweasdzxc", "147258369", "741852963", "789456123", "159357", "159753", "135792468",
+	"13579", "24680", "112233445566778899", "121212121212", "123123123123", "123321", "12344321",
+	"1234554321", "123454321",
+	"aabbccddeeff", "a1b2c3d4e5f6", "1a2b3c4d5e", "abc123abc123", "123abc", "1234abcd", "abcd1234", "qwer1234",
+	"1234qwer", "asdf1234", "zxcv1234", "qwe123", "123qwe123", "asd123", "zxc123", "qwerty123456", "123456qwerty",
+	"abcabcabc", "xyzxyz"}
 
 // Common tells whether a password is among those that are guessed first: a well-known word, spelled with digits and
 // signs for letters or not, with one of the usual endings or not, twice in a row; the same character all over; a row of
@@ -81,7 +90,8 @@ func line(key string) bool {
 	}
 	slices.Reverse(runes)
 	back := string(runes)
-	return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, key) || strings.Contains(l, back) })
+	return slices.ContainsFunc(lines,
+		func(l string) bool { return strings.Contains(l, key) || strings.Contains(l, back) })
 }
 
 // date tells whether digits are a day: of six or eight, with or without a sign between them, in any order of day, month
@@ -103,7 +113,8 @@ func date(key string) bool {
 	case 6:
 		return day(number(0, 2), number(2, 4)) || day(number(2, 4), number(4, 6))
 	case 8:
-		return year(number(4, 8)) && day(number(0, 2), number(2, 4)) || year(number(0, 4)) && day(number(4, 6), number(6, 8))
+		return year(number(4, 8)) && day(number(0, 2), number(2, 4)) ||
+			year(number(0, 4)) && day(number(4, 6), number(6, 8))
 	}
 	return false
 }

@@ -30,7 +30,8 @@ type DevicesDiff struct {
 }
 
 func (d Devices) diffTo(next Devices) DevicesDiff {
-	return DevicesDiff{changed(d.RememberDeviceSeconds, next.RememberDeviceSeconds), changed(d.DevicesNotRemembered, next.DevicesNotRemembered)}
+	return DevicesDiff{changed(d.RememberDeviceSeconds, next.RememberDeviceSeconds),
+		changed(d.DevicesNotRemembered, next.DevicesNotRemembered)}
 }
 
 func (c DevicesDiff) apply(d *Devices) {

@@ -5,7 +5,8 @@ import "time"
 // Guests is what an organization asks of people of other organizations who act in it. How they sign in is decided by
 // their own organization; only organizations have it.
 type Guests struct {
-	GuestProofSeconds int64 `json:"guestProofSeconds,omitempty"` // how old the proof of who they are may be; 0: as old as their session
+	// how old the proof of who they are may be; 0: as old as their session
+	GuestProofSeconds int64 `json:"guestProofSeconds,omitempty"`
 }
 
 // GuestProof is how old the proof of a guest may be; 0: as old as the session.

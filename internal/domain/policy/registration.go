@@ -13,9 +13,10 @@ type Openness string
 
 // The values. An organization that says nothing registers nobody.
 const (
-	ToNobody  Openness = ""
-	ToAll     Openness = "open"
-	ToDomains Openness = "proven_domains" // people with an e-mail address in a domain that the organization has proven by DNS
+	ToNobody Openness = ""
+	ToAll    Openness = "open"
+	// people with an e-mail address in a domain that the organization has proven by DNS
+	ToDomains Openness = "proven_domains"
 )
 
 // Registering is how people make accounts of their own in an organization. Only organizations have it.
@@ -44,7 +45,8 @@ func shownAddress(text string) *errs.Problem {
 		return problem
 	}
 	u, err := url.Parse(text)
-	if err != nil || !strings.HasPrefix(text, "https://") || u.Host == "" || u.User != nil || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
+	if err != nil || !strings.HasPrefix(text, "https://") || u.Host == "" || u.User != nil ||
+		strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }) {
 		return errs.Plain("must be an address that begins with https://, in ASCII and without a user")
 	}
 	return nil
@@ -58,7 +60,8 @@ type RegisteringDiff struct {
 }
 
 func (r Registering) diffTo(next Registering) RegisteringDiff {
-	return RegisteringDiff{Registration: changed(r.Registration, next.Registration), TermsURI: changed(r.TermsURI, next.TermsURI), PrivacyURI: changed(r.PrivacyURI, next.PrivacyURI)}
+	return RegisteringDiff{Registration: changed(r.Registration, next.Registration),
+		TermsURI: changed(r.TermsURI, next.TermsURI), PrivacyURI: changed(r.PrivacyURI, next.PrivacyURI)}
 }
 
 func (d RegisteringDiff) apply(r *Registering) {

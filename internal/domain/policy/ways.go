@@ -22,11 +22,14 @@ var Ways = []Way{WithPassword, WithPasskey, WithProvider}
 // SignIn is how the people of an organization sign in. Only organizations have it: it counts for their own people,
 // wherever those sign in.
 type SignIn struct {
-	SignInMethods         []Way    `json:"signInMethods,omitempty"`         // that are allowed; none: all of them
-	Providers             []string `json:"providers,omitempty"`             // ids of those that are allowed; none: all that may be used
-	DefaultProvider       string   `json:"defaultProvider,omitempty"`       // where people go straight who type a name with a proven domain of the organization
+	SignInMethods []Way `json:"signInMethods,omitempty"` // that are allowed; none: all of them
+	// ids of those that are allowed; none: all that may be used
+	Providers []string `json:"providers,omitempty"`
+	// where people go straight who type a name with a proven domain of the organization
+	DefaultProvider       string   `json:"defaultProvider,omitempty"`
 	SecondFactorProviders []string `json:"secondFactorProviders,omitempty"` // whose own second factor counts as one
-	RegistersFromDefault  bool     `json:"registersFromDefault,omitempty"`  // providers of the default organization register people here
+	// providers of the default organization register people here
+	RegistersFromDefault bool `json:"registersFromDefault,omitempty"`
 }
 
 // Allows tells whether people may sign in in a way.
@@ -101,9 +104,11 @@ func (p Policy) InstallationViolations(prefix string) (wrong errs.Violations) {
 		name string
 		set  bool
 	}{
-		{"signInMethods", len(p.SignInMethods) > 0}, {"idpIds", len(p.Providers) > 0}, {"defaultIdpId", p.DefaultProvider != ""},
+		{"signInMethods", len(p.SignInMethods) > 0}, {"idpIds", len(p.Providers) > 0},
+		{"defaultIdpId", p.DefaultProvider != ""},
 		{"secondFactorIdpIds", len(p.SecondFactorProviders) > 0}, {"registersFromDefault", p.RegistersFromDefault},
-		{"registration", p.Registration != ToNobody}, {"termsUri", p.TermsURI != ""}, {"privacyUri", p.PrivacyURI != ""},
+		{"registration", p.Registration != ToNobody}, {"termsUri", p.TermsURI != ""},
+		{"privacyUri", p.PrivacyURI != ""},
 		{"guestProofSeconds", p.GuestProofSeconds != 0},
 	} {
 		if f.set {

@@ -41,7 +41,8 @@ func RoleSettingsViolations(to app.RoleSettings) (wrong errs.Violations) {
 // and whether only people with a role may use it. Errors: InvalidArgument with RoleSettingsViolations; app.ErrNotFound;
 // access.ErrMoreScopes where another application does it to one that may do more; app.ErrOpensWaysIn; ErrNotFound;
 // ErrMetadataDenied; Aborted when match does not hold.
-func SetRoleSettings(ctx context.Context, s event.Store, permit access.Permit, appID string, match event.IfMatch, to app.RoleSettings) (event.Details, error) {
+func SetRoleSettings(ctx context.Context, s event.Store, permit access.Permit, appID string, match event.IfMatch,
+	to app.RoleSettings) (event.Details, error) {
 	if err := RoleSettingsViolations(to).Err(); err != nil {
 		return event.Details{}, err
 	}
@@ -50,26 +51,28 @@ func SetRoleSettings(ctx context.Context, s event.Store, permit access.Permit, a
 	if to.Project != "" {
 		needs.Read = []event.Ref{Kind.Ref(to.Project)}
 	}
-	return app.Within(permit, appID).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[app.App]) error {
-		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
-			return err
-		}
-		if to.Project != "" {
-			p, err := Within(permit, to.Project).Get(tx)
-			if err != nil {
+	return app.Within(permit, appID).Needs(needs).Change(ctx, s, match,
+		func(tx *event.Tx, a *event.Object[app.App]) error {
+			if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
 				return err
 			}
-			if p.Org != a.Org {
-				return ErrNotFound
+			if to.Project != "" {
+				p, err := Within(permit, to.Project).Get(tx)
+				if err != nil {
+					return err
+				}
+				if p.Org != a.Org {
+					return ErrNotFound
+				}
 			}
-		}
-		added := slices.ContainsFunc(to.Metadata, func(key string) bool { return !slices.Contains(a.Data.RoleSettings.Metadata, key) })
-		if added && !permit.HoldsFor(access.ReadScope, access.MetadataRead, a.Org) {
-			return ErrMetadataDenied
-		}
-		if to.Equal(a.Data.RoleSettings) {
-			return nil
-		}
-		return app.Append(permit, a, app.RoleSettingsSet{RoleSettings: to})
-	})
+			added := slices.ContainsFunc(to.Metadata,
+				func(key string) bool { return !slices.Contains(a.Data.RoleSettings.Metadata, key) })
+			if added && !permit.HoldsFor(access.ReadScope, access.MetadataRead, a.Org) {
+				return ErrMetadataDenied
+			}
+			if to.Equal(a.Data.RoleSettings) {
+				return nil
+			}
+			return app.Append(permit, a, app.RoleSettingsSet{RoleSettings: to})
+		})
 }

@@ -12,18 +12,24 @@ import (
 
 // holder is a user of the permit's organization or one of its guests. Errors: user.ErrNotFound.
 func holder(permit access.Permit, id string) event.Target[user.User] {
-	return event.Target[user.User]{Kind: user.Kind, ID: id, Origin: permit.Origin(), Reach: func(u *event.Object[user.User]) error {
-		if u == nil || u.Data.State == user.Removed || !permit.Reaches(permit.Org()) || !belongs(u, permit.Org()) {
-			return user.ErrNotFound
-		}
-		return nil
-	}}
+	return event.Target[user.User]{
+		Kind:   user.Kind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(u *event.Object[user.User]) error {
+			if u == nil || u.Data.State == user.Removed || !permit.Reaches(permit.Org()) || !belongs(u, permit.Org()) {
+				return user.ErrNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // SetUserRoles sets which roles of a project a user has in the permit's organization, in place of those before; none
 // ends them. The organization has the project, or access to it. Errors: InvalidArgument on roleKeys; user.ErrNotFound;
 // ErrNotFound; ErrRoleNotFound; ErrTooManyPlaces; Aborted when match does not hold.
-func SetUserRoles(ctx context.Context, s event.Store, permit access.Permit, userID, projectID string, match event.IfMatch, keys []string) (event.Details, error) {
+func SetUserRoles(ctx context.Context, s event.Store, permit access.Permit, userID, projectID string,
+	match event.IfMatch, keys []string) (event.Details, error) {
 	if err := RoleKeyViolations(keys).Err(); err != nil {
 		return event.Details{}, err
 	}
@@ -49,7 +55,8 @@ func SetUserRoles(ctx context.Context, s event.Store, permit access.Permit, user
 // SetGroupRoles sets which roles of a project the members of a group have through it in the permit's organization, in
 // place of those before; none ends them. Errors: InvalidArgument on roleKeys; group.ErrNotFound; ErrNotFound;
 // ErrRoleNotFound; ErrTooManyGroups; ErrTooManyPlaces; Aborted when match does not hold.
-func SetGroupRoles(ctx context.Context, s event.Store, permit access.Permit, groupID, projectID string, match event.IfMatch, keys []string) (event.Details, error) {
+func SetGroupRoles(ctx context.Context, s event.Store, permit access.Permit, groupID, projectID string,
+	match event.IfMatch, keys []string) (event.Details, error) {
 	if err := RoleKeyViolations(keys).Err(); err != nil {
 		return event.Details{}, err
 	}

@@ -67,7 +67,8 @@ func (RoleRemoved) EventType() event.Type { return "project.role_removed.v1" }
 
 // Apply implements event.Fact.
 func (e RoleRemoved) Apply(p *Project) {
-	if p.Roles = slices.DeleteFunc(slices.Clone(p.Roles), func(r Role) bool { return r.Key == e.Key }); len(p.Roles) == 0 {
+	if p.Roles = slices.DeleteFunc(slices.Clone(p.Roles),
+		func(r Role) bool { return r.Key == e.Key }); len(p.Roles) == 0 {
 		p.Roles = nil
 	}
 }

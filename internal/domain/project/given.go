@@ -142,7 +142,9 @@ func (g *gathering) result() (all []Given) {
 		}
 		all = append(all, given)
 	}
-	slices.SortFunc(all, func(a, b Given) int { return cmp.Or(cmp.Compare(a.Org, b.Org), cmp.Compare(a.Project, b.Project)) })
+	slices.SortFunc(all, func(a, b Given) int {
+		return cmp.Or(cmp.Compare(a.Org, b.Org), cmp.Compare(a.Project, b.Project))
+	})
 	return all
 }
 
@@ -154,7 +156,8 @@ type UserWithRoles struct {
 
 // ListUsers reads a page of the users who have roles of a project in the permit's organization without groups. Errors:
 // ErrNotFound.
-func ListUsers(ctx context.Context, r event.Reader, permit access.Permit, projectID string, after event.Cursor, limit int) ([]UserWithRoles, *event.Cursor, error) {
+func ListUsers(ctx context.Context, r event.Reader, permit access.Permit, projectID string, after event.Cursor,
+	limit int) ([]UserWithRoles, *event.Cursor, error) {
 	p, err := here(ctx, r, permit, projectID)
 	if err != nil {
 		return nil, nil, err

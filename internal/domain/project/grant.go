@@ -36,7 +36,8 @@ func GrantViolations(to string, keys []string) (wrong errs.Violations) {
 // identifier, but for those who see all organizations anyway. Errors: InvalidArgument with GrantViolations, or where it
 // is the own organization; ErrNotFound; ErrRoleNotFound; org.ErrNotFound; ErrGrantExists; ErrTooManyWaiting; those of
 // once.
-func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once event.Once, projectID, to string, keys []string) (Created, error) {
+func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once event.Once, projectID, to string,
+	keys []string) (Created, error) {
 	wrong := GrantViolations(to, keys)
 	if to == permit.Org() {
 		wrong.Add("grantedOrgId", errs.Plain("must not be the organization of the project: give roles to its users "+
@@ -56,7 +57,8 @@ func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once eve
 	}
 	created, id := Created{}, GrantKind.NewID()
 	err = s.Do(ctx, once.Wrap(event.Command{
-		Origin: permit.Origin(), Create: []event.Ref{GrantKind.Ref(id)}, Read: needs, Claims: []event.Claim{GrantClaim(projectID, to)},
+		Origin: permit.Origin(), Create: []event.Ref{GrantKind.Ref(id)}, Read: needs,
+		Claims: []event.Claim{GrantClaim(projectID, to)},
 		Decide: func(tx *event.Tx) error {
 			p, err := Within(permit, projectID).Get(tx)
 			if err != nil {
@@ -99,7 +101,8 @@ func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once eve
 func tooManyWaiting(ctx context.Context, r event.Reader, from, to string) (bool, error) {
 	all, own := 0, 0
 	for after := (&event.Cursor{}); after != nil; {
-		grants, next, err := GrantKind.List(ctx, r, event.Query{Group: GrantsWaitingFor(to), After: *after, Limit: MaxWaiting})
+		grants, next, err := GrantKind.List(ctx, r,
+			event.Query{Group: GrantsWaitingFor(to), After: *after, Limit: MaxWaiting})
 		if err != nil {
 			return false, err
 		}
@@ -147,29 +150,40 @@ func unique(keys []string) []string { return slices.Compact(slices.Sorted(slices
 
 // given is a grant of a project that the permit reaches. Errors: ErrGrantNotFound.
 func given(permit access.Permit, projectID, id string) event.Target[Grant] {
-	return event.Target[Grant]{Kind: GrantKind, ID: id, Origin: permit.Origin(), Reach: func(g *event.Object[Grant]) error {
-		if g == nil || g.Data.State == Removed || !permit.Reaches(g.Org) || g.Data.Project != projectID {
-			return ErrGrantNotFound
-		}
-		return nil
-	}}
+	return event.Target[Grant]{
+		Kind:   GrantKind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(g *event.Object[Grant]) error {
+			if g == nil || g.Data.State == Removed || !permit.Reaches(g.Org) || g.Data.Project != projectID {
+				return ErrGrantNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // received is a grant to the permit's organization. Errors: ErrGrantNotFound.
 func received(permit access.Permit, id string) event.Target[Grant] {
-	return event.Target[Grant]{Kind: GrantKind, ID: id, Origin: permit.Origin(), Reach: func(g *event.Object[Grant]) error {
-		if g == nil || g.Data.State == Removed || !permit.Reaches(g.Data.To) {
-			return ErrGrantNotFound
-		}
-		return nil
-	}}
+	return event.Target[Grant]{
+		Kind:   GrantKind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(g *event.Object[Grant]) error {
+			if g == nil || g.Data.State == Removed || !permit.Reaches(g.Data.To) {
+				return ErrGrantNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // changeGrant has decide judge a grant together with its project and, once it is accepted, its access. actor is who the
 // events of the grant and of the access name: the one of the other organization names the organization alone. Errors:
 // those of the target; those of decide; Aborted when match does not hold.
 func changeGrant(ctx context.Context, s event.Store, t event.Target[Grant], match event.IfMatch,
-	decide func(tx *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error) (event.Details, error) {
+	decide func(tx *event.Tx, g *event.Object[Grant], p *event.Object[Project],
+		a *event.Object[Access]) error) (event.Details, error) {
 	return t.Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Grant]) error {
 		needs := event.Command{Read: []event.Ref{Kind.Ref(g.Data.Project)}}
 		if g.Data.Access != "" {
@@ -195,53 +209,62 @@ func changeGrant(ctx context.Context, s event.Store, t event.Target[Grant], matc
 // SetGrantRoles changes which roles an organization may give. What was given of a role that it may not give any more
 // ends, and does not come back with the role. Errors: InvalidArgument on roleKeys; ErrGrantNotFound; ErrNotFound;
 // ErrRoleNotFound; Aborted when match does not hold.
-func SetGrantRoles(ctx context.Context, s event.Store, permit access.Permit, projectID, id string, match event.IfMatch, keys []string) (event.Details, error) {
+func SetGrantRoles(ctx context.Context, s event.Store, permit access.Permit, projectID, id string, match event.IfMatch,
+	keys []string) (event.Details, error) {
 	if err := RoleKeyViolations(keys).Err(); err != nil {
 		return event.Details{}, err
 	}
-	return changeGrant(ctx, s, given(permit, projectID, id), match, func(_ *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error {
-		if p == nil || p.Data.State != Active {
-			return ErrNotFound
-		}
-		roles, err := p.Data.resolve(keys)
-		if err != nil {
-			return err
-		}
-		if slices.Equal(roles, g.Data.Roles) {
-			return nil
-		}
-		if a != nil {
-			a.ActedBy(g.Org)
-			if err := a.Append(AccessRolesSet{Roles: roles}); err != nil {
+	return changeGrant(ctx, s, given(permit, projectID, id), match,
+		func(_ *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error {
+			if p == nil || p.Data.State != Active {
+				return ErrNotFound
+			}
+			roles, err := p.Data.resolve(keys)
+			if err != nil {
 				return err
 			}
-		}
-		return g.Append(GrantRolesSet{Roles: roles})
-	})
+			if slices.Equal(roles, g.Data.Roles) {
+				return nil
+			}
+			if a != nil {
+				a.ActedBy(g.Org)
+				if err := a.Append(AccessRolesSet{Roles: roles}); err != nil {
+					return err
+				}
+			}
+			return g.Append(GrantRolesSet{Roles: roles})
+		})
 }
 
 // WithdrawGrant ends a grant, and everything that was derived from it. Errors: ErrGrantNotFound; Aborted when match
 // does not hold.
-func WithdrawGrant(ctx context.Context, s event.Store, permit access.Permit, projectID, id string, match event.IfMatch) (event.Details, error) {
-	return changeGrant(ctx, s, given(permit, projectID, id), match, func(_ *event.Tx, g *event.Object[Grant], _ *event.Object[Project], a *event.Object[Access]) error {
-		if a != nil {
-			a.ActedBy(g.Org)
-		}
-		return endGrant(g, a)
-	})
+func WithdrawGrant(ctx context.Context, s event.Store, permit access.Permit, projectID, id string,
+	match event.IfMatch) (event.Details, error) {
+	return changeGrant(ctx, s, given(permit, projectID, id), match,
+		func(_ *event.Tx, g *event.Object[Grant], _ *event.Object[Project], a *event.Object[Access]) error {
+			if a != nil {
+				a.ActedBy(g.Org)
+			}
+			return endGrant(g, a)
+		})
 }
 
 // AcceptGrant gives the permit's organization access to a project that was granted to it. Errors: ErrGrantNotFound;
 // org.ErrNotFound; ErrGrantWrongState; Aborted when match does not hold.
-func AcceptGrant(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func AcceptGrant(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	t := received(permit, id)
 	seen, err := t.Read(ctx, s)
 	if err != nil {
 		return event.Details{}, err
 	}
-	project, to, accessID := seen.Data.Project, permit.Org(), AccessKind.NewID() // a grant is of one project to one organization for good
-	needs := event.Command{Create: []event.Ref{AccessKind.Ref(accessID)}, Read: []event.Ref{Kind.Ref(project), org.Kind.Ref(to)},
-		Claims: []event.Claim{AccessClaim(project, to)}}
+	// a grant is of one project to one organization for good
+	project, to, accessID := seen.Data.Project, permit.Org(), AccessKind.NewID()
+	needs := event.Command{
+		Create: []event.Ref{AccessKind.Ref(accessID)},
+		Read:   []event.Ref{Kind.Ref(project), org.Kind.Ref(to)},
+		Claims: []event.Claim{AccessClaim(project, to)},
+	}
 	return t.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Grant]) error {
 		p, err := Kind.Get(tx, project)
 		if err != nil {
@@ -256,7 +279,8 @@ func AcceptGrant(ctx context.Context, s event.Store, permit access.Permit, id st
 		if g.Data.State != Pending {
 			return ErrGrantWrongState
 		}
-		if _, err := AccessKind.Create(tx, accessID, to, AccessAdded{Project: project, Owner: g.Org, Grant: g.ID, Roles: p.Data.live(g.Data.Roles)}); err != nil {
+		if _, err := AccessKind.Create(tx, accessID, to,
+			AccessAdded{Project: project, Owner: g.Org, Grant: g.ID, Roles: p.Data.live(g.Data.Roles)}); err != nil {
 			return err
 		}
 		g.ActedBy(to)
@@ -266,14 +290,16 @@ func AcceptGrant(ctx context.Context, s event.Store, permit access.Permit, id st
 
 // DeclineGrant refuses a grant that waits for the permit's organization, or gives back one that it has accepted, with
 // everything that was derived from it. Errors: ErrGrantNotFound; Aborted when match does not hold.
-func DeclineGrant(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return changeGrant(ctx, s, received(permit, id), match, func(_ *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error {
-		if p == nil || p.Data.State != Active {
-			return ErrGrantNotFound
-		}
-		g.ActedBy(g.Data.To)
-		return endGrant(g, a)
-	})
+func DeclineGrant(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
+	return changeGrant(ctx, s, received(permit, id), match,
+		func(_ *event.Tx, g *event.Object[Grant], p *event.Object[Project], a *event.Object[Access]) error {
+			if p == nil || p.Data.State != Active {
+				return ErrGrantNotFound
+			}
+			g.ActedBy(g.Data.To)
+			return endGrant(g, a)
+		})
 }
 
 // endGrant ends a grant with its access; nil where it has none.
@@ -315,7 +341,8 @@ func (p *Project) rolesOf(granted []user.AppRole) (roles []Role) {
 
 // ListGrants reads a page of the grants of a project of the permit's organization, the oldest first. Errors:
 // ErrNotFound.
-func ListGrants(ctx context.Context, r event.Reader, permit access.Permit, projectID string, after event.Cursor, limit int) ([]Granted, *event.Cursor, error) {
+func ListGrants(ctx context.Context, r event.Reader, permit access.Permit, projectID string, after event.Cursor,
+	limit int) ([]Granted, *event.Cursor, error) {
 	p, err := Get(ctx, r, permit, projectID)
 	if err != nil {
 		return nil, nil, err
@@ -335,7 +362,8 @@ func ListGrants(ctx context.Context, r event.Reader, permit access.Permit, proje
 
 // ListGranted reads a page of the grants to the permit's organization, those that wait and those that were accepted,
 // the oldest first. Those of projects that are gone are left out.
-func ListGranted(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]Granted, *event.Cursor, error) {
+func ListGranted(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor,
+	limit int) ([]Granted, *event.Cursor, error) {
 	grants, next, err := GrantKind.List(ctx, r, event.Query{Group: GrantsTo(permit.Org()), After: after, Limit: limit})
 	if err != nil {
 		return nil, nil, err
@@ -356,7 +384,8 @@ func ListGranted(ctx context.Context, r event.Reader, permit access.Permit, afte
 		if owner == nil || owner.Data.State == org.Removed {
 			continue
 		}
-		found = append(found, Granted{Object: g, ProjectName: p.Data.Name, OwnerName: owner.Data.Name, Roles: p.Data.rolesOf(g.Data.Roles)})
+		found = append(found, Granted{Object: g, ProjectName: p.Data.Name, OwnerName: owner.Data.Name,
+			Roles: p.Data.rolesOf(g.Data.Roles)})
 	}
 	return found, next, nil
 }

@@ -41,7 +41,8 @@ type Person struct {
 
 // PersonOf is that of a user.
 func PersonOf(u *event.Object[user.User]) Person {
-	return Person{Org: u.Org, Memberships: u.Data.Memberships, Groups: u.Data.Groups, AppRoles: u.Data.AppRoles, Metadata: u.Data.Metadata}
+	return Person{Org: u.Org, Memberships: u.Data.Memberships, Groups: u.Data.Groups, AppRoles: u.Data.AppRoles,
+		Metadata: u.Data.Metadata}
 }
 
 // in tells whether somebody is of an organization, or a guest there.
@@ -52,7 +53,8 @@ func (w Person) in(org string) bool {
 
 // has tells whether somebody could have roles of a project in an organization.
 func (w Person) has(project, org string) bool {
-	return len(w.Groups[org]) > 0 || slices.ContainsFunc(w.AppRoles, func(r user.AppRoles) bool { return r.Project == project && r.Org == org })
+	return len(w.Groups[org]) > 0 ||
+		slices.ContainsFunc(w.AppRoles, func(r user.AppRoles) bool { return r.Project == project && r.Org == org })
 }
 
 // maxElsewhere bounds the organizations in which it is looked whether somebody may use an application as a mere guest.
@@ -112,7 +114,8 @@ func (c Client) elsewhere(w Person, bound string) []string {
 // for each other organization that matters who holds the claim of the access, the access, and the organization if it is
 // not their home.
 func Look(ctx context.Context, r event.Reader, c Client, w Person, bound string) (*Places, error) {
-	p := &Places{client: c, decides: c.Decides(w, bound), bound: bound, access: map[string]string{}, found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
+	p := &Places{client: c, decides: c.Decides(w, bound), bound: bound, access: map[string]string{},
+		found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
 	if c.Project == "" || !c.Roles && !c.Groups && !p.decides {
 		return p, nil
 	}
@@ -181,7 +184,8 @@ func (p *Places) Reads() []event.Ref {
 // JudgeIn is Judge inside a command, of the application and the person as they are there. Places that came to be since
 // do not count. Errors: Aborted where something else decides than when they were looked for.
 func (p *Places) JudgeIn(tx *event.Tx, c Client, w Person, only string) (Verdict, string, error) {
-	now := &Places{client: c, bound: p.bound, access: p.access, found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
+	now := &Places{client: c, bound: p.bound, access: p.access, found: map[string]*event.Object[Access]{},
+		orgs: map[string]*event.Object[org.Org]{}}
 	if !c.Decides(w, p.bound) {
 		v, place := now.Judge(w, only)
 		return v, place, nil

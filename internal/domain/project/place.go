@@ -90,7 +90,8 @@ func (s spot) open(ctx context.Context, r event.Reader) (p place, err error) {
 
 // placeNeeds is what a command declares before it asks placeIn.
 func placeNeeds(orgID, projectID string) event.Command {
-	return event.Command{Read: []event.Ref{org.Kind.Ref(orgID), Kind.Ref(projectID)}, Claims: []event.Claim{AccessClaim(projectID, orgID)}}
+	return event.Command{Read: []event.Ref{org.Kind.Ref(orgID), Kind.Ref(projectID)},
+		Claims: []event.Claim{AccessClaim(projectID, orgID)}}
 }
 
 // placeIn gives the place of a project in an organization, inside a command that is run by event.Do. Errors:

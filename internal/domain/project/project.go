@@ -87,7 +87,8 @@ type Access struct {
 // Kind of projects.
 var Kind = event.Define(event.Schema[Project]{
 	Name: "project", Table: "projects", Prefix: "prj", Shape: 1,
-	Facts:   []event.Fact[Project]{Added{}, Renamed{}, RoleSet{}, RoleRemoved{}, GroupRolesSet{}, MetadataSet{}, WasRemoved{}, Emptied{}},
+	Facts: []event.Fact[Project]{Added{}, Renamed{}, RoleSet{}, RoleRemoved{}, GroupRolesSet{}, MetadataSet{},
+		WasRemoved{}, Emptied{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Project]) []string {
 		return []string{string(o.Data.State), event.LookupText(o.Data.NameKey)}

@@ -33,20 +33,27 @@ var (
 		"there is no project with this identifier in that organization, and none was granted to it: if it belongs to another one, name that one in x-service-orgid")
 	// ErrRoleNotFound says the same of a role that the project has and did not grant: other roles are none of the other
 	// organization's business.
-	ErrRoleNotFound  = errs.New(errs.NotFound, RoleNotFound, "the project has no role with this key, or has not granted it to that organization: list the roles of the project")
-	ErrTooManyRoles  = errs.New(errs.FailedPrecondition, TooManyRoles, "this project already has 100 roles: remove one that is no longer needed")
-	ErrTooManyGroups = errs.New(errs.FailedPrecondition, TooManyGroups, "200 groups already have roles of this project there: take the roles of one that no longer needs them")
-	ErrTooManyPlaces = errs.New(errs.FailedPrecondition, TooManyPlaces, "this user or group already has roles of 200 projects in this organization: take away those of one project first")
+	ErrRoleNotFound = errs.New(errs.NotFound, RoleNotFound,
+		"the project has no role with this key, or has not granted it to that organization: list the roles of the project")
+	ErrTooManyRoles = errs.New(errs.FailedPrecondition, TooManyRoles,
+		"this project already has 100 roles: remove one that is no longer needed")
+	ErrTooManyGroups = errs.New(errs.FailedPrecondition, TooManyGroups,
+		"200 groups already have roles of this project there: take the roles of one that no longer needs them")
+	ErrTooManyPlaces = errs.New(errs.FailedPrecondition, TooManyPlaces,
+		"this user or group already has roles of 200 projects in this organization: take away those of one project first")
 
-	ErrGrantNotFound   = errs.New(errs.NotFound, GrantNotFound, "there is no grant with this identifier: it may have been withdrawn, declined or given back")
-	ErrGrantExists     = errs.New(errs.AlreadyExists, GrantExists, "the project is already granted to that organization: change the roles of that grant, or withdraw it first")
+	ErrGrantNotFound = errs.New(errs.NotFound, GrantNotFound,
+		"there is no grant with this identifier: it may have been withdrawn, declined or given back")
+	ErrGrantExists = errs.New(errs.AlreadyExists, GrantExists,
+		"the project is already granted to that organization: change the roles of that grant, or withdraw it first")
 	ErrGrantWrongState = errs.New(errs.FailedPrecondition, GrantWrongState, "this grant has already been accepted")
 	// ErrTooManyWaiting tells that grants wait there and not whether there is such an organization: they wait for
 	// identifiers that nobody has, too.
 	ErrTooManyWaiting = errs.New(errs.FailedPrecondition, TooManyWaiting,
 		"too many grants already wait for that organization: withdraw one of yours, or wait until the organization has accepted or declined some")
 
-	errContention = errs.New(errs.Aborted, event.Contention, "others are changing the project at the same time: try again")
+	errContention = errs.New(errs.Aborted, event.Contention,
+		"others are changing the project at the same time: try again")
 )
 
 // MaxRoleKey is how many characters a key of a role has at most.
@@ -84,12 +91,17 @@ func RoleKeyViolations(keys []string) (wrong errs.Violations) {
 
 // Within is a project the permit reaches. Errors: ErrNotFound.
 func Within(permit access.Permit, id string) event.Target[Project] {
-	return event.Target[Project]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(p *event.Object[Project]) error {
-		if p == nil || p.Data.State != Active || !permit.Reaches(p.Org) {
-			return ErrNotFound
-		}
-		return nil
-	}}
+	return event.Target[Project]{
+		Kind:   Kind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(p *event.Object[Project]) error {
+			if p == nil || p.Data.State != Active || !permit.Reaches(p.Org) {
+				return ErrNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // Created is a new project or grant.
@@ -132,15 +144,18 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 
 // List reads a page of the projects of the permit's organization: the oldest first, or in the order of names where the
 // beginning of one is given.
-func List(ctx context.Context, r event.Reader, permit access.Permit, name string, after event.Cursor, limit int) ([]*event.Object[Project], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, name string, after event.Cursor,
+	limit int) ([]*event.Object[Project], *event.Cursor, error) {
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
 	}
-	return Kind.List(ctx, r, event.Query{Org: permit.Org(), After: after, Limit: limit}.Beginning("name", syntax.NameKey(name)))
+	return Kind.List(ctx, r, event.Query{Org: permit.Org(), After: after, Limit: limit}.Beginning("name",
+		syntax.NameKey(name)))
 }
 
 // Rename gives a project another name. Errors: InvalidArgument on name; ErrNotFound; Aborted when match does not hold.
-func Rename(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, name string) (event.Details, error) {
+func Rename(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	name string) (event.Details, error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return event.Details{}, err
 	}
@@ -160,7 +175,8 @@ func RoleViolations(key, name, description string) (wrong errs.Violations) {
 
 // SetRole declares a role of a project, or gives one that it has another name and description. Errors: InvalidArgument
 // with RoleViolations; ErrNotFound; ErrTooManyRoles; Aborted when match does not hold.
-func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, key, name, description string) (event.Details, error) {
+func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	key, name, description string) (event.Details, error) {
 	if err := RoleViolations(key, name, description).Err(); err != nil {
 		return event.Details{}, err
 	}
@@ -178,7 +194,8 @@ func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string
 
 // RemoveRole ends a role of a project, and it ends for everybody who has it. Declared again, it is another one. Errors:
 // ErrNotFound; ErrRoleNotFound; Aborted when match does not hold.
-func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, key string) (event.Details, error) {
+func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	key string) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
 		if _, has := p.Data.role(key); !has {
 			return ErrRoleNotFound
@@ -190,8 +207,10 @@ func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id str
 // Remove ends a project. Everything that was given or granted of it counts no longer, because the project does not: it
 // costs the same however much that is. The Cleaner removes the grants and accesses later. Errors: ErrNotFound; Aborted
 // when match does not hold.
-func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error { return p.Append(WasRemoved{}) })
+func Remove(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
+	return Within(permit, id).Change(ctx, s, match,
+		func(_ *event.Tx, p *event.Object[Project]) error { return p.Append(WasRemoved{}) })
 }
 
 // role finds a role that the project has.

@@ -159,7 +159,8 @@ func (k *Keys) Sign(ctx context.Context, alg, typ string, claims any) (string, e
 		return "", err
 	}
 	options := (&jose.SignerOptions{}).WithType(jose.ContentType(typ))
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: key.Algorithm, Key: jose.JSONWebKey{Key: private, KeyID: key.ID}}, options)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: key.Algorithm,
+		Key: jose.JSONWebKey{Key: private, KeyID: key.ID}}, options)
 	if err != nil {
 		return "", err
 	}
@@ -217,7 +218,8 @@ func (k *Keys) KeySet(ctx context.Context) (jose.JSONWebKeySet, time.Duration, e
 	now := event.Micros(k.clock())
 	for _, key := range have.keys {
 		if key.Published(now) {
-			set.Keys = append(set.Keys, jose.JSONWebKey{Key: have.public[key.ID], KeyID: key.ID, Algorithm: string(key.Algorithm), Use: "sig"})
+			set.Keys = append(set.Keys,
+				jose.JSONWebKey{Key: have.public[key.ID], KeyID: key.ID, Algorithm: string(key.Algorithm), Use: "sig"})
 		}
 	}
 	return set, setAge, nil

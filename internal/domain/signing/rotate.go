@@ -42,37 +42,41 @@ func (k *Keys) Tend(ctx context.Context) error {
 	if len(due) == 0 && !state.ended(now) {
 		return nil
 	}
-	return k.changeKeys(ctx, event.Origin{Actor: event.System}, due, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
-		if err := retire(tx, *o); err != nil {
-			return err
-		}
-		for _, f := range made {
-			// Another node may have been faster.
-			if *o != nil && (*o).Data.newest(f.alg) != nil && tx.Now() < (*o).Data.newest(f.alg).SignsFrom+Period.Microseconds() {
-				continue
-			}
-			if err := f.add(tx, o, false); err != nil {
+	return k.changeKeys(ctx, event.Origin{Actor: event.System}, due,
+		func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+			if err := retire(tx, *o); err != nil {
 				return err
 			}
-		}
-		return nil
-	}, nil)
+			for _, f := range made {
+				// Another node may have been faster.
+				if *o != nil && (*o).Data.newest(f.alg) != nil &&
+					tx.Now() < (*o).Data.newest(f.alg).SignsFrom+Period.Microseconds() {
+					continue
+				}
+				if err := f.add(tx, o, false); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil)
 }
 
 // ensure makes the first key of an algorithm.
 func (k *Keys) ensure(ctx context.Context, alg Algorithm) error {
-	return k.changeKeys(ctx, event.Origin{Actor: event.System}, []Algorithm{alg}, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
-		if *o != nil && (*o).Data.newest(alg) != nil {
-			return nil
-		}
-		return made[0].add(tx, o, false)
-	}, nil)
+	return k.changeKeys(ctx, event.Origin{Actor: event.System}, []Algorithm{alg},
+		func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+			if *o != nil && (*o).Data.newest(alg) != nil {
+				return nil
+			}
+			return made[0].add(tx, o, false)
+		}, nil)
 }
 
 // Rotate makes a new key for every algorithm. It signs after Lead; what the keys before it have signed counts until
 // Keep after that. When one of them may have leaked it is urgent: the new keys sign in a few seconds, and nothing that
 // was signed before counts from then on. Errors: access.ErrDenied; ErrRotating; Aborted when match does not hold.
-func (k *Keys) Rotate(ctx context.Context, permit access.Permit, match event.IfMatch, urgent bool) (event.Details, error) {
+func (k *Keys) Rotate(ctx context.Context, permit access.Permit, match event.IfMatch,
+	urgent bool) (event.Details, error) {
 	if !permit.Reaches(access.Installation) {
 		return event.Details{}, access.ErrDenied
 	}
@@ -84,7 +88,8 @@ func (k *Keys) RotateByOperator(ctx context.Context, urgent bool) (event.Details
 	return k.rotate(ctx, event.Origin{Actor: event.System}, event.IfMatch{}, urgent)
 }
 
-func (k *Keys) rotate(ctx context.Context, origin event.Origin, match event.IfMatch, urgent bool) (details event.Details, err error) {
+func (k *Keys) rotate(ctx context.Context, origin event.Origin, match event.IfMatch,
+	urgent bool) (details event.Details, err error) {
 	o, err := Kind.Read(ctx, k.store, ID)
 	if err != nil {
 		return details, err

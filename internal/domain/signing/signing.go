@@ -183,9 +183,11 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrRotating = errs.New(errs.FailedPrecondition, Rotating, "a rotation of the signing keys is already in progress: the list of keys shows when the new ones sign")
-	ErrNotOurs  = errs.New(errs.Unauthenticated, NotOurs, "this token is damaged, was not signed by a valid key of this server, or is for another purpose")
-	ErrNoKey    = &errs.Error{Kind: errs.Unavailable, Reason: NoKey, RetryAfter: time.Second,
+	ErrRotating = errs.New(errs.FailedPrecondition, Rotating,
+		"a rotation of the signing keys is already in progress: the list of keys shows when the new ones sign")
+	ErrNotOurs = errs.New(errs.Unauthenticated, NotOurs,
+		"this token is damaged, was not signed by a valid key of this server, or is for another purpose")
+	ErrNoKey = &errs.Error{Kind: errs.Unavailable, Reason: NoKey, RetryAfter: time.Second,
 		Message: "there is no signing key at the moment: try again shortly"}
 )
 

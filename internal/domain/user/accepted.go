@@ -26,7 +26,8 @@ type RolesAccepted struct {
 	Permissions []access.Permission `json:"permissions,omitempty"` // what these roles brought when they were shown
 	Offer       string              `json:"offer,omitempty"`       // the offer that was accepted
 	Assumed     bool                `json:"assumed,omitempty"`     // it was held before anybody was asked
-	Unasked     bool                `json:"unasked,omitempty"`     // an owner of the installation gave it to somebody of the default organization
+	// an owner of the installation gave it to somebody of the default organization
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // EventType implements event.Fact.
@@ -106,7 +107,8 @@ const MaxGuest = 1000
 const TooManyOrganizations errs.Reason = "TOO_MANY_ORGANIZATIONS"
 
 // ErrTooManyOrganizations is the refusal of one more organization.
-var ErrTooManyOrganizations = errs.New(errs.FailedPrecondition, TooManyOrganizations, "a user can be in at most 1000 other organizations: leave another one first")
+var ErrTooManyOrganizations = errs.New(errs.FailedPrecondition, TooManyOrganizations,
+	"a user can be in at most 1000 other organizations: leave another one first")
 
 // guestIn is in how many other organizations a user is.
 func guestIn(u *event.Object[User]) (n int) {
@@ -139,7 +141,8 @@ func Ask(u *event.Object[User], org string, roles []access.Role) error {
 	if !slices.ContainsFunc(roles, func(r access.Role) bool { return !slices.Contains(within, r) }) {
 		return nil
 	}
-	return u.Append(RolesAccepted{Scope: org, Roles: within, Permissions: access.PermissionsOf(org, within), Assumed: true})
+	return u.Append(RolesAccepted{Scope: org, Roles: within, Permissions: access.PermissionsOf(org, within),
+		Assumed: true})
 }
 
 // PasswordGiven is the reason of ErrPasswordGiven.

@@ -100,11 +100,17 @@ func (HumanAdded) EventType() event.Type { return "user.human_added.v1" }
 func (e HumanAdded) Apply(u *User) {
 	p := e.Personal
 	p.Profile = p.Profile.full()
-	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: cmp.Or(p.UserNameKey, syntax.PlainKey(p.UserName)), Human: &Human{
-		Profile: p.Profile,
-		NameKey: cmp.Or(p.NameKey, syntax.PlainKey(p.Profile.DisplayName)),
-		Email:   Email{Address: p.Email, Key: cmp.Or(p.EmailKey, syntax.PlainKey(p.Email)), Verified: e.EmailVerified},
-	}}
+	*u = User{
+		Standing:    Standing{State: Active},
+		UserName:    p.UserName,
+		UserNameKey: cmp.Or(p.UserNameKey, syntax.PlainKey(p.UserName)),
+		Human: &Human{
+			Profile: p.Profile,
+			NameKey: cmp.Or(p.NameKey, syntax.PlainKey(p.Profile.DisplayName)),
+			Email: Email{Address: p.Email, Key: cmp.Or(p.EmailKey, syntax.PlainKey(p.Email)),
+				Verified: e.EmailVerified},
+		},
+	}
 	event.Set(&u.Human.Email.Verification, e.Verification)
 	if p.Phone != "" {
 		u.Human.Phone = &Phone{Number: p.Phone, Normal: p.PhoneNormal, Verified: e.PhoneVerified}
@@ -138,7 +144,8 @@ func (ServiceAdded) EventType() event.Type { return "user.service_added.v1" }
 // Apply implements event.Fact.
 func (e ServiceAdded) Apply(u *User) {
 	p := e.Personal
-	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, NameKey: p.NameKey, Description: p.Description}}
+	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey,
+		Service: &Service{Name: p.Name, NameKey: p.NameKey, Description: p.Description}}
 }
 
 // MembershipSet records which roles a user holds in a scope from now on, without those that groups give; none ends the
@@ -177,14 +184,16 @@ func (e MembershipSet) Apply(u *User) {
 func (e MembershipSet) ApplyAt(u *User, at *event.Event) {
 	e.Apply(u)
 	const last = 3 // the person, a password, and this
-	if assumed := (Verification{By: VerifiedByAdministrator, At: at.Time, Assumed: true}); u.Human != nil && u.Human.Email.Verification == assumed && at.Sequence <= last && e.Scope == at.Org {
+	if assumed := (Verification{By: VerifiedByAdministrator, At: at.Time, Assumed: true}); u.Human != nil &&
+		u.Human.Email.Verification == assumed && at.Sequence <= last && e.Scope == at.Org {
 		u.Human.Email.Verification.By = VerifiedByInstallation
 	}
 }
 
 // facts are what is recorded of it.
 func (n *NewHuman) facts() HumanFacts {
-	facts := HumanFacts{UserName: n.UserName, UserNameKey: syntax.NameKey(n.UserName), Profile: n.Profile, Email: n.Email, Phone: n.Phone}
+	facts := HumanFacts{UserName: n.UserName, UserNameKey: syntax.NameKey(n.UserName), Profile: n.Profile,
+		Email: n.Email, Phone: n.Phone}
 	if facts.Profile.DisplayName == "" {
 		facts.Profile.DisplayName = n.Profile.FirstName + " " + n.Profile.LastName
 	}
@@ -215,7 +224,9 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	if verification != nil {
 		verification.Org = n.VerifierOrg
 	}
-	return Kind.Create(tx, id, org, HumanAdded{EmailVerified: n.EmailVerified, Verification: verification, PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
+	return Kind.Create(tx, id, org,
+		HumanAdded{EmailVerified: n.EmailVerified, Verification: verification,
+			PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
 }
 
 // AddService creates a service user, likewise.
@@ -228,7 +239,9 @@ func AddService(tx *event.Tx, id, org, userName, name, description string) (*eve
 	if err := nameFree(tx, org, key); err != nil {
 		return nil, err
 	}
-	return Kind.Create(tx, id, org, ServiceAdded{Personal: ServiceFacts{UserName: userName, UserNameKey: key, Name: name, NameKey: syntax.NameKey(name), Description: description}})
+	return Kind.Create(tx, id, org,
+		ServiceAdded{Personal: ServiceFacts{UserName: userName, UserNameKey: key, Name: name,
+			NameKey: syntax.NameKey(name), Description: description}})
 }
 
 func serviceViolations(name, description string) (wrong errs.Violations) {

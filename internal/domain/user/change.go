@@ -144,7 +144,8 @@ func (e UserNameChanged) Apply(u *User) {
 
 // SetUserName gives a user of either type another name; the one before becomes free. Errors: InvalidArgument on
 // userName; ErrNotFound; access.ErrTargetHoldsMore; ErrUserNameTaken; Aborted when match does not hold.
-func SetUserName(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, userName string) (event.Details, error) {
+func SetUserName(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	userName string) (event.Details, error) {
 	if err := errs.Wrong("userName", syntax.Name(userName)); err != nil {
 		return event.Details{}, err
 	}
@@ -192,7 +193,8 @@ func (e ServiceChanged) Apply(u *User) {
 
 // ReplaceService replaces name and description of a service user. Errors: InvalidArgument with violations; ErrNotFound;
 // ErrNotService; Aborted when match does not hold.
-func ReplaceService(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, name, description string) (event.Details, error) {
+func ReplaceService(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	name, description string) (event.Details, error) {
 	if err := serviceViolations(name, description).Err(); err != nil {
 		return event.Details{}, err
 	}

@@ -87,16 +87,19 @@ const (
 
 // Errors around codes.
 var (
-	ErrNothingToVerify       = errs.New(errs.FailedPrecondition, NothingToVerify, "there is no phone number to verify: set one first")
+	ErrNothingToVerify = errs.New(errs.FailedPrecondition, NothingToVerify,
+		"there is no phone number to verify: set one first")
 	ErrAlreadyVerified       = errs.New(errs.FailedPrecondition, AlreadyVerified, "this is already verified")
-	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator for help")
-	errDeliveryFailed        = &errs.Error{Kind: errs.Unavailable, Reason: DeliveryFailed, RetryAfter: 10 * time.Second,
+	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured,
+		"this installation cannot send codes: ask an administrator for help")
+	errDeliveryFailed = &errs.Error{Kind: errs.Unavailable, Reason: DeliveryFailed, RetryAfter: 10 * time.Second,
 		Message: "the code could not be sent: request another one shortly"}
 )
 
 // ErrWrongCode is the one answer to a code that does not count, whatever is wrong with it.
 func ErrWrongCode() error {
-	return errs.Invalid(errs.Violation{Field: "code", Message: "is wrong, used or expired: after five wrong attempts, request a new one"})
+	return errs.Invalid(errs.Violation{Field: "code",
+		Message: "is wrong, used or expired: after five wrong attempts, request a new one"})
 }
 
 // Code is a code that was just made. It is stored nowhere in this form.
@@ -118,7 +121,8 @@ type Delivery struct {
 
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
-func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
+func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string,
+	by Contact) (Code, error) {
 	// The code itself is no event. What it leads to would be the person's own act, so hosts hear of it now.
 	d, err := makeCode(ctx, s, master, givesAccess(permit, id, by.proves()), by, VerifierOf(permit), nil)
 	return d.Code, err
@@ -159,7 +163,8 @@ func EmailCodes(master secret.MasterKey, id string) mailcount.Count {
 // RequestMyEmailCode records that the caller wants a mail with a code; the mailer makes the code, see MailedCode. It
 // will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many
 // mails.
-func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller) (expires time.Time, err error) {
+func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.MasterKey,
+	caller *access.Caller) (expires time.Time, err error) {
 	count := EmailCodes(master, caller.UserID)
 	who := Mine(caller).And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{count.Row}})
 	_, err = who.Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
@@ -181,95 +186,104 @@ func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.Master
 
 // MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was
 // asked for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
-func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *mailcount.Count) (Delivery, error) {
+func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string,
+	count *mailcount.Count) (Delivery, error) {
 	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: present}
 	return makeCode(ctx, s, master, who, ByEmail, "", count)
 }
 
 // makeCode makes a code. shown is who gets to see it; empty: only the person who reads the messages to the address.
 // count is nil where nothing is counted.
-func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, shown Verifier, count *mailcount.Count) (Delivery, error) {
+func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact,
+	shown Verifier, count *mailcount.Count) (Delivery, error) {
 	d := Delivery{UserID: who.ID, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey
 	if count != nil {
 		rows = append(rows, count.Row)
 	}
 	// Nothing is recorded about the user, but the address must not change meanwhile.
-	_, err := who.And(MustBeHuman).Needs(event.Command{Rows: rows}).Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
-		address, verified := by.address(u.Data.Human)
-		switch {
-		case address == "":
-			return ErrNothingToVerify
-		case verified:
-			return ErrAlreadyVerified
-		}
-		if count != nil {
-			wait, err := count.Take(tx)
+	_, err := who.And(MustBeHuman).Needs(event.Command{Rows: rows}).Change(ctx, s, event.IfMatch{},
+		func(tx *event.Tx, u *event.Object[User]) error {
+			address, verified := by.address(u.Data.Human)
+			switch {
+			case address == "":
+				return ErrNothingToVerify
+			case verified:
+				return ErrAlreadyVerified
+			}
+			if count != nil {
+				wait, err := count.Take(tx)
+				if err != nil {
+					return err
+				}
+				if wait > 0 {
+					return mailcount.TooMany(wait)
+				}
+			}
+			value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text), Shown: shown})
 			if err != nil {
 				return err
 			}
-			if wait > 0 {
-				return mailcount.TooMany(wait)
-			}
-		}
-		value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text), Shown: shown})
-		if err != nil {
-			return err
-		}
-		expires := tx.Now() + codeLife.Microseconds()
-		tx.PutRow(event.Row{RowKey: CodeRow(u.ID, by), Value: value, Expires: expires})
-		d.fill(u.Data.Human, address, expires)
-		return nil
-	})
+			expires := tx.Now() + codeLife.Microseconds()
+			tx.PutRow(event.Row{RowKey: CodeRow(u.ID, by), Value: value, Expires: expires})
+			d.fill(u.Data.Human, address, expires)
+			return nil
+		})
 	return d, err
 }
 
 func (d *Delivery) fill(h *Human, address string, expires int64) {
-	d.Address, d.Name, d.Language, d.Expires = address, h.Profile.DisplayName, h.Profile.PreferredLanguage, event.Time(expires)
+	d.Address, d.Name, d.Language, d.Expires = address, h.Profile.DisplayName, h.Profile.PreferredLanguage,
+		event.Time(expires)
 }
 
 // VerifyMine takes a code for the caller's contact, which counts as proven if it is right. A wrong one is counted, so
 // the command succeeds also where the answer is a refusal. Errors: ErrNotHuman; InvalidArgument on code; Aborted when
 // match does not hold.
-func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact, match event.IfMatch, code string) (event.Details, error) {
+func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact,
+	match event.IfMatch, code string) (event.Details, error) {
 	return verify(ctx, s, master, Mine(caller), by, match, code)
 }
 
 // VerifyEmailByCode takes a code for an e-mail address from somebody who is not signed in, but has the mail with the
 // code and the user's identifier. Errors: InvalidArgument on code, whatever is wrong.
-func VerifyEmailByCode(ctx context.Context, s event.Store, master secret.MasterKey, origin event.Origin, id, code string) (event.Details, error) {
+func VerifyEmailByCode(ctx context.Context, s event.Store, master secret.MasterKey, origin event.Origin,
+	id, code string) (event.Details, error) {
 	active := func(o *event.Object[User]) error {
 		if o == nil || o.Data.State != Active || o.Data.Human == nil {
 			return ErrWrongCode()
 		}
 		return nil
 	}
-	return verify(ctx, s, master, event.Target[User]{Kind: Kind, ID: id, Origin: origin, Reach: active}, ByEmail, event.IfMatch{}, code)
+	return verify(ctx, s, master, event.Target[User]{Kind: Kind, ID: id, Origin: origin, Reach: active}, ByEmail,
+		event.IfMatch{}, code)
 }
 
-func verify(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, match event.IfMatch, code string) (event.Details, error) {
+func verify(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact,
+	match event.IfMatch, code string) (event.Details, error) {
 	row := CodeRow(who.ID, by)
 	code = strings.ToUpper(code)
 	var right bool
-	details, err := who.And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{row}}).Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
-		right = false
-		kept, err := tx.Row(row)
-		if err != nil || kept == nil {
-			return err
-		}
-		var pending pendingCode
-		if err := json.Unmarshal(kept.Value, &pending); err != nil {
-			return err
-		}
-		address, _ := by.address(u.Data.Human)
-		if !hmac.Equal(pending.MAC, codeMAC(master, u.ID, by, address, code)) {
-			return countWrong(tx, kept, pending)
-		}
-		u.Expect(match) // of the right code only: a wrong one is refused, and counted, whatever was seen
-		tx.DropRow(row)
-		right = true
-		return u.Append(by.proven(tx, cmp.Or(pending.Shown, VerifiedByOwner)))
-	})
+	details, err := who.And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{row}}).Change(ctx, s, event.IfMatch{},
+		func(tx *event.Tx, u *event.Object[User]) error {
+			right = false
+			kept, err := tx.Row(row)
+			if err != nil || kept == nil {
+				return err
+			}
+			var pending pendingCode
+			if err := json.Unmarshal(kept.Value, &pending); err != nil {
+				return err
+			}
+			address, _ := by.address(u.Data.Human)
+			if !hmac.Equal(pending.MAC, codeMAC(master, u.ID, by, address, code)) {
+				return countWrong(tx, kept, pending)
+			}
+			u.Expect(match) // of the right code only: a wrong one is refused, and counted, whatever was seen
+			tx.DropRow(row)
+			right = true
+			return u.Append(by.proven(tx, cmp.Or(pending.Shown, VerifiedByOwner)))
+		})
 	if err == nil && !right {
 		return event.Details{}, ErrWrongCode()
 	}

@@ -127,19 +127,23 @@ func (PhoneRemoved) Apply(u *User) {
 
 // SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on
 // email; ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
-func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
-	return setEmail(ctx, s, GivesAccess(permit, id), match, address, VerifierOf(permit), func(bool) bool { return verified })
+func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string,
+	verified bool) (event.Details, error) {
+	return setEmail(ctx, s, GivesAccess(permit, id), match, address, VerifierOf(permit),
+		func(bool) bool { return verified })
 }
 
 // SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same
 // text again is no other address: what was known about it stays. Errors: InvalidArgument on email; ErrNotHuman; Aborted
 // when match does not hold.
-func SetMyEmail(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, address string) (event.Details, error) {
+func SetMyEmail(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch,
+	address string) (event.Details, error) {
 	return setEmail(ctx, s, Mine(caller), match, address, VerifiedByOwner, func(known bool) bool { return known })
 }
 
 // setEmail replaces the address. verified tells whether the new one is, given whether the very same one was before.
-func setEmail(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, address string, by Verifier, verified func(known bool) bool) (event.Details, error) {
+func setEmail(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, address string,
+	by Verifier, verified func(known bool) bool) (event.Details, error) {
 	key, problem := syntax.Email(address)
 	if err := errs.Wrong("email", problem); err != nil {
 		return event.Details{}, err
@@ -151,31 +155,39 @@ func setEmail(ctx context.Context, s event.Store, who event.Target[User], match 
 		if now || old.Address != address {
 			tx.DropRow(CodeRow(u.ID, ByEmail))
 		}
-		if old.Address != address || old.Verified && !now { // the same, unverified, is what the next change would not tell
+		// the same, unverified, is what the next change would not tell
+		if old.Address != address || old.Verified && !now {
 			if err := leave(tx, u, who.Origin.Actor == u.ID); err != nil {
 				return err
 			}
 		}
-		return u.Append(EmailChanged{Verified: event.Changed(old.Verified, now), Verification: saidOver(tx, old, key, now, by), Personal: EmailFacts{
-			Email:    event.Changed(old.Address, address),
-			EmailKey: event.Changed(old.Key, key),
-		}})
+		return u.Append(EmailChanged{
+			Verified:     event.Changed(old.Verified, now),
+			Verification: saidOver(tx, old, key, now, by),
+			Personal: EmailFacts{
+				Email:    event.Changed(old.Address, address),
+				EmailKey: event.Changed(old.Key, key),
+			},
+		})
 	})
 }
 
 // SetPhone replaces a person's phone number, and says whether it is known to be theirs. Errors: InvalidArgument on
 // phone; ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
-func SetPhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, number string, verified bool) (event.Details, error) {
+func SetPhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, number string,
+	verified bool) (event.Details, error) {
 	return setPhone(ctx, s, GivesAccess(permit, id), match, number, func(bool) bool { return verified })
 }
 
 // SetMyPhone replaces the caller's phone number, in the way of SetMyEmail. Errors: InvalidArgument on phone;
 // ErrNotHuman; Aborted when match does not hold.
-func SetMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, number string) (event.Details, error) {
+func SetMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch,
+	number string) (event.Details, error) {
 	return setPhone(ctx, s, Mine(caller), match, number, func(known bool) bool { return known })
 }
 
-func setPhone(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, number string, verified func(known bool) bool) (event.Details, error) {
+func setPhone(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, number string,
+	verified func(known bool) bool) (event.Details, error) {
 	normal, problem := parsePhone(number)
 	if err := errs.Wrong("phone", problem); err != nil {
 		return event.Details{}, err
@@ -198,16 +210,19 @@ func setPhone(ctx context.Context, s event.Store, who event.Target[User], match 
 
 // RemovePhone leaves a person without a phone number; who has none stays so. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
-func RemovePhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func RemovePhone(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return removePhone(ctx, s, GivesAccess(permit, id), match)
 }
 
 // RemoveMyPhone leaves the caller without a phone number. Errors: ErrNotHuman; Aborted when match does not hold.
-func RemoveMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch) (event.Details, error) {
+func RemoveMyPhone(ctx context.Context, s event.Store, caller *access.Caller,
+	match event.IfMatch) (event.Details, error) {
 	return removePhone(ctx, s, Mine(caller), match)
 }
 
-func removePhone(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch) (event.Details, error) {
+func removePhone(ctx context.Context, s event.Store, who event.Target[User],
+	match event.IfMatch) (event.Details, error) {
 	return who.And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		tx.DropRow(CodeRow(u.ID, ByPhone))
 		return u.Append(PhoneRemoved{})

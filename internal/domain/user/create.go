@@ -27,7 +27,8 @@ type CreateHuman struct {
 // Do creates the person. A password takes the permission to set one. Errors: InvalidArgument with violations;
 // access.ErrDenied; org.ErrNotFound; ErrUserNameTaken; those of once; Unavailable when too many passwords are being
 // hashed; those of permit.Renew when the caller may no longer once the password is hashed.
-func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, once event.Once) (Added, error) {
+func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit,
+	once event.Once) (Added, error) {
 	if err := p.Violations("").Err(); err != nil {
 		return Added{}, err
 	}
@@ -43,7 +44,8 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 		}
 		if wrong := rules.Given().Violations("password", p.Password); len(wrong) > 0 {
 			// A repetition still gets the first answer: the policy may have been another one then.
-			return create(ctx, s, permit, once, p.UserName, func(*event.Tx, string) (*event.Object[User], error) { return nil, errs.Invalid(wrong...) })
+			return create(ctx, s, permit, once, p.UserName,
+				func(*event.Tx, string) (*event.Object[User], error) { return nil, errs.Invalid(wrong...) })
 		}
 		if hash, permit, err = p.hash(ctx, hasher, permit); err != nil {
 			return Added{}, err
@@ -59,7 +61,8 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 }
 
 // hash is done for those who may, and they must still be allowed to when it is done: the queue may have been long.
-func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher, permit access.Permit) ([]byte, access.Permit, error) {
+func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher,
+	permit access.Permit) ([]byte, access.Permit, error) {
 	hash, err := hasher.Hash(ctx, p.Password)
 	if err != nil {
 		return nil, permit, err

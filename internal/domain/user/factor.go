@@ -135,7 +135,8 @@ func (e FactorRemoved) Apply(u *User) {
 	if u.Human == nil {
 		return
 	}
-	u.Human.Factors = slices.DeleteFunc(slices.Clone(u.Human.Factors), func(f Factor) bool { return f.ID == e.FactorID })
+	u.Human.Factors = slices.DeleteFunc(slices.Clone(u.Human.Factors),
+		func(f Factor) bool { return f.ID == e.FactorID })
 	if u.SecondFactor = len(u.Human.Factors) > 0; !u.SecondFactor {
 		u.Human.Factors, u.Human.RecoveryCodes = nil, 0
 	}

@@ -148,12 +148,14 @@ func (GroupLeft) Since() int { return groupVersion }
 
 // Apply implements event.Fact.
 func (e GroupLeft) Apply(u *User) {
-	u.withGroups(e.Org, slices.DeleteFunc(slices.Clone(u.Groups[e.Org]), func(g InGroup) bool { return g.ID == e.Group }))
+	u.withGroups(e.Org, slices.DeleteFunc(slices.Clone(u.Groups[e.Org]),
+		func(g InGroup) bool { return g.ID == e.Group }))
 }
 
 // GroupRolesSet records which roles a group gives the user from now on.
 type GroupRolesSet struct {
-	Org   string        `json:"org,omitempty"` // of the group; empty since fact version 5: the user knows it, and there are as many of these as the group has members
+	// of the group; empty since fact version 5: the user knows it, and there are as many of these as the group has members
+	Org   string        `json:"org,omitempty"`
 	Group string        `json:"group"`
 	Roles []access.Role `json:"roles,omitempty"`
 }

@@ -38,7 +38,8 @@ func (HumanImported) EventType() event.Type { return "user.human_imported.v1" }
 
 // Apply implements event.Fact.
 func (e HumanImported) Apply(u *User) {
-	HumanAdded{EmailVerified: e.EmailVerified, Verification: e.Verification, PhoneVerified: e.PhoneVerified, Personal: e.Personal}.Apply(u)
+	HumanAdded{EmailVerified: e.EmailVerified, Verification: e.Verification, PhoneVerified: e.PhoneVerified,
+		Personal: e.Personal}.Apply(u)
 	if e.Password {
 		u.Password = Password{Version: 1, ChangeRequired: e.ChangeRequired}
 	}

@@ -111,7 +111,8 @@ func (p Import) allowed(permit access.Permit) error {
 }
 
 // run creates, by one command, those whose name is free, unless judge refuses because of the others.
-func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, once event.Once, judge func(taken []int) error) ([]Added, error) {
+func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, once event.Once,
+	judge func(taken []int) error) ([]Added, error) {
 	owner := permit.Org()
 	c := event.Command{Origin: permit.Origin(), Read: []event.Ref{org.Kind.Ref(owner)}}
 	facts, ahead := make([]HumanImported, len(p)), make([]*event.Ahead[User], len(p))

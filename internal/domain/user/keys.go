@@ -30,7 +30,8 @@ func (KeyAdded) EventType() event.Type { return "user.key_added.v1" }
 // Apply implements event.Fact.
 func (e KeyAdded) Apply(u *User) {
 	if u.Service != nil {
-		u.Service.Keys = append(slices.Clip(u.Service.Keys), Key{ID: e.KeyID, PublicKey: e.PublicKey, Created: e.Created, Expires: e.Expires})
+		u.Service.Keys = append(slices.Clip(u.Service.Keys),
+			Key{ID: e.KeyID, PublicKey: e.PublicKey, Created: e.Created, Expires: e.Expires})
 	}
 }
 

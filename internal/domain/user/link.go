@@ -52,8 +52,10 @@ const (
 // Errors that the rules of links refuse with.
 var (
 	ErrLinkNotFound = errs.New(errs.NotFound, LinkNotFound, "this user has no such link to an identity provider")
-	ErrLinkTaken    = errs.New(errs.AlreadyExists, LinkTaken, "this account of the identity provider is linked to another user: remove that link first")
-	ErrTooManyLinks = errs.New(errs.FailedPrecondition, TooManyLinks, "a user can have at most 20 links to identity providers: remove one first")
+	ErrLinkTaken    = errs.New(errs.AlreadyExists, LinkTaken,
+		"this account of the identity provider is linked to another user: remove that link first")
+	ErrTooManyLinks = errs.New(errs.FailedPrecondition, TooManyLinks,
+		"a user can have at most 20 links to identity providers: remove one first")
 )
 
 // Link finds one of the person's links.
@@ -73,7 +75,8 @@ func (h *Human) LinkTo(provider, issuer, subject string) (Link, bool) {
 	if h == nil {
 		return Link{}, false
 	}
-	i := slices.IndexFunc(h.Links, func(l Link) bool { return l.Provider == provider && l.Issuer == issuer && l.Subject == subject })
+	i := slices.IndexFunc(h.Links,
+		func(l Link) bool { return l.Provider == provider && l.Issuer == issuer && l.Subject == subject })
 	if i < 0 {
 		return Link{}, false
 	}
@@ -93,8 +96,10 @@ func AddLink(tx *event.Tx, u *event.Object[User], l Link, byEmail bool) (Link, e
 	switch {
 	case u.Data.Human == nil:
 		return Link{}, ErrNotHuman
-	case l.Provider == "" || l.Issuer == "" || l.Subject == "" || len(l.Issuer) > MaxSubject || len(l.Subject) > MaxSubject:
-		return Link{}, errs.Invalid(errs.Violation{Field: "subject", Message: "is missing or too long: the identity provider must send an issuer and a subject of at most 2048 bytes"})
+	case l.Provider == "" || l.Issuer == "" || l.Subject == "" || len(l.Issuer) > MaxSubject ||
+		len(l.Subject) > MaxSubject:
+		return Link{}, errs.Invalid(errs.Violation{Field: "subject",
+			Message: "is missing or too long: the identity provider must send an issuer and a subject of at most 2048 bytes"})
 	}
 	switch holder, err := tx.Holder(LinkClaim(l.Provider, l.Issuer, l.Subject)); {
 	case err != nil:
@@ -108,8 +113,14 @@ func AddLink(tx *event.Tx, u *event.Object[User], l Link, byEmail bool) (Link, e
 		return Link{}, ErrTooManyLinks
 	}
 	l.ID, l.Created = event.NewID("lnk"), tx.Now()
-	return l, u.Append(LinkAdded{LinkID: l.ID, Provider: l.Provider, Created: l.Created, Confirmed: l.Confirmed, ByEmail: byEmail,
-		Personal: LinkFacts{Issuer: l.Issuer, Subject: l.Subject, Name: l.Name}})
+	return l, u.Append(LinkAdded{
+		LinkID:    l.ID,
+		Provider:  l.Provider,
+		Created:   l.Created,
+		Confirmed: l.Confirmed,
+		ByEmail:   byEmail,
+		Personal:  LinkFacts{Issuer: l.Issuer, Subject: l.Subject, Name: l.Name},
+	})
 }
 
 // RemoveLinksSince takes away the links that were added or confirmed since a moment: they may not be the owner's.
@@ -154,8 +165,15 @@ func (LinkAdded) Since() int { return linkVersion }
 // Apply implements event.Fact.
 func (e LinkAdded) Apply(u *User) {
 	if u.Human != nil {
-		u.Human.Links = append(slices.Clip(u.Human.Links), Link{ID: e.LinkID, Provider: e.Provider, Issuer: e.Personal.Issuer, Subject: e.Personal.Subject,
-			Name: e.Personal.Name, Created: e.Created, Confirmed: e.Confirmed})
+		u.Human.Links = append(slices.Clip(u.Human.Links), Link{
+			ID:        e.LinkID,
+			Provider:  e.Provider,
+			Issuer:    e.Personal.Issuer,
+			Subject:   e.Personal.Subject,
+			Name:      e.Personal.Name,
+			Created:   e.Created,
+			Confirmed: e.Confirmed,
+		})
 		u.Links = append(slices.Clip(u.Links), e.LinkID)
 	}
 }

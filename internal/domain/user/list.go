@@ -21,15 +21,18 @@ type Filter struct {
 
 // List reads a page of the users of the permit's organization: the oldest first, or in the order of the value that has
 // a beginning to look for.
-func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[User], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor,
+	limit int) ([]*event.Object[User], *event.Cursor, error) {
 	if permit.Org() == "" { // would be a query over all organizations
 		return nil, nil, access.ErrDenied
 	}
 	column, prefix := f.prefix()
-	q := event.Query{Org: permit.Org(), By: column, Prefix: event.LookupText(prefix), Where: event.Where(event.State, string(f.State), byType, string(f.Type)), After: after, Limit: limit}
+	q := event.Query{Org: permit.Org(), By: column, Prefix: event.LookupText(prefix),
+		Where: event.Where(event.State, string(f.State), byType, string(f.Type)), After: after, Limit: limit}
 	found, next, err := Kind.List(ctx, r, q)
 	if prefix != q.Prefix { // more was asked for than the column holds
-		found = slices.DeleteFunc(found, func(o *event.Object[User]) bool { return !strings.HasPrefix(o.Data.key(column), prefix) })
+		found = slices.DeleteFunc(found,
+			func(o *event.Object[User]) bool { return !strings.HasPrefix(o.Data.key(column), prefix) })
 	}
 	return found, next, err
 }

@@ -81,7 +81,8 @@ type NewPassword struct {
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; InvalidArgument when the policy does not allow the password;
 // Aborted when match does not hold; Unavailable when too many passwords are being hashed; those of permit.Renew when
 // the caller may no longer once the password is hashed.
-func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, id string, match event.IfMatch, p NewPassword) (event.Details, error) {
+func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, id string,
+	match event.IfMatch, p NewPassword) (event.Details, error) {
 	// Hashing is expensive, so it is only done for those who may; what holds is decided again in the command.
 	u, err := GivesAccess(permit, id).And(MustBeHuman).Read(ctx, s)
 	if err != nil {
@@ -104,7 +105,8 @@ func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, perm
 	if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
 		return event.Details{}, err
 	}
-	return GivesAccess(permit, id).And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
-		return PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired})
-	})
+	return GivesAccess(permit, id).And(MustBeHuman).Change(ctx, s, match,
+		func(tx *event.Tx, u *event.Object[User]) error {
+			return PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired})
+		})
 }

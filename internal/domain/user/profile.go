@@ -111,17 +111,20 @@ func (e ProfileChanged) Apply(u *User) {
 
 // ReplaceProfile replaces the caller's whole profile. Errors: InvalidArgument with violations; ErrNotHuman; Aborted
 // when match does not hold.
-func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, p Profile) (event.Details, error) {
+func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch,
+	p Profile) (event.Details, error) {
 	return replaceProfile(ctx, s, Mine(caller), match, p)
 }
 
 // ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: InvalidArgument with violations;
 // ErrNotFound; ErrNotHuman; Aborted when match does not hold.
-func ReplaceProfileOf(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, p Profile) (event.Details, error) {
+func ReplaceProfileOf(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	p Profile) (event.Details, error) {
 	return replaceProfile(ctx, s, Within(permit, id), match, p)
 }
 
-func replaceProfile(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, p Profile) (event.Details, error) {
+func replaceProfile(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch,
+	p Profile) (event.Details, error) {
 	if err := p.Violations().Err(); err != nil {
 		return event.Details{}, err
 	}
@@ -141,7 +144,8 @@ func changedProfile(h *Human, p Profile) ProfileChanged {
 		PreferredLanguage: event.Changed(old.PreferredLanguage, p.PreferredLanguage),
 		Gender:            event.Changed(old.Gender, p.Gender),
 	}
-	if facts.DisplayName != nil || h.NameKey == syntax.PlainKey(old.DisplayName) { // the first events had no key, and a plain one stands in
+	// the first events had no key, and a plain one stands in
+	if facts.DisplayName != nil || h.NameKey == syntax.PlainKey(old.DisplayName) {
 		facts.NameKey = event.Changed(h.NameKey, syntax.NameKey(p.DisplayName))
 	}
 	return ProfileChanged{Personal: facts}

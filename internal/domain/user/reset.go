@@ -52,36 +52,46 @@ var ErrCannotReset = errors.New("the password of this user cannot be reset by ma
 // after the person's own change of the address there is none for who has no second factor from long enough before:
 // Delayed. Errors: ErrCannotReset.
 func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id string) (Delivery, error) {
-	return mailAbout(ctx, s, id, func(u *User) bool { return u.MayReset() }, ErrCannotReset, func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
-		until, factorBefore := hold(kept, tx.Now())
-		if d.Delayed = until > 0 && !slices.ContainsFunc(u.Data.Human.Factors, func(f Factor) bool { return f.Created < factorBefore }); d.Delayed {
-			d.fill(u.Data.Human, u.Data.Human.Email.Address, until)
-			return nil
-		}
-		d.Text = secret.NewCode()
-		expires, err := putReset(tx, master, u, d.Text)
-		d.fill(u.Data.Human, u.Data.Human.Email.Address, expires)
-		return err
-	})
+	return mailAbout(ctx, s, id, func(u *User) bool { return u.MayReset() }, ErrCannotReset,
+		func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
+			until, factorBefore := hold(kept, tx.Now())
+			if d.Delayed = until > 0 &&
+				!slices.ContainsFunc(u.Data.Human.Factors,
+					func(f Factor) bool { return f.Created < factorBefore }); d.Delayed {
+				d.fill(u.Data.Human, u.Data.Human.Email.Address, until)
+				return nil
+			}
+			d.Text = secret.NewCode()
+			expires, err := putReset(tx, master, u, d.Text)
+			d.fill(u.Data.Human, u.Data.Human.Email.Address, expires)
+			return err
+		})
 }
 
 // mailAbout makes what a mail to a person says, with the addresses that the person had before. It refuses users that
 // are not there, and those that do not fit.
-func mailAbout(ctx context.Context, s event.Store, id string, fits func(*User) bool, refused error, decide func(*event.Tx, *event.Object[User], []before, *Delivery) error) (Delivery, error) {
+func mailAbout(ctx context.Context, s event.Store, id string, fits func(*User) bool, refused error,
+	decide func(*event.Tx, *event.Object[User], []before, *Delivery) error) (Delivery, error) {
 	d := Delivery{UserID: id, By: ByEmail}
-	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: func(u *event.Object[User]) error {
-		if u == nil || !fits(&u.Data) {
-			return refused
-		}
-		return nil
-	}}
-	_, err := who.Needs(event.Command{Rows: []event.RowKey{BeforeRow(id)}}).Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
-		kept, err := parseBefore(tx.Row(BeforeRow(id)))
-		if err != nil {
-			return err
-		}
-		return decide(tx, u, kept, &d)
-	})
+	who := event.Target[User]{
+		Kind:   Kind,
+		ID:     id,
+		Origin: event.Origin{Actor: event.System},
+		Reach: func(u *event.Object[User]) error {
+			if u == nil || !fits(&u.Data) {
+				return refused
+			}
+			return nil
+		},
+	}
+	_, err := who.Needs(event.Command{Rows: []event.RowKey{BeforeRow(id)}}).Change(ctx, s, event.IfMatch{},
+		func(tx *event.Tx, u *event.Object[User]) error {
+			kept, err := parseBefore(tx.Row(BeforeRow(id)))
+			if err != nil {
+				return err
+			}
+			return decide(tx, u, kept, &d)
+		})
 	return d, err
 }
 

@@ -107,7 +107,8 @@ func putBefore(tx *event.Tx, id string, kept []before) error {
 	if err != nil {
 		return err
 	}
-	tx.PutRow(event.Row{RowKey: BeforeRow(id), Value: value, Expires: kept[len(kept)-1].At + RestoreLife.Microseconds()})
+	tx.PutRow(event.Row{RowKey: BeforeRow(id), Value: value,
+		Expires: kept[len(kept)-1].At + RestoreLife.Microseconds()})
 	return nil
 }
 
@@ -131,7 +132,8 @@ func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 			}
 			kept = slices.Delete(kept, i, i+1)
 		}
-		kept = append(kept, before{Sequence: u.Sequence + 1, At: tx.Now(), Address: old.Address, Key: old.Key, Verification: old.Verification, Own: own})
+		kept = append(kept, before{Sequence: u.Sequence + 1, At: tx.Now(), Address: old.Address, Key: old.Key,
+			Verification: old.Verification, Own: own})
 	}
 	return putBefore(tx, u.ID, kept)
 }
@@ -178,25 +180,28 @@ func restoreMAC(master secret.MasterKey, id, code string) []byte {
 
 // LeftAddress is what to tell an address that the event with this sequence replaced. Where the person did it, its code
 // takes the address back; it replaces the code of an earlier try to send the mail. Errors: ErrNothingBefore.
-func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id string, sequence uint64) (Delivery, error) {
-	return mailAbout(ctx, s, id, func(u *User) bool { return u.Human != nil }, ErrNothingBefore, func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
-		i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence && !b.over(tx.Now()) })
-		if i < 0 {
-			return ErrNothingBefore
-		}
-		if d.Text = ""; kept[i].live(tx.Now()) {
-			d.Text = secret.NewLinkCode()
-			kept[i].MAC = restoreMAC(master, id, d.Text)
-		}
-		d.fill(u.Data.Human, kept[i].Address, kept[i].At+RestoreLife.Microseconds())
-		return putBefore(tx, id, kept)
-	})
+func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id string,
+	sequence uint64) (Delivery, error) {
+	return mailAbout(ctx, s, id, func(u *User) bool { return u.Human != nil }, ErrNothingBefore,
+		func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
+			i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence && !b.over(tx.Now()) })
+			if i < 0 {
+				return ErrNothingBefore
+			}
+			if d.Text = ""; kept[i].live(tx.Now()) {
+				d.Text = secret.NewLinkCode()
+				kept[i].MAC = restoreMAC(master, id, d.Text)
+			}
+			d.fill(u.Data.Human, kept[i].Address, kept[i].At+RestoreLife.Microseconds())
+			return putBefore(tx, id, kept)
+		})
 }
 
 // Restorable tells which address a code takes back: the oldest that can be, whatever change the code was sent about,
 // for somebody who has taken an account over may have changed it more than once. since is from when on what was added
 // to the account may not be the owner's. The command declared BeforeRow.
-func Restorable(tx *event.Tx, master secret.MasterKey, id, code string) (back Email, since int64, right bool, err error) {
+func Restorable(tx *event.Tx, master secret.MasterKey,
+	id, code string) (back Email, since int64, right bool, err error) {
 	kept, err := parseBefore(tx.Row(BeforeRow(id)))
 	if err != nil {
 		return Email{}, 0, false, err
@@ -209,7 +214,8 @@ func Restorable(tx *event.Tx, master secret.MasterKey, id, code string) (back Em
 	if !right || first < 0 {
 		return Email{}, 0, false, nil
 	}
-	return Email{Address: kept[first].Address, Key: kept[first].Key, Verification: kept[first].Verification}, kept[first].suspectFrom(), true, nil
+	return Email{Address: kept[first].Address, Key: kept[first].Key, Verification: kept[first].Verification},
+		kept[first].suspectFrom(), true, nil
 }
 
 // RestoreEmail gives a user an address back, and makes a code that lets the person choose a new password at once. The
@@ -225,7 +231,8 @@ func RestoreEmail(tx *event.Tx, master secret.MasterKey, u *event.Object[User], 
 	if err := putBefore(tx, u.ID, told); err != nil {
 		return "", err
 	}
-	restored := EmailRestored{At: tx.Now(), Verification: &back.Verification, Personal: EmailFacts{Email: &back.Address, EmailKey: &back.Key}}
+	restored := EmailRestored{At: tx.Now(), Verification: &back.Verification,
+		Personal: EmailFacts{Email: &back.Address, EmailKey: &back.Key}}
 	if back.Verification.By != VerifiedByOwner { // the link has proven what was taken on somebody's word
 		restored.Verification = Said(tx, true, VerifiedByOwner)
 	}

@@ -38,7 +38,8 @@ func SearchViolations(query string) (wrong errs.Violations) {
 // Search reads a page of the users of the permit's organization, or of all, who have for every word of the query one
 // that begins with it. A text without any word finds nobody. Errors: InvalidArgument on query; access.ErrDenied where
 // all organizations are asked for and the caller may not read them.
-func Search(ctx context.Context, r event.Reader, permit access.Permit, query string, everywhere bool, after event.Cursor, limit int) ([]*event.Object[User], *event.Cursor, error) {
+func Search(ctx context.Context, r event.Reader, permit access.Permit, query string, everywhere bool,
+	after event.Cursor, limit int) ([]*event.Object[User], *event.Cursor, error) {
 	switch {
 	case permit.Org() == "":
 		return nil, nil, access.ErrDenied

@@ -12,7 +12,8 @@ func SignInSourcesRow(id string) event.RowKey {
 
 // SecretRows are all rows that may hold a secret of a user: they go when the user goes.
 func SecretRows(id string) []event.RowKey {
-	return []event.RowKey{PasswordRow(id), SecretRow(id), CodeRow(id, ByEmail), CodeRow(id, ByPhone), ResetRow(id), SignInSourcesRow(id), FactorsRow(id), BeforeRow(id), SetupRow(id), DeclinedRow(id)}
+	return []event.RowKey{PasswordRow(id), SecretRow(id), CodeRow(id, ByEmail), CodeRow(id, ByPhone), ResetRow(id),
+		SignInSourcesRow(id), FactorsRow(id), BeforeRow(id), SetupRow(id), DeclinedRow(id)}
 }
 
 // SecretSet records that a service user got a new secret. The hash itself is a secret, not a fact.

@@ -47,5 +47,6 @@ func AcceptTerms(tx *event.Tx, u *event.Object[User], asked, accepted string) er
 
 // TermsNotAccepted says that others were accepted than those that are asked for, or none.
 func TermsNotAccepted(asked string) error {
-	return errs.Invalid(errs.Violation{Field: TermsField, Message: "must be " + asked + ": the person has to accept the terms at this address"})
+	return errs.Invalid(errs.Violation{Field: TermsField,
+		Message: "must be " + asked + ": the person has to accept the terms at this address"})
 }

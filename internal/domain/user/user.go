@@ -41,9 +41,10 @@ type User struct {
 
 	// Given are the roles that the user has without groups; nil where no group gives any: Memberships are the same
 	// then.
-	Given    access.Memberships   `json:"given,omitzero"`
-	Groups   map[string][]InGroup `json:"groups,omitempty"`   // the groups the user is in, by organization
-	AppRoles []AppRoles           `json:"appRoles,omitempty"` // roles in applications that the user has without groups, the oldest first
+	Given  access.Memberships   `json:"given,omitzero"`
+	Groups map[string][]InGroup `json:"groups,omitempty"` // the groups the user is in, by organization
+	// roles in applications that the user has without groups, the oldest first
+	AppRoles []AppRoles `json:"appRoles,omitempty"`
 
 	// Accepted is what the user has agreed to in other organizations, by organization. Roles beyond it wait. Who is
 	// somewhere without an entry got all roles there before anybody was asked: they count as they are.
@@ -60,7 +61,8 @@ type Standing struct {
 	SessionEpoch int64              `json:"sessionEpoch,omitempty"`
 	TokenEpoch   int64              `json:"tokenEpoch,omitempty"`
 	SecondFactor bool               `json:"secondFactor,omitempty"` // one is enrolled: sessions have to prove it
-	Links        []string           `json:"links,omitempty"`        // ids of Human.Links: what came by another one has ended
+	// ids of Human.Links: what came by another one has ended
+	Links []string `json:"links,omitempty"`
 }
 
 // Human is what only people have.
@@ -145,19 +147,23 @@ func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 8, Since: shortVersion, Short: short, Full: full, Form: digestForm,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 8, Since: shortVersion, Short: short, Full: full,
+	Form: digestForm,
 	Facts: []event.Fact[User]{
-		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
+		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{},
+		PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
-		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, PasswordSetupSent{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
+		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, PasswordSetupSent{}, SessionsEnded{}, SecretSet{},
+		SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRenamed{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
 		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{}, RolesAccepted{},
 		TermsAccepted{}, MetadataSet{},
 	},
-	Token:   event.TokenUser,
-	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail, EmailWord},
+	Token: event.TokenUser,
+	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail,
+		FirstByEmail, EmailWord},
 	Lookup: func(o *event.Object[User]) []string {
 		u := &o.Data
 		if u.State == Removed {
@@ -165,7 +171,8 @@ var Kind = event.Define(event.Schema[User]{
 		}
 		email := u.emailColumns(o.Org, o.Short())
 		return []string{event.StandingOf(&u.Standing), email.verified, string(u.State), string(u.Type()),
-			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)), email.order, email.word}
+			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)),
+			email.order, email.word}
 	},
 	Groups: func(o *event.Object[User]) []string {
 		var groups []string
@@ -342,10 +349,14 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
-	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
-	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has a description, a secret, keys, and tokens that administrators create")
-	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken, "the user name is taken in this organization: choose another one")
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"there is no user with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
+	ErrNotHuman = errs.New(errs.FailedPrecondition, NotHuman,
+		"this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
+	ErrNotService = errs.New(errs.FailedPrecondition, NotService,
+		"this is a person: only a service user has a description, a secret, keys, and tokens that administrators create")
+	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken,
+		"the user name is taken in this organization: choose another one")
 )
 
 // Get reads a user within the permit's organization. Errors: ErrNotFound.

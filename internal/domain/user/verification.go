@@ -14,9 +14,10 @@ type Verifier string
 
 // The verifiers.
 const (
-	VerifiedByOwner         Verifier = "owner"         // by a code or a link that was sent to the address
-	VerifiedByProvider      Verifier = "provider"      // an identity provider said so
-	VerifiedByInstallation  Verifier = "installation"  // somebody with a role in the installation said so, or was shown the code
+	VerifiedByOwner    Verifier = "owner"    // by a code or a link that was sent to the address
+	VerifiedByProvider Verifier = "provider" // an identity provider said so
+	// somebody with a role in the installation said so, or was shown the code
+	VerifiedByInstallation  Verifier = "installation"
 	VerifiedByAdministrator Verifier = "administrator" // somebody of the organization said so, or was shown the code
 )
 
@@ -98,7 +99,8 @@ func (u *User) emailColumns(org string, short bool) *emailColumns {
 	if c := u.Human.emailColumns; c != nil && c.email == e && c.org == org && c.short == short {
 		return c
 	}
-	c := &emailColumns{email: e, org: org, short: short, verified: EmailDigest(e.Key), order: e.order(), word: e.word(org)}
+	c := &emailColumns{email: e, org: org, short: short, verified: EmailDigest(e.Key), order: e.order(),
+		word: e.word(org)}
 	if short {
 		c.verified, c.word = shortDigest(c.verified), shortDigest(c.word)
 	}
@@ -157,7 +159,8 @@ func saidOver(tx *event.Tx, old Email, key string, verified bool, by Verifier) *
 
 // WithEmail reads up to limit users of an organization who have an address in its comparison form, whether or not it is
 // verified.
-func WithEmail(ctx context.Context, r event.Reader, org, key string, limit int) (found []*event.Object[User], err error) {
+func WithEmail(ctx context.Context, r event.Reader, org, key string,
+	limit int) (found []*event.Object[User], err error) {
 	records, err := r.RecordsWhere(ctx, Kind.Name(), org, byEmail, event.LookupText(key), FirstByEmail, limit)
 	if err != nil {
 		return nil, err

@@ -90,7 +90,9 @@ func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Create
 			if _, err := org.In(tx, owner); err != nil {
 				return err
 			}
-			o, err := Kind.Create(tx, id, owner, Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Address: syntax.ShownURL(n.URL), Selection: n.selection()})
+			o, err := Kind.Create(tx, id, owner,
+				Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Address: syntax.ShownURL(n.URL),
+					Selection: n.selection()})
 			if err != nil {
 				return err
 			}
@@ -134,7 +136,8 @@ func (w *Webhooks) canLook(ctx context.Context, permit access.Permit, s *Selecti
 	for n, id := range s.OrganizationIDs {
 		err := org.Exists(ctx, w.Store, id)
 		if errors.Is(err, org.ErrNotFound) {
-			return errs.Invalid(errs.Violation{Field: fmt.Sprintf("organizationIds[%d]", n), Message: "is not an organization"})
+			return errs.Invalid(errs.Violation{Field: fmt.Sprintf("organizationIds[%d]", n),
+				Message: "is not an organization"})
 		}
 		if err != nil {
 			return err
@@ -154,8 +157,10 @@ type Modification struct {
 }
 
 // Modify sets parts of a webhook. Errors: ErrNotFound; those of Add about settings; Aborted when match does not hold.
-func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, match event.IfMatch, m Modification) (event.Details, error) {
-	set := SettingsChanged{Name: m.Name, Types: m.Types, AllOrganizations: m.AllOrganizations, OrganizationIDs: m.OrganizationIDs, PersonalData: m.PersonalData}
+func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	m Modification) (event.Details, error) {
+	set := SettingsChanged{Name: m.Name, Types: m.Types, AllOrganizations: m.AllOrganizations,
+		OrganizationIDs: m.OrganizationIDs, PersonalData: m.PersonalData}
 	if m.Name != nil {
 		key := syntax.NameKey(*m.Name)
 		set.NameKey = &key
@@ -172,31 +177,33 @@ func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, 
 			return event.Details{}, err
 		}
 	}
-	return changeable(permit, id).Needs(needs).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
-		to := o.Data
-		set.Apply(&to)
-		wanted := Settings{URL: unchanged, Types: to.Types, AllOrganizations: to.AllOrganizations, OrganizationIDs: to.OrganizationIDs}
-		event.Set(&wanted.URL, m.URL)
-		wrong := wanted.Violations()
-		if wrong.Add("name", syntax.Name(to.Name)); wrong != nil {
-			return wrong.Err()
-		}
-		fact := difference(&o.Data, &to)
-		if m.URL != nil {
-			if err := w.callable(*m.URL); err != nil {
-				return err
+	return changeable(permit, id).Needs(needs).Change(ctx, w.Store, match,
+		func(tx *event.Tx, o *event.Object[Webhook]) error {
+			to := o.Data
+			set.Apply(&to)
+			wanted := Settings{URL: unchanged, Types: to.Types, AllOrganizations: to.AllOrganizations,
+				OrganizationIDs: to.OrganizationIDs}
+			event.Set(&wanted.URL, m.URL)
+			wrong := wanted.Violations()
+			if wrong.Add("name", syntax.Name(to.Name)); wrong != nil {
+				return wrong.Err()
 			}
-			moved, err := w.move(tx, id, inLog, *m.URL)
-			if err != nil {
-				return err
+			fact := difference(&o.Data, &to)
+			if m.URL != nil {
+				if err := w.callable(*m.URL); err != nil {
+					return err
+				}
+				moved, err := w.move(tx, id, inLog, *m.URL)
+				if err != nil {
+					return err
+				}
+				if moved {
+					shown := syntax.ShownURL(*m.URL)
+					fact.Address = &shown
+				}
 			}
-			if moved {
-				shown := syntax.ShownURL(*m.URL)
-				fact.Address = &shown
-			}
-		}
-		return o.Append(fact)
-	})
+			return o.Append(fact)
+		})
 }
 
 // mayWiden refuses a modification that looks into other organizations, as mayLook and canLook do.
@@ -237,7 +244,8 @@ func (w *Webhooks) move(tx *event.Tx, id, inLog, to string) (bool, error) {
 
 // Deactivate switches a webhook off: nothing is sent any more. Errors: ErrNotFound; ErrNotActive; Aborted when match
 // does not hold.
-func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return changeable(permit, id).Change(ctx, w.Store, match, func(_ *event.Tx, o *event.Object[Webhook]) error {
 		if o.Data.State != Active {
 			return ErrNotActive
@@ -248,7 +256,8 @@ func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id stri
 
 // Reactivate switches a webhook on again. It goes on where it stopped. Errors: ErrNotFound; ErrNotInactive; Aborted
 // when match does not hold.
-func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return changeable(permit, id).Change(ctx, w.Store, match, func(_ *event.Tx, o *event.Object[Webhook]) error {
 		if o.Data.State != Inactive {
 			return ErrNotInactive
@@ -259,31 +268,33 @@ func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id stri
 
 // RotateSecret makes a new secret, which is shown this once. The one before it signs, too, for keepOld. Errors:
 // ErrNotFound; Aborted when match does not hold.
-func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
+func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	keepOld time.Duration) (event.Details, string, error) {
 	raw, text := newSecret()
 	key := event.SecretOf(id)
 	secretRow := event.Command{Rows: []event.RowKey{key}}
-	details, err := changeable(permit, id).Needs(secretRow).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
-		stored, err := tx.Row(key)
-		if err != nil {
-			return err
-		}
-		before, err := secretsIn(w.Root, id, stored)
-		if err != nil {
-			return err
-		}
-		next, fact := secrets{URL: before.URL, Current: raw}, SecretSet{}
-		if keepOld > 0 {
-			fact.OldUntil = tx.Now() + keepOld.Microseconds()
-			next.Old, next.OldUntil = before.Current, fact.OldUntil
-		}
-		row, err := next.row(w.Root, id)
-		if err != nil {
-			return err
-		}
-		tx.PutRow(row)
-		return o.Append(fact)
-	})
+	details, err := changeable(permit, id).Needs(secretRow).Change(ctx, w.Store, match,
+		func(tx *event.Tx, o *event.Object[Webhook]) error {
+			stored, err := tx.Row(key)
+			if err != nil {
+				return err
+			}
+			before, err := secretsIn(w.Root, id, stored)
+			if err != nil {
+				return err
+			}
+			next, fact := secrets{URL: before.URL, Current: raw}, SecretSet{}
+			if keepOld > 0 {
+				fact.OldUntil = tx.Now() + keepOld.Microseconds()
+				next.Old, next.OldUntil = before.Current, fact.OldUntil
+			}
+			row, err := next.row(w.Root, id)
+			if err != nil {
+				return err
+			}
+			tx.PutRow(row)
+			return o.Append(fact)
+		})
 	if err != nil {
 		return event.Details{}, "", err
 	}
@@ -292,11 +303,13 @@ func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id st
 
 // Remove ends a webhook for good, with its secrets and what is parked. Errors: ErrNotFound; Aborted when match does not
 // hold.
-func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	details, err := changeable(permit, id).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
-		dropRows(tx, id)
-		return o.Append(WasRemoved{})
-	})
+func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
+	details, err := changeable(permit, id).Change(ctx, w.Store, match,
+		func(tx *event.Tx, o *event.Object[Webhook]) error {
+			dropRows(tx, id)
+			return o.Append(WasRemoved{})
+		})
 	if err == nil {
 		_ = Clear(ctx, w.Store, id) // where it fails, the dispatchers do it
 	}
@@ -340,13 +353,17 @@ func Clear(ctx context.Context, s event.Store, id string) error {
 
 // switchOff is what a receiver gets that says that it is gone.
 func (w *Webhooks) switchOff(ctx context.Context, id string) error {
-	return w.Store.Do(ctx, event.Command{Origin: system, Write: []event.Ref{Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-		o, err := Kind.Get(tx, id)
-		if err != nil || o == nil || o.Data.State != Active {
-			return err
-		}
-		return o.Append(Deactivated{Gone: true})
-	}})
+	return w.Store.Do(ctx, event.Command{
+		Origin: system,
+		Write:  []event.Ref{Kind.Ref(id)},
+		Decide: func(tx *event.Tx) error {
+			o, err := Kind.Get(tx, id)
+			if err != nil || o == nil || o.Data.State != Active {
+				return err
+			}
+			return o.Append(Deactivated{Gone: true})
+		},
+	})
 }
 
 var system = event.Origin{Actor: event.System}

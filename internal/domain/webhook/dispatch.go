@@ -30,8 +30,9 @@ const (
 	lameAfter   = 3   // messages on end that failed or took long
 	slow        = 2 * time.Second
 
-	manyHooks  = 1000
-	maxBehind  = 20_000           // events that a start reads again, if it is not known up to where the log was looked at
+	manyHooks = 1000
+	// events that a start reads again, if it is not known up to where the log was looked at
+	maxBehind  = 20_000
 	sweepTime  = 10 * time.Second // between looks at the rows of some idle webhooks
 	sweepParts = 60               // looks until all were seen
 
@@ -191,7 +192,8 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 				start = min(start, p.Position)
 			}
 		}
-		if d.litter += len(found); d.litter >= manyHooks { // the entries that stay would lie scattered over a large heap, which could not be given back
+		// the entries that stay would lie scattered over a large heap, which could not be given back
+		if d.litter += len(found); d.litter >= manyHooks {
 			d.litter = 0
 			runtime.GC()
 		}
@@ -444,9 +446,13 @@ func (d *Dispatcher) noteLooked(ctx context.Context) error {
 	if since := now.Sub(d.since); since >= 0 && since < 2*d.Lease {
 		return nil
 	}
-	err := d.Webhooks.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{lookedRow}, Decide: func(tx *event.Tx) error {
-		return (&notify.Progress{Position: d.candidate}).Put(tx, lookedRow)
-	}})
+	err := d.Webhooks.Store.Do(ctx, event.Command{
+		Origin: system,
+		Rows:   []event.RowKey{lookedRow},
+		Decide: func(tx *event.Tx) error {
+			return (&notify.Progress{Position: d.candidate}).Put(tx, lookedRow)
+		},
+	})
 	if err == nil {
 		d.looked, d.candidate = d.candidate, 0
 	}

@@ -46,9 +46,10 @@ func (w *Webhook) addressInLog(url string) {
 
 // SettingsChanged records what is different in the settings.
 type SettingsChanged struct {
-	Name             *string   `json:"name,omitempty"`
-	NameKey          *string   `json:"nameKey,omitempty"` // follows from Name
-	Address          *string   `json:"address,omitempty"` // what may be shown of a new address, whether or not it looks like the one before
+	Name    *string `json:"name,omitempty"`
+	NameKey *string `json:"nameKey,omitempty"` // follows from Name
+	// what may be shown of a new address, whether or not it looks like the one before
+	Address          *string   `json:"address,omitempty"`
 	Types            *[]string `json:"types,omitempty"`
 	AllOrganizations *bool     `json:"allOrganizations,omitempty"`
 	OrganizationIDs  *[]string `json:"organizationIds,omitempty"`
@@ -87,7 +88,8 @@ func (SettingsChangedV1) EventType() event.Type { return "webhook.settings_chang
 
 // Apply implements event.Fact.
 func (e SettingsChangedV1) Apply(w *Webhook) {
-	SettingsChanged{Name: e.Name, NameKey: e.NameKey, Types: e.Types, AllOrganizations: e.AllOrganizations, OrganizationIDs: e.OrganizationIDs, PersonalData: e.PersonalData}.Apply(w)
+	SettingsChanged{Name: e.Name, NameKey: e.NameKey, Types: e.Types, AllOrganizations: e.AllOrganizations,
+		OrganizationIDs: e.OrganizationIDs, PersonalData: e.PersonalData}.Apply(w)
 	if e.URL != nil {
 		w.addressInLog(*e.URL)
 	}

@@ -29,22 +29,26 @@ func (m *Metrics) Waiting() Waiting {
 	if m == nil {
 		return Waiting{}
 	}
-	return Waiting{Webhooks: m.waiting.webhooks.Load(), Retrying: m.waiting.retrying.Load(), Failed: m.waiting.failed.Load()}
+	return Waiting{Webhooks: m.waiting.webhooks.Load(), Retrying: m.waiting.retrying.Load(),
+		Failed: m.waiting.failed.Load()}
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	messages := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "signet", Name: "webhook_messages_total", Help: "Messages about events that were sent to receivers of webhooks, every try for itself.",
+		Namespace: "signet", Name: "webhook_messages_total",
+		Help: "Messages about events that were sent to receivers of webhooks, every try for itself.",
 	}, []string{"outcome"})
 	m := &Metrics{delivered: messages.WithLabelValues("succeeded"), failed: messages.WithLabelValues("failed")}
 	waiting := func(state string, of *atomic.Int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "signet", Name: "webhook_objects_waiting", Help: "Objects whose events wait for a webhook that this node serves: one is tried again, or has failed for good.",
+			Namespace: "signet", Name: "webhook_objects_waiting",
+			Help:        "Objects whose events wait for a webhook that this node serves: one is tried again, or has failed for good.",
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return float64(of.Load()) })
 	}
-	err := errors.Join(registerer.Register(messages), registerer.Register(waiting("retrying", &m.waiting.retrying)), registerer.Register(waiting("failed", &m.waiting.failed)))
+	err := errors.Join(registerer.Register(messages), registerer.Register(waiting("retrying", &m.waiting.retrying)),
+		registerer.Register(waiting("failed", &m.waiting.failed)))
 	if err != nil {
 		return nil, fmt.Errorf("webhook: register the metrics: %w", err)
 	}

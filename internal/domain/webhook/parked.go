@@ -112,7 +112,8 @@ type Failure struct {
 
 // Failures reads a page of the events that have exhausted their tries; with retrying also of those that will be tried
 // again. Errors: ErrNotFound.
-func (w *Webhooks) Failures(ctx context.Context, permit access.Permit, id string, retrying bool, after event.Cursor, limit int) ([]Failure, *event.Cursor, error) {
+func (w *Webhooks) Failures(ctx context.Context, permit access.Permit, id string, retrying bool, after event.Cursor,
+	limit int) ([]Failure, *event.Cursor, error) {
 	if _, err := w.get(ctx, permit, id, access.WebhookRead); err != nil {
 		return nil, nil, err
 	}
@@ -147,14 +148,16 @@ type HeldEvent struct {
 
 // HeldEvents reads a page of the events that wait. It may hold fewer than asked for, and still be followed by another.
 // Errors: ErrNotFound.
-func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id string, after event.Cursor, limit int) ([]HeldEvent, *event.Cursor, error) {
+func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id string, after event.Cursor,
+	limit int) ([]HeldEvent, *event.Cursor, error) {
 	o, err := w.get(ctx, permit, id, access.WebhookRead)
 	if err != nil {
 		return nil, nil, err
 	}
 	var found []HeldEvent
 	looked := 0
-	for p, err := range parkedOf(ctx, w.Store, id, after.Value[:max(len(after.Value)-1, 0)]) { // with the one where the page before stopped
+	// with the one where the page before stopped
+	for p, err := range parkedOf(ctx, w.Store, id, after.Value[:max(len(after.Value)-1, 0)]) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -174,8 +177,12 @@ func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id stri
 				return found, &event.Cursor{Value: p.objectID, ID: strconv.FormatUint(e.Sequence, 10)}, nil
 			}
 			if o.Data.wants(o.Org, e) {
-				found = append(found, HeldEvent{EventID: journal.IDOf(p.objectID, e.Sequence), Type: e.Type, Time: event.Time(e.Time),
-					Behind: journal.IDOf(p.objectID, p.Sequence)})
+				found = append(found, HeldEvent{
+					EventID: journal.IDOf(p.objectID, e.Sequence),
+					Type:    e.Type,
+					Time:    event.Time(e.Time),
+					Behind:  journal.IDOf(p.objectID, p.Sequence),
+				})
 			}
 		}
 	}
@@ -184,7 +191,8 @@ func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id stri
 
 // Replay lets an event that has failed be tried again; without an event, all of them. It tells how many. Errors:
 // ErrNotFound; ErrEventNotFailed; Aborted when match does not hold.
-func (w *Webhooks) Replay(ctx context.Context, permit access.Permit, id string, match event.IfMatch, eventID string) (event.Details, int, error) {
+func (w *Webhooks) Replay(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	eventID string) (event.Details, int, error) {
 	if eventID != "" {
 		return w.resumeOne(ctx, permit, id, match, Replayed{EventID: eventID}, eventID, 0)
 	}
@@ -206,7 +214,8 @@ func (w *Webhooks) Replay(ctx context.Context, permit access.Permit, id string, 
 
 // Skip lets the events behind one that has failed be sent without it. Errors: ErrNotFound; ErrEventNotFailed; Aborted
 // when match does not hold.
-func (w *Webhooks) Skip(ctx context.Context, permit access.Permit, id string, match event.IfMatch, eventID string) (event.Details, error) {
+func (w *Webhooks) Skip(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	eventID string) (event.Details, error) {
 	details, _, err := w.resumeOne(ctx, permit, id, match, Skipped{EventID: eventID}, eventID, 1)
 	return details, err
 }
@@ -220,47 +229,52 @@ type resumption struct {
 }
 
 // resumeOne lets the object of a failed event go on.
-func (w *Webhooks) resumeOne(ctx context.Context, permit access.Permit, id string, match event.IfMatch, fact event.Fact[Webhook], eventID string, later uint64) (event.Details, int, error) {
+func (w *Webhooks) resumeOne(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	fact event.Fact[Webhook], eventID string, later uint64) (event.Details, int, error) {
 	objectID, sequence, ok := journal.ParseID(eventID)
 	if !ok {
 		sequence = math.MaxUint64 // which no event has
 	}
-	return w.resume(ctx, permit, id, match, resumption{fact: fact, rows: []event.RowKey{parkedRow(id, objectID)}, sequence: sequence, later: later})
+	return w.resume(ctx, permit, id, match,
+		resumption{fact: fact, rows: []event.RowKey{parkedRow(id, objectID)}, sequence: sequence, later: later})
 }
 
 // resume lets objects with a failed event go on at once, and tells how many. It refuses if the event that must have
 // failed has not.
-func (w *Webhooks) resume(ctx context.Context, permit access.Permit, id string, match event.IfMatch, r resumption) (event.Details, int, error) {
+func (w *Webhooks) resume(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	r resumption) (event.Details, int, error) {
 	resumed := 0
-	details, err := changeable(permit, id).Needs(event.Command{Rows: r.rows}).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
-		resumed = 0
-		for _, key := range r.rows {
-			row, err := tx.Row(key)
-			if err != nil {
-				return err
+	details, err := changeable(permit, id).Needs(event.Command{Rows: r.rows}).Change(ctx, w.Store, match,
+		func(tx *event.Tx, o *event.Object[Webhook]) error {
+			resumed = 0
+			for _, key := range r.rows {
+				row, err := tx.Row(key)
+				if err != nil {
+					return err
+				}
+				var p notify.Parked
+				if row != nil {
+					err = json.Unmarshal(row.Value, &p)
+				}
+				if err == nil && p.Failed && (r.sequence == 0 || r.sequence == p.Sequence) {
+					resumed++
+					row = &event.Row{RowKey: key}
+					row.Value, err = json.Marshal(notify.Parked{Sequence: p.Sequence + r.later,
+						Retry: notify.Retry{Next: tx.Now()}})
+					tx.PutRow(*row)
+				}
+				if err != nil {
+					return err
+				}
 			}
-			var p notify.Parked
-			if row != nil {
-				err = json.Unmarshal(row.Value, &p)
+			switch {
+			case resumed > 0:
+				return o.Append(r.fact)
+			case r.sequence != 0:
+				return ErrEventNotFailed
 			}
-			if err == nil && p.Failed && (r.sequence == 0 || r.sequence == p.Sequence) {
-				resumed++
-				row = &event.Row{RowKey: key}
-				row.Value, err = json.Marshal(notify.Parked{Sequence: p.Sequence + r.later, Retry: notify.Retry{Next: tx.Now()}})
-				tx.PutRow(*row)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		switch {
-		case resumed > 0:
-			return o.Append(r.fact)
-		case r.sequence != 0:
-			return ErrEventNotFailed
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil { // it may still be decided at this moment
 		return event.Details{}, 0, err
 	}

@@ -54,8 +54,13 @@ type shown struct {
 
 // bodyOf is the message about an event. It is the same whenever it is made, but for what has been erased since.
 func bodyOf(e *journal.Entry) ([]byte, error) {
-	return json.Marshal(message{Type: e.Type, Timestamp: e.Time, Data: shown{EventID: e.ID, ObjectID: e.ObjectID, ObjectType: e.Kind, Sequence: e.Sequence,
-		OrgID: e.OrgID, Type: e.Type, Actor: e.Actor, RequestID: e.RequestID, Time: e.Time, Payload: e.Payload, Personal: e.Personal, Erased: e.Erased}})
+	return json.Marshal(message{
+		Type:      e.Type,
+		Timestamp: e.Time,
+		Data: shown{EventID: e.ID, ObjectID: e.ObjectID, ObjectType: e.Kind, Sequence: e.Sequence,
+			OrgID: e.OrgID, Type: e.Type, Actor: e.Actor, RequestID: e.RequestID, Time: e.Time, Payload: e.Payload,
+			Personal: e.Personal, Erased: e.Erased},
+	})
 }
 
 // Outcome is what came of one message.

@@ -23,7 +23,8 @@ type Settings struct {
 
 // selection is what is kept of them in the open.
 func (s *Settings) selection() Selection {
-	return Selection{Types: s.Types, AllOrganizations: s.AllOrganizations, OrganizationIDs: s.OrganizationIDs, PersonalData: s.PersonalData}
+	return Selection{Types: s.Types, AllOrganizations: s.AllOrganizations, OrganizationIDs: s.OrganizationIDs,
+		PersonalData: s.PersonalData}
 }
 
 // Wide tells whether the webhook would get more than the events of its own organization.
@@ -34,10 +35,11 @@ func (s *Settings) Wide() bool {
 
 // Selection is which events a webhook gets, and what of them.
 type Selection struct {
-	Types            []string `json:"types,omitempty"`            // a type, or all of a kind: user.*; none: all
-	AllOrganizations bool     `json:"allOrganizations,omitempty"` // those of every organization, and of the installation itself
-	OrganizationIDs  []string `json:"organizationIds,omitempty"`  // those of these organizations
-	PersonalData     bool     `json:"personalData,omitempty"`     // the personal part of events is sent, too
+	Types []string `json:"types,omitempty"` // a type, or all of a kind: user.*; none: all
+	// those of every organization, and of the installation itself
+	AllOrganizations bool     `json:"allOrganizations,omitempty"`
+	OrganizationIDs  []string `json:"organizationIds,omitempty"` // those of these organizations
+	PersonalData     bool     `json:"personalData,omitempty"`    // the personal part of events is sent, too
 }
 
 // Wide tells whether the webhook gets more than the events of its own organization.

@@ -39,16 +39,19 @@ type Webhook struct {
 	Name    string `json:"name"`
 	NameKey string `json:"nameKey"`
 	Selection
-	Address        string `json:"address"`                  // what may be shown of where messages go
-	AddressInLog   bool   `json:"addressInLog,omitempty"`   // all of it stands in an event that an older version wrote
-	OldSecretUntil int64  `json:"oldSecretUntil,omitempty"` // until when the secret before it signs, too; 0: there is none
-	Gone           bool   `json:"gone,omitempty"`           // the receiver said that it is gone, which switched the webhook off
+	Address      string `json:"address"`                // what may be shown of where messages go
+	AddressInLog bool   `json:"addressInLog,omitempty"` // all of it stands in an event that an older version wrote
+	// until when the secret before it signs, too; 0: there is none
+	OldSecretUntil int64 `json:"oldSecretUntil,omitempty"`
+	// the receiver said that it is gone, which switched the webhook off
+	Gone bool `json:"gone,omitempty"`
 }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Webhook]{
 	Name: "webhook", Table: "webhooks", Prefix: "whk", Shape: 2,
-	Facts:   []event.Fact[Webhook]{Added{}, AddedV1{}, SettingsChanged{}, SettingsChangedV1{}, SecretSet{}, Deactivated{}, Reactivated{}, Replayed{}, Skipped{}, WasRemoved{}},
+	Facts: []event.Fact[Webhook]{Added{}, AddedV1{}, SettingsChanged{}, SettingsChangedV1{}, SecretSet{},
+		Deactivated{}, Reactivated{}, Replayed{}, Skipped{}, WasRemoved{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Webhook]) []string {
 		return []string{string(o.Data.State), event.LookupText(o.Data.NameKey)}
@@ -74,11 +77,13 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no webhook with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"there is no webhook with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the webhook is already inactive")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the webhook is already active")
-	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany, "this organization already has 100 webhooks: remove one that is no longer needed")
-	ErrNotDefault  = errs.New(errs.FailedPrecondition, NotDefault,
+	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany,
+		"this organization already has 100 webhooks: remove one that is no longer needed")
+	ErrNotDefault = errs.New(errs.FailedPrecondition, NotDefault,
 		"a webhook for events of other organizations must belong to the default organization: name it in x-service-orgid")
 	ErrEventNotFailed = errs.New(errs.NotFound, EventNotFailed,
 		"no event with this identifier has failed for this webhook: list the failed events to see which can be replayed or skipped")
@@ -87,15 +92,20 @@ var (
 // within is a webhook of the permit's organization. What one that looks into other organizations has sent is for those
 // who may look there themselves: with wide, that is checked. Errors: ErrNotFound; access.ErrDenied.
 func within(permit access.Permit, id string, wide access.Permission) event.Target[Webhook] {
-	return event.Target[Webhook]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(w *event.Object[Webhook]) error {
-		switch {
-		case w == nil || w.Data.State == Removed || !permit.Reaches(w.Org):
-			return ErrNotFound
-		case wide != "" && w.Data.Wide() && !permit.Holds(wide, access.Installation):
-			return access.ErrDenied
-		}
-		return nil
-	}}
+	return event.Target[Webhook]{
+		Kind:   Kind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(w *event.Object[Webhook]) error {
+			switch {
+			case w == nil || w.Data.State == Removed || !permit.Reaches(w.Org):
+				return ErrNotFound
+			case wide != "" && w.Data.Wide() && !permit.Holds(wide, access.Installation):
+				return access.ErrDenied
+			}
+			return nil
+		},
+	}
 }
 
 // changeable is within for operations that change the webhook.
@@ -108,7 +118,8 @@ func (w *Webhooks) Get(ctx context.Context, permit access.Permit, id string) (*e
 	return w.get(ctx, permit, id, "")
 }
 
-func (w *Webhooks) get(ctx context.Context, permit access.Permit, id string, wide access.Permission) (*event.Object[Webhook], error) {
+func (w *Webhooks) get(ctx context.Context, permit access.Permit, id string,
+	wide access.Permission) (*event.Object[Webhook], error) {
 	return within(permit, id, wide).Read(ctx, w.Store)
 }
 
@@ -120,7 +131,8 @@ type Filter struct {
 
 // List reads a page of the webhooks of the permit's organization: the oldest first, or in the order of names where a
 // beginning is given.
-func (w *Webhooks) List(ctx context.Context, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[Webhook], *event.Cursor, error) {
+func (w *Webhooks) List(ctx context.Context, permit access.Permit, f Filter, after event.Cursor,
+	limit int) ([]*event.Object[Webhook], *event.Cursor, error) {
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
 	}

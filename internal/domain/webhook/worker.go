@@ -40,8 +40,17 @@ type worker struct {
 func newWorker(d *Dispatcher, id string, u *inUse) *worker {
 	w := &worker{d: d, id: id}
 	w.known.Store(u)
-	w.Worker = notify.NewWorker(notify.Worker{Log: d.Log.With("webhook", id), Clock: d.Webhooks.Clock, Sink: w, Lease: notify.Lease{Store: d.Webhooks.Store, Row: progressRow(id)}, Name: FollowerName, Meters: d.Meters, Rests: true,
-		Rules: notify.Rules{Life: d.Lease, Poll: d.poll, Peek: d.Lease / 6, SaveAfter: saveAfter, MaxParked: notify.MaxParked, KeepFailed: true, Slots: w.slots, Retry: d.retry}})
+	w.Worker = notify.NewWorker(notify.Worker{
+		Log:    d.Log.With("webhook", id),
+		Clock:  d.Webhooks.Clock,
+		Sink:   w,
+		Lease:  notify.Lease{Store: d.Webhooks.Store, Row: progressRow(id)},
+		Name:   FollowerName,
+		Meters: d.Meters,
+		Rests:  true,
+		Rules: notify.Rules{Life: d.Lease, Poll: d.poll, Peek: d.Lease / 6, SaveAfter: saveAfter,
+			MaxParked: notify.MaxParked, KeepFailed: true, Slots: w.slots, Retry: d.retry},
+	})
 	return w
 }
 
@@ -59,7 +68,8 @@ func (d *Dispatcher) retry(p *notify.Parked, r *notify.Result, _ int64) (time.Du
 		return 0, false
 	}
 	pause := time.Duration(pauses[p.Tries-1]) * d.FirstPause
-	pause = time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64())) // or all that failed together would come back together
+	// or all that failed together would come back together
+	pause = time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))
 	return max(pause, r.RetryAfter), true
 }
 
@@ -147,7 +157,8 @@ func (w *worker) Settled(r *notify.Result, p *notify.Parked, _ *notify.Queue) {
 	id := journal.IDOf(r.Event.ObjectID, r.Event.Sequence)
 	w.judge(r)
 	w.d.Metrics.sent(r.Problem == "")
-	w.history.add(Attempt{EventID: id, Type: r.Event.Type, Time: event.Micros(w.Clock()), Took: r.Took.Microseconds(), Try: r.Try, Status: r.Status, Problem: r.Problem})
+	w.history.add(Attempt{EventID: id, Type: r.Event.Type, Time: event.Micros(w.Clock()), Took: r.Took.Microseconds(),
+		Try: r.Try, Status: r.Status, Problem: r.Problem})
 	if p != nil && p.Failed {
 		w.Log.Warn("an event of a webhook failed for good: later events of its object wait until it is replayed or skipped", "event", id, "tries", p.Tries, "problem", p.Problem)
 	}

@@ -235,7 +235,8 @@ func (d *Dir) MasterKey(text, file string, create bool) (secret.MasterKey, error
 	}
 	if file != "" {
 		if _, err := secret.ParseMasterKey([]byte(file)); err == nil {
-			return secret.MasterKey{}, errors.New("--master-key-file takes the name of a file, not the key: put the key into the file, or into SIGNET_MASTER_KEY")
+			return secret.MasterKey{},
+				errors.New("--master-key-file takes the name of a file, not the key: put the key into the file, or into SIGNET_MASTER_KEY")
 		}
 		key, _, err := secret.LoadOrCreateKeyFile(file, false)
 		return key, err

@@ -22,7 +22,8 @@ const (
 func (d *Dir) NewKey() (secret.MasterKey, error) {
 	old := filepath.Join(d.path, oldKeyFile)
 	if _, err := os.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
-		return secret.MasterKey{}, fmt.Errorf("%s exists from an earlier rotation: move it to where you keep old keys, or remove it if no older backup is left", old)
+		return secret.MasterKey{},
+			fmt.Errorf("%s exists from an earlier rotation: move it to where you keep old keys, or remove it if no older backup is left", old)
 	}
 	return secret.CreateKeyFile(filepath.Join(d.path, newKeyFile))
 }

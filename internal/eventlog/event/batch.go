@@ -27,7 +27,8 @@ type Loaded struct {
 
 // NewLoaded is for a store to fill.
 func NewLoaded() Loaded {
-	return Loaded{Records: map[Ref]*Record{}, Claims: map[[32]byte]string{}, Rows: map[RowKey]*Row{}, Tokens: map[string]*Token{}}
+	return Loaded{Records: map[Ref]*Record{}, Claims: map[[32]byte]string{}, Rows: map[RowKey]*Row{},
+		Tokens: map[string]*Token{}}
 }
 
 // Batch lets commands decide one after the other over loaded data, each seeing what the ones before it did. It is
@@ -53,7 +54,8 @@ type Batch struct {
 // NewBatch starts a batch at the time now.
 func NewBatch(master secret.MasterKey, now int64, loaded Loaded) *Batch {
 	return &Batch{master: master, now: now, loaded: loaded,
-		records: make(map[Ref]*Record, len(loaded.Records)), events: make([]Event, 0, len(loaded.Records)), claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
+		records: make(map[Ref]*Record, len(loaded.Records)), events: make([]Event, 0, len(loaded.Records)),
+		claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
 		groups: map[Grouping]bool{}, words: map[Word]bool{}}
 }
 
@@ -203,7 +205,8 @@ type Changes struct {
 	Found     []Word // sorted, like Lost; some may be so already. Nil unless Loaded.KeepWords
 	Lost      []Word
 	Unmoved   []Unmoved
-	Erased    map[string]bool // the keys of personal data among what is dropped: nothing of what they sealed may stay anywhere
+	// the keys of personal data among what is dropped: nothing of what they sealed may stay anywhere
+	Erased map[string]bool
 }
 
 // Unmoved is an object that decisions rest on: at commit it must still be at this sequence (0: absent).
@@ -625,7 +628,8 @@ func (d *draft) append(t Type, payload, personal []byte) error {
 	}
 	if personal != nil {
 		if rec.WrappedKey == nil || d.tx.destroyed(rec.KeyID) {
-			return fmt.Errorf("event: the key of %s %s was destroyed: nothing personal is recorded of it any more", d.ref.Kind, rec.ID)
+			return fmt.Errorf("event: the key of %s %s was destroyed: nothing personal is recorded of it any more",
+				d.ref.Kind, rec.ID)
 		}
 		if d.key == nil {
 			key, err := d.tx.batch.master.UnwrapDataKey(rec.WrappedKey, rec.KeyID)

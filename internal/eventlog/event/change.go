@@ -64,7 +64,8 @@ func (t Target[S]) reached(o *Object[S], err error) (*Object[S], error) {
 
 // Change has decide judge the object's state and append what happens to it. Errors, in this order: those of Reach;
 // those of decide; Aborted when match does not hold. After an error nothing is written.
-func (t Target[S]) Change(ctx context.Context, s Store, match IfMatch, decide func(*Tx, *Object[S]) error) (Details, error) {
+func (t Target[S]) Change(ctx context.Context, s Store, match IfMatch,
+	decide func(*Tx, *Object[S]) error) (Details, error) {
 	var details Details
 	c := t.needs
 	c.Origin = t.Origin

@@ -114,13 +114,17 @@ type SideTable string
 
 // The side tables.
 const (
-	Secrets     SideTable = "secrets"     // password hashes; key: object id / name
-	Keys        SideTable = "keys"        // the keys personal data is sealed with, wrapped by the master key; key: key id
-	Throttle    SideTable = "throttle"    // counters of failed sign-ins; key: a MAC of the account; and numbers of sign-ins by organization and month
+	Secrets SideTable = "secrets" // password hashes; key: object id / name
+	// the keys personal data is sealed with, wrapped by the master key; key: key id
+	Keys SideTable = "keys"
+	// counters of failed sign-ins; key: a MAC of the account; and numbers of sign-ins by organization and month
+	Throttle    SideTable = "throttle"
 	Idempotency SideTable = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
-	Flows       SideTable = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
-	Followers   SideTable = "followers"   // how far those who follow the log have come; key: the follower
-	Deliveries  SideTable = "deliveries"  // parked objects of webhooks and their last attempts, and pending requests; key: whose / what
+	// sign-ins and grants on their way: requests, codes, challenges, refresh tokens
+	Flows     SideTable = "flows"
+	Followers SideTable = "followers" // how far those who follow the log have come; key: the follower
+	// parked objects of webhooks and their last attempts, and pending requests; key: whose / what
+	Deliveries SideTable = "deliveries"
 )
 
 // SideTables lists all of them.

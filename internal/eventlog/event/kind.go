@@ -57,7 +57,8 @@ type NeedsVersion int
 
 func (v NeedsVersion) Error() string { return fmt.Sprintf("it takes nodes of fact version %d", int(v)) }
 
-var errOlderNodes = errs.New(errs.FailedPrecondition, OlderNodes, "a node of an older version is running and does not know this change: upgrade all nodes first")
+var errOlderNodes = errs.New(errs.FailedPrecondition, OlderNodes,
+	"a node of an older version is running and does not know this change: upgrade all nodes first")
 
 // Schema describes a kind of object.
 type Schema[S any] struct {
@@ -111,7 +112,8 @@ func Define[S any](schema Schema[S]) *Objects[S] {
 	if schema.Token != NoPart && !slices.Contains(schema.Columns, Standing) {
 		panic(fmt.Sprintf("event: the schema of %q decides about tokens without the column %s", schema.Name, Standing))
 	}
-	if (schema.Since > 0) != (schema.Short != nil) || (schema.Short != nil) != (schema.Full != nil) || schema.Since > 0 && schema.Shape < 2 {
+	if (schema.Since > 0) != (schema.Short != nil) || (schema.Short != nil) != (schema.Full != nil) ||
+		schema.Since > 0 && schema.Shape < 2 {
 		panic(fmt.Sprintf("event: the schema of %q needs all of Since, Short, Full and a shape before, or none", schema.Name))
 	}
 	k := &Objects[S]{schema: schema, facts: map[Type]factType{}}
@@ -448,7 +450,8 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	}
 	if k.schema.Lookup != nil {
 		if d.record.Columns = k.schema.Lookup(o); len(d.record.Columns) != len(k.schema.Columns) {
-			return fmt.Errorf("event: %d values for the %d lookup columns of %q", len(d.record.Columns), len(k.schema.Columns), k.schema.Name)
+			return fmt.Errorf("event: %d values for the %d lookup columns of %q", len(d.record.Columns),
+				len(k.schema.Columns), k.schema.Name)
 		}
 	}
 	if k.schema.Claims != nil {
@@ -467,7 +470,8 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 // after the other: what a command with many objects does before its turn, nobody waits for.
 type Ahead[S any] struct {
 	personal []byte
-	read     reflect.Value // what is in personal; no value once it was used, because a state may be made of the same memory
+	// what is in personal; no value once it was used, because a state may be made of the same memory
+	read reflect.Value
 }
 
 // Ahead encodes the personal part of a fact.
@@ -594,7 +598,8 @@ type Folded struct {
 
 // NewFold starts folding one object, into the shape that every node reads which knows the facts of a version.
 func (k *Objects[S]) NewFold(keys KeyOpener, factVersion int) Fold {
-	return &fold[S]{keys: keys, object: Object[S]{kind: k, draft: &draft{record: Record{Shape: k.ShapeAt(factVersion)}}}}
+	return &fold[S]{keys: keys,
+		object: Object[S]{kind: k, draft: &draft{record: Record{Shape: k.ShapeAt(factVersion)}}}}
 }
 
 type fold[S any] struct {
@@ -625,7 +630,8 @@ func (f *fold[S]) Add(e *Event) error {
 	if rec.Sequence == 0 {
 		rec.Ref, rec.Created, f.first = f.object.kind.Ref(e.ObjectID), e.Time, e.Position
 	}
-	rec.Org, rec.KeyID, rec.Sequence, rec.Changed, rec.Hash = e.Org, cmp.Or(e.KeyID, rec.KeyID), e.Sequence, e.Time, e.Hash()
+	rec.Org, rec.KeyID, rec.Sequence, rec.Changed, rec.Hash = e.Org, cmp.Or(e.KeyID, rec.KeyID), e.Sequence,
+		e.Time, e.Hash()
 	return nil
 }
 
@@ -634,7 +640,8 @@ func (f *fold[S]) Folded() (Folded, error) {
 	o.ID, o.Org, o.Sequence = d.record.ID, d.record.Org, d.record.Sequence
 	o.Created, o.Changed = Time(d.record.Created), Time(d.record.Changed)
 	err := o.kind.finish(o)
-	return Folded{Record: &d.record, Claims: d.after, Groups: d.groups, Words: syntax.Words(d.texts...), First: f.first}, err
+	return Folded{Record: &d.record, Claims: d.after, Groups: d.groups, Words: syntax.Words(d.texts...),
+		First: f.first}, err
 }
 
 // Definition is what the store needs to know of a kind, whatever its state is.

@@ -46,14 +46,16 @@ func (q *EventQuery) Matches(e *Event) bool {
 	return (q.Org == "" || q.Org == e.Org) &&
 		(len(q.Objects) == 0 || slices.Contains(q.Objects, e.ObjectID)) &&
 		(q.Actor == "" || q.Actor == e.Actor) &&
-		(len(q.Types)+len(q.Kinds) == 0 || slices.Contains(q.Types, e.Type) || slices.Contains(q.Kinds, e.Type.Kind())) &&
+		(len(q.Types)+len(q.Kinds) == 0 || slices.Contains(q.Types, e.Type) ||
+			slices.Contains(q.Kinds, e.Type.Kind())) &&
 		(q.Except == "" || q.Except != e.Type.Kind()) &&
 		(q.From == 0 || e.Time >= q.From) && (q.To == 0 || e.Time < q.To)
 }
 
 // Personal opens the personal part of an event that was read from the log: nil where it has none, and where its key was
 // destroyed, for the person was erased.
-func Personal(ctx context.Context, r Reader, root secret.MasterKey, e *Event) (personal []byte, erased bool, err error) {
+func Personal(ctx context.Context, r Reader, root secret.MasterKey,
+	e *Event) (personal []byte, erased bool, err error) {
 	if e.Sealed == nil {
 		return nil, false, nil
 	}

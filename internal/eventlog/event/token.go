@@ -179,7 +179,8 @@ func (tx *Tx) DropUser(userID string) {
 func (b *Batch) addTokens(changes []TokenChange) {
 	for _, change := range changes {
 		if change.ID() == "" {
-			b.tokens = slices.DeleteFunc(b.tokens, func(before TokenChange) bool { return before.Put != nil && change.Drops(before.Put) })
+			b.tokens = slices.DeleteFunc(b.tokens,
+				func(before TokenChange) bool { return before.Put != nil && change.Drops(before.Put) })
 		}
 		b.tokens = append(b.tokens, change)
 	}

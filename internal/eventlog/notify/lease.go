@@ -17,7 +17,8 @@ type Progress struct {
 	Failure  *Failure `json:"failure,omitempty"` // of a follower: the last one; nil: none
 	Node     string   `json:"node,omitempty"`    // that holds the lease; empty: none
 	Until    int64    `json:"until,omitempty"`   // then another node may acquire it
-	Idle     bool     `json:"idle,omitempty"`    // of a webhook: nothing is parked, and nobody works until an event behind Position is wanted
+	// of a webhook: nothing is parked, and nobody works until an event behind Position is wanted
+	Idle bool `json:"idle,omitempty"`
 }
 
 // Failure is when an event failed, and why.
@@ -150,19 +151,23 @@ func (l *Lease) isTaken(p *Progress, now int64) bool {
 // update replaces the row by what decide makes of it, and gives that; nil where decide refuses, or there is no row.
 func (l *Lease) update(ctx context.Context, decide func(*event.Tx, *Progress) bool) (*Progress, error) {
 	var updated *Progress
-	err := l.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{l.Row}, Decide: func(tx *event.Tx) error {
-		updated = nil
-		row, err := tx.Row(l.Row)
-		if err != nil || row == nil {
-			return err
-		}
-		p, err := progressIn(row)
-		if err != nil || !decide(tx, p) {
-			return err
-		}
-		updated = p
-		return p.Put(tx, l.Row)
-	}})
+	err := l.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{l.Row},
+		Decide: func(tx *event.Tx) error {
+			updated = nil
+			row, err := tx.Row(l.Row)
+			if err != nil || row == nil {
+				return err
+			}
+			p, err := progressIn(row)
+			if err != nil || !decide(tx, p) {
+				return err
+			}
+			updated = p
+			return p.Put(tx, l.Row)
+		},
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -85,10 +85,15 @@ func (m *meter) note(q *Queue, now int64) {
 }
 
 var (
-	leases        = prometheus.NewDesc("signet_follower_leases", "Leases of a follower that this node holds. Only the node that holds a lease does the work.", []string{"follower"}, nil)
-	behindEvents  = prometheus.NewDesc("signet_follower_behind_events", "Events of the log that a follower has not looked at. Of several leases the one that is farthest behind counts.", []string{"follower"}, nil)
-	behindSeconds = prometheus.NewDesc("signet_follower_behind_seconds", "For how long a follower has had something to do; about a second where it has not.", []string{"follower"}, nil)
-	parkedEvents  = prometheus.NewDesc("signet_follower_parked", "Events, and objects of webhooks, that have failed and wait for their next try.", []string{"follower"}, nil)
+	leases = prometheus.NewDesc("signet_follower_leases",
+		"Leases of a follower that this node holds. Only the node that holds a lease does the work.",
+		[]string{"follower"}, nil)
+	behindEvents = prometheus.NewDesc("signet_follower_behind_events",
+		"Events of the log that a follower has not looked at. Of several leases the one that is farthest behind counts.", []string{"follower"}, nil)
+	behindSeconds = prometheus.NewDesc("signet_follower_behind_seconds",
+		"For how long a follower has had something to do; about a second where it has not.", []string{"follower"}, nil)
+	parkedEvents = prometheus.NewDesc("signet_follower_parked",
+		"Events, and objects of webhooks, that have failed and wait for their next try.", []string{"follower"}, nil)
 )
 
 // Describe implements prometheus.Collector.

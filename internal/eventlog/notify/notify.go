@@ -82,13 +82,17 @@ func (r *Runner) Begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = r.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{rowOf(f.Name)}, Decide: func(tx *event.Tx) error {
-			row, err := tx.Row(rowOf(f.Name))
-			if err != nil || row != nil {
-				return err
-			}
-			return (&Progress{Position: end}).Put(tx, rowOf(f.Name))
-		}})
+		err = r.Store.Do(ctx, event.Command{
+			Origin: event.Origin{Actor: event.System},
+			Rows:   []event.RowKey{rowOf(f.Name)},
+			Decide: func(tx *event.Tx) error {
+				row, err := tx.Row(rowOf(f.Name))
+				if err != nil || row != nil {
+					return err
+				}
+				return (&Progress{Position: end}).Put(tx, rowOf(f.Name))
+			},
+		})
 		if err != nil {
 			return err
 		}
@@ -117,11 +121,13 @@ func (r *Runner) Run(ctx context.Context) {
 
 func (r *Runner) worker(f Follower) *Worker {
 	s := &follower{Follower: f, log: r.Log.With("follower", f.Name), store: r.Store}
-	rules := Rules{Life: leaseLife, SendTime: handleTime, Poll: poll, SaveAfter: 1, Slots: func() int { return 1 }, Retry: s.retry}
+	rules := Rules{Life: leaseLife, SendTime: handleTime, Poll: poll, SaveAfter: 1, Slots: func() int { return 1 },
+		Retry: s.retry}
 	if !f.Forgetful {
 		rules.MaxParked = MaxParked
 	}
-	return NewWorker(Worker{Log: s.log, Clock: r.Clock, Sink: s, Rules: rules, Lease: Lease{Store: r.Store, Row: rowOf(f.Name)}, Name: f.Name, Meters: r.Meters})
+	return NewWorker(Worker{Log: s.log, Clock: r.Clock, Sink: s, Rules: rules,
+		Lease: Lease{Store: r.Store, Row: rowOf(f.Name)}, Name: f.Name, Meters: r.Meters})
 }
 
 // follower is the sink of a Follower.
@@ -172,7 +178,8 @@ func (f *follower) Send(ctx context.Context, e *event.Event) (Outcome, error) {
 		return Outcome{}, nil
 	}
 	refusal, refused := errors.AsType[*Refusal](failure)
-	return Outcome{Problem: cmp.Or(failure.Error(), "it failed"), Refused: refused, ForGood: refused && refusal.ForGood}, nil
+	return Outcome{Problem: cmp.Or(failure.Error(), "it failed"), Refused: refused,
+		ForGood: refused && refusal.ForGood}, nil
 }
 
 // retry gives an event up that was tried often and long enough.
@@ -190,7 +197,8 @@ func (f *follower) Settled(r *Result, p *Parked, q *Queue) {
 	if p.Next == 0 {
 		log.Error("an event was dropped")
 	} else {
-		log.Warn("an event failed and will be retried", "in", (time.Duration(p.Next-p.Last) * time.Microsecond).String())
+		log.Warn("an event failed and will be retried", "in",
+			(time.Duration(p.Next-p.Last) * time.Microsecond).String())
 	}
 	f.giveUp(q)
 }
@@ -214,7 +222,8 @@ func (f *follower) giveUp(q *Queue) {
 		}
 	}
 	if i := slices.IndexFunc(all, func(p Retry) bool { return p.Org == org }); i >= 0 {
-		f.log.Error("an event was dropped: too many have failed", "organization", org, "position", all[i].Position, "tries", all[i].Tries)
+		f.log.Error("an event was dropped: too many have failed", "organization", org, "position", all[i].Position,
+			"tries", all[i].Tries)
 		q.Drop(keyOf(all[i].Position))
 	}
 }

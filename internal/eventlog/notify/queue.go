@@ -31,7 +31,8 @@ type Result struct {
 	Event event.Event
 	Try   int
 	Outcome
-	Err error // nobody knows what came of it, so it does not count: the store was away, nothing may be sent, or the node stops
+	// nobody knows what came of it, so it does not count: the store was away, nothing may be sent, or the node stops
+	Err error
 }
 
 // Retry is what a follower's row holds of a parked event.
@@ -102,8 +103,15 @@ func (l lane) after(r *Result, now int64, rules *Rules) lane {
 // park is after for a try that failed.
 func (l lane) park(r *Result, now int64, rules *Rules) lane {
 	e := &r.Event
-	p := &Parked{Retry: Retry{Position: e.Position, Org: e.Org, Tries: r.Try, Refused: r.Refused}, Sequence: e.Sequence, Type: e.Type,
-		Since: now, Last: now, Status: r.Status, Problem: r.Problem}
+	p := &Parked{
+		Retry:    Retry{Position: e.Position, Org: e.Org, Tries: r.Try, Refused: r.Refused},
+		Sequence: e.Sequence,
+		Type:     e.Type,
+		Since:    now,
+		Last:     now,
+		Status:   r.Status,
+		Problem:  r.Problem,
+	}
 	if r.Try > 1 {
 		p.Since = l.parked.Since
 	}
@@ -131,7 +139,8 @@ type Queue struct {
 }
 
 func newQueue(rules *Rules, p Progress, parked map[string]*Parked, now int64) *Queue {
-	q := &Queue{rules: rules, saved: p, savedAt: now, scanned: p.Position, lanes: map[string]lane{}, changed: map[string]bool{}}
+	q := &Queue{rules: rules, saved: p, savedAt: now, scanned: p.Position, lanes: map[string]lane{},
+		changed: map[string]bool{}}
 	for key, p := range parked {
 		q.lanes[key] = lane{parked: p}
 	}

@@ -267,7 +267,8 @@ func (w *Worker) settle(r *Result) {
 
 // save writes what has been done, and renews the lease or gives it back. Where another node has acquired it, this one
 // stops.
-func (w *Worker) save(ctx context.Context, write func(context.Context, Progress, []event.Row) (*Progress, error)) error {
+func (w *Worker) save(ctx context.Context,
+	write func(context.Context, Progress, []event.Row) (*Progress, error)) error {
 	p := Progress{Position: w.queue.survey(0).position}
 	rows, err := w.Sink.Save(&p, w.queue)
 	if err != nil {

@@ -15,7 +15,8 @@ func clientCredentialText(k, org event.Definition, size int) string {
 		return ""
 	}
 	return "SELECT s.id, s.sequence, s.hash, s.shape, o.id, o.sequence, o.hash, o.shape, COALESCE(r.value, ''), COALESCE(r.expires, -1) FROM " + k.Table() +
-		" s JOIN " + org.Table() + " o ON o.id = s.org_id LEFT JOIN secrets r ON r.key = s.id || '" + event.SecretName + "' WHERE s.id IN (" + engine.Placeholders(size) + ")"
+		" s JOIN " + org.Table() + " o ON o.id = s.org_id LEFT JOIN secrets r ON r.key = s.id || '" + event.SecretName +
+		"' WHERE s.id IN (" + engine.Placeholders(size) + ")"
 }
 
 // ClientCredential implements event.Reader. One query instead of three: on PostgreSQL a single caller of introspection
@@ -55,7 +56,8 @@ func (s *Store) readClientCredential(ctx context.Context, ref event.Ref) (*event
 
 // askClientCredentials reads those whose records have not moved since they were seen. Of the others the records are
 // missing.
-func (s *Store) askClientCredentials(refs []event.Ref, found map[event.Ref]*event.ClientCredential) (questions []readbatch.Question) {
+func (s *Store) askClientCredentials(refs []event.Ref,
+	found map[event.Ref]*event.ClientCredential) (questions []readbatch.Question) {
 	ids := map[event.Kind][]string{}
 	for _, ref := range refs {
 		ids[ref.Kind] = append(ids[ref.Kind], ref.ID)
@@ -64,7 +66,8 @@ func (s *Store) askClientCredentials(refs []event.Ref, found map[event.Ref]*even
 		questions = append(questions, each(&s.sql.clientCredential, kind, ids, func(scan engine.Scanner) error {
 			object, org := event.Record{Ref: event.Ref{Kind: kind}}, event.Record{Ref: s.part(event.TokenOrg, "")}
 			secret := &event.Row{}
-			if err := scan(&object.ID, &object.Sequence, &object.Hash, &object.Shape, &org.ID, &org.Sequence, &org.Hash, &org.Shape,
+			if err := scan(&object.ID, &object.Sequence, &object.Hash, &object.Shape, &org.ID, &org.Sequence,
+				&org.Hash, &org.Shape,
 				&secret.Value, &secret.Expires); err != nil {
 				return err
 			}

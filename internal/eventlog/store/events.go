@@ -56,7 +56,8 @@ func (s *Store) eventsWhere(ctx context.Context, q event.EventQuery) (page event
 		return cmp.Compare(b.Position, a.Position)
 	})
 	if seen != 0 {
-		page.Events = slices.DeleteFunc(page.Events, func(e event.Event) bool { return e.Position != seen && (e.Position > seen) == q.OldestFirst })
+		page.Events = slices.DeleteFunc(page.Events,
+			func(e event.Event) bool { return e.Position != seen && (e.Position > seen) == q.OldestFirst })
 	}
 	page.Next = seen
 	if len(page.Events) > q.Limit {
@@ -170,17 +171,20 @@ const (
 )
 
 // sequences turns positions into those of an object; none where it is of another organization.
-func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string, first, last int64) (int64, int64, error) {
+func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string,
+	first, last int64) (int64, int64, error) {
 	var org string
 	var count, newest int64
-	err := s.engine.Query(ctx, lastOfText, []any{id}, func(scan engine.Scanner) error { return scan(&org, &count, &newest) })
+	err := s.engine.Query(ctx, lastOfText, []any{id},
+		func(scan engine.Scanner) error { return scan(&org, &count, &newest) })
 	if err != nil || q.Org != "" && q.Org != org {
 		return 1, 0, err
 	}
 	reaching := func(position int64) (int64, error) {
 		return bisect(count, func(sequence int64) (bool, error) {
 			var at int64
-			err := s.engine.Query(ctx, positionOfText, []any{id, sequence}, func(scan engine.Scanner) error { return scan(&at) })
+			err := s.engine.Query(ctx, positionOfText, []any{id, sequence},
+				func(scan engine.Scanner) error { return scan(&at) })
 			return at >= position, err
 		})
 	}
@@ -202,12 +206,14 @@ func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string, f
 
 // walk reads the events of a query on a line, one more than a page holds, and tells the position up to which it looked;
 // 0 where that is the end.
-func (s *Store) walk(ctx context.Context, l *line, q *event.EventQuery) (found []event.Event, farthest int64, err error) {
+func (s *Store) walk(ctx context.Context, l *line,
+	q *event.EventQuery) (found []event.Event, farthest int64, err error) {
 	chosen, values := choice(q)
 	if chosen != "" {
 		// How far this page looks is settled first, and is where the next one starts.
 		var bound int64
-		err := s.engine.Query(ctx, l.farthestText(q), append(l.bounds(), int64(maxLooked-1)), func(scan engine.Scanner) error { return scan(&bound, &farthest) })
+		err := s.engine.Query(ctx, l.farthestText(q), append(l.bounds(), int64(maxLooked-1)),
+			func(scan engine.Scanner) error { return scan(&bound, &farthest) })
 		if err != nil {
 			return nil, 0, err
 		}
@@ -280,7 +286,8 @@ func (l *line) inside(q *event.EventQuery) (condition, order string) {
 // farthestText finds the last event to look at, behind a number of others; nothing where there are fewer.
 func (l *line) farthestText(q *event.EventQuery) string {
 	condition, order := l.inside(q)
-	return "SELECT " + l.columns[len(l.columns)-1] + ", position FROM events WHERE " + condition + " ORDER BY " + order + " LIMIT 1 OFFSET ?"
+	return "SELECT " + l.columns[len(l.columns)-1] + ", position FROM events WHERE " + condition + " ORDER BY " +
+		order + " LIMIT 1 OFFSET ?"
 }
 
 // text reads the events that are chosen, up to a number of them.

@@ -46,7 +46,8 @@ func (s *Store) beginHashes(ctx context.Context, have map[string][]byte, created
 
 // rememberHashes says for good that no hash is left that is not sealed.
 func (s *Store) rememberHashes(ctx context.Context) error {
-	return engine.Away(ctx, s.engine.Transact(ctx, func(x engine.Executor) error { return putMeta(ctx, x, hashesDone, []byte("1")) }))
+	return engine.Away(ctx, s.engine.Transact(ctx,
+		func(x engine.Executor) error { return putMeta(ctx, x, hashesDone, []byte("1")) }))
 }
 
 // maySeal tells whether every node can read what is sealed, and remembers that for good.
@@ -140,7 +141,8 @@ func (s *Store) sealAllHashes(ctx context.Context) error {
 // empty at the end.
 func (s *Store) plainHashes(ctx context.Context, after string) (plain []event.RowKey, last string, err error) {
 	read := 0
-	err = s.engine.Query(ctx, "SELECT key, substr(value, 1, 1) FROM "+string(event.Secrets)+" WHERE key > ? ORDER BY key LIMIT ?", []any{after, int64(hashesRead)}, func(scan engine.Scanner) error {
+	err = s.engine.Query(ctx, "SELECT key, substr(value, 1, 1) FROM "+string(event.Secrets)+
+		" WHERE key > ? ORDER BY key LIMIT ?", []any{after, int64(hashesRead)}, func(scan engine.Scanner) error {
 		key, first := event.RowKey{Table: event.Secrets}, []byte(nil)
 		if err := scan(&key.Key, &first); err != nil {
 			return err
@@ -157,23 +159,28 @@ func (s *Store) plainHashes(ctx context.Context, after string) (plain []event.Ro
 }
 
 func (s *Store) putAgain(ctx context.Context, keys []event.RowKey) error {
-	return s.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: keys, Decide: func(tx *event.Tx) error {
-		for _, key := range keys {
-			row, err := tx.Row(key)
-			if err != nil {
-				return err
+	return s.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   keys,
+		Decide: func(tx *event.Tx) error {
+			for _, key := range keys {
+				row, err := tx.Row(key)
+				if err != nil {
+					return err
+				}
+				if row != nil && !event.IsSealed(row.Value) { // what does not open stays as it is
+					tx.PutRow(*row)
+				}
 			}
-			if row != nil && !event.IsSealed(row.Value) { // what does not open stays as it is
-				tx.PutRow(*row)
-			}
-		}
-		return nil
-	}})
+			return nil
+		},
+	})
 }
 
 // CountPlainHashes is how many hashes of passwords are not sealed.
 func CountPlainHashes(ctx context.Context, e engine.Engine) (n int64, err error) {
-	err = e.Query(ctx, "SELECT count(*) FROM "+string(event.Secrets)+" WHERE key LIKE ? AND substr(value, 1, 1) <> ?", []any{"%" + event.PasswordName, []byte{event.SealedRow}},
+	err = e.Query(ctx, "SELECT count(*) FROM "+string(event.Secrets)+" WHERE key LIKE ? AND substr(value, 1, 1) <> ?",
+		[]any{"%" + event.PasswordName, []byte{event.SealedRow}},
 		func(scan engine.Scanner) error { return scan(&n) })
 	return n, err
 }

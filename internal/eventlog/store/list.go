@@ -82,7 +82,8 @@ func (s *Store) decoded(k event.Definition, r *event.Record, moment uint64, keep
 	return r
 }
 
-const tokensOfText = "SELECT " + engine.TokenColumns + " FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"
+const tokensOfText = "SELECT " + engine.TokenColumns +
+	" FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"
 
 // TokensOf implements event.Reader.
 func (s *Store) TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]event.Token, error) {

@@ -37,9 +37,12 @@ type Look struct {
 func LookAt(ctx context.Context, o Options) (*Look, error) {
 	if !engine.IsPostgres(o.Database) {
 		have, err := storedMeta(ctx, o.Database)
-		return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo]), file: err == nil && have != nil}, err
+		return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo]),
+			file: err == nil && have != nil}, err
 	}
-	e, err := engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Log: o.Log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion})
+	e, err := engine.Open(ctx,
+		engine.Options{Database: o.Database, Kinds: o.Kinds, Log: o.Log, ReadOnly: o.ReadOnly,
+			FactVersion: o.FactVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +104,8 @@ func metaIn(ctx context.Context, e engine.Engine) (map[string][]byte, error) {
 func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
 	want := s.given.CheckValue()
 	// A database that is bound stays so, and that is what nearly every start finds: it needs no lock.
-	if have, err := readMeta(ctx, s.engine); err == nil && have[moving] == nil && have[rootKey] != nil && constantTimeEqual(have[keyCheck], want) {
+	if have, err := readMeta(ctx, s.engine); err == nil && have[moving] == nil && have[rootKey] != nil &&
+		constantTimeEqual(have[keyCheck], want) {
 		if s.root, err = s.given.UnwrapKey(have[rootKey]); err != nil {
 			return false, errRootKey
 		}

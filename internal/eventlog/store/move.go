@@ -59,7 +59,8 @@ func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved,
 	}
 	defer e.Close()
 	m := &move{from: s, show: show, mark: []byte(rand.Text()), sums: map[string]*tablesum.Sum{},
-		to: &Store{engine: e, kinds: s.kinds, byName: s.byName, sql: s.sql, given: s.given, root: s.root, clock: s.clock, log: s.log}}
+		to: &Store{engine: e, kinds: s.kinds, byName: s.byName, sql: s.sql, given: s.given, root: s.root,
+			clock: s.clock, log: s.log}}
 	// What a version without checkpoints or a killed server has left is sealed here and not there: it may be of years.
 	if _, err := s.sealer.Seal(ctx); err != nil {
 		return nil, fmt.Errorf("sealing the last events: %w", err)
@@ -94,12 +95,13 @@ func UndoMove(ctx context.Context, database string) (where string, err error) {
 	}
 	defer e.Close()
 	err = e.Transact(ctx, func(x engine.Executor) error {
-		return x.Query(ctx, "DELETE FROM meta WHERE name = ? RETURNING value", []any{movedTo}, func(scan engine.Scanner) error {
-			var value []byte
-			err := scan(&value)
-			where = string(value)
-			return err
-		})
+		return x.Query(ctx, "DELETE FROM meta WHERE name = ? RETURNING value", []any{movedTo},
+			func(scan engine.Scanner) error {
+				var value []byte
+				err := scan(&value)
+				where = string(value)
+				return err
+			})
 	})
 	return where, err
 }
@@ -158,7 +160,9 @@ func (m *move) makeRoom(ctx context.Context, from engine.Executor) error {
 			return fmt.Errorf("preparing the target: %w", err)
 		}
 		if have, err := schema.Version(ctx, x); err != nil || have != version {
-			return errors.Join(err, fmt.Errorf("the source has schema version %d, the target %d: use the newest program for both", version, have))
+			return errors.Join(err,
+				fmt.Errorf("the source has schema version %d, the target %d: use the newest program for both",
+					version, have))
 		}
 		if there, err = e.Tables(ctx, x); err != nil {
 			return err
@@ -221,7 +225,8 @@ func carriable(t engine.Table, target *engine.Table) error {
 	}
 	for i, c := range t.Columns {
 		if c.Type != engine.Text && c.Type != engine.Integer && c.Type != engine.Bytes {
-			return fmt.Errorf("the column %s of the table %s has the type %s, which cannot be copied", c.Name, t.Name, c.Type)
+			return fmt.Errorf("the column %s of the table %s has the type %s, which cannot be copied", c.Name,
+				t.Name, c.Type)
 		}
 		if i >= len(target.Columns) || target.Columns[i] != c {
 			return fmt.Errorf("the column %s of the table %s is different in the target", c.Name, t.Name)
@@ -327,10 +332,11 @@ func (m *move) check(ctx context.Context) error {
 func (m *move) finish(ctx context.Context) error {
 	return m.to.engine.Alone(ctx, func(x engine.Executor) error {
 		err := errors.New("another move into the same database has started")
-		failed := x.Query(ctx, "DELETE FROM meta WHERE name = ? AND value = ? RETURNING 1", []any{moving, m.mark}, func(engine.Scanner) error {
-			err = nil
-			return nil
-		})
+		failed := x.Query(ctx, "DELETE FROM meta WHERE name = ? AND value = ? RETURNING 1", []any{moving, m.mark},
+			func(engine.Scanner) error {
+				err = nil
+				return nil
+			})
 		return errors.Join(failed, err)
 	})
 }

@@ -70,7 +70,8 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 }
 
 // RecordsWhere implements event.Reader.
-func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
+func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string,
+	limit int) ([]*event.Record, error) {
 	k, known := s.byName[kind]
 	if !known || !slices.Contains(k.Columns(), column) || !slices.Contains(k.Columns(), by) {
 		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
@@ -79,11 +80,15 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 	forms := s.forms(k, column, value)
 	questions := make([]readbatch.Question, len(forms))
 	for i, form := range forms {
-		questions[i] = readbatch.Question{SQL: recordsWhereText(k, column, by), Args: []any{org, form, int64(limit)}, Each: func(scan func(...any) error) error {
-			r, dest := engine.ScanRecord(k, false)
-			found = append(found, r)
-			return scan(dest...)
-		}}
+		questions[i] = readbatch.Question{
+			SQL:  recordsWhereText(k, column, by),
+			Args: []any{org, form, int64(limit)},
+			Each: func(scan func(...any) error) error {
+				r, dest := engine.ScanRecord(k, false)
+				found = append(found, r)
+				return scan(dest...)
+			},
+		}
 	}
 	if err := s.engine.Ask(ctx, questions); err != nil {
 		return nil, engine.Away(ctx, err)
@@ -107,7 +112,8 @@ func (s *Store) forms(k event.Definition, column, value string) []string {
 }
 
 func recordsWhereText(k event.Definition, column, by string) string {
-	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
+	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column +
+		" = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
 
 // Find implements event.Reader.
@@ -175,7 +181,8 @@ func (q *finding) holder(way int, digest [32]byte) {
 }
 
 // first asks for the first of each value, in a subquery, because SQLite allows no limit in a part of a union.
-func (q *finding) first(k event.Definition, way int, w event.Lookup, forms func(k event.Definition, column, value string) []string) error {
+func (q *finding) first(k event.Definition, way int, w event.Lookup,
+	forms func(k event.Definition, column, value string) []string) error {
 	if k == nil || !slices.Contains(k.Columns(), w.Column) || !slices.Contains(k.Columns(), w.By) {
 		return fmt.Errorf("store: %q has no lookup columns %q and %q", w.Kind, w.Column, w.By)
 	}
@@ -191,7 +198,8 @@ func (q *finding) first(k event.Definition, way int, w event.Lookup, forms func(
 			if w.Anywhere { // an index over all organizations has no empty values: it is used where that is said again
 				args, where = args[1:], "f."+w.Column+" <> '' AND f."
 			}
-			q.part(args, "SELECT * FROM (SELECT ", strconv.Itoa(way), ", f.", w.By, ", f.id FROM ", k.Table(), " f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
+			q.part(args, "SELECT * FROM (SELECT ", strconv.Itoa(way), ", f.", w.By, ", f.id FROM ", k.Table(),
+				" f WHERE ", where, w.Column, " = ? ORDER BY f.", w.By, ", f.id LIMIT 1) a")
 		}
 	}
 	return nil
@@ -205,7 +213,8 @@ func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 	}
 	moment := s.cache.Moment()
 	var holder string
-	err := s.query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
+	err := s.query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]},
+		func(scan engine.Scanner) error { return scan(&holder) })
 	if err != nil {
 		return "", err
 	}
@@ -226,10 +235,11 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
-	err := s.query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
-		found = &event.Row{RowKey: key}
-		return scan(&found.Value, &found.Expires)
-	})
+	err := s.query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key},
+		func(scan engine.Scanner) error {
+			found = &event.Row{RowKey: key}
+			return scan(&found.Value, &found.Expires)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -251,10 +261,11 @@ func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) 
 		return nil, nil
 	}
 	var found *event.Token
-	err := s.engine.Query(ctx, "SELECT "+engine.TokenColumns+" FROM tokens t WHERE t.id = ?", []any{id}, func(scan engine.Scanner) error {
-		found = &event.Token{}
-		return scan(engine.ScanToken(found)...)
-	})
+	err := s.engine.Query(ctx, "SELECT "+engine.TokenColumns+" FROM tokens t WHERE t.id = ?", []any{id},
+		func(scan engine.Scanner) error {
+			found = &event.Token{}
+			return scan(engine.ScanToken(found)...)
+		})
 	return found, engine.Away(ctx, err)
 }
 
@@ -265,7 +276,8 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Eve
 			return recent, nil
 		}
 	}
-	found, err := s.readEvents(ctx, eventsWhere+"position > ? AND position <= ? ORDER BY position LIMIT ?", after, s.onDisk(), int64(limit))
+	found, err := s.readEvents(ctx, eventsWhere+"position > ? AND position <= ? ORDER BY position LIMIT ?", after,
+		s.onDisk(), int64(limit))
 	return found, engine.Away(ctx, err)
 }
 
@@ -286,12 +298,14 @@ func (s *Store) EventsOf(ctx context.Context, objectID string, from uint64, limi
 	if !possible(objectID) || from > math.MaxInt64 {
 		return nil, nil
 	}
-	found, err := s.readEvents(ctx, eventsWhere+"object_id = ? AND sequence >= ? ORDER BY sequence LIMIT ?", objectID, int64(from), int64(limit))
+	found, err := s.readEvents(ctx, eventsWhere+"object_id = ? AND sequence >= ? ORDER BY sequence LIMIT ?", objectID,
+		int64(from), int64(limit))
 	return found, engine.Away(ctx, err)
 }
 
 // RowsOf implements event.Reader.
-func (s *Store) RowsOf(ctx context.Context, table event.SideTable, prefix, after string, limit int) ([]event.Row, error) {
+func (s *Store) RowsOf(ctx context.Context, table event.SideTable, prefix, after string,
+	limit int) ([]event.Row, error) {
 	if table != event.Deliveries {
 		return nil, fmt.Errorf("store: the rows of %q have no order", table)
 	}
@@ -303,17 +317,19 @@ func (s *Store) RowsOf(ctx context.Context, table event.SideTable, prefix, after
 		sql, args = sql+" AND key < ?", append(args, end)
 	}
 	var found []event.Row
-	err := s.engine.Query(ctx, sql+" ORDER BY key LIMIT ?", append(args, int64(limit)), func(scan engine.Scanner) error {
-		found = append(found, event.Row{RowKey: event.RowKey{Table: table}})
-		r := &found[len(found)-1]
-		return scan(&r.Key, &r.Value, &r.Expires)
-	})
+	err := s.engine.Query(ctx, sql+" ORDER BY key LIMIT ?", append(args, int64(limit)),
+		func(scan engine.Scanner) error {
+			found = append(found, event.Row{RowKey: event.RowKey{Table: table}})
+			r := &found[len(found)-1]
+			return scan(&r.Key, &r.Value, &r.Expires)
+		})
 	return found, engine.Away(ctx, err)
 }
 
 // Position implements event.Log.
 func (s *Store) Position(ctx context.Context) (position int64, err error) {
-	err = s.engine.Query(ctx, "SELECT position FROM log_head", nil, func(scan engine.Scanner) error { return scan(&position) })
+	err = s.engine.Query(ctx, "SELECT position FROM log_head", nil,
+		func(scan engine.Scanner) error { return scan(&position) })
 	return min(position, s.onDisk()), engine.Away(ctx, err)
 }
 

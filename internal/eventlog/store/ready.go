@@ -21,7 +21,8 @@ func (s *Store) Ready(ctx context.Context) error { return s.ready.Check(ctx) }
 // or a node that hangs with its locks would make all others seem to hang.
 func (s *Store) tryWrite(ctx context.Context) error {
 	return s.Do(event.InBackground(ctx), event.Command{Decide: func(tx *event.Tx) error {
-		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Throttle, Key: s.name}, Value: make([]byte, 16<<10), Expires: event.Micros(s.clock().Add(time.Minute))})
+		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Throttle, Key: s.name}, Value: make([]byte, 16<<10),
+			Expires: event.Micros(s.clock().Add(time.Minute))})
 		return nil
 	}})
 }

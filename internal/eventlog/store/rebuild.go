@@ -87,10 +87,12 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 			if err != nil {
 				return err
 			}
-			if have != nil && have.Shape == rec.Shape-1 && k.Since() > 0 { // as it is written until every node is known to read the newest one
+			// as it is written until every node is known to read the newest one
+			if have != nil && have.Shape == rec.Shape-1 && k.Since() > 0 {
 				before := s.folder()
 				before.FactVersion = k.Since() - 1
-				if err := before.One(ctx, x, rec.ID, func(_ event.Definition, f event.Folded) error { rec = f.Record; return nil }); err != nil {
+				if err := before.One(ctx, x, rec.ID,
+					func(_ event.Definition, f event.Folded) error { rec = f.Record; return nil }); err != nil {
 					return err
 				}
 			}
@@ -125,7 +127,8 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 				return err
 			}
 			if n != stored[k.Name()] {
-				if err := differ("%s: %d objects have a state but no events", k.Table(), n-stored[k.Name()]); err != nil {
+				if err := differ("%s: %d objects have a state but no events", k.Table(),
+					n-stored[k.Name()]); err != nil {
 					return err
 				}
 			}
@@ -151,7 +154,8 @@ func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (
 }
 
 // checkCount sees whether a table has more rows than objects hold: rows of objects that there are not.
-func (s *Store) checkCount(ctx context.Context, x engine.Executor, table string, held int, differ func(string, ...any) error) error {
+func (s *Store) checkCount(ctx context.Context, x engine.Executor, table string, held int,
+	differ func(string, ...any) error) error {
 	n, err := count(ctx, x, table)
 	if err == nil && n != held {
 		err = differ("%s: %d are stored, %d are expected", table, n, held)
@@ -164,15 +168,18 @@ func (s *Store) checkCount(ctx context.Context, x engine.Executor, table string,
 func (s *Store) checkPositions(ctx context.Context, x engine.Executor, differ func(string, ...any) error) error {
 	var events, last int64
 	head := int64(-1)
-	err := x.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error { return scan(&events, &last) })
+	err := x.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil,
+		func(scan engine.Scanner) error { return scan(&events, &last) })
 	if err != nil {
 		return err
 	}
-	if err := x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&head) }); err != nil {
+	if err := x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil,
+		func(scan engine.Scanner) error { return scan(&head) }); err != nil {
 		return err
 	}
 	if events != last || last != head {
-		return differ("the log has %d events, the last position is %d, and %d positions were assigned", events, last, head)
+		return differ("the log has %d events, the last position is %d, and %d positions were assigned",
+			events, last, head)
 	}
 	return nil
 }
@@ -278,7 +285,8 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 		err := s.engine.Transact(ctx, func(x engine.Executor) error {
 			var events int64
 			text := "SELECT sequence FROM " + k.Table() + " WHERE shape < ? AND id = ?" + s.engine.ForUpdate()
-			err := x.Query(ctx, text, []any{int64(k.ShapeAt(int(s.facts.Load()))), ref.ID}, func(scan engine.Scanner) error { return scan(&events) })
+			err := x.Query(ctx, text, []any{int64(k.ShapeAt(int(s.facts.Load()))), ref.ID},
+				func(scan engine.Scanner) error { return scan(&events) })
 			if err != nil || events == 0 {
 				return err
 			}
@@ -293,7 +301,8 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 
 func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f event.Folded) error {
 	columns := engine.StateColumns(k)
-	err := x.Exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+engine.Placeholders(len(columns))+")", engine.StateValues(f.Record)...)
+	err := x.Exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns,
+		", ")+") VALUES ("+engine.Placeholders(len(columns))+")", engine.StateValues(f.Record)...)
 	if err != nil {
 		return err
 	}
@@ -301,13 +310,21 @@ func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f 
 }
 
 func (s *Store) folder() *folding.Folder {
-	return &folding.Folder{Engine: s.engine, Kinds: s.kinds, ByName: s.byName, Root: s.root, Log: s.log, FactVersion: int(s.facts.Load()),
-		Raise: func(ctx context.Context) (bool, error) { return s.raiseFactVersion(ctx, event.FactVersion) }}
+	return &folding.Folder{
+		Engine:      s.engine,
+		Kinds:       s.kinds,
+		ByName:      s.byName,
+		Root:        s.root,
+		Log:         s.log,
+		FactVersion: int(s.facts.Load()),
+		Raise:       func(ctx context.Context) (bool, error) { return s.raiseFactVersion(ctx, event.FactVersion) },
+	}
 }
 
 // storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no
 // other.
-func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Definition, id string) (*event.Record, error) {
+func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Definition,
+	id string) (*event.Record, error) {
 	var found *event.Record
 	err := x.Query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan engine.Scanner) error {
 		var dest []any

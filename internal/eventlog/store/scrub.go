@@ -17,7 +17,8 @@ type scrubTimes struct {
 }
 
 func (t scrubTimes) orUsual() scrubTimes {
-	return scrubTimes{cmp.Or(t.patience, 5*time.Second), cmp.Or(t.pause, 100*time.Millisecond), cmp.Or(t.interval, 10*time.Second)}
+	return scrubTimes{cmp.Or(t.patience, 5*time.Second), cmp.Or(t.pause, 100*time.Millisecond),
+		cmp.Or(t.interval, 10*time.Second)}
 }
 
 // answerErased answers the commands that erased somebody. Those that come together share one scrubbing.

@@ -27,9 +27,14 @@ func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) 
 	if page, done, err := s.searchBefore(ctx, q); done || err != nil {
 		return page, err
 	}
-	search := listing.Search{DB: s.engine, Query: q, Bounds: listing.UsualBounds, Look: func(ctx context.Context, numbers []int64) ([]listing.Found, error) {
-		return s.lookAt(ctx, k, q, numbers)
-	}}
+	search := listing.Search{
+		DB:     s.engine,
+		Query:  q,
+		Bounds: listing.UsualBounds,
+		Look: func(ctx context.Context, numbers []int64) ([]listing.Found, error) {
+			return s.lookAt(ctx, k, q, numbers)
+		},
+	}
 	records, next, err := search.Run(ctx)
 	if _, told := errors.AsType[*errs.Error](err); told {
 		return event.Page{}, err
@@ -41,7 +46,8 @@ func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) 
 }
 
 // lookAt gives the objects with these numbers, as far as a search is for them.
-func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search, numbers []int64) ([]listing.Found, error) {
+func (s *Store) lookAt(ctx context.Context, k event.Definition, q event.Search,
+	numbers []int64) ([]listing.Found, error) {
 	ids, err := s.idsOf(ctx, numbers)
 	if err != nil {
 		return nil, err
@@ -81,14 +87,17 @@ func (s *Store) idsOf(ctx context.Context, numbers []int64) ([]string, error) {
 	of := make(map[int64]string, len(numbers))
 	var questions []readbatch.Question
 	for some := range slices.Chunk(numbers, idsAtOnce) {
-		questions = append(questions, readbatch.Question{SQL: "SELECT position, object_id FROM events WHERE position IN (" + engine.Placeholders(idsAtOnce) + ")", Args: engine.Padded(some, idsAtOnce),
+		questions = append(questions, readbatch.Question{
+			SQL:  "SELECT position, object_id FROM events WHERE position IN (" + engine.Placeholders(idsAtOnce) + ")",
+			Args: engine.Padded(some, idsAtOnce),
 			Each: func(scan func(...any) error) error {
 				var number int64
 				var id string
 				err := scan(&number, &id)
 				of[number] = id
 				return err
-			}})
+			},
+		})
 	}
 	if err := s.engine.Ask(ctx, questions); err != nil {
 		return nil, err
@@ -115,7 +124,8 @@ func (s *Store) Records(ctx context.Context, refs []event.Ref) (map[event.Ref]*e
 		}
 		return records, nil
 	}
-	refs = slices.DeleteFunc(slices.Clone(refs), func(ref event.Ref) bool { return s.byName[ref.Kind] == nil || !possible(ref.ID) })
+	refs = slices.DeleteFunc(slices.Clone(refs),
+		func(ref event.Ref) bool { return s.byName[ref.Kind] == nil || !possible(ref.ID) })
 	ask := func(refs []event.Ref, questions func([]event.Ref, map[event.Ref]*event.Record) []readbatch.Question) error {
 		var all []readbatch.Question
 		for some := range slices.Chunk(refs, readbatch.Most) {

@@ -38,14 +38,17 @@ var (
 // NewStats makes one that has counted nothing.
 func NewStats() *Stats {
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "signet", Name: name, Help: help, Buckets: buckets})
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "signet", Name: name, Help: help,
+			Buckets: buckets})
 	}
 	return &Stats{
 		batchSize: histogram("batch_commands", "Commands that are decided in one transaction.", sizes),
-		batchTime: histogram("batch_duration_seconds", "Time of a transaction that decides a batch, from the first lock to the commit, failed ones included.", times),
-		syncTime:  histogram("sync_duration_seconds", "Time until the disk has what was committed. PostgreSQL does that within the commit.", times),
-		readSize:  histogram("read_batch_lookups", "Reads that are sent to the database in one round trip.", sizes),
-		readTime:  histogram("read_batch_duration_seconds", "Time of such a round trip.", times),
+		batchTime: histogram("batch_duration_seconds",
+			"Time of a transaction that decides a batch, from the first lock to the commit, failed ones included.", times),
+		syncTime: histogram("sync_duration_seconds",
+			"Time until the disk has what was committed. PostgreSQL does that within the commit.", times),
+		readSize: histogram("read_batch_lookups", "Reads that are sent to the database in one round trip.", sizes),
+		readTime: histogram("read_batch_duration_seconds", "Time of such a round trip.", times),
 	}
 }
 
@@ -87,18 +90,24 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	isReady         = desc("ready", "1 while the last batch was written and none hangs, otherwise 0. /readyz looks closer.")
+	isReady = desc("ready",
+		"1 while the last batch was written and none hangs, otherwise 0. /readyz looks closer.")
 	commandsWaiting = desc("batch_commands_waiting", "Commands that wait for the next batch.")
 	inUse           = desc("database_connections_in_use", "Connections to the database on which something is read.")
 	idle            = desc("database_connections_idle", "Open connections to the database on which nothing is read.")
 	most            = desc("database_connections_max", "How many connections for reading there can be.")
 	waits           = desc("database_connection_waits_total", "Reads that had to wait for a connection.")
 	waited          = desc("database_connection_wait_seconds_total", "Time that reads have waited for a connection.")
-	lookups         = desc("cache_lookups_total", "Lookups in the memory of this node. On PostgreSQL, what is found there is compared with the database before it is used.", "cache", "result")
-	position        = desc("log_position", "Position of the last event of the log when this node last looked, which is at most some seconds ago.")
-	sealed          = desc("log_sealed_position", "Position up to which the log is sealed, as far as this node has seen.")
-	sealedAt        = desc("log_sealed_timestamp_seconds", "When this node last saw that the whole log was sealed; 0: not yet.")
-	lost            = desc("log_lost_events", "How many events at least that this node had seen the database has lost since the node was started.")
+	lookups         = desc("cache_lookups_total",
+		"Lookups in the memory of this node. On PostgreSQL, what is found there is compared with the database before it is used.", "cache", "result")
+	position = desc("log_position",
+		"Position of the last event of the log when this node last looked, which is at most some seconds ago.")
+	sealed = desc("log_sealed_position",
+		"Position up to which the log is sealed, as far as this node has seen.")
+	sealedAt = desc("log_sealed_timestamp_seconds",
+		"When this node last saw that the whole log was sealed; 0: not yet.")
+	lost = desc("log_lost_events",
+		"How many events at least that this node had seen the database has lost since the node was started.")
 )
 
 // Describe implements prometheus.Collector.
@@ -106,7 +115,8 @@ func (s *Stats) Describe(to chan<- *prometheus.Desc) {
 	for _, h := range s.histograms() {
 		h.Describe(to)
 	}
-	for _, d := range []*prometheus.Desc{isReady, commandsWaiting, inUse, idle, most, waits, waited, lookups, position, sealed, sealedAt, lost} {
+	for _, d := range []*prometheus.Desc{isReady, commandsWaiting, inUse, idle, most, waits, waited, lookups, position,
+		sealed, sealedAt, lost} {
 		to <- d
 	}
 }

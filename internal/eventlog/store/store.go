@@ -126,27 +126,30 @@ type Store struct {
 	pace              fairqueue.Pace // of commands
 	longPace          fairqueue.Pace // of long ones, with the turn of others after each
 	written           event.Bell
-	recent            event.Tail // the last durable events of the embedded database, for those who read each of them right after it was written
-	ready             Readiness
-	durable           atomic.Int64         // see onDisk
-	rememberEnd       func(position int64) // nil: nobody wants to know
-	broken            atomic.Bool          // the disk failed: nothing is written any more
-	stopping          chan struct{}
-	background        context.Context // of what runs there; it ends with stopping
-	stop              context.CancelFunc
-	stopped           chan struct{} // closed once the writer has answered everything it ever will
-	sweeping          chan struct{} // closed once nobody deletes what has expired any more
-	sealing           chan struct{} // closed once the log is sealed for the last time
-	sealer            *proof.Sealer // nil when read-only
-	folding           chan struct{} // closed once no object is folded into a new shape in the background any more; nil: none is
-	words             atomic.Int32  // how far the change from words to word_blocks is, as this node knows
-	indexing          chan struct{} // closed once nothing is done about that in the background any more
-	newest            bool          // every object has the newest shape, and gets no other: nobody else writes, and this node has folded what there was
-	hashes            chan struct{} // closed once no hash of a password is sealed in the background any more
-	hashesDone        bool          // at the start: none was left to seal
-	lastPass          bool          // over all hashes: nobody has to look again after it
-	closing           sync.Once
-	closed            error
+	// the last durable events of the embedded database, for those who read each of them right after it was written
+	recent      event.Tail
+	ready       Readiness
+	durable     atomic.Int64         // see onDisk
+	rememberEnd func(position int64) // nil: nobody wants to know
+	broken      atomic.Bool          // the disk failed: nothing is written any more
+	stopping    chan struct{}
+	background  context.Context // of what runs there; it ends with stopping
+	stop        context.CancelFunc
+	stopped     chan struct{} // closed once the writer has answered everything it ever will
+	sweeping    chan struct{} // closed once nobody deletes what has expired any more
+	sealing     chan struct{} // closed once the log is sealed for the last time
+	sealer      *proof.Sealer // nil when read-only
+	// closed once no object is folded into a new shape in the background any more; nil: none is
+	folding  chan struct{}
+	words    atomic.Int32  // how far the change from words to word_blocks is, as this node knows
+	indexing chan struct{} // closed once nothing is done about that in the background any more
+	// every object has the newest shape, and gets no other: nobody else writes, and this node has folded what there was
+	newest     bool
+	hashes     chan struct{} // closed once no hash of a password is sealed in the background any more
+	hashesDone bool          // at the start: none was left to seal
+	lastPass   bool          // over all hashes: nobody has to look again after it
+	closing    sync.Once
+	closed     error
 }
 
 var _ event.Log = (*Store)(nil)
@@ -154,8 +157,28 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, postgres: engine.IsPostgres(o.Database), times: o.scrub.orUsual(), stats: o.Stats,
-		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{}), hashes: make(chan struct{}), indexing: make(chan struct{})}
+	s = &Store{
+		kinds:    o.Kinds,
+		byName:   map[event.Kind]event.Definition{},
+		byPrefix: map[string]event.Kind{},
+		given:    o.Master,
+		clock:    o.Clock,
+		log:      o.Log,
+		name:     "node:" + rand.Text(),
+		schema:   o.schema,
+		postgres: engine.IsPostgres(o.Database),
+		times:    o.scrub.orUsual(),
+		stats:    o.Stats,
+		decided:  make(chan decision, 8),
+		erasing:  make(chan *pending, maxQueue),
+		stopping: make(chan struct{}),
+
+		stopped:  make(chan struct{}),
+		sweeping: make(chan struct{}),
+		sealing:  make(chan struct{}),
+		hashes:   make(chan struct{}),
+		indexing: make(chan struct{}),
+	}
 	background, stop := context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -184,7 +207,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	}
 	if o.Look != nil && o.Look.engine != nil {
 		s.engine, o.Look.engine = o.Look.engine, nil
-	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion, Looked: o.Look != nil && o.Look.file}); err != nil {
+	} else if s.engine, err = engine.Open(ctx,
+		engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly,
+			FactVersion: o.FactVersion, Looked: o.Look != nil && o.Look.file}); err != nil {
 		return nil, false, err
 	}
 	if o.Traced {
@@ -241,7 +266,8 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.recent.Begin(end)
 			s.rememberEnd = o.RememberEnd
 		}
-		s.queue, s.long, s.maxObjects = make(chan *pending, maxQueue), make(chan *pending, maxLong), cmp.Or(o.maxObjects, event.MaxObjects)
+		s.queue, s.long, s.maxObjects = make(chan *pending, maxQueue), make(chan *pending, maxLong),
+			cmp.Or(o.maxObjects, event.MaxObjects)
 		s.ready.Read, s.ready.Write = s.Ping, s.tryWrite
 		go s.write()
 		go s.answerDurable()
@@ -251,10 +277,12 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.tokens, s.appTokens = readbatch.Add(reader, s.askTokens), readbatch.Add(reader, s.askAppTokens)
 		if s.cache == nil { // each read is a round trip
 			s.seen = cache.NewSeen(s.tokenKinds)
-			s.records, s.clientCredentials = readbatch.Add(reader, s.askRecords), readbatch.Add(reader, s.askClientCredentials)
+			s.records, s.clientCredentials = readbatch.Add(reader, s.askRecords),
+				readbatch.Add(reader, s.askClientCredentials)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
-		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log, Remembered: o.Remembered, Remember: o.Remember}
+		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log, Remembered: o.Remembered,
+			Remember: o.Remember}
 		if s.cache != nil { // before anybody writes
 			s.sealer.Durable = s.durable.Load
 			s.sealer.Recent = s.recent.After
@@ -265,7 +293,8 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		if s.cache == nil { // a node that starts needs its connections to get ready
 			s.sealer.Delay = time.Second
 		}
-		s.stats.Begin(statsParts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer, Ready: &s.ready, Waiting: func() int { return len(s.queue) + len(s.long) }})
+		s.stats.Begin(statsParts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer,
+			Ready: &s.ready, Waiting: func() int { return len(s.queue) + len(s.long) }})
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 		go s.sealHashes()
 		go s.indexAll()
@@ -548,8 +577,13 @@ func (s *Store) run(commands []*pending, attempt int, shortLockTimeout bool) (re
 	case !s.engine.IsConflict(failed):
 		answer(commands, fmt.Errorf("writing: %w", failed))
 	case timedOut && shortLockTimeout:
-		answer(commands, &errs.Error{Kind: errs.Aborted, Reason: event.Contention, RetryAfter: 5 * time.Second, Cause: failed,
-			Message: "another node has been changing the same object for too long: try again in a moment"})
+		answer(commands, &errs.Error{
+			Kind:       errs.Aborted,
+			Reason:     event.Contention,
+			RetryAfter: 5 * time.Second,
+			Cause:      failed,
+			Message:    "another node has been changing the same object for too long: try again in a moment",
+		})
 	case attempt >= maxAttempts:
 		answer(commands, errs.New(errs.Aborted, event.Contention,
 			"too many requests are changing the same object at the same time: try again").Because(failed))
@@ -739,7 +773,8 @@ func (s *Store) begin(ctx context.Context, n *engine.Needs) (event.Loaded, error
 }
 
 func (s *Store) needs(commands []*pending) *engine.Needs {
-	n := &engine.Needs{Write: map[event.Kind][]string{}, Read: map[event.Kind][]string{}, Rows: map[event.SideTable][]string{}}
+	n := &engine.Needs{Write: map[event.Kind][]string{}, Read: map[event.Kind][]string{},
+		Rows: map[event.SideTable][]string{}}
 	for _, p := range commands {
 		for _, ref := range p.command.Write {
 			n.Write[ref.Kind] = append(n.Write[ref.Kind], ref.ID)

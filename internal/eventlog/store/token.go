@@ -46,25 +46,32 @@ func tokenText(kinds event.TokenKinds, tokens int, app bool) string {
 	}
 	columns, joins, provider := "''", "", "t.provider"
 	if installation != nil {
-		columns = "COALESCE((SELECT i.standing FROM " + installation.Table() + " i WHERE i.id = '" + installation.Only() + "'), '')"
+		columns = "COALESCE((SELECT i.standing FROM " + installation.Table() + " i WHERE i.id = '" +
+			installation.Only() + "'), '')"
 	}
 	if app {
 		given, from := "'', '', ''", ""
 		if client := kinds[event.TokenApp]; client != nil {
 			given = "COALESCE(a.standing, ''), COALESCE(p.id, ''), COALESCE(p.standing, '')"
-			from = "LEFT JOIN " + client.Table() + " a ON a.id = t.client LEFT JOIN " + org.Table() + " p ON p.id = a.org_id "
+			from = "LEFT JOIN " + client.Table() + " a ON a.id = t.client LEFT JOIN " + org.Table() +
+				" p ON p.id = a.org_id "
 		}
-		columns += ", " + given + ", COALESCE(l.hash, ''), COALESCE(l.id, ''), COALESCE(l.kind, ''), COALESCE(l.name, ''), COALESCE(l.user_id, ''), " +
+		columns += ", " + given +
+			", COALESCE(l.hash, ''), COALESCE(l.id, ''), COALESCE(l.kind, ''), COALESCE(l.name, ''), COALESCE(l.user_id, ''), " +
 			"COALESCE(l.epoch, 0), COALESCE(l.org_epoch, 0), COALESCE(l.created, 0), COALESCE(l.expires, 0), '', '', '', COALESCE(l.data, ''), COALESCE(l.provider, '')"
-		joins, provider = from+"LEFT JOIN tokens l ON l.id = t.session ", "COALESCE(NULLIF(t.provider, ''), l.provider, '')"
+		joins, provider = from+"LEFT JOIN tokens l ON l.id = t.session ",
+			"COALESCE(NULLIF(t.provider, ''), l.provider, '')"
 	}
 	if p := kinds[event.TokenProvider]; p == nil {
 		columns += ", ''"
 	} else { // nothing is looked for where there is none, as with most tokens
-		columns += ", CASE WHEN " + provider + " = '' THEN '' ELSE COALESCE((SELECT v.standing FROM " + p.Table() + " v WHERE v.id = " + provider + "), '') END"
+		columns += ", CASE WHEN " + provider + " = '' THEN '' ELSE COALESCE((SELECT v.standing FROM " + p.Table() +
+			" v WHERE v.id = " + provider + "), '') END"
 	}
-	return "SELECT " + engine.TokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " + columns +
-		" FROM tokens t JOIN " + user.Table() + " s ON s.id = t.user_id JOIN " + org.Table() + " o ON o.id = s.org_id " + joins + "WHERE t.hash IN (" + engine.Placeholders(tokens) + ")"
+	return "SELECT " + engine.TokenColumns +
+		", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " + columns +
+		" FROM tokens t JOIN " + user.Table() + " s ON s.id = t.user_id JOIN " + org.Table() +
+		" o ON o.id = s.org_id " + joins + "WHERE t.hash IN (" + engine.Placeholders(tokens) + ")"
 }
 
 // TokenContext implements event.Reader.
@@ -77,7 +84,8 @@ func (s *Store) AppTokenContext(ctx context.Context, tokenHash []byte) (*event.T
 	return s.tokenContext(ctx, tokenHash, s.appTokens, s.askAppTokens)
 }
 
-func (s *Store) tokenContext(ctx context.Context, tokenHash []byte, asking *readbatch.Lookups[[32]byte, *event.TokenContext],
+func (s *Store) tokenContext(ctx context.Context, tokenHash []byte,
+	asking *readbatch.Lookups[[32]byte, *event.TokenContext],
 	ask func([][32]byte, map[[32]byte]*event.TokenContext) []readbatch.Question) (found *event.TokenContext, err error) {
 	if len(tokenHash) != 32 {
 		return nil, nil
@@ -100,8 +108,10 @@ func (s *Store) tokenContext(ctx context.Context, tokenHash []byte, asking *read
 	t := found.Token
 	s.cache.KeepToken(moment, &t)
 	s.cache.KeepToken(moment, found.Session)
-	for _, ref := range []event.Ref{s.part(event.TokenUser, found.UserID), s.part(event.TokenOrg, found.OrgID), s.part(event.TokenInstallation, ""),
-		s.part(event.TokenApp, t.Client), s.part(event.TokenOrg, found.ClientOrgID), s.part(event.TokenProvider, cache.ProviderOf(&t, found.Session))} {
+	for _, ref := range []event.Ref{s.part(event.TokenUser, found.UserID), s.part(event.TokenOrg, found.OrgID),
+		s.part(event.TokenInstallation, ""),
+		s.part(event.TokenApp, t.Client), s.part(event.TokenOrg, found.ClientOrgID),
+		s.part(event.TokenProvider, cache.ProviderOf(&t, found.Session))} {
 		if ref.ID == "" {
 			continue
 		}
@@ -116,10 +126,22 @@ func (s *Store) tokenContext(ctx context.Context, tokenHash []byte, asking *read
 func (s *Store) part(part event.TokenPart, id string) event.Ref { return s.tokenKinds.Ref(part, id) }
 
 func (s *Store) fromCache(b cache.TokenContext) *event.TokenContext {
-	read := &event.TokenContext{Token: *b.Token, UserID: b.User.ID, OrgID: b.Org.ID, User: b.User, Org: b.Org, Session: b.Session,
-		UserStanding: s.standing(event.TokenUser, b.User), OrgStanding: s.standing(event.TokenOrg, b.Org),
-		InstallationStanding: s.standing(event.TokenInstallation, b.Installation), ClientStanding: s.standing(event.TokenApp, b.Client),
-		ClientOrgStanding: s.standing(event.TokenOrg, b.ClientOrg), ProviderStanding: s.standing(event.TokenProvider, b.Provider)}
+	read := &event.TokenContext{
+		Token:                *b.Token,
+		UserID:               b.User.ID,
+		OrgID:                b.Org.ID,
+		User:                 b.User,
+		Org:                  b.Org,
+		Session:              b.Session,
+		UserStanding:         s.standing(event.TokenUser, b.User),
+		OrgStanding:          s.standing(event.TokenOrg, b.Org),
+		InstallationStanding: s.standing(event.TokenInstallation, b.Installation),
+
+		ClientStanding:    s.standing(event.TokenApp, b.Client),
+		ClientOrgStanding: s.standing(event.TokenOrg, b.ClientOrg),
+
+		ProviderStanding: s.standing(event.TokenProvider, b.Provider),
+	}
 	if b.ClientOrg != nil {
 		read.ClientOrgID = b.ClientOrg.ID
 	}
@@ -145,18 +167,21 @@ func (s *Store) askAppTokens(hashes [][32]byte, found map[[32]byte]*event.TokenC
 	return s.tokenQuestion(&s.sql.appToken, hashes, true, found)
 }
 
-func (s *Store) tokenQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte, client bool, found map[[32]byte]*event.TokenContext) []readbatch.Question {
+func (s *Store) tokenQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte, client bool,
+	found map[[32]byte]*event.TokenContext) []readbatch.Question {
 	args, size := filled(hashes, func(hash [32]byte) any { return hash[:] })
 	// One row is read after the other: of these, nothing is kept.
 	user, org := event.Record{Ref: s.part(event.TokenUser, "")}, event.Record{Ref: s.part(event.TokenOrg, "")}
 	to := make([]any, 0, 26) // more where a client has the token
 	return []readbatch.Question{{SQL: texts[size], Args: args, Each: func(scan engine.Scanner) error {
 		b := &event.TokenContext{}
-		to = append(append(to[:0], engine.ScanToken(&b.Token)...), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
+		to = append(append(to[:0], engine.ScanToken(&b.Token)...), &user.ID, &user.Sequence, &user.Hash, &user.Shape,
+			&b.UserStanding,
 			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding, &b.InstallationStanding)
 		if client {
 			b.Session = &event.Token{}
-			to = append(append(to, &b.ClientStanding, &b.ClientOrgID, &b.ClientOrgStanding), engine.ScanToken(b.Session)...)
+			to = append(append(to, &b.ClientStanding, &b.ClientOrgID, &b.ClientOrgStanding),
+				engine.ScanToken(b.Session)...)
 		}
 		to = append(to, &b.ProviderStanding)
 		if err := scan(to...); err != nil {
@@ -185,7 +210,8 @@ func (s *Store) askWhole(refs []event.Ref, found map[event.Ref]*event.Record) []
 	return s.recordQuestions(refs, found, func(event.Ref) bool { return false })
 }
 
-func (s *Store) recordQuestions(refs []event.Ref, found map[event.Ref]*event.Record, has func(event.Ref) bool) (questions []readbatch.Question) {
+func (s *Store) recordQuestions(refs []event.Ref, found map[event.Ref]*event.Record,
+	has func(event.Ref) bool) (questions []readbatch.Question) {
 	unseen, seen := map[event.Kind][]string{}, map[event.Kind][]string{}
 	for _, ref := range refs {
 		if has(ref) {

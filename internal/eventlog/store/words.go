@@ -66,7 +66,8 @@ func (s *Store) finishWords(ctx context.Context, x engine.Executor) error {
 	if err != nil {
 		return err
 	}
-	if version, _ := strconv.Atoi(string(have[engine.FactVersionRow])); version < event.WordBlocks { // older nodes would find nobody
+	// older nodes would find nobody
+	if version, _ := strconv.Atoi(string(have[engine.FactVersionRow])); version < event.WordBlocks {
 		if err := putMeta(ctx, x, engine.FactVersionRow, []byte(strconv.Itoa(event.WordBlocks))); err != nil {
 			return err
 		}
@@ -107,7 +108,8 @@ func (s *Store) indexAll() {
 
 // inSteps takes steps until nothing is left. Each has the lock on the end of the log. If somebody has written since the
 // last one, it rests for as long as the step took.
-func (s *Store) inSteps(ctx context.Context, step func(ctx context.Context, x engine.Executor, end int64) (more bool, err error)) error {
+func (s *Store) inSteps(ctx context.Context,
+	step func(ctx context.Context, x engine.Executor, end int64) (more bool, err error)) error {
 	last := int64(-1)
 	for more := true; more; {
 		began, rest := time.Now(), false
@@ -195,7 +197,8 @@ func (s *Store) termsBetween(ctx context.Context, x engine.Executor, after, last
 		k := s.byName[kind]
 		for some := range slices.Chunk(all, atOnce) {
 			var old []string
-			text := "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + engine.Placeholders(atOnce) + ")"
+			text := "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" +
+				engine.Placeholders(atOnce) + ")"
 			err := x.Query(ctx, text, engine.Padded(some, atOnce), func(scan engine.Scanner) error {
 				r, dest := engine.ScanRecord(k, false)
 				if err := scan(dest...); err != nil {
@@ -231,10 +234,11 @@ func (s *Store) emptyStep(ctx context.Context, x engine.Executor, _ int64) (more
 	s.words.CompareAndSwap(wordsInUse, blocksBuilt)
 	rows := 0
 	last := [2]string{}
-	err = x.Query(ctx, "SELECT object_id, word FROM words ORDER BY object_id, word LIMIT ?", []any{int64(wordsStep)}, func(scan engine.Scanner) error {
-		rows++
-		return scan(&last[0], &last[1])
-	})
+	err = x.Query(ctx, "SELECT object_id, word FROM words ORDER BY object_id, word LIMIT ?", []any{int64(wordsStep)},
+		func(scan engine.Scanner) error {
+			rows++
+			return scan(&last[0], &last[1])
+		})
 	switch {
 	case err != nil:
 		return false, err

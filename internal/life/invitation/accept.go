@@ -136,7 +136,8 @@ func (l *Link) stands(now int64) error {
 // inviterMay judges the inviter anew: as somebody who makes the invitation at this moment. Errors: ErrInviterMayNot.
 func (l *Link) inviterMay() error {
 	i, u := l.Invitation, l.Inviter
-	if u == nil || u.Data.State != user.Active || l.home == nil || l.home.Data.State != org.Active || !u.Data.Memberships.Hold(access.InvitationWrite, i.Org) {
+	if u == nil || u.Data.State != user.Active || l.home == nil || l.home.Data.State != org.Active ||
+		!u.Data.Memberships.Hold(access.InvitationWrite, i.Org) {
 		return ErrInviterMayNot
 	}
 	g := giver{
@@ -190,8 +191,11 @@ func (l *Link) Registration(r federated.Registration) federated.Registration {
 
 // needs is what accepting reads and writes, besides the person, as far as the link shows it.
 func (l *Link) needs() event.Command {
-	c := event.Command{Write: []event.Ref{Kind.Ref(l.Invitation.ID)}, Read: []event.Ref{org.Kind.Ref(l.Invitation.Org), user.Kind.Ref(l.Invitation.Data.Inviter)},
-		Rows: []event.RowKey{countOf(l.Invitation.Org).Row}}
+	c := event.Command{
+		Write: []event.Ref{Kind.Ref(l.Invitation.ID)},
+		Read:  []event.Ref{org.Kind.Ref(l.Invitation.Org), user.Kind.Ref(l.Invitation.Data.Inviter)},
+		Rows:  []event.RowKey{countOf(l.Invitation.Org).Row},
+	}
 	if l.Inviter != nil {
 		c.Read = append(c.Read, org.Kind.Ref(l.Inviter.Org))
 	}
@@ -290,7 +294,8 @@ func enter(tx *event.Tx, u *event.Object[user.User], g *event.Object[group.Group
 
 // AcceptNew makes a user of somebody who has a link. Errors: those of Open and of newcomer.Newcomers.Create;
 // ErrGroupFull.
-func (l *Link) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers, p newcomer.Person) (session.SignedIn, error) {
+func (l *Link) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers,
+	p newcomer.Person) (session.SignedIn, error) {
 	p = l.Person(p)
 	if p.Passkey != nil {
 		p.Passkey.Flow = l.Flow
@@ -300,7 +305,8 @@ func (l *Link) AcceptNew(ctx context.Context, newcomers newcomer.Newcomers, p ne
 
 // AcceptThrough makes a user of somebody who has a link and comes through a provider. Errors: those of Open and of
 // federated.Sessions.RegisterInvited; ErrGroupFull.
-func (l *Link) AcceptThrough(ctx context.Context, sessions federated.Sessions, who idp.Identity, r federated.Registration) (session.SignedIn, error) {
+func (l *Link) AcceptThrough(ctx context.Context, sessions federated.Sessions, who idp.Identity,
+	r federated.Registration) (session.SignedIn, error) {
 	return sessions.RegisterInvited(ctx, who, l.Registration(r), l.needs(), l.join)
 }
 

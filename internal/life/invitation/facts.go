@@ -32,7 +32,8 @@ type Invitation struct {
 	EmailKey string        `json:"emailKey,omitempty"`
 	Roles    []access.Role `json:"roles,omitempty"`
 	Groups   []string      `json:"groups,omitempty"`
-	Shows    []access.Role `json:"shows,omitempty"` // roles that its groups gave when it was sent last: with Roles, what somebody of another organization accepts
+	// roles that its groups gave when it was sent last: with Roles, what somebody of another organization accepts
+	Shows    []access.Role `json:"shows,omitempty"`
 	Language string        `json:"language,omitempty"`
 	Inviter  string        `json:"inviter"`
 
@@ -47,7 +48,8 @@ type Invitation struct {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Invitation]{
 	Name: "invitation", Table: "invitations", Prefix: "inv", Shape: 1,
-	Facts:   []event.Fact[Invitation]{Added{}, Sent{}, WasAccepted{}, WasWithdrawn{}, HasExpired{}, Erased{}, WasRemoved{}},
+	Facts: []event.Fact[Invitation]{Added{}, Sent{}, WasAccepted{}, WasWithdrawn{}, HasExpired{},
+		Erased{}, WasRemoved{}},
 	Columns: []string{event.State, "email"},
 	Lookup: func(o *event.Object[Invitation]) []string {
 		email := ""
@@ -106,7 +108,8 @@ func (Added) Since() int { return version }
 
 // Apply implements event.Fact.
 func (e Added) Apply(i *Invitation) {
-	*i = Invitation{State: Pending, Email: e.Personal.Email, EmailKey: e.Personal.EmailKey, Roles: e.Roles, Groups: e.Groups, Language: e.Language, Inviter: e.Inviter}
+	*i = Invitation{State: Pending, Email: e.Personal.Email, EmailKey: e.Personal.EmailKey, Roles: e.Roles,
+		Groups: e.Groups, Language: e.Language, Inviter: e.Inviter}
 }
 
 // Sent records a new link, which ends the one before. The link itself is a secret, not a fact.

@@ -49,22 +49,33 @@ const (
 
 // Errors that the rules of invitations refuse with.
 var (
-	ErrNotFound       = errs.New(errs.NotFound, NotFound, "there is no invitation with this identifier in that organization")
-	ErrAlreadyInvited = errs.New(errs.AlreadyExists, AlreadyInvited, "an invitation for this address is pending: send it again, or withdraw it first")
-	ErrTooMany        = errs.New(errs.FailedPrecondition, TooMany, "the organization has 1000 pending invitations: withdraw some, or wait until they are accepted or expire")
-	ErrNotPending     = errs.New(errs.FailedPrecondition, NotPending, "this invitation was accepted or withdrawn, or has expired: create a new one")
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"there is no invitation with this identifier in that organization")
+	ErrAlreadyInvited = errs.New(errs.AlreadyExists, AlreadyInvited,
+		"an invitation for this address is pending: send it again, or withdraw it first")
+	ErrTooMany = errs.New(errs.FailedPrecondition, TooMany,
+		"the organization has 1000 pending invitations: withdraw some, or wait until they are accepted or expire")
+	ErrNotPending = errs.New(errs.FailedPrecondition, NotPending,
+		"this invitation was accepted or withdrawn, or has expired: create a new one")
 
-	ErrLinkUnknown   = errs.New(errs.NotFound, LinkUnknown, "this link is not that of an invitation: open the whole link from the mail, or ask for a new invitation")
-	ErrLinkReplaced  = errs.New(errs.FailedPrecondition, LinkReplaced, "the invitation was sent again: use the link in the latest mail")
-	ErrLinkUsed      = errs.New(errs.FailedPrecondition, LinkUsed, "this invitation was accepted already: sign in with the account that accepted it")
-	ErrLinkWithdrawn = errs.New(errs.FailedPrecondition, LinkWithdrawn, "this invitation was withdrawn: ask the organization for a new one")
-	ErrLinkExpired   = errs.New(errs.FailedPrecondition, LinkExpired, "this invitation has expired: ask the organization for a new one")
-	ErrOtherAddress  = errs.New(errs.PermissionDenied, OtherAddress,
+	ErrLinkUnknown = errs.New(errs.NotFound, LinkUnknown,
+		"this link is not that of an invitation: open the whole link from the mail, or ask for a new invitation")
+	ErrLinkReplaced = errs.New(errs.FailedPrecondition, LinkReplaced,
+		"the invitation was sent again: use the link in the latest mail")
+	ErrLinkUsed = errs.New(errs.FailedPrecondition, LinkUsed,
+		"this invitation was accepted already: sign in with the account that accepted it")
+	ErrLinkWithdrawn = errs.New(errs.FailedPrecondition, LinkWithdrawn,
+		"this invitation was withdrawn: ask the organization for a new one")
+	ErrLinkExpired = errs.New(errs.FailedPrecondition, LinkExpired,
+		"this invitation has expired: ask the organization for a new one")
+	ErrOtherAddress = errs.New(errs.PermissionDenied, OtherAddress,
 		"this invitation is for another e-mail address: sign in with the account that has the invited address as a verified one")
 	ErrInviterMayNot = errs.New(errs.FailedPrecondition, InviterMayNot,
 		"whoever sent this invitation may no longer give what it promises: ask the organization for a new one")
-	ErrGroupFull = errs.New(errs.FailedPrecondition, GroupFull, "a group of this invitation has no room: ask the organization to send it again without that group")
-	ErrOrgAway   = errs.New(errs.FailedPrecondition, OrgNotAvailable, "the organization of this invitation is not active: ask whoever invited you")
+	ErrGroupFull = errs.New(errs.FailedPrecondition, GroupFull,
+		"a group of this invitation has no room: ask the organization to send it again without that group")
+	ErrOrgAway = errs.New(errs.FailedPrecondition, OrgNotAvailable,
+		"the organization of this invitation is not active: ask whoever invited you")
 )
 
 // Invitations makes, sends and takes back invitations.
@@ -206,7 +217,9 @@ func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (M
 		if err := next.count(tx, 1); err != nil {
 			return err
 		}
-		i, err := Kind.Create(tx, id, owner, Added{Roles: roles, Groups: groups, Language: n.Language, Inviter: permit.Origin().Actor, Personal: Invited{Email: n.Email, EmailKey: key}})
+		i, err := Kind.Create(tx, id, owner,
+			Added{Roles: roles, Groups: groups, Language: n.Language, Inviter: permit.Origin().Actor,
+				Personal: Invited{Email: n.Email, EmailKey: key}})
 		if err != nil {
 			return err
 		}
@@ -257,12 +270,17 @@ func mayAddToAll(tx *event.Tx, permit access.Permit, ids []string) error {
 
 // Within is an invitation that the permit reaches. Errors: ErrNotFound.
 func Within(permit access.Permit, id string) event.Target[Invitation] {
-	return event.Target[Invitation]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(o *event.Object[Invitation]) error {
-		if o == nil || o.Data.State == Removed || !permit.Reaches(o.Org) {
-			return ErrNotFound
-		}
-		return nil
-	}}
+	return event.Target[Invitation]{
+		Kind:   Kind,
+		ID:     id,
+		Origin: permit.Origin(),
+		Reach: func(o *event.Object[Invitation]) error {
+			if o == nil || o.Data.State == Removed || !permit.Reaches(o.Org) {
+				return ErrNotFound
+			}
+			return nil
+		},
+	}
 }
 
 // Get reads an invitation of the permit's organization. Errors: ErrNotFound.
@@ -271,11 +289,13 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 }
 
 // List reads a page of the invitations of the permit's organization, the oldest first. An empty state: those in any.
-func List(ctx context.Context, r event.Reader, permit access.Permit, state State, after event.Cursor, limit int) ([]*event.Object[Invitation], *event.Cursor, error) {
+func List(ctx context.Context, r event.Reader, permit access.Permit, state State, after event.Cursor,
+	limit int) ([]*event.Object[Invitation], *event.Cursor, error) {
 	if !permit.Reaches(permit.Org()) {
 		return nil, nil, org.ErrNotFound
 	}
-	return Kind.List(ctx, r, event.Query{Org: permit.Org(), Where: event.Where(event.State, string(state)), After: after, Limit: limit})
+	return Kind.List(ctx, r, event.Query{Org: permit.Org(), Where: event.Where(event.State, string(state)),
+		After: after, Limit: limit})
 }
 
 // StateAt is the state at a moment: nobody has to sweep first.
@@ -289,7 +309,8 @@ func (i *Invitation) StateAt(now time.Time) State {
 // Resend makes a new link, which ends the one before, and counts as long as that one unless life says otherwise. The
 // caller answers for the invitation from then on. Errors: as for Create; ErrNotFound; ErrNotPending; Aborted when match
 // does not hold.
-func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string, match event.IfMatch, life time.Duration) (Made, error) {
+func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
+	life time.Duration) (Made, error) {
 	if err := errs.Wrong("lifetimeSeconds", wrongLife(life)); err != nil {
 		return Made{}, err
 	}
@@ -301,21 +322,22 @@ func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string
 	needs := event.Command{Read: groupRefs(known.Data.Groups), Rows: next.rows()}
 	var details event.Details
 	err = s.counting(ctx, permit.Org(), next, func() error {
-		details, err = Within(permit, id).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, i *event.Object[Invitation]) error {
-			if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
-				return ErrNotPending
-			}
-			if err := giverOf(permit).mayGive(i.Org, i.Data.Roles); err != nil {
-				return err
-			}
-			if err := mayAddToAll(tx, permit, i.Data.Groups); err != nil {
-				return err
-			}
-			if err := next.count(tx, 0); err != nil {
-				return err
-			}
-			return next.send(tx, i)
-		})
+		details, err = Within(permit, id).Needs(needs).Change(ctx, s.Store, match,
+			func(tx *event.Tx, i *event.Object[Invitation]) error {
+				if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
+					return ErrNotPending
+				}
+				if err := giverOf(permit).mayGive(i.Org, i.Data.Roles); err != nil {
+					return err
+				}
+				if err := mayAddToAll(tx, permit, i.Data.Groups); err != nil {
+					return err
+				}
+				if err := next.count(tx, 0); err != nil {
+					return err
+				}
+				return next.send(tx, i)
+			})
 		return err
 	})
 	if err != nil {
@@ -325,14 +347,16 @@ func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string
 }
 
 // Withdraw takes an invitation back. Errors: ErrNotFound; ErrNotPending; Aborted when match does not hold.
-func (s Invitations) Withdraw(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func (s Invitations) Withdraw(ctx context.Context, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	needs := event.Command{Rows: []event.RowKey{countOf(permit.Org()).Row}}
-	return Within(permit, id).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, i *event.Object[Invitation]) error {
-		if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
-			return ErrNotPending
-		}
-		return end(tx, i, WasWithdrawn{})
-	})
+	return Within(permit, id).Needs(needs).Change(ctx, s.Store, match,
+		func(tx *event.Tx, i *event.Object[Invitation]) error {
+			if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
+				return ErrNotPending
+			}
+			return end(tx, i, WasWithdrawn{})
+		})
 }
 
 // end ends a pending invitation that nobody has accepted, with the key of the address. The command declared it, and the
@@ -371,7 +395,9 @@ func (s Invitations) counting(ctx context.Context, orgID string, next *sending, 
 	var pending int64
 	for after := (&event.Cursor{}); after != nil && pending <= maxPending; {
 		var page []*event.Object[Invitation]
-		if page, after, err = Kind.List(ctx, s.Store, event.Query{Org: orgID, Where: event.Where(event.State, string(Pending)), After: *after, Limit: 500}); err != nil {
+		if page, after, err = Kind.List(ctx, s.Store,
+			event.Query{Org: orgID, Where: event.Where(event.State, string(Pending)), After: *after,
+				Limit: 500}); err != nil {
 			return err
 		}
 		pending += int64(len(page))
@@ -412,7 +438,8 @@ func EndWithOrganization(tx *event.Tx, i *event.Object[Invitation]) error {
 func OfUser(ctx context.Context, r event.Reader, userID string) (refs []event.Ref, err error) {
 	for after := (&event.Cursor{}); after != nil; {
 		var page []*event.Object[Invitation]
-		if page, after, err = Kind.List(ctx, r, event.Query{Group: AcceptedBy(userID), After: *after, Limit: 500}); err != nil {
+		if page, after, err = Kind.List(ctx, r,
+			event.Query{Group: AcceptedBy(userID), After: *after, Limit: 500}); err != nil {
 			return nil, err
 		}
 		for _, i := range page {

@@ -38,7 +38,8 @@ type linked struct {
 
 // putLink stores a link of an invitation.
 func putLink(tx *event.Tx, i *event.Object[Invitation], hash []byte) {
-	links.PutUntil(tx, hex.EncodeToString(hash), &linked{Invitation: i.ID, Link: i.Data.Link}, i.Data.Expires+kept.Microseconds())
+	links.PutUntil(tx, hex.EncodeToString(hash), &linked{Invitation: i.ID, Link: i.Data.Link},
+		i.Data.Expires+kept.Microseconds())
 }
 
 // sending is a link that is about to be made.
@@ -59,7 +60,8 @@ type sending struct {
 }
 
 func (s Invitations) sending(permit access.Permit, emailKey string, life time.Duration) *sending {
-	n := &sending{permit: permit, org: permit.Org(), mail: s.Mail, life: life, external: s.ExternalURL, each: Counts(s.Master, permit.Org(), emailKey)}
+	n := &sending{permit: permit, org: permit.Org(), mail: s.Mail, life: life, external: s.ExternalURL,
+		each: Counts(s.Master, permit.Org(), emailKey)}
 	if !s.Mail {
 		n.token, n.hash = secret.NewToken(secret.Invitation)
 	}
@@ -125,7 +127,8 @@ func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
 		tx.DropRow(sweepRow(i.Data.Expires, i.ID))
 	}
 	n.expires = tx.Now() + life
-	if err := i.Append(Sent{Link: i.Data.Link + 1, Shown: !n.mail, Life: life, Expires: n.expires, Inviter: n.permit.Origin().Actor, Shows: slices.Compact(shows)}); err != nil {
+	if err := i.Append(Sent{Link: i.Data.Link + 1, Shown: !n.mail, Life: life, Expires: n.expires,
+		Inviter: n.permit.Origin().Actor, Shows: slices.Compact(shows)}); err != nil {
 		return err
 	}
 	tx.PutRow(event.Row{RowKey: sweepRow(n.expires, i.ID), Value: []byte{1}})
@@ -181,28 +184,34 @@ func Mailed(ctx context.Context, s event.Store, master secret.MasterKey, e *even
 	}
 	everywhere := CountsEverywhere(master, known.Data.EmailKey)
 	token, hash := secret.NewToken(secret.Invitation)
-	err = s.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Read: []event.Ref{Kind.Ref(e.ObjectID)}, Rows: []event.RowKey{everywhere.Row}, Decide: func(tx *event.Tx) error {
-		i, err := Kind.Get(tx, e.ObjectID)
-		if err != nil {
-			return err
-		}
-		if i == nil || i.Data.State != Pending || i.Data.Link != sent.Link || tx.Now() >= i.Data.Expires {
-			return ErrNothingToSend
-		}
-		wait, err := everywhere.For(e.Time).Take(tx) // once, however often it is tried
-		if err == nil && wait > 0 {
-			wait, err = everywhere.Take(tx) // there may have been a pause since
-		}
-		if err != nil {
-			return err
-		}
-		if wait > 0 {
-			return mailcount.TooMany(wait)
-		}
-		d = Delivery{Email: i.Data.Email, Language: i.Data.Language, OrgID: i.Org, Inviter: i.Data.Inviter, Token: token, Expires: event.Time(i.Data.Expires)}
-		putLink(tx, i, hash)
-		return nil
-	}})
+	err = s.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Read:   []event.Ref{Kind.Ref(e.ObjectID)},
+		Rows:   []event.RowKey{everywhere.Row},
+		Decide: func(tx *event.Tx) error {
+			i, err := Kind.Get(tx, e.ObjectID)
+			if err != nil {
+				return err
+			}
+			if i == nil || i.Data.State != Pending || i.Data.Link != sent.Link || tx.Now() >= i.Data.Expires {
+				return ErrNothingToSend
+			}
+			wait, err := everywhere.For(e.Time).Take(tx) // once, however often it is tried
+			if err == nil && wait > 0 {
+				wait, err = everywhere.Take(tx) // there may have been a pause since
+			}
+			if err != nil {
+				return err
+			}
+			if wait > 0 {
+				return mailcount.TooMany(wait)
+			}
+			d = Delivery{Email: i.Data.Email, Language: i.Data.Language, OrgID: i.Org, Inviter: i.Data.Inviter,
+				Token: token, Expires: event.Time(i.Data.Expires)}
+			putLink(tx, i, hash)
+			return nil
+		},
+	})
 	return d, err
 }
 

@@ -81,7 +81,8 @@ func mustBeActive(u *user.User) error {
 // SendSetup sends somebody of the permit's organization a link to set the password. It takes what setting the password
 // takes. Errors: user.ErrNotFound; access.ErrTargetHoldsMore; user.ErrNotHuman; session.ErrUserNotActive;
 // ResourceExhausted when there were too many mails; Aborted when match does not hold.
-func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (Made, error) {
+func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id string,
+	match event.IfMatch) (Made, error) {
 	count := setups(s.Master, id)
 	token, hash := secret.NewToken(secret.Invitation)
 	out := Made{ID: id}
@@ -102,7 +103,8 @@ func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id str
 		if err := u.Append(user.PasswordSetupSent{Shown: !s.Mail, Expires: expires}); err != nil {
 			return err
 		}
-		p := setup{By: permit.Origin().Actor, Shown: !s.Mail, Version: u.Data.Password.Version, EmailKey: u.Data.Human.Email.Key, Sequence: u.Sequence}
+		p := setup{By: permit.Origin().Actor, Shown: !s.Mail, Version: u.Data.Password.Version,
+			EmailKey: u.Data.Human.Email.Key, Sequence: u.Sequence}
 		if p.Shown {
 			p.Hash, out.Link = hash, SetupAddress(s.ExternalURL, token)
 		}
@@ -118,24 +120,37 @@ func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id str
 // MailedSetup makes the link for a mail about user.PasswordSetupSent. Errors: ErrNothingToSend.
 func MailedSetup(ctx context.Context, s event.Store, _ secret.MasterKey, e *event.Event) (d user.Delivery, err error) {
 	token, hash := secret.NewToken(secret.Invitation)
-	err = s.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Read: []event.Ref{user.Kind.Ref(e.ObjectID)}, Rows: []event.RowKey{user.SetupRow(e.ObjectID)}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, e.ObjectID)
-		if err != nil {
-			return err
-		}
-		p, row, err := readSetup(tx, e.ObjectID)
-		if err != nil {
-			return err
-		}
-		if row == nil || u == nil || u.Data.State != user.Active || u.Data.Human == nil || p.Sequence != e.Sequence || p.Shown || p.EmailKey != u.Data.Human.Email.Key {
-			return ErrNothingToSend
-		}
-		p.Hash = hash
-		h := u.Data.Human
-		d = user.Delivery{Code: user.Code{Text: token, Expires: event.Time(row.Expires)}, UserID: u.ID, By: user.ByEmail,
-			Address: h.Email.Address, Name: h.Profile.DisplayName, Language: h.Profile.PreferredLanguage}
-		return p.put(tx, u.ID, row.Expires)
-	}})
+	err = s.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Read:   []event.Ref{user.Kind.Ref(e.ObjectID)},
+		Rows:   []event.RowKey{user.SetupRow(e.ObjectID)},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, e.ObjectID)
+			if err != nil {
+				return err
+			}
+			p, row, err := readSetup(tx, e.ObjectID)
+			if err != nil {
+				return err
+			}
+			if row == nil || u == nil || u.Data.State != user.Active || u.Data.Human == nil ||
+				p.Sequence != e.Sequence ||
+				p.Shown || p.EmailKey != u.Data.Human.Email.Key {
+				return ErrNothingToSend
+			}
+			p.Hash = hash
+			h := u.Data.Human
+			d = user.Delivery{
+				Code:     user.Code{Text: token, Expires: event.Time(row.Expires)},
+				UserID:   u.ID,
+				By:       user.ByEmail,
+				Address:  h.Email.Address,
+				Name:     h.Profile.DisplayName,
+				Language: h.Profile.PreferredLanguage,
+			}
+			return p.put(tx, u.ID, row.Expires)
+		},
+	})
 	return d, err
 }
 
@@ -201,14 +216,16 @@ func (s Invitations) OpenSetup(ctx context.Context, token string) (*Setup, error
 // mayStillSet tells whether the sender of a link may set the user's password now.
 func mayStillSet(by *event.Object[user.User], home *event.Object[org.Org], u *event.Object[user.User]) bool {
 	return by != nil && by.Data.State == user.Active && home != nil && home.Data.State == org.Active &&
-		by.Data.Memberships.Hold(access.CredentialWrite, u.Org) && by.Data.Memberships.Cover(u.Data.Memberships.Worth(u.Org))
+		by.Data.Memberships.Hold(access.CredentialWrite, u.Org) &&
+		by.Data.Memberships.Cover(u.Data.Memberships.Worth(u.Org))
 }
 
 // UseSetup sets a password by a link, which is used up, and ends all sessions and tokens of the user. A link that came
 // by mail proves the address. Errors: ErrSetupLink; session.ErrMethodNotAllowed; InvalidArgument on password where the
 // policy asks for more, which leaves the link as it is; Unavailable when too many passwords are being hashed;
 // ResourceExhausted where too much was begun from the network.
-func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n SetPassword) (details event.Details, err error) {
+func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions,
+	n SetPassword) (details event.Details, err error) {
 	if err := sessions.NetworkLimiter.Take(n.Peer, 1); err != nil {
 		return event.Details{}, err
 	}
@@ -223,7 +240,8 @@ func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n
 	if wrong := rules.Chosen().Violations("password", n.Password); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
-	hash, err := sessions.Hasher.Public(known.User.Org, ratelimit.NetworkName(n.Peer), len(n.Password)).Hash(ctx, n.Password)
+	hash, err := sessions.Hasher.Public(known.User.Org, ratelimit.NetworkName(n.Peer),
+		len(n.Password)).Hash(ctx, n.Password)
 	if err != nil {
 		return event.Details{}, err
 	}
@@ -251,7 +269,8 @@ func (s Invitations) UseSetup(ctx context.Context, sessions *session.Sessions, n
 				return err
 			}
 			if email := u.Data.Human.Email; !p.Shown && !email.Verified {
-				err = u.Append(user.EmailVerified{Verification: &user.Verification{By: user.VerifiedByOwner, At: tx.Now()}})
+				err = u.Append(user.EmailVerified{Verification: &user.Verification{By: user.VerifiedByOwner,
+					At: tx.Now()}})
 			}
 			if details = u.Details(); err != nil || !p.Shown || p.By == u.ID {
 				return err

@@ -74,7 +74,8 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 	ctx = event.WritesMany(ctx) // in steps
 	var problems []error
 	for after := (&event.Cursor{}); after != nil; {
-		orgs, next, err := org.Kind.List(ctx, c.store, event.Query{Group: org.Removing, After: *after, Limit: cleanStep})
+		orgs, next, err := org.Kind.List(ctx, c.store,
+			event.Query{Group: org.Removing, After: *after, Limit: cleanStep})
 		if err != nil {
 			return errors.Join(append(problems, err)...)
 		}
@@ -91,7 +92,8 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an
 // organization reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.offers, c.users, c.applications, c.providers, c.webhooks, c.groups, c.members,
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.offers, c.users,
+		c.applications, c.providers, c.webhooks, c.groups, c.members,
 		c.projects, c.granted} {
 		for left := true; left; {
 			var err error
@@ -231,7 +233,8 @@ func (c *Cleaner) members(ctx context.Context, id string) (left bool, err error)
 
 // discard ends the objects that were listed, in one command that may write something else along. What another node has
 // ended meanwhile is for end to skip. It tells whether there may be more.
-func discard[S any](ctx context.Context, c *Cleaner, id string, kind *event.Objects[S], listed []*event.Object[S], also []event.Ref,
+func discard[S any](ctx context.Context, c *Cleaner, id string, kind *event.Objects[S], listed []*event.Object[S],
+	also []event.Ref,
 	end func(*event.Tx, *event.Object[S]) error) (left bool, err error) {
 	if len(listed) == 0 {
 		return false, nil
@@ -255,7 +258,8 @@ func discard[S any](ctx context.Context, c *Cleaner, id string, kind *event.Obje
 }
 
 // command runs one step, after a last look at whether the organization is really removed.
-func (c *Cleaner) command(ctx context.Context, id string, writes []event.Ref, decide func(*event.Tx, *event.Object[org.Org]) error) error {
+func (c *Cleaner) command(ctx context.Context, id string, writes []event.Ref,
+	decide func(*event.Tx, *event.Object[org.Org]) error) error {
 	return c.store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System}, Write: writes, Read: []event.Ref{org.Kind.Ref(id)},
 		Decide: func(tx *event.Tx) error {

@@ -26,14 +26,16 @@ type Losing struct {
 
 // RemoveDomain takes a domain from the permit's organization, and tells whose login names end with it; nobody's where
 // it was not verified. Errors: those of org.RemoveDomain, org.ErrReleaseDenied with the number of people.
-func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (Losing, event.Details, error) {
+func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
+	domain string) (Losing, event.Details, error) {
 	losing, err := losingWith(ctx, s, permit, domain)
 	if err != nil {
 		return Losing{}, event.Details{}, err
 	}
 	details, err := org.RemoveDomain(ctx, s, permit, match, domain)
 	if errors.Is(err, org.ErrReleaseDenied) {
-		err = errs.New(org.ErrReleaseDenied.Kind, org.ErrReleaseDenied.Reason, org.ErrReleaseDenied.Message+losing.count())
+		err = errs.New(org.ErrReleaseDenied.Kind, org.ErrReleaseDenied.Reason,
+			org.ErrReleaseDenied.Message+losing.count())
 	}
 	if err != nil {
 		return Losing{}, event.Details{}, err
@@ -67,7 +69,8 @@ func losingWith(ctx context.Context, r event.Reader, permit access.Permit, text 
 	named := permit.Holds(access.UserRead, permit.Org())
 	for after := (&event.Cursor{}); after != nil && losing.People < maxCounted; {
 		var people []*event.Object[user.User]
-		if people, after, err = user.List(ctx, r, permit, user.Filter{Type: user.IsHuman}, *after, maxCounted-losing.People); err != nil {
+		if people, after, err = user.List(ctx, r, permit, user.Filter{Type: user.IsHuman}, *after,
+			maxCounted-losing.People); err != nil {
 			return Losing{}, err
 		}
 		for _, p := range people {

@@ -14,7 +14,8 @@ import (
 // RemoveGroup ends a group of the permit's organization. If it gives roles of this API, all its members lose them in
 // the same moment. Projects in which it gives roles forget it. Errors: group.ErrNotFound; access.ErrDenied;
 // access.ErrTargetHoldsMore; member.ErrLastOrgOwner; Aborted when match does not hold.
-func RemoveGroup(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func RemoveGroup(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	all := group.AllOf(s, permit, id, nil)
 	return group.Giving(permit, id).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[group.Group]) error {
 		if len(g.Data.Roles) > 0 {

@@ -28,21 +28,25 @@ type orgStep struct {
 // DeactivateOrganization switches off the permit's organization: its users can no longer sign in, and their sessions
 // and tokens end for good. Errors, here and below: org.ErrNotFound; access.ErrTargetHoldsMore; ErrDefaultOrganization;
 // FailedPrecondition in the wrong state; member.ErrLastOwner; Aborted when match does not hold.
-func DeactivateOrganization(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
+func DeactivateOrganization(ctx context.Context, s event.Store, permit access.Permit,
+	match event.IfMatch) (event.Details, error) {
 	return orgStep{[]org.State{org.Active}, "deactivated", org.Deactivated{}, true}.do(ctx, s, permit, match)
 }
 
 // ReactivateOrganization lets its users sign in again.
-func ReactivateOrganization(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
+func ReactivateOrganization(ctx context.Context, s event.Store, permit access.Permit,
+	match event.IfMatch) (event.Details, error) {
 	return orgStep{[]org.State{org.Inactive}, "reactivated", org.Reactivated{}, false}.do(ctx, s, permit, match)
 }
 
 // RemoveOrganization ends the organization for good, at once. What belonged to it is left to the Cleaner.
-func RemoveOrganization(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
+func RemoveOrganization(ctx context.Context, s event.Store, permit access.Permit,
+	match event.IfMatch) (event.Details, error) {
 	return orgStep{[]org.State{org.Active, org.Inactive}, "removed", org.WasRemoved{}, true}.do(ctx, s, permit, match)
 }
 
-func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
+func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit,
+	match event.IfMatch) (event.Details, error) {
 	if !permit.Reaches(permit.Org()) {
 		return event.Details{}, access.ErrDenied
 	}
@@ -92,7 +96,8 @@ type affected struct {
 }
 
 func affectedBy(r event.Reader, id string) *affected {
-	return &affected{reader: r, org: id, owners: member.OwnersBut(r, func(u *event.Object[user.User]) bool { return u.Org == id })}
+	return &affected{reader: r, org: id,
+		owners: member.OwnersBut(r, func(u *event.Object[user.User]) bool { return u.Org == id })}
 }
 
 // look lists the users of the organization who hold something elsewhere.
@@ -110,7 +115,8 @@ func (a *affected) look(ctx context.Context) error {
 	return each(ctx, a.reader, user.OwnersFrom(a.org), func(u *event.Object[user.User]) {
 		for _, owned := range member.Owned(u.Data.Memberships) {
 			if owned != a.org && u.Data.State == user.Active {
-				a.elsewhere[owned] = member.OwnersOfButThose(a.reader, owned, func(o *event.Object[user.User]) bool { return o.Org == a.org })
+				a.elsewhere[owned] = member.OwnersOfButThose(a.reader, owned,
+					func(o *event.Object[user.User]) bool { return o.Org == a.org })
 			}
 		}
 	})
@@ -122,7 +128,8 @@ func each(ctx context.Context, r event.Reader, group string, do func(*event.Obje
 	for after := (&event.Cursor{}); after != nil; {
 		var users []*event.Object[user.User]
 		var err error
-		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: group, After: *after, Limit: page}); err != nil {
+		if users, after, err = user.Kind.List(ctx, r,
+			event.Query{Group: group, After: *after, Limit: page}); err != nil {
 			return err
 		}
 		for _, u := range users {

@@ -32,7 +32,8 @@ func (c *Cleaner) granted(ctx context.Context, id string) (left bool, err error)
 func (c *Cleaner) cleanProjects(ctx context.Context) error {
 	var problems []error
 	for after := (&event.Cursor{}); after != nil; {
-		projects, next, err := project.Kind.List(ctx, c.store, event.Query{Group: project.Removing, After: *after, Limit: cleanStep})
+		projects, next, err := project.Kind.List(ctx, c.store,
+			event.Query{Group: project.Removing, After: *after, Limit: cleanStep})
 		if err != nil {
 			return errors.Join(append(problems, err)...)
 		}

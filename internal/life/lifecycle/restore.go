@@ -15,8 +15,10 @@ import (
 
 // Errors of taking an address back where the account itself is out of use. The link stays good.
 var (
-	errRestoreInactive = errs.New(errs.FailedPrecondition, session.UserNotActive, "this user is not active: an administrator must reactivate or unlock the user first")
-	errRestoreOrg      = errs.New(errs.FailedPrecondition, session.OrgNotActive, "the user's organization is not active: reactivate it first")
+	errRestoreInactive = errs.New(errs.FailedPrecondition, session.UserNotActive,
+		"this user is not active: an administrator must reactivate or unlock the user first")
+	errRestoreOrg = errs.New(errs.FailedPrecondition, session.OrgNotActive,
+		"the user's organization is not active: reactivate it first")
 )
 
 // Restore is somebody with the link of a mail about a changed e-mail address.
@@ -31,7 +33,8 @@ type Restore struct {
 // providers that were added, all recovery codes, for when those were made is not known, and what applications were let
 // have. It works once, and gives a code that lets a new password be chosen, by session.Reset. Errors: InvalidArgument
 // on code, whatever is wrong with it; FailedPrecondition where the user or the organization is not active.
-func (r Restore) Do(ctx context.Context, s event.Store, master secret.MasterKey, factors *factor.Factors) (code string, err error) {
+func (r Restore) Do(ctx context.Context, s event.Store, master secret.MasterKey,
+	factors *factor.Factors) (code string, err error) {
 	known, err := user.Kind.Read(ctx, s, r.UserID)
 	if err != nil {
 		return "", err

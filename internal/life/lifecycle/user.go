@@ -36,34 +36,40 @@ type userStep struct {
 // DeactivateUser switches off a user in the permit's organization, and ends all sessions and tokens for good. Errors,
 // here and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state;
 // member.ErrLastOwner; member.ErrLastOrgOwner; Aborted when match does not hold.
-func DeactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func DeactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return userStep{user.Active, "deactivated", user.Deactivated{}, true}.do(ctx, s, permit, id, match)
 }
 
 // ReactivateUser switches a user on again.
-func ReactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func ReactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return userStep{user.Inactive, "reactivated", user.Reactivated{}, false}.do(ctx, s, permit, id, match)
 }
 
 // LockUser locks a user out, and ends all sessions and tokens for good.
-func LockUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func LockUser(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return userStep{user.Active, "locked", user.WasLocked{}, true}.do(ctx, s, permit, id, match)
 }
 
 // UnlockUser lets a locked user in again.
-func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return userStep{user.Locked, "unlocked", user.Unlocked{}, false}.do(ctx, s, permit, id, match)
 }
 
 // RemoveUser ends a user for good and erases the person: nothing secret and nothing personal is left that could be
 // read, or made again from the log.
-func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (event.Details, error) {
 	return userStep{"", "removed", user.WasRemoved{}, true}.do(ctx, s, permit, id, match)
 }
 
 func (step userStep) removes() bool { return step.fact == user.WasRemoved{} }
 
-func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (details event.Details, err error) {
+func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string,
+	match event.IfMatch) (details event.Details, err error) {
 	target := user.GivesAccess(permit, id)
 	var e *ending // nil: the user goes on
 	var needs event.Command
@@ -100,14 +106,18 @@ func forgetLater(ctx context.Context, s event.Store, id string) error {
 	if err != nil || len(refs) == 0 {
 		return err
 	}
-	return s.Do(event.WritesMany(ctx), event.Command{Origin: event.Origin{Actor: event.System}, Write: refs, Decide: func(tx *event.Tx) error {
-		for _, i := range refs {
-			if err := invitation.Erase(tx, i.ID); err != nil {
-				return err
+	return s.Do(event.WritesMany(ctx), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  refs,
+		Decide: func(tx *event.Tx) error {
+			for _, i := range refs {
+				if err := invitation.Erase(tx, i.ID); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}})
+			return nil
+		},
+	})
 }
 
 func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], e *ending) error {
@@ -143,11 +153,13 @@ func (step userStep) starts(state user.State) error {
 	if step.from == "" || step.from == state {
 		return nil
 	}
-	return errs.New(errs.FailedPrecondition, UserWrongState, wrongState("user", string(state), string(step.from), step.to))
+	return errs.New(errs.FailedPrecondition, UserWrongState,
+		wrongState("user", string(state), string(step.from), step.to))
 }
 
 func wrongState(what, is, from, to string) string {
-	return "this " + what + " is " + strings.ToUpper(is) + ": only one that is " + strings.ToUpper(from) + " can be " + to
+	return "this " + what + " is " + strings.ToUpper(is) + ": only one that is " + strings.ToUpper(from) +
+		" can be " + to
 }
 
 // companions are the objects that stand beside a user and go with it.

@@ -19,13 +19,15 @@ func (m *Mailer) left(ctx context.Context, e *event.Event) error {
 	}
 	// A mail with a link is not counted: an attacker who changes the address again and again must not hold it back.
 	if d.Text == "" {
-		if allowed, err := m.allowed(ctx, mailcount.Of(m.Master, "address left", d.UserID, d.Address).For(e.Time)); err != nil || !allowed {
+		if allowed, err := m.allowed(ctx,
+			mailcount.Of(m.Master, "address left", d.UserID, d.Address).For(e.Time)); err != nil || !allowed {
 			return err
 		}
 	}
 	kind, c := EmailReplaced, content{At: event.Time(e.Time)}
 	if d.Text != "" {
-		kind, c.Link = EmailChanged, m.ExternalURL+RestorePath+"?"+url.Values{"user": {d.UserID}, "code": {d.Text}}.Encode()
+		kind, c.Link = EmailChanged,
+			m.ExternalURL+RestorePath+"?"+url.Values{"user": {d.UserID}, "code": {d.Text}}.Encode()
 	}
 	return m.send(ctx, kind, d.UserID, d.Address, d.Name, d.Language, c)
 }

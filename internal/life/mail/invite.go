@@ -26,7 +26,8 @@ func (m *Mailer) invite(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	c := content{Link: invitation.Address(m.ExternalURL, d.Token), At: d.Expires, Site: external.Host, OrgOrSite: external.Host}
+	c := content{Link: invitation.Address(m.ExternalURL, d.Token), At: d.Expires, Site: external.Host,
+		OrgOrSite: external.Host}
 	o, err := org.Kind.Read(ctx, m.Store, d.OrgID)
 	if err != nil {
 		return err
@@ -80,7 +81,8 @@ func (m *Mailer) offered(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return err
 	}
-	c := content{Link: m.ExternalURL + organizationsPath, At: event.Time(o.Data.Expires), OrgOrSite: cmp.Or(greetable(all[i].Org.Data.Name), external.Host)}
+	c := content{Link: m.ExternalURL + organizationsPath, At: event.Time(o.Data.Expires),
+		OrgOrSite: cmp.Or(greetable(all[i].Org.Data.Name), external.Host)}
 	h := u.Data.Human
 	return m.send(ctx, RolesOffered, u.ID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
 }
@@ -91,7 +93,8 @@ func (m *Mailer) setUp(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return later(unless(err, invitation.ErrNothingToSend))
 	}
-	return m.send(ctx, PasswordSetup, d.UserID, d.Address, d.Name, d.Language, content{Link: invitation.SetupAddress(m.ExternalURL, d.Text), At: d.Expires})
+	return m.send(ctx, PasswordSetup, d.UserID, d.Address, d.Name, d.Language,
+		content{Link: invitation.SetupAddress(m.ExternalURL, d.Text), At: d.Expires})
 }
 
 // later has a mail tried again that comes too soon after another one.

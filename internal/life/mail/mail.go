@@ -116,10 +116,12 @@ const FollowerName = "mail"
 // Follower gives the follower that sends the mails.
 func (m *Mailer) Follower() notify.Follower {
 	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
-		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
+		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(),
+		session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
 		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType(),
 		user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType(),
-		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType(), org.OwnerLost{}.EventType(), member.OfferMade{}.EventType()}
+		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType(), org.OwnerLost{}.EventType(),
+		member.OfferMade{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -289,7 +291,8 @@ func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind
 
 // sendAll tells several addresses of a user the same. One that the mail server refuses keeps nothing from the others,
 // and when the mail is tried again, those that have it do not get it twice.
-func (m *Mailer) sendAll(ctx context.Context, e *event.Event, kind Kind, u *event.Object[user.User], to []string, c content) error {
+func (m *Mailer) sendAll(ctx context.Context, e *event.Event, kind Kind, u *event.Object[user.User], to []string,
+	c content) error {
 	c.At = event.Time(e.Time)
 	profile := u.Data.Human.Profile
 	var refused *notify.Refusal
@@ -331,19 +334,27 @@ func (m *Mailer) sentRow(e *event.Event, address string) event.RowKey {
 }
 
 func (m *Mailer) markSent(ctx context.Context, row event.RowKey) error {
-	return m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: tx.Now() + user.RestoreLife.Microseconds()})
-		return nil
-	}})
+	return m.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: tx.Now() + user.RestoreLife.Microseconds()})
+			return nil
+		},
+	})
 }
 
 // allowed counts a mail, unless there were too many like it.
 func (m *Mailer) allowed(ctx context.Context, count mailcount.Count) (bool, error) {
 	var wait time.Duration
-	err := m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}, Decide: func(tx *event.Tx) (err error) {
-		wait, err = count.Take(tx)
-		return err
-	}})
+	err := m.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{count.Row},
+		Decide: func(tx *event.Tx) (err error) {
+			wait, err = count.Take(tx)
+			return err
+		},
+	})
 	return wait == 0, err
 }
 
@@ -396,13 +407,15 @@ type Log struct{ Log *slog.Logger }
 // Send implements Sender.
 func (l Log) Send(ctx context.Context, m Mail) error {
 	if m.Code == "" {
-		l.Log.InfoContext(ctx, "development: mail", "user", m.UserID, "kind", string(m.Kind), "to", m.To, "subject", m.Subject, "link", m.Link)
+		l.Log.InfoContext(ctx, "development: mail", "user", m.UserID, "kind", string(m.Kind), "to", m.To, "subject",
+			m.Subject, "link", m.Link)
 		return nil
 	}
 	message := "development: verification code"
 	if m.Kind == ResetPassword {
 		message = "development: password reset code"
 	}
-	l.Log.InfoContext(ctx, message, "user", m.UserID, "by", string(user.ByEmail), "to", m.To, "code", m.Code, "link", m.Link)
+	l.Log.InfoContext(ctx, message, "user", m.UserID, "by", string(user.ByEmail), "to", m.To, "code", m.Code,
+		"link", m.Link)
 	return nil
 }

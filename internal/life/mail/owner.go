@@ -52,17 +52,20 @@ func (m *Mailer) ownerLost(ctx context.Context, e *event.Event) error {
 	return nil
 }
 
-func (m *Mailer) tellOwnerLost(ctx context.Context, e *event.Event, u *event.Object[user.User], o *event.Object[org.Org]) error {
+func (m *Mailer) tellOwnerLost(ctx context.Context, e *event.Event, u *event.Object[user.User],
+	o *event.Object[org.Org]) error {
 	address := u.Data.Human.Email.Address
 	row := m.sentRow(e, address)
 	if sent, err := m.Store.Row(ctx, row); err != nil || sent != nil {
 		return err
 	}
-	if allowed, err := m.allowed(ctx, mailcount.Of(m.Master, string(OwnerLost), u.ID).For(e.Time)); err != nil || !allowed {
+	if allowed, err := m.allowed(ctx,
+		mailcount.Of(m.Master, string(OwnerLost), u.ID).For(e.Time)); err != nil || !allowed {
 		return err
 	}
 	profile := u.Data.Human.Profile
-	if err := m.send(ctx, OwnerLost, u.ID, address, profile.DisplayName, profile.PreferredLanguage, content{At: event.Time(e.Time), OrgOrSite: cmp.Or(greetable(o.Data.Name), o.ID)}); err != nil {
+	if err := m.send(ctx, OwnerLost, u.ID, address, profile.DisplayName, profile.PreferredLanguage,
+		content{At: event.Time(e.Time), OrgOrSite: cmp.Or(greetable(o.Data.Name), o.ID)}); err != nil {
 		return err
 	}
 	return m.markSent(ctx, row)
@@ -72,7 +75,8 @@ func (m *Mailer) tellOwnerLost(ctx context.Context, e *event.Event, u *event.Obj
 func (m *Mailer) concerned(ctx context.Context, orgID string) (people []*event.Object[user.User], err error) {
 	known := map[string]bool{}
 	add := func(u *event.Object[user.User]) {
-		if u != nil && !known[u.ID] && u.Data.State == user.Active && u.Data.Human != nil && u.Data.Human.Email.Verified {
+		if u != nil && !known[u.ID] && u.Data.State == user.Active && u.Data.Human != nil &&
+			u.Data.Human.Email.Verified {
 			known[u.ID] = true
 			people = append(people, u)
 		}
@@ -92,7 +96,8 @@ func (m *Mailer) concerned(ctx context.Context, orgID string) (people []*event.O
 	}
 	for after := (&event.Cursor{}); after != nil && len(people) < maxTold; {
 		var members []*event.Object[user.User]
-		if members, after, err = user.Kind.List(ctx, m.Store, event.Query{Group: user.MembersOf(orgID), After: *after, Limit: maxTold}); err != nil {
+		if members, after, err = user.Kind.List(ctx, m.Store,
+			event.Query{Group: user.MembersOf(orgID), After: *after, Limit: maxTold}); err != nil {
 			return nil, err
 		}
 		for _, u := range members {

@@ -24,12 +24,14 @@ const (
 
 // Register implements registration.Mailer.
 func (m *Mailer) Register(ctx context.Context, to registration.Receiver, token string) error {
-	return m.toStranger(ctx, Register, to, content{Link: m.ExternalURL + RegisterPath + "?" + url.Values{"code": {token}}.Encode()})
+	return m.toStranger(ctx, Register, to,
+		content{Link: m.ExternalURL + RegisterPath + "?" + url.Values{"code": {token}}.Encode()})
 }
 
 // Registered implements registration.Mailer.
 func (m *Mailer) Registered(ctx context.Context, to registration.Receiver) error {
-	return m.toStranger(ctx, Registered, to, content{Link: m.ExternalURL + signInPath, Forgot: m.ExternalURL + forgotPath})
+	return m.toStranger(ctx, Registered, to,
+		content{Link: m.ExternalURL + signInPath, Forgot: m.ExternalURL + forgotPath})
 }
 
 // toStranger writes to an address that somebody typed. Nothing that they typed besides is in it.

@@ -38,7 +38,8 @@ func (m *Mailer) signedIn(ctx context.Context, e *event.Event) error {
 	var news bool
 	err = m.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row},
-		Write: []event.Ref{user.Kind.Ref(userID)}, // nothing is said about the user, but it must not be removed meanwhile
+		// nothing is said about the user, but it must not be removed meanwhile
+		Write: []event.Ref{user.Kind.Ref(userID)},
 		Decide: func(tx *event.Tx) error {
 			news = false
 			u, err := user.Kind.Get(tx, userID)
@@ -88,14 +89,17 @@ func (m *Mailer) guessed(ctx context.Context, e *event.Event) error {
 	if from == (session.RequestSource{}) { // erased
 		return nil
 	}
-	return m.notice(ctx, e, session.UserOf(e.ObjectID), FactorGuessed, content{Browser: browser(from.UserAgent), Address: from.Address})
+	return m.notice(ctx, e, session.UserOf(e.ObjectID), FactorGuessed,
+		content{Browser: browser(from.UserAgent), Address: from.Address})
 }
 
 // families of browsers and systems, by what their user agents hold. The first that fits counts: most claim to be others
 // too.
 var (
-	families = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}}
-	systems  = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
+	families = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"},
+		{"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}}
+	systems = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"},
+		{"Mac OS", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
 // unknownBrowser stands for whatever cannot be named.

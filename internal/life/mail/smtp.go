@@ -45,7 +45,8 @@ type SMTP struct {
 // in it.
 func NewSMTP(s Settings) (*SMTP, error) {
 	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" ||
+		strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
 		return nil, errors.New("--smtp-url must be a URL such as smtps://user@mail.example.org:465 or smtp://mail.example.org:587")
 	}
 	port := 587
@@ -87,7 +88,8 @@ func NewSMTP(s Settings) (*SMTP, error) {
 		return nil, errors.New("--smtp-url needs a user and a password, or neither: use smtps://user@host with --smtp-password-file, or put the password into the URL, after the user and a colon")
 	}
 	if name != "" {
-		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(name), gomail.WithPassword(out.password))
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(name),
+			gomail.WithPassword(out.password))
 	}
 	if out.from, err = mail.ParseAddress(s.From); err != nil {
 		return nil, errors.New("--smtp-from must be the sender's address, such as Signet <no-reply@id.example.org>")
@@ -123,7 +125,8 @@ func (s *SMTP) Send(ctx context.Context, m Mail) error {
 		text = strings.ReplaceAll(text, s.password, "…")
 	}
 	failed := errors.New(text)
-	if refused, ok := errors.AsType[*gomail.SendError](err); ok && refused.Reason == gomail.ErrSMTPRcptTo && refused.ErrorCode() != 0 {
+	if refused, ok := errors.AsType[*gomail.SendError](err); ok && refused.Reason == gomail.ErrSMTPRcptTo &&
+		refused.ErrorCode() != 0 {
 		return &notify.Refusal{Cause: failed, ForGood: !refused.IsTemp()}
 	}
 	return failed
@@ -137,7 +140,8 @@ func withoutReceiver(text, address string) string {
 		return text
 	}
 	text = regexp.MustCompile("(?i)"+regexp.QuoteMeta(address)).ReplaceAllLiteralString(text, "…")
-	return regexp.MustCompile(`(?i)(^|[^\pL\pN])`+regexp.QuoteMeta(address[:at])+`($|[^\pL\pN])`).ReplaceAllString(text, "${1}…${2}")
+	return regexp.MustCompile(`(?i)(^|[^\pL\pN])`+regexp.QuoteMeta(address[:at])+
+		`($|[^\pL\pN])`).ReplaceAllString(text, "${1}…${2}")
 }
 
 func (s *SMTP) send(ctx context.Context, m Mail) error {

@@ -113,7 +113,8 @@ func write(kind Kind, preferred string, c content) (Mail, error) {
 	if err := html().Execute(&asHTML, f); err != nil {
 		return Mail{}, err
 	}
-	return Mail{Kind: kind, Language: lang, Subject: f.Subject, Text: asText.String(), HTML: asHTML.String(), Code: c.Code, Link: c.Link}, nil
+	return Mail{Kind: kind, Language: lang, Subject: f.Subject, Text: asText.String(), HTML: asHTML.String(),
+		Code: c.Code, Link: c.Link}, nil
 }
 
 // fill puts the content into the texts of one mail.
@@ -134,7 +135,8 @@ func (b *book) fill(kind Kind, c content) (filled, error) {
 		}
 		return said
 	}
-	f := filled{Greeting: fill(b.Hello), Signature: fill(b.Signature), Subject: fill(letter.Subject), Button: fill(letter.Button), Colon: b.Colon, Code: c.Code, Link: c.Link}
+	f := filled{Greeting: fill(b.Hello), Signature: fill(b.Signature), Subject: fill(letter.Subject),
+		Button: fill(letter.Button), Colon: b.Colon, Code: c.Code, Link: c.Link}
 	if c.Name != "" {
 		f.Greeting = fill(b.Greeting)
 	}
@@ -175,7 +177,8 @@ var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 func greetable(name string) string {
 	const most = 50
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
+		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) ||
+			unicode.Is(unicode.Zp, r)
 	}), " ")
 	if len([]rune(name)) > most || address().MatchString(strings.ToLower(name)) {
 		return ""

@@ -125,8 +125,22 @@ func (s *Registrations) Check(ctx context.Context, f Finish) error {
 
 // person is who somebody becomes.
 func (f Finish) person(w *Waiting) newcomer.Person {
-	p := newcomer.Person{OrgID: w.Org.ID, UserName: f.UserName, FirstName: f.FirstName, LastName: f.LastName, NickName: f.NickName, DisplayName: f.DisplayName, Language: f.Language,
-		Email: w.Email, Verification: user.Verification{By: user.VerifiedByOwner}, Password: f.Password, Peer: f.Peer, UserAgent: f.UserAgent, RequestID: f.RequestID}
+	p := newcomer.Person{
+		OrgID:        w.Org.ID,
+		UserName:     f.UserName,
+		FirstName:    f.FirstName,
+		LastName:     f.LastName,
+		NickName:     f.NickName,
+		DisplayName:  f.DisplayName,
+		Language:     f.Language,
+		Email:        w.Email,
+		Verification: user.Verification{By: user.VerifiedByOwner},
+		Password:     f.Password,
+		Peer:         f.Peer,
+
+		UserAgent: f.UserAgent,
+		RequestID: f.RequestID,
+	}
 	if p.Language == "" {
 		p.Language = w.Language
 	}
@@ -153,28 +167,30 @@ func (s *Registrations) Finish(ctx context.Context, f Finish) (session.SignedIn,
 		return session.SignedIn{}, user.TermsNotAccepted(asked)
 	}
 	proven := org.ProvenClaimOf(w.Email)
-	in, err := s.newcomers().Create(ctx, f.person(w), event.Command{Rows: []event.RowKey{w.row}, Claims: []event.Claim{proven}}, func(tx *event.Tx, u *event.Object[user.User]) error {
-		kept, err := tx.Row(w.row)
-		if err != nil {
-			return err
-		}
-		if _, err := s.opens(kept, w.hash); err != nil {
-			return err
-		}
-		tx.DropRow(w.row)
-		o, err := org.Kind.Get(tx, w.Org.ID)
-		if err != nil {
-			return err
-		}
-		prover, err := tx.Holder(proven)
-		if err != nil {
-			return err
-		}
-		if !takes(o, prover) { // nor does one that is closed
-			return ErrOff
-		}
-		return user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, f.AcceptedTerms)
-	})
+	in, err := s.newcomers().Create(ctx, f.person(w),
+		event.Command{Rows: []event.RowKey{w.row}, Claims: []event.Claim{proven}},
+		func(tx *event.Tx, u *event.Object[user.User]) error {
+			kept, err := tx.Row(w.row)
+			if err != nil {
+				return err
+			}
+			if _, err := s.opens(kept, w.hash); err != nil {
+				return err
+			}
+			tx.DropRow(w.row)
+			o, err := org.Kind.Get(tx, w.Org.ID)
+			if err != nil {
+				return err
+			}
+			prover, err := tx.Holder(proven)
+			if err != nil {
+				return err
+			}
+			if !takes(o, prover) { // nor does one that is closed
+				return ErrOff
+			}
+			return user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, f.AcceptedTerms)
+		})
 	switch {
 	case errors.Is(err, session.ErrSignInFailed): // the organization was switched off meanwhile
 		return session.SignedIn{}, ErrOff

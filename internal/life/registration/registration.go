@@ -50,11 +50,14 @@ const (
 // Errors.
 var (
 	// ErrOff says the same of an organization that is not there.
-	ErrOff = errs.New(errs.FailedPrecondition, Off, "people cannot register in this organization: ask its administrator for an account")
+	ErrOff = errs.New(errs.FailedPrecondition, Off,
+		"people cannot register in this organization: ask its administrator for an account")
 	// ErrNoMail: nobody could prove an address.
-	ErrNoMail = errs.New(errs.FailedPrecondition, NoMail, "people cannot register here, because this installation sends no mail: the operator has to set --smtp-url and --smtp-from")
+	ErrNoMail = errs.New(errs.FailedPrecondition, NoMail,
+		"people cannot register here, because this installation sends no mail: the operator has to set --smtp-url and --smtp-from")
 	// ErrNotFound is about a link that is old, used or replaced by a newer one, and about one that was never made.
-	ErrNotFound = errs.New(errs.NotFound, LinkUsed, "this registration has ended: it was finished, replaced or is older than an hour. Start again")
+	ErrNotFound = errs.New(errs.NotFound, LinkUsed,
+		"this registration has ended: it was finished, replaced or is older than an hour. Start again")
 )
 
 // Mailer writes to people who register.
@@ -180,9 +183,13 @@ func (s *Registrations) Start(ctx context.Context, r Start) error {
 		r.Return = ""
 	}
 	row := event.RowKey{Table: event.Deliveries, Key: waitingPrefix + s.registrationID(r.OrgID, r.Email)}
-	return s.Sessions.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: r.RequestID}, Decide: func(tx *event.Tx) error {
-		return s.put(tx, row, &pending{OrgID: r.OrgID, Email: r.Email, Language: r.Language, Return: r.Return, RequestID: r.RequestID, At: tx.Now()}, 0)
-	}})
+	return s.Sessions.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System, RequestID: r.RequestID},
+		Decide: func(tx *event.Tx) error {
+			return s.put(tx, row, &pending{OrgID: r.OrgID, Email: r.Email, Language: r.Language, Return: r.Return,
+				RequestID: r.RequestID, At: tx.Now()}, 0)
+		},
+	})
 }
 
 // Open gives the organization, if people can register there. Errors: ErrNoMail; ErrOff.
@@ -212,7 +219,8 @@ func open(o *event.Object[org.Org]) error {
 // takes tells whether an organization takes an address. prover is the organization that has proven the address's
 // domain.
 func takes(o *event.Object[org.Org], prover string) bool {
-	return o.Data.Policy.Registration == policy.ToAll || o.Data.Policy.Registration == policy.ToDomains && prover == o.ID
+	return o.Data.Policy.Registration == policy.ToAll ||
+		o.Data.Policy.Registration == policy.ToDomains && prover == o.ID
 }
 
 // registrationID is that of the registration of an address in an organization. The same address, however it is written,

@@ -106,12 +106,15 @@ func (s *Registrations) sendOrDrop(ctx context.Context, row *event.Row) error {
 }
 
 func (s *Registrations) drop(ctx context.Context, keys ...event.RowKey) error {
-	return s.Sessions.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		for _, key := range keys {
-			tx.DropRow(key)
-		}
-		return nil
-	}})
+	return s.Sessions.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Decide: func(tx *event.Tx) error {
+			for _, key := range keys {
+				tx.DropRow(key)
+			}
+			return nil
+		},
+	})
 }
 
 func (s *Registrations) send(ctx context.Context, row *event.Row) error {
@@ -182,42 +185,48 @@ func (s *Registrations) take(ctx context.Context, row event.RowKey, allowed, kno
 	count := mailcount.ToMailbox(s.Sessions.Master, key)
 	token, hash := secret.NewToken(secret.Registration)
 	finish := rowAt(strings.TrimPrefix(row.Key, waitingPrefix))
-	err = s.Sessions.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: p.RequestID}, Rows: []event.RowKey{row, count.Row}, Decide: func(tx *event.Tx) error {
-		taken = nil
-		kept, err := tx.Row(row)
-		if err != nil || kept == nil { // another node was faster
-			return err
-		}
-		now, err := s.read(kept)
-		if err != nil {
-			return err
-		}
-		switch {
-		case !allowed || tx.Now() >= now.At+life.Microseconds():
-			tx.DropRow(row)
-			return nil
-		case tx.Now() < now.Next: // another node is at it
-			return nil
-		case now.Next == 0:
-			wait, err := count.Take(tx)
+	err = s.Sessions.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System, RequestID: p.RequestID},
+		Rows:   []event.RowKey{row, count.Row},
+		Decide: func(tx *event.Tx) error {
+			taken = nil
+			kept, err := tx.Row(row)
+			if err != nil || kept == nil { // another node was faster
+				return err
+			}
+			now, err := s.read(kept)
 			if err != nil {
 				return err
 			}
-			if wait > 0 {
-				tx.DropRow(row) // the mail before has to do
+			switch {
+			case !allowed || tx.Now() >= now.At+life.Microseconds():
+				tx.DropRow(row)
 				return nil
-			}
-			if now.Known = known; !known {
-				now.Token = token
-				if err := s.put(tx, finish, &pending{OrgID: now.OrgID, Email: now.Email, Language: now.Language, Return: now.Return, At: tx.Now(), Hash: hash}, tx.Now()+life.Microseconds()); err != nil {
+			case tx.Now() < now.Next: // another node is at it
+				return nil
+			case now.Next == 0:
+				wait, err := count.Take(tx)
+				if err != nil {
 					return err
 				}
+				if wait > 0 {
+					tx.DropRow(row) // the mail before has to do
+					return nil
+				}
+				if now.Known = known; !known {
+					now.Token = token
+					if err := s.put(tx, finish,
+						&pending{OrgID: now.OrgID, Email: now.Email, Language: now.Language, Return: now.Return,
+							At: tx.Now(), Hash: hash}, tx.Now()+life.Microseconds()); err != nil {
+						return err
+					}
+				}
 			}
-		}
-		now.Next = tx.Now() + patience.Microseconds()
-		taken = now
-		return s.put(tx, row, now, 0)
-	}})
+			now.Next = tx.Now() + patience.Microseconds()
+			taken = now
+			return s.put(tx, row, now, 0)
+		},
+	})
 	if err != nil {
 		return nil, err
 	}

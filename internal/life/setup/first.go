@@ -59,13 +59,18 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 	if err := keep(f); err != nil {
 		return f, err
 	}
-	human := user.NewHuman{UserName: adminUserName, Profile: user.Profile{FirstName: "First", LastName: "Administrator"},
-		Email: "admin@" + plan.domains[0]}
+	human := user.NewHuman{
+		UserName: adminUserName,
+		Profile:  user.Profile{FirstName: "First", LastName: "Administrator"},
+		Email:    "admin@" + plan.domains[0],
+	}
 	err = s.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System},
-		Write: []event.Ref{installation.Ref, org.Kind.Ref(f.OrgID), user.Kind.Ref(f.UserID), user.Kind.Ref(f.ServiceUserID),
+		Write: []event.Ref{installation.Ref, org.Kind.Ref(f.OrgID), user.Kind.Ref(f.UserID),
+			user.Kind.Ref(f.ServiceUserID),
 			session.Kind.Ref(session.IDFor(f.ServiceUserID))},
-		Claims: append(plan.claims(), user.NameClaim(f.OrgID, syntax.NameKey(adminUserName)), user.NameClaim(f.OrgID, syntax.NameKey(serviceUserName))),
+		Claims: append(plan.claims(), user.NameClaim(f.OrgID, syntax.NameKey(adminUserName)),
+			user.NameClaim(f.OrgID, syntax.NameKey(serviceUserName))),
 		Decide: func(tx *event.Tx) error {
 			existing, err := installation.Kind.Get(tx, installation.ID)
 			if err != nil {
@@ -90,7 +95,8 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 			if err := user.PutPassword(tx, admin, hash, user.PasswordSet{}); err != nil {
 				return err
 			}
-			service, err := user.AddService(tx, f.ServiceUserID, f.OrgID, serviceUserName, "First service user", adminDescription)
+			service, err := user.AddService(tx, f.ServiceUserID, f.OrgID, serviceUserName, "First service user",
+				adminDescription)
 			if err != nil {
 				return err
 			}
@@ -103,7 +109,9 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 					return err
 				}
 			}
-			_, err = session.IssuePAT(tx, service, 0, session.PAT{Hash: tokenHash, Name: "first-admin.json", Expires: tx.Now() + firstTokenLife.Microseconds()})
+			_, err = session.IssuePAT(tx, service, 0,
+				session.PAT{Hash: tokenHash, Name: "first-admin.json",
+					Expires: tx.Now() + firstTokenLife.Microseconds()})
 			return err
 		},
 	})
@@ -111,7 +119,8 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 }
 
 func makeOwner(i *event.Object[installation.Installation], u *event.Object[user.User]) error {
-	if err := u.Append(user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}}); err != nil {
+	if err := u.Append(user.MembershipSet{Scope: access.Installation,
+		Roles: []access.Role{access.IAMOwner}}); err != nil {
 		return err
 	}
 	return i.Append(installation.OwnerAdded{UserID: u.ID})
@@ -140,7 +149,8 @@ func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 		return Recovered{}, err
 	}
 	if inst == nil {
-		return Recovered{}, errs.New(errs.FailedPrecondition, NotSetUp, "there is no installation yet: create one with signet start")
+		return Recovered{}, errs.New(errs.FailedPrecondition, NotSetUp,
+			"there is no installation yet: create one with signet start")
 	}
 	orgID := inst.Data.DefaultOrg
 	r := Recovered{UserID: user.Kind.NewID()}
@@ -168,7 +178,8 @@ func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 				return err
 			}
 			r.Expires = event.Time(tx.Now()).Add(recoveryTokenLife)
-			_, err = session.IssuePAT(tx, u, o.Data.Epoch, session.PAT{Hash: tokenHash, Name: "signet admin recover", Expires: event.Micros(r.Expires)})
+			_, err = session.IssuePAT(tx, u, o.Data.Epoch,
+				session.PAT{Hash: tokenHash, Name: "signet admin recover", Expires: event.Micros(r.Expires)})
 			return err
 		},
 	})
@@ -182,14 +193,16 @@ func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 
 // removeEarlier lets the owner that was just made remove those that were made in the same way before.
 func (s Setup) removeEarlier(ctx context.Context, userID, orgID string) (removed int, err error) {
-	caller := access.Caller{UserID: userID, OrgID: orgID, Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	caller := access.Caller{UserID: userID, OrgID: orgID,
+		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 	permit, err := caller.In(orgID, access.UserWrite)
 	if err != nil {
 		return 0, err
 	}
 	for after := new(event.Cursor); after != nil; {
 		var found []*event.Object[user.User]
-		if found, after, err = user.List(ctx, s.Store, permit, user.Filter{UserName: recoveryPrefix, Type: user.IsService}, *after, 100); err != nil {
+		if found, after, err = user.List(ctx, s.Store, permit,
+			user.Filter{UserName: recoveryPrefix, Type: user.IsService}, *after, 100); err != nil {
 			return removed, err
 		}
 		for _, u := range found {

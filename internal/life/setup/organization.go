@@ -111,7 +111,8 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 			if err := user.PutPassword(tx, u, hash, user.PasswordSet{}); err != nil {
 				return err
 			}
-			if err := u.Append(user.MembershipSet{Scope: plan.orgID, Roles: access.Memberships{}.With(plan.orgID, roles)[plan.orgID]}); err != nil {
+			if err := u.Append(user.MembershipSet{Scope: plan.orgID,
+				Roles: access.Memberships{}.With(plan.orgID, roles)[plan.orgID]}); err != nil {
 				return err
 			}
 			done = Done{Details: o.Details(), OrgID: plan.orgID, UserID: userID}

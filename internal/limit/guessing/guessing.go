@@ -149,7 +149,8 @@ func (t *Throttle) save(tx *event.Tx, c counted) {
 
 // save keeps a counter as long as it is good for anything.
 func save(tx *event.Tx, in stored.Counter[counter], c counter) {
-	if c.Failures == 0 && len(c.Running) == 0 && c.UnreportedFailures == 0 && c.UnreportedRefusals == 0 && c.LastEvent == 0 {
+	if c.Failures == 0 && len(c.Running) == 0 && c.UnreportedFailures == 0 && c.UnreportedRefusals == 0 &&
+		c.LastEvent == 0 {
 		in.Drop(tx)
 		return
 	}
@@ -253,7 +254,8 @@ func (t *Throttle) MarkGood(tx *event.Tx) { t.good.Put(tx, remembered{Good: true
 
 // say reports what has gathered, at most once a minute.
 func (t *Throttle) say(tx *event.Tx, c *counter) error {
-	if t.report == nil || (c.UnreportedFailures == 0 && c.UnreportedRefusals == 0) || tx.Now() < c.LastEvent+mergeWindow.Microseconds() {
+	if t.report == nil || (c.UnreportedFailures == 0 && c.UnreportedRefusals == 0) ||
+		tx.Now() < c.LastEvent+mergeWindow.Microseconds() {
 		return nil
 	}
 	r := Report{Failed: c.UnreportedFailures, Refused: c.UnreportedRefusals}

@@ -62,13 +62,15 @@ func (v Verdict) Err(kind Kind) error {
 	}
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: RateLimited, RetryAfter: v.Reset,
 		Message: whose[kind] + ": at most " + strconv.Itoa(v.Rate.Requests) + " in " +
-			strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + errs.Seconds(v.Reset) + " s, and send fewer"}
+			strconv.Itoa(int(v.Rate.Per/time.Second)) + " s are served. Wait " + errs.Seconds(v.Reset) +
+			" s, and send fewer"}
 }
 
 // Policy is the limit as an item of the header RateLimit-Policy, Item what is left of it as one of RateLimit, in the
 // form of draft-ietf-httpapi-ratelimit-headers-10.
 func (v Verdict) Policy(kind Kind) string {
-	return `"` + string(kind) + `";q=` + strconv.Itoa(v.Rate.Requests) + ";w=" + strconv.Itoa(int(v.Rate.Per/time.Second))
+	return `"` + string(kind) + `";q=` + strconv.Itoa(v.Rate.Requests) + ";w=" +
+		strconv.Itoa(int(v.Rate.Per/time.Second))
 }
 
 // Item is described at Policy.

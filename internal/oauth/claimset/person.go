@@ -30,7 +30,8 @@ const (
 )
 
 // People are the claims that tell about a person, as the scopes allow.
-var People = []string{"name", "given_name", "family_name", "nickname", "preferred_username", "gender", "locale", "updated_at", "email", "email_verified",
+var People = []string{"name", "given_name", "family_name", "nickname", "preferred_username", "gender", "locale",
+	"updated_at", "email", "email_verified",
 	"phone_number", "phone_number_verified", OrgScope, RolesScope}
 
 // profile are those of the scope profile.
@@ -78,7 +79,10 @@ func (s Set) AddOrganization(u *event.Object[user.User], o *event.Object[org.Org
 	if slices.Contains(scopes, RolesScope) {
 		roles := map[string][]access.Role{}
 		for scope, held := range u.Data.Memberships {
-			if len(held) > 0 && !slices.ContainsFunc(readers, func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) { // guests may hold none
+			// guests may hold none
+			if len(held) > 0 &&
+				!slices.ContainsFunc(readers,
+					func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) {
 				roles[scope] = held
 			}
 		}

@@ -59,7 +59,8 @@ func SameProject(a *event.Object[app.App], org, project string) bool {
 }
 
 // settings are the switches of an application that the claims come from.
-var settings = map[string]string{Roles: "roleSettings.rolesInTokens", Groups: "roleSettings.groupsInTokens", Metadata: "roleSettings.metadataKeys"}
+var settings = map[string]string{Roles: "roleSettings.rolesInTokens", Groups: "roleSettings.groupsInTokens",
+	Metadata: "roleSettings.metadataKeys"}
 
 // present are the claims that there are.
 func present(h project.Held) map[string]any {

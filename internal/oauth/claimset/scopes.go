@@ -9,7 +9,8 @@ import (
 
 // usual are the scopes that applications ask for every day, in the order in which people are asked about them: what an
 // application may change, or keeps when they are gone, then what it reads, then who they are.
-var usual = slices.Concat(access.WriteScope.Names(), access.SelfScope.Names(), []string{OfflineAccess}, access.ReadScope.Names(),
+var usual = slices.Concat(access.WriteScope.Names(), access.SelfScope.Names(), []string{OfflineAccess},
+	access.ReadScope.Names(),
 	[]string{Roles, Groups, Metadata, RolesScope, OrgScope, PhoneScope, EmailScope, ProfileScope, OpenID})
 
 func weight(scope string) int {

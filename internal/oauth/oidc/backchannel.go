@@ -20,10 +20,12 @@ import (
 )
 
 const (
-	patience   = 250 * time.Millisecond // that the log waits for applications which answered in time when they were asked last
-	sendTime   = 15 * time.Second       // for one logout token
-	maxPerApp  = 4                      // logout tokens on their way to one of these, and to the others one
-	maxOnWay   = 96                     // to all of these, of which one organization has half at most, and as many to all others
+	// that the log waits for applications which answered in time when they were asked last
+	patience  = 250 * time.Millisecond
+	sendTime  = 15 * time.Second // for one logout token
+	maxPerApp = 4                // logout tokens on their way to one of these, and to the others one
+	// to all of these, of which one organization has half at most, and as many to all others
+	maxOnWay   = 96
 	formMedia  = "application/x-www-form-urlencoded"
 	tokenField = "logout_token"
 )
@@ -58,8 +60,10 @@ type receiver struct {
 func (r *receiver) reliable() bool { return r.failed == nil && !r.slow }
 
 // ends are the facts that end sessions.
-var ends = []event.Type{session.Ended{}.EventType(), user.SessionsEnded{}.EventType(), user.PasswordSet{}.EventType(), user.PasswordChanged{}.EventType(),
-	user.PasswordReset{}.EventType(), user.EmailRestored{}.EventType(), user.Deactivated{}.EventType(), user.WasLocked{}.EventType(), user.WasRemoved{}.EventType()}
+var ends = []event.Type{session.Ended{}.EventType(), user.SessionsEnded{}.EventType(), user.PasswordSet{}.EventType(),
+	user.PasswordChanged{}.EventType(),
+	user.PasswordReset{}.EventType(), user.EmailRestored{}.EventType(), user.Deactivated{}.EventType(),
+	user.WasLocked{}.EventType(), user.WasRemoved{}.EventType()}
 
 // FollowerName is the name of the follower, which never changes.
 const FollowerName = "logout"
@@ -154,7 +158,8 @@ func (b *BackChannel) begin(m message, org string) (done chan struct{}, worth bo
 	}
 	if b.stop == nil {
 		b.within, b.stop = context.WithCancel(context.Background())
-		b.apps, b.onWay, b.load = map[string]*receiver{}, map[message]chan struct{}{}, map[bool]*fairqueue.Slots{true: newLoad(), false: newLoad()}
+		b.apps, b.onWay, b.load = map[string]*receiver{}, map[message]chan struct{}{},
+			map[bool]*fairqueue.Slots{true: newLoad(), false: newLoad()}
 	}
 	to := b.apps[m.client]
 	if to == nil {
@@ -206,7 +211,8 @@ func (b *BackChannel) tell(ctx context.Context, m message) error {
 		if err != nil {
 			return err
 		}
-		answer, err := b.Outbound.Post(ctx, a.Data.BackChannelLogoutURI, formMedia, []byte(url.Values{tokenField: {token}}.Encode()), 0)
+		answer, err := b.Outbound.Post(ctx, a.Data.BackChannelLogoutURI, formMedia,
+			[]byte(url.Values{tokenField: {token}}.Encode()), 0)
 		if err != nil {
 			return err
 		}

@@ -28,10 +28,14 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began, err := p.grants.Begin(r.Context(), request.Ask{
-		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"), ResponseMode: get("response_mode"), Scope: get("scope"),
-		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"), CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
-		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), ProviderHint: get("idp_hint"), Claims: get("claims"), ACRValues: get("acr_values"), Request: get("request"), RequestURI: get("request_uri"),
-		Subject: meant.Subject, Unknown: !known, Browser: web.Browser(w, r),
+		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"),
+		ResponseMode: get("response_mode"), Scope: get("scope"),
+		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"),
+		CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
+		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"),
+		ProviderHint: get("idp_hint"), Claims: get("claims"), ACRValues: get("acr_values"), Request: get("request"),
+		RequestURI: get("request_uri"),
+		Subject:    meant.Subject, Unknown: !known, Browser: web.Browser(w, r),
 	})
 	switch {
 	case err != nil:
@@ -142,7 +146,8 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	if h.Audience != "" {
 		l.Client, l.UserID, l.SessionID = h.Audience, h.Subject, h.Session
 	}
-	id, err := p.grants.BeginLogout(r.Context(), l, web.Browser(w, r), form.Get("post_logout_redirect_uri"), form.Get("state"))
+	id, err := p.grants.BeginLogout(r.Context(), l, web.Browser(w, r), form.Get("post_logout_redirect_uri"),
+		form.Get("state"))
 	if err != nil {
 		p.errorPage(w, r, err)
 		return

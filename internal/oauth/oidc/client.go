@@ -23,7 +23,8 @@ func (p *Provider) client(r *endpointRequest) (*oauth.Client, error) {
 		return nil, err
 	}
 	if grantType := r.param("grant_type"); grantType != "" && !registered(c, grantType) {
-		return nil, errs.New(errs.PermissionDenied, oauth.UnauthorizedClient, "this client must not use this grant_type: add it to the grantTypes of the application")
+		return nil, errs.New(errs.PermissionDenied, oauth.UnauthorizedClient,
+			"this client must not use this grant_type: add it to the grantTypes of the application")
 	}
 	return c, nil
 }
@@ -52,13 +53,15 @@ func (p *Provider) authenticate(r *endpointRequest, said oauth.Credentials) (*oa
 // namesClient tells whether the client says in the body alone who it is. Then a challenge would answer something that
 // it did not try (RFC 6749, section 5.2), and libraries would show their users the challenge instead of the error.
 func (r *endpointRequest) namesClient() bool {
-	return r.Header.Get("Authorization") == "" && (r.param("client_id") != "" || r.param("client_secret") != "" || r.param("client_assertion") != "")
+	return r.Header.Get("Authorization") == "" &&
+		(r.param("client_id") != "" || r.param("client_secret") != "" || r.param("client_assertion") != "")
 }
 
 // credentials reads what a client says about itself. It may use one method only (RFC 6749, section 2.3). An empty
 // secret is none: some libraries send one for clients that have no secret.
 func (r *endpointRequest) credentials() (c oauth.Credentials, err error) {
-	c = oauth.Credentials{Method: app.NoAuth, ClientID: r.param("client_id"), Secret: r.param("client_secret"), Assertion: r.param("client_assertion")}
+	c = oauth.Credentials{Method: app.NoAuth, ClientID: r.param("client_id"), Secret: r.param("client_secret"),
+		Assertion: r.param("client_assertion")}
 	typ := r.param("client_assertion_type")
 	id, secret, basic := r.BasicAuth()
 	asserts, posts := c.Assertion != "" && typ != "", c.Secret != "" && c.ClientID != ""

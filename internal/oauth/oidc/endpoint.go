@@ -98,7 +98,8 @@ func (e *endpoint) serve(r *endpointRequest) (any, error) {
 func (e *endpoint) refuse(w http.ResponseWriter, r *endpointRequest, err error) {
 	web.Failed(r.Context(), err)
 	answer := refusalOf(err)
-	if answer.Status == http.StatusUnauthorized && r.answer.Get("Www-Authenticate") == "" && !(e.challenge == basicChallenge && r.namesClient()) {
+	if answer.Status == http.StatusUnauthorized && r.answer.Get("Www-Authenticate") == "" &&
+		!(e.challenge == basicChallenge && r.namesClient()) {
 		r.answer.Set("Www-Authenticate", e.challenge)
 	}
 	writeJSON(w, answer.Status, map[string]string{"error": answer.Error, "error_description": answer.Description})
@@ -184,7 +185,8 @@ func (r *endpointRequest) allowOrigin(client *oauth.Client) {
 		return
 	}
 	r.nameOrigin()
-	r.answer.Set("Access-Control-Expose-Headers", web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
+	r.answer.Set("Access-Control-Expose-Headers",
+		web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
 }
 
 // nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the

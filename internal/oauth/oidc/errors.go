@@ -21,10 +21,14 @@ const (
 
 // words are the reasons that OAuth has a word for: the same in lower case.
 var words = map[errs.Reason]int{
-	errs.InvalidRequest: http.StatusBadRequest, oauth.InvalidClient: http.StatusUnauthorized, oauth.InvalidGrant: http.StatusBadRequest,
-	oauth.InvalidScope: http.StatusBadRequest, oauth.UnauthorizedClient: http.StatusBadRequest, oauth.AccessDenied: http.StatusBadRequest,
-	oauth.AuthorizationPending: http.StatusBadRequest, oauth.SlowDown: http.StatusBadRequest, oauth.ExpiredToken: http.StatusBadRequest,
-	UnsupportedGrantType: http.StatusBadRequest, InvalidToken: http.StatusUnauthorized, InsufficientScope: http.StatusForbidden,
+	errs.InvalidRequest: http.StatusBadRequest, oauth.InvalidClient: http.StatusUnauthorized,
+	oauth.InvalidGrant: http.StatusBadRequest,
+	oauth.InvalidScope: http.StatusBadRequest, oauth.UnauthorizedClient: http.StatusBadRequest,
+	oauth.AccessDenied:         http.StatusBadRequest,
+	oauth.AuthorizationPending: http.StatusBadRequest, oauth.SlowDown: http.StatusBadRequest,
+	oauth.ExpiredToken:   http.StatusBadRequest,
+	UnsupportedGrantType: http.StatusBadRequest, InvalidToken: http.StatusUnauthorized,
+	InsufficientScope: http.StatusForbidden,
 }
 
 // invalid refuses what is wrong with a request.
@@ -40,7 +44,8 @@ func badClient(message string) error {
 // oauth is what a program is told about an error. What is not its fault stays unsaid: the request id leads to the log.
 func refusalOf(err error) web.OAuth {
 	if e, ours := errors.AsType[*errs.Error](err); ours && words[e.Reason] != 0 {
-		return web.OAuth{Status: cmp.Or(e.Status, words[e.Reason]), Error: strings.ToLower(string(e.Reason)), Description: e.Message}
+		return web.OAuth{Status: cmp.Or(e.Status, words[e.Reason]), Error: strings.ToLower(string(e.Reason)),
+			Description: e.Message}
 	}
 	return web.AnswerTo(err).OAuth
 }

@@ -58,7 +58,8 @@ func (p *Provider) introspect(r *endpointRequest) (any, error) {
 var (
 	errNoToken    = invalid("the request has no access token: send it as a Bearer token in the header authorization").WithStatus(http.StatusUnauthorized)
 	errToken      = errs.New(errs.Unauthenticated, InvalidToken, "the access token is not valid any more")
-	errTokenScope = errs.New(errs.PermissionDenied, InsufficientScope, "the access token does not have the scope openid")
+	errTokenScope = errs.New(errs.PermissionDenied, InsufficientScope,
+		"the access token does not have the scope openid")
 )
 
 // userInfo serves the user info endpoint.
@@ -101,6 +102,7 @@ func (r *endpointRequest) bearerToken() string {
 // refuseToken refuses an access token in the way of RFC 6750: the header says why.
 func (r *endpointRequest) refuseToken(err *errs.Error) error {
 	answer := refusalOf(err)
-	r.answer.Set("Www-Authenticate", bearerChallenge+` error="`+answer.Error+`", error_description="`+answer.Description+`"`)
+	r.answer.Set("Www-Authenticate",
+		bearerChallenge+` error="`+answer.Error+`", error_description="`+answer.Description+`"`)
 	return err
 }

@@ -102,14 +102,20 @@ func (p *Provider) Handlers() map[string]http.Handler {
 	}
 	discovery := program(web.AsStatic, &endpoint{handle: p.discovery, methods: get, cors: everyOrigin, public: true})
 	return map[string]http.Handler{
-		authorizePath:  http.HandlerFunc(p.authorize),
-		logoutPath:     http.HandlerFunc(p.logout),
-		tokenPath:      program(web.AsProgram, &endpoint{handle: p.token, methods: post, cors: clientOrigins, challenge: basicChallenge}),
-		revokePath:     program(web.AsProgram, &endpoint{handle: p.revoke, methods: post, cors: clientOrigins, challenge: basicChallenge}),
-		introspectPath: program(web.AsProgram, &endpoint{handle: p.introspect, methods: post, challenge: basicChallenge}),
-		devicePath:     program(web.AsProgram, &endpoint{handle: p.deviceAuthorization, methods: post, challenge: basicChallenge}),
-		userinfoPath:   program(web.WithToken, &endpoint{handle: p.userInfo, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins, challenge: bearerChallenge}),
-		keysPath:       program(web.AsStatic, &endpoint{handle: p.keys, methods: get, cors: everyOrigin, public: true}),
+		authorizePath: http.HandlerFunc(p.authorize),
+		logoutPath:    http.HandlerFunc(p.logout),
+		tokenPath: program(web.AsProgram,
+			&endpoint{handle: p.token, methods: post, cors: clientOrigins, challenge: basicChallenge}),
+		revokePath: program(web.AsProgram,
+			&endpoint{handle: p.revoke, methods: post, cors: clientOrigins, challenge: basicChallenge}),
+		introspectPath: program(web.AsProgram,
+			&endpoint{handle: p.introspect, methods: post, challenge: basicChallenge}),
+		devicePath: program(web.AsProgram,
+			&endpoint{handle: p.deviceAuthorization, methods: post, challenge: basicChallenge}),
+		userinfoPath: program(web.WithToken,
+			&endpoint{handle: p.userInfo, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins,
+				challenge: bearerChallenge}),
+		keysPath: program(web.AsStatic, &endpoint{handle: p.keys, methods: get, cors: everyOrigin, public: true}),
 
 		openIDPath: discovery, openIDPath + "/": discovery,
 		oauthPath: discovery, oauthPath + "/": discovery,

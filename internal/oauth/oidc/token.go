@@ -40,7 +40,8 @@ func (p *Provider) token(r *endpointRequest) (any, error) {
 	grantType := r.param("grant_type")
 	// Token exchange is known, but nobody can be registered for it.
 	if grantType != tokenExchange && !slices.Contains(grantTypes, grantType) {
-		return nil, errs.New(errs.InvalidArgument, UnsupportedGrantType, "this grant_type is not supported: use one of "+strings.Join(grantTypes, ", "))
+		return nil, errs.New(errs.InvalidArgument, UnsupportedGrantType,
+			"this grant_type is not supported: use one of "+strings.Join(grantTypes, ", "))
 	}
 	var c *oauth.Client
 	if grantType != jwtBearer { // there the assertion tells who asks
@@ -53,8 +54,14 @@ func (p *Provider) token(r *endpointRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tokenAnswer{AccessToken: t.Access, TokenType: "Bearer", RefreshToken: t.Refresh, ExpiresIn: int64(t.Life.Seconds()), IDToken: t.IDToken,
-		Scope: strings.Join(t.Scopes, " ")}, nil
+	return &tokenAnswer{
+		AccessToken:  t.Access,
+		TokenType:    "Bearer",
+		RefreshToken: t.Refresh,
+		ExpiresIn:    int64(t.Life.Seconds()),
+		IDToken:      t.IDToken,
+		Scope:        strings.Join(t.Scopes, " "),
+	}, nil
 }
 
 // issue gives a client the tokens of a grant.
@@ -65,7 +72,8 @@ func (p *Provider) issue(r *endpointRequest, c *oauth.Client, grantType string) 
 		if err := r.need("code", "redirect_uri"); err != nil {
 			return nil, err
 		}
-		return p.grants.Exchange(ctx, c, oauth.Code{Text: r.param("code"), RedirectURI: r.param("redirect_uri"), Verifier: r.param("code_verifier")})
+		return p.grants.Exchange(ctx, c,
+			oauth.Code{Text: r.param("code"), RedirectURI: r.param("redirect_uri"), Verifier: r.param("code_verifier")})
 	case refreshToken:
 		if err := r.need("refresh_token"); err != nil {
 			return nil, err
@@ -108,8 +116,14 @@ func (p *Provider) deviceAuthorization(r *endpointRequest) (any, error) {
 		return nil, err
 	}
 	page := p.issuer + devicePage
-	return &deviceAnswer{DeviceCode: d.DeviceCode, UserCode: d.UserCode, Page: page, PageForCode: page + "?user_code=" + d.UserCode,
-		ExpiresIn: int64(d.Life.Seconds()), Interval: int64(d.Interval.Seconds())}, nil
+	return &deviceAnswer{
+		DeviceCode:  d.DeviceCode,
+		UserCode:    d.UserCode,
+		Page:        page,
+		PageForCode: page + "?user_code=" + d.UserCode,
+		ExpiresIn:   int64(d.Life.Seconds()),
+		Interval:    int64(d.Interval.Seconds()),
+	}, nil
 }
 
 // revoke serves the revocation endpoint. Its answer has no body.

@@ -53,7 +53,8 @@ func ReadClaims(text string) (asked Claims, problem string) {
 		return Claims{}, ""
 	}
 	var p parameter
-	if len(text) > MaxClaims || !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") || json.Unmarshal([]byte(text), &p) != nil {
+	if len(text) > MaxClaims || !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") ||
+		json.Unmarshal([]byte(text), &p) != nil {
 		return Claims{}, "must be a JSON object with id_token or userinfo, as in section 5.5 of OpenID Connect Core, of at most 4000 bytes"
 	}
 	for name := range p.IDToken {

@@ -80,12 +80,14 @@ const (
 func (a Ask) Parameters() error {
 	switch {
 	case a.Request != "" || a.RequestURI != "":
-		return errs.New(errs.InvalidArgument, RequestNotSupported, "request objects are not supported: send plain parameters")
+		return errs.New(errs.InvalidArgument, RequestNotSupported,
+			"request objects are not supported: send plain parameters")
 	case a.ResponseType != "code":
 		return errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
 	case a.ResponseMode != "" && !slices.Contains(Modes, a.ResponseMode):
 		return errs.Wrong("response_mode", errs.Plain("must be query, fragment or form_post, or be left out"))
-	case a.ResponseMode == ModeFormPost && !strings.HasPrefix(a.RedirectURI, "https:") && !strings.HasPrefix(a.RedirectURI, "http:"):
+	case a.ResponseMode == ModeFormPost && !strings.HasPrefix(a.RedirectURI, "https:") &&
+		!strings.HasPrefix(a.RedirectURI, "http:"):
 		return errs.Wrong("response_mode", errs.Plain("must not be form_post for this redirect_uri: a browser cannot "+
 			"post to a private scheme"))
 	case len(a.State) > MaxState:
@@ -133,7 +135,8 @@ func AnswerAt(redirectURI, mode string, parameters url.Values) Answer {
 	case ModeFormPost:
 		return Answer{Address: u.String(), Form: parameters}
 	case ModeFragment:
-		return Answer{Address: u.String() + "#" + parameters.Encode()} // a registered address has no fragment of its own
+		// a registered address has no fragment of its own
+		return Answer{Address: u.String() + "#" + parameters.Encode()}
 	}
 	if u.RawQuery != "" {
 		u.RawQuery += "&"
@@ -146,7 +149,8 @@ func AnswerAt(redirectURI, mode string, parameters url.Values) Answer {
 func Prompt(text string) ([]string, error) {
 	prompts := strings.Fields(text)
 	for _, p := range prompts {
-		if !slices.Contains([]string{PromptNone, PromptLogin, PromptConsent, PromptSelect, PromptCreate}, p) || p == PromptNone && len(prompts) > 1 {
+		if !slices.Contains([]string{PromptNone, PromptLogin, PromptConsent, PromptSelect, PromptCreate}, p) ||
+			p == PromptNone && len(prompts) > 1 {
 			return nil, errs.Wrong("prompt", errs.Plain("must be none, or some of login, consent, select_account and "+
 				"create"))
 		}

@@ -94,7 +94,8 @@ func StandsOut(a request.Ask, unaskable func(scope string) Code) (found []Findin
 		found = append(found, Finding{Severity: Info, Code: NoPKCE, Parameter: "code_challenge"})
 	}
 	if slices.Contains(strings.Fields(a.Prompt), request.PromptCreate) {
-		found = append(found, Finding{Severity: Info, Code: NoRegistration, Parameter: "prompt", Value: request.PromptCreate})
+		found = append(found, Finding{Severity: Info, Code: NoRegistration, Parameter: "prompt",
+			Value: request.PromptCreate})
 	}
 	return found
 }

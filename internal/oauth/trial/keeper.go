@@ -22,13 +22,17 @@ const (
 
 // Errors of trials.
 var (
-	ErrNotFound = errs.New(errs.NotFound, NotFound, "you have no such trial of a sign-in, or it is finished or has expired: start another one")
-	ErrNotEnded = errs.New(errs.FailedPrecondition, NotEnded, "the sign-in has not ended: go on with it in the browser, or start another trial")
+	ErrNotFound = errs.New(errs.NotFound, NotFound,
+		"you have no such trial of a sign-in, or it is finished or has expired: start another one")
+	ErrNotEnded = errs.New(errs.FailedPrecondition, NotEnded,
+		"the sign-in has not ended: go on with it in the browser, or start another trial")
 
 	// ErrSession: a trial is for a person at a browser.
-	ErrSession = errs.New(errs.PermissionDenied, session.SessionRequired, "this needs a session of a person: sign in and send the session's token")
+	ErrSession = errs.New(errs.PermissionDenied, session.SessionRequired,
+		"this needs a session of a person: sign in and send the session's token")
 
-	errTooMany = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooMany, RetryAfter: time.Minute, Message: "you have too many trials of sign-ins that are not finished: try again in a few minutes"}
+	errTooMany = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooMany, RetryAfter: time.Minute,
+		Message: "you have too many trials of sign-ins that are not finished: try again in a few minutes"}
 )
 
 // Keeper keeps trials. Each is one row, sealed with its identifier, which only the browser of its person has.
@@ -74,20 +78,24 @@ func opens(tx *event.Tx, userID string) ([]open, error) {
 
 // Start keeps a new trial. Errors: ResourceExhausted where the person has too many.
 func (s Keeper) Start(ctx context.Context, caller *access.Caller, id string, k *Kept) error {
-	return s.Store.Do(ctx, event.Command{Origin: caller.Origin(), Rows: []event.RowKey{lists.Key(k.UserID)}, Decide: func(tx *event.Tx) error {
-		k.State, k.Created, k.Expires = Started, tx.Now(), tx.Now()+Life.Microseconds()
-		there, err := opens(tx, k.UserID)
-		if err != nil {
-			return err
-		}
-		if len(there) >= MaxOpen {
-			return errTooMany
-		}
-		there = append(there, open{Row(id).Key, k.Expires})
-		lists.Put(tx, k.UserID, &there)
-		s.Put(tx, id, k)
-		return nil
-	}})
+	return s.Store.Do(ctx, event.Command{
+		Origin: caller.Origin(),
+		Rows:   []event.RowKey{lists.Key(k.UserID)},
+		Decide: func(tx *event.Tx) error {
+			k.State, k.Created, k.Expires = Started, tx.Now(), tx.Now()+Life.Microseconds()
+			there, err := opens(tx, k.UserID)
+			if err != nil {
+				return err
+			}
+			if len(there) >= MaxOpen {
+				return errTooMany
+			}
+			there = append(there, open{Row(id).Key, k.Expires})
+			lists.Put(tx, k.UserID, &there)
+			s.Put(tx, id, k)
+			return nil
+		},
+	})
 }
 
 // Put writes a trial, which expires when its record says.
@@ -114,13 +122,17 @@ func found(k *Kept, err error) (*Kept, error) {
 
 // change changes a trial in one command.
 func (s Keeper) change(ctx context.Context, id string, decide func(*event.Tx, *Kept) error) error {
-	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{Row(id)}, Decide: func(tx *event.Tx) error {
-		k, err := s.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		return decide(tx, k)
-	}})
+	return s.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{Row(id)},
+		Decide: func(tx *event.Tx) error {
+			k, err := s.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			return decide(tx, k)
+		},
+	})
 }
 
 // In refuses a trial in another browser than the one that opened it, and one that is over. Errors: ErrNotFound.
@@ -178,7 +190,8 @@ func (s Keeper) Refuse(ctx context.Context, id, browser string, refusal Refusal,
 
 // Approve notes inside a command that declared the Row that the application of a trial would get a code for terms, and
 // what let the sign-in pass. Nobody else than its person can be approved. Errors: ErrNotFound.
-func (s Keeper) Approve(tx *event.Tx, id, browser, userID string, passed []Step, terms func() (json.RawMessage, error)) error {
+func (s Keeper) Approve(tx *event.Tx, id, browser, userID string, passed []Step,
+	terms func() (json.RawMessage, error)) error {
 	k, err := s.Get(tx, id)
 	if err != nil {
 		return err
@@ -209,17 +222,21 @@ func (k *Kept) over(tx *event.Tx, state State, steps ...Step) {
 
 // Forget drops a trial that has ended. It works once. Errors: ErrNotFound.
 func (s Keeper) Forget(ctx context.Context, id, userID string) error {
-	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{Row(id), lists.Key(userID)}, Decide: func(tx *event.Tx) error {
-		if _, err := s.Get(tx, id); err != nil {
-			return err
-		}
-		there, err := opens(tx, userID)
-		if err != nil {
-			return err
-		}
-		tx.DropRow(Row(id))
-		there = slices.DeleteFunc(there, func(o open) bool { return o.Key == Row(id).Key })
-		lists.Put(tx, userID, &there)
-		return nil
-	}})
+	return s.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{Row(id), lists.Key(userID)},
+		Decide: func(tx *event.Tx) error {
+			if _, err := s.Get(tx, id); err != nil {
+				return err
+			}
+			there, err := opens(tx, userID)
+			if err != nil {
+				return err
+			}
+			tx.DropRow(Row(id))
+			there = slices.DeleteFunc(there, func(o open) bool { return o.Key == Row(id).Key })
+			lists.Put(tx, userID, &there)
+			return nil
+		},
+	})
 }

@@ -39,5 +39,6 @@ func Passed(client *event.Object[app.App], userOrg string, proof session.Proof, 
 	case asks:
 		consent = step(Consent, Skipped, GivenBefore, "")
 	}
-	return []Step{step(Password, Skipped, SignedIn, strings.Join(methods, ", ")), step(SecondFactor, Skipped, factor, ""), step(Account, Done, account, ""), consent}
+	return []Step{step(Password, Skipped, SignedIn, strings.Join(methods, ", ")),
+		step(SecondFactor, Skipped, factor, ""), step(Account, Done, account, ""), consent}
 }

@@ -64,7 +64,8 @@ func (r *Record) Ended() bool { return r.State == Approved || r.State == Refused
 type Refusal struct {
 	Error       string `json:"error"`
 	Description string `json:"description"`
-	Address     string `json:"address,omitempty"` // that the browser would take to the application; empty: it would not come there
+	// that the browser would take to the application; empty: it would not come there
+	Address string `json:"address,omitempty"`
 }
 
 // Path is that of the page that begins the walk of a trial, which is its Param. The page of the console in the end has
@@ -139,7 +140,8 @@ type Step struct {
 
 // Add notes a step, unless the page is only shown again, or there are too many.
 func (r *Record) Add(s Step) {
-	if last := len(r.Steps) - 1; last >= 0 && r.Steps[last].Page == s.Page && r.Steps[last].Outcome == s.Outcome && r.Steps[last].Why == s.Why && s.Outcome == Shown {
+	if last := len(r.Steps) - 1; last >= 0 && r.Steps[last].Page == s.Page && r.Steps[last].Outcome == s.Outcome &&
+		r.Steps[last].Why == s.Why && s.Outcome == Shown {
 		return
 	}
 	if len(r.Steps) < maxSteps || s.Outcome == Ended || s.Page == Result {

@@ -105,7 +105,8 @@ type Schedule struct {
 func (s *Schedule) Open(installation string, metrics prometheus.Registerer) error {
 	s.last = prometheus.NewGauge(prometheus.GaugeOpts{Name: "signet_backup_last_success_timestamp_seconds",
 		Help: "When the newest scheduled backup was made, in seconds since 1970; 0: there is none."})
-	s.failures = prometheus.NewCounter(prometheus.CounterOpts{Name: "signet_backup_failures_total", Help: "Scheduled backups that failed since the server was started."})
+	s.failures = prometheus.NewCounter(prometheus.CounterOpts{Name: "signet_backup_failures_total",
+		Help: "Scheduled backups that failed since the server was started."})
 	if err := s.acquire(installation); err != nil {
 		return err
 	}
@@ -130,7 +131,8 @@ func (s *Schedule) acquire(installation string) (err error) {
 		return fmt.Errorf("--backup-directory %s is in use by another server: every server needs its own", s.Directory)
 	}
 	if err != nil {
-		return fmt.Errorf("--backup-directory %s: the user that runs signet must be able to write to it: %w", s.Directory, err)
+		return fmt.Errorf("--backup-directory %s: the user that runs signet must be able to write to it: %w",
+			s.Directory, err)
 	}
 	text, err := os.ReadFile(path)
 	owner := strings.TrimSpace(string(text))

@@ -35,7 +35,8 @@ const (
 func checkDatabase(ctx context.Context, p *patient) []Finding {
 	switch {
 	case errors.Is(p.away, server.ErrNoInstallation):
-		return warn("Run signet start, which creates one, or name the right data directory with --data-dir.", "there is no installation here yet")
+		return warn("Run signet start, which creates one, or name the right data directory with --data-dir.",
+			"there is no installation here yet")
 	case p.engine == nil && p.config.Database != "":
 		return fail("Check --database, the network and whether PostgreSQL runs.", "%v", p.away)
 	case p.engine == nil:
@@ -52,16 +53,19 @@ func checkDatabase(ctx context.Context, p *patient) []Finding {
 
 func checkSQLite(ctx context.Context, p *patient) []Finding {
 	var mode string
-	if err := p.engine.Query(ctx, "PRAGMA journal_mode", nil, func(scan engine.Scanner) error { return scan(&mode) }); err != nil {
+	if err := p.engine.Query(ctx, "PRAGMA journal_mode", nil,
+		func(scan engine.Scanner) error { return scan(&mode) }); err != nil {
 		return fail("Run signet doctor as the user that runs the server.", "the database cannot be read: %v", err)
 	}
 	if mode != journalInUse {
-		return fail("Start the server once, which sets it. Do not open the database with other programs.", "the journal mode of the database is %s, not %s", mode, journalInUse)
+		return fail("Start the server once, which sets it. Do not open the database with other programs.",
+			"the journal mode of the database is %s, not %s", mode, journalInUse)
 	}
 	if info, err := os.Stat(filepath.Join(p.config.DataDir, "signet.db-wal")); err == nil && info.Size() > largeWAL {
 		return warn("Find the program that keeps the database open: a backup, or a tool that reads it. Restart the server if there is none.", "the write-ahead log has %d MiB: something reads the database and does not end", info.Size()>>20)
 	}
-	return append(append(fine("SQLite, with a write-ahead log that the server syncs itself"), checkLost(ctx, p)...), checkFile(ctx, p)...)
+	return append(append(fine("SQLite, with a write-ahead log that the server syncs itself"), checkLost(ctx, p)...),
+		checkFile(ctx, p)...)
 }
 
 // checkLost compares the log with what the last server has seen of it. A server that runs has done that itself, and
@@ -72,10 +76,12 @@ func checkLost(ctx context.Context, p *patient) []Finding {
 	}
 	seen, err := p.dir.LogEnd() // before the database: a server may be writing
 	if err != nil {
-		return warn("Remove log-end from the data directory. The server makes a new one.", "the end of the log that the server has seen cannot be read: %v", err)
+		return warn("Remove log-end from the data directory. The server makes a new one.",
+			"the end of the log that the server has seen cannot be read: %v", err)
 	}
 	var end int64
-	if err := p.engine.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&end) }); err != nil {
+	if err := p.engine.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil,
+		func(scan engine.Scanner) error { return scan(&end) }); err != nil {
 		return fail("Check that the database is one of Signet.", "the end of the log cannot be read: %v", err)
 	}
 	if seen > end {
@@ -132,7 +138,9 @@ func checkPostgres(ctx context.Context, p *patient) (found []Finding, err error)
 	}
 	for _, name := range []string{"fsync", "full_page_writes"} {
 		if set[name] != "on" {
-			found = append(found, fail("Set "+name+" = on in postgresql.conf, and reload it.", "%s is %s: a crash of the machine can destroy the database", name, set[name])...)
+			found = append(found,
+				fail("Set "+name+" = on in postgresql.conf, and reload it.",
+					"%s is %s: a crash of the machine can destroy the database", name, set[name])...)
 		}
 	}
 	if set["synchronous_commit"] == "off" {
@@ -140,9 +148,11 @@ func checkPostgres(ctx context.Context, p *patient) (found []Finding, err error)
 	}
 	pool, err := engine.PoolSize(p.config.Database)
 	if room := number("max_connections") - number("superuser_reserved_connections"); err == nil && pool > room {
-		found = append(found, warn("Raise max_connections, or set pool_max_conns in --database.", "a node makes up to %d connections, but PostgreSQL has room for %d", pool, room)...)
+		found = append(found, warn("Raise max_connections, or set pool_max_conns in --database.",
+			"a node makes up to %d connections, but PostgreSQL has room for %d", pool, room)...)
 	} else if err == nil {
-		found = append(found, fine("a node makes up to %d of the %d connections that PostgreSQL has room for", pool, room)...)
+		found = append(found, fine("a node makes up to %d of the %d connections that PostgreSQL has room for",
+			pool, room)...)
 	}
 	switch {
 	case set["wal_level"] == oldWALMode:
@@ -182,9 +192,11 @@ func checkMigrations(ctx context.Context, p *patient) []Finding {
 	}
 	switch want := len(known); {
 	case have < want:
-		return warn("Run signet migrate, or start this version: both do it. See docs/operations/upgrade.md.", "%d migrations are pending: the schema has version %d, this program wants %d", want-have, have, want)
+		return warn("Run signet migrate, or start this version: both do it. See docs/operations/upgrade.md.",
+			"%d migrations are pending: the schema has version %d, this program wants %d", want-have, have, want)
 	case have > want:
-		return warn("Use the newer program for all nodes.", "the schema has version %d, this program knows %d: a newer program has been here", have, want)
+		return warn("Use the newer program for all nodes.",
+			"the schema has version %d, this program knows %d: a newer program has been here", have, want)
 	}
 	behind := int64(0)
 	folder := folding.Folder{Engine: p.engine}
@@ -222,7 +234,8 @@ func checkClock(ctx context.Context, p *patient) []Finding {
 	}
 	const do = "Synchronize the clocks of all machines (NTP, chrony). Codes, sessions and leases depend on them."
 	var last int64
-	err := p.engine.Query(ctx, "SELECT time FROM events ORDER BY position DESC LIMIT 1", nil, func(scan engine.Scanner) error { return scan(&last) })
+	err := p.engine.Query(ctx, "SELECT time FROM events ORDER BY position DESC LIMIT 1", nil,
+		func(scan engine.Scanner) error { return scan(&last) })
 	if err != nil {
 		return fail("Check that the database is one of Signet.", "the last event cannot be read: %v", err)
 	}
@@ -234,7 +247,8 @@ func checkClock(ctx context.Context, p *patient) []Finding {
 	}
 	began := p.Clock()
 	var micros int64
-	err = p.engine.Query(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", nil, func(scan engine.Scanner) error { return scan(&micros) })
+	err = p.engine.Query(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", nil,
+		func(scan engine.Scanner) error { return scan(&micros) })
 	if err != nil {
 		return fail("Check what PostgreSQL says in its log.", "the clock of the database cannot be read: %v", err)
 	}
@@ -290,15 +304,18 @@ func checkVerification(_ context.Context, p *patient) []Finding {
 	const do = "Look for warnings about the verification in the log of the server, or run signet verify."
 	switch {
 	case r != nil && r.Finding != "":
-		return fail("Copy the database as it is, and see docs/operations/verify.md.", "the log was changed: %s", r.Finding)
+		return fail("Copy the database as it is, and see docs/operations/verify.md.",
+			"the log was changed: %s", r.Finding)
 	case every == 0:
-		return warn("Leave --verify-every at its default, or run signet verify every day.", "the server does not verify the log")
+		return warn("Leave --verify-every at its default, or run signet verify every day.",
+			"the server does not verify the log")
 	case r == nil:
 		return fine("the log will be verified when the server has run for %s", every)
 	case r.Late(event.Micros(p.Clock()), every) && r.Success == 0:
 		return warn(do, "the log was never verified, although that is due every %s", every)
 	case r.Late(event.Micros(p.Clock()), every):
-		return warn(do, "the log was last verified %s ago, although that is due every %s", ago(p.Clock().Sub(event.Time(r.Success))), every)
+		return warn(do, "the log was last verified %s ago, although that is due every %s",
+			ago(p.Clock().Sub(event.Time(r.Success))), every)
 	case r.Success == 0:
 		return fine("the log will be verified when the server has run for %s", every)
 	}

@@ -162,12 +162,14 @@ func (p *patient) openDatabase(ctx context.Context) {
 		return
 	}
 	var one int64
-	if p.away = p.engine.Query(ctx, "SELECT 1", nil, func(scan engine.Scanner) error { return scan(&one) }); p.away != nil {
+	if p.away = p.engine.Query(ctx, "SELECT 1", nil,
+		func(scan engine.Scanner) error { return scan(&one) }); p.away != nil {
 		p.engine.Close()
 		p.engine = nil
 		return
 	}
-	p.filled = p.engine.Query(ctx, "SELECT count(*) FROM events WHERE position = 1", nil, func(scan engine.Scanner) error { return scan(&one) }) == nil && one == 1
+	p.filled = p.engine.Query(ctx, "SELECT count(*) FROM events WHERE position = 1", nil,
+		func(scan engine.Scanner) error { return scan(&one) }) == nil && one == 1
 }
 
 // openStore opens the data with the master key, and reads what checks need of it.
@@ -202,7 +204,8 @@ func checkSettings(_ context.Context, p *patient) []Finding {
 		return fail("Correct the setting: signet start --help lists all of them.", "%v", p.problem)
 	}
 	if p.config.Development {
-		return warn("Leave --development out on a server that people use.", "--development is on: codes that people request are written to the log")
+		return warn("Leave --development out on a server that people use.",
+			"--development is on: codes that people request are written to the log")
 	}
 	return fine("all settings are valid")
 }

@@ -32,13 +32,15 @@ func checkDirectory(_ context.Context, p *patient) []Finding {
 		return fail("Let the user that runs signet read the data directory.", "%v", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return warn("Run chmod 700 on the data directory.", "other users of this machine can enter the data directory: its mode is %04o", info.Mode().Perm())
+		return warn("Run chmod 700 on the data directory.",
+			"other users of this machine can enter the data directory: its mode is %04o", info.Mode().Perm())
 	}
 	return fine("the data directory belongs to its owner alone")
 }
 
 func checkDisk(_ context.Context, p *patient) (found []Finding) {
-	directories := []struct{ what, path string }{{"data directory", p.config.DataDir}, {"backup directory", p.config.BackupDirectory}}
+	directories := []struct{ what, path string }{{"data directory", p.config.DataDir},
+		{"backup directory", p.config.BackupDirectory}}
 	for _, directory := range directories {
 		if directory.path == "" || directory.path == p.config.DataDir && p.dir == nil {
 			continue
@@ -47,7 +49,8 @@ func checkDisk(_ context.Context, p *patient) (found []Finding) {
 		const do = "Make room, or move the directory to a larger disk. If the disk is full, nothing can be written."
 		switch {
 		case err != nil:
-			found = append(found, fail("Create the directory, or mount its disk.", "the %s: %v", directory.what, err)...)
+			found = append(found,
+				fail("Create the directory, or mount its disk.", "the %s: %v", directory.what, err)...)
 		case free < noDisk:
 			found = append(found, fail(do, "the disk of the %s has %d MiB left", directory.what, free>>20)...)
 		case free < littleDisk:
@@ -62,12 +65,18 @@ func checkDisk(_ context.Context, p *patient) (found []Finding) {
 		switch kind {
 		case "nfs", "cifs", "smb", "9p", "fuse":
 			if directory.path == p.config.DataDir && p.config.Database == "" {
-				found = append(found, warn("Put the data directory on a local disk, or use PostgreSQL.", "the embedded database is on a file system of the kind %s, which may not keep its promises about locks and syncs", kind)...)
+				found = append(found,
+					warn("Put the data directory on a local disk, or use PostgreSQL.",
+						"the embedded database is on a file system of the kind %s, which may not keep its promises about locks and syncs", kind)...)
 			}
 		case "tmpfs", "ramfs":
-			found = append(found, warn("Put it on a disk.", "the %s is in memory (%s): it is lost with the machine", directory.what, kind)...)
+			found = append(found,
+				warn("Put it on a disk.", "the %s is in memory (%s): it is lost with the machine",
+					directory.what, kind)...)
 		case "overlay":
-			found = append(found, warn("Mount a volume there.", "the %s is in the layer of a container: it is lost with the container", directory.what)...)
+			found = append(found,
+				warn("Mount a volume there.", "the %s is in the layer of a container: it is lost with the container",
+					directory.what)...)
 		}
 	}
 	return found
@@ -81,7 +90,8 @@ func checkFsync(_ context.Context, p *patient) []Finding {
 	}
 	took, err := measureSync(p.config.DataDir)
 	if err != nil {
-		return fail("Run signet doctor as the user that runs the server, and make room on the disk.", "the data directory cannot be written: %v", err)
+		return fail("Run signet doctor as the user that runs the server, and make room on the disk.",
+			"the data directory cannot be written: %v", err)
 	}
 	return judgeSync(took)
 }
@@ -135,12 +145,14 @@ func checkBackup(_ context.Context, p *patient) []Finding {
 	case err != nil:
 		return fail("Create the directory, or mount its disk. "+seeDocs, "the backups cannot be listed: %v", err)
 	case newest == nil && p.filled:
-		return fail("Start the server, which makes one at once, and look for errors about backups in its log.", "there is no backup in %s", s.BackupDirectory)
+		return fail("Start the server, which makes one at once, and look for errors about backups in its log.",
+			"there is no backup in %s", s.BackupDirectory)
 	case newest == nil:
 		return fine("there is nothing to back up yet")
 	}
 	if age := now.Sub(newest.Made); age > 2*s.BackupEvery {
-		return fail("Look for errors about backups in the log of the server. If it was stopped, start it.", "the newest backup is %s old, although one is made every %s", ago(age), s.BackupEvery)
+		return fail("Look for errors about backups in the log of the server. If it was stopped, start it.",
+			"the newest backup is %s old, although one is made every %s", ago(age), s.BackupEvery)
 	}
 	return fine("the newest backup is %s old", ago(now.Sub(newest.Made)))
 }

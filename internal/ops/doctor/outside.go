@@ -24,7 +24,8 @@ func (p *patient) get(ctx context.Context, address string, roots *tls.Config) (*
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	transport := &http.Transport{TLSClientConfig: roots, DisableKeepAlives: true}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, nil, err
@@ -76,10 +77,12 @@ func checkServer(ctx context.Context, p *patient) []Finding {
 	case err != nil:
 		return warn("Look into the log of the server.", "the server does not answer: %v", errors.Unwrap(err))
 	case answer.StatusCode != http.StatusOK:
-		return fail("Look into the log of the server. See docs/operations/faults.md.", "the server is not ready: %.300s", text)
+		return fail("Look into the log of the server. See docs/operations/faults.md.",
+			"the server is not ready: %.300s", text)
 	}
 	if bytes.Contains(text, []byte("the database has lost events")) {
-		return fail(lostDo, "the server has noticed that the database has lost events: %.300s", strings.TrimSpace(string(text)))
+		return fail(lostDo, "the server has noticed that the database has lost events: %.300s",
+			strings.TrimSpace(string(text)))
 	}
 	return fine("the server is ready: %.300s", strings.TrimSpace(string(text)))
 }
@@ -95,7 +98,8 @@ func checkCertificate(_ context.Context, p *patient) []Finding {
 	found := p.judgeCertificate("of --tls-cert", leaf)
 	if u, err := url.Parse(p.settings.ExternalURL); err == nil {
 		if err := leaf.VerifyHostname(u.Hostname()); err != nil {
-			found = append(found, warn("Get a certificate for the host name of --external-url, unless a proxy with its own is in front of the server.", "the certificate of --tls-cert is not for %s", u.Hostname())...)
+			found = append(found,
+				warn("Get a certificate for the host name of --external-url, unless a proxy with its own is in front of the server.", "the certificate of --tls-cert is not for %s", u.Hostname())...)
 		}
 	}
 	return found
@@ -111,7 +115,8 @@ func (p *patient) judgeCertificate(which string, leaf *x509.Certificate) []Findi
 	case now.Before(leaf.NotBefore):
 		return fail("Check the clock of this machine, or wait.", "the certificate %s is not valid yet", which)
 	case left < certExpires:
-		return warn("Renew it, restart the server, and find out why that did not happen by itself.", "the certificate %s expires in %s", which, ago(left))
+		return warn("Renew it, restart the server, and find out why that did not happen by itself.",
+			"the certificate %s expires in %s", which, ago(left))
 	}
 	return fine("the certificate %s is valid for another %s", which, ago(left))
 }
@@ -123,25 +128,30 @@ func checkExternal(ctx context.Context, p *patient) (found []Finding) {
 	}
 	s := p.settings
 	if strings.HasPrefix(s.ExternalURL, "https://") && s.Certificate == nil && len(s.TrustedProxies) == 0 {
-		found = append(found, warn("List the proxy in --trusted-proxies.", "a proxy ends TLS for %s, but --trusted-proxies is empty: all requests seem to come from the proxy, and people share limits and throttles", s.ExternalURL)...)
+		found = append(found, warn("List the proxy in --trusted-proxies.",
+			"a proxy ends TLS for %s, but --trusted-proxies is empty: all requests seem to come from the proxy, and people share limits and throttles", s.ExternalURL)...)
 	}
 	began := p.Clock()
 	answer, text, err := p.get(ctx, s.ExternalURL+"/.well-known/openid-configuration", &tls.Config{RootCAs: p.Roots})
 	if err != nil && !p.running {
-		return append(found, warn("Start the server, and run signet doctor again.", "%s was not reached, and no server runs here", s.ExternalURL)...)
+		return append(found, warn("Start the server, and run signet doctor again.",
+			"%s was not reached, and no server runs here", s.ExternalURL)...)
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		return append(found, fail("Renew the certificate.", "the certificate of %s has expired or is not valid yet", s.ExternalURL)...)
+		return append(found, fail("Renew the certificate.", "the certificate of %s has expired or is not valid yet",
+			s.ExternalURL)...)
 	}
 	if err != nil {
-		return append(found, fail("Check DNS, the firewall, the proxy and the certificate for --external-url.", "%s cannot be reached from this machine: %v", s.ExternalURL, errors.Unwrap(err))...)
+		return append(found, fail("Check DNS, the firewall, the proxy and the certificate for --external-url.",
+			"%s cannot be reached from this machine: %v", s.ExternalURL, errors.Unwrap(err))...)
 	}
 	if answer.TLS != nil && len(answer.TLS.PeerCertificates) > 0 {
 		found = append(found, p.judgeCertificate("of "+s.ExternalURL, answer.TLS.PeerCertificates[0])...)
 	}
 	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
 		took := p.Clock().Sub(began) + time.Second // it has no fractions
-		found = append(found, judgeClock(s.ExternalURL, date.Sub(began)+time.Second, took, "Synchronize the clocks of all machines (NTP, chrony).")...)
+		found = append(found, judgeClock(s.ExternalURL, date.Sub(began)+time.Second, took,
+			"Synchronize the clocks of all machines (NTP, chrony).")...)
 	}
 	var discovery struct {
 		Issuer string `json:"issuer"`
@@ -149,10 +159,12 @@ func checkExternal(ctx context.Context, p *patient) (found []Finding) {
 	}
 	const notThis = "Check --external-url, and that the proxy leads there to this server. See docs/operations/proxies.md."
 	if err := json.Unmarshal(text, &discovery); err != nil || answer.StatusCode != http.StatusOK {
-		return append(found, fail(notThis, "%s does not answer like a Signet server: HTTP %d", s.ExternalURL, answer.StatusCode)...)
+		return append(found, fail(notThis, "%s does not answer like a Signet server: HTTP %d", s.ExternalURL,
+			answer.StatusCode)...)
 	}
 	if discovery.Issuer != s.ExternalURL {
-		return append(found, fail(notThis, "the server at %s says that it is %.200q", s.ExternalURL, discovery.Issuer)...)
+		return append(found, fail(notThis, "the server at %s says that it is %.200q", s.ExternalURL,
+			discovery.Issuer)...)
 	}
 	if len(p.keys) > 0 && strings.HasPrefix(discovery.Keys, s.ExternalURL+"/") {
 		same, err := p.hasOurKeys(ctx, discovery.Keys)
@@ -160,7 +172,8 @@ func checkExternal(ctx context.Context, p *patient) (found []Finding) {
 		case err != nil:
 			return append(found, warn(notThis, "the keys of %s cannot be read: %v", s.ExternalURL, err)...)
 		case !same:
-			return append(found, fail(notThis, "%s leads to another installation: it publishes none of the signing keys in this database", s.ExternalURL)...)
+			return append(found,
+				fail(notThis, "%s leads to another installation: it publishes none of the signing keys in this database", s.ExternalURL)...)
 		}
 	}
 	return append(found, fine("%s is this installation", s.ExternalURL)...)
@@ -197,14 +210,17 @@ func checkMail(ctx context.Context, p *patient) []Finding {
 	case p.settings == nil:
 		return nil
 	case p.settings.Mail == nil:
-		return warn("Set --smtp-url and --smtp-from, unless people never need mails.", "no mail server is configured: people cannot reset their passwords, and invitations are not sent")
+		return warn("Set --smtp-url and --smtp-from, unless people never need mails.",
+			"no mail server is configured: people cannot reset their passwords, and invitations are not sent")
 	case !p.Mail:
-		return fine("the mail server %s was not asked: --mail does that, without sending anything", p.settings.Mail.Server())
+		return fine("the mail server %s was not asked: --mail does that, without sending anything",
+			p.settings.Mail.Server())
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	if err := p.settings.Mail.Check(ctx); err != nil {
-		return fail("Check --smtp-url, the password and the firewall.", "the mail server %s does not let us in: %v", p.settings.Mail.Server(), err)
+		return fail("Check --smtp-url, the password and the firewall.", "the mail server %s does not let us in: %v",
+			p.settings.Mail.Server(), err)
 	}
 	return fine("the mail server %s lets us in", p.settings.Mail.Server())
 }

@@ -208,9 +208,10 @@ func (r *BackupReport) count(ctx context.Context, path string) error {
 		return err
 	}
 	defer e.Close()
-	return e.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error {
-		return scan(&r.Events, &r.Position)
-	})
+	return e.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil,
+		func(scan engine.Scanner) error {
+			return scan(&r.Events, &r.Position)
+		})
 }
 
 // check looks into the copy as a restore would, but writes nothing.
@@ -230,7 +231,9 @@ func (r *BackupReport) check(ctx context.Context, c Config, dir *datadir.Dir, pa
 		}
 		master = &found
 	}
-	st, _, err := store.Open(ctx, store.Options{Database: path, Kinds: model.Kinds, Master: *master, Log: slog.New(slog.DiscardHandler), ReadOnly: true})
+	st, _, err := store.Open(ctx,
+		store.Options{Database: path, Kinds: model.Kinds, Master: *master, Log: slog.New(slog.DiscardHandler),
+			ReadOnly: true})
 	if err != nil {
 		return err
 	}
@@ -267,7 +270,8 @@ func (r *BackupReport) check(ctx context.Context, c Config, dir *datadir.Dir, pa
 // Restore makes a backup the database of a data directory that has none. It needs the master key that the installation
 // had when the backup was made. Until everything is checked there is no database in the directory, and when it fails
 // there is none, but a mark that keeps a start from making a new installation there.
-func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progress Progress) (report *store.RebuildReport, err error) {
+func Restore(ctx context.Context, c Config, log *slog.Logger, file string,
+	progress Progress) (report *store.RebuildReport, err error) {
 	if c.Database != "" {
 		return nil, errors.New("signet restore is for the embedded database: for PostgreSQL, use pg_restore or psql with an empty database, and start with the master key")
 	}
@@ -397,7 +401,8 @@ func copyFile(ctx context.Context, from, to string, progress Progress) (err erro
 
 // checkAll opens a restored database as a start would, which brings its schema up to date, and runs every check there
 // is.
-func checkAll(ctx context.Context, path string, master secret.MasterKey, log *slog.Logger, seen *Rehearsal) (report *store.RebuildReport, err error) {
+func checkAll(ctx context.Context, path string, master secret.MasterKey, log *slog.Logger,
+	seen *Rehearsal) (report *store.RebuildReport, err error) {
 	done := seen.step("open")
 	st, _, err := store.Open(ctx, store.Options{Database: path, Kinds: model.Kinds, Master: master, Log: log})
 	if err != nil {

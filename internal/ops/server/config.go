@@ -100,7 +100,8 @@ type Config struct {
 
 	Version string `kong:"-"` // of the program, for the metrics
 
-	Resolver org.Resolver     `kong:"-"` // where the proof of a domain is looked for; nil: as the machine resolves names
+	// where the proof of a domain is looked for; nil: as the machine resolves names
+	Resolver org.Resolver     `kong:"-"`
 	Hasher   *secret.Hasher   `kong:"-"` // of passwords; nil: secret.NewHasher, which is what the program has
 	Clock    func() time.Time `kong:"-"` // nil: time.Now, which is what the program has
 }
@@ -149,7 +150,8 @@ func (c Config) settle() (*settled, error) {
 		return nil, fmt.Errorf("--listen %q must be an address such as localhost:8080: %w", c.Listen, err)
 	}
 	if err := checkAddress(c.MetricsListen); err != nil && c.MetricsListen != "" {
-		return nil, fmt.Errorf("--metrics-listen %q must be an address such as localhost:9090: %w", c.MetricsListen, err)
+		return nil, fmt.Errorf("--metrics-listen %q must be an address such as localhost:9090: %w",
+			c.MetricsListen, err)
 	}
 	if c.Profiling && c.MetricsListen == "" && c.MetricsListener == nil {
 		return nil, errors.New("--profiling needs --metrics-listen: profiles are served there and nowhere else")
@@ -200,7 +202,8 @@ func (c Config) settle() (*settled, error) {
 		return nil, err
 	}
 	if c.VerifyEvery != 0 && (c.VerifyEvery < verification.MinEvery || c.VerifyEvery > verification.MaxEvery) {
-		return nil, fmt.Errorf("--verify-every must be between %s and %s, or 0 for never", verification.MinEvery, verification.MaxEvery)
+		return nil, fmt.Errorf("--verify-every must be between %s and %s, or 0 for never", verification.MinEvery,
+			verification.MaxEvery)
 	}
 	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {
 		return nil, errors.New("--database-wait must be between 0s and 24h")
@@ -214,7 +217,8 @@ func (c Config) settle() (*settled, error) {
 	if c.WebhookRetry != 0 && (c.WebhookRetry < 100*time.Millisecond || c.WebhookRetry > time.Minute) {
 		return nil, errors.New("--webhook-retry must be between 100ms and 1m")
 	}
-	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts || c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
+	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts ||
+		c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
 		return nil, fmt.Errorf("--starts-per-minute must be between %d and %d", minStarts, maxStarts)
 	}
 	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, ratelimit.DefaultPerNetwork)
@@ -237,8 +241,10 @@ func (s *settled) settleLimits() (err error) {
 		flag, text, otherwise string
 		rate                  *ratelimit.Rate
 	}{
-		{"--limit-caller", s.LimitCaller, "off", &s.caller}, {"--limit-organization", s.LimitOrganization, "off", &s.organization},
-		{"--limit-network", s.LimitNetwork, "off", &s.network}, {"--limit-public", s.LimitPublic, ratelimit.DefaultPublic.String(), &s.public},
+		{"--limit-caller", s.LimitCaller, "off", &s.caller},
+		{"--limit-organization", s.LimitOrganization, "off", &s.organization},
+		{"--limit-network", s.LimitNetwork, "off", &s.network},
+		{"--limit-public", s.LimitPublic, ratelimit.DefaultPublic.String(), &s.public},
 	} {
 		if *l.rate, err = ratelimit.Parse(cmp.Or(l.text, l.otherwise)); err != nil {
 			return fmt.Errorf("%s %q %w", l.flag, l.text, err)
@@ -289,7 +295,8 @@ func (s *settled) settleExternal() error {
 	if err == nil && u.Port() != "" {
 		_, err = strconv.ParseUint(u.Port(), 10, 16)
 	}
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" ||
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		strings.Trim(u.Path, "/") != "" ||
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil {
 		return fmt.Errorf("--external-url %q must be a URL such as https://id.example.org", hideUser(s.ExternalURL))
 	}
@@ -344,7 +351,8 @@ func (s *settled) settleMail() (err error) {
 		}
 		return nil
 	}
-	s.smtp, err = mail.NewSMTP(mail.Settings{URL: s.SMTPURL, From: s.SMTPFrom, PasswordFile: s.SMTPPasswordFile, Roots: s.SMTPRoots})
+	s.smtp, err = mail.NewSMTP(mail.Settings{URL: s.SMTPURL, From: s.SMTPFrom, PasswordFile: s.SMTPPasswordFile,
+		Roots: s.SMTPRoots})
 	return err
 }
 

@@ -44,8 +44,14 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			return none, err
 		}
 	}
-	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly, Clock: s.config.Clock,
-		Traced: s.traces != nil}
+	options := store.Options{
+		Database: database,
+		Kinds:    model.Kinds,
+		Log:      s.log,
+		ReadOnly: readOnly,
+		Clock:    s.config.Clock,
+		Traced:   s.traces != nil,
+	}
 	// Before the look: another node's first start writes it only after the database is filled.
 	handedOver := starting && s.handedOver()
 	look, err := s.lookAt(ctx, options, starting)
@@ -94,8 +100,15 @@ func (s *Server) firstStart(ctx context.Context, setUp setup.Setup) (defaultOrg 
 		}
 		var file datadir.FirstAdmin
 		_, err := setUp.First(ctx, func(f setup.FirstAdmin) error {
-			file = datadir.FirstAdmin{URL: s.config.ExternalURL, OrgID: f.OrgID, UserID: f.UserID, LoginName: f.LoginName,
-				Password: f.Password, ServiceUserID: f.ServiceUserID, Token: f.Token}
+			file = datadir.FirstAdmin{
+				URL:           s.config.ExternalURL,
+				OrgID:         f.OrgID,
+				UserID:        f.UserID,
+				LoginName:     f.LoginName,
+				Password:      f.Password,
+				ServiceUserID: f.ServiceUserID,
+				Token:         f.Token,
+			}
 			return datadir.PrepareFirstAdmin(path, file)
 		})
 		switch {

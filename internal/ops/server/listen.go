@@ -84,7 +84,8 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols: &http.Protocols{}, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ConnContext: web.ConnContext,
 	}

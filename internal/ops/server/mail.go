@@ -26,7 +26,8 @@ func newMails(b *base) (m mails) {
 		ExternalURL: b.config.ExternalURL}
 	if b.config.Development {
 		m.deliver = func(ctx context.Context, d user.Delivery) error {
-			b.log.InfoContext(ctx, "development: verification code", "user", d.UserID, "by", string(d.By), "to", d.Address,
+			b.log.InfoContext(ctx, "development: verification code", "user", d.UserID, "by", string(d.By),
+				"to", d.Address,
 				"code", d.Text)
 			return nil
 		}

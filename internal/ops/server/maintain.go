@@ -19,25 +19,32 @@ var ErrNoInstallation = errors.New("there is no installation here yet: create on
 
 // Migrate does what the start of a new version does to the data first, and no more; work comes after it. On PostgreSQL
 // nodes of the version before may run meanwhile.
-func Migrate(ctx context.Context, c Config, log *slog.Logger, work func(ctx context.Context, st *store.Store) error) error {
-	return maintain(ctx, c, log, false, c.Database == "", func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
+func Migrate(ctx context.Context, c Config, log *slog.Logger,
+	work func(ctx context.Context, st *store.Store) error) error {
+	return maintain(ctx, c, log, false, c.Database == "",
+		func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
 }
 
 // Maintain opens the data of a stopped server for a command, locking the directory unless readOnly. On PostgreSQL with
 // a master key from elsewhere it works without a directory: an operator may be on another machine.
-func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, st *store.Store) error) error {
-	return maintain(ctx, c, log, readOnly, !readOnly, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
+func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool,
+	work func(ctx context.Context, st *store.Store) error) error {
+	return maintain(ctx, c, log, readOnly, !readOnly,
+		func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
 }
 
 // MaintainKeys gives a command the signing keys. On PostgreSQL servers may run meanwhile; the embedded database has
 // room for one process that writes.
-func MaintainKeys(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, keys *signing.Keys) error) error {
-	return maintain(ctx, c, log, readOnly, !readOnly && c.Database == "", func(ctx context.Context, st *store.Store, master secret.MasterKey) error {
-		return work(ctx, signing.New(st, master, time.Now))
-	})
+func MaintainKeys(ctx context.Context, c Config, log *slog.Logger, readOnly bool,
+	work func(ctx context.Context, keys *signing.Keys) error) error {
+	return maintain(ctx, c, log, readOnly, !readOnly && c.Database == "",
+		func(ctx context.Context, st *store.Store, master secret.MasterKey) error {
+			return work(ctx, signing.New(st, master, time.Now))
+		})
 }
 
-func maintain(ctx context.Context, c Config, log *slog.Logger, readOnly, lock bool, work func(ctx context.Context, st *store.Store, master secret.MasterKey) error) (err error) {
+func maintain(ctx context.Context, c Config, log *slog.Logger, readOnly, lock bool,
+	work func(ctx context.Context, st *store.Store, master secret.MasterKey) error) (err error) {
 	if err := c.checkDatabase(); err != nil {
 		return err
 	}

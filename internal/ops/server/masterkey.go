@@ -16,7 +16,9 @@ import (
 // that was cut off.
 func (s *Server) masterKey(ctx context.Context, database string, filled bool) (secret.MasterKey, error) {
 	if filled && s.config.MasterKey == "" && s.config.MasterKeyFile == "" {
-		key, found, err := s.dir.SettleKey(func(key secret.MasterKey) (bool, error) { return store.Fits(ctx, database, key) })
+		key, found, err := s.dir.SettleKey(func(key secret.MasterKey) (bool, error) {
+			return store.Fits(ctx, database, key)
+		})
 		if found || err != nil {
 			return key, err
 		}

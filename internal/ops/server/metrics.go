@@ -35,16 +35,21 @@ type gauges struct {
 func newGauges(clock func() time.Time) *gauges {
 	store := store.NewStats()
 	g := &gauges{
-		store:     store,
-		followers: &notify.Meters{Names: []string{oidc.FollowerName, webhook.FollowerName}, Clock: clock, Position: store.Position},
+		store: store,
+		followers: &notify.Meters{Names: []string{oidc.FollowerName, webhook.FollowerName}, Clock: clock,
+			Position: store.Position},
 		mails: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "signet_mails_total", Help: "Mails by how it ended to hand them to the mail server, every try for itself.",
+			Name: "signet_mails_total",
+			Help: "Mails by how it ended to hand them to the mail server, every try for itself.",
 		}, []string{"outcome"}),
 		hashWait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "signet_password_hashing_wait_seconds", Help: "Time that a password waits for its turn to be hashed.", Buckets: []float64{.001, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+			Name: "signet_password_hashing_wait_seconds", Help: "Time that a password waits for its turn to be hashed.",
+			Buckets: []float64{.001, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 		hashWork: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "signet_password_hashing_duration_seconds", Help: "Time that hashing a password takes, without waiting.", Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+			Name:    "signet_password_hashing_duration_seconds",
+			Help:    "Time that hashing a password takes, without waiting.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 		}),
 	}
 	for _, outcome := range []string{"succeeded", "refused", "failed"} {
@@ -72,7 +77,8 @@ func (s *Server) registerMetrics(slots map[string]*fairqueue.Slots) error {
 	all := []prometheus.Collector{
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": s.config.Version},
+			Name: "signet_build_info", Help: "Always 1; the label has the version of the program.",
+			ConstLabels: prometheus.Labels{"version": s.config.Version},
 		}, func() float64 { return 1 }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "signet_request_bodies_bytes", Help: "Memory that is reserved for bodies of requests.",
@@ -92,7 +98,8 @@ func (s *Server) registerMetrics(slots map[string]*fairqueue.Slots) error {
 // signInCounts shows the sign-ins that this node has counted.
 type signInCounts struct{ *tally.Tally }
 
-var signIns = prometheus.NewDesc("signet_sign_ins_total", "Attempts to sign in that came to a verdict.", []string{"way", "outcome"}, nil)
+var signIns = prometheus.NewDesc("signet_sign_ins_total", "Attempts to sign in that came to a verdict.",
+	[]string{"way", "outcome"}, nil)
 
 var ways = map[tally.Way]string{tally.Password: "password", tally.Passkey: "passkey", tally.Provider: "provider"}
 
@@ -101,7 +108,8 @@ func (signInCounts) Describe(to chan<- *prometheus.Desc) { to <- signIns }
 func (c signInCounts) Collect(to chan<- prometheus.Metric) {
 	for way, name := range ways {
 		total := c.Total(way)
-		for outcome, n := range map[string]int64{"succeeded": total.Successes, "failed": total.Failures, "throttled": total.Throttled} {
+		for outcome, n := range map[string]int64{"succeeded": total.Successes, "failed": total.Failures,
+			"throttled": total.Throttled} {
 			to <- prometheus.MustNewConstMetric(signIns, prometheus.CounterValue, float64(n), name, outcome)
 		}
 	}
@@ -111,10 +119,14 @@ func (c signInCounts) Collect(to chan<- prometheus.Metric) {
 type slotMetrics map[string]*fairqueue.Slots
 
 var (
-	slotsMax     = prometheus.NewDesc("signet_places_max", "How many can use a resource of this node at once.", []string{"resource"}, nil)
-	slotsInUse   = prometheus.NewDesc("signet_places_in_use", "How many use a resource of this node.", []string{"resource"}, nil)
-	slotsWaiting = prometheus.NewDesc("signet_places_waiting", "How many wait for a resource of this node.", []string{"resource"}, nil)
-	slotsRefused = prometheus.NewDesc("signet_places_refused_total", "How many were refused because an organization has used up its share of a resource, or because there is none left, or not in time.", []string{"resource", "reason"}, nil)
+	slotsMax = prometheus.NewDesc("signet_places_max", "How many can use a resource of this node at once.",
+		[]string{"resource"}, nil)
+	slotsInUse = prometheus.NewDesc("signet_places_in_use", "How many use a resource of this node.",
+		[]string{"resource"}, nil)
+	slotsWaiting = prometheus.NewDesc("signet_places_waiting", "How many wait for a resource of this node.",
+		[]string{"resource"}, nil)
+	slotsRefused = prometheus.NewDesc("signet_places_refused_total",
+		"How many were refused because an organization has used up its share of a resource, or because there is none left, or not in time.", []string{"resource", "reason"}, nil)
 )
 
 func (slotMetrics) Describe(to chan<- *prometheus.Desc) {

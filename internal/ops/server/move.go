@@ -15,7 +15,8 @@ import (
 // directory. What was there stays as it is.
 func Move(ctx context.Context, c Config, log *slog.Logger, to string, show store.Show) (moved *store.Moved, err error) {
 	if strings.Contains(to, "://") && !store.IsPostgres(to) {
-		return nil, errors.New("--to must be a URL such as postgres://user@host:5432/name, or a directory") // it may hold a password
+		// it may hold a password
+		return nil, errors.New("--to must be a URL such as postgres://user@host:5432/name, or a directory")
 	}
 	err = Maintain(ctx, c, log, false, func(ctx context.Context, st *store.Store) error {
 		if store.IsPostgres(to) {

@@ -49,8 +49,9 @@ func mountSignIn(site *web.Site, shown *pages.Pages, browsers login.Browsers, b 
 		site.Handle(path, handler)
 	}
 	(&login.Login{Invitations: a.invitations, Store: b.store, Sessions: a.sessions, Grants: a.grants, Pages: shown,
-		Browsers: browsers, Clock: b.config.Clock, Master: b.master, Mail: a.mails.sender != nil, Federation: a.federation,
-		Federated: a.federated, OwnPages: a.ownPages, Registrations: a.registrations,
+		Browsers: browsers, Clock: b.config.Clock, Master: b.master, Mail: a.mails.sender != nil,
+		Federation: a.federation,
+		Federated:  a.federated, OwnPages: a.ownPages, Registrations: a.registrations,
 		Console: *b.config.Console}).Mount(site)
 	(&login.RegistrationPages{Store: b.store, Registrations: a.registrations, Grants: a.grants, Shown: shown,
 		Browsers: browsers}).Mount(site)

@@ -57,7 +57,8 @@ const (
 // Rehearse restores a backup into a temporary directory below parent (empty: where the system has its own), checks it
 // there as a restore would, and removes it. It needs the master key that a restore needs. The data directory is left
 // alone: a server may run on it. What was seen is told also where it fails.
-func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, parent string, progress Progress) (seen *Rehearsal, err error) {
+func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, parent string,
+	progress Progress) (seen *Rehearsal, err error) {
 	seen = &Rehearsal{File: file, Steps: []Step{}}
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -100,7 +101,8 @@ func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, parent stri
 	}
 	defer func() {
 		if removed := os.RemoveAll(temporary); removed != nil {
-			err = errors.Join(err, fmt.Errorf("the rehearsal could not be removed, and personal data is left in it: %w", removed))
+			err = errors.Join(err,
+				fmt.Errorf("the rehearsal could not be removed, and personal data is left in it: %w", removed))
 		}
 	}()
 	dir, err := datadir.Open(temporary, false)
@@ -168,14 +170,16 @@ func (r *Rehearsal) lookInto(ctx context.Context, path string) error {
 		return err
 	}
 	defer e.Close()
-	err = e.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error { return scan(&r.Events, &r.Position) })
+	err = e.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil,
+		func(scan engine.Scanner) error { return scan(&r.Events, &r.Position) })
 	if err != nil {
 		return err
 	}
-	return e.Query(ctx, "SELECT time FROM events WHERE position = ?", []any{r.Position}, func(scan engine.Scanner) error {
-		var micros int64
-		err := scan(&micros)
-		r.LastEvent = event.Time(micros).UTC()
-		return err
-	})
+	return e.Query(ctx, "SELECT time FROM events WHERE position = ?", []any{r.Position},
+		func(scan engine.Scanner) error {
+			var micros int64
+			err := scan(&micros)
+			r.LastEvent = event.Time(micros).UTC()
+			return err
+		})
 }

@@ -55,15 +55,24 @@ func (s *Server) scheduleBackups() error {
 	if c.BackupDirectory == "" {
 		return nil
 	}
-	s.backups = &backups.Schedule{Directory: c.BackupDirectory, Every: c.BackupEvery, Keep: c.BackupKeep, MaxAge: c.BackupMaxAge, Clock: s.config.Clock, Log: s.log,
+	s.backups = &backups.Schedule{
+		Directory: c.BackupDirectory,
+		Every:     c.BackupEvery,
+		Keep:      c.BackupKeep,
+		MaxAge:    c.BackupMaxAge,
+		Clock:     s.config.Clock,
+		Log:       s.log,
 		Make: func(ctx context.Context, path string) error {
 			began := time.Now()
-			report, err := backup(ctx, c.Config, path, backupOptions{master: &s.given, rest: engine.Resting(), strict: true})
+			report, err := backup(ctx, c.Config, path,
+				backupOptions{master: &s.given, rest: engine.Resting(), strict: true})
 			if err == nil {
-				s.log.Info("backup written", "file", report.Path, "events", report.Events, "position", report.Position, "bytes", report.Size, "took", time.Since(began).Round(time.Millisecond).String())
+				s.log.Info("backup written", "file", report.Path, "events", report.Events, "position", report.Position,
+					"bytes", report.Size, "took", time.Since(began).Round(time.Millisecond).String())
 			}
 			return err
-		}}
+		},
+	}
 	return s.backups.Open(s.defaultOrg, s.metrics)
 }
 

@@ -12,7 +12,8 @@ import (
 // maxShutdownDelay is longer than any proxy takes to notice.
 const maxShutdownDelay = 5 * time.Minute
 
-var errStopping = &errs.Error{Kind: errs.Unavailable, Reason: rpc.NotReady, RetryAfter: time.Second, Message: "the server is stopping"}
+var errStopping = &errs.Error{Kind: errs.Unavailable, Reason: rpc.NotReady, RetryAfter: time.Second,
+	Message: "the server is stopping"}
 
 // ready tells whether requests should be sent here. A server that is about to stop says no while it still answers them.
 func (s *Server) ready(ctx context.Context) error {

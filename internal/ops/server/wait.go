@@ -28,7 +28,8 @@ func (s *Server) lookAt(ctx context.Context, options store.Options, starting boo
 		}
 		if time.Since(said) >= waitSays {
 			said = time.Now()
-			s.log.Warn("waiting for the database (--database-wait)", "error", err, "left", time.Until(end).Round(time.Second).String())
+			s.log.Warn("waiting for the database (--database-wait)", "error", err, "left",
+				time.Until(end).Round(time.Second).String())
 		}
 		select {
 		case <-time.After(waitPause):

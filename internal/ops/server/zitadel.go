@@ -17,10 +17,18 @@ var zitadelV1 = &rpc.Alias{
 	Methods: []rpc.AliasMethod{
 		{Procedure: "zitadel.auth.v1.AuthService/UpdateMyProfile", Verb: "PUT", Path: "/auth/v1/users/me/profile",
 			Operation: "signet.v1.UserService/UpdateMyProfile"},
-		{Procedure: "zitadel.management.v1.ManagementService/UpdateOrgIDPJWTConfig", Verb: "PUT", Path: "/management/v1/idps/{idp_id}/jwt_config",
-			Operation: "signet.v1.IdentityProviderService/UpdateJWTIdentityProvider"},
-		{Procedure: "zitadel.management.v1.ManagementService/SetHumanPassword", Verb: "POST", Path: "/management/v1/users/{user_id}/password",
-			Operation: "signet.v1.UserService/SetUserPassword"},
+		{
+			Procedure: "zitadel.management.v1.ManagementService/UpdateOrgIDPJWTConfig",
+			Verb:      "PUT",
+			Path:      "/management/v1/idps/{idp_id}/jwt_config",
+			Operation: "signet.v1.IdentityProviderService/UpdateJWTIdentityProvider",
+		},
+		{
+			Procedure: "zitadel.management.v1.ManagementService/SetHumanPassword",
+			Verb:      "POST",
+			Path:      "/management/v1/users/{user_id}/password",
+			Operation: "signet.v1.UserService/SetUserPassword",
+		},
 		{Procedure: "zitadel.admin.v1.AdminService/SetUpOrg", Verb: "POST", Path: "/admin/v1/orgs/_setup",
 			Operation: "signet.v1.OrganizationService/SetupOrganization"},
 		{Procedure: "zitadel.admin.v1.AdminService/UpdateIDP", Verb: "PUT", Path: "/admin/v1/idps/{idp_id}",

@@ -111,8 +111,9 @@ type Schedule struct {
 // New makes a schedule.
 func New(s event.Store, verify Verify, file CheckFile, every time.Duration, log *slog.Logger) *Schedule {
 	return &Schedule{store: s, verify: verify, file: file, every: every, clock: time.Now, log: log,
-		lease:    notify.Lease{Store: s, Row: leaseRow, Node: event.NewID("nod"), Life: life},
-		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "signet_verification_failures_total", Help: "Verifications by this node that found a change of the log, or did not come to a result."})}
+		lease: notify.Lease{Store: s, Row: leaseRow, Node: event.NewID("nod"), Life: life},
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "signet_verification_failures_total",
+			Help: "Verifications by this node that found a change of the log, or did not come to a result."})}
 }
 
 // Register registers the metrics. All nodes tell the same, but for failures.
@@ -127,12 +128,18 @@ func (s *Schedule) Register(r prometheus.Registerer) error {
 	}
 	var err error
 	for _, c := range []prometheus.Collector{s.failures,
-		gauge("signet_verification_last_success_timestamp_seconds", "When the whole log was last verified and found unchanged, in seconds since 1970; 0: never.", func(r *Result) float64 { return float64(r.Success) / 1e6 }),
-		gauge("signet_verification_position", "Position up to which the log was last verified.", func(r *Result) float64 { return float64(r.Position) }),
-		gauge("signet_verification_log_changed", "1 if the last verification found that the log was changed, else 0.", func(r *Result) float64 {
-			return one(r.Finding != "")
-		}),
-		gauge("signet_database_file_damaged", "1 if the last verification found damage in the file of the embedded database, else 0.", func(r *Result) float64 { return one(r.Damage != "") }),
+		gauge("signet_verification_last_success_timestamp_seconds",
+			"When the whole log was last verified and found unchanged, in seconds since 1970; 0: never.",
+			func(r *Result) float64 { return float64(r.Success) / 1e6 }),
+		gauge("signet_verification_position", "Position up to which the log was last verified.",
+			func(r *Result) float64 { return float64(r.Position) }),
+		gauge("signet_verification_log_changed", "1 if the last verification found that the log was changed, else 0.",
+			func(r *Result) float64 {
+				return one(r.Finding != "")
+			}),
+		gauge("signet_database_file_damaged",
+			"1 if the last verification found damage in the file of the embedded database, else 0.",
+			func(r *Result) float64 { return one(r.Damage != "") }),
 	} {
 		err = errors.Join(err, r.Register(c))
 	}
@@ -220,7 +227,8 @@ func (s *Schedule) tend(ctx context.Context) error {
 	if err != nil || progress == nil {
 		return err
 	}
-	if result, err = s.read(ctx); err != nil || !result.due(event.Micros(s.clock()), s.every) { // another node has just done it
+	// another node has just done it
+	if result, err = s.read(ctx); err != nil || !result.due(event.Micros(s.clock()), s.every) {
 		return errors.Join(err, s.release(ctx, progress, nil))
 	}
 	began := s.clock()
@@ -241,11 +249,13 @@ func (s *Schedule) tend(ctx context.Context) error {
 	}
 	if report.Finding == nil {
 		result.Success, result.Position = result.Ended, report.Head.Position
-		s.log.Info("the log was verified", "events", report.Events, "head", report.Head.String(), "took", s.clock().Sub(began).Round(time.Millisecond).String())
+		s.log.Info("the log was verified", "events", report.Events, "head", report.Head.String(), "took",
+			s.clock().Sub(began).Round(time.Millisecond).String())
 	} else {
 		result.Finding = report.Finding.String()
 		s.failures.Inc()
-		s.log.Error("THE LOG WAS CHANGED: copy the database as it is, and see docs/operations/verify.md", "finding", result.Finding)
+		s.log.Error("THE LOG WAS CHANGED: copy the database as it is, and see docs/operations/verify.md", "finding",
+			result.Finding)
 	}
 	s.known.Store(result)
 	return s.release(ctx, progress, result)
@@ -253,18 +263,22 @@ func (s *Schedule) tend(ctx context.Context) error {
 
 // begin makes the rows. The first run comes an interval later.
 func (s *Schedule) begin(ctx context.Context) error {
-	return s.store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{leaseRow, resultRow}, Decide: func(tx *event.Tx) error {
-		row, err := tx.Row(resultRow)
-		if err != nil || row != nil {
-			return err
-		}
-		made, err := (&Result{Since: tx.Now()}).row()
-		if err != nil {
-			return err
-		}
-		tx.PutRow(made)
-		return (&notify.Progress{}).Put(tx, leaseRow)
-	}})
+	return s.store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{leaseRow, resultRow},
+		Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(resultRow)
+			if err != nil || row != nil {
+				return err
+			}
+			made, err := (&Result{Since: tx.Now()}).row()
+			if err != nil {
+				return err
+			}
+			tx.PutRow(made)
+			return (&notify.Progress{}).Put(tx, leaseRow)
+		},
+	})
 }
 
 // release gives the lease back, also when the server stops, and saves a result with it.

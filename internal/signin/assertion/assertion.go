@@ -57,7 +57,8 @@ func (a *Assertion) KeyID() string { return a.signed.Signatures[0].Header.KeyID 
 func (a *Assertion) Signed() string {
 	header, _, _ := strings.Cut(a.text, ".")
 	protected, _ := base64.RawURLEncoding.DecodeString(header) // Read has done it before
-	return base64.RawURLEncoding.EncodeToString(protected) + "." + base64.RawURLEncoding.EncodeToString(a.signed.UnsafePayloadWithoutVerification())
+	return base64.RawURLEncoding.EncodeToString(protected) + "." +
+		base64.RawURLEncoding.EncodeToString(a.signed.UnsafePayloadWithoutVerification())
 }
 
 // SignedBy tells whether one of these keys signed it, with an algorithm of that key. So many of them are tried at most.

@@ -35,7 +35,8 @@ type SignInRequest struct {
 // the provider may do that. Errors: session.ErrNotLinked; session.ErrLinkSuspended; session.ErrMethodNotAllowed;
 // session.ErrSignInFailed, whatever else is in the way, also that the provider was changed or switched off since the
 // identity was checked.
-func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at SignInRequest) (in session.SignedIn, err error) {
+func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity,
+	at SignInRequest) (in session.SignedIn, err error) {
 	counts := who.Org // where it counts
 	defer func() { s.Tally.Outcome(counts, tally.Provider, err) }()
 	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)
@@ -68,7 +69,8 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at SignIn
 	command := event.Command{
 		Origin: event.Origin{Actor: u.ID, RequestID: at.RequestID},
 		Write:  []event.Ref{session.Companion(u.ID)},
-		Read:   append([]event.Ref{user.Kind.Ref(u.ID), idp.Kind.Ref(who.Provider), installation.Ref}, orgs(u.Org, who.Org)...),
+		Read: append([]event.Ref{user.Kind.Ref(u.ID), idp.Kind.Ref(who.Provider), installation.Ref},
+			orgs(u.Org, who.Org)...),
 		Claims: []event.Claim{claim},
 		Rows:   sessionRows(who),
 		Decide: func(tx *event.Tx) error {
@@ -101,7 +103,8 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at SignIn
 			if err := at.By.redeem(tx, now); err != nil {
 				return err
 			}
-			if err := remember(tx, who, now.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
+			if err := remember(tx, who, now.ID, l.ID,
+				tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
 			return made.Open(tx, now, o, everywhere, proof, session.RequestSourceOf(at.Peer, at.UserAgent))
@@ -132,7 +135,8 @@ func (s Sessions) provider(tx *event.Tx, who idp.Identity) (*event.Object[idp.Pr
 	if err != nil {
 		return nil, err
 	}
-	if !session.ProviderUsable(p) || p.Org != who.Org || p.Data.Epoch != who.Epoch || p.Data.Changer.Version != who.Version || who.Issuer == "" || who.Subject == "" {
+	if !session.ProviderUsable(p) || p.Org != who.Org || p.Data.Epoch != who.Epoch ||
+		p.Data.Changer.Version != who.Version || who.Issuer == "" || who.Subject == "" {
 		return nil, session.ErrSignInFailed
 	}
 	owner, err := org.Kind.Get(tx, p.Org)
@@ -157,7 +161,8 @@ func (s Sessions) person(tx *event.Tx, id, orgID string) (*event.Object[user.Use
 
 // link gives the link of a user to an identity, and adds it where the address says who it is. Errors:
 // session.ErrNotLinked where it has gone meanwhile.
-func (s Sessions) link(tx *event.Tx, p *event.Object[idp.Provider], u *event.Object[user.User], who idp.Identity, byEmail bool) (user.Link, error) {
+func (s Sessions) link(tx *event.Tx, p *event.Object[idp.Provider], u *event.Object[user.User], who idp.Identity,
+	byEmail bool) (user.Link, error) {
 	holder, err := tx.Holder(user.LinkClaim(who.Provider, who.Issuer, who.Subject))
 	if err != nil {
 		return user.Link{}, err
@@ -220,7 +225,8 @@ func (s Sessions) withEmail(ctx context.Context, who idp.Identity) (string, erro
 // proof is what the word of a provider proves. Its second factor counts where the user's organization says so. Where
 // the installation asks everybody for one, only a provider of the default organization is believed about that: an
 // organization cannot ask for less.
-func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Object[org.Org], l user.Link, who idp.Identity, own bool) (session.Proof, error) {
+func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Object[org.Org], l user.Link,
+	who idp.Identity, own bool) (session.Proof, error) {
 	i, err := installation.Kind.Get(tx, installation.ID)
 	if err != nil {
 		return session.Proof{}, err
@@ -229,8 +235,10 @@ func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Ob
 	if who.Session != "" {
 		up.Session = SessionDigest(who.Session)
 	}
-	believed := secondFactorOf(o.Data.Policy.SignIn, p.ID) && (i == nil || !i.Data.SecondFactorRequired || p.Org == s.DefaultOrg)
-	return session.Proof{Methods: []session.Method{session.ByProvider}, SecondFactor: believed && !own && session.ProviderSecondFactor(who.Methods), Upstream: up}, nil
+	believed := secondFactorOf(o.Data.Policy.SignIn, p.ID) &&
+		(i == nil || !i.Data.SecondFactorRequired || p.Org == s.DefaultOrg)
+	return session.Proof{Methods: []session.Method{session.ByProvider},
+		SecondFactor: believed && !own && session.ProviderSecondFactor(who.Methods), Upstream: up}, nil
 }
 
 func secondFactorOf(p policy.SignIn, provider string) bool {

@@ -32,7 +32,8 @@ type LockedOut struct {
 // SetPolicy replaces what the permit's organization asks for, and tells who cannot sign in any more with it: they can
 // be linked, or get a passkey. Errors: org.ErrNotFound; InvalidArgument on a provider that the organization may not
 // use; Aborted when match does not hold.
-func (s Sessions) SetPolicy(ctx context.Context, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, LockedOut, error) {
+func (s Sessions) SetPolicy(ctx context.Context, permit access.Permit, match event.IfMatch,
+	p policy.Policy) (event.Details, LockedOut, error) {
 	before, err := org.Get(ctx, s.Store, permit)
 	if err != nil {
 		return event.Details{}, LockedOut{}, err

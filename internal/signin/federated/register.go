@@ -19,7 +19,8 @@ import (
 )
 
 // errOwnWord: nobody confirms a provider by its own word.
-var errOwnWord = errs.New(errs.PermissionDenied, session.MethodNotAllowed, "this session came through the identity provider of the link: sign in in another way to confirm it")
+var errOwnWord = errs.New(errs.PermissionDenied, session.MethodNotAllowed,
+	"this session came through the identity provider of the link: sign in in another way to confirm it")
 
 // Registration is what somebody is registered with who is linked to nobody yet.
 type Registration struct {
@@ -60,7 +61,8 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 // the organization has to allow the provider, and asks for no terms. join lets the person in or refuses, in the same
 // command, before the link and the session are made; nil: nobody has invited the person. needs is what join reads and
 // writes besides the person. Errors: also those of join.
-func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Registration, needs event.Command, join func(tx *event.Tx, u *event.Object[user.User]) error) (session.SignedIn, error) {
+func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Registration, needs event.Command,
+	join func(tx *event.Tx, u *event.Object[user.User]) error) (session.SignedIn, error) {
 	if r.By == nil { // who comes by an application has been counted
 		if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
 			return session.SignedIn{}, err
@@ -71,8 +73,15 @@ func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Regis
 	if r.Verification.By != "" {
 		verified, word = true, r.Verification
 	}
-	human := user.NewHuman{UserName: r.UserName, Email: r.Email, EmailVerified: verified, VerifiedBy: word.By, VerifierOrg: word.Org,
-		Profile: user.Profile{FirstName: r.FirstName, LastName: r.LastName, NickName: r.NickName, PreferredLanguage: r.Language}}
+	human := user.NewHuman{
+		UserName:      r.UserName,
+		Email:         r.Email,
+		EmailVerified: verified,
+		VerifiedBy:    word.By,
+		VerifierOrg:   word.Org,
+		Profile: user.Profile{FirstName: r.FirstName, LastName: r.LastName, NickName: r.NickName,
+			PreferredLanguage: r.Language},
+	}
 	wrong := human.Violations("")
 	wrong.Add("userName", user.ChosenName(r.UserName, r.Email, verified))
 	if err := wrong.Err(); err != nil {
@@ -118,7 +127,8 @@ func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Regis
 				return err
 			}
 			l := linkTo(who)
-			l.Confirmed = user.Confirm(tx, u, who.Version, id) // the account, with what it holds now, is the provider's from the first
+			// the account, with what it holds now, is the provider's from the first
+			l.Confirmed = user.Confirm(tx, u, who.Version, id)
 			if l, err = user.AddLink(tx, u, l, false); err != nil {
 				return err
 			}
@@ -129,7 +139,8 @@ func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Regis
 			if err := r.By.redeem(tx, u); err != nil {
 				return err
 			}
-			if err := remember(tx, who, u.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
+			if err := remember(tx, who, u.ID, l.ID,
+				tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
 			return made.Open(tx, u, o, everywhere, proof, session.RequestSourceOf(r.Peer, r.UserAgent))
@@ -149,14 +160,16 @@ func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Regis
 // registersIn gives the organization that a provider registers people in: the one that owns it, or another one that
 // lets the default organization's providers do that. Somebody who is invited needs neither. Errors:
 // session.ErrNotLinked; session.ErrMethodNotAllowed; session.ErrSignInFailed.
-func (s Sessions) registersIn(tx *event.Tx, p *event.Object[idp.Provider], in string, invited bool) (*event.Object[org.Org], error) {
+func (s Sessions) registersIn(tx *event.Tx, p *event.Object[idp.Provider], in string,
+	invited bool) (*event.Object[org.Org], error) {
 	o, err := org.Kind.Get(tx, in)
 	switch {
 	case err != nil:
 		return nil, err
 	case o == nil || o.Data.State != org.Active:
 		return nil, session.ErrSignInFailed
-	case !session.ProviderReaches(p, in, s.DefaultOrg) || !invited && (!p.Data.General.AutoRegister || p.Org != in && !o.Data.Policy.RegistersFromDefault):
+	case !session.ProviderReaches(p, in, s.DefaultOrg) ||
+		!invited && (!p.Data.General.AutoRegister || p.Org != in && !o.Data.Policy.RegistersFromDefault):
 		return nil, session.ErrNotLinked
 	case !o.Data.Policy.AllowsProvider(p.ID):
 		return nil, session.ErrMethodNotAllowed

@@ -63,8 +63,15 @@ func (p *Person) Violations() errs.Violations {
 
 // human is what the person is created with.
 func (p *Person) human() user.NewHuman {
-	n := user.NewHuman{UserName: p.UserName, Email: p.Email, EmailVerified: p.Verification.By != "", VerifiedBy: p.Verification.By, VerifierOrg: p.Verification.Org,
-		Profile: user.Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName, DisplayName: p.DisplayName, PreferredLanguage: p.Language}}
+	n := user.NewHuman{
+		UserName:      p.UserName,
+		Email:         p.Email,
+		EmailVerified: p.Verification.By != "",
+		VerifiedBy:    p.Verification.By,
+		VerifierOrg:   p.Verification.Org,
+		Profile: user.Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName,
+			DisplayName: p.DisplayName, PreferredLanguage: p.Language},
+	}
 	if n.UserName == "" && n.EmailVerified {
 		n.UserName = p.Email
 	}
@@ -75,7 +82,8 @@ func (p *Person) human() user.NewHuman {
 // what lets the person in, such as the hash of a link: only a request with the same flow can finish the passkey. The
 // caller has made sure that the flow exists, because StartPasskey stores a row. Errors: factor.ErrPasskeysUnavailable;
 // ResourceExhausted where too much was begun from the network.
-func (n Newcomers) StartPasskey(ctx context.Context, peer netip.Addr, userName, displayName, flow string) (options string, err error) {
+func (n Newcomers) StartPasskey(ctx context.Context, peer netip.Addr,
+	userName, displayName, flow string) (options string, err error) {
 	if err := n.NetworkLimiter.Take(peer, 1); err != nil {
 		return "", err
 	}
@@ -106,7 +114,8 @@ type first struct {
 // session.ErrMethodNotAllowed where the organization does not allow the way; session.ErrSignInFailed where it is not
 // active; user.ErrUserNameTaken; Unavailable when too many passwords are being hashed; ResourceExhausted where too much
 // was begun from the network.
-func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command, also func(tx *event.Tx, u *event.Object[user.User]) error) (session.SignedIn, error) {
+func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command,
+	also func(tx *event.Tx, u *event.Object[user.User]) error) (session.SignedIn, error) {
 	if err := n.NetworkLimiter.Take(p.Peer, 1); err != nil {
 		return session.SignedIn{}, err
 	}
@@ -180,10 +189,14 @@ func (n Newcomers) first(ctx context.Context, p *Person) (*first, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &first{id: user.Kind.NewID(), way: policy.WithPassword, proof: session.Proof{Methods: []session.Method{session.ByPassword}},
+	return &first{
+		id:    user.Kind.NewID(),
+		way:   policy.WithPassword,
+		proof: session.Proof{Methods: []session.Method{session.ByPassword}},
 		put: func(tx *event.Tx, u *event.Object[user.User]) error {
 			return user.PutPassword(tx, u, hash, user.PasswordChanged{}) // by nobody else: it need not be replaced
-		}}, nil
+		},
+	}, nil
 }
 
 // passkey checks the passkey that somebody begins with. It has made sure that its owner uses it, so both factors are
@@ -200,10 +213,14 @@ func (n Newcomers) passkey(ctx context.Context, p *Passkey) (*first, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &first{id: id, way: policy.WithPasskey, proof: session.Proof{Methods: []session.Method{session.ByPasskey}, SecondFactor: true},
-		rows: []event.RowKey{made.Row(), user.FactorsRow(id)},
+	return &first{
+		id:    id,
+		way:   policy.WithPasskey,
+		proof: session.Proof{Methods: []session.Method{session.ByPasskey}, SecondFactor: true},
+		rows:  []event.RowKey{made.Row(), user.FactorsRow(id)},
 		put: func(tx *event.Tx, u *event.Object[user.User]) error {
 			_, err := n.Factors.AddPasskey(tx, u, made, cmp.Or(p.Name, "Passkey"))
 			return err
-		}}, nil
+		},
+	}, nil
 }

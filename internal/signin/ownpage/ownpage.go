@@ -48,9 +48,12 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrClient     = errs.New(errs.Unauthenticated, ClientRefused, "there is no active application with this client id and secret: check both")
-	ErrNotAllowed = errs.New(errs.PermissionDenied, NotAllowed, "this application may not have a sign-in page of its own: an owner of the installation (IAM_OWNER) allows it (SetApplicationOwnSignIn)")
-	ErrAttempt    = errs.New(errs.NotFound, AttemptNotFound, "this sign-in is not known, or has taken too long: start again at the application")
+	ErrClient = errs.New(errs.Unauthenticated, ClientRefused,
+		"there is no active application with this client id and secret: check both")
+	ErrNotAllowed = errs.New(errs.PermissionDenied, NotAllowed,
+		"this application may not have a sign-in page of its own: an owner of the installation (IAM_OWNER) allows it (SetApplicationOwnSignIn)")
+	ErrAttempt = errs.New(errs.NotFound, AttemptNotFound,
+		"this sign-in is not known, or has taken too long: start again at the application")
 )
 
 // Pages signs people in for applications. It is safe for concurrent use.
@@ -137,20 +140,23 @@ func (p Pages) Start(ctx context.Context, s Start) (Started, error) {
 		return Started{}, err
 	}
 	if !slices.Contains(a.Data.RedirectURIs, s.ReturnAddress) {
-		return Started{}, errs.Invalid(errs.Violation{Field: "returnAddress", Message: "must be one of the application's redirectUris, exactly as registered"})
+		return Started{}, errs.Invalid(errs.Violation{Field: "returnAddress",
+			Message: "must be one of the application's redirectUris, exactly as registered"})
 	}
 	if err := p.offered(ctx, s.Provider, a.Org); err != nil {
 		return Started{}, err
 	}
 	token, hash := secret.NewToken(secret.Code)
-	t := Attempt{Provider: s.Provider, App: a.ID, Return: s.ReturnAddress, Token: hash, Started: event.Micros(p.Clock()), Again: s.Again, Hint: s.Hint}
+	t := Attempt{Provider: s.Provider, App: a.ID, Return: s.ReturnAddress, Token: hash,
+		Started: event.Micros(p.Clock()), Again: s.Again, Hint: s.Hint}
 	plain, err := json.Marshal(t)
 	if err != nil {
 		return Started{}, err
 	}
 	text := base64.RawURLEncoding.EncodeToString(p.Master.Wrap(purposeAttempt, plain, nil))
 	if len(text) > maxAttempt {
-		return Started{}, errs.Invalid(errs.Violation{Field: "loginHint", Message: "is too long together with the return address"})
+		return Started{}, errs.Invalid(errs.Violation{Field: "loginHint",
+			Message: "is too long together with the return address"})
 	}
 	address := p.ExternalURL + "/login/idp/" + url.PathEscape(s.Provider) + "?" + url.Values{Param: {text}}.Encode()
 	return Started{Address: address, Token: token, Expires: event.Time(t.Started).Add(attemptLife)}, nil
@@ -169,7 +175,8 @@ func (p Pages) offered(ctx context.Context, id, orgID string) error {
 	if err != nil {
 		return err
 	}
-	if !session.ProviderUsable(found) || !session.ProviderReaches(found, orgID, p.DefaultOrg) || !asked.AllowsProvider(id) {
+	if !session.ProviderUsable(found) || !session.ProviderReaches(found, orgID, p.DefaultOrg) ||
+		!asked.AllowsProvider(id) {
 		return idp.ErrNotFound
 	}
 	return nil
@@ -179,7 +186,8 @@ func (p Pages) offered(ctx context.Context, id, orgID string) error {
 func (p Pages) Open(ctx context.Context, provider, text string) (*Attempt, error) {
 	t := p.read(text)
 	now := p.Clock()
-	if t == nil || t.Provider != provider || !now.Before(event.Time(t.Started).Add(attemptLife)) || event.Time(t.Started).After(now.Add(time.Minute)) {
+	if t == nil || t.Provider != provider || !now.Before(event.Time(t.Started).Add(attemptLife)) ||
+		event.Time(t.Started).After(now.Add(time.Minute)) {
 		return nil, ErrAttempt
 	}
 	a, err := app.InUse(ctx, p.Store, t.App)
@@ -247,18 +255,23 @@ type codePayload struct {
 // from: it is used up.
 func (p Pages) Code(ctx context.Context, t *Attempt, who idp.Identity, used event.RowKey) (string, error) {
 	code, hash := secret.NewToken(secret.Code)
-	err := p.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{used}, Decide: func(tx *event.Tx) error {
-		row, err := tx.Row(used)
-		if err != nil {
-			return err
-		}
-		if row == nil {
-			return ErrAttempt
-		}
-		tx.DropRow(used)
-		codes.For(p.Master, string(t.Token)).Put(tx, hex.EncodeToString(hash), &codePayload{App: t.App, Who: who, Started: t.Started})
-		return nil
-	}})
+	err := p.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{used},
+		Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(used)
+			if err != nil {
+				return err
+			}
+			if row == nil {
+				return ErrAttempt
+			}
+			tx.DropRow(used)
+			codes.For(p.Master, string(t.Token)).Put(tx, hex.EncodeToString(hash),
+				&codePayload{App: t.App, Who: who, Started: t.Started})
+			return nil
+		},
+	})
 	return code, err
 }
 
@@ -291,7 +304,8 @@ func (p Pages) redeem(ctx context.Context, r Redeem) (idp.Identity, *federated.B
 		return nobody, nil, session.ErrSignInFailed
 	}
 	until := event.Micros(event.Time(from.Started).Add(attemptLife + codeLife + time.Minute))
-	return from.Who, &federated.ByCode{App: a.ID, Org: a.Org, Code: codes.Key(id), Attempt: attemptRow(token), Until: until}, nil
+	return from.Who, &federated.ByCode{App: a.ID, Org: a.Org, Code: codes.Key(id), Attempt: attemptRow(token),
+		Until: until}, nil
 }
 
 // Registration is what a new user is registered with. Empty fields are filled in with what the provider says.
@@ -305,7 +319,8 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 	if err != nil {
 		return session.SignedIn{}, err
 	}
-	in, err := p.SignInThrough(ctx, who, federated.SignInRequest{OrgID: by.Org, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
+	in, err := p.SignInThrough(ctx, who,
+		federated.SignInRequest{OrgID: by.Org, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
 	if register == nil || err != session.ErrNotLinked { //nolint:errorlint // it is this very one, with nothing around it
 		return in, err
 	}

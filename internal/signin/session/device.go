@@ -3,7 +3,8 @@ package session
 // MayBeRemembered tells whether the person has just proven a second factor in this session, and nothing else is
 // missing.
 func (s *InSession) MayBeRemembered() bool {
-	return s.user.Data.SecondFactor && s.proof.SecondFactor && s.mayChange() == nil && !s.user.Data.Password.ChangeRequired
+	return s.user.Data.SecondFactor && s.proof.SecondFactor && s.mayChange() == nil &&
+		!s.user.Data.Password.ChangeRequired
 }
 
 // Waits tells whether the session has a second factor to prove that the person has.

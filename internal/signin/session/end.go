@@ -22,9 +22,11 @@ const (
 var (
 	ErrNotFound       = errs.New(errs.NotFound, NotFound, "this user has no such session, or it has already ended")
 	ErrTokenNotFound  = errs.New(errs.NotFound, TokenNotFound, "this user has no such token, or it is no longer valid")
-	ErrDeviceNotFound = errs.New(errs.NotFound, DeviceNotFound, "this user has no such remembered device, or it is no longer remembered")
+	ErrDeviceNotFound = errs.New(errs.NotFound, DeviceNotFound,
+		"this user has no such remembered device, or it is no longer remembered")
 
-	errSessionsMoved = errs.New(errs.Aborted, event.Contention, "your sessions were ended at the same time: try again, or sign in again")
+	errSessionsMoved = errs.New(errs.Aborted, event.Contention,
+		"your sessions were ended at the same time: try again, or sign in again")
 )
 
 // Whose says whose sessions and tokens something is about. The zero value is nobody.
@@ -72,7 +74,8 @@ func (s *Sessions) EndDevice(ctx context.Context, w Whose, id string) error {
 }
 
 // drop removes a token that counts. Of several calls at once one succeeds.
-func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id string, notFound *errs.Error, fact event.Fact[SignIns]) error {
+func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id string, notFound *errs.Error,
+	fact event.Fact[SignIns]) error {
 	provider := ""
 	if known, err := s.Store.TokenByID(ctx, id); err != nil {
 		return err
@@ -101,7 +104,8 @@ func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id 
 			if err != nil {
 				return err
 			}
-			if t == nil || t.UserID != w.userID || o == nil || !alive(t, kind, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
+			if t == nil || t.UserID != w.userID || o == nil ||
+				!alive(t, kind, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
 				return notFound
 			}
 			tx.DropToken(id)
@@ -127,8 +131,10 @@ func (s *Sessions) EndOthers(ctx context.Context, caller *access.Caller, match e
 
 // EndAll ends all sessions of a user; personal access tokens stay. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; Aborted when match does not hold.
-func (s *Sessions) EndAll(ctx context.Context, permit access.Permit, userID string, match event.IfMatch) (event.Details, error) {
-	return user.TakesAway(permit, userID).Change(ctx, s.Store, match, func(_ *event.Tx, u *event.Object[user.User]) error {
-		return u.Append(user.SessionsEnded{})
-	})
+func (s *Sessions) EndAll(ctx context.Context, permit access.Permit, userID string,
+	match event.IfMatch) (event.Details, error) {
+	return user.TakesAway(permit, userID).Change(ctx, s.Store, match,
+		func(_ *event.Tx, u *event.Object[user.User]) error {
+			return u.Append(user.SessionsEnded{})
+		})
 }

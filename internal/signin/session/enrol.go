@@ -73,7 +73,8 @@ func (s *Sessions) StartTOTP(ctx context.Context, caller *access.Caller) (factor
 
 // ResumeTOTP is StartTOTP for a page that is shown once more: the secret that it has shown already stays, where it is
 // the one that waits for its first code. Another one is made where it is not. Errors: as StartTOTP.
-func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown string) (made factor.NewTOTP, err error) {
+func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller,
+	shown string) (made factor.NewTOTP, err error) {
 	row := factor.TOTPRow(caller.TokenID)
 	_, err = s.Step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *InSession) error {
 		if err := st.mayEnrol(); err != nil {
@@ -100,10 +101,12 @@ func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown 
 
 // ConfirmTOTP adds the app that was told the secret of StartTOTP, on a code that it shows. Errors: as StartTOTP;
 // InvalidArgument on name and on code.
-func (s *Sessions) ConfirmTOTP(ctx context.Context, caller *access.Caller, name, code string, from From) (Enrolled, error) {
-	return s.enrol(ctx, caller, factor.TOTPRow(caller.TokenID), ByTOTP, from, name, func(st *InSession) (string, error) {
-		return s.Factors.AddTOTP(st.tx, st.user, st.session.ID, name, code)
-	})
+func (s *Sessions) ConfirmTOTP(ctx context.Context, caller *access.Caller, name, code string,
+	from From) (Enrolled, error) {
+	return s.enrol(ctx, caller, factor.TOTPRow(caller.TokenID), ByTOTP, from, name,
+		func(st *InSession) (string, error) {
+			return s.Factors.AddTOTP(st.tx, st.user, st.session.ID, name, code)
+		})
 }
 
 // StartPasskey begins to add a passkey, and gives what the browser needs. Errors: as StartTOTP;
@@ -118,7 +121,8 @@ func (s *Sessions) StartPasskey(ctx context.Context, caller *access.Caller) (opt
 
 // ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on name and on
 // credential; factor.ErrPasskeyExists.
-func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, name, credential string, from From) (Enrolled, error) {
+func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, name, credential string,
+	from From) (Enrolled, error) {
 	if _, err := s.Step(ctx, caller, From{}, false, event.Command{}, (*InSession).mayEnrol); err != nil {
 		return Enrolled{}, err // who may not is told that, not what is wrong with the passkey
 	}
@@ -134,7 +138,8 @@ func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, na
 	})
 }
 
-func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.RowKey, by Method, from From, name string, add func(*InSession) (string, error)) (Enrolled, error) {
+func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.RowKey, by Method, from From,
+	name string, add func(*InSession) (string, error)) (Enrolled, error) {
 	var out Enrolled
 	if err := errs.Wrong("name", syntax.Text(name, syntax.MaxName)); err != nil {
 		return out, err
@@ -159,7 +164,8 @@ func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.R
 
 // RemoveFactor takes one of the caller's second factors away. Errors: PermissionDenied without a session; ErrNotRecent;
 // access.ErrSecondFactor; factor.ErrNotFound; ErrLastFactor; Aborted when match does not hold.
-func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, match event.IfMatch, id string) (details event.Details, err error) {
+func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, match event.IfMatch,
+	id string) (details event.Details, err error) {
 	command := event.Command{Rows: []event.RowKey{user.FactorsRow(caller.UserID)}}
 	_, err = s.Step(ctx, caller, From{}, true, command, func(st *InSession) error {
 		if err := st.mayChange(); err != nil {
@@ -181,7 +187,8 @@ func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, matc
 
 // RenameFactor gives one of the caller's second factors another name. Errors: InvalidArgument on name; PermissionDenied
 // without a session; ErrNotRecent; access.ErrSecondFactor; factor.ErrNotFound; Aborted when match does not hold.
-func (s *Sessions) RenameFactor(ctx context.Context, caller *access.Caller, match event.IfMatch, id, name string) (details event.Details, err error) {
+func (s *Sessions) RenameFactor(ctx context.Context, caller *access.Caller, match event.IfMatch,
+	id, name string) (details event.Details, err error) {
 	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
 		return event.Details{}, err
 	}

@@ -29,11 +29,15 @@ const (
 
 // Errors that the rules of new tokens refuse with.
 var (
-	ErrSessionRequired = errs.New(errs.PermissionDenied, SessionRequired, "a token cannot create other tokens: sign in and use the session's token")
-	ErrUserNotActive   = errs.New(errs.FailedPrecondition, UserNotActive, "this user is not active: reactivate or unlock the user first")
-	ErrOrgNotActive    = errs.New(errs.FailedPrecondition, OrgNotActive, "the user's organization is not active: reactivate it first")
+	ErrSessionRequired = errs.New(errs.PermissionDenied, SessionRequired,
+		"a token cannot create other tokens: sign in and use the session's token")
+	ErrUserNotActive = errs.New(errs.FailedPrecondition, UserNotActive,
+		"this user is not active: reactivate or unlock the user first")
+	ErrOrgNotActive = errs.New(errs.FailedPrecondition, OrgNotActive,
+		"the user's organization is not active: reactivate it first")
 
-	errNotAPerson = errs.New(errs.FailedPrecondition, user.NotHuman, "this is a service user: an administrator must create its tokens")
+	errNotAPerson = errs.New(errs.FailedPrecondition, user.NotHuman,
+		"this is a service user: an administrator must create its tokens")
 )
 
 // NewToken is a personal access token to make.
@@ -92,25 +96,28 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 	if proof.Upstream.Of() != caller.Session.Provider {
 		return Issued{}, access.ErrUnauthenticated
 	}
-	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, proof.Upstream, func(u *event.Object[user.User]) error {
-		if u == nil || u.Data.State == user.Removed {
-			return user.ErrNotFound
-		}
-		if u.Data.SessionEpoch != caller.SessionEpoch {
-			return errSessionsMoved
-		}
-		return nil
-	})
+	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, proof.Upstream,
+		func(u *event.Object[user.User]) error {
+			if u == nil || u.Data.State == user.Removed {
+				return user.ErrNotFound
+			}
+			if u.Data.SessionEpoch != caller.SessionEpoch {
+				return errSessionsMoved
+			}
+			return nil
+		})
 }
 
 // IssueFor makes a personal access token for a service user of the permit's organization. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; user.ErrNotService, since people make their own; ErrUserNotActive and ErrOrgNotActive;
 // InvalidArgument with the violations of n.
 func (s *Sessions) IssueFor(ctx context.Context, permit access.Permit, userID string, n NewToken) (Issued, error) {
-	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, nil, user.GivesAccess(permit, userID).And(user.MustBeService).Reach)
+	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, nil,
+		user.GivesAccess(permit, userID).And(user.MustBeService).Reach)
 }
 
-func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, upstream *Upstream, may func(*event.Object[user.User]) error) (Issued, error) {
+func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, upstream *Upstream,
+	may func(*event.Object[user.User]) error) (Issued, error) {
 	token, hash := secret.NewToken(secret.PAT)
 	out := Issued{Token: token}
 	err := event.Do(ctx, s.Store, event.Command{

@@ -41,7 +41,9 @@ func LinkCounts(p *event.Object[idp.Provider], u *event.Object[user.User], l use
 	if _, there := u.Data.Human.Link(l.ID); !there {
 		return false
 	}
-	return answeredFor(p, u) || l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version && l.Confirmed.Roles.Cover(u.Data.Memberships.At(u.Org))
+	return answeredFor(p, u) ||
+		l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version &&
+			l.Confirmed.Roles.Cover(u.Data.Memberships.At(u.Org))
 }
 
 // answeredFor: everybody who answers for a setting of the provider could have signed in as the user by setting a
@@ -68,11 +70,13 @@ type EmailMatch struct {
 // ByEmail gives the user whom an address stands for; nil where it stands for nobody. It does only if nobody else could
 // be meant, and nobody gains anything by it: see docs/security.md.
 func (m EmailMatch) ByEmail() *event.Object[user.User] {
-	if !ProviderUsable(m.Provider) || !m.Provider.Data.General.LinkByEmail || m.Owner == nil || m.Owner.ID != m.Provider.Org || m.Owner.Data.State != org.Active {
+	if !ProviderUsable(m.Provider) || !m.Provider.Data.General.LinkByEmail || m.Owner == nil ||
+		m.Owner.ID != m.Provider.Org || m.Owner.Data.State != org.Active {
 		return nil
 	}
 	key, problem := syntax.Email(m.Who.Email)
-	if problem != nil || !m.Who.EmailVerified || m.Who.Provider != m.Provider.ID || !provenDomain(m.Owner, key) || !ownTenant(&m.Provider.Data, m.Who.Tenant) {
+	if problem != nil || !m.Who.EmailVerified || m.Who.Provider != m.Provider.ID || !provenDomain(m.Owner, key) ||
+		!ownTenant(&m.Provider.Data, m.Who.Tenant) {
 		return nil
 	}
 	if len(m.Same) != 1 {
@@ -83,11 +87,13 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 		return nil
 	}
 	email := u.Data.Human.Email
-	if email.Key != key || !email.Verified || email.Verification.By != user.VerifiedByOwner || email.Verification.Assumed {
+	if email.Key != key || !email.Verified || email.Verification.By != user.VerifiedByOwner ||
+		email.Verification.Assumed {
 		return nil
 	}
 	// Somebody who is linked there already is meant by that link: an address may be given to somebody else.
-	if slices.ContainsFunc(u.Data.Human.Links, func(l user.Link) bool { return l.Provider == m.Provider.ID }) || !answeredFor(m.Provider, u) {
+	if slices.ContainsFunc(u.Data.Human.Links, func(l user.Link) bool { return l.Provider == m.Provider.ID }) ||
+		!answeredFor(m.Provider, u) {
 		return nil
 	}
 	return u
@@ -97,11 +103,13 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 // does not do.
 func provenDomain(o *event.Object[org.Org], email string) bool {
 	domain, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
-	return problem == nil && slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == domain && d.Proven })
+	return problem == nil && slices.ContainsFunc(o.Data.Domains,
+		func(d org.Domain) bool { return d.Name == domain && d.Proven })
 }
 
 // sharedIssuers are the hosts of providers that many companies use.
-var sharedIssuers = []string{"accounts.google.com", "login.microsoftonline.com", "sts.windows.net", "appleid.apple.com", "gitlab.com", "github.com"}
+var sharedIssuers = []string{"accounts.google.com", "login.microsoftonline.com", "sts.windows.net", "appleid.apple.com",
+	"gitlab.com", "github.com"}
 
 // ownTenant tells whether a provider that many companies share says that the person belongs to a tenant of the
 // organization. Where a provider tells no tenants apart, its users are nobody's.
@@ -112,11 +120,13 @@ func ownTenant(p *idp.Provider, tenant string) bool {
 	case p.OIDC != nil:
 		preset, addresses, tenants = p.OIDC.Preset, []string{p.OIDC.Issuer}, p.OIDC.Tenants
 	case p.OAuth != nil:
-		preset, addresses = p.OAuth.Preset, []string{p.OAuth.AuthorizationEndpoint, p.OAuth.TokenEndpoint, p.OAuth.UserEndpoint}
+		preset, addresses = p.OAuth.Preset,
+			[]string{p.OAuth.AuthorizationEndpoint, p.OAuth.TokenEndpoint, p.OAuth.UserEndpoint}
 	case p.JWT != nil:
 		addresses = []string{p.JWT.Issuer, p.JWT.KeysEndpoint}
 	}
-	common := slices.Contains([]idp.Preset{idp.GooglePreset, idp.MicrosoftPreset, idp.ApplePreset, idp.GitHubPreset}, preset)
+	common := slices.Contains([]idp.Preset{idp.GooglePreset, idp.MicrosoftPreset, idp.ApplePreset,
+		idp.GitHubPreset}, preset)
 	for _, address := range addresses {
 		u, err := url.Parse(address)
 		common = common || err != nil || slices.Contains(sharedIssuers, u.Hostname())

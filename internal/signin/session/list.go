@@ -20,7 +20,8 @@ type Shown struct {
 }
 
 // List gives a page of the sessions or tokens of a user that count, the oldest first. Errors: user.ErrNotFound.
-func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, after event.Cursor, limit int) ([]Shown, *event.Cursor, error) {
+func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, after event.Cursor,
+	limit int) ([]Shown, *event.Cursor, error) {
 	if w.userID == "" {
 		return nil, nil, user.ErrNotFound
 	}
@@ -48,8 +49,10 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 		if err != nil {
 			return nil, nil, err
 		}
-		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) && (kind != secret.Device || deviceOf(&t).Holds(&u.Data)) {
-			shown = append(shown, Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
+		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) &&
+			(kind != secret.Device || deviceOf(&t).Holds(&u.Data)) {
+			shown = append(shown,
+				Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
 		}
 	}
 	return shown, next, nil

@@ -31,7 +31,8 @@ type NameFinder struct {
 // NameScope says where a name was typed.
 type NameScope struct {
 	Org string // that was named; empty: none
-	App string // the organization of the application that the person signs in to; empty: there is none, or it is for all organizations
+	// the organization of the application that the person signs in to; empty: there is none, or it is for all organizations
+	App string
 }
 
 // TypedName is what the throttle counts a login name under.
@@ -77,7 +78,8 @@ func namedIn(orgID, nameKey string) event.Lookup {
 // withEmail finds the user of an organization who has a verified e-mail address: of several, whose was verified first,
 // see user.Verification.
 func withEmail(orgID, email string) event.Lookup {
-	return event.Lookup{Kind: user.Kind.Name(), Org: orgID, Column: user.VerifiedEmail, By: user.FirstByEmail, Values: []string{user.EmailDigest(email)}}
+	return event.Lookup{Kind: user.Kind.Name(), Org: orgID, Column: user.VerifiedEmail, By: user.FirstByEmail,
+		Values: []string{user.EmailDigest(email)}}
 }
 
 // WithEmail finds the user of an organization who is found there by an e-mail address; empty where nobody is.
@@ -89,7 +91,8 @@ func (s NameFinder) WithEmail(ctx context.Context, orgID, email string) (userID 
 // withEmailAnywhere finds the user of whatever organization who has an e-mail address that is verified on a word which
 // counts in all of them.
 func (s NameFinder) withEmailAnywhere(email, prover string) event.Lookup {
-	return event.Lookup{Kind: user.Kind.Name(), Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail, Values: user.TrustedWords(email, s.DefaultOrg, prover)}
+	return event.Lookup{Kind: user.Kind.Name(), Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail,
+		Values: user.TrustedWords(email, s.DefaultOrg, prover)}
 }
 
 // Find looks for the user of a login name; nil when there is none. The organization is chosen first: the one that was
@@ -103,7 +106,8 @@ func (s NameFinder) withEmailAnywhere(email, prover string) event.Lookup {
 // and nothing in it follows from which users there are. So everything is looked up by one folded form. What is looked
 // up follows from the name and the organization alone, too (see allOf), in three round trips: the domain, the name, the
 // user.
-func (s NameFinder) Find(ctx context.Context, loginName string, at NameScope) (u *event.Object[user.User], typed TypedName, err error) {
+func (s NameFinder) Find(ctx context.Context, loginName string,
+	at NameScope) (u *event.Object[user.User], typed TypedName, err error) {
 	if len(at.Org) > event.MaxID { // nobody is there, and nothing keeps all of it
 		at.Org = secret.Digest(at.Org)
 	}

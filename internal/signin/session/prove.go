@@ -59,7 +59,8 @@ func (s *Sessions) StartProof(ctx context.Context, caller *access.Caller) (optio
 
 // start makes a challenge for the caller's session, where the session may have one.
 func (s *Sessions) start(ctx context.Context, caller *access.Caller, may func(*InSession) error,
-	begin func(u *event.Object[user.User], row *event.Row, sessionID string) (*factor.Started, error)) (started *factor.Started, err error) {
+	begin func(u *event.Object[user.User], row *event.Row,
+		sessionID string) (*factor.Started, error)) (started *factor.Started, err error) {
 	row := user.FactorsRow(caller.UserID)
 	_, err = s.Step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *InSession) error {
 		if err := may(st); err != nil {
@@ -161,7 +162,8 @@ func (s *Sessions) verifyProof(ctx context.Context, caller *access.Caller, a *fa
 // soon guessed at the rate that passwords may be tried at: codes have an allowance for the day besides. Only who knows
 // the password comes this far, so the account may be held up for as long as the network; a new password starts afresh.
 // A network is known where a second factor of any kind was proven: the password alone makes none known.
-func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, method Method, from From) (*throttle, error) {
+func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, method Method,
+	from From) (*throttle, error) {
 	rules, err := org.Settings(ctx, s.Store, caller.OrgID)
 	if err != nil {
 		return nil, err
@@ -194,7 +196,8 @@ func trustedFactor(userID string) []string { return []string{"second factor", us
 // PermissionDenied without a session; ErrMethodNotAllowed; InvalidArgument on password, which counts like a failed
 // sign-in; ResourceExhausted when slowed down; Unavailable when too many passwords are being checked;
 // access.ErrUnauthenticated when the session has ended meanwhile.
-func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, password string, from From) (Stepped, error) {
+func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, password string,
+	from From) (Stepped, error) {
 	me, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
 		return Stepped{}, err
@@ -205,7 +208,8 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if err := s.mayUsePassword(ctx, me); err != nil {
 		return Stepped{}, err
 	}
-	if _, err := s.Step(ctx, caller, From{}, false, event.Command{}, func(*InSession) error { return nil }); err != nil {
+	if _, err := s.Step(ctx, caller, From{}, false, event.Command{},
+		func(*InSession) error { return nil }); err != nil {
 		return Stepped{}, err // hashing is only for those who are in a session
 	}
 	rules, err := org.Settings(ctx, s.Store, me.Org)
@@ -246,13 +250,15 @@ func errWrongPassword() error {
 }
 
 // errPasskeyFailed is the one answer to a failed sign-in with a passkey, whatever was wrong.
-var errPasskeyFailed = errs.New(errs.Unauthenticated, SignInFailed, "this passkey is unknown, its challenge is used or expired, or this user may not sign in")
+var errPasskeyFailed = errs.New(errs.Unauthenticated, SignInFailed,
+	"this passkey is unknown, its challenge is used or expired, or this user may not sign in")
 
 // PasskeyRemoved is the reason of ErrPasskeyRemoved.
 const PasskeyRemoved errs.Reason = "PASSKEY_REMOVED"
 
 // ErrPasskeyRemoved is the answer to the owner of a passkey that counts no more: only who holds it gets it.
-var ErrPasskeyRemoved = errs.New(errs.Unauthenticated, PasskeyRemoved, "this passkey was removed from its account: sign in in another way, and delete it from your device")
+var ErrPasskeyRemoved = errs.New(errs.Unauthenticated, PasskeyRemoved,
+	"this passkey was removed from its account: sign in in another way, and delete it from your device")
 
 // PasskeyAttempt is somebody's try to sign in with nothing but a passkey.
 type PasskeyAttempt struct {
@@ -300,7 +306,8 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in 
 	// Whose policy slows down must not tell which users there are.
 	passkey := guessing.At("passkey", assertion.UserID())
 	passkey.Trusted = trustedFactor(assertion.UserID())
-	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer, RequestSourceOf(a.Peer, a.UserAgent))
+	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer,
+		RequestSourceOf(a.Peer, a.UserAgent))
 	if err := s.enter(ctx, t, origin); err != nil {
 		return SignedIn{}, err
 	}

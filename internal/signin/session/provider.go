@@ -16,8 +16,10 @@ type Upstream struct {
 	Link     string `json:"link,omitempty"`
 	Epoch    int64  `json:"epoch,omitempty"`   // idp.Standing.Epoch of that moment
 	Session  string `json:"session,omitempty"` // digest of the provider's own session, by which it can end this one
-	Said     int64  `json:"said,omitempty"`    // when the person proved to the provider who they are, as it says; zero: it does not, or they have proven it since
-	Fresh    bool   `json:"fresh,omitempty"`   // the person has proven since who they are, here or there: the times of the proof are those of the first factor
+	// when the person proved to the provider who they are, as it says; zero: it does not, or they have proven it since
+	Said int64 `json:"said,omitempty"`
+	// the person has proven since who they are, here or there: the times of the proof are those of the first factor
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // Of is the identity provider of an upstream; empty for none.
@@ -43,7 +45,8 @@ func (u *Upstream) Holds(tx *event.Tx, who *user.Standing) (bool, error) {
 
 // holds: the provider is active, and has been ever since, and the user is linked to it by the same link.
 func (u *Upstream) holds(who *user.Standing, now *idp.Standing) bool {
-	return u != nil && now != nil && now.State == idp.Active && now.Epoch == u.Epoch && slices.Contains(who.Links, u.Link)
+	return u != nil && now != nil && now.State == idp.Active && now.Epoch == u.Epoch &&
+		slices.Contains(who.Links, u.Link)
 }
 
 func providerRef(id string) []event.Ref {

@@ -24,7 +24,8 @@ var (
 	ErrNotRecent = errs.New(errs.PermissionDenied, RecentProofRequired,
 		"this needs a proof of your identity that is at most 15 minutes old: sign in again, or renew the proof of this session with a second factor (POST /v1/sessions/_prove), or if you have none, with your password (POST /v1/sessions/_reauthenticate)")
 
-	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired, "this needs a session: sign in and send the session's token")
+	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired,
+		"this needs a session: sign in and send the session's token")
 )
 
 // Proven refuses people who want to change how they sign in by anything but a session of their own; recent asks for a
@@ -100,7 +101,8 @@ func (p Proof) Known() Known {
 	// Sessions from before Said was kept have a password among their methods once it was typed.
 	if up := p.Upstream; up != nil && (up.Said != 0 || !up.Fresh && !slices.Contains(p.Methods, ByPassword)) {
 		k.First = up.Said
-		switch own := slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider && m != ByPassword }); {
+		switch own := slices.ContainsFunc(p.Methods,
+			func(m Method) bool { return m != ByProvider && m != ByPassword }); {
 		case p.SecondFactor && own:
 			k.First = max(k.First, k.Second)
 		case p.SecondFactor:

@@ -68,10 +68,12 @@ func (r Ref) look(tx *event.Tx) (*InSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t == nil || t.UserID != r.UserID || t.Provider != r.Provider || u == nil || o == nil || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
+	if t == nil || t.UserID != r.UserID || t.Provider != r.Provider || u == nil || o == nil ||
+		!alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
 		return nil, access.ErrUnauthenticated
 	}
-	s := &InSession{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired, passkeys: o.Data.Policy.Allows(policy.WithPasskey)}
+	s := &InSession{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired,
+		passkeys: o.Data.Policy.Allows(policy.WithPasskey)}
 	if s.proof, err = ProofOf(t); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,8 @@ func lifeIn(tx *event.Tx, orgID string) (int64, error) {
 // its cookie: the new one, and of those there the ones of others. There are none where the policy does not let it, or
 // the proof is not recent. Errors: PermissionDenied without a session; access.ErrUnauthenticated when the session has
 // ended meanwhile.
-func (d Devices) Remember(ctx context.Context, caller *access.Caller, there []string, from From) (tokens []string, err error) {
+func (d Devices) Remember(ctx context.Context, caller *access.Caller, there []string,
+	from From) (tokens []string, err error) {
 	before, err := d.Store.TokensOf(ctx, caller.UserID, string(secret.Device), "", MaxDevices+1)
 	if err != nil {
 		return nil, err
@@ -81,8 +82,18 @@ func (d Devices) Remember(ctx context.Context, caller *access.Caller, there []st
 			tx.DropToken(old)
 		}
 		tokens = append([]string{made}, others...)
-		tx.PutToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Device), Name: from.Name(), UserID: u.ID, Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch,
-			Created: tx.Now(), Expires: tx.Now() + life, Data: newDevice(&u.Data, from.UserAgent).Text()})
+		tx.PutToken(event.Token{
+			ID:       id,
+			Hash:     hash,
+			Kind:     string(secret.Device),
+			Name:     from.Name(),
+			UserID:   u.ID,
+			Epoch:    u.Data.SessionEpoch,
+			OrgEpoch: o.Data.Epoch,
+			Created:  tx.Now(),
+			Expires:  tx.Now() + life,
+			Data:     newDevice(&u.Data, from.UserAgent).Text(),
+		})
 		return in.Remembers(id, tx.Now()+life, from.Source())
 	})
 	if err != nil {
@@ -115,7 +126,8 @@ func (d Devices) ids(ctx context.Context, userID string, tokens []string) (ids, 
 // Recognize lets a caller's new session act, if one of the tokens of the browser says that it is remembered for this
 // person. Whether it did is ok. Errors: PermissionDenied without a session; access.ErrUnauthenticated when the session
 // has ended meanwhile.
-func (d Devices) Recognize(ctx context.Context, caller *access.Caller, tokens []string, from From) (out Stepped, ok bool, err error) {
+func (d Devices) Recognize(ctx context.Context, caller *access.Caller, tokens []string,
+	from From) (out Stepped, ok bool, err error) {
 	known, _, err := d.ids(ctx, caller.UserID, tokens)
 	if err != nil || len(known) == 0 {
 		return Stepped{}, false, err
@@ -158,6 +170,8 @@ func (d Devices) counts(tx *event.Tx, u *event.Object[user.User], id string, fro
 		return false, err
 	}
 	was := deviceOf(t)
-	return t.Kind == string(secret.Device) && t.UserID == u.ID && t.Epoch == u.Data.SessionEpoch && t.OrgEpoch == o.Data.Epoch &&
-		tx.Now() < min(t.Expires, t.Created+life) && was.Holds(&u.Data) && was.Browser == newDevice(&u.Data, from.UserAgent).Browser, nil
+	return t.Kind == string(secret.Device) && t.UserID == u.ID && t.Epoch == u.Data.SessionEpoch &&
+		t.OrgEpoch == o.Data.Epoch &&
+		tx.Now() < min(t.Expires, t.Created+life) && was.Holds(&u.Data) &&
+		was.Browser == newDevice(&u.Data, from.UserAgent).Browser, nil
 }

@@ -50,12 +50,15 @@ func (s *Sessions) renewal(t *event.Token, now int64) (func(), error) {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			// Where it fails, the next use tries again.
-			_ = s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-				if tx.Now() < ends { // what has ended stays ended
-					tx.ExtendToken(id, expires)
-				}
-				return nil
-			}})
+			_ = s.Store.Do(ctx, event.Command{
+				Origin: event.Origin{Actor: event.System},
+				Decide: func(tx *event.Tx) error {
+					if tx.Now() < ends { // what has ended stays ended
+						tx.ExtendToken(id, expires)
+					}
+					return nil
+				},
+			})
 		})
 	}, nil
 }

@@ -137,7 +137,8 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 
 // tryReset looks at the code before any password is hashed, and gives the user's organization. Every look counts, so
 // that the tries of a code are all there are however many come at once.
-func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, held int64, err error) {
+func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin,
+	r *Reset) (orgID string, held int64, err error) {
 	known, err := user.Kind.Read(ctx, s.Store, r.UserID)
 	if err != nil {
 		return "", 0, err
@@ -149,7 +150,8 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		}
 	}
 	var refusal error
-	command := event.Command{Origin: origin, Rows: append(t.Rows(), user.ResetRow(r.UserID), user.BeforeRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
+	command := event.Command{Origin: origin, Rows: append(t.Rows(), user.ResetRow(r.UserID), user.BeforeRow(r.UserID)),
+		Read: []event.Ref{userRef(r.UserID)}}
 	if orgID != "" {
 		command.Read = append(command.Read, org.Kind.Ref(orgID))
 	}
@@ -175,7 +177,8 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 
 // rightReset gives the user if the code is right and the password can be reset; nil if not. held says that the code
 // alone is not enough, as user.ResetDelay does.
-func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Object[user.User], held int64, err error) {
+func (s *Sessions) rightReset(tx *event.Tx, r *Reset,
+	orgID string) (u *event.Object[user.User], held int64, err error) {
 	if orgID == "" {
 		return nil, 0, nil
 	}

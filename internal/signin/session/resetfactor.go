@@ -43,7 +43,8 @@ func (s *Sessions) secondFactorOf(ctx context.Context, r *Reset, orgID string, h
 		}
 	}
 	who := &access.Caller{UserID: r.UserID, OrgID: orgID}
-	if f.throttle, err = s.factorThrottle(ctx, who, f.answer.method(), From{Peer: r.Peer, UserAgent: r.UserAgent}); err != nil {
+	if f.throttle, err = s.factorThrottle(ctx, who, f.answer.method(),
+		From{Peer: r.Peer, UserAgent: r.UserAgent}); err != nil {
 		return nil, err
 	}
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}

@@ -50,15 +50,18 @@ func (s *Sessions) await(ctx context.Context, r ResetRequest) error {
 	if len(r.LoginName)+len(r.OrgID) <= maxResetName {
 		w.LoginName, w.OrgID, w.AppOrg = r.LoginName, r.OrgID, r.AppOrg
 	}
-	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: r.RequestID}, Decide: func(tx *event.Tx) error {
-		w.At = tx.Now()
-		plain, err := json.Marshal(w)
-		if err != nil {
-			return err
-		}
-		tx.PutRow(event.Row{RowKey: row, Value: s.Master.Wrap("reset request", plain, []byte(row.Key))})
-		return nil
-	}})
+	return s.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System, RequestID: r.RequestID},
+		Decide: func(tx *event.Tx) error {
+			w.At = tx.Now()
+			plain, err := json.Marshal(w)
+			if err != nil {
+				return err
+			}
+			tx.PutRow(event.Row{RowKey: row, Value: s.Master.Wrap("reset request", plain, []byte(row.Key))})
+			return nil
+		},
+	})
 }
 
 // AnswerResets does what waiting requests ask for, until ctx ends.
@@ -139,7 +142,8 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 			return err
 		}
 	}
-	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: w.RequestID}, Rows: []event.RowKey{row.RowKey}}
+	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: w.RequestID},
+		Rows: []event.RowKey{row.RowKey}}
 	id := NobodyID
 	var count mailcount.Count
 	hasNoOther := false
@@ -172,7 +176,8 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 			return err
 		}
 		o, err := org.Kind.Get(tx, u.Org)
-		if err != nil || now == nil || !now.Data.MayReset() || !MaySignIn(&now.Data, o) || !hasNoOther && !o.Data.Policy.Allows(policy.WithPassword) {
+		if err != nil || now == nil || !now.Data.MayReset() || !MaySignIn(&now.Data, o) ||
+			!hasNoOther && !o.Data.Policy.Allows(policy.WithPassword) {
 			return err
 		}
 		return record(tx, u.ID, PasswordResetRequested{Personal: w.Source})

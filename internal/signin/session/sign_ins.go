@@ -23,7 +23,8 @@ type SignIns struct {
 var Kind = event.Define(event.Schema[SignIns]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 3,
 	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{},
-		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}, SecondFactorGuessed{}, DeviceRemembered{}, DeviceRecognized{}, DeviceEnded{}, Erased{}},
+		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}, SecondFactorGuessed{},
+		DeviceRemembered{}, DeviceRecognized{}, DeviceEnded{}, Erased{}},
 })
 
 // IDFor is the id of a user's companion object.

@@ -27,14 +27,16 @@ import (
 const SignInFailed errs.Reason = "SIGN_IN_FAILED"
 
 // ErrSignInFailed is the one answer to a failed sign-in, whatever was wrong.
-var ErrSignInFailed = errs.New(errs.Unauthenticated, SignInFailed, "the login name or the password is wrong, or this user may not sign in")
+var ErrSignInFailed = errs.New(errs.Unauthenticated, SignInFailed,
+	"the login name or the password is wrong, or this user may not sign in")
 
 // Attempt is somebody's try to sign in.
 type Attempt struct {
 	LoginName string
 	Password  string
 	OrgID     string // only its users are found; empty: none was named
-	AppOrg    string // the organization of the application that it is for; empty: there is none, or it is for all organizations
+	// the organization of the application that it is for; empty: there is none, or it is for all organizations
+	AppOrg    string
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -81,7 +83,9 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	source := RequestSourceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, source)
-	right, upgraded, err := s.try(ctx, s.Hasher.Public(shareOf, ratelimit.NetworkName(a.Peer), len(a.LoginName)+len(a.OrgID)), t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx,
+		s.Hasher.Public(shareOf, ratelimit.NetworkName(a.Peer), len(a.LoginName)+len(a.OrgID)), t,
+		origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -93,16 +97,21 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 		return SignedIn{}, s.withoutVerdict(ctx, t, origin, err)
 	}
 	origin.Actor = u.ID
-	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{way: policy.WithPassword, kept: kept, proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
-		// A password set meanwhile wins: the session belongs to the password it verified.
-		if now.Data.Password.Version != u.Data.Password.Version {
-			return false, nil
-		}
-		if upgraded != nil {
-			tx.PutRow(event.Row{RowKey: user.PasswordRow(u.ID), Value: upgraded})
-		}
-		return true, nil
-	}})
+	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{
+		way:   policy.WithPassword,
+		kept:  kept,
+		proof: Proof{Methods: []Method{ByPassword}},
+		accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
+			// A password set meanwhile wins: the session belongs to the password it verified.
+			if now.Data.Password.Version != u.Data.Password.Version {
+				return false, nil
+			}
+			if upgraded != nil {
+				tx.PutRow(event.Row{RowKey: user.PasswordRow(u.ID), Value: upgraded})
+			}
+			return true, nil
+		},
+	})
 	if err == nil && !right {
 		return SignedIn{}, ErrSignInFailed
 	}
@@ -121,7 +130,8 @@ type opening struct {
 
 // open makes the session, unless the user changed while the credential was being checked. It lives as the policies say,
 // everywhere and in the user's organization.
-func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle, origin event.Origin, on opening) (in SignedIn, right bool, err error) {
+func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle,
+	origin event.Origin, on opening) (in SignedIn, right bool, err error) {
 	made := PrepareSession(u.ID)
 	var refused bool
 	command := t.declare(event.Command{
@@ -177,15 +187,28 @@ func PrepareSession(userID string) *NewSession {
 
 // Open opens it for a user who may sign in, with a proof whose time is filled in. The command declared the user, the
 // organization and the installation for reading, and the user's Companion for writing.
-func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Object[org.Org], everywhere policy.Policy, proof Proof, source RequestSource) error {
+func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Object[org.Org], everywhere policy.Policy,
+	proof Proof, source RequestSource) error {
 	i, err := installationStanding(tx)
 	if err != nil {
 		return err
 	}
 	proof.At = tx.Now()
 	expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.Data.Policy))
-	opened := event.Token{ID: n.SessionID, Hash: n.hash, Kind: string(secret.Session), Name: nameOf(source), UserID: u.ID,
-		Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text(), Provider: proof.Upstream.Of()}
+	opened := event.Token{
+		ID:       n.SessionID,
+		Hash:     n.hash,
+		Kind:     string(secret.Session),
+		Name:     nameOf(source),
+		UserID:   u.ID,
+		Epoch:    u.Data.SessionEpoch,
+		OrgEpoch: o.Data.Epoch,
+		Created:  tx.Now(),
+		Expires:  expires,
+		Data:     proof.text(),
+
+		Provider: proof.Upstream.Of(),
+	}
 	tx.PutToken(opened)
 	n.Expires, n.ChangeRequired = event.Time(expires), u.Data.Password.ChangeRequired
 	if n.SecondFactorRequired, err = unproven(&opened, &u.Data.Standing, &o.Data.Standing, i); err != nil {
@@ -227,7 +250,8 @@ func MaySignIn(u *user.User, o *event.Object[org.Org]) bool {
 }
 
 // verify checks a password with the same work whether or not there is somebody to check it for.
-func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
+func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.Object[user.User],
+	password string) (right bool, upgraded []byte, err error) {
 	stored, err := s.Store.Row(ctx, user.PasswordRow(cmp.Or(idOf(u), NobodyID)))
 	if err != nil {
 		return false, nil, err
@@ -245,7 +269,8 @@ func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.O
 // try checks a password where the throttle lets it, and counts what comes out. A wrong password counts even when the
 // caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be
 // settled: by succeeded or withoutVerdict.
-func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
+func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin,
+	u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
 	if err := s.enter(ctx, t, origin); err != nil {
 		return false, nil, err
 	}
@@ -336,7 +361,8 @@ type ChangePassword struct {
 // asked for. Errors: user.ErrNotHuman; InvalidArgument on newPassword when the policy does not allow it;
 // InvalidArgument on currentPassword, which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted
 // when match does not hold or the password was set meanwhile.
-func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, match event.IfMatch, p ChangePassword) (event.Details, error) {
+func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, match event.IfMatch,
+	p ChangePassword) (event.Details, error) {
 	u, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
 		return event.Details{}, err
@@ -365,16 +391,18 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}
 	needs := event.Command{Write: []event.Ref{Kind.Ref(IDFor(u.ID))}, Rows: t.Rows()}
-	details, err := user.Mine(caller).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, now *event.Object[user.User]) error {
-		if now.Data.Password.Version != version || now.Data.SessionEpoch != u.Data.SessionEpoch {
-			return errPasswordMoved
-		}
-		if caller.TokenKind == string(secret.Session) {
-			tx.AdvanceToken(caller.TokenID, now.Data.SessionEpoch, now.Data.SessionEpoch+1)
-		}
-		renewed.MarkGood(tx)
-		return errors.Join(t.Succeeded(tx), user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}))
-	})
+	details, err := user.Mine(caller).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match,
+		func(tx *event.Tx, now *event.Object[user.User]) error {
+			if now.Data.Password.Version != version || now.Data.SessionEpoch != u.Data.SessionEpoch {
+				return errPasswordMoved
+			}
+			if caller.TokenKind == string(secret.Session) {
+				tx.AdvanceToken(caller.TokenID, now.Data.SessionEpoch, now.Data.SessionEpoch+1)
+			}
+			renewed.MarkGood(tx)
+			return errors.Join(t.Succeeded(tx),
+				user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}))
+		})
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err) // the password was right
 	}
@@ -397,7 +425,8 @@ func ReplacesWithoutCurrent(caller *access.Caller, now time.Time) bool {
 
 // checkCurrent refuses a caller who does not know the current password. A caller who need not type it has just signed
 // in with it, and has to choose another one.
-func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *throttle, u *event.Object[user.User], p ChangePassword) error {
+func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *throttle, u *event.Object[user.User],
+	p ChangePassword) error {
 	hasher := s.Hasher.For(caller.OrgID)
 	if p.Current == "" && ReplacesWithoutCurrent(caller, s.Clock()) {
 		if err := s.enter(ctx, t, caller.Origin()); err != nil {
@@ -435,8 +464,10 @@ func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller
 		return Stepped{}, err
 	}
 	from := From{Peer: p.Peer, UserAgent: p.UserAgent, Rotate: true}
-	return s.Step(ctx, caller, from, false, event.Command{}, func(st *InSession) error { return st.prove(ByPassword, from.Source()) })
+	return s.Step(ctx, caller, from, false, event.Command{},
+		func(st *InSession) error { return st.prove(ByPassword, from.Source()) })
 }
 
 // errPasswordMoved: somebody set the password while the current one was being checked.
-var errPasswordMoved = errs.New(errs.Aborted, event.Contention, "your password was changed at the same time: sign in again")
+var errPasswordMoved = errs.New(errs.Aborted, event.Contention,
+	"your password was changed at the same time: sign in again")

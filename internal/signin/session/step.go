@@ -109,7 +109,8 @@ func (s *InSession) ProveThrough(provider, sid string, at int64, source RequestS
 // Step lets decide act in the caller's session while the session counts, in one command, and keeps what it makes of the
 // proof. c declares what deciding needs besides the user, who is declared for writing where writes is set. Errors:
 // PermissionDenied without a session; access.ErrUnauthenticated when the session has ended meanwhile.
-func (s *Sessions) Step(ctx context.Context, caller *access.Caller, from From, writes bool, c event.Command, decide func(*InSession) error) (Stepped, error) {
+func (s *Sessions) Step(ctx context.Context, caller *access.Caller, from From, writes bool, c event.Command,
+	decide func(*InSession) error) (Stepped, error) {
 	if caller.TokenKind != string(secret.Session) {
 		return Stepped{}, errSessionOnly
 	}

@@ -25,14 +25,16 @@ type throttle struct {
 
 // throttle of an aim at a user, as strict as the rules say: how many attempts are free, and how long the waits are at
 // most, is a matter of policy. userID is empty where nobody is meant, or nothing is to be recorded.
-func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr, source RequestSource) *throttle {
+func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr,
+	source RequestSource) *throttle {
 	t := &throttle{userID: userID, source: source}
 	if userID != "" && a.Report == nil {
 		a.Report = t.record
 	}
 	t.Throttle = guessing.New(s.Master, a, ratelimit.NetworkName(peer))
 	t.Limits.Network = guessing.Limits{Free: rules.NetworkAttempts, Ceiling: rules.NetworkWait()}
-	t.Limits.Account = guessing.Limits{Free: max(rules.AccountAttempts, accountOverNetwork*rules.NetworkAttempts), Ceiling: rules.AccountWait()}
+	t.Limits.Account = guessing.Limits{Free: max(rules.AccountAttempts, accountOverNetwork*rules.NetworkAttempts),
+		Ceiling: rules.AccountWait()}
 	return t
 }
 

@@ -53,8 +53,10 @@ type Sessions struct {
 }
 
 // find looks for the user of a login name, see NameFinder.Find.
-func (s *Sessions) find(ctx context.Context, loginName string, at NameScope) (*event.Object[user.User], TypedName, error) {
-	return NameFinder{Store: s.Store, DefaultOrg: s.DefaultOrg, EmailsPerOrganization: s.EmailsPerOrganization}.Find(ctx, loginName, at)
+func (s *Sessions) find(ctx context.Context, loginName string,
+	at NameScope) (*event.Object[user.User], TypedName, error) {
+	return NameFinder{Store: s.Store, DefaultOrg: s.DefaultOrg,
+		EmailsPerOrganization: s.EmailsPerOrganization}.Find(ctx, loginName, at)
 }
 
 // Proof is what is known of how the person of a session was recognised. It is kept with the session's token.
@@ -217,8 +219,9 @@ func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bear
 		return nil, fmt.Errorf("standing of %s: %w", read.Token.Provider, err)
 	}
 	b := &Bearer{Token: read.Token, Caller: &access.Caller{
-		UserID: read.UserID, OrgID: read.OrgID, Memberships: u.Memberships, TokenID: read.Token.ID, TokenKind: read.Token.Kind,
-		User: read.User, Org: read.Org, SessionEpoch: u.SessionEpoch, SecondFactor: u.SecondFactor,
+		UserID: read.UserID, OrgID: read.OrgID, Memberships: u.Memberships, TokenID: read.Token.ID,
+		TokenKind: read.Token.Kind,
+		User:      read.User, Org: read.Org, SessionEpoch: u.SessionEpoch, SecondFactor: u.SecondFactor,
 	}}
 	now := event.Micros(s.Clock())
 	if kind == secret.Access {
@@ -247,7 +250,8 @@ func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bear
 
 // judgeAccess decides about an access token. One that lives with a session counts only while that session counts in
 // full, and its person has not ended the tokens alone.
-func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Standing, o *org.Standing, i *installation.Standing, p *idp.Standing, now int64) error {
+func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Standing, o *org.Standing,
+	i *installation.Standing, p *idp.Standing, now int64) error {
 	t := &read.Token
 	if t.Data == "" {
 		return access.ErrUnauthenticated
@@ -268,7 +272,8 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)
 		}
-		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch || owner.State != org.Active || owner.Epoch != b.Given.ClientOrgEpoch ||
+		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch || owner.State != org.Active ||
+			owner.Epoch != b.Given.ClientOrgEpoch ||
 			client.APIEpoch != b.Given.APIEpoch && slices.ContainsFunc(b.Given.Scopes, access.IsAPIScope) {
 			return access.ErrUnauthenticated
 		}
@@ -279,7 +284,8 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 		}
 	} else {
 		l := read.Session
-		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, p, now) || t.Kind != string(secret.Access) || now >= t.Expires || t.Epoch != u.TokenEpoch ||
+		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, p, now) ||
+			t.Kind != string(secret.Access) || now >= t.Expires || t.Epoch != u.TokenEpoch ||
 			t.Provider != l.Provider {
 			return access.ErrUnauthenticated
 		}

@@ -22,9 +22,12 @@ const (
 
 // Errors that they are refused with.
 var (
-	ErrMethodNotAllowed = errs.New(errs.PermissionDenied, MethodNotAllowed, "your organization does not allow this way to sign in: use another one")
-	ErrNotLinked        = errs.New(errs.FailedPrecondition, NotLinked, "no user is linked to this account of the identity provider: sign in in another way first and link it")
-	ErrLinkSuspended    = errs.New(errs.FailedPrecondition, LinkSuspended, "the identity provider was changed, or you got more roles, since you linked your account: sign in in another way and confirm the link")
+	ErrMethodNotAllowed = errs.New(errs.PermissionDenied, MethodNotAllowed,
+		"your organization does not allow this way to sign in: use another one")
+	ErrNotLinked = errs.New(errs.FailedPrecondition, NotLinked,
+		"no user is linked to this account of the identity provider: sign in in another way first and link it")
+	ErrLinkSuspended = errs.New(errs.FailedPrecondition, LinkSuspended,
+		"the identity provider was changed, or you got more roles, since you linked your account: sign in in another way and confirm the link")
 )
 
 // mostOwners of an organization are looked at for one who can sign in.
@@ -34,7 +37,8 @@ const mostOwners = 100
 // owners do while none of them has an allowed way that works, so that nobody locks the last of them out.
 func (s *Sessions) keepsPassword(ctx context.Context, u *event.Object[user.User]) (bool, error) {
 	o, err := org.Kind.Read(ctx, s.Store, u.Org)
-	if err != nil || o == nil || o.Data.Policy.Allows(policy.WithPassword) || !slices.Contains(u.Data.Memberships[u.Org], access.OrgOwner) {
+	if err != nil || o == nil || o.Data.Policy.Allows(policy.WithPassword) ||
+		!slices.Contains(u.Data.Memberships[u.Org], access.OrgOwner) {
 		return false, err
 	}
 	owners, _, err := user.Kind.List(ctx, s.Store, event.Query{Group: user.OwnersOf(o.ID), Limit: mostOwners})
@@ -51,7 +55,8 @@ func (s *Sessions) keepsPassword(ctx context.Context, u *event.Object[user.User]
 }
 
 // WaysIn lists the ways in which a user of an organization can sign in now, of those that a policy allows.
-func (s *Sessions) WaysIn(ctx context.Context, orgID string, p policy.SignIn, u *event.Object[user.User]) (ways []policy.Way, err error) {
+func (s *Sessions) WaysIn(ctx context.Context, orgID string, p policy.SignIn,
+	u *event.Object[user.User]) (ways []policy.Way, err error) {
 	if u.Data.Human == nil || u.Data.State != user.Active {
 		return nil, nil
 	}

@@ -19,7 +19,8 @@ const (
 )
 
 // call makes one call to a provider, in its organization's share and only while the provider works. Errors: *Failure.
-func (f *Federation) call(ctx context.Context, p *Provider, ask func(ctx context.Context) (*outbound.Response, error)) (*outbound.Response, error) {
+func (f *Federation) call(ctx context.Context, p *Provider,
+	ask func(ctx context.Context) (*outbound.Response, error)) (*outbound.Response, error) {
 	var answer *outbound.Response
 	err := f.breakers.Do(ctx, p.ID, func() (breaker.Outcome, error) {
 		outcome := breaker.Unknown
@@ -90,12 +91,14 @@ func answeredError(answer url.Values) error {
 	switch answer.Get("error") {
 	case "":
 		return nil
-	case "access_denied", "consent_required", "interaction_required", "login_required", "account_selection_required", "user_cancelled_authorize":
+	case "access_denied", "consent_required", "interaction_required", "login_required", "account_selection_required",
+		"user_cancelled_authorize":
 		return failure.New(failure.Denied, "the person cancelled, or the provider does not let them in")
 	case "server_error", "temporarily_unavailable":
 		return failure.New(failure.Unreachable, "the provider says that it does not work at the moment")
 	}
-	return failure.New(failure.Refused, "the provider refused the request: check the client id, the scopes, the extra parameters and the callback address that is registered there")
+	return failure.New(failure.Refused,
+		"the provider refused the request: check the client id, the scopes, the extra parameters and the callback address that is registered there")
 }
 
 func isBearer(kind string) bool { return strings.EqualFold(kind, "bearer") }

@@ -66,7 +66,8 @@ func (c *check) jwt(ctx context.Context, j *idp.JWT) {
 		c.problem(failure.Issuer, "issuer is empty", "Set it to the iss that the tokens have.")
 	}
 	if j.HeaderName != "" && !httpguts.ValidHeaderFieldName(j.HeaderName) {
-		c.problem(failure.Token, "headerName is not the name of a header", "Use letters, digits and hyphens, or leave it empty for authorization.")
+		c.problem(failure.Token, "headerName is not the name of a header",
+			"Use letters, digits and hyphens, or leave it empty for authorization.")
 	}
 	c.keys(ctx, "keysEndpoint", j.KeysEndpoint, nil)
 }
@@ -74,13 +75,16 @@ func (c *check) jwt(ctx context.Context, j *idp.JWT) {
 func (c *check) oidc(ctx context.Context, o *idp.OIDC) {
 	c.secret(ctx, o.HasClientSecret, o)
 	if len(o.Tenants) > 0 && !isMicrosoft(o) && !isGoogle(o) {
-		c.problem(failure.Tenant, "tenants are set, but this provider has no claim for them: nobody can sign in", "Remove the tenants, or use the preset of Google or Microsoft.")
+		c.problem(failure.Tenant, "tenants are set, but this provider has no claim for them: nobody can sign in",
+			"Remove the tenants, or use the preset of Google or Microsoft.")
 	}
 	if template(o) != "" && len(o.Tenants) == 0 {
-		c.warning(failure.Tenant, "people of every tenant of Microsoft can sign in", "List your tenants if that is not what you want.")
+		c.warning(failure.Tenant, "people of every tenant of Microsoft can sign in",
+			"List your tenants if that is not what you want.")
 	}
 	if u, err := outbound.Check(o.Issuer); err != nil || u.RawQuery != "" || strings.Contains(o.Issuer, "#") {
-		c.problem(failure.Issuer, "issuer is not an https:// URL without a query", "Copy the issuer from the provider's metadata.")
+		c.problem(failure.Issuer, "issuer is not an https:// URL without a query",
+			"Copy the issuer from the provider's metadata.")
 		return
 	}
 	answer := c.get(ctx, failure.Discovery, "the metadata at the issuer", metadataAddress(o.Issuer))
@@ -89,7 +93,8 @@ func (c *check) oidc(ctx context.Context, o *idp.OIDC) {
 	}
 	m, err := readMetadata(answer)
 	if err != nil {
-		c.problem(failure.Discovery, err.Error(), "The issuer must be right to the letter: its metadata is expected at "+metadataAddress(o.Issuer)+".")
+		c.problem(failure.Discovery, err.Error(),
+			"The issuer must be right to the letter: its metadata is expected at "+metadataAddress(o.Issuer)+".")
 		return
 	}
 	c.issuer(o, m)
@@ -100,7 +105,8 @@ func (c *check) oidc(ctx context.Context, o *idp.OIDC) {
 		c.problem(failure.Address, "the userinfo endpoint of the metadata is not called", allowHint)
 	}
 	if !slices.Contains(m.ChallengeMethods, "S256") {
-		c.warning("pkce", "the provider does not say that it supports PKCE with S256", "Signet sends it all the same. Ask the provider to switch it on.")
+		c.warning("pkce", "the provider does not say that it supports PKCE with S256",
+			"Signet sends it all the same. Ask the provider to switch it on.")
 	}
 	if m.ResponseModes != nil && postsForm(o) && !slices.Contains(m.ResponseModes, "form_post") {
 		c.problem("response_mode", "the provider does not offer to post its answer", "Switch formPost off.")
@@ -115,7 +121,8 @@ func (c *check) oauth(ctx context.Context, o *idp.OAuth) {
 	if o.EmailsEndpoint != "" {
 		c.get(ctx, failure.UserInfo, "emailsEndpoint", o.EmailsEndpoint)
 	}
-	c.client(ctx, client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: o.TokenEndpoint, audience: o.TokenEndpoint})
+	c.client(ctx, client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: o.TokenEndpoint,
+		audience: o.TokenEndpoint})
 }
 
 // forBrowsers judges an address that people are sent to.
@@ -142,20 +149,26 @@ func (c *check) issuer(o *idp.OIDC, m *metadata) {
 
 func (c *check) algorithms(o *idp.OIDC, m *metadata) {
 	if len(advertised(m.IDTokenAlgorithms)) == 0 {
-		c.problem(failure.Algorithm, "the provider signs ID tokens with no algorithm that is accepted", "Have it use RS256, ES256 or EdDSA for this client.")
+		c.problem(failure.Algorithm, "the provider signs ID tokens with no algorithm that is accepted",
+			"Have it use RS256, ES256 or EdDSA for this client.")
 	}
 	way := wayOf(o)
 	offered := m.TokenAuthMethods
 	switch {
 	case offered == nil && way != "client_secret_basic" && o.Preset != idp.ApplePreset:
-		c.warning(failure.Client, "the provider does not say that it supports "+way, "If sign-ins fail, send the secret in the header.")
+		c.warning(failure.Client, "the provider does not say that it supports "+way,
+			"If sign-ins fail, send the secret in the header.")
 	case offered != nil && !slices.Contains(offered, way) && way == "none": // a provider need not list it, see RFC 8414
-		c.warning(failure.Client, "the provider does not say that it supports clients without a secret", "If sign-ins fail, set a client secret, or register a public client with the provider.")
+		c.warning(failure.Client, "the provider does not say that it supports clients without a secret",
+			"If sign-ins fail, set a client secret, or register a public client with the provider.")
 	case offered != nil && !slices.Contains(offered, way):
-		c.problem(failure.Client, "the provider does not offer "+way+", by which this client proves who it is", "Choose a client authentication that the provider offers, and set a client secret if it needs one.")
+		c.problem(failure.Client, "the provider does not offer "+way+", by which this client proves who it is",
+			"Choose a client authentication that the provider offers, and set a client secret if it needs one.")
 	}
-	if o.ClientAuth == idp.PrivateKeyJWT && m.TokenAuthAlgorithms != nil && !slices.Contains(m.TokenAuthAlgorithms, "ES256") && !slices.Contains(m.TokenAuthAlgorithms, "RS256") {
-		c.problem(failure.Client, "the provider takes neither ES256 nor RS256 for private_key_jwt", "Use a client secret.")
+	if o.ClientAuth == idp.PrivateKeyJWT && m.TokenAuthAlgorithms != nil &&
+		!slices.Contains(m.TokenAuthAlgorithms, "ES256") && !slices.Contains(m.TokenAuthAlgorithms, "RS256") {
+		c.problem(failure.Client, "the provider takes neither ES256 nor RS256 for private_key_jwt",
+			"Use a client secret.")
 	}
 }
 
@@ -177,7 +190,8 @@ func (c *check) secret(ctx context.Context, has bool, o *idp.OIDC) {
 	apple := o != nil && o.Preset == idp.ApplePreset
 	if !has {
 		if apple {
-			c.problem(failure.Client, "the private key of Apple is missing", "Send the text of the .p8 file as the client secret.")
+			c.problem(failure.Client, "the private key of Apple is missing",
+				"Send the text of the .p8 file as the client secret.")
 		}
 		return
 	}
@@ -190,10 +204,12 @@ func (c *check) secret(ctx context.Context, has bool, o *idp.OIDC) {
 		return
 	}
 	if _, err := appleKey(text); err != nil {
-		c.problem(failure.Client, "the client secret is not a private key of Apple", "Send the whole text of the .p8 file, with its first and its last line.")
+		c.problem(failure.Client, "the client secret is not a private key of Apple",
+			"Send the whole text of the .p8 file, with its first and its last line.")
 	}
 	if o.TeamID == "" || o.KeyID == "" {
-		c.problem(failure.Client, "the team id or the key id of Apple is missing", "Both are ten characters; Apple shows them beside the key.")
+		c.problem(failure.Client, "the team id or the key id of Apple is missing",
+			"Both are ten characters; Apple shows them beside the key.")
 	}
 }
 
@@ -205,7 +221,9 @@ func (c *check) keys(ctx context.Context, name, address string, algorithms []str
 	}
 	keys, err := outbound.ParseKeys(answer.Body)
 	if answer.Status != http.StatusOK || err != nil {
-		c.problem(failure.Keys, fmt.Sprintf("%s did not answer with a key set, but with status %d", name, answer.Status), "It must answer with a JSON Web Key Set (RFC 7517).")
+		c.problem(failure.Keys,
+			fmt.Sprintf("%s did not answer with a key set, but with status %d", name, answer.Status),
+			"It must answer with a JSON Web Key Set (RFC 7517).")
 		return
 	}
 	for _, key := range keys {
@@ -216,16 +234,20 @@ func (c *check) keys(ctx context.Context, name, address string, algorithms []str
 		}
 	}
 	if slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
-		return slices.ContainsFunc(advertised(nil), func(a jose.SignatureAlgorithm) bool { return assertion.Fits(string(a), k) })
+		return slices.ContainsFunc(advertised(nil),
+			func(a jose.SignatureAlgorithm) bool { return assertion.Fits(string(a), k) })
 	}) {
 		if len(advertised(algorithms)) == 0 {
 			return // which is the problem, and was told
 		}
-		c.problem(failure.Algorithm, name+" has keys, but none for an algorithm that the provider announces ("+strings.Join(algorithms, ", ")+")",
+		c.problem(failure.Algorithm,
+			name+" has keys, but none for an algorithm that the provider announces ("+
+				strings.Join(algorithms, ", ")+")",
 			"Have the provider announce the algorithm of its key in id_token_signing_alg_values_supported, or publish a key for one that it announces.")
 		return
 	}
-	c.problem(failure.Keys, name+" has no usable key", "It needs a public key for signatures: RSA of 2048 to 8192 bits, EC of P-256, P-384 or P-521, or Ed25519.")
+	c.problem(failure.Keys, name+" has no usable key",
+		"It needs a public key for signatures: RSA of 2048 to 8192 bits, EC of P-256, P-384 or P-521, or Ed25519.")
 }
 
 // client tries whether the token endpoint knows us, with a code that nobody has made.
@@ -234,14 +256,17 @@ func (c *check) client(ctx context.Context, by client) {
 		c.problem(failure.Address, "the token endpoint is not called", allowHint)
 		return
 	}
-	_, err := c.exchange(ctx, c.p, by, &state{Provider: c.p.ID, Attempt: []byte("check")}, url.Values{"code": {"signet-check"}})
+	_, err := c.exchange(ctx, c.p, by, &state{Provider: c.p.ID, Attempt: []byte("check")},
+		url.Values{"code": {"signet-check"}})
 	failed, ok := errors.AsType[*Failure](err)
 	switch {
 	case !ok, failed.Check == failure.Code, failed.Check == failure.Configuration: // of which secret has spoken
 	case failed.Check == failure.TokenAnswer:
-		c.warning(failed.Check, "the token endpoint refused a code that does not exist in an unusual way", "If sign-ins fail, check its address.")
+		c.warning(failed.Check, "the token endpoint refused a code that does not exist in an unusual way",
+			"If sign-ins fail, check its address.")
 	case failed.Check == failure.Client:
-		c.problem(failed.Check, "the provider does not accept the client id or secret", "Check both, and how the secret is sent.")
+		c.problem(failed.Check, "the provider does not accept the client id or secret",
+			"Check both, and how the secret is sent.")
 	default:
 		message, hint := reason(failed)
 		c.problem(failed.Check, "the token endpoint "+message, hint)
@@ -256,7 +281,8 @@ func (c *check) get(ctx context.Context, check, name, address string) (answer *o
 	}
 	err := c.Calls.Do(ctx, fairqueue.Claim{Org: c.p.Org}, func() (err error) {
 		// The first request follows no redirect, to tell whether there is one.
-		if answer, err = c.Client.GetWith(ctx, address, map[string]string{"Accept": "application/json"}, maxAnswer); err != nil || answer.Status < 300 || answer.Status > 399 {
+		if answer, err = c.Client.GetWith(ctx, address, map[string]string{"Accept": "application/json"},
+			maxAnswer); err != nil || answer.Status < 300 || answer.Status > 399 {
 			return err
 		}
 		c.warning("redirect", name+" redirects", "Configure the address that it leads to.")
@@ -277,7 +303,8 @@ func (c *check) clock(name string, header http.Header) {
 	date, err := http.ParseTime(header.Get("Date"))
 	if off := c.Clock().Sub(date).Abs(); err == nil && off > clockSkew && header.Get("Age") == "" && !c.late {
 		c.late = true
-		c.warning("clock", fmt.Sprintf("the clock of the server of %s differs from ours by %s", name, off.Round(time.Second)), "Set both clocks by NTP: tokens are refused if they differ by more than a minute.")
+		c.warning("clock", fmt.Sprintf("the clock of the server of %s differs from ours by %s", name,
+			off.Round(time.Second)), "Set both clocks by NTP: tokens are refused if they differ by more than a minute.")
 	}
 }
 

@@ -29,7 +29,8 @@ func (c tokenClaims) Text(name string) (string, bool) {
 
 func text(raw json.RawMessage) (string, bool) {
 	var s string
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil || strings.ContainsRune(s, utf8.RuneError) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil ||
+		strings.ContainsRune(s, utf8.RuneError) {
 		return "", false
 	}
 	return s, true
@@ -84,7 +85,8 @@ var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,39})$`)
 // SubjectIn is what tells a person apart, in a field of any name. A number counts only where that is said, and only
 // written as a whole one; it is never read as a number, so it is exact however large it is. Errors: *failure.Failure.
 func (c tokenClaims) SubjectIn(name string, numbers bool) (string, error) {
-	wrong := failure.New(failure.Subject, "the field that tells people apart is missing, or is not a text of 1 to 255 characters")
+	wrong := failure.New(failure.Subject,
+		"the field that tells people apart is missing, or is not a text of 1 to 255 characters")
 	raw := bytes.TrimSpace(c[name])
 	if numbers {
 		wrong.Hint += " or a whole number"

@@ -40,12 +40,14 @@ type client struct {
 }
 
 // exchange trades the code of an answer for tokens. Errors: *Failure.
-func (f *Federation) exchange(ctx context.Context, p *Provider, c client, s *state, answer url.Values) (tokenClaims, error) {
+func (f *Federation) exchange(ctx context.Context, p *Provider, c client, s *state,
+	answer url.Values) (tokenClaims, error) {
 	code := answer.Get("code")
 	if code == "" || len(code) > maxCode {
 		return nil, failure.New(failure.Code, "the answer carries no code")
 	}
-	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {f.CallbackAddress(p.ID)}, "code_verifier": {f.verifier(s)}}
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {f.CallbackAddress(p.ID)},
+		"code_verifier": {f.verifier(s)}}
 	header := map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 	if err := f.authenticate(ctx, p, c, form, header); err != nil {
 		return nil, err
@@ -67,9 +69,11 @@ func tokens(got *outbound.Response) (tokenClaims, error) {
 		switch problem {
 		case "":
 		case "invalid_grant", "bad_verification_code":
-			return nil, failure.New(failure.Code, "the provider does not accept the code: it has expired, was used, or the callback address that is registered there differs")
+			return nil, failure.New(failure.Code,
+				"the provider does not accept the code: it has expired, was used, or the callback address that is registered there differs")
 		case "invalid_client", "unauthorized_client", "incorrect_client_credentials":
-			return nil, failure.New(failure.Client, "the provider does not accept the client id or secret, or the way they are sent: check both")
+			return nil, failure.New(failure.Client,
+				"the provider does not accept the client id or secret, or the way they are sent: check both")
 		default:
 			return nil, failure.New(failure.TokenAnswer, "the token endpoint refused the request")
 		}
@@ -77,17 +81,21 @@ func tokens(got *outbound.Response) (tokenClaims, error) {
 	kind, _ := said.Text("token_type")
 	switch {
 	case got.Status == http.StatusUnauthorized:
-		return nil, failure.New(failure.Client, "the provider does not accept the client id or secret, or the way they are sent: check both")
+		return nil, failure.New(failure.Client,
+			"the provider does not accept the client id or secret, or the way they are sent: check both")
 	case got.Status != http.StatusOK || err != nil:
-		return nil, failure.New(failure.TokenAnswer, "the token endpoint did not answer with tokens in JSON: check its address")
+		return nil, failure.New(failure.TokenAnswer,
+			"the token endpoint did not answer with tokens in JSON: check its address")
 	case !isBearer(kind):
-		return nil, failure.New(failure.TokenAnswer, "the token endpoint answered with a token that is not of the type Bearer")
+		return nil, failure.New(failure.TokenAnswer,
+			"the token endpoint answered with a token that is not of the type Bearer")
 	}
 	return said, nil
 }
 
 // authenticate adds to a request what proves that Signet is the client. Errors: *Failure; those of event.Reader.
-func (f *Federation) authenticate(ctx context.Context, p *Provider, c client, form url.Values, header map[string]string) error {
+func (f *Federation) authenticate(ctx context.Context, p *Provider, c client, form url.Values,
+	header map[string]string) error {
 	if c.auth == idp.PrivateKeyJWT {
 		assertion, err := f.assertion(ctx, c)
 		if err != nil {
@@ -111,7 +119,8 @@ func (f *Federation) authenticate(ctx context.Context, p *Provider, c client, fo
 	}
 	if c.apple != nil {
 		if secret, err = appleSecret(c.apple, secret, f.Clock()); err != nil {
-			return failure.New(failure.Configuration, "the client secret must be the private key that Apple gave you, as the text of the .p8 file, with its team id and key id").Because(err)
+			return failure.New(failure.Configuration,
+				"the client secret must be the private key that Apple gave you, as the text of the .p8 file, with its team id and key id").Because(err)
 		}
 	}
 	if c.auth == idp.SecretInBody || c.apple != nil {
@@ -119,7 +128,8 @@ func (f *Federation) authenticate(ctx context.Context, p *Provider, c client, fo
 		form.Set("client_secret", secret)
 		return nil
 	}
-	header["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.id)+":"+url.QueryEscape(secret)))
+	header["Authorization"] = "Basic " +
+		base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(c.id)+":"+url.QueryEscape(secret)))
 	return nil
 }
 
@@ -130,8 +140,14 @@ func (f *Federation) assertion(ctx context.Context, c client) (string, error) {
 		alg = jose.ES256
 	}
 	now := f.Clock()
-	return f.Signing.Sign(ctx, string(alg), "JWT", map[string]any{"iss": c.id, "sub": c.id, "aud": c.audience, "jti": uuid.NewString(),
-		"iat": now.Unix(), "exp": now.Add(assertionLife).Unix()})
+	return f.Signing.Sign(ctx, string(alg), "JWT", map[string]any{
+		"iss": c.id,
+		"sub": c.id,
+		"aud": c.audience,
+		"jti": uuid.NewString(),
+		"iat": now.Unix(),
+		"exp": now.Add(assertionLife).Unix(),
+	})
 }
 
 // appleKey reads the key that Apple hands out as a file.
@@ -160,11 +176,13 @@ func appleSecret(o *idp.OIDC, text string, now time.Time) (string, error) {
 	if o.TeamID == "" || o.KeyID == "" {
 		return "", errors.New("no team id or key id")
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: o.KeyID}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256,
+		Key: jose.JSONWebKey{Key: key, KeyID: o.KeyID}}, nil)
 	if err != nil {
 		return "", err
 	}
-	payload, err := json.Marshal(map[string]any{"iss": o.TeamID, "sub": o.ClientID, "aud": appleAudience, "iat": now.Unix(), "exp": now.Add(assertionLife).Unix()})
+	payload, err := json.Marshal(map[string]any{"iss": o.TeamID, "sub": o.ClientID, "aud": appleAudience,
+		"iat": now.Unix(), "exp": now.Add(assertionLife).Unix()})
 	if err != nil {
 		return "", err
 	}

@@ -67,13 +67,16 @@ func (f *Federation) discovered(ctx context.Context, p *Provider) (*metadata, er
 	}
 	m, err := f.metadata.Get(ctx, p.Org, metadataAddress(o.Issuer), func(*metadata) bool { return true })
 	if err != nil {
-		return nil, called(err, failure.Discovery, "the metadata of the provider cannot be fetched: "+wellKnown+" behind the issuer must answer with it")
+		return nil, called(err, failure.Discovery,
+			"the metadata of the provider cannot be fetched: "+wellKnown+" behind the issuer must answer with it")
 	}
 	if m.Issuer == "" || m.Issuer != o.Issuer && m.Issuer != template(o) {
-		return nil, failure.New(failure.Issuer, "the provider calls itself by another issuer than the one that is configured; both are compared as texts, so a slash at the end counts")
+		return nil, failure.New(failure.Issuer,
+			"the provider calls itself by another issuer than the one that is configured; both are compared as texts, so a slash at the end counts")
 	}
 	if m.AuthorizationEndpoint == "" || m.TokenEndpoint == "" || m.KeySet == "" {
-		return nil, failure.New(failure.Discovery, "the metadata of the provider names no authorization endpoint, token endpoint or key set")
+		return nil, failure.New(failure.Discovery,
+			"the metadata of the provider names no authorization endpoint, token endpoint or key set")
 	}
 	return m, nil
 }
@@ -124,5 +127,6 @@ func (m *metadata) fromIssuer(o *idp.OIDC, answer url.Values) error {
 			}
 		}
 	}
-	return failure.New(failure.IssParameter, "the answer does not name the configured issuer (iss), although the provider promises to")
+	return failure.New(failure.IssParameter,
+		"the answer does not name the configured issuer (iss), although the provider promises to")
 }

@@ -27,7 +27,8 @@ func (f *Federation) startJWT(p *Provider, s *state, text string) (string, error
 	})
 }
 
-func (f *Federation) finishJWT(ctx context.Context, p *Provider, s *state, header http.Header, answer url.Values) (*idp.Identity, error) {
+func (f *Federation) finishJWT(ctx context.Context, p *Provider, s *state, header http.Header,
+	answer url.Values) (*idp.Identity, error) {
 	if err := answeredError(answer); err != nil {
 		return nil, err
 	}
@@ -43,7 +44,8 @@ func (f *Federation) finishJWT(ctx context.Context, p *Provider, s *state, heade
 		return nil, err
 	}
 	c := token.Claims
-	if err := c.Check(expectedClaims{Issuer: p.Data.JWT.Issuer, Audience: audienceOf(p), Now: f.Clock(), MaxLife: maxJWTLife}); err != nil {
+	if err := c.Check(expectedClaims{Issuer: p.Data.JWT.Issuer, Audience: audienceOf(p), Now: f.Clock(),
+		MaxLife: maxJWTLife}); err != nil {
 		return nil, err
 	}
 	expires, _ := c.Time("exp")
@@ -75,7 +77,8 @@ func carried(header http.Header, name string) (string, error) {
 	}
 	values := header.Values(name)
 	if len(values) != 1 || values[0] == "" {
-		return "", failure.New(failure.Token, "the request must carry the token in the configured header, once: check headerName and the proxy that sets it")
+		return "", failure.New(failure.Token,
+			"the request must carry the token in the configured header, once: check headerName and the proxy that sets it")
 	}
 	text := strings.TrimSpace(values[0])
 	if scheme, rest, found := strings.Cut(text, " "); found && strings.EqualFold(scheme, "bearer") {
@@ -88,7 +91,8 @@ func carried(header http.Header, name string) (string, error) {
 func (f *Federation) verify(ctx context.Context, p *Provider, address string, token *signedToken) error {
 	keys, err := f.Keys.Find(ctx, p.Org, address, token.KeyID)
 	if err != nil {
-		return called(err, failure.Keys, "the key set of the provider cannot be fetched: check its address, and that it answers with a JSON Web Key Set")
+		return called(err, failure.Keys,
+			"the key set of the provider cannot be fetched: check its address, and that it answers with a JSON Web Key Set")
 	}
 	return token.Verify(keys)
 }
@@ -119,5 +123,6 @@ func advertised(names []string) []jose.SignatureAlgorithm {
 	if names == nil {
 		return signatureAlgorithms
 	}
-	return slices.DeleteFunc(slices.Clone(signatureAlgorithms), func(a jose.SignatureAlgorithm) bool { return !slices.Contains(names, string(a)) })
+	return slices.DeleteFunc(slices.Clone(signatureAlgorithms),
+		func(a jose.SignatureAlgorithm) bool { return !slices.Contains(names, string(a)) })
 }

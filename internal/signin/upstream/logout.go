@@ -29,23 +29,27 @@ type SignedOut struct {
 
 // SignOut checks the logout token that a provider sends, and has what it names ended. Each token counts once; where end
 // fails, the provider may send it again. Errors: *Failure, which is recorded; those of event.Store and of end.
-func (f *Federation) SignOut(ctx context.Context, p *Provider, text, requestID string, end func(ctx context.Context, out SignedOut) error) error {
+func (f *Federation) SignOut(ctx context.Context, p *Provider, text, requestID string,
+	end func(ctx context.Context, out SignedOut) error) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	err := f.signOut(ctx, p, text, end)
 	if failed, ok := errors.AsType[*Failure](err); ok {
 		// Administrators are to see that nobody failed to sign in by it.
-		return f.record(ctx, p, requestID, &Failure{Check: failure.LogoutPrefix + failed.Check, Hint: failed.Hint, Cause: failed.Cause})
+		return f.record(ctx, p, requestID,
+			&Failure{Check: failure.LogoutPrefix + failed.Check, Hint: failed.Hint, Cause: failed.Cause})
 	}
 	return err
 }
 
-func (f *Federation) signOut(ctx context.Context, p *Provider, text string, end func(ctx context.Context, out SignedOut) error) error {
+func (f *Federation) signOut(ctx context.Context, p *Provider, text string,
+	end func(ctx context.Context, out SignedOut) error) error {
 	if err := usable(p); err != nil {
 		return err
 	}
 	if p.Data.Type() != idp.IsOIDC {
-		return failure.New(failure.Configuration, "only OpenID Connect providers end sessions: remove the logout address at this one")
+		return failure.New(failure.Configuration,
+			"only OpenID Connect providers end sessions: remove the logout address at this one")
 	}
 	m, err := f.discovered(ctx, p)
 	if err != nil {
@@ -63,7 +67,9 @@ func (f *Federation) signOut(ctx context.Context, p *Provider, text string, end 
 		return err
 	}
 	key, until := tokenUse(p, token.Claims)
-	if err := f.once(ctx, key, until, failure.New(failure.Replayed, "this logout token was sent before: make a new one for every logout")); err != nil {
+	if err := f.once(ctx, key, until,
+		failure.New(failure.Replayed,
+			"this logout token was sent before: make a new one for every logout")); err != nil {
 		return err
 	}
 	if err := end(ctx, out); err != nil {
@@ -81,14 +87,17 @@ func (f *Federation) logoutToken(p *Provider, m *metadata, c tokenClaims) (Signe
 		return SignedOut{}, failure.New(failure.Issuer, "the token names no tenant (tid) that its issuer could be of")
 	}
 	_, hasSubject := c["sub"]
-	if err := c.Check(expectedClaims{Issuer: out.Issuer, Audience: o.ClientID, Now: f.Clock(), NoSubject: !hasSubject}); err != nil {
+	if err := c.Check(expectedClaims{Issuer: out.Issuer, Audience: o.ClientID, Now: f.Clock(),
+		NoSubject: !hasSubject}); err != nil {
 		return SignedOut{}, err
 	}
 	if id, _ := c.Text("jti"); !plain(id, maxTokenID) {
-		return SignedOut{}, failure.New(failure.TokenID, "the logout token has no identifier (jti) of 1 to 255 characters")
+		return SignedOut{}, failure.New(failure.TokenID,
+			"the logout token has no identifier (jti) of 1 to 255 characters")
 	}
 	if !isLogout(c) {
-		return SignedOut{}, failure.New(failure.Event, "the token is no logout token: its events must have "+logoutEvent)
+		return SignedOut{}, failure.New(failure.Event,
+			"the token is no logout token: its events must have "+logoutEvent)
 	}
 	if _, there := c["nonce"]; there { // an ID token must never pass for one
 		return SignedOut{}, failure.New(failure.Nonce, "a logout token must not have a nonce")
@@ -98,11 +107,14 @@ func (f *Federation) logoutToken(p *Provider, m *metadata, c tokenClaims) (Signe
 	}
 	if _, there := c["sid"]; there {
 		if out.Session, _ = c.Text("sid"); !plain(out.Session, maxSession) {
-			return SignedOut{}, failure.New(failure.Session, "the session (sid) of the logout token is not a text of 1 to 255 characters")
+			return SignedOut{},
+				failure.New(failure.Session,
+					"the session (sid) of the logout token is not a text of 1 to 255 characters")
 		}
 	}
 	if out.Subject == "" && out.Session == "" {
-		return SignedOut{}, failure.New(failure.Session, "the logout token names neither a person (sub) nor a session (sid)")
+		return SignedOut{}, failure.New(failure.Session,
+			"the logout token names neither a person (sub) nor a session (sid)")
 	}
 	return out, nil
 }

@@ -29,7 +29,9 @@ func (f *Federation) finishOAuth(ctx context.Context, p *Provider, s *state, ans
 	if err := answeredError(answer); err != nil {
 		return nil, err
 	}
-	got, err := f.exchange(ctx, p, client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: o.TokenEndpoint, audience: o.TokenEndpoint}, s, answer)
+	got, err := f.exchange(ctx, p,
+		client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: o.TokenEndpoint,
+			audience: o.TokenEndpoint}, s, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +87,12 @@ func (f *Federation) verifiedEmail(ctx context.Context, p *Provider, access stri
 		Verified bool   `json:"verified"`
 	}
 	if answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &list) != nil {
-		return "", failure.New(failure.UserInfo, "the e-mails endpoint did not answer with a list of addresses: check the scopes that the client may use")
+		return "", failure.New(failure.UserInfo,
+			"the e-mails endpoint did not answer with a list of addresses: check the scopes that the client may use")
 	}
 	for _, one := range list {
-		if _, problem := syntax.Email(one.Email); one.Primary && one.Verified && problem == nil && plain(one.Email, syntax.MaxName) {
+		if _, problem := syntax.Email(one.Email); one.Primary && one.Verified && problem == nil &&
+			plain(one.Email, syntax.MaxName) {
 			return one.Email, nil
 		}
 	}

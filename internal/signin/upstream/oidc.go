@@ -61,14 +61,16 @@ func scopesOf(o *idp.OIDC) []string {
 			more = []string{"name", "email"}
 		}
 	}
-	return append([]string{"openid"}, slices.DeleteFunc(slices.Clone(more), func(s string) bool { return s == "openid" })...)
+	return append([]string{"openid"},
+		slices.DeleteFunc(slices.Clone(more), func(s string) bool { return s == "openid" })...)
 }
 
 // postsForm tells whether the answer is posted. Apple insists on that where it is to tell a name or an e-mail.
 func postsForm(o *idp.OIDC) bool { return o.FormPost || o.Preset == idp.ApplePreset }
 
 func (f *Federation) oidcClient(o *idp.OIDC, m *metadata) client {
-	c := client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: m.TokenEndpoint, audience: o.Issuer, algorithms: m.TokenAuthAlgorithms}
+	c := client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: m.TokenEndpoint,
+		audience: o.Issuer, algorithms: m.TokenAuthAlgorithms}
 	if o.Preset == idp.ApplePreset {
 		c.apple = o
 	}
@@ -126,11 +128,13 @@ func (f *Federation) finishOIDC(ctx context.Context, p *Provider, s *state, answ
 }
 
 // idToken checks the ID token of an answer (OpenID Connect Core 1.0, 3.1.3.7). Errors: *Failure.
-func (f *Federation) idToken(ctx context.Context, p *Provider, m *metadata, s *state, got tokenClaims, access string) (tokenClaims, error) {
+func (f *Federation) idToken(ctx context.Context, p *Provider, m *metadata, s *state, got tokenClaims,
+	access string) (tokenClaims, error) {
 	o := p.Data.OIDC
 	text, ok := got.Text("id_token")
 	if !ok {
-		return nil, failure.New(failure.Token, "the provider sent no ID token: it must speak OpenID Connect, not only OAuth 2.0")
+		return nil, failure.New(failure.Token,
+			"the provider sent no ID token: it must speak OpenID Connect, not only OAuth 2.0")
 	}
 	token, err := readToken(text, advertised(m.IDTokenAlgorithms))
 	if err != nil {
@@ -153,7 +157,8 @@ func (f *Federation) idToken(ctx context.Context, p *Provider, m *metadata, s *s
 		return nil, failure.New(failure.AuthorizedParty, "the token was issued to another client (azp)")
 	}
 	if nonce, _ := c.Text("nonce"); !hmac.Equal([]byte(nonce), []byte(f.nonce(s))) {
-		return nil, failure.New(failure.Nonce, "the token has no nonce, or that of another sign-in: the provider must repeat the one that was sent")
+		return nil, failure.New(failure.Nonce,
+			"the token has no nonce, or that of another sign-in: the provider must repeat the one that was sent")
 	}
 	if _, said := c["at_hash"]; said {
 		if hash, _ := c.Text("at_hash"); access == "" || hash != accessTokenHash(token.Algorithm, access) {
@@ -186,7 +191,8 @@ func (f *Federation) userInfo(ctx context.Context, p *Provider, address, access,
 		return nil, err
 	}
 	if about, err := c.Subject(); err != nil || about != subject {
-		return nil, failure.New(failure.UserInfoSubject, "the userinfo endpoint answered about somebody else: its sub must be that of the ID token")
+		return nil, failure.New(failure.UserInfoSubject,
+			"the userinfo endpoint answered about somebody else: its sub must be that of the ID token")
 	}
 	return c, nil
 }
@@ -200,12 +206,14 @@ func (f *Federation) read(ctx context.Context, p *Provider, address, access, nam
 	if c, err := document(answer); err == nil && answer.Status == http.StatusOK {
 		return c, nil
 	}
-	return nil, failure.New(failure.UserInfo, name+" did not answer with a JSON object about the person: check the scopes that the client may use")
+	return nil, failure.New(failure.UserInfo,
+		name+" did not answer with a JSON object about the person: check the scopes that the client may use")
 }
 
 func (f *Federation) fetch(ctx context.Context, p *Provider, address, access string) (*outbound.Response, error) {
 	return f.call(ctx, p, func(ctx context.Context) (*outbound.Response, error) {
-		return f.Client.GetWith(ctx, address, map[string]string{"Authorization": "Bearer " + access, "Accept": "application/json"}, maxAnswer)
+		return f.Client.GetWith(ctx, address,
+			map[string]string{"Authorization": "Bearer " + access, "Accept": "application/json"}, maxAnswer)
 	})
 }
 
@@ -242,7 +250,8 @@ func isMicrosoft(o *idp.OIDC) bool {
 		return false
 	}
 	host := strings.ToLower(u.Hostname())
-	return slices.ContainsFunc([]string{"login.microsoftonline.com", "login.microsoft.com", "sts.windows.net", "login.windows.net", "login.microsoftonline.us", "login.partner.microsoftonline.cn"},
+	return slices.ContainsFunc([]string{"login.microsoftonline.com", "login.microsoft.com", "sts.windows.net",
+		"login.windows.net", "login.microsoftonline.us", "login.partner.microsoftonline.cn"},
 		func(of string) bool { return host == of }) || strings.HasSuffix(host, ".ciamlogin.com")
 }
 

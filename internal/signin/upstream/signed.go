@@ -28,7 +28,8 @@ const (
 )
 
 // signatureAlgorithms are those that count. None of them works with a key that is not secret.
-var signatureAlgorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512,
+var signatureAlgorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256,
+	jose.PS384, jose.PS512,
 	jose.ES256, jose.ES384, jose.ES512, jose.EdDSA}
 
 // signedToken is a token that was read. What it claims counts only after Verify.
@@ -43,7 +44,8 @@ type signedToken struct {
 
 // readToken takes a token apart. Errors: *failure.Failure.
 func readToken(text string, allowed []jose.SignatureAlgorithm) (*signedToken, error) {
-	notOne := failure.New(failure.Token, "what was sent is not a signed token in the compact form: send header.payload.signature, at most 16 KiB")
+	notOne := failure.New(failure.Token,
+		"what was sent is not a signed token in the compact form: send header.payload.signature, at most 16 KiB")
 	if len(text) > maxLength {
 		return nil, notOne
 	}
@@ -60,13 +62,15 @@ func readToken(text string, allowed []jose.SignatureAlgorithm) (*signedToken, er
 		return nil, notOne
 	}
 	if !slices.Contains(allowed, jose.SignatureAlgorithm(header.Algorithm)) {
-		return nil, failure.New(failure.Algorithm, "the token is signed with an algorithm that is not accepted: use RS, PS, ES or EdDSA, and one that the provider advertises")
+		return nil, failure.New(failure.Algorithm,
+			"the token is signed with an algorithm that is not accepted: use RS, PS, ES or EdDSA, and one that the provider advertises")
 	}
 	parsed, err := jose.ParseSignedCompact(text, allowed)
 	if err != nil || len(parsed.Signatures) != 1 {
 		return nil, notOne
 	}
-	t := &signedToken{KeyID: parsed.Signatures[0].Header.KeyID, Algorithm: parsed.Signatures[0].Header.Algorithm, signed: parsed, input: text[:end]}
+	t := &signedToken{KeyID: parsed.Signatures[0].Header.KeyID, Algorithm: parsed.Signatures[0].Header.Algorithm,
+		signed: parsed, input: text[:end]}
 	if t.Claims, err = readClaims(parsed.UnsafePayloadWithoutVerification()); err != nil {
 		return nil, notOne
 	}
@@ -75,9 +79,11 @@ func readToken(text string, allowed []jose.SignatureAlgorithm) (*signedToken, er
 
 // Verify tells whether one of these keys signed the token, with an algorithm of that key. Errors: *failure.Failure.
 func (t *signedToken) Verify(keys []jose.JSONWebKey) error {
-	named := slices.DeleteFunc(slices.Clone(keys), func(k jose.JSONWebKey) bool { return t.KeyID != "" && k.KeyID != t.KeyID })
+	named := slices.DeleteFunc(slices.Clone(keys),
+		func(k jose.JSONWebKey) bool { return t.KeyID != "" && k.KeyID != t.KeyID })
 	if len(named) == 0 {
-		return failure.New(failure.Key, "the provider's key set has no key with the id that the token names: check that both are of the same server")
+		return failure.New(failure.Key,
+			"the provider's key set has no key with the id that the token names: check that both are of the same server")
 	}
 	fitting := slices.DeleteFunc(named, func(k jose.JSONWebKey) bool { return !assertion.Fits(t.Algorithm, k) })
 	if len(fitting) == 0 {
@@ -108,21 +114,26 @@ type expectedClaims struct {
 // Check judges issuer, audience, times and subject. Errors: *failure.Failure.
 func (c tokenClaims) Check(e expectedClaims) error {
 	if issuer, ok := c.Text("iss"); !ok || issuer != e.Issuer {
-		return failure.New(failure.Issuer, "the issuer (iss) of the token is not the one that is configured; both are compared as texts, so a slash at the end counts")
+		return failure.New(failure.Issuer,
+			"the issuer (iss) of the token is not the one that is configured; both are compared as texts, so a slash at the end counts")
 	}
 	if e.Audience == "" || !slices.Contains(c.Texts("aud"), e.Audience) {
-		return failure.New(failure.Audience, "the audience (aud) of the token does not contain the one that is configured")
+		return failure.New(failure.Audience,
+			"the audience (aud) of the token does not contain the one that is configured")
 	}
 	issued, ok := c.Time("iat")
 	if !ok || issued.After(e.Now.Add(clockSkew)) || issued.Before(e.Now.Add(-maxTokenAge-clockSkew)) {
-		return failure.New(failure.IssuedAt, "the token has no time of issue (iat), or one in the future or more than 10 minutes ago: check the clocks of both servers")
+		return failure.New(failure.IssuedAt,
+			"the token has no time of issue (iat), or one in the future or more than 10 minutes ago: check the clocks of both servers")
 	}
 	expires, ok := c.Time("exp")
 	switch {
 	case !ok || !e.Now.Before(expires.Add(clockSkew)):
-		return failure.New(failure.Expired, "the token has no expiry (exp), or has expired: check the clocks of both servers")
+		return failure.New(failure.Expired,
+			"the token has no expiry (exp), or has expired: check the clocks of both servers")
 	case !expires.After(issued), e.MaxLife > 0 && expires.Sub(issued) > e.MaxLife:
-		return failure.New(failure.Expired, "the token is valid for too long: it may expire at most 24 hours after its time of issue")
+		return failure.New(failure.Expired,
+			"the token is valid for too long: it may expire at most 24 hours after its time of issue")
 	}
 	if _, there := c["nbf"]; there {
 		if from, ok := c.Time("nbf"); !ok || from.After(e.Now.Add(clockSkew)) {

@@ -53,8 +53,18 @@ func (f *Federation) newState(p *Provider, a Attempt) (*state, string, error) {
 	if a.Browser == "" || len(a.Return) > maxReturn {
 		return nil, "", errors.New("federation: an attempt needs a browser, and has a limit for what it gives back")
 	}
-	s := &state{Provider: p.ID, Version: p.Data.Changer.Version, Attempt: make([]byte, 16), Browser: f.browser(a.Browser),
-		Started: event.Micros(f.Clock()), Return: a.Return, Again: a.Again || a.MaxAge != nil && *a.MaxAge == 0, MaxAge: a.MaxAge, Chosen: a.Chosen}
+	s := &state{
+		Provider: p.ID,
+		Version:  p.Data.Changer.Version,
+		Attempt:  make([]byte, 16),
+		Browser:  f.browser(a.Browser),
+		Started:  event.Micros(f.Clock()),
+		Return:   a.Return,
+		Again:    a.Again || a.MaxAge != nil && *a.MaxAge == 0,
+
+		MaxAge: a.MaxAge,
+		Chosen: a.Chosen,
+	}
 	_, _ = rand.Read(s.Attempt) // it never fails: crypto/rand ends the program instead
 	plain, err := json.Marshal(s)
 	if err != nil {
@@ -74,11 +84,14 @@ func (f *Federation) openState(text string, p *Provider, c Callback) (*state, er
 	now := f.Clock()
 	switch {
 	case s == nil:
-		return nil, failure.New(failure.State, "the answer carries no state, or one that this server did not make: sign-ins must begin on the sign-in page, and the provider must send the state back unchanged")
+		return nil, failure.New(failure.State,
+			"the answer carries no state, or one that this server did not make: sign-ins must begin on the sign-in page, and the provider must send the state back unchanged")
 	case s.Provider != p.ID || c.Provider != p.ID:
-		return nil, failure.New(failure.Provider, "the sign-in was started with another provider: register each callback address at its own provider only")
+		return nil, failure.New(failure.Provider,
+			"the sign-in was started with another provider: register each callback address at its own provider only")
 	case c.Browser == "" || !hmac.Equal(s.Browser, f.browser(c.Browser)):
-		return nil, failure.New(failure.Browser, "the sign-in was started in another browser, or cookies are switched off")
+		return nil, failure.New(failure.Browser,
+			"the sign-in was started in another browser, or cookies are switched off")
 	case !now.Before(event.Time(s.Started).Add(stateLife)), event.Time(s.Started).After(now.Add(time.Minute)):
 		return nil, failure.New(failure.StateExpired, "the sign-in took more than 10 minutes: start again")
 	case s.Version != p.Data.Changer.Version:
@@ -116,17 +129,21 @@ func (f *Federation) useUp(ctx context.Context, s *state) error {
 // once lets something happen once until a time. Its row is no event.Flow: only its presence counts.
 func (f *Federation) once(ctx context.Context, key string, until time.Time, again *Failure) error {
 	row := event.RowKey{Table: event.Flows, Key: key}
-	return f.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		used, err := tx.Row(row)
-		if err != nil {
-			return err
-		}
-		if used != nil {
-			return again
-		}
-		tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: event.Micros(until)})
-		return nil
-	}})
+	return f.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			used, err := tx.Row(row)
+			if err != nil {
+				return err
+			}
+			if used != nil {
+				return again
+			}
+			tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: event.Micros(until)})
+			return nil
+		},
+	})
 }
 
 // nonce and verifier follow from the attempt, so that nothing is stored while somebody is away.

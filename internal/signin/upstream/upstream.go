@@ -179,15 +179,18 @@ func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Signe
 	return back, nil
 }
 
-var errNoType = failure.New(failure.Configuration, "the provider has no configuration: remove it and create another one")
+var errNoType = failure.New(failure.Configuration,
+	"the provider has no configuration: remove it and create another one")
 
 // usable tells whether a provider signs anybody in.
 func usable(p *Provider) error {
 	switch {
 	case p.Data.State != idp.Active:
-		return failure.New(failure.Inactive, "the provider is switched off: reactivate it if people should sign in through it")
+		return failure.New(failure.Inactive,
+			"the provider is switched off: reactivate it if people should sign in through it")
 	case p.Data.Changer == nil:
-		return failure.New(failure.Inactive, "nobody has confirmed this provider since it can be used: check it, or change its configuration")
+		return failure.New(failure.Inactive,
+			"nobody has confirmed this provider since it can be used: check it, or change its configuration")
 	}
 	return nil
 }

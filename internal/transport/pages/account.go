@@ -128,7 +128,8 @@ type Factor struct {
 }
 
 func (v Security) about() about {
-	return about{template: "security", title: "security.title", section: PathSecurity, script: true, passkey: len(v.Signal) > 0}
+	return about{template: "security", title: "security.title", section: PathSecurity, script: true,
+		passkey: len(v.Signal) > 0}
 }
 
 // RenameFactor asks what a second factor is called from now on, in FieldFactorName.

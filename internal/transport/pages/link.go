@@ -34,7 +34,8 @@ func ConsolePage(to string) string {
 // everything else.
 func PlainPath(to string) *url.URL {
 	u, err := url.Parse(to)
-	if err != nil || !strings.HasPrefix(to, "/") || u.Scheme != "" || u.Opaque != "" || u.Host != "" || u.User != nil || u.Fragment != "" || strings.Contains(to, "\\") ||
+	if err != nil || !strings.HasPrefix(to, "/") || u.Scheme != "" || u.Opaque != "" || u.Host != "" || u.User != nil ||
+		u.Fragment != "" || strings.Contains(to, "\\") ||
 		path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") {
 		return nil
 	}
@@ -63,7 +64,8 @@ func Outward(address string) (Link, error) {
 // AtProvider gives the link to an identity provider. It may be http: the operator decides in which networks providers
 // may be that.
 func AtProvider(address string) (Link, error) {
-	if u, err := url.Parse(address); err == nil && strings.EqualFold(u.Scheme, "http") && u.Hostname() != "" && u.User == nil && !strings.ContainsFunc(address, unfit) {
+	if u, err := url.Parse(address); err == nil && strings.EqualFold(u.Scheme, "http") && u.Hostname() != "" &&
+		u.User == nil && !strings.ContainsFunc(address, unfit) {
 		return Link{u.String()}, nil
 	}
 	return Outward(address)

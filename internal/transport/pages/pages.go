@@ -100,7 +100,8 @@ func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view 
 	language := chooseLanguage(frame.Language, frame.Locales, r.Header.Get("Accept-Language"))
 	page, err := p.page(language, view)
 	if err != nil {
-		p.log.ErrorContext(r.Context(), "a page cannot be rendered", "page", about.template, "language", language, "error", err)
+		p.log.ErrorContext(r.Context(), "a page cannot be rendered", "page", about.template, "language",
+			language, "error", err)
 		http.Error(w, "this page cannot be shown: a bug in Signet", http.StatusInternalServerError)
 		return
 	}
@@ -135,7 +136,8 @@ func (p *Pages) page(language string, view View) ([]byte, error) {
 	}
 	outer := sheet{
 		View: view, Frame: view.frame(), Section: about.section, Title: title, Origin: p.origin,
-		Content: template.HTML(content.String()), Passkey: about.passkey, Script: about.script || about.passkey, Onward: !about.end, Refresh: about.refresh,
+		Content: template.HTML(content.String()), Passkey: about.passkey, Script: about.script || about.passkey,
+		Onward: !about.end, Refresh: about.refresh,
 		Once: saidOnce(view.frame().Problems, content.String()),
 	}
 	if a, ok := view.(interface{ account() Account }); ok {
@@ -148,7 +150,8 @@ func (p *Pages) page(language string, view View) ([]byte, error) {
 
 // saidOnce tells whether the only thing that is wrong is said at its field already.
 func saidOnce(problems []Problem, content string) bool {
-	return len(problems) == 1 && problems[0].Field != "" && strings.Contains(content, `id="`+problems[0].Field+`-problem"`)
+	return len(problems) == 1 && problems[0].Field != "" &&
+		strings.Contains(content, `id="`+problems[0].Field+`-problem"`)
 }
 
 // HardenPage sets what keeps browsers on the safe side with a page, and what its policy allows it to load.

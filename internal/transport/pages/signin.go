@@ -389,7 +389,8 @@ const (
 	InvitationInvalid   Failure = "invitationInvalid"  // what it promises can no longer be given
 )
 
-var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, ProviderFailed, ProviderAway, ProviderDenied, Unavailable, Broken,
+var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound,
+	TooMany, ProviderFailed, ProviderAway, ProviderDenied, Unavailable, Broken,
 	InvitationUsed, InvitationWithdrawn, InvitationExpired, InvitationReplaced, InvitationInvalid}
 
 // Failed says that something went wrong, and what to do. Detail is for those who look after the application.

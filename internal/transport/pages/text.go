@@ -151,7 +151,8 @@ func (t texts) duration(d time.Duration) (string, error) {
 // html gives a sentence in which names are set apart: they cannot turn the text around them into something else,
 // neither by markup nor by the direction they are written in.
 func (t texts) html(key string, args ...any) (template.HTML, error) {
-	said, err := t.sentence(key, args, html.EscapeString, func(s string) string { return "<bdi>" + string(shown(s)) + "</bdi>" })
+	said, err := t.sentence(key, args, html.EscapeString,
+		func(s string) string { return "<bdi>" + string(shown(s)) + "</bdi>" })
 	return template.HTML(said), err
 }
 

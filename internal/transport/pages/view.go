@@ -39,10 +39,12 @@ type Frame struct {
 	Language     string // what the person prefers, where it is known who it is
 	Locales      string // ui_locales of the application's request
 	RedirectURI  string // where the answer to a form may send the browser, besides our own pages
-	For          string // what the page was shown for, where a link in a cookie decides that: another tab may bring another one. Comes back in FieldFor
-	Session      string // the account that the forms are about, where the browser may have several; comes back in FieldAccount
-	Done         Message
-	Problems     []Problem
+	// what the page was shown for, where a link in a cookie decides that: another tab may bring another one. Comes back in FieldFor
+	For string
+	// the account that the forms are about, where the browser may have several; comes back in FieldAccount
+	Session  string
+	Done     Message
+	Problems []Problem
 }
 
 func (f Frame) frame() Frame { return f }
@@ -65,8 +67,9 @@ func (f Frame) problem(field string) Message {
 
 // Names of the fields of forms.
 const (
-	FieldDo              = "do"       // which button was pressed, one of the Do constants
-	FieldID              = "id"       // of what the button is about: an account, a factor, a session, a token, an application
+	FieldDo = "do" // which button was pressed, one of the Do constants
+	// of what the button is about: an account, a factor, a session, a token, an application
+	FieldID              = "id"
 	FieldAccount         = "account"  // whose page it was, see Frame.Session
 	FieldFor             = "for"      // see Frame.For
 	FieldSequence        = "sequence" // what was seen of the person, so that nothing is overwritten that was not
@@ -152,28 +155,33 @@ type input struct {
 
 // inputs holds the fields whose form does not depend on the page.
 var inputs = map[string]input{
-	FieldLoginName:       {Label: "field.loginName", Hint: "field.loginName.hint", Autocomplete: "username", Literal: true, Most: 400},
+	FieldLoginName: {Label: "field.loginName", Hint: "field.loginName.hint", Autocomplete: "username",
+		Literal: true, Most: 400},
 	FieldPassword:        {Label: "field.password", Type: "password", Autocomplete: "current-password"},
 	FieldCurrentPassword: {Label: "field.currentPassword", Type: "password", Autocomplete: "current-password"},
 	FieldNewPassword:     {Label: "field.newPassword", Type: "password", Autocomplete: "new-password"},
 	FieldRepeatPassword:  {Label: "field.repeatPassword", Type: "password", Autocomplete: "new-password"},
-	FieldCode:            {Label: "field.code", Autocomplete: "one-time-code", Mode: "numeric", Literal: true, Most: 20},
-	FieldRecoveryCode:    {Label: "field.recoveryCode", Autocomplete: "off", Literal: true, Most: 40},
-	FieldUserCode:        {Label: "field.userCode", Autocomplete: "off", Literal: true, Most: 20},
-	FieldFactorName:      {Label: "renameFactor.name", Autocomplete: "off", Most: 200},
-	FieldPasskeyName:     {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200, Optional: true},
-	FieldUserName:        {Label: "field.loginName", Hint: "field.userName.hint", Autocomplete: "username", Literal: true, Most: 200},
-	FieldFirstName:       {Label: "field.firstName", Autocomplete: "given-name", Most: 200},
-	FieldLastName:        {Label: "field.lastName", Autocomplete: "family-name", Most: 200},
-	FieldNickName:        {Label: "field.nickName", Autocomplete: "nickname", Most: 200, Optional: true},
-	FieldDisplayName:     {Label: "field.displayName", Autocomplete: "name", Most: 200},
-	FieldLanguage:        {Label: "field.preferredLanguage"},
-	FieldGender:          {Label: "field.gender"},
-	FieldTokenDays:       {Label: "field.tokenDays"},
-	FieldEmail:           {Label: "field.email", Type: "email", Autocomplete: "email", Literal: true, Most: 200},
-	FieldPhone:           {Label: "field.phone", Hint: "field.phone.hint", Type: "tel", Autocomplete: "tel", Most: 50},
-	FieldPhoneCode:       {Label: "field.phoneCode", Autocomplete: "one-time-code", Literal: true, Most: 20},
-	FieldTokenName:       {Label: "field.tokenName", Hint: "field.tokenName.hint", Autocomplete: "off", Most: 200, Optional: true},
+	FieldCode: {Label: "field.code", Autocomplete: "one-time-code", Mode: "numeric",
+		Literal: true, Most: 20},
+	FieldRecoveryCode: {Label: "field.recoveryCode", Autocomplete: "off", Literal: true, Most: 40},
+	FieldUserCode:     {Label: "field.userCode", Autocomplete: "off", Literal: true, Most: 20},
+	FieldFactorName:   {Label: "renameFactor.name", Autocomplete: "off", Most: 200},
+	FieldPasskeyName: {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200,
+		Optional: true},
+	FieldUserName: {Label: "field.loginName", Hint: "field.userName.hint", Autocomplete: "username",
+		Literal: true, Most: 200},
+	FieldFirstName:   {Label: "field.firstName", Autocomplete: "given-name", Most: 200},
+	FieldLastName:    {Label: "field.lastName", Autocomplete: "family-name", Most: 200},
+	FieldNickName:    {Label: "field.nickName", Autocomplete: "nickname", Most: 200, Optional: true},
+	FieldDisplayName: {Label: "field.displayName", Autocomplete: "name", Most: 200},
+	FieldLanguage:    {Label: "field.preferredLanguage"},
+	FieldGender:      {Label: "field.gender"},
+	FieldTokenDays:   {Label: "field.tokenDays"},
+	FieldEmail:       {Label: "field.email", Type: "email", Autocomplete: "email", Literal: true, Most: 200},
+	FieldPhone:       {Label: "field.phone", Hint: "field.phone.hint", Type: "tel", Autocomplete: "tel", Most: 50},
+	FieldPhoneCode:   {Label: "field.phoneCode", Autocomplete: "one-time-code", Literal: true, Most: 20},
+	FieldTokenName: {Label: "field.tokenName", Hint: "field.tokenName.hint", Autocomplete: "off", Most: 200,
+		Optional: true},
 }
 
 // PasswordRules is what a new password has to keep to, told before it is typed. The zero value tells nothing.

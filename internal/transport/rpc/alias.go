@@ -33,10 +33,12 @@ func (h *Handler) mountAlias(a *Alias, ops map[string]*operation) (problems []er
 	for _, m := range a.Methods {
 		op := ops[m.Operation]
 		if op == nil {
-			problems = append(problems, fmt.Errorf("rpc: %s stands for %s, which there is not", m.Procedure, m.Operation))
+			problems = append(problems,
+				fmt.Errorf("rpc: %s stands for %s, which there is not", m.Procedure, m.Operation))
 			continue
 		}
-		b, err := newBinding(op, &annotations.HttpRule{Pattern: &annotations.HttpRule_Custom{Custom: &annotations.CustomHttpPattern{Kind: m.Verb, Path: m.Path}}, Body: "*"})
+		b, err := newBinding(op,
+			&annotations.HttpRule{Pattern: &annotations.HttpRule_Custom{Custom: &annotations.CustomHttpPattern{Kind: m.Verb, Path: m.Path}}, Body: "*"})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("rpc: %s: %w", m.Procedure, err))
 			continue
@@ -65,5 +67,6 @@ func (a *Alias) translate(c *Call) {
 // has tells whether an unknown path is one of the other API.
 func (a *Alias) has(path string) bool {
 	within := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
-	return slices.ContainsFunc(a.Packages, func(name string) bool { return within("/" + name + ".") }) || slices.ContainsFunc(a.Prefixes, within)
+	return slices.ContainsFunc(a.Packages, func(name string) bool { return within("/" + name + ".") }) ||
+		slices.ContainsFunc(a.Prefixes, within)
 }

@@ -218,7 +218,8 @@ func (h *Handler) read(ctx context.Context, c *Call, req proto.Message) error {
 		wire := found
 		for _, v := range broken {
 			// A list that lost an element that cannot be read is not one that was sent too short.
-			if !slices.ContainsFunc(wire, func(w errs.Violation) bool { return insideOf(map[string]bool{v.Field: true}, w.Field) }) {
+			if !slices.ContainsFunc(wire,
+				func(w errs.Violation) bool { return insideOf(map[string]bool{v.Field: true}, w.Field) }) {
 				found = append(found, v)
 			}
 		}
@@ -294,11 +295,13 @@ func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
 			return []errs.Violation{{Field: orgHeader, Message: "does not apply to this operation"}}
 		}
 		if header != c.Info.Caller.OrgID {
-			return []errs.Violation{{Field: orgHeader, Message: "must be your own organization, or be left out: this operation cannot address another one"}}
+			return []errs.Violation{{Field: orgHeader,
+				Message: "must be your own organization, or be left out: this operation cannot address another one"}}
 		}
 	case signetv1.Scope_SCOPE_PATH:
 		if header != req.ProtoReflect().Get(c.op.orgID).String() {
-			return []errs.Violation{{Field: orgHeader, Message: "must be the organization that the request names, or be left out"}}
+			return []errs.Violation{{Field: orgHeader,
+				Message: "must be the organization that the request names, or be left out"}}
 		}
 	case signetv1.Scope_SCOPE_REQUEST:
 		m := req.ProtoReflect()
@@ -363,13 +366,15 @@ func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req
 // count. In another one the caller's sign-in may not be enough. Roles in one that is gone are worth nothing, and only
 // who holds roles in the installation is told that it is. What a request names is always looked for:
 // access.Installation is not an organization that it could choose.
-func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string, permission access.Permission) (access.Permit, error) {
+func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string,
+	permission access.Permission) (access.Permit, error) {
 	permit, err := caller.In(org, permission)
 	if err != nil || org == caller.OrgID || h.config.Organization == nil {
 		return permit, err
 	}
 	if err := h.config.Organization(ctx, caller, org, permission); err != nil {
-		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound && !caller.Memberships.Hold(permission, access.Installation) {
+		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound &&
+			!caller.Memberships.Hold(permission, access.Installation) {
 			err = access.ErrDenied
 		}
 		return access.Permit{}, err

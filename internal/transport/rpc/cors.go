@@ -18,7 +18,8 @@ const (
 // IsOrigin tells whether a browser would ever send this as the origin of a page: scheme, host and port, in lower case.
 func IsOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.Contains(u.Host, "*") &&
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		!strings.Contains(u.Host, "*") &&
 		origin == u.Scheme+"://"+u.Host && origin == strings.ToLower(origin)
 }
 

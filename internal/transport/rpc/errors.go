@@ -61,8 +61,12 @@ var (
 		Message: "this server has no free stream: try again later, or on another node"}
 	errStreamsOfYours = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooManyStreams, RetryAfter: 10 * time.Second,
 		Message: "you have too many streams open on this server: end one first, or request more events in one stream"}
-	errStreamsOfOrganization = &errs.Error{Kind: errs.ResourceExhausted, Reason: fairqueue.UsedUp, RetryAfter: 10 * time.Second,
-		Message: "your organization has used up its share of streams on this server: end some of them, or request more events in one stream"}
+	errStreamsOfOrganization = &errs.Error{
+		Kind:       errs.ResourceExhausted,
+		Reason:     fairqueue.UsedUp,
+		RetryAfter: 10 * time.Second,
+		Message:    "your organization has used up its share of streams on this server: end some of them, or request more events in one stream",
+	}
 	errTooSlow = errs.New(errs.DeadlineExceeded, ReaderTooSlow,
 		"the client did not read the stream for too long: resume with the last cursor, and read without pauses")
 	errInternal = errs.New(errs.Internal, Internal,
@@ -70,12 +74,14 @@ var (
 )
 
 func errBodyTooLarge(limit int64) error {
-	return errs.New(errs.ResourceExhausted, BodyTooLarge, "the request is too large: at most "+strconv.FormatInt(limit, 10)+" bytes are accepted").
+	return errs.New(errs.ResourceExhausted, BodyTooLarge,
+		"the request is too large: at most "+strconv.FormatInt(limit, 10)+" bytes are accepted").
 		WithStatus(http.StatusRequestEntityTooLarge)
 }
 
 func notGRPC(types string) *errs.Error {
-	return errs.New(errs.Unimplemented, UnsupportedMediaType, "this path supports only "+types+": see /openapi.json for the paths for JSON").
+	return errs.New(errs.Unimplemented, UnsupportedMediaType,
+		"this path supports only "+types+": see /openapi.json for the paths for JSON").
 		WithStatus(http.StatusUnsupportedMediaType)
 }
 

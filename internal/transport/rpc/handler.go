@@ -23,7 +23,8 @@ import (
 
 // Limits that the API promises.
 const (
-	maxBody          = 1 << 20 // bytes of a request, also after decompression, unless its operation has a limit of its own
+	// bytes of a request, also after decompression, unless its operation has a limit of its own
+	maxBody          = 1 << 20
 	defaultTimeLimit = 30 * time.Second
 )
 
@@ -59,11 +60,12 @@ type Config struct {
 	// fairqueue.Slots.Lend. Nil: no other work does.
 	Bulk *fairqueue.Slots
 
-	OpenAPI     []byte                          // served at /openapi.json
-	Ready       func(ctx context.Context) error // decides about /readyz and the gRPC health service
-	Details     func() map[string]string        // what /readyz says besides, while requests are served; no secrets. Nil: nothing
-	CORSOrigins []string                        // such as https://console.example.com
-	TimeLimit   time.Duration                   // per request; 30 seconds if zero
+	OpenAPI []byte                          // served at /openapi.json
+	Ready   func(ctx context.Context) error // decides about /readyz and the gRPC health service
+	// what /readyz says besides, while requests are served; no secrets. Nil: nothing
+	Details     func() map[string]string
+	CORSOrigins []string      // such as https://console.example.com
+	TimeLimit   time.Duration // per request; 30 seconds if zero
 	Streams     StreamLimits
 	Log         *slog.Logger
 }
@@ -118,7 +120,8 @@ func New(config Config) (*Handler, error) {
 	}
 	for _, origin := range h.config.CORSOrigins {
 		if !IsOrigin(origin) {
-			problems = append(problems, fmt.Errorf("rpc: %q is not an origin such as https://console.example.com", origin))
+			problems = append(problems,
+				fmt.Errorf("rpc: %q is not an origin such as https://console.example.com", origin))
 		}
 		h.origins[origin] = true
 	}
@@ -164,7 +167,8 @@ func (h *Handler) Serve(e *web.Exchange) {
 	}
 	allow := h.root.allowed(path)
 	if allow == "" && c.Request.Method == http.MethodOptions && isProcedure(path) {
-		allow = http.MethodPost + ", " + http.MethodOptions // so that a page of another origin gets to see that there is no such method
+		// so that a page of another origin gets to see that there is no such method
+		allow = http.MethodPost + ", " + http.MethodOptions
 	}
 	h.allowOrigin(c, allow)
 	switch {

@@ -37,13 +37,14 @@ type Service struct {
 
 // operation is one RPC with everything its descriptor says, worked out once.
 type operation struct {
-	procedure   string // signet.v1.UserService/GetUser
-	rule        *signetv1.Rule
-	bindings    []*binding // its REST paths
-	input       protoreflect.MessageType
-	ids         []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
-	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
-	userID      protoreflect.FieldDescriptor   // user_id of the request, where the rule asks for a proof of who names themselves
+	procedure string // signet.v1.UserService/GetUser
+	rule      *signetv1.Rule
+	bindings  []*binding // its REST paths
+	input     protoreflect.MessageType
+	ids       []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
+	orgID     protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
+	// user_id of the request, where the rule asks for a proof of who names themselves
+	userID      protoreflect.FieldDescriptor
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
 	bulk        bool                           // it reads many objects, so short operations go first: see shares
@@ -100,7 +101,8 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if md.IsStreamingClient() {
 		return nil, errors.New("streams of requests are not served")
 	}
-	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name()), streams: md.IsStreamingServer()}
+	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name()),
+		streams: md.IsStreamingServer()}
 	var err error
 	if op.input, err = protoregistry.GlobalTypes.FindMessageByName(md.Input().FullName()); err != nil {
 		return nil, fmt.Errorf("request: %w", err)
@@ -135,7 +137,8 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	op.costly = op.rule.GetCost() == signetv1.Cost_COST_WRITES_MANY
 	op.searches = op.rule.GetCost() == signetv1.Cost_COST_SEARCHES
-	op.bulk = !op.costly && (op.rule.GetCost() == signetv1.Cost_COST_READS_MANY || op.maxBody > maxBody || op.input.Descriptor().Fields().ByName("page_size") != nil)
+	op.bulk = !op.costly && (op.rule.GetCost() == signetv1.Cost_COST_READS_MANY || op.maxBody > maxBody ||
+		op.input.Descriptor().Fields().ByName("page_size") != nil)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}
@@ -197,9 +200,11 @@ func (op *operation) fits(method reflect.Type, output protoreflect.MessageType) 
 	}
 	if op.streams {
 		return is(method, 3, 1) && method.In(0) == contextType && method.In(1) == goType(op.input) &&
-			method.In(2).Kind() == reflect.Func && method.In(2).Name() == "" && is(method.In(2), 1, 1) && method.In(2).In(0) == goType(output)
+			method.In(2).Kind() == reflect.Func && method.In(2).Name() == "" && is(method.In(2), 1, 1) &&
+			method.In(2).In(0) == goType(output)
 	}
-	return is(method, 2, 2) && method.In(0) == contextType && method.In(1) == goType(op.input) && method.Out(0) == goType(output)
+	return is(method, 2, 2) && method.In(0) == contextType && method.In(1) == goType(op.input) &&
+		method.Out(0) == goType(output)
 }
 
 // goType is the type of a message in Go. A generated one says it without being made ready for use.
@@ -284,7 +289,8 @@ func (op *operation) aboutCaller() bool {
 func findDetails(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	const name = "signet.v1.Details"
 	direct := func(md protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
-		if f := md.Fields().ByName("details"); f != nil && f.Message() != nil && f.Message().FullName() == name && !f.IsList() {
+		if f := md.Fields().ByName("details"); f != nil && f.Message() != nil &&
+			f.Message().FullName() == name && !f.IsList() {
 			return f
 		}
 		return nil

@@ -28,8 +28,9 @@ type binding struct {
 	op       *operation
 	verb     string
 	template string
-	params   []protoreflect.FieldDescriptor          // set by the path, in its order
-	query    map[string]protoreflect.FieldDescriptor // set by the query, under JSON and proto names; nil if there is a body
+	params   []protoreflect.FieldDescriptor // set by the path, in its order
+	// set by the query, under JSON and proto names; nil if there is a body
+	query map[string]protoreflect.FieldDescriptor
 }
 
 // newBinding understands as much of google.api.http as the API uses, and refuses the rest of it.

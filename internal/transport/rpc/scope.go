@@ -42,7 +42,8 @@ func (op *operation) readScopes() error {
 }
 
 // guardedIn finds the fields of a message that need scopes, and what they need together.
-func guardedIn(md protoreflect.MessageDescriptor, above string, around []protoreflect.MessageDescriptor) (found []guarded, all access.APIScopes, err error) {
+func guardedIn(md protoreflect.MessageDescriptor, above string,
+	around []protoreflect.MessageDescriptor) (found []guarded, all access.APIScopes, err error) {
 	if slices.Contains(around, md) {
 		return nil, 0, nil // what is in it was found already; no request of ours has such a message
 	}

@@ -57,7 +57,9 @@ func newShares(bulk *fairqueue.Slots) shares {
 
 // Slots are what organizations share of this server, by a name for the metrics.
 func (h *Handler) Slots() map[string]*fairqueue.Slots {
-	return map[string]*fairqueue.Slots{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "searches": h.shares.searches, "many_writes": h.shares.costly, "streams": h.streams.slots}
+	return map[string]*fairqueue.Slots{"operations": h.shares.calls, "large_requests": h.shares.large,
+		"lists_and_imports": h.shares.bulk, "searches": h.shares.searches, "many_writes": h.shares.costly,
+		"streams": h.streams.slots}
 }
 
 // queueCall lets organizations take turns where more is asked for than the server does at once.

@@ -103,7 +103,8 @@ func (h *Handler) ready(ctx context.Context) error {
 
 // foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin
 // sets.
-func foreign(procedure string, handler http.Handler, begin func(c *Call) (ctx context.Context, end func(), err error)) serveFunc {
+func foreign(procedure string, handler http.Handler,
+	begin func(c *Call) (ctx context.Context, end func(), err error)) serveFunc {
 	return func(c *Call, _ []string) {
 		c.Info.Procedure, c.Quiet = procedure, true
 		protocol, contentType := grpcProtocol(c.Request.Header)
@@ -119,7 +120,8 @@ func foreign(procedure string, handler http.Handler, begin func(c *Call) (ctx co
 		}
 		defer end()
 		r := c.Request.WithContext(ctx)
-		r.Body = newCheckedBody(http.MaxBytesReader(c.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
+		r.Body = newCheckedBody(http.MaxBytesReader(c.ResponseWriter, r.Body, maxBody),
+			func(err error) error { return broken(ctx, err) })
 		handler.ServeHTTP(c.ResponseWriter, r)
 		if n, err := strconv.Atoi(c.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
 			c.Code = code.Code(n).String()

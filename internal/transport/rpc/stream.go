@@ -41,10 +41,12 @@ type streams struct {
 }
 
 func (s *streams) begin(limits StreamLimits) {
-	s.StreamLimits = StreamLimits{Open: cmp.Or(limits.Open, 500), PerCaller: cmp.Or(limits.PerCaller, 10), Patience: cmp.Or(limits.Patience, time.Minute)}
+	s.StreamLimits = StreamLimits{Open: cmp.Or(limits.Open, 500), PerCaller: cmp.Or(limits.PerCaller, 10),
+		Patience: cmp.Or(limits.Patience, time.Minute)}
 	s.end, s.endAll = context.WithCancel(context.Background())
 	s.of = map[string]int{}
-	s.slots = fairqueue.New(fairqueue.Bounds{Slots: s.Open, Reserve: true, Full: errStreamsHere, UsedUp: errStreamsOfOrganization})
+	s.slots = fairqueue.New(fairqueue.Bounds{Slots: s.Open, Reserve: true, Full: errStreamsHere,
+		UsedUp: errStreamsOfOrganization})
 }
 
 // EndStreams ends all streams, which takes less than a second, and waits for that. New ones are refused from then on.

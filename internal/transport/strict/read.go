@@ -81,7 +81,8 @@ func (d *decoder) fail(why string) bool {
 	if d.steps == 0 {
 		subject = "the body "
 	}
-	d.add(fmt.Sprintf("%sis not valid JSON at line %d, column %d (byte %d): %s", subject, line, column, len(before), why))
+	d.add(fmt.Sprintf("%sis not valid JSON at line %d, column %d (byte %d): %s", subject, line, column,
+		len(before), why))
 	return false
 }
 

@@ -129,7 +129,8 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 		fd: fd, kind: fd.Kind(), name: fd.JSONName(), list: fd.IsList(), isMap: fd.IsMap(),
 		always: !fd.HasPresence(), oneof: -1,
 	}
-	f.writeOnly = f.isMap || f.kind == protoreflect.FloatKind || f.kind == protoreflect.DoubleKind || f.kind == protoreflect.BytesKind
+	f.writeOnly = f.isMap || f.kind == protoreflect.FloatKind || f.kind == protoreflect.DoubleKind ||
+		f.kind == protoreflect.BytesKind
 	f.key = string(appendString(nil, f.name)) + ":"
 	f.most = MaxElements(fd)
 	if od := fd.ContainingOneof(); od != nil && !od.IsSynthetic() {

@@ -33,7 +33,8 @@ func NewProto(md protoreflect.MessageDescriptor) Proto {
 
 // Unmarshal reads a message. Where complete is false, nothing can be said about the rest of it. identifiers may be
 // damaged, see Storable.
-func (d Proto) Unmarshal(raw []byte, into proto.Message, identifiers []protoreflect.FieldDescriptor) (found []errs.Violation, complete bool) {
+func (d Proto) Unmarshal(raw []byte, into proto.Message,
+	identifiers []protoreflect.FieldDescriptor) (found []errs.Violation, complete bool) {
 	if d.lists[d.md] {
 		if found := d.lists.tooMany(d.md, raw, new(counts)); found != nil {
 			return found, false
@@ -90,7 +91,8 @@ func nulStrings(m protoreflect.Message, path string, found []errs.Violation) []e
 	return found
 }
 
-func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string, found []errs.Violation) []errs.Violation {
+func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string,
+	found []errs.Violation) []errs.Violation {
 	switch {
 	case fd.Message() != nil:
 		return nulStrings(v.Message(), name+".", found)

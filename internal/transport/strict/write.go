@@ -247,7 +247,8 @@ func (e *encoder) timestamp(m protoreflect.Message) error {
 
 func (e *encoder) duration(m protoreflect.Message) error {
 	s, nanos := seconds(m)
-	if max(s, -s) > maxDuration || max(nanos, -nanos) > 999_999_999 || s > 0 && nanos < 0 || s < 0 && nanos > 0 || s == math.MinInt64 {
+	if max(s, -s) > maxDuration || max(nanos, -nanos) > 999_999_999 || s > 0 && nanos < 0 || s < 0 && nanos > 0 ||
+		s == math.MinInt64 {
 		return errors.New("the duration is out of range")
 	}
 	e.out = append(e.out, '"')
@@ -313,7 +314,8 @@ func (e *encoder) anyJSON(m protoreflect.Message, depth int) error {
 	fields := m.Descriptor().Fields()
 	switch m.Descriptor().Name() {
 	case "Struct":
-		return e.sorted(m.Get(fields.ByNumber(1)).Map(), func(v protoreflect.Value) error { return e.anyJSON(v.Message(), depth-1) })
+		return e.sorted(m.Get(fields.ByNumber(1)).Map(),
+			func(v protoreflect.Value) error { return e.anyJSON(v.Message(), depth-1) })
 	case "ListValue":
 		list := m.Get(fields.ByNumber(1)).List()
 		e.out = append(e.out, '[')

@@ -55,7 +55,9 @@ var answers = [errs.Kinds]Answer{
 	errs.Unimplemented:      {code.Code_UNIMPLEMENTED, 501, serverError, expired},
 	errs.Unavailable:        {code.Code_UNAVAILABLE, 503, tryAgain, unavailable},
 	errs.DeadlineExceeded:   {code.Code_DEADLINE_EXCEEDED, 504, tryAgain, unavailable},
-	errs.Cancelled:          {code.Code_CANCELLED, 499, OAuth{499, tryAgain.Error, tryAgain.Description}, Page{499, pages.Unavailable}}, // nobody is left to read it, but the log and the metrics say it
+	// nobody is left to read it, but the log and the metrics say it
+	errs.Cancelled: {code.Code_CANCELLED, 499, OAuth{499, tryAgain.Error, tryAgain.Description},
+		Page{499, pages.Unavailable}},
 }
 
 // known gives an error its kind: the end of a request that its caller has left, while it waited for something, is the

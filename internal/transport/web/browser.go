@@ -15,7 +15,8 @@ func Browser(w http.ResponseWriter, r *http.Request) string {
 		return known
 	}
 	fresh := rand.Text()
-	http.SetCookie(w, &http.Cookie{Name: browserCookie, Value: fresh, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: browserCookie, Value: fresh, Path: "/", Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode})
 	return fresh
 }
 

@@ -62,7 +62,8 @@ func (b *Budget) take(network netip.Addr, n int64, first bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.of[network]+n > ofNetwork, first && b.first[wide(network)]+n > max(leastBody, (here-(b.held-b.begun))/firstShare):
+	case b.of[network]+n > ofNetwork,
+		first && b.first[wide(network)]+n > max(leastBody, (here-(b.held-b.begun))/firstShare):
 		return errTooMuchOfYours
 	case b.held+n > here:
 		return errTooMuchHere

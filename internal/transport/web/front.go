@@ -15,8 +15,9 @@ import (
 // These constants bound how much of an unwanted body is read before its answer goes out. A client that sends more, or
 // slower, is answered all the same, but the connection (the stream, in HTTP/2) may close before it reads the answer.
 const (
-	leastRest   = 1 << 20         // what HTTP/2 has on its way at most without waiting for us
-	maxRest     = 6 << 20         // the largest request there is (an import of 4 MiB), also in base64 (gRPC-Web in text mode)
+	leastRest = 1 << 20 // what HTTP/2 has on its way at most without waiting for us
+	// the largest request there is (an import of 4 MiB), also in base64 (gRPC-Web in text mode)
+	maxRest     = 6 << 20
 	maxRestTime = 3 * time.Second // for each restStep: who sends slower than that is not waited for
 	restStep    = 256 << 10
 )
@@ -66,7 +67,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.begin() {
 		w.Header().Set("Connection", "close") // in HTTP/2: go away
 		w.Header()[RequestIDHeader] = []string{RequestID(r.Header)}
-		http.Error(w, "Too many requests were cancelled on this connection: use another one, and wait for answers.", http.StatusTooManyRequests)
+		http.Error(w, "Too many requests were cancelled on this connection: use another one, and wait for answers.",
+			http.StatusTooManyRequests)
 		return
 	}
 	f.serve(w, r)

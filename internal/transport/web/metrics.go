@@ -47,7 +47,8 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Namespace: "signet", Name: "requests_total", Help: "Requests answered.",
 		}, []string{"operation", "protocol", "code", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "signet", Name: "request_duration_seconds", Help: "Time from the start of a request to its answer.",
+			Namespace: "signet", Name: "request_duration_seconds",
+			Help:    "Time from the start of a request to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"operation", "protocol"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -57,13 +58,15 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without heartbeats.",
 		}, []string{"operation", "protocol"}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "signet", Name: "rate_limited_total", Help: "Requests refused above a rate limit: of the caller, the organization, the network, or the network on public paths.",
+			Namespace: "signet", Name: "rate_limited_total",
+			Help: "Requests refused above a rate limit: of the caller, the organization, the network, or the network on public paths.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range ratelimit.Kinds {
 		m.limited.WithLabelValues(string(kind))
 	}
-	err := errors.Join(register(registerer, &m.limited), register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
+	err := errors.Join(register(registerer, &m.limited), register(registerer, &m.requests),
+		register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
 	return m, err
 }
 

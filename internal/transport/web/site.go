@@ -119,8 +119,16 @@ func (s *Site) Paths() []string {
 
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &Exchange{ResponseWriter: w, Request: r, Start: s.config.Now(), Protocol: "http", Metrics: s.config.Metrics, limits: s.config.Limits, Info: call.Info{
-		RequestID: RequestID(r.Header), Peer: Peer(r, s.config.TrustedProxies), UserAgent: UserAgent(r.Header)}}
+	x := &Exchange{
+		ResponseWriter: w,
+		Request:        r,
+		Start:          s.config.Now(),
+		Protocol:       "http",
+		Metrics:        s.config.Metrics,
+		limits:         s.config.Limits,
+		Info: call.Info{
+			RequestID: RequestID(r.Header), Peer: Peer(r, s.config.TrustedProxies), UserAgent: UserAgent(r.Header)},
+	}
 	w.Header()[RequestIDHeader] = []string{x.Info.RequestID}
 	s.trace(x)
 	handler := s.handler(r)
@@ -150,7 +158,8 @@ func (s *Site) handler(r *http.Request) Handler {
 			return tree
 		}
 	}
-	if s.lost.entry.Handler != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html") && !s.isAPI(path) {
+	if s.lost.entry.Handler != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.Contains(r.Header.Get("Accept"), "text/html") && !s.isAPI(path) {
 		return s.lost
 	}
 	return s.config.API
@@ -209,7 +218,8 @@ func (p page) Serve(x *Exchange) {
 func (p page) Refuse(x *Exchange, err error) {
 	x.Failure = err
 	if !x.Answered() {
-		http.Error(x, "An internal error occurred. Give this request id to the operator: "+x.Info.RequestID, http.StatusInternalServerError)
+		http.Error(x, "An internal error occurred. Give this request id to the operator: "+x.Info.RequestID,
+			http.StatusInternalServerError)
 	}
 }
 

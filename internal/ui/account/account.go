@@ -79,7 +79,9 @@ func (a *Account) Handlers() map[string]http.Handler {
 		pages.PathOrgs:         organizations{},
 		pages.PathContact:      contact{},
 	} {
-		handlers[path] = a.Pages.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p) }))
+		handlers[path] = a.Pages.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.serve(w, r, p)
+		}))
 	}
 	return handlers
 }
@@ -241,12 +243,17 @@ func (v *browserRequest) on(path string, d done) error {
 // account is what every page shows of whose it is.
 func (v *browserRequest) account(with pages.Frame) pages.Account {
 	h := v.me.Data.Human
-	return pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.home.Data.LoginName(v.me.Data.UserName),
-		Switch: login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link()}
+	return pages.Account{
+		Frame:     v.frame(with),
+		Name:      h.Profile.DisplayName,
+		LoginName: v.home.Data.LoginName(v.me.Data.UserName),
+		Switch:    login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link(),
+	}
 }
 
 func (v *browserRequest) frame(with pages.Frame) pages.Frame {
-	with.Organization, with.Language, with.Session = v.home.Data.Name, v.me.Data.Human.Profile.PreferredLanguage, v.bearer.Token.ID
+	with.Organization, with.Language, with.Session = v.home.Data.Name, v.me.Data.Human.Profile.PreferredLanguage,
+		v.bearer.Token.ID
 	return with
 }
 

@@ -44,8 +44,16 @@ func (contact) view(v *browserRequest, with pages.Frame, email, phone string) er
 		return err
 	}
 	h := v.me.Data.Human
-	view := pages.Contact{Account: v.account(with), Email: h.Email.Address, EmailProven: h.Email.Verified, NewEmail: email, NewPhone: phone, Sequence: v.me.Sequence,
-		SendPhone: v.Deliver != nil, Back: pages.To(pages.PathAccount, nil)}
+	view := pages.Contact{
+		Account:     v.account(with),
+		Email:       h.Email.Address,
+		EmailProven: h.Email.Verified,
+		NewEmail:    email,
+		NewPhone:    phone,
+		Sequence:    v.me.Sequence,
+		SendPhone:   v.Deliver != nil,
+		Back:        pages.To(pages.PathAccount, nil),
+	}
 	if h.Phone != nil {
 		view.Phone, view.PhoneProven = h.Phone.Number, h.Phone.Verified
 	}
@@ -119,7 +127,8 @@ func (c contact) setPhone(v *browserRequest) error {
 }
 
 func (c contact) sendPhone(v *browserRequest) error {
-	if _, err := user.SendMyCode(v.r.Context(), v.Store, v.Master, v.bearer.Caller, user.ByPhone, v.Deliver); err != nil {
+	if _, err := user.SendMyCode(v.r.Context(), v.Store, v.Master, v.bearer.Caller, user.ByPhone,
+		v.Deliver); err != nil {
 		problems, err := login.Problem("", pages.NotValid(), err)
 		if err != nil {
 			return err

@@ -26,8 +26,14 @@ func (v *browserRequest) linked() (shown []pages.LinkedAccount, err error) {
 		return nil, err
 	}
 	for _, l := range all {
-		shown = append(shown, pages.LinkedAccount{ID: l.ID, Provider: l.ProviderName, As: l.Name, Added: event.Time(l.Created), Suspended: l.Suspended && l.ProviderName != "",
-			Confirm: l.Suspended && l.ProviderName != "" && proof.Upstream.Of() != l.Provider})
+		shown = append(shown, pages.LinkedAccount{
+			ID:        l.ID,
+			Provider:  l.ProviderName,
+			As:        l.Name,
+			Added:     event.Time(l.Created),
+			Suspended: l.Suspended && l.ProviderName != "",
+			Confirm:   l.Suspended && l.ProviderName != "" && proof.Upstream.Of() != l.Provider,
+		})
 	}
 	return shown, nil
 }
@@ -41,7 +47,8 @@ func (v *browserRequest) linkable() (offered []pages.Provider, more pages.MorePr
 	part.Skip = func(p *event.Object[idp.Provider]) bool {
 		return slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID })
 	}
-	found, err := idp.SignInProviders{Org: v.home.ID, DefaultOrg: v.Sessions.DefaultOrg, Ways: v.home.Data.Policy.SignIn}.Part(v.r.Context(), v.Store, part)
+	found, err := idp.SignInProviders{Org: v.home.ID, DefaultOrg: v.Sessions.DefaultOrg,
+		Ways: v.home.Data.Policy.SignIn}.Part(v.r.Context(), v.Store, part)
 	if err != nil {
 		return nil, more, err
 	}
@@ -57,6 +64,8 @@ func (v *browserRequest) link(id string) error {
 		v.to = v.r.URL.RequestURI()
 		return session.ErrNotRecent
 	}
-	v.redirect(login.ToProvider(id, login.Linking(v.bearer.Token.ID, pages.To(pages.PathSecurity, url.Values{paramDone: {string(accountLinked)}}).String())))
+	v.redirect(login.ToProvider(id,
+		login.Linking(v.bearer.Token.ID,
+			pages.To(pages.PathSecurity, url.Values{paramDone: {string(accountLinked)}}).String())))
 	return nil
 }

@@ -44,7 +44,9 @@ func (sessions) show(v *browserRequest, with pages.Frame) error {
 	view := pages.Sessions{Account: v.account(with)}
 	for _, s := range all {
 		address, browser := s.OpenedFrom()
-		view.Sessions = append(view.Sessions, pages.Session{ID: s.ID, Current: s.ID == v.bearer.Token.ID, Browser: browser, Address: address, Started: s.Created, Ends: s.Expires})
+		view.Sessions = append(view.Sessions,
+			pages.Session{ID: s.ID, Current: s.ID == v.bearer.Token.ID, Browser: browser, Address: address,
+				Started: s.Created, Ends: s.Expires})
 	}
 	slices.SortStableFunc(view.Sessions, func(a, b pages.Session) int { return rank(a) - rank(b) })
 	view.Sessions = view.Sessions[:min(len(view.Sessions), maxListed)]
@@ -54,7 +56,8 @@ func (sessions) show(v *browserRequest, with pages.Frame) error {
 	}
 	for _, d := range remembered {
 		address, browser := d.OpenedFrom()
-		view.Devices = append(view.Devices, pages.Session{ID: d.ID, Browser: browser, Address: address, Started: d.Created, Ends: d.Expires})
+		view.Devices = append(view.Devices,
+			pages.Session{ID: d.ID, Browser: browser, Address: address, Started: d.Created, Ends: d.Expires})
 	}
 	return v.render(view, with.Problems)
 }
@@ -70,12 +73,14 @@ func rank(s pages.Session) int {
 func (s sessions) take(v *browserRequest) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoEnd:
-		if err := v.Sessions.End(v.r.Context(), session.Own(v.bearer.Caller), v.r.PostFormValue(pages.FieldID)); err != nil {
+		if err := v.Sessions.End(v.r.Context(), session.Own(v.bearer.Caller),
+			v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSessions, sessionEnded)
 	case pages.DoForget:
-		if err := v.Sessions.EndDevice(v.r.Context(), session.Own(v.bearer.Caller), v.r.PostFormValue(pages.FieldID)); err != nil {
+		if err := v.Sessions.EndDevice(v.r.Context(), session.Own(v.bearer.Caller),
+			v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSessions, deviceForgotten)
@@ -101,7 +106,8 @@ func (t tokens) show(v *browserRequest, with pages.Frame) error {
 	if utf8.RuneCountInString(name) > syntax.MaxName {
 		name = ""
 	}
-	if typed, err := strconv.Atoi(query.Get(pages.FieldTokenDays)); err == nil && slices.Contains(pages.TokenDays, typed) {
+	if typed, err := strconv.Atoi(query.Get(pages.FieldTokenDays)); err == nil &&
+		slices.Contains(pages.TokenDays, typed) {
 		days = typed
 	}
 	return t.view(v, with, name, days)
@@ -124,7 +130,8 @@ func (t tokens) take(v *browserRequest) error {
 	case pages.DoCreate:
 		return t.create(v)
 	case pages.DoRemove:
-		if err := v.Sessions.Revoke(v.r.Context(), session.Own(v.bearer.Caller), v.r.PostFormValue(pages.FieldID)); err != nil {
+		if err := v.Sessions.Revoke(v.r.Context(), session.Own(v.bearer.Caller),
+			v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(t, err)
 		}
 		return v.on(pages.PathTokens, tokenRevoked)
@@ -146,12 +153,14 @@ func (t tokens) create(v *browserRequest) error {
 		return t.view(v, pages.Frame{Problems: problems}, name, days)
 	}
 	expires := v.Clock().Add(time.Duration(days) * 24 * time.Hour)
-	v.to = pages.To(pages.PathTokens, url.Values{pages.FieldTokenName: {name}, pages.FieldTokenDays: {strconv.Itoa(days)}}).String()
+	v.to = pages.To(pages.PathTokens,
+		url.Values{pages.FieldTokenName: {name}, pages.FieldTokenDays: {strconv.Itoa(days)}}).String()
 	made, err := v.Sessions.IssueOwn(v.r.Context(), v.bearer.Caller, session.NewToken{Name: name, Expires: &expires})
 	if err != nil {
 		return v.back(t, err)
 	}
-	return v.render(pages.NewToken{Account: v.account(pages.Frame{}), TokenName: name, Secret: made.Token, Expires: made.Expires}, nil)
+	return v.render(pages.NewToken{Account: v.account(pages.Frame{}), TokenName: name, Secret: made.Token,
+		Expires: made.Expires}, nil)
 }
 
 // applications lists those that were given access, and takes it back.
@@ -164,7 +173,9 @@ func (applications) show(v *browserRequest, with pages.Frame) error {
 	}
 	view := pages.Applications{Account: v.account(with)}
 	for _, c := range all {
-		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher, Scopes: claimset.SortedScopes(c.Scopes), Since: c.Since})
+		view.Applications = append(view.Applications,
+			pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher,
+				Scopes: claimset.SortedScopes(c.Scopes), Since: c.Since})
 	}
 	return v.render(view, with.Problems)
 }

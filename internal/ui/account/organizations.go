@@ -89,7 +89,8 @@ func (o organizations) take(v *browserRequest) error {
 		err = member.DeclineOffer(ctx, v.Store, caller, id)
 	case pages.DoAcceptRoles:
 		done = offerAccepted
-		_, err = member.AcceptRoles(ctx, v.Store, caller, id, event.IfMatch{}, strings.Fields(v.r.PostFormValue(pages.FieldRoles)))
+		_, err = member.AcceptRoles(ctx, v.Store, caller, id, event.IfMatch{},
+			strings.Fields(v.r.PostFormValue(pages.FieldRoles)))
 	default:
 		return o.show(v, pages.Frame{})
 	}

@@ -33,8 +33,19 @@ func (profile) show(v *browserRequest, with pages.Frame) error {
 
 func (profile) view(v *browserRequest, with pages.Frame, p user.Profile, sequence uint64) error {
 	h := v.me.Data.Human
-	view := pages.Profile{Account: v.account(with), FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName, DisplayName: p.DisplayName,
-		PreferredLanguage: p.PreferredLanguage, Gender: string(p.Gender), Sequence: sequence, Email: h.Email.Address, EmailProven: h.Email.Verified}
+	view := pages.Profile{
+		Account:           v.account(with),
+		FirstName:         p.FirstName,
+		LastName:          p.LastName,
+		NickName:          p.NickName,
+		DisplayName:       p.DisplayName,
+		PreferredLanguage: p.PreferredLanguage,
+		Gender:            string(p.Gender),
+		Sequence:          sequence,
+		Email:             h.Email.Address,
+
+		EmailProven: h.Email.Verified,
+	}
 	if h.Terms != nil {
 		view.Terms, _ = pages.Outward(h.Terms.URI) // it was an address when it was accepted
 		view.TermsAccepted = event.Time(h.Terms.At)
@@ -58,8 +69,15 @@ func (p profile) take(v *browserRequest) error {
 		return v.proveEmail(p)
 	}
 	field := func(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
-	typed := user.Profile{FirstName: field(pages.FieldFirstName), LastName: field(pages.FieldLastName), NickName: field(pages.FieldNickName),
-		DisplayName: field(pages.FieldDisplayName), PreferredLanguage: field(pages.FieldLanguage), Gender: user.Gender(field(pages.FieldGender))}
+	typed := user.Profile{
+		FirstName:         field(pages.FieldFirstName),
+		LastName:          field(pages.FieldLastName),
+		NickName:          field(pages.FieldNickName),
+		DisplayName:       field(pages.FieldDisplayName),
+		PreferredLanguage: field(pages.FieldLanguage),
+
+		Gender: user.Gender(field(pages.FieldGender)),
+	}
 	var problems []pages.Problem
 	judged := typed
 	if !v.offered(typed.PreferredLanguage) {
@@ -105,7 +123,8 @@ func (password) show(v *browserRequest, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	return v.render(pages.OwnPassword{Account: v.account(with), Rules: login.PasswordRules(rules), EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
+	return v.render(pages.OwnPassword{Account: v.account(with), Rules: login.PasswordRules(rules),
+		EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
 }
 
 func (p password) take(v *browserRequest) error {

@@ -29,7 +29,9 @@ func (security) show(v *browserRequest, with pages.Frame) error {
 	}
 	view := pages.Security{Account: v.account(with), RecoveryCodes: h.RecoveryCodes}
 	for _, f := range h.Factors {
-		view.Factors = append(view.Factors, pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created), Rename: pages.To(pages.PathSecurity, url.Values{paramRename: {f.ID}})})
+		view.Factors = append(view.Factors,
+			pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created),
+				Rename: pages.To(pages.PathSecurity, url.Values{paramRename: {f.ID}})})
 	}
 	if len(h.Factors) < user.MaxFactors {
 		view.AddTOTP = pages.To(PathTOTP, nil)
@@ -55,19 +57,22 @@ var kinds = map[user.FactorKind]pages.FactorKind{user.TOTP: pages.TOTP, user.Pas
 func (s security) take(v *browserRequest) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoRemove:
-		if _, err := v.Sessions.RemoveFactor(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
+		if _, err := v.Sessions.RemoveFactor(v.r.Context(), v.bearer.Caller, event.IfMatch{},
+			v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSecurity, factorRemoved)
 	case pages.DoRename:
 		return s.takeName(v)
 	case pages.DoUnlink:
-		if _, err := v.Federated.RemoveLink(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
+		if _, err := v.Federated.RemoveLink(v.r.Context(), v.bearer.Caller, event.IfMatch{},
+			v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSecurity, accountUnlinked)
 	case pages.DoConfirm:
-		if _, err := v.Federated.ConfirmLink(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
+		if _, err := v.Federated.ConfirmLink(v.r.Context(), v.bearer.Caller, event.IfMatch{},
+			v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSecurity, accountLinked)
@@ -86,7 +91,8 @@ func (v *browserRequest) showCodes(done pages.Message) error {
 	if err != nil {
 		return err
 	}
-	return v.render(pages.RecoveryCodes{Frame: v.frame(pages.Frame{Done: done}), Codes: codes, Next: pages.To(pages.PathSecurity, nil)}, nil)
+	return v.render(pages.RecoveryCodes{Frame: v.frame(pages.Frame{Done: done}), Codes: codes,
+		Next: pages.To(pages.PathSecurity, nil)}, nil)
 }
 
 func (v *browserRequest) enrolment() login.Enrolment {
@@ -122,7 +128,8 @@ func (e enrolTOTP) take(v *browserRequest) error { return v.takeFactor(pages.TOT
 type enrolPasskey struct{}
 
 func (enrolPasskey) show(v *browserRequest, with pages.Frame) error {
-	view, err := v.enrolment().Passkey(pages.EnrolPasskey{Frame: v.frame(with), Back: pages.To(pages.PathSecurity, nil)})
+	view, err := v.enrolment().Passkey(pages.EnrolPasskey{Frame: v.frame(with),
+		Back: pages.To(pages.PathSecurity, nil)})
 	if err != nil {
 		return v.stuck(err)
 	}
@@ -165,7 +172,8 @@ func (v *browserRequest) rename(f user.Factor, typed string, with pages.Frame) e
 	if !session.Recent(v.bearer.Caller, v.Clock()) {
 		return session.ErrNotRecent // before somebody types
 	}
-	return v.render(pages.RenameFactor{Account: v.account(with), ID: f.ID, Kind: kinds[f.Kind], Name: typed, Back: pages.To(pages.PathSecurity, nil)}, with.Problems)
+	return v.render(pages.RenameFactor{Account: v.account(with), ID: f.ID, Kind: kinds[f.Kind], Name: typed,
+		Back: pages.To(pages.PathSecurity, nil)}, with.Problems)
 }
 
 // takeName gives a second factor another name.

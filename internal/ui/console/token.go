@@ -22,16 +22,21 @@ import (
 const FromElsewhere errs.Reason = "NOT_FROM_THE_CONSOLE"
 
 var (
-	errFromElsewhere = errs.New(errs.PermissionDenied, FromElsewhere, "only the console of this server gets a token here: programs use a token of their own")
-	errMalformed     = errs.New(errs.InvalidArgument, errs.InvalidRequest, "the body must be a JSON object with sessionId and returnTo, or empty")
-	errNotJSON       = errs.New(errs.InvalidArgument, errs.InvalidRequest, "the body must be JSON: send content-type: application/json").WithStatus(http.StatusUnsupportedMediaType)
-	errNotPosted     = errs.New(errs.InvalidArgument, errs.InvalidRequest, "send this with POST").WithStatus(http.StatusMethodNotAllowed)
+	errFromElsewhere = errs.New(errs.PermissionDenied, FromElsewhere,
+		"only the console of this server gets a token here: programs use a token of their own")
+	errMalformed = errs.New(errs.InvalidArgument, errs.InvalidRequest,
+		"the body must be a JSON object with sessionId and returnTo, or empty")
+	errNotJSON = errs.New(errs.InvalidArgument, errs.InvalidRequest,
+		"the body must be JSON: send content-type: application/json").WithStatus(http.StatusUnsupportedMediaType)
+	errNotPosted = errs.New(errs.InvalidArgument, errs.InvalidRequest,
+		"send this with POST").WithStatus(http.StatusMethodNotAllowed)
 )
 
 // ask is what the application sends.
 type ask struct {
 	SessionID string `json:"sessionId"` // one of the browser's; empty: the one used last
-	ReturnTo  string `json:"returnTo"`  // where the person is, a path below /console/; everything else is the start page
+	// where the person is, a path below /console/; everything else is the start page
+	ReturnTo string `json:"returnTo"`
 }
 
 // answer is what the application gets. What does not apply is left out.
@@ -155,9 +160,11 @@ func (v *browserRequest) token() error {
 	prove := here
 	prove.Again = true
 	v.answer(http.StatusOK, answer{
-		Token: token, ExpiresAt: expires.Format(time.RFC3339), ExpiresIn: int(math.Floor(expires.Sub(v.Browsers.Clock()).Seconds())),
+		Token: token, ExpiresAt: expires.Format(time.RFC3339),
+		ExpiresIn: int(math.Floor(expires.Sub(v.Browsers.Clock()).Seconds())),
 		SessionID: v.bearer.Token.ID, UserID: v.bearer.Caller.UserID,
-		Prove: prove.Link().String(), SwitchAccount: login.Wish{To: pages.PathConsole, Other: !v.accounts.Several()}.Link().String(),
+		Prove:         prove.Link().String(),
+		SwitchAccount: login.Wish{To: pages.PathConsole, Other: !v.accounts.Several()}.Link().String(),
 	})
 	return nil
 }
@@ -183,7 +190,8 @@ func (v *browserRequest) elsewhere(why *errs.Error, to answer) {
 // refuse says what is wrong, in the words of the API.
 func (v *browserRequest) refuse(err error) {
 	web.Failed(v.r.Context(), err)
-	a := answer{RequestID: call.From(v.r.Context()).RequestID, Message: "an internal error occurred: give the request id to the operator"}
+	a := answer{RequestID: call.From(v.r.Context()).RequestID,
+		Message: "an internal error occurred: give the request id to the operator"}
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind != errs.Internal {
 		a.Reason, a.Message = e.Reason, e.Message
 	}

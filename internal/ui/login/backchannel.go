@@ -89,7 +89,10 @@ func (l LogoutReceiver) end(r *http.Request, id string) error {
 	if p == nil || !p.Data.Offered() { // its users are signed out already
 		return errLogoutToken
 	}
-	return l.Federation.SignOut(r.Context(), p, text[0], info.RequestID, func(ctx context.Context, out upstream.SignedOut) error {
-		return l.Sessions.EndThrough(ctx, federated.SignedOut{Provider: out.Provider, Issuer: out.Issuer, Subject: out.Subject, Session: out.Session, RequestID: info.RequestID})
-	})
+	return l.Federation.SignOut(r.Context(), p, text[0], info.RequestID,
+		func(ctx context.Context, out upstream.SignedOut) error {
+			return l.Sessions.EndThrough(ctx,
+				federated.SignedOut{Provider: out.Provider, Issuer: out.Issuer, Subject: out.Subject,
+					Session: out.Session, RequestID: info.RequestID})
+		})
 }

@@ -51,7 +51,8 @@ func (b Browsers) Accounts(r *http.Request) (*Accounts, error) {
 		if err != nil {
 			return nil, err
 		}
-		if bearer != nil && !slices.ContainsFunc(a.all, func(has account) bool { return has.bearer.Token.ID == bearer.Token.ID }) {
+		if bearer != nil && !slices.ContainsFunc(a.all,
+			func(has account) bool { return has.bearer.Token.ID == bearer.Token.ID }) {
 			a.all = append(a.all, account{token, bearer})
 		}
 	}

@@ -82,7 +82,8 @@ func (d *atDevice) other() pages.Link {
 
 // ask asks for the code.
 func (d *atDevice) ask(wrong ...pages.Problem) error {
-	d.render(pages.DeviceCode{Frame: d.frame(pages.Frame{Problems: wrong}), LoginName: d.loginName(), Other: d.other(), UserCode: d.typed}, wrong)
+	d.render(pages.DeviceCode{Frame: d.frame(pages.Frame{Problems: wrong}), LoginName: d.loginName(), Other: d.other(),
+		UserCode: d.typed}, wrong)
 	return nil
 }
 
@@ -139,8 +140,15 @@ func (d *atDevice) confirm(p *oauth.PendingDevice) error {
 	if err != nil {
 		return err
 	}
-	d.render(pages.DeviceConfirm{Frame: d.about(p), ID: d.bearer.Token.ID, LoginName: d.loginName(), Other: d.other(), UserCode: p.UserCode,
-		Publisher: publisher, Scopes: oauth.Asks(p.Asks())}, nil)
+	d.render(pages.DeviceConfirm{
+		Frame:     d.about(p),
+		ID:        d.bearer.Token.ID,
+		LoginName: d.loginName(),
+		Other:     d.other(),
+		UserCode:  p.UserCode,
+		Publisher: publisher,
+		Scopes:    oauth.Asks(p.Asks()),
+	}, nil)
 	return nil
 }
 

@@ -56,9 +56,11 @@ func (e Enrolment) Take(kind pages.FactorKind) (session.Enrolled, []pages.Proble
 func (e Enrolment) takePasskey() (session.Enrolled, []pages.Problem, error) {
 	name := e.Request.PostFormValue(pages.FieldPasskeyName)
 	if utf8.RuneCountInString(name) > syntax.MaxName {
-		return session.Enrolled{}, []pages.Problem{{Field: pages.FieldPasskeyName, Message: pages.TooLong(syntax.MaxName)}}, nil
+		return session.Enrolled{},
+			[]pages.Problem{{Field: pages.FieldPasskeyName, Message: pages.TooLong(syntax.MaxName)}}, nil
 	}
-	enrolled, err := e.Sessions.ConfirmPasskey(e.Request.Context(), e.Caller, name, e.Request.PostFormValue(pages.FieldCredential), e.from())
+	enrolled, err := e.Sessions.ConfirmPasskey(e.Request.Context(), e.Caller, name,
+		e.Request.PostFormValue(pages.FieldCredential), e.from())
 	switch {
 	case errors.Is(err, factor.ErrPasskeyExists):
 		return session.Enrolled{}, []pages.Problem{{Message: pages.PasskeyFailed()}}, nil

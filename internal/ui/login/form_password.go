@@ -47,7 +47,8 @@ func NewPassword(r *http.Request, rules policy.Settings) (string, []pages.Proble
 // ChangedPassword reads the form in which people change their own password. current tells whether it asks for the old
 // one.
 func ChangedPassword(r *http.Request, rules policy.Settings, current bool) (session.ChangePassword, []pages.Problem) {
-	change := session.ChangePassword{Current: r.PostFormValue(pages.FieldCurrentPassword), EndTokens: r.PostFormValue(pages.FieldEndTokens) != ""}
+	change := session.ChangePassword{Current: r.PostFormValue(pages.FieldCurrentPassword),
+		EndTokens: r.PostFormValue(pages.FieldEndTokens) != ""}
 	var problems []pages.Problem
 	change.New, problems = NewPassword(r, rules)
 	switch {

@@ -139,7 +139,8 @@ func (p InvitationPages) invitation(w http.ResponseWriter, r *http.Request) erro
 	}
 	v.bearer = v.accounts.Whole()
 	v.link, err = p.Invitations.Open(r.Context(), text)
-	if v.link != nil && errors.Is(err, invitation.ErrLinkUsed) && v.bearer != nil && v.link.Invitation.Data.UserID == v.bearer.Caller.UserID {
+	if v.link != nil && errors.Is(err, invitation.ErrLinkUsed) && v.bearer != nil &&
+		v.link.Invitation.Data.UserID == v.bearer.Caller.UserID {
 		return v.done() // through a provider, or in another window
 	}
 	if err != nil {
@@ -170,7 +171,8 @@ func invitationLink(with string) pages.Link {
 func (v *invitationForm) shownFor() string { return v.link.Org.ID + " " + v.link.Email() }
 
 func (v *invitationForm) frame(problems ...pages.Problem) pages.Frame {
-	return pages.Frame{For: v.shownFor(), Organization: v.link.Org.Data.Name, Language: v.link.Invitation.Data.Language, Problems: problems}
+	return pages.Frame{For: v.shownFor(), Organization: v.link.Org.Data.Name, Language: v.link.Invitation.Data.Language,
+		Problems: problems}
 }
 
 func (v *invitationForm) render(view pages.View, problems []pages.Problem) error {
@@ -198,12 +200,14 @@ func (v *invitationForm) choose() error {
 	}
 	if v.Providers {
 		part := PartOf(v.r)
-		offers, err := idp.SignInProviders{Org: v.link.Org.ID, DefaultOrg: v.Newcomers.DefaultOrg, Ways: allowed.SignIn}.Part(v.r.Context(), v.Store, part)
+		offers, err := idp.SignInProviders{Org: v.link.Org.ID, DefaultOrg: v.Newcomers.DefaultOrg,
+			Ways: allowed.SignIn}.Part(v.r.Context(), v.Store, part)
 		if err != nil {
 			return err
 		}
 		for _, p := range offers.Providers {
-			view.Providers = append(view.Providers, Button(p, ToProvider(p.ID, Wish{To: invitationLink("").String(), Other: true}.Parameters())))
+			view.Providers = append(view.Providers,
+				Button(p, ToProvider(p.ID, Wish{To: invitationLink("").String(), Other: true}.Parameters())))
 		}
 		view.More = MoreProviders(v.r, part, offers, url.Values{})
 	}
@@ -233,8 +237,14 @@ func (v *invitationForm) loginName() (string, error) {
 // typed is what somebody has filled in. A mail has proven the address, so it can be the name to sign in with.
 func (v *invitationForm) typed() newcomer.Person {
 	info := call.From(v.r.Context())
-	p := v.link.Person(newcomer.Person{FirstName: v.r.PostFormValue(pages.FieldFirstName), LastName: v.r.PostFormValue(pages.FieldLastName), UserName: v.r.PostFormValue(pages.FieldUserName),
-		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	p := v.link.Person(newcomer.Person{
+		FirstName: v.r.PostFormValue(pages.FieldFirstName),
+		LastName:  v.r.PostFormValue(pages.FieldLastName),
+		UserName:  v.r.PostFormValue(pages.FieldUserName),
+		Peer:      info.Peer,
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	})
 	if v.r.Method != http.MethodPost && p.Verification.By != "" {
 		p.UserName = p.Email
 	}
@@ -248,8 +258,15 @@ func (v *invitationForm) password() error {
 	}
 	p := v.typed()
 	show := func(problems []pages.Problem) error {
-		return v.render(pages.JoinPassword{Frame: v.frame(problems...), Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
-			UserName: p.UserName, Rules: PasswordRules(rules), Back: invitationLink("")}, problems)
+		return v.render(pages.JoinPassword{
+			Frame:     v.frame(problems...),
+			Email:     p.Email,
+			FirstName: p.FirstName,
+			LastName:  p.LastName,
+			UserName:  p.UserName,
+			Rules:     PasswordRules(rules),
+			Back:      invitationLink(""),
+		}, problems)
 	}
 	if v.r.Method != http.MethodPost {
 		return show(nil)
@@ -281,8 +298,15 @@ func (v *invitationForm) passkey() error {
 	p := v.typed()
 	var options []byte
 	show := func(problems []pages.Problem) error {
-		return v.render(pages.JoinPasskey{Frame: v.frame(problems...), Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
-			UserName: p.UserName, Options: options, Back: invitationLink("")}, problems)
+		return v.render(pages.JoinPasskey{
+			Frame:     v.frame(problems...),
+			Email:     p.Email,
+			FirstName: p.FirstName,
+			LastName:  p.LastName,
+			UserName:  p.UserName,
+			Options:   options,
+			Back:      invitationLink(""),
+		}, problems)
 	}
 	if v.r.Method != http.MethodPost {
 		return show(nil)
@@ -333,7 +357,8 @@ func (v *invitationForm) create(p newcomer.Person, show func([]pages.Problem) er
 	if err := v.accounts.Enter(v.r.Context(), v.w, in.Token); err != nil {
 		return err
 	}
-	Redirect(v.w, Wish{To: pages.PathAccount, Account: in.SessionID}.Link().String()) // which asks for whatever is missing
+	// which asks for whatever is missing
+	Redirect(v.w, Wish{To: pages.PathAccount, Account: in.SessionID}.Link().String())
 	return nil
 }
 
@@ -351,8 +376,15 @@ func (v *invitationForm) account() error {
 	if err != nil {
 		return err
 	}
-	view := pages.JoinAccount{Frame: v.frame(), ID: v.bearer.Token.ID, LoginName: name, To: v.link.Org.Data.Name, Email: v.link.Email(), Back: invitationLink(""),
-		Other: Wish{To: invitationLink(withAccount).String(), Other: true}.Link()}
+	view := pages.JoinAccount{
+		Frame:     v.frame(),
+		ID:        v.bearer.Token.ID,
+		LoginName: name,
+		To:        v.link.Org.Data.Name,
+		Email:     v.link.Email(),
+		Back:      invitationLink(""),
+		Other:     Wish{To: invitationLink(withAccount).String(), Other: true}.Link(),
+	}
 	if me.Org != v.link.Org.ID {
 		for _, role := range v.link.Invitation.Data.Promised() {
 			view.Roles = append(view.Roles, string(role))
@@ -381,7 +413,8 @@ func (v *invitationForm) account() error {
 
 func (v *invitationForm) done() error {
 	http.SetCookie(v.w, pages.ForgetCookie(cookieInvitation))
-	return v.render(pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name, Next: pages.To(pages.PathAccount, nil)}, nil)
+	return v.render(pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name,
+		Next: pages.To(pages.PathAccount, nil)}, nil)
 }
 
 // setup takes a password from somebody whom an administrator has sent a link.
@@ -407,7 +440,8 @@ func (p InvitationPages) setup(w http.ResponseWriter, r *http.Request) error {
 		if len(problems) > 0 {
 			status = http.StatusUnprocessableEntity
 		}
-		view := pages.SetPassword{Frame: pages.Frame{For: known.User.ID, Problems: problems}, LoginName: known.User.Data.UserName, Rules: PasswordRules(rules)}
+		view := pages.SetPassword{Frame: pages.Frame{For: known.User.ID, Problems: problems},
+			LoginName: known.User.Data.UserName, Rules: PasswordRules(rules)}
 		if home != nil {
 			view.Organization, view.LoginName = home.Data.Name, home.Data.LoginName(known.User.Data.UserName)
 		}
@@ -422,7 +456,8 @@ func (p InvitationPages) setup(w http.ResponseWriter, r *http.Request) error {
 		return show(problems)
 	}
 	info := call.From(r.Context())
-	_, err = p.Invitations.UseSetup(r.Context(), p.Newcomers.Sessions, invitation.SetPassword{Token: text, Password: chosen, Peer: info.Peer, RequestID: info.RequestID})
+	_, err = p.Invitations.UseSetup(r.Context(), p.Newcomers.Sessions,
+		invitation.SetPassword{Token: text, Password: chosen, Peer: info.Peer, RequestID: info.RequestID})
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Reason == session.MethodNotAllowed {
 		return show([]pages.Problem{{Message: pages.MethodNotAllowed()}})
 	}

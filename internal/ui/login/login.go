@@ -81,7 +81,8 @@ func (l *Login) arrivals() Arrivals { return Arrivals{Store: l.Store, Master: l.
 // Mount registers the pages.
 func (l *Login) Mount(site *web.Site) {
 	for path, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
-		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify, mail.RestorePath: l.restore, PathDevice: l.device, pages.PathSignOut: l.signOut,
+		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify,
+		mail.RestorePath: l.restore, PathDevice: l.device, pages.PathSignOut: l.signOut,
 		"/": l.wayIn,
 	} {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
@@ -176,7 +177,8 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if v.pending != nil && v.pending.Creates() && r.Method == http.MethodGet && !query.Has(paramAccount) && !query.Has(paramOther) && !query.Has(paramArrival) {
+	if v.pending != nil && v.pending.Creates() && r.Method == http.MethodGet && !query.Has(paramAccount) &&
+		!query.Has(paramOther) && !query.Has(paramArrival) {
 		to, err := v.toRegister()
 		if err != nil {
 			return err
@@ -232,7 +234,8 @@ var byReason = map[errs.Reason]web.Page{
 	trial.NotFound:        {Status: http.StatusBadRequest, What: pages.Expired},
 	oauth.UnknownClient:   {Status: http.StatusBadRequest, What: pages.BadRequest},
 	oauth.RedirectRefused: {Status: http.StatusBadRequest, What: pages.BadRequest},
-	fairqueue.UsedUp:      {Status: http.StatusServiceUnavailable, What: pages.Unavailable}, // by whom is not for a person who signs in to know
+	// by whom is not for a person who signs in to know
+	fairqueue.UsedUp: {Status: http.StatusServiceUnavailable, What: pages.Unavailable},
 }
 
 func pageOf(err error) web.Page {

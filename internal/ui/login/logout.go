@@ -27,7 +27,8 @@ func (l *Login) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := leaving{browserRequest: &browserRequest{Login: l, w: w, r: r, accounts: accounts}, id: r.URL.Query().Get(paramRequest)}
+	o := leaving{browserRequest: &browserRequest{Login: l, w: w, r: r, accounts: accounts},
+		id: r.URL.Query().Get(paramRequest)}
 	if err := o.find(); err != nil {
 		return err
 	}
@@ -46,7 +47,8 @@ func (l *Login) signOut(w http.ResponseWriter, r *http.Request) error {
 	case r.Method == http.MethodPost && do == pages.DoEndAll:
 		return o.end(o.all()...)
 	}
-	view := pages.SignOut{Frame: o.frame(pages.Frame{}), ID: meant.Token.ID, LoginName: o.loginName(), Several: len(accounts.all) > 1}
+	view := pages.SignOut{Frame: o.frame(pages.Frame{}), ID: meant.Token.ID, LoginName: o.loginName(),
+		Several: len(accounts.all) > 1}
 	if o.wish == nil {
 		view.Back = pages.To(pages.PathAccount, nil)
 	}
@@ -121,7 +123,8 @@ func (o *leaving) over() error {
 	to := ""
 	if o.wish != nil {
 		var err error
-		if to, err = o.Grants.EndLogout(o.r.Context(), o.id, web.KnownBrowser(o.r)); err != nil && !errors.Is(err, oauth.ErrRequestNotFound) {
+		if to, err = o.Grants.EndLogout(o.r.Context(), o.id, web.KnownBrowser(o.r)); err != nil &&
+			!errors.Is(err, oauth.ErrRequestNotFound) {
 			return err
 		}
 	}

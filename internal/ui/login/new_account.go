@@ -51,7 +51,8 @@ func newAccountProblems(err error) ([]pages.Problem, error) {
 		case field == pages.FieldEmail:
 			m = pages.NotAnEmail()
 		}
-		if slices.Contains([]string{pages.FieldEmail, pages.FieldFirstName, pages.FieldLastName, pages.FieldUserName, pages.FieldTerms}, field) {
+		if slices.Contains([]string{pages.FieldEmail, pages.FieldFirstName, pages.FieldLastName, pages.FieldUserName,
+			pages.FieldTerms}, field) {
 			problems = append(problems, pages.Problem{Field: field, Message: m})
 		}
 	}
@@ -64,8 +65,20 @@ func newAccountProblems(err error) ([]pages.Problem, error) {
 // registrationOf is what is known of somebody whom a provider has brought and who has no account yet. bound is the
 // organization that the sign-in is bound to; empty: none.
 func registrationOf(who idp.Identity, bound string, info *call.Info) federated.Registration {
-	r := federated.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
-		Email: who.Email, EmailFromProvider: true, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	r := federated.Registration{
+		OrgID:             who.Org,
+		UserName:          who.UserName,
+		FirstName:         who.FirstName,
+		LastName:          who.LastName,
+		NickName:          who.NickName,
+		Language:          who.Language,
+		Email:             who.Email,
+		EmailFromProvider: true,
+		Peer:              info.Peer,
+		UserAgent:         info.UserAgent,
+
+		RequestID: info.RequestID,
+	}
 	if bound != "" {
 		r.OrgID = bound
 	}

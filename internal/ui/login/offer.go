@@ -20,7 +20,8 @@ type Offer struct {
 // many.
 func offerAt(ctx context.Context, s event.Store, orgID, defaultOrg string) (Offer, error) {
 	asked, _, err := org.ReadPolicy(ctx, s, orgID)
-	return Offer{Methods: asked, providers: idp.SignInProviders{Org: orgID, DefaultOrg: defaultOrg, Ways: asked.SignIn}, store: s}, err
+	return Offer{Methods: asked,
+		providers: idp.SignInProviders{Org: orgID, DefaultOrg: defaultOrg, Ways: asked.SignIn}, store: s}, err
 }
 
 // Part reads a part of the providers.

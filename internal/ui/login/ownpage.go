@@ -35,8 +35,13 @@ func (l *Login) startForApplication(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	address, err := l.Federation.Start(r.Context(), p, upstream.Attempt{Browser: web.Browser(w, r), Return: url.Values{ownpage.Param: {text}}.Encode(), Again: t.Again, Hint: t.Hint,
-		RequestID: call.From(r.Context()).RequestID})
+	address, err := l.Federation.Start(r.Context(), p, upstream.Attempt{
+		Browser:   web.Browser(w, r),
+		Return:    url.Values{ownpage.Param: {text}}.Encode(),
+		Again:     t.Again,
+		Hint:      t.Hint,
+		RequestID: call.From(r.Context()).RequestID,
+	})
 	if err != nil {
 		return failedFor(w, r, t, err)
 	}
@@ -84,7 +89,8 @@ func attemptIn(back upstream.SignedIn) string {
 }
 
 // backForApplication keeps who has come back until they have been asked.
-func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *event.Object[idp.Provider], back upstream.SignedIn, failed error) error {
+func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *event.Object[idp.Provider],
+	back upstream.SignedIn, failed error) error {
 	text := attemptIn(back)
 	t, err := l.OwnPages.Open(r.Context(), p.ID, text)
 	if err != nil {
@@ -93,7 +99,8 @@ func (l *Login) backForApplication(w http.ResponseWriter, r *http.Request, p *ev
 	if failed != nil {
 		return failedFor(w, r, t, failed)
 	}
-	id, err := l.arrivals().Keep(r.Context(), web.KnownBrowser(r), Arrival{Who: back.Identity, Provider: p.Data.General.Name, Attempt: text})
+	id, err := l.arrivals().Keep(r.Context(), web.KnownBrowser(r),
+		Arrival{Who: back.Identity, Provider: p.Data.General.Name, Attempt: text})
 	if err != nil {
 		return err
 	}
@@ -133,7 +140,8 @@ func (l *Login) continueToApplication(w http.ResponseWriter, r *http.Request) er
 			return goBack(w, t, "error", "access_denied")
 		}
 	}
-	view := pages.ToApplication{Frame: pages.Frame{Application: t.Application.Data.Name, RedirectURI: t.Return}, Name: t.Application.Data.Name, Provider: a.Provider, As: a.As()}
+	view := pages.ToApplication{Frame: pages.Frame{Application: t.Application.Data.Name, RedirectURI: t.Return},
+		Name: t.Application.Data.Name, Provider: a.Provider, As: a.As()}
 	if view.LoginName, err = l.linkedTo(r, a.Who); err != nil {
 		return err
 	}

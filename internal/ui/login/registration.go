@@ -69,7 +69,9 @@ func (p *RegistrationPages) onTheWay(r *http.Request, id string) (*oauth.Pending
 		return nil, nil
 	}
 	pending, err := p.Grants.Pending(r.Context(), id, web.KnownBrowser(r))
-	if errors.Is(err, oauth.ErrRequestNotFound) || errors.Is(err, oauth.ErrUnknownClient) || err == nil && pending.Trial != "" { // a trial makes no account
+	// a trial makes no account
+	if errors.Is(err, oauth.ErrRequestNotFound) || errors.Is(err, oauth.ErrUnknownClient) ||
+		err == nil && pending.Trial != "" {
 		return nil, nil
 	}
 	return pending, err
@@ -79,7 +81,8 @@ func (p *RegistrationPages) onTheWay(r *http.Request, id string) (*oauth.Pending
 func registrationFrame(pending *oauth.Pending, o *event.Object[org.Org], problems []pages.Problem) pages.Frame {
 	f := pages.Frame{Problems: problems}
 	if pending != nil {
-		f.Application, f.RedirectURI, f.Locales = pending.App.Data.Name, pending.RedirectURI, strings.Join(pending.UILocales, " ")
+		f.Application, f.RedirectURI, f.Locales = pending.App.Data.Name, pending.RedirectURI,
+			strings.Join(pending.UILocales, " ")
 	}
 	if o != nil {
 		f.Organization = o.Data.Name
@@ -87,7 +90,8 @@ func registrationFrame(pending *oauth.Pending, o *event.Object[org.Org], problem
 	return f
 }
 
-func (p *RegistrationPages) render(w http.ResponseWriter, r *http.Request, view pages.View, problems []pages.Problem) error {
+func (p *RegistrationPages) render(w http.ResponseWriter, r *http.Request, view pages.View,
+	problems []pages.Problem) error {
 	status := http.StatusOK
 	if len(problems) > 0 {
 		status = http.StatusUnprocessableEntity
@@ -119,7 +123,8 @@ func (p *RegistrationPages) start(w http.ResponseWriter, r *http.Request) error 
 	email := strings.TrimSpace(r.PostFormValue(pages.FieldEmail))
 	o, err := p.Registrations.Open(r.Context(), in)
 	show := func(problems ...pages.Problem) error {
-		return p.render(w, r, pages.RegisterEmail{Frame: registrationFrame(pending, o, problems), Email: email, Back: back.Link()}, problems)
+		return p.render(w, r, pages.RegisterEmail{Frame: registrationFrame(pending, o, problems), Email: email,
+			Back: back.Link()}, problems)
 	}
 	switch {
 	case errors.Is(err, registration.ErrNoMail):
@@ -135,7 +140,8 @@ func (p *RegistrationPages) start(w http.ResponseWriter, r *http.Request) error 
 		return show(pages.Problem{Field: pages.FieldEmail, Message: pages.Required()})
 	}
 	info := call.From(r.Context())
-	start := registration.Start{OrgID: in, Email: email, Language: pages.Language(r, registrationFrame(pending, o, nil)), Peer: info.Peer, RequestID: info.RequestID}
+	start := registration.Start{OrgID: in, Email: email,
+		Language: pages.Language(r, registrationFrame(pending, o, nil)), Peer: info.Peer, RequestID: info.RequestID}
 	if pending != nil {
 		start.Return = pending.ID
 	}
@@ -146,7 +152,8 @@ func (p *RegistrationPages) start(w http.ResponseWriter, r *http.Request) error 
 		}
 		return show(problems...)
 	}
-	return p.render(w, r, pages.RegisterMailSent{Frame: registrationFrame(pending, o, nil), Email: email, Back: back.Link()}, nil)
+	return p.render(w, r, pages.RegisterMailSent{Frame: registrationFrame(pending, o, nil), Email: email,
+		Back: back.Link()}, nil)
 }
 
 // fromMail reads the link that a browser came by. The code leaves the address before any page is shown, for addresses
@@ -167,7 +174,8 @@ func fromMail(w http.ResponseWriter, r *http.Request) (link string, moved bool) 
 // useless says that a link is good for nothing.
 func (p *RegistrationPages) useless(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, pages.ForgetCookie(registrationCookie))
-	p.Shown.Render(w, r, http.StatusBadRequest, pages.Failed{What: pages.BadLink, Next: Wish{To: pages.PathAccount}.Link()})
+	p.Shown.Render(w, r, http.StatusBadRequest,
+		pages.Failed{What: pages.BadLink, Next: Wish{To: pages.PathAccount}.Link()})
 	return nil
 }
 
@@ -178,7 +186,8 @@ func (p *RegistrationPages) finish(w http.ResponseWriter, r *http.Request) error
 		return nil
 	}
 	if web.KnownBrowser(r) == "" && r.URL.Query().Has(paramMailed) {
-		p.Shown.Render(w, r, http.StatusBadRequest, pages.Failed{What: pages.NoCookie, RequestID: call.From(r.Context()).RequestID})
+		p.Shown.Render(w, r, http.StatusBadRequest,
+			pages.Failed{What: pages.NoCookie, RequestID: call.From(r.Context()).RequestID})
 		return nil
 	}
 	found, err := p.Registrations.Find(r.Context(), link)
@@ -221,8 +230,18 @@ func (f *registrationForm) shownFor() string { return f.found.Org.ID + " " + f.f
 // typed is what was filled in.
 func (f *registrationForm) typed() registration.Finish {
 	info, value := call.From(f.r.Context()), f.r.PostFormValue
-	return registration.Finish{Link: f.link, UserName: strings.TrimSpace(value(pages.FieldUserName)), FirstName: value(pages.FieldFirstName), LastName: value(pages.FieldLastName),
-		PasskeyName: value(pages.FieldPasskeyName), AcceptedTerms: value(pages.FieldTerms), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	return registration.Finish{
+		Link:          f.link,
+		UserName:      strings.TrimSpace(value(pages.FieldUserName)),
+		FirstName:     value(pages.FieldFirstName),
+		LastName:      value(pages.FieldLastName),
+		PasskeyName:   value(pages.FieldPasskeyName),
+		AcceptedTerms: value(pages.FieldTerms),
+		Peer:          info.Peer,
+
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	}
 }
 
 func (f *registrationForm) show(problems []pages.Problem) error {
@@ -231,8 +250,18 @@ func (f *registrationForm) show(problems []pages.Problem) error {
 	if err != nil {
 		return err
 	}
-	view := pages.RegisterSelf{Frame: registrationFrame(f.pending, f.found.Org, problems), Email: f.found.Email, FirstName: typed.FirstName, LastName: typed.LastName, UserName: typed.UserName,
-		Terms: shownTerms(asked, typed.AcceptedTerms), Password: asked.Allows(policy.WithPassword), Passkey: asked.Allows(policy.WithPasskey), Rules: PasswordRules(rules)}
+	view := pages.RegisterSelf{
+		Frame:     registrationFrame(f.pending, f.found.Org, problems),
+		Email:     f.found.Email,
+		FirstName: typed.FirstName,
+		LastName:  typed.LastName,
+		UserName:  typed.UserName,
+		Terms:     shownTerms(asked, typed.AcceptedTerms),
+		Password:  asked.Allows(policy.WithPassword),
+
+		Passkey: asked.Allows(policy.WithPasskey),
+		Rules:   PasswordRules(rules),
+	}
 	if f.r.Method != http.MethodPost {
 		view.UserName = f.found.Email
 	}
@@ -299,8 +328,17 @@ func (f *registrationForm) askPasskey(chosen registration.Finish) error {
 	if err != nil {
 		return f.wrong(err)
 	}
-	view := pages.RegisterPasskey{Frame: registrationFrame(f.pending, f.found.Org, nil), Email: f.found.Email, FirstName: chosen.FirstName, LastName: chosen.LastName, UserName: chosen.UserName,
-		AcceptedTerms: chosen.AcceptedTerms, Options: []byte(options), Back: pages.To(mail.RegisterPath, url.Values{paramMailed: {"1"}})}
+	view := pages.RegisterPasskey{
+		Frame:         registrationFrame(f.pending, f.found.Org, nil),
+		Email:         f.found.Email,
+		FirstName:     chosen.FirstName,
+		LastName:      chosen.LastName,
+		UserName:      chosen.UserName,
+		AcceptedTerms: chosen.AcceptedTerms,
+		Options:       []byte(options),
+
+		Back: pages.To(mail.RegisterPath, url.Values{paramMailed: {"1"}}),
+	}
 	view.Language, view.For = f.found.Language, f.shownFor()
 	return f.render(f.w, f.r, view, nil)
 }

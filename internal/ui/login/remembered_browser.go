@@ -47,7 +47,8 @@ func (b RememberedBrowser) Remember(caller *access.Caller) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	http.SetCookie(b.W, pages.Cookie(rememberedCookie, strings.Join(all[:min(len(all), maxRemembered)], separator), policy.MaxRememberDevice))
+	http.SetCookie(b.W, pages.Cookie(rememberedCookie, strings.Join(all[:min(len(all), maxRemembered)], separator),
+		policy.MaxRememberDevice))
 	return nil
 }
 

@@ -65,7 +65,8 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	starts := r.PostFormValue(pages.FieldDo) == pages.DoForgot // from the page that asked for the password
 	name := strings.TrimSpace(r.PostFormValue(pages.FieldLoginName))
 	show := func(problems ...pages.Problem) error {
-		v.render(pages.ForgotPassword{Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name, Back: toSignIn(pending)}, problems)
+		v.render(pages.ForgotPassword{Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name,
+			Back: toSignIn(pending)}, problems)
 		return nil
 	}
 	switch {
@@ -77,7 +78,8 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 		return show(pages.Problem{Field: pages.FieldLoginName, Message: pages.Required()})
 	}
 	info := call.From(r.Context())
-	request := session.ResetRequest{LoginName: name, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	request := session.ResetRequest{LoginName: name, Peer: info.Peer, UserAgent: info.UserAgent,
+		RequestID: info.RequestID}
 	back := pages.ForgetCookie(cookieBack)
 	if pending != nil {
 		request.OrgID, request.AppOrg = pending.NameScope() // as for the password
@@ -126,8 +128,15 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 		return show(problems)
 	}
 	info := call.From(r.Context())
-	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.User, Code: m.Code, Password: chosen, Answer: session.Answer{TOTPCode: r.PostFormValue(pages.FieldCode)},
-		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	_, err = l.Sessions.Reset(r.Context(), session.Reset{
+		UserID:    m.User,
+		Code:      m.Code,
+		Password:  chosen,
+		Answer:    session.Answer{TOTPCode: r.PostFormValue(pages.FieldCode)},
+		Peer:      info.Peer,
+		UserAgent: info.UserAgent,
+		RequestID: info.RequestID,
+	})
 	switch {
 	case isAbout(err, ParamMailedCode):
 		return useless()

@@ -35,7 +35,8 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil {
 		return err
 	}
-	code, err := lifecycle.Restore{UserID: m.User, Code: m.Code, RequestID: info.RequestID}.Do(r.Context(), l.Store, l.Master, l.Sessions.Factors)
+	code, err := lifecycle.Restore{UserID: m.User, Code: m.Code, RequestID: info.RequestID}.Do(r.Context(), l.Store,
+		l.Master, l.Sessions.Factors)
 	e, ours := errors.AsType[*errs.Error](err)
 	switch {
 	case isAbout(err, ParamMailedCode):

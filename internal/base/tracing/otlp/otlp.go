@@ -68,8 +68,10 @@ func (s Settings) Check() (*Checked, error) {
 		return nil, nil
 	}
 	u, err := url.Parse(s.Endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("--trace-endpoint must be the URL of a collector that takes OTLP over HTTP, such as http://localhost:4318") // without the value: there may be a password in it
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" ||
+		u.Fragment != "" {
+		// without the value: there may be a password in it
+		return nil, errors.New("--trace-endpoint must be the URL of a collector that takes OTLP over HTTP, such as http://localhost:4318")
 	}
 	if u.User != nil {
 		return nil, errors.New("--trace-endpoint must not have a user or a password in it: put the header that the collector wants into a file, and name it with --trace-headers-file")
@@ -102,7 +104,8 @@ func (s Settings) Check() (*Checked, error) {
 // isToken tells whether a text can be the name of a header.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
 }
 
@@ -135,8 +138,14 @@ type Exporter struct {
 
 // Start makes an exporter that works until Stop. version is that of the program.
 func Start(c *Checked, version string, log *slog.Logger, registerer prometheus.Registerer) (*Exporter, error) {
-	x := &Exporter{log: log, queue: make(chan sdk.ReadOnlySpan, queueLength), stopping: make(chan struct{}), stopped: make(chan struct{}),
-		spans: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "signet_trace_spans_total", Help: "Spans for the collector of traces."}, []string{"outcome"})}
+	x := &Exporter{
+		log:      log,
+		queue:    make(chan sdk.ReadOnlySpan, queueLength),
+		stopping: make(chan struct{}),
+		stopped:  make(chan struct{}),
+		spans: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "signet_trace_spans_total",
+			Help: "Spans for the collector of traces."}, []string{"outcome"}),
+	}
 	if err := registerer.Register(x.spans); err != nil {
 		return nil, err
 	}
@@ -144,13 +153,18 @@ func Start(c *Checked, version string, log *slog.Logger, registerer prometheus.R
 		x.spans.WithLabelValues(outcome)
 	}
 	// What the operator says with OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME counts. A mistake there is no reason not to start.
-	about, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", "signet"), attribute.String("service.version", version)), resource.WithFromEnv())
+	about, err := resource.New(context.Background(),
+		resource.WithAttributes(attribute.String("service.name", "signet"),
+			attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
 		log.Warn("OTEL_RESOURCE_ATTRIBUTES is not as it should be (name=value,name=value)")
 	}
-	x.out = otlptrace.NewUnstarted(&client{to: c, http: &http.Client{Transport: transport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}})
+	x.out = otlptrace.NewUnstarted(&client{to: c,
+		http: &http.Client{Transport: transport(),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}})
 	x.last, x.end = context.WithCancel(context.Background())
-	x.provider = sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(processor{x}), sdk.WithResource(about))
+	x.provider = sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(processor{x}),
+		sdk.WithResource(about))
 	x.Tracer = tracing.New(x.provider, c.sample)
 	log.Info("traces are on", "collector", c.endpoint.Host, "sample", c.sample)
 	go x.run()
@@ -159,8 +173,14 @@ func Start(c *Checked, version string, log *slog.Logger, registerer prometheus.R
 
 // transport calls the collector, which the operator has chosen. As everywhere, a proxy from the environment does not count.
 func transport() *http.Transport {
-	return &http.Transport{DialContext: (&net.Dialer{Timeout: sendTime}).DialContext, TLSHandshakeTimeout: sendTime, MaxConnsPerHost: 1,
-		MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: time.Minute, DisableCompression: true}
+	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: sendTime}).DialContext,
+		TLSHandshakeTimeout:    sendTime,
+		MaxConnsPerHost:        1,
+		MaxResponseHeaderBytes: maxHeader,
+		IdleConnTimeout:        time.Minute,
+		DisableCompression:     true,
+	}
 }
 
 // Stop sends what waits, if the collector takes it within two seconds.
@@ -254,7 +274,8 @@ func (*client) Start(context.Context) error  { return nil }
 func (c *client) Stop(context.Context) error { c.http.CloseIdleConnections(); return nil }
 
 func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
-	raw, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans}) // the same bytes as an ExportTraceServiceRequest
+	// the same bytes as an ExportTraceServiceRequest
+	raw, err := proto.Marshal(&tracepb.TracesData{ResourceSpans: spans})
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,8 @@ func (a *Authenticator) attest(p *Passkey, challenge string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return answer(p, map[string]any{"clientDataJSON": binary64(client), "attestationObject": binary64(object), "transports": []string{"internal"}})
+	return answer(p, map[string]any{"clientDataJSON": binary64(client), "attestationObject": binary64(object),
+		"transports": []string{"internal"}})
 }
 
 // Get uses a passkey for what navigator.credentials.get is given, and answers as its result does in JSON.
@@ -195,7 +196,8 @@ func (a *Authenticator) data(p *Passkey, flags byte) []byte {
 
 // client is what the browser adds.
 func (a *Authenticator) client(what, challenge string) []byte {
-	text, err := json.Marshal(map[string]any{"type": what, "challenge": challenge, "origin": a.Origin, "crossOrigin": false})
+	text, err := json.Marshal(map[string]any{"type": what, "challenge": challenge, "origin": a.Origin,
+		"crossOrigin": false})
 	if err != nil {
 		panic(err)
 	}
@@ -209,7 +211,13 @@ func (p *Passkey) sign(data, client []byte) ([]byte, error) {
 }
 
 func answer(p *Passkey, response map[string]any) (string, error) {
-	text, err := json.Marshal(map[string]any{"id": binary64(p.ID), "rawId": binary64(p.ID), "type": "public-key", "authenticatorAttachment": "platform",
-		"clientExtensionResults": map[string]any{}, "response": response})
+	text, err := json.Marshal(map[string]any{
+		"id":                      binary64(p.ID),
+		"rawId":                   binary64(p.ID),
+		"type":                    "public-key",
+		"authenticatorAttachment": "platform",
+		"clientExtensionResults":  map[string]any{},
+		"response":                response,
+	})
 	return string(text), err
 }

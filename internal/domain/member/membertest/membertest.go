@@ -26,7 +26,8 @@ func Given(t testing.TB, s event.Store) {
 // User puts a service user who holds roles into an organization.
 func User(t testing.TB, s event.Store, id, org string, holds access.Memberships, then ...event.Fact[user.User]) {
 	t.Helper()
-	facts := []event.Fact[user.User]{user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: id}}}
+	facts := []event.Fact[user.User]{user.ServiceAdded{Personal: user.ServiceFacts{UserName: id,
+		UserNameKey: id, Name: id}}}
 	for scope, roles := range holds {
 		facts = append(facts, user.MembershipSet{Scope: scope, Roles: roles})
 	}

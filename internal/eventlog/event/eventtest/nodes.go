@@ -23,13 +23,15 @@ type Nodes struct {
 
 // NewNodes prepares a database for objects of these kinds.
 func NewNodes(db testdb.Database, kinds ...event.Definition) *Nodes {
-	return &Nodes{Database: db, Master: secret.NewMasterKey(), Clock: testkit.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), kinds: kinds}
+	return &Nodes{Database: db, Master: secret.NewMasterKey(),
+		Clock: testkit.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)), kinds: kinds}
 }
 
 // Open opens the store of another node, which is closed when the test ends.
 func (n *Nodes) Open(t testing.TB) *store.Store {
 	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: n.Patient(), Kinds: n.kinds, Master: n.Master, Clock: n.Clock.Now})
+	s, _, err := store.Open(t.Context(),
+		store.Options{Database: n.Patient(), Kinds: n.kinds, Master: n.Master, Clock: n.Clock.Now})
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	return s

@@ -19,7 +19,8 @@ import (
 )
 
 // Given records facts about an object, creating it where it does not exist. claims are the names it takes by them.
-func Given[S any](t testing.TB, s event.Store, kind *event.Objects[S], id, org string, claims []event.Claim, facts ...event.Fact[S]) {
+func Given[S any](t testing.TB, s event.Store, kind *event.Objects[S], id, org string, claims []event.Claim,
+	facts ...event.Fact[S]) {
 	t.Helper()
 	err := s.Do(context.Background(), event.Command{
 		Origin: event.Origin{Actor: event.System}, Write: []event.Ref{kind.Ref(id)}, Claims: claims,
@@ -132,7 +133,8 @@ func (s *Store) Since(t testing.TB, mark int64) []Fact {
 		if err != nil {
 			t.Fatal(err)
 		}
-		facts = append(facts, Fact{Object: e.ObjectID, Type: e.Type, Payload: string(e.Payload), Personal: string(personal)})
+		facts = append(facts, Fact{Object: e.ObjectID, Type: e.Type, Payload: string(e.Payload),
+			Personal: string(personal)})
 	}
 	return facts
 }
@@ -171,7 +173,8 @@ func Refused(t testing.TB, err error, kind errs.Kind, reason errs.Reason, fields
 		named = append(named, f.Field)
 	}
 	if e.Kind != kind || e.Reason != reason || !slices.Equal(named, fields) {
-		t.Errorf("refused with kind %d, reason %s, fields %q; want %d, %s, %q", e.Kind, e.Reason, named, kind, reason, fields)
+		t.Errorf("refused with kind %d, reason %s, fields %q; want %d, %s, %q", e.Kind, e.Reason, named, kind,
+			reason, fields)
 	}
 	if e.Message == "" {
 		t.Errorf("the refusal %s says nothing", e.Reason)
@@ -216,7 +219,8 @@ func (s *Store) everything() []string {
 	}
 	defer db.Close()
 	var all []string
-	for _, table := range values(db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'checkpoints' ORDER BY name") {
+	for _, table := range values(db,
+		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'checkpoints' ORDER BY name") {
 		all = append(all, values(db, "SELECT * FROM "+table)...)
 	}
 	return all

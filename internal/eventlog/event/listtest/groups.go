@@ -146,7 +146,8 @@ func groupNodes(t *testing.T, e *env) {
 	for i := range 8 {
 		all.Go(func() {
 			for j := range 5 {
-				if err := []storetest.Node{a, b}[i%2].Do(t.Context(), tag("usr_1", fmt.Sprint("t", (i+j)%3), fmt.Sprint("u", j%2))); err != nil {
+				if err := []storetest.Node{a, b}[i%2].Do(t.Context(),
+					tag("usr_1", fmt.Sprint("t", (i+j)%3), fmt.Sprint("u", j%2))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -162,8 +163,17 @@ func tokenLists(t *testing.T, e *env) {
 		t.Helper()
 		hash := sha256.Sum256([]byte(id))
 		must(t, n, event.Command{Decide: func(tx *event.Tx) error {
-			tx.PutToken(event.Token{ID: id, Hash: hash[:], Kind: kind, Name: "for " + id, UserID: userID, Epoch: 1, OrgEpoch: 2, Created: tx.Now(),
-				Expires: tx.Now() + life.Microseconds()})
+			tx.PutToken(event.Token{
+				ID:       id,
+				Hash:     hash[:],
+				Kind:     kind,
+				Name:     "for " + id,
+				UserID:   userID,
+				Epoch:    1,
+				OrgEpoch: 2,
+				Created:  tx.Now(),
+				Expires:  tx.Now() + life.Microseconds(),
+			})
 			return nil
 		}})
 	}
@@ -182,7 +192,8 @@ func tokenLists(t *testing.T, e *env) {
 		for _, token := range tokens {
 			found = append(found, token.ID)
 			hash := sha256.Sum256([]byte(token.ID))
-			if token.Name != "for "+token.ID || token.UserID != userID || token.Kind != kind || token.Epoch != 1 || token.OrgEpoch != 2 || string(token.Hash) != string(hash[:]) {
+			if token.Name != "for "+token.ID || token.UserID != userID || token.Kind != kind || token.Epoch != 1 ||
+				token.OrgEpoch != 2 || string(token.Hash) != string(hash[:]) {
 				t.Errorf("%+v", token)
 			}
 			single, err := n.TokenByID(t.Context(), token.ID)

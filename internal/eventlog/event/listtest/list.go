@@ -78,7 +78,8 @@ func listOrder(t *testing.T, e *env) {
 		must(t, n, addUser(want[i], fmt.Sprint("name", (i*3)%7)))
 	}
 	wantList(t, n, event.Query{Kind: "user", Org: "org_1"}, want...)
-	wantList(t, n, event.Query{Kind: "user", Org: "org_1", By: "user_name"}, "usr_00", "usr_05", "usr_03", "usr_01", "usr_06", "usr_04", "usr_02")
+	wantList(t, n, event.Query{Kind: "user", Org: "org_1", By: "user_name"}, "usr_00", "usr_05", "usr_03", "usr_01",
+		"usr_06", "usr_04", "usr_02")
 	// A page is what Record gives, to the byte.
 	page, err := n.List(t.Context(), event.Query{Kind: "user", Org: "org_1", Limit: 3})
 	if err != nil || len(page.Records) != 3 || page.Next == nil {
@@ -104,7 +105,8 @@ func listOrder(t *testing.T, e *env) {
 }
 
 // Names that a database with an order of letters of its own would sort in another way.
-var names = []string{"", " ", "!", "A", "Z", "_", "a", "a ", "a!", "aa", "ab", "b", "ba", "z", "~", "é", "ß", "я", "\ud7ff", "\ud7ffx", "\ue000", "\ufffd", "\uffff",
+var names = []string{"", " ", "!", "A", "Z", "_", "a", "a ", "a!", "aa", "ab", "b", "ba", "z", "~", "é", "ß", "я",
+	"\ud7ff", "\ud7ffx", "\ue000", "\ufffd", "\uffff",
 	"\U00010000", "\U0001F642", "\U0010FFFF", "\U0010FFFF\U0010FFFF", "\U0010FFFFa"}
 
 func listByColumn(t *testing.T, e *env) {
@@ -126,7 +128,8 @@ func listPrefix(t *testing.T, e *env) {
 		byName[name] = fmt.Sprintf("usr_%02d", i)
 		must(t, n, addUser(byName[name], name))
 	}
-	for _, prefix := range append([]string{"x", "ab", "abc", "%", "\\", "'", "\ud7ff", "\ue000", "\U0010FFFF", "a\U0010FFFF"}, names...) {
+	for _, prefix := range append([]string{"x", "ab", "abc", "%", "\\", "'", "\ud7ff", "\ue000", "\U0010FFFF",
+		"a\U0010FFFF"}, names...) {
 		var want []string
 		for _, name := range sorted {
 			if strings.HasPrefix(name, prefix) {
@@ -141,12 +144,14 @@ func listLongNames(t *testing.T, e *env) {
 	n := e.open(t)
 	common := strings.Repeat("ä", 127) + "xyz" // 257 bytes: the column holds all but the last
 	wide := strings.Repeat("x", event.MaxLookup-1) + "ä"
-	for i, name := range []string{common, common + "a", common + "b", common + strings.Repeat("c", 1000), strings.Repeat("ä", 127) + "a", wide, wide + "b"} {
+	for i, name := range []string{common, common + "a", common + "b", common + strings.Repeat("c", 1000),
+		strings.Repeat("ä", 127) + "a", wide, wide + "b"} {
 		must(t, n, addUser(fmt.Sprint("usr_", i), name))
 	}
 	q := event.Query{Kind: "user", Org: "org_1", By: "user_name"}
 	for prefix, want := range map[string][]string{
-		common:                   {"usr_0", "usr_1", "usr_2", "usr_3"}, // what differs behind the end cannot be told apart
+		// what differs behind the end cannot be told apart
+		common:                   {"usr_0", "usr_1", "usr_2", "usr_3"},
 		common + "b":             {"usr_0", "usr_1", "usr_2", "usr_3"},
 		strings.Repeat("ä", 127): {"usr_4", "usr_0", "usr_1", "usr_2", "usr_3"},
 		wide:                     {"usr_5", "usr_6"},
@@ -169,7 +174,8 @@ func listOrganizations(t *testing.T, e *env) {
 	must(t, n, addOrg("org_2", "zero"))
 	wantList(t, n, event.Query{Kind: "user", Org: "org_1"}, "usr_1", "usr_4", "usr_7")
 	wantList(t, n, event.Query{Kind: "user", Org: "org_2", By: "user_name", Prefix: "same"}, "usr_2", "usr_5", "usr_8")
-	wantList(t, n, event.Query{Kind: "user", Org: "org_2", Where: map[string]string{"type": "new"}}, "usr_2", "usr_5", "usr_8")
+	wantList(t, n, event.Query{Kind: "user", Org: "org_2", Where: map[string]string{"type": "new"}}, "usr_2",
+		"usr_5", "usr_8")
 	wantList(t, n, event.Query{Kind: "user", Org: "org_x"})
 	// A cursor of one organization leads to nothing in another.
 	wantList(t, n, event.Query{Kind: "user", Org: "org_1", After: event.Cursor{ID: "usr_5"}}, "usr_7")
@@ -186,7 +192,8 @@ func listRemoved(t *testing.T, e *env) {
 	}
 	must(t, n, tag("usr_2", "red"))
 	must(t, n, remove("usr_2"))
-	for _, q := range []event.Query{{}, {By: "user_name"}, {By: "user_name", Prefix: "name"}, {Where: map[string]string{"type": "new"}}, {By: "name"},
+	for _, q := range []event.Query{{}, {By: "user_name"}, {By: "user_name", Prefix: "name"},
+		{Where: map[string]string{"type": "new"}}, {By: "name"},
 		{Where: map[string]string{event.State: "active"}}} {
 		q.Kind, q.Org = "user", "org_1"
 		wantList(t, n, q, "usr_0", "usr_1", "usr_3", "usr_4")
@@ -199,7 +206,8 @@ func listRemoved(t *testing.T, e *env) {
 func listMoving(t *testing.T, e *env) {
 	for name, q := range map[string]event.Query{
 		"by identifier": {}, "by name": {By: "user_name"}, "by name with a prefix": {By: "user_name", Prefix: "n"},
-		"with a condition": {Where: map[string]string{"type": "new"}}, "by name with a condition": {By: "user_name", Where: map[string]string{"type": "new"}},
+		"with a condition":         {Where: map[string]string{"type": "new"}},
+		"by name with a condition": {By: "user_name", Where: map[string]string{"type": "new"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := e.open(t)
@@ -269,9 +277,12 @@ func listWhere(t *testing.T, e *env) {
 	wantList(t, n, event.Query{Kind: "user", Org: "org_1", By: "user_name", Where: counted}, "usr_6", "usr_3", "usr_0")
 	wantList(t, n, event.Query{Kind: "user", Org: "org_1", By: "user_name", Prefix: "name6", Where: counted}, "usr_3")
 	wantList(t, n, event.Query{Kind: "user", Org: "org_1", By: "user_name", Prefix: "name5", Where: counted})
-	wantList(t, n, event.Query{Kind: "user", Org: "org_1", Where: map[string]string{"type": "counted", "user_name": "name3"}}, "usr_6")
-	wantList(t, n, event.Query{Kind: "user", Org: "org_1", Where: map[string]string{"type": "new", "user_name": "name3"}})
-	wantList(t, n, event.Query{Kind: "user", Org: "org_1", Where: map[string]string{"type": "counted", event.State: "active", "email": "name9@mail"}}, "usr_0")
+	wantList(t, n, event.Query{Kind: "user", Org: "org_1",
+		Where: map[string]string{"type": "counted", "user_name": "name3"}}, "usr_6")
+	wantList(t, n, event.Query{Kind: "user", Org: "org_1",
+		Where: map[string]string{"type": "new", "user_name": "name3"}})
+	wantList(t, n, event.Query{Kind: "user", Org: "org_1",
+		Where: map[string]string{"type": "counted", event.State: "active", "email": "name9@mail"}}, "usr_0")
 	wantList(t, n, event.Query{Kind: "user", Group: "red", Where: counted}, "usr_0", "usr_3", "usr_6")
 	// A condition compares the value, and knows no patterns.
 	for _, value := range []string{"", "%", "COUNTED", "counted ", "' OR ''='"} {
@@ -360,8 +371,10 @@ func listBounded(t *testing.T, e *env) {
 func listUnknown(t *testing.T, e *env) {
 	n := e.open(t)
 	for _, q := range []event.Query{
-		{Kind: "alien"}, {Kind: "user", By: "doc"}, {Kind: "user", By: "x; DROP TABLE users"}, {Kind: "user", Where: map[string]string{"shape": "1"}},
-		{Kind: "org", By: "email"}, {Kind: "sign_in"}, {Kind: "user", Where: map[string]string{"type": "new", "id": "x"}},
+		{Kind: "alien"}, {Kind: "user", By: "doc"}, {Kind: "user", By: "x; DROP TABLE users"},
+		{Kind: "user", Where: map[string]string{"shape": "1"}},
+		{Kind: "org", By: "email"}, {Kind: "sign_in"},
+		{Kind: "user", Where: map[string]string{"type": "new", "id": "x"}},
 	} {
 		q.Limit = 1
 		if _, err := n.List(t.Context(), q); err == nil {
@@ -378,7 +391,8 @@ func listFromBefore(t *testing.T, e *env) {
 	for i := range all {
 		id := fmt.Sprintf("usr_%03d", i)
 		must(t, before, event.Command{Write: []event.Ref{oldUsers.Ref(id)}, Decide: func(tx *event.Tx) error {
-			_, err := oldUsers.Create(tx, id, "org_1", userSet{Name: fmt.Sprint("name", all-i), Tags: []string{"red"}, Removed: i == 0})
+			_, err := oldUsers.Create(tx, id, "org_1",
+				userSet{Name: fmt.Sprint("name", all-i), Tags: []string{"red"}, Removed: i == 0})
 			return err
 		}})
 	}
@@ -388,10 +402,13 @@ func listFromBefore(t *testing.T, e *env) {
 	for range 2 { // the second start finds nothing to do
 		n := e.open(t)
 		got, _ := found(t, n, "org_1", "name7", 100)
-		if slices.Sort(got); !slices.Equal(got, []string{"usr_151", "usr_152", "usr_153", "usr_154", "usr_155", "usr_156", "usr_157", "usr_158", "usr_159", "usr_160", "usr_223"}) {
+		if slices.Sort(got); !slices.Equal(got,
+			[]string{"usr_151", "usr_152", "usr_153", "usr_154", "usr_155", "usr_156", "usr_157", "usr_158", "usr_159",
+				"usr_160", "usr_223"}) {
 			t.Errorf("found: %q", got)
 		}
-		for _, q := range []event.Query{{Org: "org_1"}, {Org: "org_1", By: "user_name", Prefix: "name"}, {Org: "org_1", Where: map[string]string{"type": "new"}}, {Group: "red"}} {
+		for _, q := range []event.Query{{Org: "org_1"}, {Org: "org_1", By: "user_name", Prefix: "name"},
+			{Org: "org_1", Where: map[string]string{"type": "new"}}, {Group: "red"}} {
 			q.Kind = "user"
 			want := all - 1
 			if q.Group != "" {

@@ -41,7 +41,8 @@ func Run(t *testing.T, subject Subject) {
 				}
 				testdb.On(t, engines, func(t *testing.T, db testdb.Database) {
 					t.Parallel() // the engines beside each other; the checks still one after the other
-					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey(), clock: storetest.NewClock()})
+					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey(),
+						clock: storetest.NewClock()})
 				})
 			})
 		}
@@ -62,9 +63,11 @@ func (e *env) open(t *testing.T) storetest.Node {
 	return e.openWith(t, e.subject.Open, orgs, users, signIns)
 }
 
-func (e *env) openWith(t *testing.T, open func(context.Context, storetest.Options) (storetest.Node, error), kinds ...event.Definition) storetest.Node {
+func (e *env) openWith(t *testing.T, open func(context.Context, storetest.Options) (storetest.Node, error),
+	kinds ...event.Definition) storetest.Node {
 	t.Helper()
-	n, err := open(t.Context(), storetest.Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock.Now})
+	n, err := open(t.Context(),
+		storetest.Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,19 +114,40 @@ func (signInSet) EventType() event.Type { return "sign_in.set.v1" }
 func (f signInSet) Apply(s *thing)      { *s = thing(f) }
 
 var (
-	users = event.Define(event.Schema[thing]{Name: "user", Table: "users", Prefix: "usr", Shape: 2, Facts: []event.Fact[thing]{userSet{}},
+	users = event.Define(event.Schema[thing]{
+		Name:    "user",
+		Table:   "users",
+		Prefix:  "usr",
+		Shape:   2,
+		Facts:   []event.Fact[thing]{userSet{}},
 		Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
 		Lookup:  func(o *event.Object[thing]) []string { return append([]string{"", ""}, o.Data.columns()...) },
 		Groups:  func(o *event.Object[thing]) []string { return o.Data.Tags },
-		Words:   func(o *event.Object[thing]) []string { return []string{o.Data.Name} }})
+		Words:   func(o *event.Object[thing]) []string { return []string{o.Data.Name} },
+	})
 	// oldUsers are users as the version before lists had them.
-	oldUsers = event.Define(event.Schema[thing]{Name: "user", Table: "users", Prefix: "usr", Shape: 1, Facts: []event.Fact[thing]{userSet{}},
-		Columns: []string{event.Standing, "verified_email"}, Lookup: func(*event.Object[thing]) []string { return []string{"", ""} }})
-	orgs = event.Define(event.Schema[thing]{Name: "org", Table: "orgs", Prefix: "org", Shape: 2, Facts: []event.Fact[thing]{orgSet{}},
+	oldUsers = event.Define(event.Schema[thing]{
+		Name:    "user",
+		Table:   "users",
+		Prefix:  "usr",
+		Shape:   1,
+		Facts:   []event.Fact[thing]{userSet{}},
+		Columns: []string{event.Standing, "verified_email"},
+
+		Lookup: func(*event.Object[thing]) []string { return []string{"", ""} },
+	})
+	orgs = event.Define(event.Schema[thing]{
+		Name:    "org",
+		Table:   "orgs",
+		Prefix:  "org",
+		Shape:   2,
+		Facts:   []event.Fact[thing]{orgSet{}},
 		Columns: []string{event.Standing, event.State, "name"},
-		Lookup:  func(o *event.Object[thing]) []string { return []string{"", o.Data.columns()[0], o.Data.Name} }})
+		Lookup:  func(o *event.Object[thing]) []string { return []string{"", o.Data.columns()[0], o.Data.Name} },
+	})
 	// signIns cannot be listed.
-	signIns = event.Define(event.Schema[thing]{Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1, Facts: []event.Fact[thing]{signInSet{}}})
+	signIns = event.Define(event.Schema[thing]{Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1,
+		Facts: []event.Fact[thing]{signInSet{}}})
 )
 
 // must runs a command that has to succeed.

@@ -81,8 +81,10 @@ func searchWords(t *testing.T, e *env) {
 	wantFound(t, n, "", "anna", "usr_5", "usr_1", "usr_4", "usr_2") // by the term, one organization after the other
 	wantFound(t, n, "org_2", "anna", "usr_5")
 	wantFound(t, n, "org_3", "anna")
-	for _, words := range [][]string{nil, {""}, {"a\x00"}, {"\xff"}, {"a", ""}} { // nobody is found by what cannot be stored
-		if page, err := n.Search(t.Context(), event.Search{Kind: "user", Words: words, Limit: 10}); err != nil || len(page.Records) > 0 || page.Next != nil {
+	// nobody is found by what cannot be stored
+	for _, words := range [][]string{nil, {""}, {"a\x00"}, {"\xff"}, {"a", ""}} {
+		if page, err := n.Search(t.Context(), event.Search{Kind: "user", Words: words, Limit: 10}); err != nil ||
+			len(page.Records) > 0 || page.Next != nil {
 			t.Errorf("%q: %v, %v", words, page, err)
 		}
 	}

@@ -102,7 +102,8 @@ func seesEarlier(t *testing.T, e *env) {
 	if got := fmt.Sprint(saw, rows); got != "[0 1 2] [+ ++]" {
 		t.Errorf("they saw %s", got)
 	}
-	if a, b := holder(t, n, userName("org_1", "ada")), holder(t, n, userName("org_1", "grace")); a != "usr_2" || b != "usr_1" {
+	if a, b := holder(t, n, userName("org_1", "ada")),
+		holder(t, n, userName("org_1", "grace")); a != "usr_2" || b != "usr_1" {
 		t.Errorf("ada is %s, grace is %s", a, b)
 	}
 	verify(t, n)
@@ -117,8 +118,10 @@ func severalKinds(t *testing.T, e *env) {
 	var commands []event.Command
 	for i := range 4 {
 		read := event.Command{
-			Write: []event.Ref{users.Ref(fmt.Sprint("usr_new", i))}, Claims: []event.Claim{userName("org_1", fmt.Sprint("new", i))},
-			Read: []event.Ref{orgs.Ref("org_0"), users.Ref("usr_3"), signIns.Ref("sgi_none"), orgs.Ref(fmt.Sprint("org_", i))},
+			Write:  []event.Ref{users.Ref(fmt.Sprint("usr_new", i))},
+			Claims: []event.Claim{userName("org_1", fmt.Sprint("new", i))},
+			Read: []event.Ref{orgs.Ref("org_0"), users.Ref("usr_3"), signIns.Ref("sgi_none"),
+				orgs.Ref(fmt.Sprint("org_", i))},
 			Decide: func(tx *event.Tx) error {
 				for _, id := range []string{"org_0", fmt.Sprint("org_", i)} {
 					if o, err := orgs.Get(tx, id); o == nil || err != nil {
@@ -131,12 +134,14 @@ func severalKinds(t *testing.T, e *env) {
 				if s, err := signIns.Get(tx, "sgi_none"); s != nil || err != nil {
 					return fmt.Errorf("sgi_none: %v, %w", s, err)
 				}
-				_, err := users.Create(tx, fmt.Sprint("usr_new", i), "org_1", userAdded{Personal: person{Name: fmt.Sprint("new", i)}})
+				_, err := users.Create(tx, fmt.Sprint("usr_new", i), "org_1",
+					userAdded{Personal: person{Name: fmt.Sprint("new", i)}})
 				return err
 			},
 		}
 		commands = append(commands, read, count(fmt.Sprint("usr_", i)), countOrg(fmt.Sprint("org_", (i+1)%4)),
-			addOrg(fmt.Sprint("org_new", i), "new"), setDomains(map[string][]string{fmt.Sprint("org_", i): {fmt.Sprintf("e%d.example", i)}}))
+			addOrg(fmt.Sprint("org_new", i), "new"),
+			setDomains(map[string][]string{fmt.Sprint("org_", i): {fmt.Sprintf("e%d.example", i)}}))
 	}
 	for i, err := range Together(t, n, commands...) {
 		if err != nil {
@@ -199,7 +204,8 @@ func undeclared(t *testing.T, e *env) {
 	// Each of these uses what only the first command has declared.
 	declares := event.Command{
 		Write: []event.Ref{users.Ref("usr_1"), users.Ref("usr_2")}, Read: []event.Ref{orgs.Ref("org_1")},
-		Claims: []event.Claim{domain("first.example"), userName("org_1", "bob"), userName("org_1", "ada")}, Rows: []event.RowKey{row},
+		Claims: []event.Claim{domain("first.example"), userName("org_1", "bob"), userName("org_1", "ada")},
+		Rows:   []event.RowKey{row},
 		Decide: func(tx *event.Tx) error {
 			tx.PutRow(event.Row{RowKey: row, Value: []byte("v")})
 			_, err := tx.Row(row)
@@ -215,17 +221,23 @@ func undeclared(t *testing.T, e *env) {
 			_, err := users.Create(tx, "usr_2", "org_1", userAdded{Personal: person{Name: "bob"}})
 			return err
 		}},
-		"writing what was declared for reading": {Read: []event.Ref{users.Ref("usr_1")}, Decide: func(tx *event.Tx) error {
-			u, err := users.Get(tx, "usr_1")
-			if err != nil {
+		"writing what was declared for reading": {
+			Read: []event.Ref{users.Ref("usr_1")},
+			Decide: func(tx *event.Tx) error {
+				u, err := users.Get(tx, "usr_1")
+				if err != nil {
+					return err
+				}
+				return u.Append(counted{By: 1})
+			},
+		},
+		"creating what was declared for reading": {
+			Read: []event.Ref{orgs.Ref("org_2")},
+			Decide: func(tx *event.Tx) error {
+				_, err := orgs.Create(tx, "org_2", "org_2", orgAdded{})
 				return err
-			}
-			return u.Append(counted{By: 1})
-		}},
-		"creating what was declared for reading": {Read: []event.Ref{orgs.Ref("org_2")}, Decide: func(tx *event.Tx) error {
-			_, err := orgs.Create(tx, "org_2", "org_2", orgAdded{})
-			return err
-		}},
+			},
+		},
 		"a claim": {Decide: func(tx *event.Tx) error {
 			_, err := tx.Holder(domain("first.example"))
 			return err
@@ -327,7 +339,8 @@ func refusedByDatabase(t *testing.T, e *env) {
 		}
 		return c
 	}
-	answers := Together(t, n, count("usr_1"), count("usr_1"), token("a"), count("usr_1"), token("b"), count("usr_1"), count("usr_1"))
+	answers := Together(t, n, count("usr_1"), count("usr_1"), token("a"), count("usr_1"), token("b"), count("usr_1"),
+		count("usr_1"))
 	for i, err := range answers {
 		if (err != nil) != (i == 4) {
 			t.Errorf("command %d: %v", i, err)
@@ -336,7 +349,8 @@ func refusedByDatabase(t *testing.T, e *env) {
 	if u := getUser(t, n, "usr_1"); u.Data.Count != 6 {
 		t.Errorf("count %d", u.Data.Count)
 	}
-	if b, err := n.TokenByID(context.Background(), "tok_1"); err != nil || b == nil || string(b.Hash) != string(hashOf("a")) {
+	if b, err := n.TokenByID(context.Background(), "tok_1"); err != nil || b == nil ||
+		string(b.Hash) != string(hashOf("a")) {
 		t.Errorf("%+v, %v", b, err)
 	}
 	verify(t, n)

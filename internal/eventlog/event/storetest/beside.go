@@ -15,7 +15,8 @@ import (
 var besideChecks = []check{
 	{name: "rows are put, changed and dropped with the command", test: rowLife},
 	{name: "a row past its expiry counts as absent and can be put again", test: rowExpiry},
-	{name: "who proves to be somebody comes with the organization and the secret of this moment", test: clientCredentials},
+	{name: "who proves to be somebody comes with the organization and the secret of this moment",
+		test: clientCredentials},
 	{name: "deliveries are read in the order of their keys", test: rowsInOrder},
 	{name: "what cannot be stored keeps nobody else from an answer", test: unstorable},
 }
@@ -23,9 +24,11 @@ var besideChecks = []check{
 // rowsInOrder: in the order of bytes, whatever the database thinks of upper case and punctuation.
 func rowsInOrder(t *testing.T, e *env) {
 	n := e.open(t)
-	for _, key := range []string{"a/o/b", "a/o/B", "a/o/_", "a/o/b-c", "a/o/bc", "a/o", "a/o/", "a/o0", "b/o/a", "a/h"} {
+	for _, key := range []string{"a/o/b", "a/o/B", "a/o/_", "a/o/b-c", "a/o/bc", "a/o", "a/o/", "a/o0",
+		"b/o/a", "a/h"} {
 		must(t, n, event.Command{Decide: func(tx *event.Tx) error {
-			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Deliveries, Key: key}, Value: []byte("value of " + key), Expires: 0})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Deliveries, Key: key},
+				Value: []byte("value of " + key), Expires: 0})
 			return nil
 		}})
 	}
@@ -111,7 +114,8 @@ func rowLife(t *testing.T, e *env) {
 		want("", true)
 		must(t, n, event.Command{Decide: func(tx *event.Tx) error { drop(tx); return nil }})
 		want("", false)
-		for i, err := range Together(t, n, see("", false, putSeen("a")), see("a", true, drop), see("", false, putSeen("b")), see("b", true, nothing)) {
+		for i, err := range Together(t, n, see("", false, putSeen("a")), see("a", true, drop),
+			see("", false, putSeen("b")), see("b", true, nothing)) {
 			if err != nil {
 				t.Errorf("%s, command %d: %v", table, i, err)
 			}
@@ -203,7 +207,8 @@ func clientCredentials(t *testing.T, e *env) {
 	see(2, 3, "three")
 	e.clock.Advance(time.Minute)
 	see(2, 3, "")
-	if p, err := other.ClientCredential(t.Context(), users.Ref("usr_2")); err != nil || p == nil || p.Secret != nil || p.Object.ID != "usr_2" {
+	if p, err := other.ClientCredential(t.Context(), users.Ref("usr_2")); err != nil || p == nil || p.Secret != nil ||
+		p.Object.ID != "usr_2" {
 		t.Errorf("another one: %+v, %v", p, err)
 	}
 	if p, err := other.ClientCredential(t.Context(), users.Ref("usr_3")); p != nil || err != nil {

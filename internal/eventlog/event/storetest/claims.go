@@ -28,7 +28,8 @@ func nameAfterName(t *testing.T, e *env) {
 	holds := func(want string) {
 		t.Helper()
 		for range 2 {
-			found, err := n.Find(t.Context(), []event.Lookup{{Claim: userName("org_1", "other")}, {Claim: userName("org_1", "ada")}})
+			found, err := n.Find(t.Context(),
+				[]event.Lookup{{Claim: userName("org_1", "other")}, {Claim: userName("org_1", "ada")}})
 			if err != nil || found[0] != "" || found[1] != want {
 				t.Errorf("found %q, want %q, %v", found, want, err)
 			}
@@ -182,7 +183,8 @@ func twiceInOneCommand(t *testing.T, e *env) {
 	n := e.open(t)
 	must(t, n, addOrg("org_1", "first"))
 	must(t, n, addOrg("org_2", "second"))
-	wantKind(t, do(t, n, setDomains(map[string][]string{"org_1": {"a.example"}, "org_2": {"a.example"}})), errs.AlreadyExists)
+	wantKind(t, do(t, n, setDomains(map[string][]string{"org_1": {"a.example"}, "org_2": {"a.example"}})),
+		errs.AlreadyExists)
 	if got := holder(t, n, domain("a.example")); got != "" {
 		t.Errorf("held by %q", got)
 	}

@@ -35,10 +35,14 @@ func story(t *testing.T, e *env, n Node) {
 	for i := range 6 {
 		id := fmt.Sprintf("usr_%d", i)
 		by("usr_1", addUser(id, id))
-		by(id, event.Command{Write: []event.Ref{signIns.Ref(fmt.Sprintf("sgi_%d", i))}, Read: []event.Ref{users.Ref(id)}, Decide: func(tx *event.Tx) error {
-			_, err := signIns.CreateBeside(tx, fmt.Sprintf("sgi_%d", i), users.Ref(id), signedIn{})
-			return err
-		}})
+		by(id, event.Command{
+			Write: []event.Ref{signIns.Ref(fmt.Sprintf("sgi_%d", i))},
+			Read:  []event.Ref{users.Ref(id)},
+			Decide: func(tx *event.Tx) error {
+				_, err := signIns.CreateBeside(tx, fmt.Sprintf("sgi_%d", i), users.Ref(id), signedIn{})
+				return err
+			},
+		})
 	}
 	for round := range 12 {
 		e.clock.Advance(20 * time.Minute)
@@ -94,7 +98,8 @@ func sameEvents(t *testing.T, q event.EventQuery, log, got []event.Event) {
 	var have []string
 	for _, e := range got {
 		have = append(have, fmt.Sprint(e.Position))
-		if !slices.ContainsFunc(log, func(l event.Event) bool { return l.Position == e.Position && string(l.Hash()) == string(e.Hash()) }) {
+		if !slices.ContainsFunc(log,
+			func(l event.Event) bool { return l.Position == e.Position && string(l.Hash()) == string(e.Hash()) }) {
 			t.Errorf("%+v: %d is not as it is in the log", q, e.Position)
 		}
 	}
@@ -112,15 +117,23 @@ func eventsFound(t *testing.T, e *env) {
 	for _, q := range []event.EventQuery{
 		{},
 		{Org: "org_1"}, {Org: "org_2"}, {Org: "org_none"}, {Org: "org_1\x00"}, {Org: "\xff"},
-		{Actor: "usr_1"}, {Actor: "usr_none"}, {Org: "org_2", Actor: "usr_1"}, {Org: "org_1", Actor: "usr_2"}, {Org: "org_2", Actor: "usr_2"},
-		{Objects: []string{"usr_0"}}, {Objects: []string{"usr_0", "sgi_0", "con_0"}}, {Objects: []string{"usr_none"}}, {Objects: []string{"usr_\x00"}},
-		{Org: "org_1", Objects: []string{"usr_0", "sgi_0"}}, {Org: "org_2", Objects: []string{"usr_0", "sgi_0"}}, {Org: "org_2", Objects: []string{"org_2", "usr_1"}},
+		{Actor: "usr_1"}, {Actor: "usr_none"}, {Org: "org_2", Actor: "usr_1"}, {Org: "org_1", Actor: "usr_2"},
+		{Org: "org_2", Actor: "usr_2"},
+		{Objects: []string{"usr_0"}}, {Objects: []string{"usr_0", "sgi_0", "con_0"}}, {Objects: []string{"usr_none"}},
+		{Objects: []string{"usr_\x00"}},
+		{Org: "org_1", Objects: []string{"usr_0", "sgi_0"}}, {Org: "org_2", Objects: []string{"usr_0", "sgi_0"}},
+		{Org: "org_2", Objects: []string{"org_2", "usr_1"}},
 		{Objects: []string{"usr_0", "usr_1", "sgi_0"}, Actor: "usr_1"},
-		{Types: []event.Type{"user.counted.v1"}}, {Types: []event.Type{"user.counted.v1", "org.added.v1"}}, {Types: []event.Type{"user.counted"}},
-		{Kinds: []event.Kind{"user"}}, {Kinds: []event.Kind{"use"}}, {Kinds: []event.Kind{"org", "sign_in"}}, {Kinds: []event.Kind{"org"}, Types: []event.Type{"user.added.v1"}},
-		{Org: "org_1", Except: "org"}, {Except: "user"}, {Org: "org_1", Kinds: []event.Kind{"sign_in"}, Except: "sign_in"},
-		{From: middle}, {To: middle}, {From: middle, To: late}, {From: middle + 1, To: late + 1}, {From: late, To: middle}, {From: 1, To: 2}, {From: log[0].Time},
-		{Org: "org_2", From: middle, To: late}, {Actor: "usr_1", From: middle}, {Objects: []string{"usr_0", "sgi_0"}, From: middle, To: late},
+		{Types: []event.Type{"user.counted.v1"}}, {Types: []event.Type{"user.counted.v1", "org.added.v1"}},
+		{Types: []event.Type{"user.counted"}},
+		{Kinds: []event.Kind{"user"}}, {Kinds: []event.Kind{"use"}}, {Kinds: []event.Kind{"org", "sign_in"}},
+		{Kinds: []event.Kind{"org"}, Types: []event.Type{"user.added.v1"}},
+		{Org: "org_1", Except: "org"}, {Except: "user"},
+		{Org: "org_1", Kinds: []event.Kind{"sign_in"}, Except: "sign_in"},
+		{From: middle}, {To: middle}, {From: middle, To: late}, {From: middle + 1, To: late + 1},
+		{From: late, To: middle}, {From: 1, To: 2}, {From: log[0].Time},
+		{Org: "org_2", From: middle, To: late}, {Actor: "usr_1", From: middle},
+		{Objects: []string{"usr_0", "sgi_0"}, From: middle, To: late},
 		{Org: "org_1", Actor: "usr_0", Kinds: []event.Kind{"user"}, From: middle},
 	} {
 		for _, q.OldestFirst = range []bool{true, false} {
@@ -155,7 +168,8 @@ func eventsWhileWriting(t *testing.T, e *env) {
 			written.Add(1)
 		}
 	}()
-	for _, q := range []event.EventQuery{{}, {Org: "org_1"}, {Objects: []string{"usr_0", "sgi_0"}}, {Actor: "usr_0"}, {Kinds: []event.Kind{"user", "sign_in"}}} {
+	for _, q := range []event.EventQuery{{}, {Org: "org_1"}, {Objects: []string{"usr_0", "sgi_0"}}, {Actor: "usr_0"},
+		{Kinds: []event.Kind{"user", "sign_in"}}} {
 		q.Limit = 5
 		// The newest first: what is there is listed once; what comes meanwhile is in front of it.
 		start := written.Load()
@@ -268,7 +282,8 @@ func eventsOfDifferentClocks(t *testing.T, e *env) {
 	}
 	log := allEvents(t, n)
 	for i := range log {
-		for _, q := range []event.EventQuery{{From: log[i].Time}, {To: log[i].Time}, {Org: "org_1", From: log[i].Time - 1, To: log[i].Time + 1}} {
+		for _, q := range []event.EventQuery{{From: log[i].Time}, {To: log[i].Time},
+			{Org: "org_1", From: log[i].Time - 1, To: log[i].Time + 1}} {
 			q.Limit, q.OldestFirst = 20, i%2 == 0
 			sameEvents(t, q, log, listed(t, n, q))
 		}

@@ -73,12 +73,14 @@ type user struct {
 
 var users = event.Define(event.Schema[user]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 1, Token: event.TokenUser,
-	Facts:   []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
-	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email", "email_order"},
+	Facts: []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
+	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email",
+		"email_order"},
 	Lookup: func(o *event.Object[user]) []string {
 		state := map[bool]string{true: event.Removed, false: "active"}[o.Data.Removed]
 		name := event.LookupText(o.Data.Name)
-		return []string{event.StandingOf(o.Data.Count), emailDigest(o.Data.Email), state, "", name, name, event.LookupText(o.Data.Email), strconv.Itoa(o.Data.Count)}
+		return []string{event.StandingOf(o.Data.Count), emailDigest(o.Data.Email), state, "", name, name,
+			event.LookupText(o.Data.Email), strconv.Itoa(o.Data.Count)}
 	},
 	Groups: func(o *event.Object[user]) []string { return o.Data.Tags },
 	Words:  func(o *event.Object[user]) []string { return []string{o.Data.Name, o.Data.Email} },
@@ -197,7 +199,8 @@ func addUser(id, name string) event.Command {
 	return event.Command{
 		Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName("org_1", name)},
 		Decide: func(tx *event.Tx) error {
-			_, err := users.Create(tx, id, "org_1", userAdded{Personal: person{Name: name, Email: name + "@example.org"}})
+			_, err := users.Create(tx, id, "org_1",
+				userAdded{Personal: person{Name: name, Email: name + "@example.org"}})
 			return err
 		},
 	}
@@ -235,7 +238,9 @@ func countOrg(id string) event.Command {
 
 // rename gives a user another name.
 func rename(id, name string) event.Command {
-	c := changeUser(id, func(_ *event.Tx, u *event.Object[user]) error { return u.Append(renamed{Personal: person{Name: name}}) })
+	c := changeUser(id, func(_ *event.Tx, u *event.Object[user]) error {
+		return u.Append(renamed{Personal: person{Name: name}})
+	})
 	c.Claims = []event.Claim{userName("org_1", name)}
 	return c
 }

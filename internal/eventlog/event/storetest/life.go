@@ -184,7 +184,8 @@ func (e *env) backends(t *testing.T) (pids []int) {
 	t.Helper()
 	db := e.sql(t)
 	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	rows, err := db.QueryContext(t.Context(),
+		"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ var logChecks = []check{
 	{name: "a read on another node right after a write sees it", test: readAfterWriteElsewhere, nodes: true},
 	{name: "reads find nothing without an error", test: nothingFound},
 	{name: "objects are found by their lookup column", test: lookup},
-	{name: "an object is found in several ways at once, the first of those with one of several values", test: firstOfAll},
+	{name: "an object is found in several ways at once, the first of those with one of several values",
+		test: firstOfAll},
 	{name: "the events of one object are read from any of them on", test: eventsOfOne},
 	{name: "an object counts its events from one and remembers when it began", test: sequenceAndTimes},
 	{name: "a clock that is set back does not turn history around", test: clockSetBack},
@@ -78,7 +79,8 @@ func nothingFound(t *testing.T, e *env) {
 			t.Errorf("TokenByID %q: %v, %v", none, tok, err)
 		}
 	}
-	if r, err := n.RecordsWhere(ctx, "user", "org_1", "verified_email", "x", "email_order", 10); r != nil || err != nil {
+	if r, err := n.RecordsWhere(ctx, "user", "org_1", "verified_email", "x", "email_order",
+		10); r != nil || err != nil {
 		t.Errorf("RecordsWhere: %v, %v", r, err)
 	}
 	if id, err := n.Holder(ctx, domain("none.example")); id != "" || err != nil {
@@ -98,7 +100,8 @@ func nothingFound(t *testing.T, e *env) {
 		if _, err := n.RecordsWhere(ctx, "user", "org_1", columns[0], "x", columns[1], 10); err == nil {
 			t.Errorf("looking up by %s in the order of %s is no error", columns[0], columns[1])
 		}
-		if _, err := n.Find(ctx, []event.Lookup{{Kind: "user", Column: columns[0], By: columns[1], Values: []string{"x"}}}); err == nil {
+		if _, err := n.Find(ctx,
+			[]event.Lookup{{Kind: "user", Column: columns[0], By: columns[1], Values: []string{"x"}}}); err == nil {
 			t.Errorf("looking for the first by %s in the order of %s is no error", columns[0], columns[1])
 		}
 	}
@@ -114,13 +117,15 @@ func lookup(t *testing.T, e *env) {
 		must(t, n, event.Command{
 			Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName("org_1", id)},
 			Decide: func(tx *event.Tx) error {
-				_, err := users.Create(tx, id, "org_1", userAdded{Personal: person{Name: id, Email: "same@example.org"}})
+				_, err := users.Create(tx, id, "org_1",
+					userAdded{Personal: person{Name: id, Email: "same@example.org"}})
 				return err
 			},
 		})
 	}
 	find := func(org string, limit int) (ids []string) {
-		found, err := n.RecordsWhere(t.Context(), "user", org, "verified_email", emailDigest("same@example.org"), "email_order", limit)
+		found, err := n.RecordsWhere(t.Context(), "user", org, "verified_email", emailDigest("same@example.org"),
+			"email_order", limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,10 +155,14 @@ func lookup(t *testing.T, e *env) {
 func firstOfAll(t *testing.T, e *env) {
 	n := e.open(t)
 	add := func(id, org, email string, counts int) {
-		must(t, n, event.Command{Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName(org, id)}, Decide: func(tx *event.Tx) error {
-			_, err := users.Create(tx, id, org, userAdded{Personal: person{Name: id, Email: email}})
-			return err
-		}})
+		must(t, n, event.Command{
+			Write:  []event.Ref{users.Ref(id)},
+			Claims: []event.Claim{userName(org, id)},
+			Decide: func(tx *event.Tx) error {
+				_, err := users.Create(tx, id, org, userAdded{Personal: person{Name: id, Email: email}})
+				return err
+			},
+		})
 		for range counts {
 			must(t, n, count(id))
 		}
@@ -187,13 +196,15 @@ func firstOfAll(t *testing.T, e *env) {
 		{first("org_1", "a"), "usr_1"},
 		{first("org_1", "b", "c"), ""},
 		{first("org_\x00", "a"), ""},
-		{event.Lookup{Kind: "user", Anywhere: true, Column: "verified_email", By: "email_order", Values: []string{"\x00"}}, ""},
+		{event.Lookup{Kind: "user", Anywhere: true, Column: "verified_email", By: "email_order",
+			Values: []string{"\x00"}}, ""},
 		{event.Lookup{Kind: "user", Anywhere: true, Column: "type", By: "email_order", Values: []string{""}}, ""},
 	}
 	var together []event.Lookup
 	var want []string
 	for _, one := range all {
-		if found, err := n.Find(t.Context(), []event.Lookup{one.way}); err != nil || len(found) != 1 || found[0] != one.want {
+		if found, err := n.Find(t.Context(), []event.Lookup{one.way}); err != nil || len(found) != 1 ||
+			found[0] != one.want {
 			t.Errorf("%v: found %q, %v", one.way, found, err)
 		}
 		together, want = append(together, one.way), append(want, one.want)
@@ -380,7 +391,8 @@ func sealed(t *testing.T, e *env) {
 	must(t, n, count("usr_1"))
 
 	stored := e.dump(t, "events", "claims", "keys")
-	for _, secret := range []string{"Theodora", "Bartholomew", "Unmistakable", "Conspicuous", "Renamed", "@example.org"} {
+	for _, secret := range []string{"Theodora", "Bartholomew", "Unmistakable", "Conspicuous", "Renamed",
+		"@example.org"} {
 		if strings.Contains(stored, secret) || strings.Contains(stored, fmt.Sprintf("%x", secret)) {
 			t.Errorf("%q is in the log in clear", secret)
 		}
@@ -442,10 +454,12 @@ func companion(t *testing.T, e *env) {
 	must(t, n, sign("sgi_1", "usr_1", true))
 	must(t, n, sign("sgi_1", "usr_1", false))
 	events := allEvents(t, n)
-	if len(events) != 3 || events[1].KeyID != events[0].KeyID || events[2].KeyID != events[0].KeyID || events[1].Org != "org_1" {
+	if len(events) != 3 || events[1].KeyID != events[0].KeyID || events[2].KeyID != events[0].KeyID ||
+		events[1].Org != "org_1" {
 		t.Fatalf("%+v", events)
 	}
-	if s, err := signIns.Read(t.Context(), n, "sgi_1"); err != nil || s.Data != (signIn{Address: "192.0.2.77", Count: 2}) {
+	if s, err := signIns.Read(t.Context(), n, "sgi_1"); err != nil ||
+		s.Data != (signIn{Address: "192.0.2.77", Count: 2}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if u := getUser(t, n, "usr_1"); u.Sequence != 1 {
@@ -461,7 +475,8 @@ func companion(t *testing.T, e *env) {
 func foldedAsStored(t *testing.T, e *env) {
 	n := e.open(t)
 	must(t, n, addUser("usr_1", "ada"))
-	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error { return u.Append(tagged{Tags: []string{}}) }))
+	must(t, n, changeUser("usr_1",
+		func(_ *event.Tx, u *event.Object[user]) error { return u.Append(tagged{Tags: []string{}}) }))
 	verify(t, n)
 	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
 		return u.Append(tagged{Tags: []string{"broken \xff text"}}, renamed{Personal: person{Name: "ada"}})

@@ -17,23 +17,35 @@ var raceChecks = []check{
 	{name: "no update of one object is lost among many", test: noLostUpdate},
 	{name: "no update of one object is lost among many on two nodes", test: noLostUpdateOfTwo, nodes: true},
 	{name: "many commands over several objects in any order never end in a deadlock", test: noDeadlock},
-	{name: "many commands over several objects on two nodes never end in a deadlock", test: noDeadlockOfTwo, nodes: true},
+	{name: "many commands over several objects on two nodes never end in a deadlock",
+		test: noDeadlockOfTwo, nodes: true},
 	{name: "many commands that follow crossing references end after a few runs", test: crossingReferences},
-	{name: "many commands that follow crossing references on two nodes end after a few runs, without a deadlock", test: crossingReferencesOfTwo, nodes: true},
-	{name: "who changes an object that another node is changing waits and decides once", test: waitsForObject, nodes: true},
+	{name: "many commands that follow crossing references on two nodes end after a few runs, without a deadlock",
+		test: crossingReferencesOfTwo, nodes: true},
+	{name: "who changes an object that another node is changing waits and decides once",
+		test: waitsForObject, nodes: true},
 	{name: "who changes a row that another node is changing waits and decides once", test: waitsForRow, nodes: true},
-	{name: "who decides on a token that another node is changing waits and sees what came of it", test: waitsForToken, nodes: true},
+	{name: "who decides on a token that another node is changing waits and sees what came of it",
+		test: waitsForToken, nodes: true},
 	{name: "what is only read is as new as the token that was waited for", test: readAsNewAsToken, nodes: true},
 	{name: "who decides on an object that another node changes meanwhile decides again", test: readMoved, nodes: true},
-	{name: "who decides on an absent object that another node creates meanwhile decides again", test: absentReadAppeared, nodes: true},
-	{name: "who finds nothing to change where another node creates it meanwhile decides again", test: absentWriteAppeared, nodes: true},
-	{name: "who goes by what its node remembers decides again where another node has changed it", test: rememberedMoved, nodes: true},
-	{name: "who goes by what its node remembers decides again where the database was put back", test: rememberedPutBack, nodes: true},
-	{name: "who goes by what its node remembers decides again where a newer node has folded it anew", test: rememberedReshaped, nodes: true},
+	{name: "who decides on an absent object that another node creates meanwhile decides again",
+		test: absentReadAppeared, nodes: true},
+	{name: "who finds nothing to change where another node creates it meanwhile decides again",
+		test: absentWriteAppeared, nodes: true},
+	{name: "who goes by what its node remembers decides again where another node has changed it",
+		test: rememberedMoved, nodes: true},
+	{name: "who goes by what its node remembers decides again where the database was put back",
+		test: rememberedPutBack, nodes: true},
+	{name: "who goes by what its node remembers decides again where a newer node has folded it anew",
+		test: rememberedReshaped, nodes: true},
 	{name: "who has only shown an object can record something personal of it", test: rememberedToBeShown, nodes: true},
-	{name: "who writes only rows on the strength of an object decides again when it moves", test: rowsOnMovedObject, nodes: true},
-	{name: "who creates an object that another node creates meanwhile decides again", test: createdMeanwhile, nodes: true},
-	{name: "who inserts a row that another node inserts meanwhile decides again", test: rowInsertedMeanwhile, nodes: true},
+	{name: "who writes only rows on the strength of an object decides again when it moves",
+		test: rowsOnMovedObject, nodes: true},
+	{name: "who creates an object that another node creates meanwhile decides again",
+		test: createdMeanwhile, nodes: true},
+	{name: "who inserts a row that another node inserts meanwhile decides again",
+		test: rowInsertedMeanwhile, nodes: true},
 	{name: "a lock that somebody keeps fails the commands that need it and no others", test: keptLock, nodes: true},
 	{name: "two that decide on each other's object cannot both be right", test: writeSkew, nodes: true},
 }
@@ -81,8 +93,10 @@ func tangle(t *testing.T, nodes ...Node) {
 			first, second := (i+j)%objects, (i*3+j*2+1)%objects
 			c := event.Command{
 				Tokens: []string{fmt.Sprint("tok_", second), fmt.Sprint("tok_", first)},
-				Write:  []event.Ref{users.Ref(fmt.Sprint("usr_", first)), orgs.Ref(fmt.Sprint("org_", second)), users.Ref(fmt.Sprint("usr_", second))},
-				Rows: []event.RowKey{{Table: event.Throttle, Key: fmt.Sprint("r", second)}, {Table: event.Throttle, Key: fmt.Sprint("r", first)},
+				Write: []event.Ref{users.Ref(fmt.Sprint("usr_", first)), orgs.Ref(fmt.Sprint("org_", second)),
+					users.Ref(fmt.Sprint("usr_", second))},
+				Rows: []event.RowKey{{Table: event.Throttle, Key: fmt.Sprint("r", second)},
+					{Table: event.Throttle, Key: fmt.Sprint("r", first)},
 					{Table: event.Secrets, Key: fmt.Sprint("s", first)}},
 			}
 			c.Decide = func(tx *event.Tx) error {
@@ -128,7 +142,9 @@ func crossingReferencesOfTwo(t *testing.T, e *env) {
 	db := e.sql(t)
 	defer db.Close()
 	var deadlocks int
-	if err := db.QueryRowContext(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil || deadlocks > 0 {
+	if err := db.QueryRowContext(t.Context(),
+		"SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&deadlocks); err != nil ||
+		deadlocks > 0 {
 		t.Errorf("%d deadlocks, %v", deadlocks, err)
 	}
 }
@@ -149,20 +165,23 @@ func cross(t *testing.T, nodes ...Node) {
 			if changesAll {
 				follow = users.FollowToWrite
 			}
-			err := event.Do(context.Background(), nodes[i%len(nodes)], event.Command{Write: []event.Ref{users.Ref(first)}, Decide: func(tx *event.Tx) error {
-				runs.Add(1)
-				u, err := users.Get(tx, first)
-				for n := 1; err == nil; n++ {
-					if n == 1 || changesAll {
-						err = u.Append(counted{By: 1})
+			err := event.Do(context.Background(), nodes[i%len(nodes)], event.Command{
+				Write: []event.Ref{users.Ref(first)},
+				Decide: func(tx *event.Tx) error {
+					runs.Add(1)
+					u, err := users.Get(tx, first)
+					for n := 1; err == nil; n++ {
+						if n == 1 || changesAll {
+							err = u.Append(counted{By: 1})
+						}
+						if n == 3 || err != nil {
+							break
+						}
+						u, err = follow(tx, fmt.Sprint("usr_", (i+u.Data.Count)%objects))
 					}
-					if n == 3 || err != nil {
-						break
-					}
-					u, err = follow(tx, fmt.Sprint("usr_", (i+u.Data.Count)%objects))
-				}
-				return err
-			}})
+					return err
+				},
+			})
 			switch {
 			case err != nil:
 				t.Error(err)
@@ -191,7 +210,8 @@ func (e *env) waiting(t *testing.T) {
 	defer db.Close()
 	testkit.Await(t, "somebody waits for a lock", func() bool {
 		var n int
-		err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
+		err := db.QueryRowContext(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +248,8 @@ func waitsForObject(t *testing.T, e *env) {
 			}
 			return u.Append(counted{By: 1})
 		})
-		c.Rows = []event.RowKey{{Table: event.Throttle, Key: "k"}} // or a node may go by what it remembers, and lock nothing
+		// or a node may go by what it remembers, and lock nothing
+		c.Rows = []event.RowKey{{Table: event.Throttle, Key: "k"}}
 		return c
 	}
 	oneWaits(t, e, a, b, p, change(p), change(nil))
@@ -319,20 +340,24 @@ func readAsNewAsToken(t *testing.T, e *env) {
 		return u.Append(counted{By: 1})
 	})
 	first.Tokens = []string{"tok_1"}
-	second := event.Command{Read: []event.Ref{users.Ref("usr_1")}, Tokens: []string{"tok_1"}, Decide: func(tx *event.Tx) error {
-		u, err := users.Get(tx, "usr_1")
-		if err != nil {
-			return err
-		}
-		token, err := tx.Token("tok_1")
-		if err != nil {
-			return err
-		}
-		if u.Data.Count != 1 || token.Epoch != 4 {
-			return fmt.Errorf("it sees the user at %d and the token at %d", u.Data.Count, token.Epoch)
-		}
-		return nil
-	}}
+	second := event.Command{
+		Read:   []event.Ref{users.Ref("usr_1")},
+		Tokens: []string{"tok_1"},
+		Decide: func(tx *event.Tx) error {
+			u, err := users.Get(tx, "usr_1")
+			if err != nil {
+				return err
+			}
+			token, err := tx.Token("tok_1")
+			if err != nil {
+				return err
+			}
+			if u.Data.Count != 1 || token.Epoch != 4 {
+				return fmt.Errorf("it sees the user at %d and the token at %d", u.Data.Count, token.Epoch)
+			}
+			return nil
+		},
+	}
 	oneWaits(t, e, a, b, p, first, second)
 }
 
@@ -373,7 +398,8 @@ func readMoved(t *testing.T, e *env) {
 	must(t, a, addUser("usr_r", "read"))
 	must(t, a, addUser("usr_w", "written"))
 	p, saw := newPause(), []int(nil)
-	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"), func() { must(t, b, count("usr_r")) }); err != nil {
+	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"),
+		func() { must(t, b, count("usr_r")) }); err != nil {
 		t.Fatal(err)
 	}
 	wantDecisions(t, saw, 0, 1)
@@ -393,7 +419,8 @@ func absentReadAppeared(t *testing.T, e *env) {
 	a, b := e.open(t), e.open(t)
 	must(t, a, addUser("usr_w", "written"))
 	p, saw := newPause(), []int(nil)
-	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"), func() { must(t, b, addUser("usr_r", "read")) }); err != nil {
+	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"),
+		func() { must(t, b, addUser("usr_r", "read")) }); err != nil {
 		t.Fatal(err)
 	}
 	wantDecisions(t, saw, -1, 0)
@@ -435,17 +462,20 @@ func rememberedMoved(t *testing.T, e *env) {
 			must(t, other, count("usr_r"))
 			want := getUser(t, other, "usr_r").Data.Count
 			var saw []int
-			c := event.Command{Write: []event.Ref{users.Ref("usr_r"), users.Ref("usr_w")}, Decide: func(tx *event.Tx) error {
-				u, err := users.Get(tx, "usr_r")
-				if err != nil {
-					return err
-				}
-				saw = append(saw, u.Data.Count)
-				if u, err = users.Get(tx, answered); err != nil {
-					return err
-				}
-				return answer(u)
-			}}
+			c := event.Command{
+				Write: []event.Ref{users.Ref("usr_r"), users.Ref("usr_w")},
+				Decide: func(tx *event.Tx) error {
+					u, err := users.Get(tx, "usr_r")
+					if err != nil {
+						return err
+					}
+					saw = append(saw, u.Data.Count)
+					if u, err = users.Get(tx, answered); err != nil {
+						return err
+					}
+					return answer(u)
+				},
+			}
 			if answered == "usr_w" {
 				c.Read, c.Write = c.Write[:1], c.Write[1:]
 			}
@@ -488,7 +518,8 @@ func rememberedReshaped(t *testing.T, e *env) {
 	must(t, n, addUser("usr_1", "ada"))
 	must(t, n, count("usr_1"))
 	e.tamper(t, "UPDATE users SET shape = 100")
-	if refused, is := errors.AsType[*errs.Error](do(t, n, count("usr_1"))); !is || refused.Reason != event.NodeOutdated {
+	if refused, is := errors.AsType[*errs.Error](do(t, n, count("usr_1"))); !is ||
+		refused.Reason != event.NodeOutdated {
 		t.Errorf("%v", refused)
 	}
 }
@@ -632,7 +663,8 @@ func writeSkew(t *testing.T, e *env) {
 					return own.Append(removed{})
 				},
 			}
-			if err := nodes[i].Do(context.Background(), c); err != nil && !errors.Is(err, errRefused) && errs.KindOf(err) != errs.Aborted {
+			if err := nodes[i].Do(context.Background(), c); err != nil && !errors.Is(err, errRefused) &&
+				errs.KindOf(err) != errs.Aborted {
 				t.Error(err)
 			}
 		})
@@ -660,7 +692,8 @@ func keptLock(t *testing.T, e *env) {
 		t.Fatal(err)
 	}
 	defer stopped.Rollback()
-	if _, err := stopped.ExecContext(t.Context(), "SELECT id FROM users WHERE id = 'usr_0' FOR NO KEY UPDATE"); err != nil {
+	if _, err := stopped.ExecContext(t.Context(),
+		"SELECT id FROM users WHERE id = 'usr_0' FOR NO KEY UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	for i, err := range Together(t, n, commands...) {

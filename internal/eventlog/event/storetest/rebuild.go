@@ -47,20 +47,26 @@ func work(t *testing.T, n Node) {
 			case 5:
 				c = addOrg(fmt.Sprint("org_", random.IntN(8)), name, name+".example")
 			case 6:
-				c = setDomains(map[string][]string{fmt.Sprint("org_", random.IntN(8)): {name + ".example", name + ".test"}})
+				c = setDomains(map[string][]string{fmt.Sprint("org_", random.IntN(8)): {name + ".example",
+					name + ".test"}})
 			case 7:
 				c = tag(id, fmt.Sprint("t", random.IntN(3)), fmt.Sprint("u", random.IntN(3)))
 			case 8:
 				sign := fmt.Sprintf("sgi_%d_%d", w, step)
-				c = event.Command{Write: []event.Ref{signIns.Ref(sign)}, Read: []event.Ref{users.Ref(id)}, Decide: func(tx *event.Tx) error {
-					fact := signedIn{}
-					fact.Personal.Address = "2001:db8::1"
-					_, err := signIns.CreateBeside(tx, sign, users.Ref(id), fact)
-					return err
-				}}
+				c = event.Command{
+					Write: []event.Ref{signIns.Ref(sign)},
+					Read:  []event.Ref{users.Ref(id)},
+					Decide: func(tx *event.Tx) error {
+						fact := signedIn{}
+						fact.Personal.Address = "2001:db8::1"
+						_, err := signIns.CreateBeside(tx, sign, users.Ref(id), fact)
+						return err
+					},
+				}
 			}
 			// Much of it refuses: taken names, objects that are there already or are not. That is part of the work.
-			if err := n.Do(context.Background(), c); err != nil && (errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Aborted) {
+			if err := n.Do(context.Background(), c); err != nil &&
+				(errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Aborted) {
 				t.Error(err)
 			}
 		}
@@ -111,12 +117,14 @@ func damage(t *testing.T, e *env) {
 		{"another column to list by", `UPDATE users SET user_name = 'x' WHERE id = 'usr_a'`},
 		{"a missing group", `DELETE FROM groupings WHERE object_id = 'usr_a' AND name = 'red'`},
 		{"an extra group", `INSERT INTO groupings (name, object_id) VALUES ('green', 'usr_a')`},
-		{"a group of somebody else", `UPDATE groupings SET object_id = 'usr_b' WHERE object_id = 'usr_a' AND name = 'blue'`},
+		{"a group of somebody else",
+			`UPDATE groupings SET object_id = 'usr_b' WHERE object_id = 'usr_a' AND name = 'blue'`},
 		{"a group of nobody", `INSERT INTO groupings (name, object_id) VALUES ('red', 'nobody')`},
 		{"no groups at all", `DELETE FROM groupings`},
 		{"a missing term", `DELETE FROM word_blocks WHERE term = 'fixed'`},
 		{"an extra term", `INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 2, 0, 0, 0)`},
-		{"a term without anybody", `INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 0, 0, 0, 0)`},
+		{"a term without anybody",
+			`INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) VALUES (0, 'extra', 0, 0, 0, 0, 0)`},
 		{"a term in another organization", `UPDATE word_blocks SET org = 7 WHERE org <> 0`},
 		{"a term of somebody else", `UPDATE word_blocks SET m0 = m1, m1 = m2, m2 = m3, m3 = m0`},
 		{"no terms at all", `DELETE FROM word_blocks`},
@@ -146,9 +154,12 @@ func brokenHistory(t *testing.T, e *env) {
 	must(t, n, count("usr_1"))
 	before := e.dumpState(t)
 	for _, d := range []struct{ name, damage, undo string }{
-		{"in the middle", `UPDATE events SET payload = '{"by":7}' WHERE sequence = 2`, `UPDATE events SET payload = '{"by":1}' WHERE sequence = 2`},
-		{"at the end", `UPDATE events SET actor = 'mallory' WHERE sequence = 3`, `UPDATE events SET actor = 'system' WHERE sequence = 3`},
-		{"by a gap", `UPDATE events SET sequence = 4 WHERE sequence = 3`, `UPDATE events SET sequence = 3 WHERE sequence = 4`},
+		{"in the middle", `UPDATE events SET payload = '{"by":7}' WHERE sequence = 2`,
+			`UPDATE events SET payload = '{"by":1}' WHERE sequence = 2`},
+		{"at the end", `UPDATE events SET actor = 'mallory' WHERE sequence = 3`,
+			`UPDATE events SET actor = 'system' WHERE sequence = 3`},
+		{"by a gap", `UPDATE events SET sequence = 4 WHERE sequence = 3`,
+			`UPDATE events SET sequence = 3 WHERE sequence = 4`},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			e.tamper(t, d.damage)
@@ -177,7 +188,8 @@ func checkGoesOn(t *testing.T, e *env) {
 		must(t, n, count(fmt.Sprint("usr_", i)))
 	}
 	for _, damage := range []string{
-		`UPDATE events SET payload = '{"by":7}' WHERE sequence = 2 AND object_id = 'usr_0'`,      // the chain breaks behind it
+		// the chain breaks behind it
+		`UPDATE events SET payload = '{"by":7}' WHERE sequence = 2 AND object_id = 'usr_0'`,
 		`UPDATE events SET type = 'user.abducted.v1' WHERE sequence = 3 AND object_id = 'usr_1'`, // an unknown fact
 		`UPDATE events SET type = 'alien.landed.v1' WHERE sequence = 1 AND object_id = 'usr_2'`,  // an unknown kind
 		`UPDATE events SET payload = 'no JSON' WHERE sequence = 3 AND object_id = 'usr_3'`,
@@ -218,7 +230,8 @@ func lostEvents(t *testing.T, e *env) {
 	for _, d := range []struct{ name, damage, undo string }{
 		{"the head is behind", `UPDATE log_head SET position = 5`, `UPDATE log_head SET position = 6`},
 		{"the head is ahead", `UPDATE log_head SET position = 7`, `UPDATE log_head SET position = 6`},
-		{"a hole", `UPDATE events SET position = 9 WHERE position = 3`, `UPDATE events SET position = 3 WHERE position = 9`},
+		{"a hole", `UPDATE events SET position = 9 WHERE position = 3`,
+			`UPDATE events SET position = 3 WHERE position = 9`},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			e.tamper(t, d.damage)
@@ -265,7 +278,8 @@ func destroyedKey(t *testing.T, e *env) {
 	// What stands beside may have been left out, and is still in memory.
 	must(t, n, addUser("usr_3", "eve"))
 	must(t, n, signInFrom("usr_3", "192.0.2.6"))
-	must(t, n, changeUser("usr_3", func(_ *event.Tx, u *event.Object[user]) error { return errors.Join(u.Erase(), u.Append(removed{})) }))
+	must(t, n, changeUser("usr_3",
+		func(_ *event.Tx, u *event.Object[user]) error { return errors.Join(u.Erase(), u.Append(removed{})) }))
 	if err := do(t, n, signInFrom("usr_3", "192.0.2.7")); err == nil {
 		t.Error("something personal was sealed beside somebody who is erased, with a key that is remembered")
 	}
@@ -407,7 +421,8 @@ func (e *env) awaitNewShape(t *testing.T) {
 	defer db.Close()
 	testkit.Await(t, "every object has its new shape", func() bool {
 		var n int
-		if err := db.QueryRowContext(t.Context(), fmt.Sprint("SELECT count(*) FROM orgs WHERE shape < ", newOrgs.Shape())).Scan(&n); err != nil {
+		if err := db.QueryRowContext(t.Context(),
+			fmt.Sprint("SELECT count(*) FROM orgs WHERE shape < ", newOrgs.Shape())).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n == 0

@@ -77,7 +77,8 @@ type check struct {
 
 // Run runs the suite on every engine.
 func Run(t *testing.T, subject Subject) {
-	for _, checks := range [][]check{logChecks, eventChecks, batchChecks, claimChecks, raceChecks, besideChecks, tokenChecks, lifeChecks, rebuildChecks} {
+	for _, checks := range [][]check{logChecks, eventChecks, batchChecks, claimChecks, raceChecks, besideChecks,
+		tokenChecks, lifeChecks, rebuildChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
 				engines := testdb.Engines
@@ -88,7 +89,8 @@ func Run(t *testing.T, subject Subject) {
 					if !c.alone {
 						t.Parallel() // the engines beside each other; the checks still one after the other
 					}
-					c.test(t, &env{subject: subject, db: db, address: db.Patient(), master: secret.NewMasterKey(), clock: NewClock()})
+					c.test(t, &env{subject: subject, db: db, address: db.Patient(), master: secret.NewMasterKey(),
+						clock: NewClock()})
 				})
 			})
 		}
@@ -368,7 +370,8 @@ func verify(t *testing.T, n Node) {
 		if err != nil || rec == nil {
 			t.Fatalf("%s has events and no state: %v", id, err)
 		}
-		if rec.Sequence != e.Sequence || string(rec.Hash) != string(e.Hash()) || len(rec.Hash) != sha256.Size || rec.Changed != e.Time {
+		if rec.Sequence != e.Sequence || string(rec.Hash) != string(e.Hash()) || len(rec.Hash) != sha256.Size ||
+			rec.Changed != e.Time {
 			t.Errorf("%s: its state is at %d, its log at %d", id, rec.Sequence, e.Sequence)
 		}
 	}

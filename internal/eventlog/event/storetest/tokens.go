@@ -23,7 +23,8 @@ var tokenChecks = []check{
 }
 
 func token(id string) event.Token {
-	return event.Token{ID: id, Hash: hashOf(id), Kind: "session", UserID: "usr_1", Epoch: 3, OrgEpoch: 4, Created: 5, Expires: 6}
+	return event.Token{ID: id, Hash: hashOf(id), Kind: "session", UserID: "usr_1", Epoch: 3, OrgEpoch: 4,
+		Created: 5, Expires: 6}
 }
 
 func tokens(act func(tx *event.Tx)) event.Command {
@@ -46,7 +47,8 @@ func tokenLife(t *testing.T, e *env) {
 		if string(got.Hash) != string(expected.Hash) {
 			t.Errorf("%s: hash %q", id, got.Hash)
 		}
-		if got.Kind != "session" || got.UserID != "usr_1" || got.Epoch != epoch || got.OrgEpoch != 4 || got.Created != 5 || got.Expires != 6 {
+		if got.Kind != "session" || got.UserID != "usr_1" || got.Epoch != epoch || got.OrgEpoch != 4 ||
+			got.Created != 5 || got.Expires != 6 {
 			t.Errorf("%s: %+v", id, got)
 		}
 	}
@@ -93,13 +95,15 @@ func tokenFamilies(t *testing.T, e *env) {
 		for _, id := range []string{"tok_alone", "tok_a1", "tok_a2", "tok_a3", "tok_b", "tok_a4"} {
 			b, err := n.TokenContext(t.Context(), hashOf(id))
 			byID, also := n.TokenByID(t.Context(), id)
-			if err != nil || also != nil || (b != nil) != slices.Contains(ids, id) || (byID != nil) != slices.Contains(ids, id) {
+			if err != nil || also != nil || (b != nil) != slices.Contains(ids, id) ||
+				(byID != nil) != slices.Contains(ids, id) {
 				t.Errorf("%s: %v, %v, %v, %v", id, b, err, byID, also)
 			}
 		}
 	}
 	there("tok_alone", "tok_a1", "tok_a2", "tok_a3", "tok_b")
-	if got, err := n.TokenByID(t.Context(), "tok_a3"); err != nil || got.Client != "app_a" || got.Family != "fam_2" || got.Data != `{"of":"fam_2"}` || got.Session != "" {
+	if got, err := n.TokenByID(t.Context(), "tok_a3"); err != nil || got.Client != "app_a" || got.Family != "fam_2" ||
+		got.Data != `{"of":"fam_2"}` || got.Session != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	must(t, n, tokens(func(tx *event.Tx) { tx.DropFamily("fam_1"); tx.DropFamily("") }))
@@ -125,11 +129,18 @@ func tokenFamilies(t *testing.T, e *env) {
 	must(t, n, tokens(func(tx *event.Tx) { tx.DropClient("usr_1", "app_a") }))
 	there("tok_alone", "tok_b")
 
-	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(of("tok_a1", "app_a", "fam_1")); tx.DropUser("usr_2"); tx.DropUser("") }))
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(of("tok_a1", "app_a", "fam_1"))
+		tx.DropUser("usr_2")
+		tx.DropUser("")
+	}))
 	there("tok_alone", "tok_a1", "tok_b")
 	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(of("tok_a2", "app_a", "fam_1")); tx.DropUser("usr_1") }))
 	there()
-	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(token("tok_alone")); tx.PutToken(of("tok_b", "app_b", "fam_3")) }))
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(token("tok_alone"))
+		tx.PutToken(of("tok_b", "app_b", "fam_3"))
+	}))
 
 	must(t, n, tokens(func(tx *event.Tx) { tx.ExtendToken("tok_b", 90); tx.ExtendToken("tok_a1", 90) }))
 	must(t, n, tokens(func(tx *event.Tx) { tx.ExtendToken("tok_b", 80) })) // never back
@@ -194,7 +205,8 @@ func tokensRead(t *testing.T, e *env) {
 				}
 				got := ""
 				if token != nil {
-					got = fmt.Sprint(token.ID, " ", token.Epoch, " ", token.Expires, " ", string(token.Hash) == string(hashOf("new")), token.Data)
+					got = fmt.Sprint(token.ID, " ", token.Epoch, " ", token.Expires, " ",
+						string(token.Hash) == string(hashOf("new")), token.Data)
 				}
 				if id == "tok_1" && got != want || id != "tok_1" && got != "" {
 					return fmt.Errorf("it sees %q, want %q", got, want)
@@ -220,12 +232,14 @@ func tokensRead(t *testing.T, e *env) {
 			tx.AdvanceToken("tok_1", 2, 7)
 			tx.AdvanceToken("tok_2", 9, 10)
 		}),
-		see("tok_1 9 6 false", func(tx *event.Tx) { tx.ExtendToken("tok_1", 8); tx.ExtendToken("tok_1", 7); tx.ExtendToken("tok_2", 9) }),
+		see("tok_1 9 6 false",
+			func(tx *event.Tx) { tx.ExtendToken("tok_1", 8); tx.ExtendToken("tok_1", 7); tx.ExtendToken("tok_2", 9) }),
 		see("tok_1 9 8 false", func(tx *event.Tx) {
 			tx.UpdateToken("tok_1", hashOf("new"), " data")
 			tx.UpdateToken("tok_2", hashOf("x"), "")
 		}),
-		see("tok_1 9 8 true data", func(tx *event.Tx) { tx.DropToken("tok_2"); tx.DropFamily("fam_2"); tx.DropUser("usr_2") }),
+		see("tok_1 9 8 true data",
+			func(tx *event.Tx) { tx.DropToken("tok_2"); tx.DropFamily("fam_2"); tx.DropUser("usr_2") }),
 		see("tok_1 9 8 true data", func(tx *event.Tx) { tx.DropToken("tok_1") }),
 		see("", of("", "fam_1")),
 		see(fresh, func(tx *event.Tx) { tx.DropFamily("fam_1") }),
@@ -246,7 +260,8 @@ func tokensRead(t *testing.T, e *env) {
 		}
 	}
 	for i, drop := range []func(tx *event.Tx){
-		func(tx *event.Tx) { tx.DropFamily("fam_1") }, func(tx *event.Tx) { tx.DropClient("usr_1", "app_1") }, func(tx *event.Tx) { tx.DropUser("usr_1") },
+		func(tx *event.Tx) { tx.DropFamily("fam_1") }, func(tx *event.Tx) { tx.DropClient("usr_1", "app_1") },
+		func(tx *event.Tx) { tx.DropUser("usr_1") },
 	} {
 		must(t, n, tokens(of("app_1", "fam_1"))) // before the batch
 		for _, err := range Together(t, n, see(fresh, drop), see("", func(*event.Tx) {})) {
@@ -294,7 +309,8 @@ func clientBearer(t *testing.T, e *env) {
 		if err != nil || b == nil || b.Session == nil {
 			t.Fatalf("%+v, %v", b, err)
 		}
-		if b.Token.Data != derived.Data || b.Session.ID != "tok_s" || b.Session.Data != session.Data || b.Session.Epoch != 3 || b.Session.Expires != 6 || b.ClientStanding != "" {
+		if b.Token.Data != derived.Data || b.Session.ID != "tok_s" || b.Session.Data != session.Data ||
+			b.Session.Epoch != 3 || b.Session.Expires != 6 || b.ClientStanding != "" {
 			t.Errorf("%+v with %+v", b, b.Session)
 		}
 		b, err = n.AppTokenContext(t.Context(), hashOf("tok_alone"))
@@ -374,7 +390,8 @@ func throughProvider(t *testing.T, e *env) {
 			}
 		}
 		b, err := n.AppTokenContext(t.Context(), hashOf("tok_derived"))
-		if err != nil || b == nil || b.Token.Provider != "" || b.Session.Provider != "idp_1" || b.ProviderStanding != standing {
+		if err != nil || b == nil || b.Token.Provider != "" || b.Session.Provider != "idp_1" ||
+			b.ProviderStanding != standing {
 			t.Errorf("of a session: %+v, %v", b, err)
 		}
 		got, err := n.TokenByID(t.Context(), "tok_session")
@@ -423,7 +440,8 @@ func bearer(t *testing.T, e *env) {
 	if b.UserID != "usr_1" || b.OrgID != "org_1" || b.UserStanding != "1" || b.OrgStanding != `"first"` {
 		t.Errorf("user %s: %s, organization %s: %s", b.UserID, b.UserStanding, b.OrgID, b.OrgStanding)
 	}
-	if b.Token.ID != "tok_1" || b.Token.UserID != "usr_1" || b.Token.Kind != "session" || b.Token.Epoch != 3 || b.Token.OrgEpoch != 4 || b.Token.Expires != 6 {
+	if b.Token.ID != "tok_1" || b.Token.UserID != "usr_1" || b.Token.Kind != "session" || b.Token.Epoch != 3 ||
+		b.Token.OrgEpoch != 4 || b.Token.Expires != 6 {
 		t.Errorf("token %+v", b.Token)
 	}
 	if b, err := n.TokenContext(t.Context(), hashOf("tok_")); b != nil || err != nil {

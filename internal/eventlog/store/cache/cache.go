@@ -59,7 +59,8 @@ func New(kinds event.TokenKinds) *Cache {
 }
 
 func (c *Cache) empty() {
-	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
+	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{},
+		map[string][32]byte{}, 0
 	// Clients prove who they are with a secret in each request, and an attempt to sign in reads its counters twice.
 	// Rows of other tables are read once or twice.
 	c.rows = map[event.SideTable]rows{event.Secrets: {}, event.Throttle: {}}

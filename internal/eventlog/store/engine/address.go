@@ -64,9 +64,11 @@ func parseAddress(database string) (config *pgxpool.Config, pooled bool, err err
 	}
 	mode, pooled := config.ConnConfig.RuntimeParams[poolerParam]
 	if pooled && mode != "transaction" {
-		return nil, false, errors.New("the database address is not valid: " + poolerParam + " must be transaction, or left out")
+		return nil, false, errors.New("the database address is not valid: " + poolerParam +
+			" must be transaction, or left out")
 	}
-	if delete(config.ConnConfig.RuntimeParams, poolerParam); pooled && !strings.Contains(database, "default_query_exec_mode") {
+	if delete(config.ConnConfig.RuntimeParams, poolerParam); pooled &&
+		!strings.Contains(database, "default_query_exec_mode") {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if !strings.Contains(database, "pool_max_conns") {
@@ -80,10 +82,13 @@ func parseAddress(database string) (config *pgxpool.Config, pooled bool, err err
 		}
 	}
 	if several && c.ValidateConnect == nil && !strings.Contains(database, "target_session_attrs") {
-		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // who names the members of a cluster means the one that writes
+		// who names the members of a cluster means the one that writes
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if judge := c.ValidateConnect; judge != nil {
-		c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error { return wrongRole(conn, judge(ctx, conn)) }
+		c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+			return wrongRole(conn, judge(ctx, conn))
+		}
 	}
 	return config, pooled, nil
 }

@@ -32,12 +32,14 @@ func insertEach(rows []event.Row, ending string, exec func(sql string, args ...a
 // writeBeside writes rows, groups and tokens, in the same order on both engines. Rows that were looked for and absent
 // are plainly inserted: where another node was faster, that fails, and the batch decides again. insert takes rows in
 // order of their keys.
-func writeBeside(c *event.Changes, insert func(rows []event.Row, ending string) error, exec func(sql string, args ...any) error) error {
+func writeBeside(c *event.Changes, insert func(rows []event.Row, ending string) error,
+	exec func(sql string, args ...any) error) error {
 	if err := insert(c.Inserted, ""); err != nil {
 		return err
 	}
 	for _, r := range c.Updates {
-		if err := exec("UPDATE "+string(r.Table)+" SET value = ?, expires = ? WHERE key = ?", r.Value, r.Expires, r.Key); err != nil {
+		if err := exec("UPDATE "+string(r.Table)+" SET value = ?, expires = ? WHERE key = ?", r.Value, r.Expires,
+			r.Key); err != nil {
 			return err
 		}
 	}
@@ -65,9 +67,11 @@ func writeBeside(c *event.Changes, insert func(rows []event.Row, ending string) 
 		case t.Put != nil:
 			err = exec(insertToken, tokenValues(t.Put)...)
 		case t.Advance != nil:
-			err = exec("UPDATE tokens SET epoch = ? WHERE id = ? AND epoch = ?", t.Advance.To, t.Advance.ID, t.Advance.From)
+			err = exec("UPDATE tokens SET epoch = ? WHERE id = ? AND epoch = ?", t.Advance.To, t.Advance.ID,
+				t.Advance.From)
 		case t.Extend != nil:
-			err = exec("UPDATE tokens SET expires = ? WHERE id = ? AND expires < ?", t.Extend.Expires, t.Extend.ID, t.Extend.Expires)
+			err = exec("UPDATE tokens SET expires = ? WHERE id = ? AND expires < ?", t.Extend.Expires, t.Extend.ID,
+				t.Extend.Expires)
 		case t.Update != nil:
 			err = exec("UPDATE tokens SET hash = ?, data = ? WHERE id = ?", t.Update.Hash, t.Update.Data, t.Update.ID)
 		case t.DropFamily != "":

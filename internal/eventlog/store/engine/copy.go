@@ -25,7 +25,8 @@ func openFile(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "mode=ro&_pragma=busy_timeout(10000)&_pragma=secure_delete(1)"}
+	address := url.URL{Scheme: "file", OmitHost: true, Path: abs,
+		RawQuery: "mode=ro&_pragma=busy_timeout(10000)&_pragma=secure_delete(1)"}
 	db, err := sql.Open("sqlite", address.String())
 	if err != nil {
 		return nil, err
@@ -70,7 +71,8 @@ func FileSize(ctx context.Context, path string) (bytes int64, err error) {
 		return 0, err
 	}
 	defer db.Close()
-	err = db.QueryRowContext(ctx, "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&bytes)
+	err = db.QueryRowContext(ctx,
+		"SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size").Scan(&bytes)
 	return bytes, err
 }
 

@@ -87,7 +87,8 @@ func whatFailedOnce(err error) (problem string, may bool) {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return "the host name was not found", true
 	}
-	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return "timeout", true
 	}
 	for _, known := range []error{context.Canceled, io.ErrUnexpectedEOF, io.EOF, net.ErrClosed} {

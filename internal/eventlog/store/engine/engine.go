@@ -227,7 +227,8 @@ const WordBlocksRow = "word_blocks"
 // Gated.
 func knowsFacts(factVersion int, stored []byte) error {
 	if version, _ := strconv.Atoi(string(stored)); version > factVersion {
-		return errs.New(errs.Unavailable, event.StorageAway, "newer nodes have recorded what this one does not know: upgrade this node")
+		return errs.New(errs.Unavailable, event.StorageAway,
+			"newer nodes have recorded what this one does not know: upgrade this node")
 	}
 	return nil
 }

@@ -82,7 +82,8 @@ const (
 
 // Fill is many transactions, or the write-ahead log would grow as large as the database: where it fails, some of the
 // rows are there, and some indexes are not.
-func (e *sqliteEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(int64) func()) error {
+func (e *sqliteEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows,
+	indexing func(int64) func()) error {
 	each := func(f func(Executor) error) error { return e.Transact(ctx, f) }
 	return withoutIndexes(ctx, each, sqliteIndexes, tables, indexing, func() error {
 		for _, t := range tables {
@@ -102,7 +103,8 @@ func (e *sqliteEngine) fill(ctx context.Context, t Table, next func() ([]any, er
 	together := max(1, fillValues/width)
 	one := "(" + Placeholders(width) + ")"
 	insert := func(n int) string {
-		return "INSERT INTO " + t.Name + " (" + t.ColumnNames() + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", n), ", ")
+		return "INSERT INTO " + t.Name + " (" + t.ColumnNames() + ") VALUES " +
+			strings.TrimSuffix(strings.Repeat(one+", ", n), ", ")
 	}
 	many := insert(together)
 	values := make([]any, 0, together*width)

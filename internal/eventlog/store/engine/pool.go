@@ -15,7 +15,8 @@ type Pooled interface{ Pool() Pool }
 // Pool implements Pooled.
 func (e *pgEngine) Pool() Pool {
 	s := e.pool.Stat()
-	return Pool{InUse: int(s.AcquiredConns()), Idle: int(s.IdleConns()), Most: int(s.MaxConns()), Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime()}
+	return Pool{InUse: int(s.AcquiredConns()), Idle: int(s.IdleConns()), Most: int(s.MaxConns()),
+		Waits: s.EmptyAcquireCount(), Waited: s.EmptyAcquireWaitTime()}
 }
 
 // Pool implements Pooled.

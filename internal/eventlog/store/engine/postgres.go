@@ -36,8 +36,9 @@ type pgEngine struct {
 	dialer *silence.Dialer
 	access pgx.TxAccessMode // of transactions that may write
 
-	pooled bool      // connections belong to nobody for longer than a transaction
-	member *pgx.Conn // of a node behind a pooler: it has a transaction open that holds the node's locks; nil until needed
+	pooled bool // connections belong to nobody for longer than a transaction
+	// of a node behind a pooler: it has a transaction open that holds the node's locks; nil until needed
+	member *pgx.Conn
 	limits [2]string // of the writer's transactions behind a pooler: lock_timeout, idle_in_transaction_session_timeout
 
 	factVersion int
@@ -67,7 +68,8 @@ func newPgKind(k event.Definition) pgKind {
 	}
 	names := strings.Join(columns, ", ")
 	rows := "unnest(" + strings.Join(types, ", ") + ") AS v(" + names + ")"
-	read := "SELECT " + AllColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
+	read := "SELECT " + AllColumns(k) + ", k.value FROM " + k.Table() +
+		" s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
 	return pgKind{
 		Definition: k,
 		read:       read,
@@ -91,7 +93,8 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &pgEngine{pooled: pooled, factVersion: cmp.Or(o.FactVersion, event.FactVersion), log: cmp.Or(o.Log, slog.Default())}
+	e := &pgEngine{pooled: pooled, factVersion: cmp.Or(o.FactVersion, event.FactVersion),
+		log: cmp.Or(o.Log, slog.Default())}
 	if o.ReadOnly {
 		e.access = pgx.ReadOnly // and not the session: target_session_attrs would find that it cannot be written to
 	}
@@ -116,7 +119,8 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	}
 	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
 	// and PostgreSQL ends such a transaction.
-	for i, limit := range []struct{ name, value string }{{"lock_timeout", "2s"}, {"idle_in_transaction_session_timeout", "10s"}} {
+	for i, limit := range []struct{ name, value string }{{"lock_timeout", "2s"},
+		{"idle_in_transaction_session_timeout", "10s"}} {
 		e.limits[i] = cmp.Or(e.config.RuntimeParams[limit.name], limit.value)
 		if e.config.RuntimeParams[limit.name] = e.limits[i]; pooled {
 			delete(e.config.RuntimeParams, limit.name)
@@ -127,7 +131,8 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 		e.dialer.Close()
 		return nil, err
 	}
-	if !o.ReadOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
+	// PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
+	if !o.ReadOnly {
 		e.first = dial(ctx, e.config)
 	}
 	if err := e.pool.Ping(ctx); err != nil {
@@ -268,7 +273,8 @@ func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 		return ErrInUse
 	}
 	defer func() {
-		if _, err := e.conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(runLock)); err != nil {
+		if _, err := e.conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)",
+			int64(runLock)); err != nil {
 			e.conn.Close(context.WithoutCancel(ctx)) // which gives it back, too
 		}
 	}()
@@ -361,7 +367,8 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 		record(k, k.read, n.Read[k.Name()])
 	}
 	if n.ShortLockTimeout {
-		l.queue(nil, "SELECT set_config('lock_timeout', $1, true)", e.limits[0]) // the head of the log is worth waiting for
+		// the head of the log is worth waiting for
+		l.queue(nil, "SELECT set_config('lock_timeout', $1, true)", e.limits[0])
 	}
 	results := e.conn.SendBatch(ctx, &l.batch)
 	defer results.Close()
@@ -420,7 +427,8 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 			b.Queue("DELETE FROM claims WHERE digest = ANY($1)", released)
 		}
 		if claimed != nil {
-			b.Queue("INSERT INTO claims (digest, object_id) SELECT * FROM unnest($1::bytea[], $2::text[])", claimed, holders)
+			b.Queue("INSERT INTO claims (digest, object_id) SELECT * FROM unnest($1::bytea[], $2::text[])",
+				claimed, holders)
 		}
 	}
 	exec := func(sql string, args ...any) error {
@@ -554,25 +562,27 @@ func (e *pgEngine) Ask(ctx context.Context, questions []readbatch.Question) erro
 		return e.Query(ctx, questions[0].SQL, questions[0].Args, questions[0].Each)
 	}
 	at := 0
-	return e.read(ctx, func(scan Scanner) error { return questions[at].Each(scan) }, func(each func(Scanner) error) error {
-		var b pgx.Batch
-		for _, q := range questions {
-			b.Queue(e.text(q.SQL), q.Args...)
-		}
-		results := e.pool.SendBatch(ctx, &b)
-		defer results.Close()
-		for at = range questions {
-			rows, err := results.Query()
-			if err := scanPgRows(rows, err, each); err != nil {
-				return err
+	return e.read(ctx, func(scan Scanner) error { return questions[at].Each(scan) },
+		func(each func(Scanner) error) error {
+			var b pgx.Batch
+			for _, q := range questions {
+				b.Queue(e.text(q.SQL), q.Args...)
 			}
-		}
-		return nil
-	})
+			results := e.pool.SendBatch(ctx, &b)
+			defer results.Close()
+			for at = range questions {
+				rows, err := results.Query()
+				if err := scanPgRows(rows, err, each); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 }
 
 // read runs a query, and once more where a connection died while it lay in the pool and nothing has come yet.
-func (e *pgEngine) read(ctx context.Context, each func(Scanner) error, query func(each func(Scanner) error) error) error {
+func (e *pgEngine) read(ctx context.Context, each func(Scanner) error,
+	query func(each func(Scanner) error) error) error {
 	scanned := false
 	watched := func(scan Scanner) error {
 		scanned = true
@@ -665,12 +675,13 @@ func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
 }
 
 func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
-	return e.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(x Executor) error {
-		if err := x.Exec(ctx, noLimits); err != nil {
-			return err
-		}
-		return f(x)
-	})
+	return e.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(x Executor) error {
+			if err := x.Exec(ctx, noLimits); err != nil {
+				return err
+			}
+			return f(x)
+		})
 }
 
 // schemaLock is any number that no other program on the same database uses.
@@ -689,7 +700,8 @@ func (e *pgEngine) LockSchema(ctx context.Context, x Executor) error {
 	if err != nil {
 		return err
 	}
-	return x.Query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)}, func(Scanner) error { return nil })
+	return x.Query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)},
+		func(Scanner) error { return nil })
 }
 
 // Dialect: texts are compared by bytes, as SQLite does.

@@ -32,15 +32,18 @@ func stateArrays(records []*event.Record, k *pgKind) []any {
 		return nil
 	}
 	ids, orgs, keys, docs := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
-	sequences, created, changed, shapes := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	sequences, created, changed, shapes := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n),
+		make([]int64, 0, n)
 	hashes := make([][]byte, 0, n)
 	columns := make([][]string, len(k.Columns()))
 	for _, r := range records {
 		if r.Kind != k.Name() {
 			continue
 		}
-		ids, orgs, keys, docs = append(ids, r.ID), append(orgs, r.Org), append(keys, r.KeyID), append(docs, string(r.Doc))
-		sequences, created, changed = append(sequences, int64(r.Sequence)), append(created, r.Created), append(changed, r.Changed)
+		ids, orgs, keys, docs = append(ids, r.ID), append(orgs, r.Org), append(keys, r.KeyID),
+			append(docs, string(r.Doc))
+		sequences, created, changed = append(sequences, int64(r.Sequence)), append(created, r.Created),
+			append(changed, r.Changed)
 		shapes, hashes = append(shapes, int64(r.Shape)), append(hashes, r.Hash)
 		for i, value := range r.Columns {
 			columns[i] = append(columns[i], value)
@@ -81,7 +84,8 @@ func (k *pgKind) update(records []*event.Record, loaded *event.Loaded) (text str
 			continue
 		}
 		if args = append(args, all[i]); !known {
-			names, types, sets = append(names, column), append(types, fmt.Sprintf("$%d::%s[]", len(args), stateType(i))), append(sets, column+" = v."+column)
+			names, types, sets = append(names, column),
+				append(types, fmt.Sprintf("$%d::%s[]", len(args), stateType(i))), append(sets, column+" = v."+column)
 		}
 	}
 	if loaded.Assumed {
@@ -92,9 +96,12 @@ func (k *pgKind) update(records []*event.Record, loaded *event.Loaded) (text str
 			names = append(names, stood)
 			types = append(types, fmt.Sprintf("$%d::bytea[], $%d::bigint[]", len(args)-1, len(args)))
 		}
-		text = "UPDATE " + k.Table() + " s SET " + strings.Join(sets, ", ") + " FROM unnest($1::text[], " + strings.Join(types, ", ") + ") AS v(id, " + strings.Join(names, ", ") + ") WHERE s.id = v.id"
+		text = "UPDATE " + k.Table() + " s SET " + strings.Join(sets,
+			", ") + " FROM unnest($1::text[], " + strings.Join(types, ", ") + ") AS v(id, " + strings.Join(names,
+			", ") + ") WHERE s.id = v.id"
 		if loaded.Assumed {
-			text = "WITH changed AS (" + text + " AND " + stillStands + " RETURNING 1) SELECT " + raiseUnlessAll + " FROM changed"
+			text = "WITH changed AS (" + text + " AND " + stillStands + " RETURNING 1) SELECT " + raiseUnlessAll +
+				" FROM changed"
 		}
 		updates[which] = text
 	}
@@ -103,7 +110,8 @@ func (k *pgKind) update(records []*event.Record, loaded *event.Loaded) (text str
 
 // differing tells in which of StateColumns two records of an object differ.
 func differing(old, now *event.Record) (which uint64) {
-	for i, differs := range [...]bool{1: old.Org != now.Org, 3: old.Created != now.Created, 6: old.KeyID != now.KeyID, 7: old.Shape != now.Shape} {
+	for i, differs := range [...]bool{1: old.Org != now.Org, 3: old.Created != now.Created, 6: old.KeyID != now.KeyID,
+		7: old.Shape != now.Shape} {
 		if differs {
 			which |= 1 << i
 		}
@@ -129,7 +137,8 @@ func eventArrays(events []event.Event) []any {
 	sealed, hashes := make([][]byte, n), make([][]byte, n)
 	for i := range events {
 		e := &events[i]
-		ids[i], sequences[i], orgs[i], types[i], payloads[i], sealed[i] = e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed
+		ids[i], sequences[i], orgs[i], types[i], payloads[i], sealed[i] = e.ObjectID, int64(e.Sequence), e.Org,
+			string(e.Type), string(e.Payload), e.Sealed
 		keys[i], hashes[i], actors[i], requests[i], times[i] = e.KeyID, e.PrevHash, e.Actor, e.RequestID, e.Time
 	}
 	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}

@@ -22,7 +22,8 @@ import (
 // twice.
 func (e *pgEngine) mayAssume() bool {
 	now := time.Now()
-	return !e.pooled && e.conn != nil && !e.conn.IsClosed() && now.Sub(e.committed) < time.Second && now.Sub(e.raceLost) > time.Second &&
+	return !e.pooled && e.conn != nil && !e.conn.IsClosed() && now.Sub(e.committed) < time.Second &&
+		now.Sub(e.raceLost) > time.Second &&
 		silence.Quiet(e.conn.PgConn().Conn())
 }
 
@@ -32,12 +33,14 @@ var errNeedsLocks = errors.New("what is written beside the events needs the lock
 // the lock alone keeps another node from changing the object in that moment: the UPDATE does not lock it, and the check
 // sees only what was committed before.
 func needsLocks(n *Needs, c *event.Changes) bool {
-	if len(c.Claims)+len(c.Put)+len(c.Dropped)+len(c.Tokens) == 0 { // what else there is was declared, see Needs.Remembered
+	// what else there is was declared, see Needs.Remembered
+	if len(c.Claims)+len(c.Put)+len(c.Dropped)+len(c.Tokens) == 0 {
 		return false
 	}
 	for kind, ids := range n.Write {
 		for _, id := range ids {
-			if !slices.ContainsFunc(c.Updated, func(r *event.Record) bool { return r.Ref == event.Ref{Kind: kind, ID: id} }) {
+			if !slices.ContainsFunc(c.Updated,
+				func(r *event.Record) bool { return r.Ref == event.Ref{Kind: kind, ID: id} }) {
 				return true
 			}
 		}
@@ -46,7 +49,8 @@ func needsLocks(n *Needs, c *event.Changes) bool {
 }
 
 const (
-	stood       = "was_hash, was_shape" // the hash of the last event, which has the whole history in it, and the form of the state
+	// the hash of the last event, which has the whole history in it, and the form of the state
+	stood       = "was_hash, was_shape"
 	stillStands = "s.hash = v.was_hash AND s.shape = v.was_shape"
 	// raiseUnlessAll divides by zero, and so stops the COMMIT behind it, unless there is a row for each of the ids.
 	raiseUnlessAll = "1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END)"

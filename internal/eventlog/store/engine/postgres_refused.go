@@ -25,17 +25,20 @@ func notConnected(c *pgx.ConnConfig, err error) error {
 	}
 	switch refusal.Code {
 	case "3D000":
-		return fmt.Errorf("%s has no database %q: create it (CREATE DATABASE %s), or correct --database", at, c.Database, quoted(c.Database))
+		return fmt.Errorf("%s has no database %q: create it (CREATE DATABASE %s), or correct --database", at,
+			c.Database, quoted(c.Database))
 	case "28P01":
 		return fmt.Errorf("%s does not accept the password of the role %q: correct --database", at, c.User)
 	case "28000":
 		return fmt.Errorf("%s does not let the role %q in: it does not exist (CREATE ROLE %s LOGIN), or pg_hba.conf has no line for it", at, c.User, quoted(c.User))
 	case "42501":
-		return fmt.Errorf("%s does not let the role %q connect to the database %q: GRANT CONNECT ON DATABASE %s TO %s", at, c.User, c.Database, quoted(c.Database), quoted(c.User))
+		return fmt.Errorf("%s does not let the role %q connect to the database %q: GRANT CONNECT ON DATABASE %s TO %s",
+			at, c.User, c.Database, quoted(c.Database), quoted(c.User))
 	case "53300":
 		return fmt.Errorf("%s has no free connection: raise its max_connections, or set pool_max_conns in --database: %w", at, ErrAway)
 	}
-	if strings.Contains(refusal.Message, "unsupported startup parameter") { // what PgBouncer says; it has one code for everything
+	// what PgBouncer says; it has one code for everything
+	if strings.Contains(refusal.Message, "unsupported startup parameter") {
 		return fmt.Errorf("%s is a pooler that keeps no settings of a connection: add pooler=transaction to --database", at)
 	}
 	if passing(refusal) {

@@ -69,7 +69,8 @@ func (r *reshape) change(ctx context.Context, statement string) error {
 		return err
 	}
 	var rows int
-	if err := r.conn.QueryRow(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+c.Table+" LIMIT $1) few", fewRows+1).Scan(&rows); err != nil {
+	if err := r.conn.QueryRow(ctx, "SELECT count(*) FROM (SELECT 1 FROM "+c.Table+" LIMIT $1) few",
+		fewRows+1).Scan(&rows); err != nil {
 		return err
 	}
 	if rows <= fewRows {
@@ -83,7 +84,8 @@ func (r *reshape) change(ctx context.Context, statement string) error {
 // dropInvalid drops what is left of an index whose building was cut off.
 func (r *reshape) dropInvalid(ctx context.Context, index string) error {
 	var invalid bool
-	err := r.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname = $1 AND pg_table_is_visible(c.oid) AND NOT i.indisvalid)", index).Scan(&invalid)
+	err := r.conn.QueryRow(ctx,
+		"SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname = $1 AND pg_table_is_visible(c.oid) AND NOT i.indisvalid)", index).Scan(&invalid)
 	if err == nil && invalid {
 		_, err = r.conn.Exec(ctx, "DROP INDEX CONCURRENTLY "+index)
 	}
@@ -96,7 +98,8 @@ func (r *reshape) briefly(ctx context.Context, table, text string) error {
 	told := time.Now()
 	for pause := reshapePause; ; pause = min(2*pause, maxReshapePause) {
 		err := pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '"+reshapeWait+"'"); err != nil {
+			if _, err := tx.Exec(ctx,
+				"SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '"+reshapeWait+"'"); err != nil {
 				return err
 			}
 			_, err := tx.Exec(ctx, text)

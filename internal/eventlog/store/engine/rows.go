@@ -17,12 +17,14 @@ const (
 
 // StateColumns are all columns of a kind's state table, in the order of StateValues.
 func StateColumns(k event.Definition) []string {
-	return append([]string{"id", "org_id", "sequence", "created", "changed", "hash", "key_id", "shape", "doc"}, k.Columns()...)
+	return append([]string{"id", "org_id", "sequence", "created", "changed", "hash", "key_id", "shape", "doc"},
+		k.Columns()...)
 }
 
 func StateValues(r *event.Record) []any {
 	values := make([]any, 0, 9+len(r.Columns))
-	values = append(values, r.ID, r.Org, int64(r.Sequence), r.Created, r.Changed, r.Hash, r.KeyID, int64(r.Shape), string(r.Doc))
+	values = append(values, r.ID, r.Org, int64(r.Sequence), r.Created, r.Changed, r.Hash, r.KeyID,
+		int64(r.Shape), string(r.Doc))
 	for _, c := range r.Columns {
 		values = append(values, c)
 	}
@@ -36,7 +38,8 @@ func AllColumns(k event.Definition) string { return "s." + strings.Join(StateCol
 func ScanRecord(k event.Definition, withKey bool) (*event.Record, []any) {
 	r := &event.Record{Ref: event.Ref{Kind: k.Name()}}
 	dest := make([]any, 0, 10+len(k.Columns()))
-	dest = append(dest, &r.ID, &r.Org, &r.Sequence, &r.Created, &r.Changed, &r.Hash, &r.KeyID, &r.Shape, (*text)(&r.Doc))
+	dest = append(dest, &r.ID, &r.Org, &r.Sequence, &r.Created, &r.Changed, &r.Hash, &r.KeyID, &r.Shape,
+		(*text)(&r.Doc))
 	if n := len(k.Columns()); n > 0 {
 		r.Columns = make([]string, n)
 		for i := range r.Columns {
@@ -50,21 +53,25 @@ func ScanRecord(k event.Definition, withKey bool) (*event.Record, []any) {
 }
 
 func ScanEvent(e *event.Event) []any {
-	return []any{&e.Position, &e.ObjectID, &e.Sequence, &e.Org, &e.Type, (*text)(&e.Payload), &e.Sealed, &e.KeyID, &e.PrevHash,
+	return []any{&e.Position, &e.ObjectID, &e.Sequence, &e.Org, &e.Type, (*text)(&e.Payload), &e.Sealed,
+		&e.KeyID, &e.PrevHash,
 		&e.Actor, &e.RequestID, &e.Time}
 }
 
 func EventValues(e *event.Event) []any {
-	return []any{e.Position, e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed, e.KeyID, e.PrevHash,
+	return []any{e.Position, e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed,
+		e.KeyID, e.PrevHash,
 		e.Actor, e.RequestID, e.Time}
 }
 
 func ScanToken(t *event.Token) []any {
-	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires, &t.Session, &t.Client, &t.Family, &t.Data, &t.Provider}
+	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires, &t.Session,
+		&t.Client, &t.Family, &t.Data, &t.Provider}
 }
 
 func tokenValues(t *event.Token) []any {
-	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires, t.Session, t.Client, t.Family, t.Data, t.Provider}
+	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires, t.Session, t.Client,
+		t.Family, t.Data, t.Provider}
 }
 
 // text scans a TEXT column into bytes.

@@ -127,13 +127,16 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		}
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
 	}
-	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, factVersion: cmp.Or(o.FactVersion, event.FactVersion), byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}}
+	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, factVersion: cmp.Or(o.FactVersion, event.FactVersion),
+		byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}}
 	for _, k := range o.Kinds {
 		e.byName[k.Name()] = k
 		columns := StateColumns(k)
 		e.kinds[k.Name()] = sqliteKind{
-			load:    "SELECT " + AllColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
-			insert:  "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + Placeholders(len(columns)) + ")",
+			load: "SELECT " + AllColumns(k) + ", k.value FROM " + k.Table() +
+				" s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
+			insert: "INSERT INTO " + k.Table() + " (" + strings.Join(columns,
+				", ") + ") VALUES (" + Placeholders(len(columns)) + ")",
 			updates: map[uint64]string{},
 		}
 	}
@@ -142,7 +145,8 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 			return nil, fmt.Errorf("opening %s: %w", path, err)
 		}
 		e.writer = e.conn.Statements()
-		for _, pragma := range []string{busyTimeout + "(" + patience + ")", "journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)",
+		for _, pragma := range []string{busyTimeout + "(" + patience + ")", "journal_mode(WAL)", "synchronous(NORMAL)",
+			"secure_delete(1)",
 			fmt.Sprintf("wal_autocheckpoint(%d)", tooMany), "foreign_keys(0)", "cache_size(-8000)"} {
 			if err := e.pragma(pragma); err != nil {
 				e.Close()
@@ -285,7 +289,8 @@ func (e *sqliteEngine) beside(key event.RowKey) (*event.Row, error) {
 	}
 	moment := e.cache.Moment()
 	r := &event.Row{RowKey: key}
-	found, err := e.row("SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, []any{&r.Value, &r.Expires})
+	found, err := e.row("SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key},
+		[]any{&r.Value, &r.Expires})
 	if err != nil {
 		return nil, err
 	}
@@ -485,7 +490,8 @@ func (e *sqliteEngine) away(err error) error {
 	switch codeOf(err) & 0xff {
 	case sqlite3.SQLITE_FULL:
 		problem = "the disk of the server is full"
-	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_ERROR:
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE,
+		sqlite3.SQLITE_ERROR:
 		return err
 	}
 	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
@@ -734,7 +740,8 @@ func cutShort(ctx context.Context, err error) error {
 func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil } // BEGIN IMMEDIATE has done it
 
 // Reshape is one transaction: nobody else is there.
-func (e *sqliteEngine) Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error {
+func (e *sqliteEngine) Reshape(ctx context.Context,
+	f func(x Executor, change func(statement string) error) error) error {
 	return e.Transact(ctx, func(x Executor) error {
 		// One for the other engine is empty, and does nothing.
 		return f(x, func(statement string) error { return x.Exec(ctx, migrations.Parse(statement).In(e.Dialect())) })

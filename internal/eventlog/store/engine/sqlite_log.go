@@ -17,7 +17,8 @@ import (
 //
 // All sizes are in frames: pages in the log.
 const (
-	moveFrames = 4000  // A page that many changes have touched is moved once: the more are waited for, the fewer are moved.
+	// A page that many changes have touched is moved once: the more are waited for, the fewer are moved.
+	moveFrames = 4000
 	mostFrames = 8000  // Then the log is emptied: 33 MB.
 	tooMany    = 16000 // Then COMMIT does it after all: what is moved beside it fails, or is too slow.
 )

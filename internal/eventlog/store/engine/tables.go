@@ -145,7 +145,8 @@ func (t Table) check(row []any) error {
 			wrong = fmt.Sprintf("is a %T", v)
 		}
 		if wrong != "" {
-			return fmt.Errorf("the column %s of the row with %s %s, so it cannot be stored: correct it first", c.Name, t.keyOf(row), wrong)
+			return fmt.Errorf("the column %s of the row with %s %s, so it cannot be stored: correct it first", c.Name,
+				t.keyOf(row), wrong)
 		}
 	}
 	return nil
@@ -177,7 +178,8 @@ type index struct{ name, definition string }
 
 // withoutIndexes lets fill run while the tables have no indexes but their primary keys, and makes them again: once over
 // all rows instead of at every row. text asks for names and definitions.
-func withoutIndexes(ctx context.Context, x func(func(Executor) error) error, text string, tables []Table, indexing func(int64) func(), fill func() error) error {
+func withoutIndexes(ctx context.Context, x func(func(Executor) error) error, text string, tables []Table,
+	indexing func(int64) func(), fill func() error) error {
 	of := map[string]bool{}
 	for _, t := range tables {
 		of[t.Name] = true

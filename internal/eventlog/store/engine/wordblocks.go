@@ -122,7 +122,8 @@ func (b BlockChanges) rows(each func(set, drop, clear *Statement) error) error {
 		case change.set != Mask{}:
 			err = each(&Statement{changeBits, kept.appendTo(change.set.appendTo(row))}, nil, nil)
 		default:
-			err = each(nil, &Statement{dropBlock, kept.appendTo(row)}, &Statement{clearBits, append(kept.appendTo(nil), row...)})
+			err = each(nil, &Statement{dropBlock, kept.appendTo(row)},
+				&Statement{clearBits, append(kept.appendTo(nil), row...)})
 		}
 		if err != nil {
 			return err
@@ -290,7 +291,8 @@ func (e *pgEngine) queueTerms(b *pgx.Batch, c *event.Changes, learned numbers) {
 			b.Queue(statements[i], ids, texts, orgs)
 		}
 		if i == 0 && ids != nil { // it has changed now, and may again
-			b.Queue("SELECT object_id, position FROM events WHERE object_id = ANY($1) AND sequence = 1", ids).Query(learned.read)
+			b.Queue("SELECT object_id, position FROM events WHERE object_id = ANY($1) AND sequence = 1",
+				ids).Query(learned.read)
 		}
 	}
 	for _, s := range known.arrayStatements() {

@@ -42,21 +42,22 @@ func (s *BlockSum) Add(f event.Folded) {
 
 // StoredBlocks gives the sum of what there is. A row that says nothing counts as an entry: there should be none.
 func StoredBlocks(ctx context.Context, x engine.Executor) (sum BlockSum, err error) {
-	err = x.Query(ctx, "SELECT org, term, block, m0, m1, m2, m3 FROM word_blocks", nil, func(scan engine.Scanner) error {
-		var org, block int64
-		var term string
-		var m [4]int64
-		if err := scan(engine.Exactly([]any{&org, &term, &block, &m[0], &m[1], &m[2], &m[3]})...); err != nil {
-			return err
-		}
-		mask := engine.MaskOf(m)
-		if mask == (engine.Mask{}) {
-			sum.Entries++
-		}
-		for number := range mask.All(block) {
-			sum.add(org, term, number)
-		}
-		return nil
-	})
+	err = x.Query(ctx, "SELECT org, term, block, m0, m1, m2, m3 FROM word_blocks", nil,
+		func(scan engine.Scanner) error {
+			var org, block int64
+			var term string
+			var m [4]int64
+			if err := scan(engine.Exactly([]any{&org, &term, &block, &m[0], &m[1], &m[2], &m[3]})...); err != nil {
+				return err
+			}
+			mask := engine.MaskOf(m)
+			if mask == (engine.Mask{}) {
+				sum.Entries++
+			}
+			for number := range mask.All(block) {
+				sum.add(org, term, number)
+			}
+			return nil
+		})
 	return sum, err
 }

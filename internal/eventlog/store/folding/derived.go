@@ -27,13 +27,16 @@ type Tables []table
 
 // UsualTables are those with rows by object. What objects are found by is in word_blocks besides.
 var UsualTables = Tables{
-	{name: "claims", called: "claims", read: "SELECT object_id, digest FROM claims", scan: scanBytes, want: claimRows, insert: insertClaims},
-	{name: "groupings", called: "groups", read: "SELECT object_id, name FROM groupings", scan: scanTexts, want: func(f event.Folded) []string { return f.Groups }, insert: insertGroups},
+	{name: "claims", called: "claims", read: "SELECT object_id, digest FROM claims", scan: scanBytes, want: claimRows,
+		insert: insertClaims},
+	{name: "groupings", called: "groups", read: "SELECT object_id, name FROM groupings", scan: scanTexts,
+		want: func(f event.Folded) []string { return f.Groups }, insert: insertGroups},
 }
 
 // TablesWithWords are the same, and the words that objects are found by until word_blocks has all of them.
 var TablesWithWords = append(UsualTables[:len(UsualTables):len(UsualTables)],
-	table{name: "words", called: "words", read: "SELECT object_id, org_id, word FROM words", scan: scanWords, want: wordRows, insert: insertWords})
+	table{name: "words", called: "words", read: "SELECT object_id, org_id, word FROM words", scan: scanWords,
+		want: wordRows, insert: insertWords})
 
 // Names are the names of the tables.
 func (all Tables) Names() (names []string) {
@@ -58,7 +61,8 @@ func (all Tables) Insert(ctx context.Context, x engine.Executor, f event.Folded)
 
 // Replacing gives the statements after which objects have in these tables what they should. What is right stays as it
 // is.
-func (all Tables) Replacing(ctx context.Context, x engine.Executor, objects []event.Folded) (statements []engine.Statement, err error) {
+func (all Tables) Replacing(ctx context.Context, x engine.Executor,
+	objects []event.Folded) (statements []engine.Statement, err error) {
 	for part := range slices.Chunk(objects, atOnce) {
 		ids := make([]string, len(part))
 		for i, f := range part {
@@ -74,7 +78,8 @@ func (all Tables) Replacing(ctx context.Context, x engine.Executor, objects []ev
 				if err == nil && slices.Equal(have[f.Record.ID], sorted(t.want(f))) {
 					continue
 				}
-				statements = append(statements, engine.Statement{SQL: "DELETE FROM " + t.name + " WHERE object_id = ?", Args: []any{f.Record.ID}})
+				statements = append(statements,
+					engine.Statement{SQL: "DELETE FROM " + t.name + " WHERE object_id = ?", Args: []any{f.Record.ID}})
 				inserts = append(inserts, t.insert(f)...)
 			}
 			statements = append(statements, inserts...) // a name may go from one of them to another
@@ -104,11 +109,12 @@ func (t table) rows(ctx context.Context, x engine.Executor, ids []string) (map[s
 		n = atOnce // always as many, so that it is one statement
 	}
 	have := map[string][]string{}
-	err := x.Query(ctx, t.read+" WHERE object_id IN ("+engine.Placeholders(n)+")", engine.Padded(ids, n), func(scan engine.Scanner) error {
-		id, row, err := t.scan(scan)
-		have[id] = append(have[id], row)
-		return err
-	})
+	err := x.Query(ctx, t.read+" WHERE object_id IN ("+engine.Placeholders(n)+")", engine.Padded(ids, n),
+		func(scan engine.Scanner) error {
+			id, row, err := t.scan(scan)
+			have[id] = append(have[id], row)
+			return err
+		})
 	for _, rows := range have {
 		slices.Sort(rows)
 	}
@@ -144,7 +150,9 @@ func claimRows(f event.Folded) (rows []string) {
 
 func insertClaims(f event.Folded) (statements []engine.Statement) {
 	for _, row := range claimRows(f) {
-		statements = append(statements, engine.Statement{SQL: "INSERT INTO claims (digest, object_id) VALUES (?, ?)", Args: []any{[]byte(row), f.Record.ID}})
+		statements = append(statements,
+			engine.Statement{SQL: "INSERT INTO claims (digest, object_id) VALUES (?, ?)",
+				Args: []any{[]byte(row), f.Record.ID}})
 	}
 	return statements
 }
@@ -174,7 +182,8 @@ func insertWords(f event.Folded) []engine.Statement {
 	for _, word := range f.Words {
 		rows = append(rows, f.Record.ID, word, f.Record.Org)
 	}
-	return []engine.Statement{{SQL: "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?)" + strings.Repeat(", (?, ?, ?)", len(f.Words)-1), Args: rows}}
+	return []engine.Statement{{SQL: "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?)" +
+		strings.Repeat(", (?, ?, ?)", len(f.Words)-1), Args: rows}}
 }
 
 // DerivedCounts are numbers of rows, by table.

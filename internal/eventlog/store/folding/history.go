@@ -56,15 +56,19 @@ const page = 1000
 // All walks the histories of all objects and hands over each folded record. The first history that cannot be folded is
 // an error (Broken), unless broken takes it: then the walk goes on behind it.
 func (f *Folder) All(ctx context.Context, x engine.Executor, counts *Counts, broken Unfolded, each Folded) error {
-	return f.walk(ctx, x, "SELECT "+engine.EventColumns+" FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?", "", counts, broken, each)
+	return f.walk(ctx, x, "SELECT "+engine.EventColumns+
+		" FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?", "",
+		counts, broken, each)
 }
 
 // One is All for one object.
 func (f *Folder) One(ctx context.Context, x engine.Executor, id string, each Folded) error {
-	return f.walk(ctx, x, "SELECT "+engine.EventColumns+" FROM events WHERE object_id = ? AND sequence > ? ORDER BY sequence LIMIT ?", id, &Counts{}, nil, each)
+	return f.walk(ctx, x, "SELECT "+engine.EventColumns+
+		" FROM events WHERE object_id = ? AND sequence > ? ORDER BY sequence LIMIT ?", id, &Counts{}, nil, each)
 }
 
-func (f *Folder) walk(ctx context.Context, x engine.Executor, text, id string, counts *Counts, broken Unfolded, each Folded) error {
+func (f *Folder) walk(ctx context.Context, x engine.Executor, text, id string, counts *Counts, broken Unfolded,
+	each Folded) error {
 	h := histories{folder: f, keys: f.keyOpener(ctx, x), counts: counts, broken: broken, each: each, id: id}
 	for {
 		var events []event.Event
@@ -175,7 +179,8 @@ func (f *Folder) keyOpener(ctx context.Context, x engine.Executor) event.KeyOpen
 			return last, true, nil
 		}
 		var wrapped []byte
-		err := x.Query(ctx, "SELECT value FROM keys WHERE key = ?", []any{id}, func(scan engine.Scanner) error { return scan(&wrapped) })
+		err := x.Query(ctx, "SELECT value FROM keys WHERE key = ?", []any{id},
+			func(scan engine.Scanner) error { return scan(&wrapped) })
 		if err != nil || wrapped == nil {
 			return secret.DataKey{}, false, err
 		}

@@ -32,11 +32,15 @@ func (f *Folder) Behind(ctx context.Context) (found []event.Definition, err erro
 	var questions []readbatch.Question
 	for _, k := range f.Kinds {
 		if k.Shape() > 1 { // the first one is 1
-			questions = append(questions, readbatch.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE " + older(k) + "(shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
-				Args: []any{int64(0), "", int64(k.Shape())}, Each: func(scan func(...any) error) error {
+			questions = append(questions, readbatch.Question{
+				SQL: "SELECT 1 FROM " + k.Table() + " WHERE " + older(k) +
+					"(shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
+				Args: []any{int64(0), "", int64(k.Shape())},
+				Each: func(scan func(...any) error) error {
 					found = append(found, k)
 					return scan(new(int64))
-				}})
+				},
+			})
 		}
 	}
 	if len(questions) == 0 {
@@ -64,7 +68,8 @@ func (f *Folder) countBelow(ctx context.Context, k event.Definition, shape int) 
 	if shape == 1 { // the first one
 		return 0, nil
 	}
-	err = f.Engine.Query(ctx, "SELECT count(*) FROM "+k.Table()+" WHERE "+older(k)+"(shape, id) > (?, ?) AND shape < ?", []any{int64(0), "", int64(shape)},
+	err = f.Engine.Query(ctx, "SELECT count(*) FROM "+k.Table()+" WHERE "+older(k)+"(shape, id) > (?, ?) AND shape < ?",
+		[]any{int64(0), "", int64(shape)},
 		func(scan engine.Scanner) error { return scan(&n) })
 	return n, err
 }
@@ -242,7 +247,8 @@ func (f *Folder) Replace(ctx context.Context, x engine.Executor, k event.Definit
 	update := "UPDATE " + k.Table() + " SET " + strings.Join(engine.StateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
 	changes := make([]engine.Statement, 0, len(all))
 	for _, folded := range all {
-		changes = append(changes, engine.Statement{SQL: update, Args: append(engine.StateValues(folded.Record)[1:], folded.Record.ID)})
+		changes = append(changes,
+			engine.Statement{SQL: update, Args: append(engine.StateValues(folded.Record)[1:], folded.Record.ID)})
 	}
 	beside, err := f.beside(ctx, x, k, all)
 	if err != nil {
@@ -253,7 +259,8 @@ func (f *Folder) Replace(ctx context.Context, x engine.Executor, k event.Definit
 
 // beside gives the statements for the tables that follow from the states of folded objects. Texts follow from events
 // and not from shapes, so an object keeps the terms that it has; it gets those that it may not have yet.
-func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definition, all []event.Folded) ([]engine.Statement, error) {
+func (f *Folder) beside(ctx context.Context, x engine.Executor, k event.Definition,
+	all []event.Folded) ([]engine.Statement, error) {
 	if !k.Found() {
 		return UsualTables.Replacing(ctx, x, all)
 	}
@@ -295,7 +302,8 @@ func Built(ctx context.Context, x interface {
 }
 
 // fold folds several objects, with one look at all their events where those are few.
-func (f *Folder) fold(ctx context.Context, x engine.Executor, ids []string, events int64) (all []event.Folded, err error) {
+func (f *Folder) fold(ctx context.Context, x engine.Executor, ids []string,
+	events int64) (all []event.Folded, err error) {
 	each := func(_ event.Definition, folded event.Folded) error {
 		all = append(all, folded)
 		return nil
@@ -310,7 +318,8 @@ func (f *Folder) fold(ctx context.Context, x engine.Executor, ids []string, even
 	}
 	history := make([]event.Event, 0, events)
 	var keys []string
-	err = x.Query(ctx, "SELECT "+engine.EventColumns+" FROM events WHERE object_id IN ("+engine.Placeholders(maxObjects)+") ORDER BY object_id, sequence", engine.Padded(ids, maxObjects),
+	err = x.Query(ctx, "SELECT "+engine.EventColumns+" FROM events WHERE object_id IN ("+
+		engine.Placeholders(maxObjects)+") ORDER BY object_id, sequence", engine.Padded(ids, maxObjects),
 		func(scan engine.Scanner) error {
 			history = append(history, event.Event{})
 			e := &history[len(history)-1]
@@ -338,13 +347,14 @@ func (f *Folder) fold(ctx context.Context, x engine.Executor, ids []string, even
 func (f *Folder) openKeys(ctx context.Context, x engine.Executor, ids []string) (event.KeyOpener, error) {
 	wrapped := map[string][]byte{}
 	for part := range slices.Chunk(ids, maxObjects) {
-		err := x.Query(ctx, "SELECT key, value FROM keys WHERE key IN ("+engine.Placeholders(maxObjects)+")", engine.Padded(part, maxObjects), func(scan engine.Scanner) error {
-			var id string
-			var value []byte
-			err := scan(&id, &value)
-			wrapped[id] = value
-			return err
-		})
+		err := x.Query(ctx, "SELECT key, value FROM keys WHERE key IN ("+engine.Placeholders(maxObjects)+")",
+			engine.Padded(part, maxObjects), func(scan engine.Scanner) error {
+				var id string
+				var value []byte
+				err := scan(&id, &value)
+				wrapped[id] = value
+				return err
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -367,7 +377,9 @@ func (f *Folder) openKeys(ctx context.Context, x engine.Executor, ids []string) 
 func (f *Folder) Sample(ctx context.Context, k event.Definition, most int) (n int, err error) {
 	err = f.Engine.Snapshot(ctx, func(x engine.Executor) error {
 		var ids []string
-		err := x.Query(ctx, "SELECT id FROM "+k.Table()+" WHERE "+older(k)+"(shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT ?", []any{int64(0), "", int64(k.Shape()), int64(most)},
+		err := x.Query(ctx, "SELECT id FROM "+k.Table()+" WHERE "+older(k)+
+			"(shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT ?",
+			[]any{int64(0), "", int64(k.Shape()), int64(most)},
 			func(scan engine.Scanner) error {
 				ids = append(ids, "")
 				return scan(&ids[len(ids)-1])

@@ -34,7 +34,8 @@ type Found struct {
 type Search struct {
 	DB    Database
 	Query event.Search
-	Look  func(ctx context.Context, numbers []int64) ([]Found, error) // gives the objects with these numbers, in this order
+	// gives the objects with these numbers, in this order
+	Look func(ctx context.Context, numbers []int64) ([]Found, error)
 
 	Bounds Bounds
 }
@@ -53,7 +54,8 @@ var UsualBounds = Bounds{First: 256, Rows: 16_000, Looked: 1000}
 // Run gives the objects of the page, and where the next one begins; nil: nowhere.
 func (s *Search) Run(ctx context.Context) (page []*event.Record, next *event.Cursor, err error) {
 	terms := syntax.QueryTerms(s.Query.Words)
-	slices.SortStableFunc(terms, func(a, b syntax.QueryTerm) int { return cmp.Compare(len(b.Text), len(a.Text)) }) // a long one finds less, mostly
+	// a long one finds less, mostly
+	slices.SortStableFunc(terms, func(a, b syntax.QueryTerm) int { return cmp.Compare(len(b.Text), len(a.Text)) })
 	after := s.Query.After
 	switch {
 	case len(terms) == 0:
@@ -79,7 +81,8 @@ func OwnCursor(c event.Cursor) bool {
 }
 
 // errCursor is the answer to a cursor of Before that comes after the change, or to one of another search.
-var errCursor = errs.Invalid(errs.Violation{Field: "pageToken", Message: "is no longer valid: begin with the first page again"})
+var errCursor = errs.Invalid(errs.Violation{Field: "pageToken",
+	Message: "is no longer valid: begin with the first page again"})
 
 // searchCursor is where a page ends, among the objects of a term: in all organizations they come organization by
 // organization.
@@ -134,13 +137,17 @@ func RowsText(org int64, term syntax.QueryTerm, from Row, rows int) (string, []a
 func textOf(columns string, org int64, term syntax.QueryTerm, from Row, rows int) (string, []any) {
 	switch {
 	case org == engine.EveryOrg && term.Whole:
-		return columns + "term = ? AND (org, block) >= (?, ?) ORDER BY term, org, block LIMIT ?", []any{term.Text, from.Org, from.Block, int64(rows)}
+		return columns + "term = ? AND (org, block) >= (?, ?) ORDER BY term, org, block LIMIT ?",
+			[]any{term.Text, from.Org, from.Block, int64(rows)}
 	case org == engine.EveryOrg:
-		return columns + "(term, org, block) >= (?, ?, ?) AND term < ? ORDER BY term, org, block LIMIT ?", []any{from.Term, from.Org, from.Block, endOf(term.Text), int64(rows)}
+		return columns + "(term, org, block) >= (?, ?, ?) AND term < ? ORDER BY term, org, block LIMIT ?",
+			[]any{from.Term, from.Org, from.Block, endOf(term.Text), int64(rows)}
 	case term.Whole:
-		return columns + "org = ? AND term = ? AND block >= ? ORDER BY org, term, block LIMIT ?", []any{org, term.Text, from.Block, int64(rows)}
+		return columns + "org = ? AND term = ? AND block >= ? ORDER BY org, term, block LIMIT ?",
+			[]any{org, term.Text, from.Block, int64(rows)}
 	}
-	return columns + "org = ? AND (term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?", []any{org, from.Term, from.Block, endOf(term.Text), int64(rows)}
+	return columns + "org = ? AND (term, block) >= (?, ?) AND term < ? ORDER BY org, term, block LIMIT ?",
+		[]any{org, from.Term, from.Block, endOf(term.Text), int64(rows)}
 }
 
 type row struct {
@@ -166,7 +173,8 @@ type candidate struct {
 func (c candidate) cursor() *event.Cursor { return c.searchCursor.cursor(c.term) }
 
 // fill looks at candidates until the page is full. more gives the next ones, in their order; none: there are no more.
-func (s *Search) fill(ctx context.Context, more func(n int) ([]candidate, error), counts func(candidate, Found) bool) (page []*event.Record, next *event.Cursor, err error) {
+func (s *Search) fill(ctx context.Context, more func(n int) ([]candidate, error),
+	counts func(candidate, Found) bool) (page []*event.Record, next *event.Cursor, err error) {
 	var last, accepted candidate
 	for looked := 0; looked < s.Bounds.Looked; {
 		some, err := more(min(max(s.Query.Limit+1-len(page), atOnce), s.Bounds.Looked-looked))
@@ -199,7 +207,8 @@ func (s *Search) fill(ctx context.Context, more func(n int) ([]candidate, error)
 const atOnce = 32
 
 // along follows the rows of one term. An object comes at the first of its terms that fit, and only there.
-func (s *Search) along(ctx context.Context, term syntax.QueryTerm) (page []*event.Record, next *event.Cursor, err error) {
+func (s *Search) along(ctx context.Context,
+	term syntax.QueryTerm) (page []*event.Record, next *event.Cursor, err error) {
 	after, err := searchCursorOf(s.Query.After)
 	if err != nil {
 		return nil, nil, err

@@ -17,7 +17,8 @@ import (
 
 // Before gives a page of what a search finds by words, by looking at so many entries at most (mostly MaxBefore), and
 // where the next one begins; nil: nowhere.
-func Before(ctx context.Context, db Database, q event.Search, most int) (found []event.Cursor, next *event.Cursor, err error) {
+func Before(ctx context.Context, db Database, q event.Search,
+	most int) (found []event.Cursor, next *event.Cursor, err error) {
 	leading, err := leadingWord(ctx, db, q)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +55,8 @@ func leadingWord(ctx context.Context, db Database, q event.Search) (string, erro
 		questions := make([]readbatch.Question, len(q.Words))
 		for i, w := range q.Words {
 			text, args := CountText(q.Org, w, most)
-			questions[i] = readbatch.Question{SQL: text, Args: args, Each: func(scan func(...any) error) error { return scan(&finds[i]) }}
+			questions[i] = readbatch.Question{SQL: text, Args: args,
+				Each: func(scan func(...any) error) error { return scan(&finds[i]) }}
 		}
 		if err := db.Ask(ctx, questions); err != nil {
 			return "", err
@@ -92,9 +94,11 @@ func endOf(word string) string {
 func rangeOf(org, word string, after event.Cursor) wordRange {
 	end := endOf(word)
 	if org == "" {
-		return wordRange{"(w.word, w.object_id) > (?, ?) AND w.word < ? AND w.word <> ''", "w.word, w.object_id", []any{after.Value, after.ID, end}}
+		return wordRange{"(w.word, w.object_id) > (?, ?) AND w.word < ? AND w.word <> ''", "w.word, w.object_id",
+			[]any{after.Value, after.ID, end}}
 	}
-	return wordRange{"w.org_id = ? AND (w.word, w.object_id) > (?, ?) AND w.word < ?", "w.org_id, w.word, w.object_id", []any{org, after.Value, after.ID, end}}
+	return wordRange{"w.org_id = ? AND (w.word, w.object_id) > (?, ?) AND w.word < ?", "w.org_id, w.word, w.object_id",
+		[]any{org, after.Value, after.ID, end}}
 }
 
 // CountText counts what a word finds, up to a number.
@@ -115,12 +119,14 @@ func AlongText(q event.Search, leading string, after event.Cursor, entries int) 
 		}
 	}
 	r := rangeOf(q.Org, leading, after)
-	return "SELECT w.word, w.object_id, " + counts + " ELSE 1 END FROM words w WHERE " + r.text + " ORDER BY " + r.order + " LIMIT ?",
+	return "SELECT w.word, w.object_id, " + counts + " ELSE 1 END FROM words w WHERE " + r.text + " ORDER BY " +
+			r.order + " LIMIT ?",
 		slices.Concat(args, r.args, []any{int64(entries)})
 }
 
 // alongWord follows the range of the leading word.
-func alongWord(ctx context.Context, db Database, q event.Search, leading string, most int) (found []event.Cursor, next *event.Cursor, err error) {
+func alongWord(ctx context.Context, db Database, q event.Search, leading string,
+	most int) (found []event.Cursor, next *event.Cursor, err error) {
 	after := q.After
 	if after.Value == "" {
 		after.Value = leading

@@ -50,8 +50,10 @@ var forms = []struct {
 	plain, with string // how to make it repeatable
 }{
 	{CreateTable, regexp.MustCompile(`^CREATE TABLE (\w+) \(`), 0, 1, "CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "},
-	{AddColumn, regexp.MustCompile(`^ALTER TABLE (\w+) ADD COLUMN (\w+) [^,]*$`), 2, 1, " ADD COLUMN ", " ADD COLUMN IF NOT EXISTS "},
-	{CreateIndex, regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX (\w+) ON (\w+) `), 1, 2, " INDEX ", " INDEX IF NOT EXISTS "},
+	{AddColumn, regexp.MustCompile(`^ALTER TABLE (\w+) ADD COLUMN (\w+) [^,]*$`), 2, 1, " ADD COLUMN ",
+		" ADD COLUMN IF NOT EXISTS "},
+	{CreateIndex, regexp.MustCompile(`^CREATE (?:UNIQUE )?INDEX (\w+) ON (\w+) `), 1, 2, " INDEX ",
+		" INDEX IF NOT EXISTS "},
 	{DropIndex, regexp.MustCompile(`^DROP INDEX (\w+)$`), 1, 0, "DROP INDEX ", "DROP INDEX IF EXISTS "},
 	{Insert, regexp.MustCompile(`^INSERT INTO (\w+) `), 0, 1, "", ""},
 	{SetRoom, regexp.MustCompile(`^ALTER TABLE (\w+) SET \(fillfactor = \d+\)`), 0, 1, "", ""},

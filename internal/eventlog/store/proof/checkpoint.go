@@ -117,10 +117,11 @@ var (
 // not genuine.
 func readCheckpoint(ctx context.Context, x reader, n int64, locked string) (*checkpoint, error) {
 	var found *checkpoint
-	err := x.Query(ctx, "SELECT "+checkpointColumns+" FROM checkpoints WHERE number = ?"+locked, []any{n}, func(scan engine.Scanner) error {
-		found = &checkpoint{}
-		return scan(found.dest()...)
-	})
+	err := x.Query(ctx, "SELECT "+checkpointColumns+" FROM checkpoints WHERE number = ?"+locked, []any{n},
+		func(scan engine.Scanner) error {
+			found = &checkpoint{}
+			return scan(found.dest()...)
+		})
 	if errors.Is(err, engine.ErrOtherType) {
 		return &checkpoint{number: n}, nil
 	}

@@ -12,8 +12,9 @@ import (
 type Options struct {
 	Expect   *Mark                                        // that the log must still contain; nil: nothing
 	Progress func(what string, total int64) *progress.Bar // makes a bar for each part of the work; nil: nobody looks
-	Pace     func(ctx context.Context) error              // is called after every thousand events and states, to rest for a while; nil: in one go
-	Chains   int                                          // how many are remembered, see maxEnds; 0: that many
+	// is called after every thousand events and states, to rest for a while; nil: in one go
+	Pace   func(ctx context.Context) error
+	Chains int // how many are remembered, see maxEnds; 0: that many
 }
 
 // Report says what Verify has seen, up to the finding if there is one.
@@ -50,7 +51,8 @@ func (f *Finding) String() string {
 
 // about makes a finding about an event.
 func about(e *event.Event, format string, args ...any) *Finding {
-	return &Finding{Position: e.Position, ObjectID: e.ObjectID, Sequence: e.Sequence, Type: e.Type, What: fmt.Sprintf(format, args...)}
+	return &Finding{Position: e.Position, ObjectID: e.ObjectID, Sequence: e.Sequence, Type: e.Type,
+		What: fmt.Sprintf(format, args...)}
 }
 
 // at makes a finding about a position.

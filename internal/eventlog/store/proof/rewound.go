@@ -108,13 +108,14 @@ func digestAt(ctx context.Context, x reader, position int64) ([]byte, error) {
 	}
 	var e event.Event
 	row := scanEvent(&e)
-	err := x.Query(ctx, selectEvents+" WHERE position > ? AND position <= ? ORDER BY position", []any{position / span * span, position}, func(scan engine.Scanner) error {
-		if err := scan(row...); err != nil {
-			return err
-		}
-		digest = chained(digest, e.Position, e.Hash())
-		return nil
-	})
+	err := x.Query(ctx, selectEvents+" WHERE position > ? AND position <= ? ORDER BY position",
+		[]any{position / span * span, position}, func(scan engine.Scanner) error {
+			if err := scan(row...); err != nil {
+				return err
+			}
+			digest = chained(digest, e.Position, e.Hash())
+			return nil
+		})
 	if errors.Is(err, engine.ErrOtherType) {
 		return nil, nil // it was changed
 	}
@@ -128,7 +129,8 @@ func (s *Sealer) Behind(seen, end int64) { s.rewound(seen, end, seen-end) }
 func (s *Sealer) rewound(seen, end, lost int64) {
 	s.lost.Add(lost)
 	s.Log.Error("the log is behind what this node has seen of it: the database has lost events that were answered, or an older copy was put in its place. "+
-		"This node goes on with the log as it is: see docs/operations/faults.md", "seen", seen, "end", end, "lost", lost)
+		"This node goes on with the log as it is: see docs/operations/faults.md", "seen", seen, "end",
+		end, "lost", lost)
 }
 
 // remember writes the end of the log down, at intervals or at last.
@@ -139,7 +141,8 @@ func (s *Sealer) remember(atLast bool) {
 	if s.Durable != nil && m.head.position > s.Durable() {
 		return // the next time
 	}
-	if s.Remember == nil || m.head.position == 0 || m.head.position == m.kept || !atLast && time.Since(m.keptWhen) < rememberEvery {
+	if s.Remember == nil || m.head.position == 0 || m.head.position == m.kept ||
+		!atLast && time.Since(m.keptWhen) < rememberEvery {
 		return
 	}
 	if err := s.Remember(Mark{Position: m.head.position, Digest: [32]byte(m.head.digest)}); err != nil {

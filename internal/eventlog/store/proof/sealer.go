@@ -28,8 +28,9 @@ type Sealer struct {
 	Log    *slog.Logger
 	Delay  time.Duration // before Run begins
 
-	Remembered *Mark            // the end of the log when this node last ran; nil: it does not know
-	Remember   func(Mark) error // is given the end of the log now and then, to be Remembered by the next one; nil: nobody wants to know
+	Remembered *Mark // the end of the log when this node last ran; nil: it does not know
+	// is given the end of the log now and then, to be Remembered by the next one; nil: nobody wants to know
+	Remember func(Mark) error
 
 	// Durable is the position up to which the log is on the disk, where that can be behind what is committed: only that
 	// is given to Remember. Else a loss of power would look like a database that has lost events. Nil: all that is
@@ -138,7 +139,8 @@ func (s *Sealer) step(ctx context.Context, end int64) (more, busy bool, err erro
 			return nil
 		}
 		for _, c := range full {
-			err := x.Exec(ctx, "INSERT INTO checkpoints ("+checkpointColumns+") VALUES (?, ?, ?, ?, ?)", c.number, c.position, c.digest, c.tags, c.computeSeal(s.Root))
+			err := x.Exec(ctx, "INSERT INTO checkpoints ("+checkpointColumns+") VALUES (?, ?, ?, ?, ?)", c.number,
+				c.position, c.digest, c.tags, c.computeSeal(s.Root))
 			if err != nil {
 				return err
 			}
@@ -155,7 +157,8 @@ func (s *Sealer) step(ctx context.Context, end int64) (more, busy bool, err erro
 }
 
 // extend adds the next page of events to the head, and gives the checkpoints that became full by that.
-func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint, end int64) (full []checkpoint, events int, err error) {
+func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint,
+	end int64) (full []checkpoint, events int, err error) {
 	var earliest, latest int64 // of their times, which need not be in order
 	tags := newTagger(s.Root)
 	add := func(e *event.Event, hash []byte) error {
@@ -169,14 +172,16 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 		head.position, head.digest = e.Position, chained(head.digest, e.Position, hash)
 		head.tags = append(head.tags, tags.tag(e.Position, hash)...)
 		if head.position%span == 0 {
-			full = append(full, checkpoint{number: head.position / span, position: head.position, digest: head.digest, tags: head.tags})
+			full = append(full,
+				checkpoint{number: head.position / span, position: head.position, digest: head.digest, tags: head.tags})
 			head.tags = []byte{}
 		}
 		return nil
 	}
 	if s.Recent != nil && !s.gone {
 		if recent, covered := s.Recent(head.position, page); covered {
-			for i := range recent[:max(0, min(int64(len(recent)), end-head.position))] { // behind the end they are of a log that has gone back
+			// behind the end they are of a log that has gone back
+			for i := range recent[:max(0, min(int64(len(recent)), end-head.position))] {
 				if err := add(&recent[i], recent[i].WrittenHash()); err != nil {
 					return nil, 0, err
 				}
@@ -186,15 +191,17 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 	}
 	var e event.Event
 	row := scanEvent(&e)
-	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
-		if err := scan(row...); err != nil {
-			return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
-		}
-		return add(&e, e.Hash())
-	})
+	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)},
+		func(scan engine.Scanner) error {
+			if err := scan(row...); err != nil {
+				return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
+			}
+			return add(&e, e.Hash())
+		})
 	if !s.begun && latest > earliest+patience.Microseconds() {
 		// Nobody can tell any more whether these are as they were written.
-		s.Log.Warn("sealing older events: this is expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(earliest))
+		s.Log.Warn("sealing older events: this is expected once after an upgrade", "from",
+			head.position-int64(events)+1, "since", event.Time(earliest))
 	}
 	return full, events, err
 }
@@ -212,7 +219,8 @@ func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64
 		return err
 	}
 	if end >= s.known {
-		return fmt.Errorf("the head of the checkpoints went back from position %d to %d: run signet verify", s.known, position)
+		return fmt.Errorf("the head of the checkpoints went back from position %d to %d: run signet verify",
+			s.known, position)
 	}
 	return nil // compare says so
 }

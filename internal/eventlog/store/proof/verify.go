@@ -19,8 +19,10 @@ import (
 // without gaps, every object's chain, the checkpoints, and that every object's state is that of the end of its chain.
 // It stops at the first thing that does not fit. The log is only ever added to, so Verify reads it page by page while
 // others write.
-func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
-	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), objects: map[event.Kind]int64{}}
+func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition,
+	o Options) (*Report, error) {
+	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{},
+		seed: maphash.MakeSeed(), tags: newTagger(root), objects: map[event.Kind]int64{}}
 	for _, k := range kinds {
 		v.objects[k.Name()] = 0
 	}
@@ -57,7 +59,8 @@ var maxEnds = 1 << 20
 func (v *verifier) run(ctx context.Context) error {
 	err := v.look(ctx)
 	if err != nil && v.engine.IsMissingTable(err) {
-		v.report.Finding = at(0, "the log has no checkpoints yet: start this version of the server once, and try again when it is ready")
+		v.report.Finding = at(0,
+			"the log has no checkpoints yet: start this version of the server once, and try again when it is ready")
 		return nil
 	}
 	if errors.Is(err, errForgedEnd) {
@@ -88,13 +91,15 @@ func (v *verifier) look(ctx context.Context) error {
 		if v.head, err = readCheckpoint(ctx, x, 0, ""); err != nil {
 			return err
 		}
-		err = x.Query(ctx, "SELECT coalesce(min(position), 1), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error {
-			return scan(&v.lowest, &v.last)
-		})
+		err = x.Query(ctx, "SELECT coalesce(min(position), 1), coalesce(max(position), 0) FROM events", nil,
+			func(scan engine.Scanner) error {
+				return scan(&v.lowest, &v.last)
+			})
 		if err != nil {
 			return err
 		}
-		err = x.Query(ctx, "SELECT coalesce(max(number), 0) FROM checkpoints", nil, func(scan engine.Scanner) error { return scan(&v.full) })
+		err = x.Query(ctx, "SELECT coalesce(max(number), 0) FROM checkpoints", nil,
+			func(scan engine.Scanner) error { return scan(&v.full) })
 		v.full = min(v.full, math.MaxInt64/span)
 		return err
 	})
@@ -108,12 +113,14 @@ func (v *verifier) judgeHead() {
 	case v.head == nil:
 		v.pending = at(sealed+1, "the head of the checkpoints was removed, and the log may have been changed since")
 	case !v.head.genuine(v.root):
-		v.pending = at(v.head.first(), "the head of the checkpoints was changed: its seal is not from this installation")
+		v.pending = at(v.head.first(),
+			"the head of the checkpoints was changed: its seal is not from this installation")
 		if v.head.first() != sealed+1 {
 			v.head = nil // it covers nothing that can be told
 		}
 	case v.head.position < sealed:
-		v.pending = at(sealed+1, "the head of the checkpoints ends at position %d, before the last checkpoint: it was replaced by an older one", v.head.position)
+		v.pending = at(sealed+1,
+			"the head of the checkpoints ends at position %d, before the last checkpoint: it was replaced by an older one", v.head.position)
 		v.head = nil
 	default:
 		v.full = v.head.position / span // all of them must be there
@@ -193,14 +200,15 @@ func (v *verifier) walk(ctx context.Context) (*Finding, error) {
 func (v *verifier) read(ctx context.Context, number int64) (*sheet, error) {
 	s := &sheet{events: make([]event.Event, 0, span)}
 	first, last := (number-1)*span+1, min(number*span, v.end)
-	err := v.engine.Query(ctx, selectEvents+" WHERE position >= ? AND position <= ? ORDER BY position", []any{first, last}, func(scan engine.Scanner) error {
-		s.events = append(s.events, event.Event{})
-		err := scan(scanEvent(&s.events[len(s.events)-1])...)
-		if err != nil {
-			s.events = s.events[:len(s.events)-1]
-		}
-		return err
-	})
+	err := v.engine.Query(ctx, selectEvents+" WHERE position >= ? AND position <= ? ORDER BY position",
+		[]any{first, last}, func(scan engine.Scanner) error {
+			s.events = append(s.events, event.Event{})
+			err := scan(scanEvent(&s.events[len(s.events)-1])...)
+			if err != nil {
+				s.events = s.events[:len(s.events)-1]
+			}
+			return err
+		})
 	if errors.Is(err, engine.ErrOtherType) {
 		s.unreadable, err = err, nil
 	}
@@ -336,16 +344,17 @@ func (v *verifier) follows(ctx context.Context, e *event.Event, hash []byte) (*F
 func (v *verifier) followsInLog(ctx context.Context, e *event.Event) (*Finding, error) {
 	var before, twice *event.Event
 	query := selectEvents + " WHERE object_id = ? AND sequence >= ? AND sequence <= ? AND position < ?"
-	err := v.engine.Query(ctx, query, []any{e.ObjectID, int64(e.Sequence) - 1, int64(e.Sequence), e.Position}, func(scan engine.Scanner) error {
-		var other event.Event
-		err := scan(scanEvent(&other)...)
-		if other.Sequence == e.Sequence {
-			twice = &other
-		} else {
-			before = &other
-		}
-		return err
-	})
+	err := v.engine.Query(ctx, query, []any{e.ObjectID, int64(e.Sequence) - 1, int64(e.Sequence), e.Position},
+		func(scan engine.Scanner) error {
+			var other event.Event
+			err := scan(scanEvent(&other)...)
+			if other.Sequence == e.Sequence {
+				twice = &other
+			} else {
+				before = &other
+			}
+			return err
+		})
 	switch {
 	case err != nil:
 		return nil, err
@@ -358,7 +367,8 @@ func (v *verifier) followsInLog(ctx context.Context, e *event.Event) (*Finding, 
 	case before == nil:
 		return about(e, "the previous event is missing: it was removed, or moved behind this one"), nil
 	case !bytes.Equal(before.Hash(), e.PrevHash):
-		return about(e, "it does not follow event %d of its object, at position %d: one of the two was changed", before.Sequence, before.Position), nil
+		return about(e, "it does not follow event %d of its object, at position %d: one of the two was changed",
+			before.Sequence, before.Position), nil
 	}
 	return nil, nil
 }
@@ -375,8 +385,9 @@ func (v *verifier) judgeEnd() *Finding {
 	case v.last > v.end:
 		return at(v.end+1, "the log should end before this position, but there is an event at position %d", v.last)
 	case v.latest > v.report.Since+patience.Microseconds():
-		return at(v.head.position+1, "from here on %d events are not sealed, although they were written over more than a minute: the head of the checkpoints was replaced by an older one, "+
-			"or no server of this version has run since. If you have just started it for the first time, try again when it has sealed the log", v.report.Unsealed)
+		return at(v.head.position+1,
+			"from here on %d events are not sealed, although they were written over more than a minute: the head of the checkpoints was replaced by an older one, "+
+				"or no server of this version has run since. If you have just started it for the first time, try again when it has sealed the log", v.report.Unsealed)
 	}
 	if x := v.options.Expect; x != nil && x.Position > v.end {
 		return at(v.end+1, "the log ends before this position, but was expected to go on to position %d: this is an older copy, or the last events were removed", x.Position)
@@ -419,7 +430,8 @@ func (v *verifier) states(ctx context.Context) (*Finding, error) {
 		}
 		switch have := v.objects[k.Name()]; {
 		case seen < have:
-			return at(0, "%d objects of the table %s have events but no state: signet rebuild --check names them", have-seen, k.Table()), nil
+			return at(0, "%d objects of the table %s have events but no state: signet rebuild --check names them",
+				have-seen, k.Table()), nil
 		case seen > have:
 			return at(0, "%d states in the table %s belong to objects of another kind: signet rebuild --check says more", seen-have, k.Table()), nil
 		}
@@ -428,21 +440,25 @@ func (v *verifier) states(ctx context.Context) (*Finding, error) {
 }
 
 // readStates gives the next states of a kind.
-func readStates(ctx context.Context, x engine.Executor, k event.Definition, after string) (rows []state, f *Finding, err error) {
-	err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
-		rows = append(rows, state{})
-		s := &rows[len(rows)-1]
-		return scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...)
-	})
+func readStates(ctx context.Context, x engine.Executor, k event.Definition,
+	after string) (rows []state, f *Finding, err error) {
+	err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?",
+		[]any{after, int64(span)}, func(scan engine.Scanner) error {
+			rows = append(rows, state{})
+			s := &rows[len(rows)-1]
+			return scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...)
+		})
 	if errors.Is(err, engine.ErrOtherType) {
-		return nil, at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", rows[len(rows)-1].id, k.Table(), err), nil
+		return nil, at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", rows[len(rows)-1].id,
+			k.Table(), err), nil
 	}
 	return rows, nil, err
 }
 
 // compare holds states against the ends of their chains, and counts those of objects that were there when the walk
 // began.
-func (v *verifier) compare(ctx context.Context, x engine.Executor, rows []state) (counted int64, f *Finding, err error) {
+func (v *verifier) compare(ctx context.Context, x engine.Executor,
+	rows []state) (counted int64, f *Finding, err error) {
 	for _, s := range rows {
 		older := true
 		if v.ends[maphash.String(v.seed, s.id)] != v.link(uint64(s.sequence), s.hash) {
@@ -468,25 +484,30 @@ type state struct {
 // tells that the object was there when the walk began.
 func (v *verifier) stateInLog(ctx context.Context, x engine.Executor, s state) (older bool, f *Finding, err error) {
 	var last event.Event
-	err = x.Query(ctx, selectEvents+" WHERE object_id = ? ORDER BY sequence DESC LIMIT 1", []any{s.id}, func(scan engine.Scanner) error {
-		return scan(scanEvent(&last)...)
-	})
+	err = x.Query(ctx, selectEvents+" WHERE object_id = ? ORDER BY sequence DESC LIMIT 1", []any{s.id},
+		func(scan engine.Scanner) error {
+			return scan(scanEvent(&last)...)
+		})
 	if err != nil {
 		return false, nil, err
 	}
 	var first int64
-	err = x.Query(ctx, "SELECT position FROM events WHERE object_id = ? AND sequence = 1", []any{s.id}, func(scan engine.Scanner) error { return scan(&first) })
+	err = x.Query(ctx, "SELECT position FROM events WHERE object_id = ? AND sequence = 1", []any{s.id},
+		func(scan engine.Scanner) error { return scan(&first) })
 	if err != nil {
 		return false, nil, err
 	}
-	missing := &Finding{ObjectID: s.id, Sequence: last.Sequence + 1, What: fmt.Sprintf("it is missing: the object's state was computed from %d events, but the log has only %d of them", s.sequence, last.Sequence)}
+	missing := &Finding{ObjectID: s.id, Sequence: last.Sequence + 1,
+		What: fmt.Sprintf("it is missing: the object's state was computed from %d events, but the log has only %d of them", s.sequence, last.Sequence)}
 	switch c := cmp.Compare(uint64(s.sequence), last.Sequence); {
 	case c > 0:
 		return false, missing, nil
 	case c < 0:
-		return false, about(&last, "the state of its object was computed from %d events, without this one: it was inserted", s.sequence), nil
+		return false, about(&last,
+			"the state of its object was computed from %d events, without this one: it was inserted", s.sequence), nil
 	case !bytes.Equal(s.hash, last.Hash()):
-		return false, about(&last, "the state of its object was computed from another event: this event or the state was changed"), nil
+		return false, about(&last,
+			"the state of its object was computed from another event: this event or the state was changed"), nil
 	}
 	return first <= v.end, nil, nil
 }

@@ -40,7 +40,9 @@ func Migrate(ctx context.Context, e engine.Engine, upTo int) error {
 			return MigrateIn(ctx, e, x, upTo)
 		})
 	}
-	return e.Reshape(ctx, func(x engine.Executor, change func(string) error) error { return migrate(ctx, x, all, change) })
+	return e.Reshape(ctx, func(x engine.Executor, change func(string) error) error {
+		return migrate(ctx, x, all, change)
+	})
 }
 
 // MigrateIn is Migrate in one transaction, for a database that nobody else uses.
@@ -58,13 +60,15 @@ func MigrateIn(ctx context.Context, e engine.Engine, x engine.Executor, upTo int
 	})
 }
 
-func migrate(ctx context.Context, x engine.Executor, all []migrations.Migration, change func(statement string) error) error {
+func migrate(ctx context.Context, x engine.Executor, all []migrations.Migration,
+	change func(statement string) error) error {
 	current, err := Version(ctx, x) // again: another node may have been faster
 	if err != nil {
 		return err
 	}
 	if current > len(all)+1 {
-		return fmt.Errorf("the database has schema version %d, but this program supports only %d: use a newer program", current, len(all))
+		return fmt.Errorf("the database has schema version %d, but this program supports only %d: use a newer program",
+			current, len(all))
 	}
 	for _, m := range all[min(current, len(all)):] {
 		for _, statement := range m.Statements {
@@ -72,7 +76,8 @@ func migrate(ctx context.Context, x engine.Executor, all []migrations.Migration,
 				return fmt.Errorf("migration %s: %w", m.Name, err)
 			}
 		}
-		if err := x.Exec(ctx, "INSERT INTO schema_version (version, name) VALUES (?, ?)", int64(m.Version), m.Name); err != nil {
+		if err := x.Exec(ctx, "INSERT INTO schema_version (version, name) VALUES (?, ?)", int64(m.Version),
+			m.Name); err != nil {
 			return err
 		}
 	}
@@ -81,6 +86,7 @@ func migrate(ctx context.Context, x engine.Executor, all []migrations.Migration,
 
 // Version is what the database has been migrated to.
 func Version(ctx context.Context, q engine.Querier) (version int, err error) {
-	err = q.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&version) })
+	err = q.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil,
+		func(scan engine.Scanner) error { return scan(&version) })
 	return version, err
 }

@@ -97,7 +97,8 @@ func (p *Plan) addMigration(ctx context.Context, e engine.Engine, m migrations.M
 		s := Step{Migration: m.Name, Table: c.Table, Index: c.Kind == migrations.CreateIndex, Does: describe(c)}
 		switch c.Kind {
 		case migrations.CreateIndex:
-			err := e.Query(ctx, "SELECT count(*) FROM "+c.Table, nil, func(scan engine.Scanner) error { return scan(&s.Rows) })
+			err := e.Query(ctx, "SELECT count(*) FROM "+c.Table, nil,
+				func(scan engine.Scanner) error { return scan(&s.Rows) })
 			if err != nil && !e.IsMissingTable(err) { // one that the migration makes is empty
 				return err
 			}

@@ -43,7 +43,8 @@ const SignInRefused errs.Reason = "PROVIDER_SIGN_IN_REFUSED"
 // attacker who pretends to: it is no fault of the server. A provider that cannot be reached needs attention, so that
 // failure is Unavailable.
 func (f *Failure) Refusal() *errs.Error {
-	refused := &errs.Error{Kind: errs.FailedPrecondition, Reason: SignInRefused, Message: "a check refused what came from the identity provider", Note: f.Check + ": " + f.Hint}
+	refused := &errs.Error{Kind: errs.FailedPrecondition, Reason: SignInRefused,
+		Message: "a check refused what came from the identity provider", Note: f.Check + ": " + f.Hint}
 	if f.Away() {
 		refused.Kind, refused.Cause = errs.Unavailable, f
 	}

@@ -84,23 +84,27 @@ func (r *Recorder) Record(ctx context.Context, provider, org, check, requestID s
 	}
 	written := false
 	ref := Kind.Ref(IDFor(provider))
-	err := r.store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: requestID}, Write: []event.Ref{ref}, Decide: func(tx *event.Tx) error {
-		written = false
-		o, err := Kind.Get(tx, ref.ID)
-		if err != nil {
-			return err
-		}
-		if o != nil && tx.Now() < o.Data.Last[check]+pause.Microseconds() { // another node has written one
-			return nil
-		}
-		written = true
-		fact := Failed{Check: check, Count: n, At: tx.Now()}
-		if o == nil {
-			_, err = Kind.Create(tx, ref.ID, org, fact)
-			return err
-		}
-		return o.Append(fact)
-	}})
+	err := r.store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System, RequestID: requestID},
+		Write:  []event.Ref{ref},
+		Decide: func(tx *event.Tx) error {
+			written = false
+			o, err := Kind.Get(tx, ref.ID)
+			if err != nil {
+				return err
+			}
+			if o != nil && tx.Now() < o.Data.Last[check]+pause.Microseconds() { // another node has written one
+				return nil
+			}
+			written = true
+			fact := Failed{Check: check, Count: n, At: tx.Now()}
+			if o == nil {
+				_, err = Kind.Create(tx, ref.ID, org, fact)
+				return err
+			}
+			return o.Append(fact)
+		},
+	})
 	if err != nil || !written {
 		r.giveBack(key, n)
 	}

@@ -30,14 +30,15 @@ func Handler(external *url.URL, log *slog.Logger) (http.Handler, error) {
 			log.Error("the list of pages", "error", err)
 		}
 	})
-	mux.Handle("/preview/{language}/{name}", p.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, ok := samples[r.PathValue("name")]
-		if !ok {
-			p.Render(w, r, http.StatusNotFound, pages.Failed{What: pages.NotFound})
-			return
-		}
-		r.Header.Set("Accept-Language", r.PathValue("language"))
-		p.Render(w, r, http.StatusOK, s.View)
-	})))
+	mux.Handle("/preview/{language}/{name}",
+		p.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s, ok := samples[r.PathValue("name")]
+			if !ok {
+				p.Render(w, r, http.StatusNotFound, pages.Failed{What: pages.NotFound})
+				return
+			}
+			r.Header.Set("Accept-Language", r.PathValue("language"))
+			p.Render(w, r, http.StatusOK, s.View)
+		})))
 	return mux, nil
 }

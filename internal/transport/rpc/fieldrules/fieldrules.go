@@ -205,7 +205,8 @@ func (v *value) oneOf() string {
 
 // empty tells whether the value is always fine. What is in a message is known only when all of it has been read.
 func (v *value) empty() bool {
-	return v.text == nil && v.list == nil && v.ints == nil && !v.unique && v.items == nil && v.not == nil && v.enum == nil && (v.nested == nil || len(v.nested.fields) == 0)
+	return v.text == nil && v.list == nil && v.ints == nil && !v.unique && v.items == nil && v.not == nil &&
+		v.enum == nil && (v.nested == nil || len(v.nested.fields) == 0)
 }
 
 func (s *size) check(n uint64, what string, b *broken) {

@@ -48,7 +48,8 @@ func (known messages) readField(fd protoreflect.FieldDescriptor) (*field, error)
 	if rules.GetIgnore() == validate.Ignore_IGNORE_ALWAYS {
 		return nil, nil
 	}
-	f := &field{fd: fd, required: rules.GetRequired(), optional: fd.HasPresence() || rules.GetIgnore() == validate.Ignore_IGNORE_IF_ZERO_VALUE}
+	f := &field{fd: fd, required: rules.GetRequired(),
+		optional: fd.HasPresence() || rules.GetIgnore() == validate.Ignore_IGNORE_IF_ZERO_VALUE}
 	var err error
 	if f.value, err = known.readValue(fd, rules, false); err != nil {
 		return nil, err
@@ -60,7 +61,8 @@ func (known messages) readField(fd protoreflect.FieldDescriptor) (*field, error)
 }
 
 // readValue reads the rules of what is in a field, or of its elements.
-func (known messages) readValue(fd protoreflect.FieldDescriptor, rules *validate.FieldRules, element bool) (v value, err error) {
+func (known messages) readValue(fd protoreflect.FieldDescriptor, rules *validate.FieldRules,
+	element bool) (v value, err error) {
 	v.element = element
 	if rules.GetIgnore() == validate.Ignore_IGNORE_ALWAYS {
 		return v, nil

@@ -152,7 +152,8 @@ func (r *room) completes(data []byte, offset int64) bool {
 	case r.next == head && size == logHeader && offset == 0:
 		return false
 	case r.next == head && size == frameHeader:
-		r.next, r.commit = page, binary.BigEndian.Uint32(data[4:]) != 0 // the size of the database after the transaction
+		// the size of the database after the transaction
+		r.next, r.commit = page, binary.BigEndian.Uint32(data[4:]) != 0
 		return false
 	case r.next == page && size >= smallestPage && size&(size-1) == 0 && offset == r.end:
 		r.next = head

@@ -28,7 +28,8 @@ type times struct {
 	interest time.Duration // how long a silent server is asked again after somebody last wanted it
 }
 
-var usual = times{patience: time.Second, answer: 1500 * time.Millisecond, slice: 50 * time.Millisecond, looks: 250 * time.Millisecond, interest: time.Minute}
+var usual = times{patience: time.Second, answer: 1500 * time.Millisecond, slice: 50 * time.Millisecond,
+	looks: 250 * time.Millisecond, interest: time.Minute}
 
 const dialing = 2 * time.Second // for TCP alone, not for the login
 
@@ -67,10 +68,17 @@ type server struct {
 func New(changed func(silent bool)) *Dialer { return start(usual, changed) }
 
 func start(t times, changed func(silent bool)) *Dialer {
-	d := &Dialer{times: t, changed: changed, stop: make(chan struct{}), servers: map[where]*server{}, dialer: net.Dialer{
-		Timeout: dialing, Control: control, // where the machine is gone the address may be another's by now: only the connection itself can tell
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2},
-	}}
+	d := &Dialer{
+		times:   t,
+		changed: changed,
+		stop:    make(chan struct{}),
+		servers: map[where]*server{},
+		dialer: net.Dialer{
+			// where the machine is gone the address may be another's by now: only the connection itself can tell
+			Timeout: dialing, Control: control,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2},
+		},
+	}
 	go d.watch()
 	return d
 }
@@ -185,7 +193,8 @@ func (d *Dialer) answers(to where) bool {
 		return false
 	}
 	defer c.Close()
-	if _, err := c.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil { // SSLRequest: it fits into any buffer
+	// SSLRequest: it fits into any buffer
+	if _, err := c.Write([]byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f}); err != nil {
 		return false
 	}
 	for waited := time.Duration(0); waited < d.answer; waited += d.slice {

@@ -43,7 +43,8 @@ func Open(path, vfs string) (*Conn, error) {
 	}
 	out := c.tls.Alloc(pointerSize)
 	defer c.tls.Free(pointerSize)
-	rc := sqlite3.Xsqlite3_open_v2(c.tls, names[0], out, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE|sqlite3.SQLITE_OPEN_NOMUTEX, system)
+	rc := sqlite3.Xsqlite3_open_v2(c.tls, names[0], out,
+		sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE|sqlite3.SQLITE_OPEN_NOMUTEX, system)
 	c.db = *at[uintptr](out)
 	if rc != sqlite3.SQLITE_OK {
 		return nil, errors.Join(c.failure(rc), c.Close())
@@ -160,7 +161,8 @@ func (c *Conn) prepare(text string) (*statement, error) {
 	defer c.free(sql...)
 	out := c.tls.Alloc(2 * pointerSize)
 	defer c.tls.Free(2 * pointerSize)
-	if rc := sqlite3.Xsqlite3_prepare_v2(c.tls, c.db, sql[0], -1, out, out+uintptr(pointerSize)); rc != sqlite3.SQLITE_OK {
+	if rc := sqlite3.Xsqlite3_prepare_v2(c.tls, c.db, sql[0], -1, out,
+		out+uintptr(pointerSize)); rc != sqlite3.SQLITE_OK {
 		return nil, c.failure(rc)
 	}
 	st := &statement{handle: *at[uintptr](out)}
