@@ -23,7 +23,8 @@ func TestPercentile(t *testing.T) {
 		n    int
 		q    float64
 		want time.Duration
-	}{{0, 0.5, 0}, {1, 0.5, 1}, {1, 0.99, 1}, {2, 0.5, 1}, {3, 0.5, 2}, {100, 0.5, 50}, {100, 0.99, 99}, {101, 0.99, 100}, {1000, 0.99, 990}} {
+	}{{0, 0.5, 0}, {1, 0.5, 1}, {1, 0.99, 1}, {2, 0.5, 1}, {3, 0.5, 2}, {100, 0.5, 50}, {100, 0.99, 99},
+		{101, 0.99, 100}, {1000, 0.99, 990}} {
 		if got := percentile(values(c.n), c.q); got != c.want {
 			t.Errorf("percentile %v of 1..%d is %d, want %d", c.q, c.n, got, c.want)
 		}
@@ -68,7 +69,8 @@ func TestParseBusy(t *testing.T) {
 
 func TestMountedAt(t *testing.T) {
 	const mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/disk xfs rw 0 0\n"
-	for dir, want := range map[string]string{"/home": "ext4", "/tmp": "tmpfs", "/tmp/x": "tmpfs", "/tmp/disk/x": "xfs", "/tmpx": "ext4"} {
+	for dir, want := range map[string]string{"/home": "ext4", "/tmp": "tmpfs", "/tmp/x": "tmpfs", "/tmp/disk/x": "xfs",
+		"/tmpx": "ext4"} {
 		if got := mountedAt(mounts, dir); got != want {
 			t.Errorf("%s is on %s, want %s", dir, got, want)
 		}
@@ -100,7 +102,9 @@ func TestACallThatIsAForm(t *testing.T) {
 
 func TestWhatHasNoGRPC(t *testing.T) {
 	for _, op := range operations {
-		if !op.speaks("rest") || op.speaks("grpc") == (op.floor == "" && op.httpOnly || strings.Contains("ClientCredentials Introspect UserInfo ThroughJWT "+setTeamRoles, op.name)) {
+		if !op.speaks("rest") ||
+			op.speaks("grpc") == (op.floor == "" && op.httpOnly ||
+				strings.Contains("ClientCredentials Introspect UserInfo ThroughJWT "+setTeamRoles, op.name)) {
 			t.Errorf("%s: REST %v, gRPC %v", op.name, op.speaks("rest"), op.speaks("grpc"))
 		}
 	}
@@ -142,7 +146,8 @@ func TestRowsThatAreMeasuredAtTheEndsOnly(t *testing.T) {
 
 func TestWhereABrowserIsSent(t *testing.T) {
 	for _, c := range []struct{ answer, location, cookie, refusal string }{
-		{"HTTP/1.1 303 See Other\r\nLocation: https://there\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 2\r\n\r\nok", "https://there", "b", ""},
+		{"HTTP/1.1 303 See Other\r\nLocation: https://there\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 2\r\n\r\nok",
+			"https://there", "b", ""},
 		{"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone", "", "", "status 404: gone"},
 		{"HTTP/1.1 303", "", "", "EOF"},
 	} {
@@ -152,7 +157,8 @@ func TestWhereABrowserIsSent(t *testing.T) {
 		if v != nil {
 			location = v.location
 		}
-		if location != c.location || cookies["a"] != c.cookie || (err == nil) != (c.refusal == "") || err != nil && !strings.Contains(err.Error(), c.refusal) {
+		if location != c.location || cookies["a"] != c.cookie || (err == nil) != (c.refusal == "") ||
+			err != nil && !strings.Contains(err.Error(), c.refusal) {
 			t.Errorf("%q: sent to %q with %v: %v", c.answer, location, cookies, err)
 		}
 	}
@@ -193,14 +199,16 @@ func TestDrive(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := drive(ctx, []func() error{call}, time.Minute, time.Minute, &meter{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := drive(ctx, []func() error{call}, time.Minute, time.Minute, &meter{}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("the end of the run came out as %v", err)
 	}
 }
 
 func TestParse(t *testing.T) {
 	p, err := parse(nil, io.Discard)
-	if err != nil || p.out != resultsFile || len(p.ops) != len(operations) || p.slice() != defaultTime/defaultRounds || p.largest() != 64 {
+	if err != nil || p.out != resultsFile || len(p.ops) != len(operations) || p.slice() != defaultTime/defaultRounds ||
+		p.largest() != 64 {
 		t.Errorf("the default plan is %+v, %v", p, err)
 	}
 	for _, args := range []string{"-quick", "-engines sqlite", "-callers 64", "-time 2s", "-ops UpdateMyProfile"} {
@@ -208,7 +216,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s would replace the results, or fails: %v", args, err)
 		}
 	}
-	for _, args := range []string{"-engines oracle", "-ops Fly", "-callers 0", "-callers 1000", "-rounds 0", "-time 1h", "-time 10ms"} {
+	for _, args := range []string{"-engines oracle", "-ops Fly", "-callers 0", "-callers 1000", "-rounds 0", "-time 1h",
+		"-time 10ms"} {
 		if _, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%s was accepted", args)
 		}
@@ -217,11 +226,15 @@ func TestParse(t *testing.T) {
 
 func testReport() *report {
 	p, _ := parse([]string{"-engines", "sqlite"}, io.Discard)
-	r := &report{plan: p, samples: map[cell][]sample{}, history: map[string]history{}, starts: map[string]starts{}, beside: map[string]beside{}}
+	r := &report{plan: p, samples: map[cell][]sample{}, history: map[string]history{}, starts: map[string]starts{},
+		beside: map[string]beside{}}
 	nan := math.NaN()
-	r.add(cell{"sqlite", profile, "grpc", 64}, sample{perSecond: 4000, server: 300, database: nan, rss: 60 << 20, floor: 8000})
-	r.add(cell{"sqlite", profile, "rest", 64}, sample{perSecond: 5000, server: 200, database: nan, rss: 50 << 20, floor: 8000})
-	r.add(cell{"sqlite", profile, "rest", 64}, sample{perSecond: 3000, server: 220, database: nan, rss: 70 << 20, floor: 12000})
+	r.add(cell{"sqlite", profile, "grpc", 64},
+		sample{perSecond: 4000, server: 300, database: nan, rss: 60 << 20, floor: 8000})
+	r.add(cell{"sqlite", profile, "rest", 64},
+		sample{perSecond: 5000, server: 200, database: nan, rss: 50 << 20, floor: 8000})
+	r.add(cell{"sqlite", profile, "rest", 64},
+		sample{perSecond: 3000, server: 220, database: nan, rss: 70 << 20, floor: 12000})
 	r.add(cell{"sqlite", string(writeFloor), "raw", 64}, sample{perSecond: 8000, server: nan, database: nan})
 	r.add(cell{"sqlite", "GetMyUser", "rest", 64}, sample{perSecond: 5000, server: nan, database: nan, floor: 9000})
 	r.add(cell{"sqlite", "UserInfo", "rest", 64}, sample{perSecond: 2600, server: nan, database: nan})
@@ -231,7 +244,8 @@ func testReport() *report {
 	r.add(cell{"sqlite", listFew, "rest", 64}, sample{perSecond: 150, server: nan, database: nan})
 	r.add(cell{"sqlite", listMany, "rest", 64}, sample{perSecond: 99, server: nan, database: nan})
 	for i, rate := range []float64{1200, 1000, 799} {
-		r.add(cell{"sqlite", inCrowd("GetMyUser", crowds[i]), "rest", 64}, sample{perSecond: rate, server: nan, database: nan})
+		r.add(cell{"sqlite", inCrowd("GetMyUser", crowds[i]), "rest", 64},
+			sample{perSecond: rate, server: nan, database: nan})
 	}
 	r.add(cell{"sqlite", addToSmall, "rest", 64}, sample{perSecond: 1300, server: nan, database: nan})
 	r.add(cell{"sqlite", addToLarge, "rest", 64}, sample{perSecond: 1000, server: nan, database: nan})
@@ -250,7 +264,9 @@ func TestChecks(t *testing.T) {
 	// introspection is too slow and user info is not; one list costs more than 1.5 times the other, searches were not
 	// measured; 200 groups cost a fifth more and 20 with roles more than half, other operations of callers in groups
 	// were not measured; a large group is too slow; the history is fine, starting takes too long, memory is fine.
-	if want := []string{"PASS", "SKIP", "PASS", "FAIL", "PASS", "PASS", "SKIP", "FAIL", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "SKIP", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "SKIP", "FAIL", "PASS", "FAIL", "PASS", "PASS"}; !slices.Equal(got, want) {
+	if want := []string{"PASS", "SKIP", "PASS", "FAIL", "PASS", "PASS", "SKIP", "FAIL", "PASS", "FAIL", "SKIP", "SKIP",
+		"SKIP", "SKIP", "PASS", "FAIL", "SKIP", "SKIP", "SKIP", "SKIP", "FAIL", "PASS", "FAIL", "PASS",
+		"PASS"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -264,7 +280,8 @@ func TestReport(t *testing.T) {
 	if len(lines) != 16 {
 		t.Fatalf("the table has %d lines:\n%s", len(lines), text)
 	}
-	for i, want := range []string{"of floor", "---:|", "event + row", "rest", "grpc", signIn, "GetMyUser", "Introspect", "UserInfo", listFew, listMany, "0 groups", "200 groups", "20 that give roles", addToSmall, addToLarge} {
+	for i, want := range []string{"of floor", "---:|", "event + row", "rest", "grpc", signIn, "GetMyUser", "Introspect",
+		"UserInfo", listFew, listMany, "0 groups", "200 groups", "20 that give roles", addToSmall, addToLarge} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d lacks %q: %s", i, want, lines[i])
 		}
@@ -272,19 +289,22 @@ func TestReport(t *testing.T) {
 			t.Errorf("line %d is not aligned: %s", i, lines[i])
 		}
 	}
-	if !strings.Contains(lines[3], " 4000 ") || !strings.Contains(lines[3], " 0.44 ") || !strings.Contains(lines[3], " 70.0 ") {
+	if !strings.Contains(lines[3], " 4000 ") || !strings.Contains(lines[3], " 0.44 ") ||
+		!strings.Contains(lines[3], " 70.0 ") {
 		t.Errorf("two rounds became %s", lines[3])
 	}
 }
 
 func TestTheBoundsOfARatio(t *testing.T) {
-	for turns, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 4, 16: 30, 20: 53} { // as tables of the signed-rank test have it
+	// as tables of the signed-rank test have it
+	for turns, want := range map[int]int{1: 0, 5: 0, 6: 1, 8: 4, 16: 30, 20: 53} {
 		if got := outside(turns); got != want {
 			t.Errorf("%d turns: the bounds are number %d from either end, want %d", turns, got, want)
 		}
 	}
 	turns := []float64{0.98, 1.01, 1.00, 0.99, 1.02, 1.00, 0.01, 1.01} // the disk stood still in one of them
-	if at := intervalOf(turns); at.ratio < 0.98 || at.ratio > 1.01 || at.low > at.ratio || at.high < at.ratio || at.high > 1.02 {
+	if at := intervalOf(turns); at.ratio < 0.98 || at.ratio > 1.01 || at.low > at.ratio || at.high < at.ratio ||
+		at.high > 1.02 {
 		t.Errorf("%v: %+v", turns, at)
 	}
 	if at := intervalOf([]float64{0.5, 0.5}); at.low != 0 || !math.IsInf(at.high, 1) {

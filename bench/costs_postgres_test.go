@@ -109,7 +109,8 @@ type wire struct {
 	portals map[string]string // text
 	open    bool              // a transaction is
 	wrote   bool              // in the transaction that is open
-	ran     bool              // something since somebody waited last: preparing a statement, once for each connection, is no round trip of a call
+	// something since somebody waited last: preparing a statement, once for each connection, is no round trip of a call
+	ran bool
 }
 
 func (w *wire) asked(kind byte, body []byte) {
@@ -190,7 +191,8 @@ func (c *postgresCounter) begun() int64 {
 
 // written is how far PostgreSQL's write-ahead log has come.
 func (c *postgresCounter) written(t *testing.T) (at int64) {
-	testkit.Must(t, c.direct.QueryRow(context.Background(), "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&at))
+	testkit.Must(t, c.direct.QueryRow(context.Background(),
+		"SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&at))
 	return at
 }
 

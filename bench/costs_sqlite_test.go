@@ -84,7 +84,8 @@ func serves(tls *libc.TLS, db uintptr, file string) bool {
 	defer tls.Free(8)
 	rc := sqlite3.Xsqlite3_file_control(tls, db, main, sqlite3.SQLITE_FCNTL_VFS_POINTER, found)
 	name, err := scrubvfs.VFS()
-	return err == nil && rc == sqlite3.SQLITE_OK && libc.GoString(at[sqlite3.Tsqlite3_vfs](*at[uintptr](found)).FzName) == name &&
+	return err == nil && rc == sqlite3.SQLITE_OK &&
+		libc.GoString(at[sqlite3.Tsqlite3_vfs](*at[uintptr](found)).FzName) == name &&
 		libc.GoString(sqlite3.Xsqlite3_db_filename(tls, db, main)) == file
 }
 
@@ -191,7 +192,8 @@ func (c *sqliteCounter) take(t *testing.T, schema *indexes) (got counts) {
 func (all *indexes) empty(t *testing.T) {
 	testkit.Await(t, "nobody reads", func() bool {
 		var busy, frames, moved int
-		return all.db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved) == nil && busy == 0
+		return all.db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames,
+			&moved) == nil && busy == 0
 	})
 }
 
@@ -236,7 +238,8 @@ func readIndexes(t *testing.T, file string) *indexes {
 		all.columns[text[0]], keyed[text[0]] = nil, text[1] == "1"
 	})
 	for table := range all.columns {
-		each("SELECT name FROM pragma_table_info(?) ORDER BY cid", []any{table}, func(text []string) { all.columns[table] = append(all.columns[table], text[0]) })
+		each("SELECT name FROM pragma_table_info(?) ORDER BY cid", []any{table},
+			func(text []string) { all.columns[table] = append(all.columns[table], text[0]) })
 		each("SELECT name, origin FROM pragma_index_list(?)", []any{table}, func(text []string) {
 			if text[1] != "pk" || !keyed[table] {
 				all.of[table] = append(all.of[table], index{name: text[0]})
@@ -244,8 +247,10 @@ func readIndexes(t *testing.T, file string) *indexes {
 		})
 		for i := range all.of[table] {
 			at := &all.of[table][i]
-			each("SELECT name FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno", []any{at.name}, func(text []string) { at.columns = append(at.columns, text[0]) })
-			each("SELECT coalesce(sql, '') FROM sqlite_schema WHERE name = ?", []any{at.name}, func(text []string) { _, at.where, _ = strings.Cut(text[0], " WHERE ") })
+			each("SELECT name FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno", []any{at.name},
+				func(text []string) { at.columns = append(at.columns, text[0]) })
+			each("SELECT coalesce(sql, '') FROM sqlite_schema WHERE name = ?", []any{at.name},
+				func(text []string) { _, at.where, _ = strings.Cut(text[0], " WHERE ") })
 		}
 	}
 	return all

@@ -28,7 +28,8 @@ type counts struct {
 	inside            int64 // statements in transactions, on PostgreSQL
 	syncs             int64 // how often the answer waits for the disk
 
-	bytes, allocations, allocated int64 // not held: of the log of the database; of the server's memory, pieces and bytes
+	// not held: of the log of the database; of the server's memory, pieces and bytes
+	bytes, allocations, allocated int64
 
 	what []string // in words, for whoever looks for a difference
 }
@@ -50,9 +51,11 @@ func columns(engine string) []column {
 	all := []column{rows, {"index entries", func(c *counts) int64 { return c.entries }, true}, statements, syncs}
 	if engine == testdb.Postgres {
 		statements.held = false
-		all = []column{rows, {"in the transaction", func(c *counts) int64 { return c.inside }, true}, statements, {"round trips", func(c *counts) int64 { return c.trips }, false}, syncs}
+		all = []column{rows, {"in the transaction", func(c *counts) int64 { return c.inside }, true}, statements,
+			{"round trips", func(c *counts) int64 { return c.trips }, false}, syncs}
 	}
-	return append(all, column{"bytes of the log", func(c *counts) int64 { return rounded(c.bytes) }, false}, column{"allocations", func(c *counts) int64 { return rounded(c.allocations) }, false},
+	return append(all, column{"bytes of the log", func(c *counts) int64 { return rounded(c.bytes) }, false},
+		column{"allocations", func(c *counts) int64 { return rounded(c.allocations) }, false},
 		column{"bytes allocated", func(c *counts) int64 { return rounded(c.allocated) }, false})
 }
 
@@ -77,14 +80,16 @@ func counted() []*operation {
 		return &operation{name: name, call: func(w *world, _ int) call { return of(w) }}
 	}
 	var all []*operation
-	for _, name := range []string{"UpdateMyProfile", "UpdateJWTIDP", "UpdateIDP", "SetupOrganization", "SetUserPassword", signIn, myself, "GetUser", "Introspect"} {
+	for _, name := range []string{"UpdateMyProfile", "UpdateJWTIDP", "UpdateIDP", "SetupOrganization",
+		"SetUserPassword", signIn, myself, "GetUser", "Introspect"} {
 		all = append(all, operationNamed(name))
 	}
 	return append(all,
 		one("ListUsers", func(w *world) call { return listUsers(&w.few, "") }),
 		one("SearchUsers one word", func(w *world) call { return searchUsers(&w.few, searches[0].query) }),
 		one("SearchUsers two words", func(w *world) call { return searchUsers(&w.few, searches[1].query) }),
-		one(fmt.Sprintf("ImportUsers %d", imported), func(w *world) call { return importSome(&w.many, "import"+changing, imported) }))
+		one(fmt.Sprintf("ImportUsers %d", imported),
+			func(w *world) call { return importSome(&w.many, "import"+changing, imported) }))
 }
 
 // importSome imports users in one request, whose names begin with a text.
@@ -92,9 +97,13 @@ func importSome(p *person, prefix string, count int) call {
 	r := &signetv1.ImportUsersRequest{}
 	for i := range count {
 		name := fmt.Sprintf("%sx%03d", prefix, i)
-		r.Users = append(r.Users, &signetv1.ImportUsersRequest_User{UserName: name, PasswordHash: "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
-			Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Johanna", LastName: "Beispiel", DisplayName: displayName(i, count)},
-			Email:   &signetv1.ImportUsersRequest_User_Email{Address: name + "@example.org", Verified: true}})
+		r.Users = append(r.Users, &signetv1.ImportUsersRequest_User{
+			UserName:     name,
+			PasswordHash: "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
+			Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Johanna", LastName: "Beispiel",
+				DisplayName: displayName(i, count)},
+			Email: &signetv1.ImportUsersRequest_User_Email{Address: name + "@example.org", Verified: true},
+		})
 	}
 	return call{token: p.token, verb: "POST", path: "/v1/users/_import", message: r}
 }
@@ -169,7 +178,8 @@ func TestWhatACallCosts(t *testing.T) {
 				testkit.Must(t, err)
 				got := take()
 				got.bytes = written(t) - bytes
-				got.allocations, got.allocated = int64(after.Mallocs-before.Mallocs), int64(after.TotalAlloc-before.TotalAlloc)
+				got.allocations, got.allocated = int64(after.Mallocs-before.Mallocs),
+					int64(after.TotalAlloc-before.TotalAlloc)
 				all = append(all, got)
 			}
 			found = append(found, undisturbed(all))
@@ -201,7 +211,8 @@ func undisturbed(all []counts) counts {
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
-	got := slices.MinFunc(all, func(a, b counts) int { return int(a.rows + a.statements + a.trips - b.rows - b.statements - b.trips) })
+	got := slices.MinFunc(all,
+		func(a, b counts) int { return int(a.rows + a.statements + a.trips - b.rows - b.statements - b.trips) })
 	for i := range all { // the disk may be slow: what was written before the call may be synced during it
 		got.syncs = min(got.syncs, all[i].syncs)
 	}
@@ -274,7 +285,8 @@ func judge(t *testing.T, engine string, ops []*operation, found []counts) {
 		for n, c := range is {
 			got := c.of(&found[i])
 			if said, err := strconv.ParseInt(want[n], 10, 64); err != nil || c.held && got != said {
-				t.Errorf("%s: %d %s, and %s says %s. If that is meant, write it with SIGNET_UPDATE_DOCS=1. It did:\n%s", op.name, got, c.name, costsFile, want[n], strings.Join(found[i].what, "\n"))
+				t.Errorf("%s: %d %s, and %s says %s. If that is meant, write it with SIGNET_UPDATE_DOCS=1. It did:\n%s",
+					op.name, got, c.name, costsFile, want[n], strings.Join(found[i].what, "\n"))
 			}
 		}
 	}

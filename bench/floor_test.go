@@ -40,7 +40,8 @@ func TestTheFloorOfWritesIsFixed(t *testing.T) {
 			t.Errorf("%s: %d, want %d", query, got, want)
 		}
 	}
-	got, err := longEnough(50*time.Millisecond, func(measured time.Duration) (sample, error) { return f.run(t.Context(), 2, time.Millisecond, measured) })
+	got, err := longEnough(50*time.Millisecond,
+		func(measured time.Duration) (sample, error) { return f.run(t.Context(), 2, time.Millisecond, measured) })
 	if err != nil || got.perSecond <= 0 {
 		t.Errorf("%+v, %v", got, err)
 	}

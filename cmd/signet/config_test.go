@@ -79,10 +79,24 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 
 func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
-	for command, required := range map[string][]string{"start": nil, "rebuild": nil, "verify": nil, "admin recover": nil, "keys list": nil, "keys rotate": nil,
-		"backup": {"backup.db"}, "restore": {"backup.db"}, "master-key rotate": nil, "import users": {"users.csv"}, "idp check": {"idp_1"}, "move": nil} {
+	for command, required := range map[string][]string{
+		"start":             nil,
+		"rebuild":           nil,
+		"verify":            nil,
+		"admin recover":     nil,
+		"keys list":         nil,
+		"keys rotate":       nil,
+		"backup":            {"backup.db"},
+		"restore":           {"backup.db"},
+		"master-key rotate": nil,
+		"import users":      {"users.csv"},
+
+		"idp check": {"idp_1"},
+		"move":      nil,
+	} {
 		for _, flag := range flagsOf(t, command) {
-			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
+			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv},
+				{fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
 				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {
 					args := append(strings.Fields(command), required...)
 					if command == "move" && flag.Name != "to" {
@@ -102,7 +116,8 @@ func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 							}
 							args = append(args, "--config", path)
 						case fromEnv:
-							t.Setenv("SIGNET_"+strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")), strings.Join(texts, ","))
+							t.Setenv("SIGNET_"+strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")),
+								strings.Join(texts, ","))
 						case fromFlag:
 							args = append(args, "--"+flag.Name+"="+strings.Join(texts, ","))
 						}
@@ -164,8 +179,19 @@ func TestTheParserOfStarts(t *testing.T) {
 	if err := os.WriteFile(foreign, []byte("to: postgres://x\n"), 0o600); err != nil { // a setting of signet move
 		t.Fatal(err)
 	}
-	for line, short := range map[string]bool{"start": true, "start --listen :1": true, "": false, "version": false, "start now": false, "start --listn :1": false, "start --help": false, "start -h": false,
-		"--help start": false, "start --config " + foreign: false, "start --log-level loud": false} {
+	for line, short := range map[string]bool{
+		"start":                     true,
+		"start --listen :1":         true,
+		"":                          false,
+		"version":                   false,
+		"start now":                 false,
+		"start --listn :1":          false,
+		"start --help":              false,
+		"start -h":                  false,
+		"--help start":              false,
+		"start --config " + foreign: false,
+		"start --log-level loud":    false,
+	} {
 		if got := parseStart(strings.Fields(line), nil) != nil; got != short {
 			t.Errorf("signet %s: %v", line, got)
 		}
@@ -229,8 +255,16 @@ func TestZeroIsTheDefault(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	for name, want := range map[string]any{"listen": "localhost:8080", "data-dir": "./signet-data", "database": "", "log-level": "info",
-		"log-format": "text", "metrics-listen": "", "development": false, "trusted-proxies": []string(nil)} {
+	for name, want := range map[string]any{
+		"listen":          "localhost:8080",
+		"data-dir":        "./signet-data",
+		"database":        "",
+		"log-level":       "info",
+		"log-format":      "text",
+		"metrics-listen":  "",
+		"development":     false,
+		"trusted-proxies": []string(nil),
+	} {
 		if got := parse(t, name, "start"); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is %v by default, want %v", name, got, want)
 		}

@@ -33,7 +33,8 @@ func TestVariablesThatAreNoSettings(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		warnAboutVariables(&said, parser.Model, []string{variable})
-		if got := said.String(); says == "" && got != "" || !strings.Contains(got, says) || strings.Contains(got, "secret") {
+		if got := said.String(); says == "" && got != "" || !strings.Contains(got, says) ||
+			strings.Contains(got, "secret") {
 			t.Errorf("%s: %q", variable, got)
 		}
 	}

@@ -36,15 +36,27 @@ func TestTheLimitOfACgroup(t *testing.T) {
 		want  int64
 	}{
 		{"no cgroups", nil, 0},
-		{"version 2", map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "1000\n"}, 1000},
-		{"without a limit", map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n"}, 0},
-		{"the limit of a parent", map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "1000\n", "sys/fs/cgroup/a/memory.max": "900\n"}, 900},
+		{"version 2", map[string]string{"proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max": "1000\n"}, 1000},
+		{"without a limit", map[string]string{"proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/b/memory.max": "max\n"}, 0},
+		{"the limit of a parent",
+			map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "1000\n",
+				"sys/fs/cgroup/a/memory.max": "900\n"}, 900},
 		{"in a container", map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "800\n"}, 800},
-		{"version 1", map[string]string{"proc/self/cgroup": "6:cpu,cpuacct:/x\n5:memory:/a\n1:name=systemd:/s\n0::/u\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "700\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/x/memory.max": "1\n"}, 700},
-		{"version 1 in a container that sees the path of the host", map[string]string{"proc/self/cgroup": "5:memory:/docker/0123\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": "600\n"}, 600},
-		{"outside of its own namespace", map[string]string{"proc/self/cgroup": "0::/../../x\n", "sys/fs/cgroup/memory.max": "500\n"}, 500},
+		{"version 1", map[string]string{
+			"proc/self/cgroup": "6:cpu,cpuacct:/x\n5:memory:/a\n1:name=systemd:/s\n0::/u\n",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "700\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n",
+
+			"sys/fs/cgroup/x/memory.max": "1\n",
+		}, 700},
+		{"version 1 in a container that sees the path of the host", map[string]string{
+			"proc/self/cgroup":                           "5:memory:/docker/0123\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "600\n",
+		}, 600},
+		{"outside of its own namespace",
+			map[string]string{"proc/self/cgroup": "0::/../../x\n", "sys/fs/cgroup/memory.max": "500\n"}, 500},
 		{"something else", map[string]string{"proc/self/cgroup": "nothing\n", "sys/fs/cgroup/memory.max": "500\n"}, 0},
 	} {
 		root := fstest.MapFS{}
@@ -67,7 +79,8 @@ func TestTheOperatorsMemoryLimitWins(t *testing.T) {
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), variable+"=77MiB")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "limit "+strconv.Itoa(77<<20)+"\n") {
+	if out, err := cmd.CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), "limit "+strconv.Itoa(77<<20)+"\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 	before := debug.SetMemoryLimit(-1)

@@ -16,16 +16,35 @@ import (
 
 // appModification has a value in every field, and a mask with these paths.
 func appModification(paths ...string) *signetv1.ModifyApplicationRequest {
-	return &signetv1.ModifyApplicationRequest{AppId: "app_a", Name: "n", AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
-		GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE, signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN},
-		RedirectUris: []string{"https://a.example/r"}, PostLogoutUris: []string{"https://a.example/p"}, BackChannelLogoutUri: "https://a.example/b",
-		KeySetUri: "https://a.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-		AccessTokenSeconds: 301, RefreshTokenSeconds: 302, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true, IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
-		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}}
+	return &signetv1.ModifyApplicationRequest{
+		AppId:      "app_a",
+		Name:       "n",
+		AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
+		GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE,
+			signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN},
+		RedirectUris:   []string{"https://a.example/r"},
+		PostLogoutUris: []string{"https://a.example/p"},
+
+		BackChannelLogoutUri: "https://a.example/b",
+		KeySetUri:            "https://a.example/k",
+		TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
+
+		SigningAlgorithm:    signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+		AccessTokenSeconds:  301,
+		RefreshTokenSeconds: 302,
+		ConsentRequired:     true,
+		AllOrganizations:    true,
+
+		ExactAuthMethod: true,
+		IdTokenClaims:   signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+		UpdateMask:      &fieldmaskpb.FieldMask{Paths: paths},
+	}
 }
 
-var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri", "token_format",
-	"signing_algorithm", "access_token_seconds", "refresh_token_seconds", "consent_required", "all_organizations", "exact_auth_method", "id_token_claims"}
+var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", "post_logout_uris",
+	"back_channel_logout_uri", "key_set_uri", "token_format",
+	"signing_algorithm", "access_token_seconds", "refresh_token_seconds", "consent_required", "all_organizations",
+	"exact_auth_method", "id_token_claims"}
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFieldsOfAnApplication(t *testing.T) {
@@ -86,18 +105,30 @@ func TestWhatIsWrongWithARequestAboutAnApplication(t *testing.T) {
 		want []string
 	}{
 		{"every field by its name", appModification(appFields...), nil},
-		{"values that are not named", appModification("name", "redirect_uris"), []string{"authMethod", "grantTypes", "postLogoutUris", "backChannelLogoutUri", "keySetUri", "tokenFormat",
-			"signingAlgorithm", "accessTokenSeconds", "refreshTokenSeconds", "consentRequired", "allOrganizations", "exactAuthMethod", "idTokenClaims"}},
-		{"the identifier and the type", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"app_id", "type"}}}, []string{"updateMask"}},
-		{"no name", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"name"}}}, []string{"name"}},
+		{"values that are not named", appModification("name", "redirect_uris"),
+			[]string{"authMethod", "grantTypes", "postLogoutUris", "backChannelLogoutUri", "keySetUri", "tokenFormat",
+				"signingAlgorithm", "accessTokenSeconds", "refreshTokenSeconds", "consentRequired", "allOrganizations",
+				"exactAuthMethod", "idTokenClaims"}},
+		{"the identifier and the type",
+			&signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"app_id", "type"}}},
+			[]string{"updateMask"}},
+		{"no name", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"name"}}},
+			[]string{"name"}},
 		{"what may be empty", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: appFields[1:]}}, nil},
-		{"an address that no type may have", &signetv1.ModifyApplicationRequest{RedirectUris: []string{"https://a.example", "data:x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}},
+		{"an address that no type may have",
+			&signetv1.ModifyApplicationRequest{RedirectUris: []string{"https://a.example", "data:x"},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}},
 			[]string{"redirectUris[1]"}},
-		{"an address that some type may have", &signetv1.ModifyApplicationRequest{RedirectUris: []string{"com.example.app:/b"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}}, nil},
+		{"an address that some type may have",
+			&signetv1.ModifyApplicationRequest{RedirectUris: []string{"com.example.app:/b"},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}}, nil},
 		{"a new one", &signetv1.AddApplicationRequest{Type: web, RedirectUris: []string{"https://a.example"}}, nil},
-		{"a new one that nobody can come back to", &signetv1.AddApplicationRequest{Type: web}, []string{"redirectUris"}},
-		{"a new one without a type", &signetv1.AddApplicationRequest{RedirectUris: []string{"http://a.example"}}, []string{"redirectUris[0]"}},
-		{"scopes", &signetv1.SetApplicationAPIAccessRequest{Scopes: []string{"signet.self", "openid"}}, []string{"scopes[1]"}},
+		{"a new one that nobody can come back to", &signetv1.AddApplicationRequest{Type: web},
+			[]string{"redirectUris"}},
+		{"a new one without a type", &signetv1.AddApplicationRequest{RedirectUris: []string{"http://a.example"}},
+			[]string{"redirectUris[0]"}},
+		{"scopes", &signetv1.SetApplicationAPIAccessRequest{Scopes: []string{"signet.self", "openid"}},
+			[]string{"scopes[1]"}},
 		{"a key", &signetv1.AddApplicationKeyRequest{PublicKey: "x"}, []string{"publicKey"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -90,13 +90,19 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 	s := eventtest.New(t, model.Kinds...)
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"})
 	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
-	eventtest.Given(t, s, user.Kind, "usr_me", "org_a", []event.Claim{user.NameClaim("org_a", "me")}, user.HumanAdded{Personal: user.HumanFacts{UserNameKey: "me"}})
-	eventtest.Given(t, s, user.Kind, "usr_robot", "org_a", []event.Claim{user.NameClaim("org_a", "robot")}, user.ServiceAdded{Personal: user.ServiceFacts{UserNameKey: "robot"}})
+	eventtest.Given(t, s, user.Kind, "usr_me", "org_a", []event.Claim{user.NameClaim("org_a", "me")},
+		user.HumanAdded{Personal: user.HumanFacts{UserNameKey: "me"}})
+	eventtest.Given(t, s, user.Kind, "usr_robot", "org_a", []event.Claim{user.NameClaim("org_a", "robot")},
+		user.ServiceAdded{Personal: user.ServiceFacts{UserNameKey: "robot"}})
 	eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "P"}})
 	eventtest.Given(t, s, idp.Kind, "idp_oidc", "org_a", nil, idp.OIDCAdded{General: idp.General{Name: "P"}})
 	eventtest.Given(t, s, idp.Kind, "idp_oauth", "org_a", nil, idp.OAuthAdded{General: idp.General{Name: "P"}})
-	eventtest.Given(t, s, app.Kind, "app_1", "org_a", nil, app.Added{Name: "App", Type: app.Web, Settings: app.Settings{AuthMethod: app.SecretBasic,
-		GrantTypes: []app.GrantType{app.AuthorizationCode}, RedirectURIs: []string{"https://app.example/"}}})
+	eventtest.Given(t, s, app.Kind, "app_1", "org_a", nil, app.Added{
+		Name: "App",
+		Type: app.Web,
+		Settings: app.Settings{AuthMethod: app.SecretBasic,
+			GrantTypes: []app.GrantType{app.AuthorizationCode}, RedirectURIs: []string{"https://app.example/"}},
+	})
 	eventtest.Given(t, s, webhook.Kind, "whk_1", "org_a", nil, webhook.Added{Name: "Hook"})
 
 	hasher := secret.NewHasher(1, 1)
@@ -105,15 +111,19 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 	organizations := Organizations{Setup: setup.Setup{Store: s, Hasher: hasher}, Master: s.Master, Clock: s.Now}
 	hooks := Webhooks{&webhook.Webhooks{Store: s, Root: s.Master, Clock: s.Now}}
 	shared := Projects{Store: s, Master: s.Master, Clock: s.Now}
-	everything := &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "F", LastName: "L", NickName: "N", DisplayName: "D", PreferredLanguage: "de"}
-	email, phone := &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"}, &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+1"}
+	everything := &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "F", LastName: "L", NickName: "N",
+		DisplayName: "D", PreferredLanguage: "de"}
+	email, phone := &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"},
+		&signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+1"}
 	masked := func(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }
 	for _, c := range []struct {
 		service any
 		req     proto.Message
 	}{
-		{users, &signetv1.UpdateMyProfileRequest{FirstName: "F", LastName: "L", NickName: proto.String("N"), DisplayName: "D"}},
-		{users, &signetv1.UpdateUserProfileRequest{UserId: "usr_me", FirstName: "F", LastName: "L", NickName: proto.String("N"), DisplayName: "D"}},
+		{users, &signetv1.UpdateMyProfileRequest{FirstName: "F", LastName: "L", NickName: proto.String("N"),
+			DisplayName: "D"}},
+		{users, &signetv1.UpdateUserProfileRequest{UserId: "usr_me", FirstName: "F", LastName: "L",
+			NickName: proto.String("N"), DisplayName: "D"}},
 		{users, &signetv1.AddHumanUserRequest{UserName: "u", Profile: everything, Email: email, Phone: phone}},
 		{users, &signetv1.AddServiceUserRequest{UserName: "u", Name: "N"}},
 		{users, &signetv1.UpdateServiceUserRequest{UserId: "usr_robot", Name: "N"}},
@@ -121,27 +131,70 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 		{users, &signetv1.SetUserPhoneRequest{UserId: "usr_me", Phone: "+1"}},
 		{users, &signetv1.SetMyPhoneRequest{Phone: "+1"}},
 		{users, &signetv1.SetUserPasswordRequest{UserId: "usr_me", Password: "p"}},
-		{organizations, &signetv1.SetupOrganizationRequest{Org: &signetv1.SetupOrganizationRequest_Org{Name: "N", Domain: "a.example"},
-			Human: &signetv1.SetupOrganizationRequest_Human{UserName: "u", Profile: everything, Email: email, Phone: phone, Password: "p"}}},
+		{organizations, &signetv1.SetupOrganizationRequest{
+			Org: &signetv1.SetupOrganizationRequest_Org{Name: "N", Domain: "a.example"},
+			Human: &signetv1.SetupOrganizationRequest_Human{UserName: "u", Profile: everything, Email: email,
+				Phone: phone, Password: "p"},
+		}},
 		{organizations, &signetv1.UpdateOrganizationRequest{OrgId: "org_a", Name: "N"}},
 		{organizations, &signetv1.AddDomainRequest{OrgId: "org_a", Domain: "a.example"}},
-		{providers, &signetv1.AddJWTIdentityProviderRequest{Name: "N", JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"}},
-		{providers, &signetv1.UpdateJWTIdentityProviderRequest{IdpId: "idp_jwt", JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"}},
+		{providers, &signetv1.AddJWTIdentityProviderRequest{Name: "N", JwtEndpoint: "e", Issuer: "i",
+			KeysEndpoint: "k"}},
+		{providers, &signetv1.UpdateJWTIdentityProviderRequest{IdpId: "idp_jwt", JwtEndpoint: "e", Issuer: "i",
+			KeysEndpoint: "k"}},
 		{providers, &signetv1.UpdateIdentityProviderRequest{IdpId: "idp_jwt", Name: "N"}},
-		{providers, &signetv1.AddOIDCIdentityProviderRequest{Name: "N", Issuer: "i", ClientId: "c", Scopes: []string{"s"}, Preset: signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE,
-			Tenants: []string{"t"}, Claims: &signetv1.IdentityProviderClaims{Email: "e"}}},
-		{providers, &signetv1.AddOAuthIdentityProviderRequest{Name: "N", AuthorizationEndpoint: "a", TokenEndpoint: "t", UserEndpoint: "u", ClientId: "c", Scopes: []string{"s"}, Claims: &signetv1.IdentityProviderClaims{Email: "e"}}},
-		{providers, &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_jwt", Name: "N", Jwt: &signetv1.ModifyIdentityProviderRequest_JWT{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"},
-			UpdateMask: masked("name", "jwt")}},
-		{providers, &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_oidc", Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{Issuer: "i", ClientId: "c", Scopes: []string{"s"}},
-			UpdateMask: masked("name", "oidc", "oidc.client_secret")}},
-		{providers, &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_oauth", Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{AuthorizationEndpoint: "a", TokenEndpoint: "t", UserEndpoint: "u", ClientId: "c",
-			Scopes: []string{"s"}, Claims: &signetv1.IdentityProviderClaims{Email: "e"}}, UpdateMask: masked("name", "oauth", "oauth.client_secret")}},
-		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.AddApplicationRequest{Name: "N", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB,
-			RedirectUris: []string{"https://a.example/"}, PostLogoutUris: []string{"https://a.example/"}}},
-		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.ModifyApplicationRequest{AppId: "app_1", Name: "N", RedirectUris: []string{"https://a.example/"},
-			PostLogoutUris: []string{"https://a.example/"}, UpdateMask: masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri")}},
-		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.SetApplicationRoleSettingsRequest{AppId: "app_1", MetadataKeys: []string{"k"}}},
+		{providers, &signetv1.AddOIDCIdentityProviderRequest{
+			Name:     "N",
+			Issuer:   "i",
+			ClientId: "c",
+			Scopes:   []string{"s"},
+			Preset:   signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE,
+			Tenants:  []string{"t"},
+			Claims:   &signetv1.IdentityProviderClaims{Email: "e"},
+		}},
+		{providers, &signetv1.AddOAuthIdentityProviderRequest{Name: "N", AuthorizationEndpoint: "a", TokenEndpoint: "t",
+			UserEndpoint: "u", ClientId: "c", Scopes: []string{"s"},
+			Claims: &signetv1.IdentityProviderClaims{Email: "e"}}},
+		{providers, &signetv1.ModifyIdentityProviderRequest{
+			IdpId:      "idp_jwt",
+			Name:       "N",
+			Jwt:        &signetv1.ModifyIdentityProviderRequest_JWT{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"},
+			UpdateMask: masked("name", "jwt"),
+		}},
+		{providers, &signetv1.ModifyIdentityProviderRequest{
+			IdpId:      "idp_oidc",
+			Oidc:       &signetv1.ModifyIdentityProviderRequest_OIDC{Issuer: "i", ClientId: "c", Scopes: []string{"s"}},
+			UpdateMask: masked("name", "oidc", "oidc.client_secret"),
+		}},
+		{providers, &signetv1.ModifyIdentityProviderRequest{
+			IdpId: "idp_oauth",
+			Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{
+				AuthorizationEndpoint: "a",
+				TokenEndpoint:         "t",
+				UserEndpoint:          "u",
+				ClientId:              "c",
+				Scopes:                []string{"s"},
+				Claims:                &signetv1.IdentityProviderClaims{Email: "e"},
+			},
+
+			UpdateMask: masked("name", "oauth", "oauth.client_secret"),
+		}},
+		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.AddApplicationRequest{
+			Name:           "N",
+			Type:           signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+			RedirectUris:   []string{"https://a.example/"},
+			PostLogoutUris: []string{"https://a.example/"},
+		}},
+		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.ModifyApplicationRequest{
+			AppId:          "app_1",
+			Name:           "N",
+			RedirectUris:   []string{"https://a.example/"},
+			PostLogoutUris: []string{"https://a.example/"},
+
+			UpdateMask: masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri"),
+		}},
+		{Applications{Store: s, Master: s.Master, Clock: s.Now},
+			&signetv1.SetApplicationRoleSettingsRequest{AppId: "app_1", MetadataKeys: []string{"k"}}},
 		{shared, &signetv1.AddProjectRequest{Name: "N"}},
 		{shared, &signetv1.RenameProjectRequest{ProjectId: "prj_1", Name: "N"}},
 		{shared, &signetv1.SetProjectRoleRequest{ProjectId: "prj_1", Key: "k"}},
@@ -149,8 +202,10 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 		{shared, &signetv1.SetProjectGrantRolesRequest{ProjectId: "prj_1", GrantId: "pgr_1", RoleKeys: []string{"k"}}},
 		{shared, &signetv1.SetUserAppRolesRequest{UserId: "usr_me", ProjectId: "prj_1", RoleKeys: []string{"k"}}},
 		{shared, &signetv1.SetGroupAppRolesRequest{GroupId: "grp_1", ProjectId: "prj_1", RoleKeys: []string{"k"}}},
-		{hooks, &signetv1.AddWebhookRequest{Name: "N", Url: "https://a.example/", Types: []string{"user.*"}, OrganizationIds: []string{"org_a"}}},
-		{hooks, &signetv1.ModifyWebhookRequest{WebhookId: "whk_1", Name: "N", Types: []string{"user.*"}, UpdateMask: masked("name", "url", "types")}},
+		{hooks, &signetv1.AddWebhookRequest{Name: "N", Url: "https://a.example/", Types: []string{"user.*"},
+			OrganizationIds: []string{"org_a"}}},
+		{hooks, &signetv1.ModifyWebhookRequest{WebhookId: "whk_1", Name: "N", Types: []string{"user.*"},
+			UpdateMask: masked("name", "url", "types")}},
 	} {
 		name := strings.TrimSuffix(string(c.req.ProtoReflect().Descriptor().Name()), "Request")
 		t.Run(name, func(t *testing.T) { sameViolations(t, c.service, name, c.req) })
@@ -159,7 +214,8 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 
 func sameViolations(t *testing.T, service any, name string, req proto.Message) {
 	var rules fieldrules.Rules
-	caller := &access.Caller{UserID: "usr_me", OrgID: "org_a", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	caller := &access.Caller{UserID: "usr_me", OrgID: "org_a",
+		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 	scope := "org_a"
 	if name == "SetupOrganization" {
 		scope = access.Installation
@@ -209,9 +265,12 @@ func TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition(t *testing.T) {
 		field string
 		most  int
 	}{
-		{&signetv1.CreateMyTokenRequest{}, "name", syntax.MaxName}, {&signetv1.CreateUserTokenRequest{}, "name", syntax.MaxName},
-		{&signetv1.ConfirmMyPasskeyRequest{}, "name", syntax.MaxName}, {&signetv1.ConfirmMyTOTPRequest{}, "name", syntax.MaxName},
-		{&signetv1.ChangeMyPasswordRequest{}, "newPassword", syntax.MaxPassword}, {&signetv1.ResetPasswordRequest{}, "newPassword", syntax.MaxPassword},
+		{&signetv1.CreateMyTokenRequest{}, "name", syntax.MaxName},
+		{&signetv1.CreateUserTokenRequest{}, "name", syntax.MaxName},
+		{&signetv1.ConfirmMyPasskeyRequest{}, "name", syntax.MaxName},
+		{&signetv1.ConfirmMyTOTPRequest{}, "name", syntax.MaxName},
+		{&signetv1.ChangeMyPasswordRequest{}, "newPassword", syntax.MaxPassword},
+		{&signetv1.ResetPasswordRequest{}, "newPassword", syntax.MaxPassword},
 		{&signetv1.AddHumanUserRequest{}, "password", syntax.MaxPassword},
 	} {
 		fd := c.req.ProtoReflect().Descriptor().Fields().ByJSONName(c.field)

@@ -28,7 +28,8 @@ func TestDatesAreJudgedByTheClock(t *testing.T) {
 		{"the zero date", &timestamppb.Timestamp{}, false, false},
 		{"the first year", timestamppb.New(time.Time{}), false, false},
 		{"no date at all", &timestamppb.Timestamp{Seconds: math.MaxInt64}, false, false},
-		{"nanoseconds below zero", &timestamppb.Timestamp{Seconds: eventtest.Start.Unix() + 3600, Nanos: -1}, false, false},
+		{"nanoseconds below zero",
+			&timestamppb.Timestamp{Seconds: eventtest.Start.Unix() + 3600, Nanos: -1}, false, false},
 	} {
 		for req, taken := range map[proto.Message]bool{
 			&signetv1.CreateMyTokenRequest{ExpirationDate: c.date}:                 c.token,
@@ -44,10 +45,13 @@ func TestDatesAreJudgedByTheClock(t *testing.T) {
 			}
 		}
 	}
-	if found := check.check(setupRequest(func(r *signetv1.SetupOrganizationRequest) { r.Org.Domain = "@" })); len(found) != 1 {
+	if found := check.check(setupRequest(func(r *signetv1.SetupOrganizationRequest) {
+		r.Org.Domain = "@"
+	})); len(found) != 1 {
 		t.Errorf("other requests are not checked: %v", found)
 	}
-	if found := check.check(&signetv1.AddServiceKeyRequest{PublicKey: "x"}); len(found) != 1 || found[0].Field != "publicKey" {
+	if found := check.check(&signetv1.AddServiceKeyRequest{PublicKey: "x"}); len(found) != 1 ||
+		found[0].Field != "publicKey" {
 		t.Errorf("a key that is none: %v", found)
 	}
 }

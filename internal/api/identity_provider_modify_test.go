@@ -16,16 +16,50 @@ import (
 
 // modification has a value in every field, and a mask with these paths.
 func modification(paths ...string) *signetv1.ModifyIdentityProviderRequest {
-	claims := &signetv1.IdentityProviderClaims{UserName: "u", FirstName: "f", LastName: "l", NickName: "n", Email: "e", Language: "g"}
+	claims := &signetv1.IdentityProviderClaims{UserName: "u", FirstName: "f", LastName: "l", NickName: "n",
+		Email: "e", Language: "g"}
 	parameters := []*signetv1.IdentityProviderParameter{{Name: "p", Value: "v"}}
 	post := signetv1.IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_CLIENT_SECRET_POST
-	return &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_a", Name: "n", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true, LinkByEmail: true,
-		Jwt: &signetv1.ModifyIdentityProviderRequest_JWT{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k", HeaderName: "h", Audience: "a"},
-		Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{Issuer: "i", ClientId: "c", ClientSecret: "hush", Scopes: []string{"s"}, Preset: signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE,
-			ClientAuth: post, FormPost: true, Parameters: parameters, Claims: claims, Tenants: []string{"t"}, TeamId: "t", KeyId: "k"},
-		Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{AuthorizationEndpoint: "a", TokenEndpoint: "t", UserEndpoint: "u", EmailsEndpoint: "m", ClientId: "c", ClientSecret: "hush", Scopes: []string{"s"},
-			Preset: signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB, ClientAuth: post, Parameters: parameters, Subject: "s", Claims: claims},
-		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}}
+	return &signetv1.ModifyIdentityProviderRequest{
+		IdpId:        "idp_a",
+		Name:         "n",
+		StylingType:  signetv1.StylingType_STYLING_TYPE_GOOGLE,
+		AutoRegister: true,
+		LinkByEmail:  true,
+		Jwt: &signetv1.ModifyIdentityProviderRequest_JWT{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k",
+			HeaderName: "h", Audience: "a"},
+		Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{
+			Issuer:       "i",
+			ClientId:     "c",
+			ClientSecret: "hush",
+			Scopes:       []string{"s"},
+			Preset:       signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE,
+			ClientAuth:   post,
+			FormPost:     true,
+			Parameters:   parameters,
+			Claims:       claims,
+			Tenants:      []string{"t"},
+
+			TeamId: "t",
+			KeyId:  "k",
+		},
+		Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{
+			AuthorizationEndpoint: "a",
+			TokenEndpoint:         "t",
+			UserEndpoint:          "u",
+			EmailsEndpoint:        "m",
+			ClientId:              "c",
+			ClientSecret:          "hush",
+			Scopes:                []string{"s"},
+			Preset:                signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB,
+			ClientAuth:            post,
+
+			Parameters: parameters,
+			Subject:    "s",
+			Claims:     claims,
+		},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths},
+	}
 }
 
 // allJSON are all fields that can be named, as violations have them.
@@ -63,27 +97,42 @@ func TestAMaskAndTheValuesBesideItAgree(t *testing.T) {
 		{"no mask", &signetv1.ModifyIdentityProviderRequest{Name: "n"}, []string{"updateMask"}},
 		{"a mask that names nothing", modification(), []string{"updateMask"}},
 		{"every field by its name", modification(allPaths()...), nil},
-		{"parts as a whole, where the secret is not among them", modification("name", "styling_type", "auto_register", "jwt", "oidc", "oauth", "link_by_email"), []string{"oidc.clientSecret", "oauth.clientSecret"}},
-		{"parts as a whole and the secret", modification("name", "styling_type", "auto_register", "jwt", "oidc", "oidc.client_secret", "oidc.issuer", "name", "link_by_email", "oauth", "oauth.client_secret"), nil},
+		{"parts as a whole, where the secret is not among them",
+			modification("name", "styling_type", "auto_register", "jwt", "oidc", "oauth", "link_by_email"),
+			[]string{"oidc.clientSecret", "oauth.clientSecret"}},
+		{"parts as a whole and the secret",
+			modification("name", "styling_type", "auto_register", "jwt", "oidc", "oidc.client_secret", "oidc.issuer",
+				"name", "link_by_email", "oauth", "oauth.client_secret"), nil},
 		{"values that are not named", modification("name"), without("name")},
 		{"a field that there is not", empty("nam"), []string{"updateMask"}},
-		{"fields that there are not, and one that is", empty("nam", "jwt.", "auto_register", "x"), []string{"updateMask"}},
+		{"fields that there are not, and one that is", empty("nam", "jwt.", "auto_register", "x"),
+			[]string{"updateMask"}},
 		{"the identifier", empty("idp_id"), []string{"updateMask"}},
 		{"the mask itself", empty("update_mask.paths"), []string{"updateMask"}},
 		{"the name of JSON", empty("autoRegister"), []string{"updateMask"}},
 		{"everything with a star", empty("*"), []string{"updateMask"}},
 		{"below a field", empty("name.x"), []string{"updateMask"}},
 		{"an empty path", empty(""), []string{"updateMask"}},
-		{"fields that may be empty", empty("styling_type", "auto_register", "jwt.header_name", "jwt.audience", "oidc.scopes", "oidc.client_secret", "oidc.parameters", "oidc.claims", "oidc.tenants", "oidc.preset", "oauth.subject", "oauth.emails_endpoint"), nil},
-		{"fields that must not be empty", empty("name", "jwt", "oidc", "oauth"), []string{"name", "jwt.jwtEndpoint", "jwt.issuer", "jwt.keysEndpoint", "oidc.issuer", "oidc.clientId",
-			"oauth.authorizationEndpoint", "oauth.tokenEndpoint", "oauth.userEndpoint", "oauth.clientId"}},
-		{"a parameter that is there twice", &signetv1.ModifyIdentityProviderRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.parameters", "oauth.parameters"}},
-			Oidc:  &signetv1.ModifyIdentityProviderRequest_OIDC{Parameters: []*signetv1.IdentityProviderParameter{{Name: "a"}, {Name: "b"}, {Name: "a"}}},
-			Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{Parameters: []*signetv1.IdentityProviderParameter{{Name: "a"}, {Name: "a"}}}}, []string{"oidc.parameters[2].name", "oauth.parameters[1].name"}},
-		{"what the protocol owns", &signetv1.ModifyIdentityProviderRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.parameters", "oauth.claims.email"}},
-			Oidc:  &signetv1.ModifyIdentityProviderRequest_OIDC{Parameters: []*signetv1.IdentityProviderParameter{{Name: "state"}}},
-			Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{Claims: &signetv1.IdentityProviderClaims{Email: "sub"}}}, []string{"oidc.parameters", "oauth.claims.email"}},
-		{"empty messages that are not named carry no value", &signetv1.ModifyIdentityProviderRequest{Jwt: &signetv1.ModifyIdentityProviderRequest_JWT{}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"auto_register"}}}, nil},
+		{"fields that may be empty",
+			empty("styling_type", "auto_register", "jwt.header_name", "jwt.audience", "oidc.scopes",
+				"oidc.client_secret", "oidc.parameters", "oidc.claims", "oidc.tenants", "oidc.preset", "oauth.subject",
+				"oauth.emails_endpoint"), nil},
+		{"fields that must not be empty", empty("name", "jwt", "oidc", "oauth"),
+			[]string{"name", "jwt.jwtEndpoint", "jwt.issuer", "jwt.keysEndpoint", "oidc.issuer", "oidc.clientId",
+				"oauth.authorizationEndpoint", "oauth.tokenEndpoint", "oauth.userEndpoint", "oauth.clientId"}},
+		{"a parameter that is there twice", &signetv1.ModifyIdentityProviderRequest{
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.parameters", "oauth.parameters"}},
+			Oidc:       &signetv1.ModifyIdentityProviderRequest_OIDC{Parameters: []*signetv1.IdentityProviderParameter{{Name: "a"}, {Name: "b"}, {Name: "a"}}},
+			Oauth:      &signetv1.ModifyIdentityProviderRequest_OAuth{Parameters: []*signetv1.IdentityProviderParameter{{Name: "a"}, {Name: "a"}}},
+		}, []string{"oidc.parameters[2].name", "oauth.parameters[1].name"}},
+		{"what the protocol owns", &signetv1.ModifyIdentityProviderRequest{
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"oidc.parameters", "oauth.claims.email"}},
+			Oidc:       &signetv1.ModifyIdentityProviderRequest_OIDC{Parameters: []*signetv1.IdentityProviderParameter{{Name: "state"}}},
+			Oauth:      &signetv1.ModifyIdentityProviderRequest_OAuth{Claims: &signetv1.IdentityProviderClaims{Email: "sub"}},
+		}, []string{"oidc.parameters", "oauth.claims.email"}},
+		{"empty messages that are not named carry no value",
+			&signetv1.ModifyIdentityProviderRequest{Jwt: &signetv1.ModifyIdentityProviderRequest_JWT{},
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"auto_register"}}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -125,7 +174,8 @@ func TestAMaskPicksItsFields(t *testing.T) {
 			}
 		})
 	}
-	if n := len(parts(providerModification(modification("name", "styling_type", "auto_register", "link_by_email", "jwt", "oidc", "oauth")))); n != len(modifiableProvider.Leaves())-2 {
+	if n := len(parts(providerModification(modification("name", "styling_type", "auto_register", "link_by_email", "jwt",
+		"oidc", "oauth")))); n != len(modifiableProvider.Leaves())-2 {
 		t.Errorf("all but the secrets are %d of %d", n, len(modifiableProvider.Leaves()))
 	}
 	if m := providerModification(modification("oidc.client_secret")); m.OIDC != nil || *m.OIDCSecret != "hush" {

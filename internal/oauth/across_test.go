@@ -72,7 +72,8 @@ func TestAConsentThatNobodyWasAskedForCoversNothing(t *testing.T) {
 // unasked records what an application could have before people of other organizations had to be asked.
 func unasked(w *world, client string, scopes ...string) {
 	w.t.Helper()
-	eventtest.Given(w.t, w.store, Kind, IDFor("usr_a"), "org_a", nil, Given{AppID: client, Scopes: scopes, At: event.Micros(w.store.Now())})
+	eventtest.Given(w.t, w.store, Kind, IDFor("usr_a"), "org_a", nil,
+		Given{AppID: client, Scopes: scopes, At: event.Micros(w.store.Now())})
 }
 
 // before is what came of a sign-in of usr_a from before people of other organizations had to be asked: rows as they
@@ -80,16 +81,28 @@ func unasked(w *world, client string, scopes ...string) {
 func (w *world) before(client string, scopes ...string) (t terms, refresh *refresh, access string) {
 	w.t.Helper()
 	a := w.client(client).App
-	t = terms{Client: client, ClientOrg: a.Org, UserID: "usr_a", OrgID: "org_a", Session: w.signIn("usr_a").Token.ID, Consent: 1, Scopes: scopes,
-		Audience: []string{client}, Family: event.NewID("fam")}
+	t = terms{
+		Client:    client,
+		ClientOrg: a.Org,
+		UserID:    "usr_a",
+		OrgID:     "org_a",
+		Session:   w.signIn("usr_a").Token.ID,
+		Consent:   1,
+		Scopes:    scopes,
+		Audience:  []string{client},
+		Family:    event.NewID("fam"),
+	}
 	made, err := w.prepare(w.t.Context(), a, &t, scopes)
 	must(w.t, err)
 	refresh = newRefresh(a, &t)
-	must(w.t, w.store.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		tx.PutToken(made.stored)
-		refresh.put(tx, &t)
-		return nil
-	}}))
+	must(w.t, w.store.Do(w.t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Decide: func(tx *event.Tx) error {
+			tx.PutToken(made.stored)
+			refresh.put(tx, &t)
+			return nil
+		},
+	}))
 	return t, refresh, made.Access
 }
 
@@ -104,11 +117,13 @@ func TestGrantsAcrossOrganizationsThatNobodyWasAskedForEndAtTheirNextRefresh(t *
 		{"never asked", "app_all", func(*world) {}, true},
 		{"never asked, in one organization", "app_spa", func(*world) {}, false},
 		{"asked for all of it since", "app_all", func(w *world) {
-			_, err := w.Approve(w.t.Context(), w.begin(ask("app_all", "openid offline_access")), browser, w.signIn("usr_a"), scopes)
+			_, err := w.Approve(w.t.Context(), w.begin(ask("app_all", "openid offline_access")), browser,
+				w.signIn("usr_a"), scopes)
 			must(w.t, err)
 		}, false},
 		{"asked for less since", "app_all", func(w *world) {
-			_, err := w.Approve(w.t.Context(), w.begin(ask("app_all", "openid")), browser, w.signIn("usr_a"), []string{"openid"})
+			_, err := w.Approve(w.t.Context(), w.begin(ask("app_all", "openid")), browser, w.signIn("usr_a"),
+				[]string{"openid"})
 			must(w.t, err)
 		}, true},
 	} {
@@ -201,7 +216,8 @@ func TestTokensForAnApplicationOfAnotherOrganizationNeedItsApproval(t *testing.T
 		t.Error("a token that was made before the withdrawal must not count at the application, but for its client")
 	}
 	last := refresh(with.Refresh)
-	if slices.Contains(last.Scopes, forAll) || !slices.Contains(last.Scopes, "openid") || slices.Contains(w.seenBy("app_spa", last.Access).Given.Audience, "app_all") {
+	if slices.Contains(last.Scopes, forAll) || !slices.Contains(last.Scopes, "openid") ||
+		slices.Contains(w.seenBy("app_spa", last.Access).Given.Audience, "app_all") {
 		t.Errorf("after the withdrawal: %q", last.Scopes)
 	}
 }
@@ -257,7 +273,8 @@ func TestServiceUsersNeedTheApprovalTheSameWay(t *testing.T) {
 
 func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing.T) {
 	w := newWorld(t)
-	for scope, role := range map[string]access.Role{"org_a": access.OrgOwner, "org_b": access.OrgUserManager, "org_c": access.OrgOwnerViewer, access.Installation: access.IAMOwner} {
+	for scope, role := range map[string]access.Role{"org_a": access.OrgOwner, "org_b": access.OrgUserManager,
+		"org_c": access.OrgOwnerViewer, access.Installation: access.IAMOwner} {
 		w.change("usr_a", user.MembershipSet{Scope: scope, Roles: []access.Role{role}})
 	}
 	for client, want := range map[string]string{
@@ -269,7 +286,8 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 		must(t, err)
 		claims, err := w.ClaimsOf(t.Context(), b, nil)
 		must(t, err)
-		for where, told := range map[string]any{"user info": claims.Values[claimset.RolesScope], "ID token": claimsOf(t, made.IDToken)[claimset.RolesScope]} {
+		for where, told := range map[string]any{"user info": claims.Values[claimset.RolesScope],
+			"ID token": claimsOf(t, made.IDToken)[claimset.RolesScope]} {
 			if got, _ := json.Marshal(told); string(got) != want {
 				t.Errorf("%s, %s: got %s", client, where, got)
 			}
@@ -280,13 +298,15 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 // A JWT is read by all that it is meant for: it says what each of them may know.
 func TestAJWTForAnotherOrganizationTellsOfTheRolesThatConcernIt(t *testing.T) {
 	w := newWorld(t)
-	for scope, role := range map[string]access.Role{"org_a": access.OrgOwner, "org_b": access.OrgUserManager, access.Installation: access.IAMOwner} {
+	for scope, role := range map[string]access.Role{"org_a": access.OrgOwner, "org_b": access.OrgUserManager,
+		access.Installation: access.IAMOwner} {
 		w.change("usr_a", user.MembershipSet{Scope: scope, Roles: []access.Role{role}})
 	}
 	w.change("app_all", approved("app_jwt"))
 	for scopes, want := range map[string]string{
 		"openid urn:signet:roles signet.self urn:signet:app:app_web:aud": `{"installation":["IAM_OWNER"],"org_a":["ORG_OWNER"],"org_b":["ORG_USER_MANAGER"]}`,
-		"openid urn:signet:roles urn:signet:app:app_web:aud " + forAll:   `{"org_a":["ORG_OWNER"],"org_b":["ORG_USER_MANAGER"]}`,
+		"openid urn:signet:roles urn:signet:app:app_web:aud " +
+			forAll: `{"org_a":["ORG_OWNER"],"org_b":["ORG_USER_MANAGER"]}`,
 	} {
 		_, signed, _ := strings.Cut(w.tokens("app_jwt", "usr_a", scopes).Access, ".")
 		payload, _, _ := strings.Cut(signed, ".")

@@ -17,7 +17,8 @@ import (
 
 // given is what an application sees of an answer.
 func given(made *Tokens) Tokens {
-	return Tokens{Access: made.Access, Life: made.Life, Refresh: made.Refresh, Scopes: made.Scopes, IDToken: made.IDToken, Issued: made.Issued}
+	return Tokens{Access: made.Access, Life: made.Life, Refresh: made.Refresh, Scopes: made.Scopes,
+		IDToken: made.IDToken, Issued: made.Issued}
 }
 
 func TestARefreshTokenThatWasJustReplacedGetsTheSameAnswer(t *testing.T) {
@@ -28,8 +29,10 @@ func TestARefreshTokenThatWasJustReplacedGetsTheSameAnswer(t *testing.T) {
 		same  bool
 	}{
 		{"at once", func(*world, *Tokens) {}, nil, true},
-		{"asking for the same in other words", func(*world, *Tokens) {}, []string{"openid", "offline_access", "email", "email"}, true},
-		{"just before the time is over", func(w *world, _ *Tokens) { w.store.Advance(refreshGrace - time.Microsecond) }, nil, true},
+		{"asking for the same in other words", func(*world, *Tokens) {},
+			[]string{"openid", "offline_access", "email", "email"}, true},
+		{"just before the time is over",
+			func(w *world, _ *Tokens) { w.store.Advance(refreshGrace - time.Microsecond) }, nil, true},
 		{"when the time is over", func(w *world, _ *Tokens) { w.store.Advance(refreshGrace) }, nil, false},
 		{"asking for something else", func(*world, *Tokens) {}, []string{"openid"}, false},
 		{"after its successor was used", func(w *world, answer *Tokens) {
@@ -69,7 +72,9 @@ func TestARefreshTokenThatWasJustReplacedGetsTheSameAnswer(t *testing.T) {
 			}
 			_, err = w.Refresh(t.Context(), w.client("app_spa"), answer.Refresh, nil)
 			wants(t, err, ErrInvalidGrant)
-			w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.grant_reused.v1", Payload: `{"clientId":"app_spa","what":"refresh_token"}`})
+			w.store.Then(t, mark,
+				eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.grant_reused.v1",
+					Payload: `{"clientId":"app_spa","what":"refresh_token"}`})
 		})
 	}
 }
@@ -77,10 +82,14 @@ func TestARefreshTokenThatWasJustReplacedGetsTheSameAnswer(t *testing.T) {
 // The same answer is given only to whom the first one would be given at that moment.
 func TestTheSameAnswerIsForTheSameClientWhileTheTermsHold(t *testing.T) {
 	for name, change := range map[string]func(w *world){
-		"another client":       nil,
-		"the consent":          func(w *world) { must(w.t, w.Withdraw(w.t.Context(), w.signIn("usr_a").Caller, "app_spa")) },
-		"the user":             func(w *world) { w.change("usr_a", user.Deactivated{}) },
-		"the application":      func(w *world) { w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.self"}}) },
+		"another client": nil,
+		"the consent": func(w *world) {
+			must(w.t, w.Withdraw(w.t.Context(), w.signIn("usr_a").Caller, "app_spa"))
+		},
+		"the user": func(w *world) { w.change("usr_a", user.Deactivated{}) },
+		"the application": func(w *world) {
+			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.self"}})
+		},
 		"the password":         func(w *world) { w.change("usr_a", user.PasswordSet{}) },
 		"the token is revoked": func(*world) {},
 	} {
@@ -151,7 +160,8 @@ func TestTheAnswerIsKeptSealedAndNotForLong(t *testing.T) {
 		}
 	}
 	// The token that it is the answer to opens it, and no other. Nodes of the version before open it by hand.
-	if _, err := w.Master.DataKeyOf("answer to a refresh token", []byte(first.Refresh)).Open(row.Value, []byte(read.Family+" email offline_access openid")); err != nil {
+	if _, err := w.Master.DataKeyOf("answer to a refresh token", []byte(first.Refresh)).Open(row.Value,
+		[]byte(read.Family+" email offline_access openid")); err != nil {
 		t.Error(err)
 	}
 	for _, text := range []string{answer.Refresh, "", read.Current} {

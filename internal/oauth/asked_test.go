@@ -24,19 +24,29 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 	}{
 		{"nothing", "", "usr_a", Request{Subject: "usr_a"}, nil},
 		{"an empty object", "{}", "", Request{}, nil},
-		{"no particular way", `{"id_token":{"email":null,"name":{"essential":true}}}`, "", Request{Claims: []string{"name", "email"}}, nil},
-		{"values", ` {"id_token":{"locale":{"value":"de"},"gender":{"values":["x",1,null]}}}`, "", Request{Claims: []string{"gender", "locale"}}, nil},
+		{"no particular way", `{"id_token":{"email":null,"name":{"essential":true}}}`, "",
+			Request{Claims: []string{"name", "email"}}, nil},
+		{"values", ` {"id_token":{"locale":{"value":"de"},"gender":{"values":["x",1,null]}}}`, "",
+			Request{Claims: []string{"gender", "locale"}}, nil},
 		{"members that are empty", `{"id_token":null,"userinfo":null}`, "", Request{}, nil},
 		{"the user info alone", `{"userinfo":{"email":null,"x":{"essential":true}}}`, "", Request{}, nil},
-		{"unknown claims and members", `{"id_token":{"shoe_size":null,"auth_time":{"essential":true},"iss":{"value":"x"}},"saml":[1]}`, "", Request{}, nil},
+		{"unknown claims and members",
+			`{"id_token":{"shoe_size":null,"auth_time":{"essential":true},"iss":{"value":"x"}},"saml":[1]}`, "",
+			Request{}, nil},
 		{"a person", `{"id_token":{"sub":{"value":"usr_b"}}}`, "", Request{Subject: "usr_b"}, nil},
 		{"the person of the hint", `{"id_token":{"sub":{"value":"usr_b"}}}`, "usr_b", Request{Subject: "usr_b"}, nil},
 		{"any level", `{"id_token":{"acr":{"essential":true}}}`, "", Request{}, nil},
-		{"a level that would be nice", `{"id_token":{"acr":{"values":["` + claimset.MultiFactor + `"]}}}`, "", Request{Prefers: true}, nil},
-		{"another level that would be nice", `{"id_token":{"acr":{"values":["phr","` + claimset.SingleFactor + `","` + claimset.MultiFactor + `"]}}}`, "", Request{}, nil},
-		{"the higher level", `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`, "", Request{Factor: true}, nil},
-		{"either level", `{"id_token":{"acr":{"essential":true,"values":["` + claimset.MultiFactor + `","` + claimset.SingleFactor + `"]}}}`, "", Request{}, nil},
-		{"a level that there is not", `{"id_token":{"acr":{"essential":true,"values":["phr"]}}}`, "", Request{}, ErrUnmetAuthentication},
+		{"a level that would be nice", `{"id_token":{"acr":{"values":["` + claimset.MultiFactor + `"]}}}`, "",
+			Request{Prefers: true}, nil},
+		{"another level that would be nice",
+			`{"id_token":{"acr":{"values":["phr","` + claimset.SingleFactor + `","` + claimset.MultiFactor + `"]}}}`,
+			"", Request{}, nil},
+		{"the higher level", `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`, "",
+			Request{Factor: true}, nil},
+		{"either level", `{"id_token":{"acr":{"essential":true,"values":["` + claimset.MultiFactor + `","` +
+			claimset.SingleFactor + `"]}}}`, "", Request{}, nil},
+		{"a level that there is not", `{"id_token":{"acr":{"essential":true,"values":["phr"]}}}`, "", Request{},
+			ErrUnmetAuthentication},
 
 		{"no JSON", "email", "", Request{}, errs.Invalid()},
 		{"a list", "[]", "", Request{}, errs.Invalid()},
@@ -50,7 +60,8 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 		{"a person that is a number", `{"id_token":{"sub":{"value":1}}}`, "", Request{}, errs.Invalid()},
 		{"no person", `{"id_token":{"sub":{"values":["usr_a","usr_b"]}}}`, "", Request{}, errs.Invalid()},
 		{"another person than the hint", `{"id_token":{"sub":{"value":"usr_b"}}}`, "usr_a", Request{}, errs.Invalid()},
-		{"a person with a long name", `{"id_token":{"sub":{"value":"` + strings.Repeat("x", maxID+1) + `"}}}`, "", Request{}, errs.Invalid()},
+		{"a person with a long name", `{"id_token":{"sub":{"value":"` + strings.Repeat("x", maxID+1) + `"}}}`, "",
+			Request{}, errs.Invalid()},
 		{"as long as it may be", "{" + strings.Repeat(" ", request.MaxClaims-2) + "}", "", Request{}, nil},
 		{"too long", "{" + strings.Repeat(" ", request.MaxClaims-1) + "}", "", Request{}, errs.Invalid()},
 	} {
@@ -62,7 +73,8 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 				return
 			}
 			must(t, err)
-			if !slices.Equal(r.Claims, tt.want.Claims) || r.Subject != tt.want.Subject || r.Factor != tt.want.Factor || r.Prefers != tt.want.Prefers {
+			if !slices.Equal(r.Claims, tt.want.Claims) || r.Subject != tt.want.Subject || r.Factor != tt.want.Factor ||
+				r.Prefers != tt.want.Prefers {
 				t.Errorf("got %+v", r)
 			}
 		})
@@ -83,11 +95,13 @@ func TestWhichLevelAnApplicationPrefers(t *testing.T) {
 		{levels: claimset.MultiFactor, prompt: "none"}, // nobody can be asked
 		{levels: claimset.MultiFactor, prompt: "login", prefers: true},
 		{levels: claimset.SingleFactor, claims: `{"id_token":{"acr":{"value":"` + claimset.MultiFactor + `"}}}`},
-		{levels: claimset.SingleFactor, claims: `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`, factor: true},
+		{levels: claimset.SingleFactor,
+			claims: `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`, factor: true},
 	} {
 		a := ask("app_spa", "openid")
 		a.ACRValues, a.Prompt, a.Claims = tt.levels, tt.prompt, tt.claims
-		r, err := read(&event.Object[app.App]{ID: "app_spa", Data: app.App{Settings: app.Settings{AuthMethod: app.NoAuth}}}, a)
+		r, err := read(&event.Object[app.App]{ID: "app_spa",
+			Data: app.App{Settings: app.Settings{AuthMethod: app.NoAuth}}}, a)
 		must(t, err)
 		if r.Prefers != tt.prefers || r.Factor != tt.factor {
 			t.Errorf("%+v: prefers %t, demands %t", tt, r.Prefers, r.Factor)
@@ -100,7 +114,8 @@ func TestARequestWithMalformedClaimsGoesBackToTheApplication(t *testing.T) {
 	a.Claims = "{"
 	began, err := newWorld(t).Begin(t.Context(), a)
 	must(t, err)
-	if q := parameters(t, began.Refused.Address); q.Get("error") != "invalid_request" || !strings.Contains(q.Get("error_description"), "claims must be a JSON object") {
+	if q := parameters(t, began.Refused.Address); q.Get("error") != "invalid_request" ||
+		!strings.Contains(q.Get("error_description"), "claims must be a JSON object") {
 		t.Errorf("got %v", q)
 	}
 }
@@ -123,7 +138,8 @@ func claimsOf(t *testing.T, token string) map[string]any {
 func tells(t *testing.T, token string) []string {
 	t.Helper()
 	claims := claimsOf(t, token)
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(claims)), func(name string) bool { return !slices.Contains(claimset.People, name) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(claims)),
+		func(name string) bool { return !slices.Contains(claimset.People, name) })
 }
 
 func TestWhatIDTokensTellAboutAPerson(t *testing.T) {
@@ -136,13 +152,20 @@ func TestWhatIDTokensTellAboutAPerson(t *testing.T) {
 	}{
 		{"nothing by itself", "openid profile email", "", app.MinimalClaims, nil},
 		{"nothing of an application from before there was a choice", "openid profile email", "", "", nil},
-		{"the organization and the roles always", "openid profile urn:signet:org urn:signet:roles", "", app.MinimalClaims, []string{claimset.OrgScope, claimset.RolesScope}},
-		{"all that was granted", "openid profile email urn:signet:roles", "", app.ScopeClaims, sorted(slices.Concat(email, profile, []string{claimset.RolesScope})...)},
+		{"the organization and the roles always", "openid profile urn:signet:org urn:signet:roles", "",
+			app.MinimalClaims, []string{claimset.OrgScope, claimset.RolesScope}},
+		{"all that was granted", "openid profile email urn:signet:roles", "", app.ScopeClaims,
+			sorted(slices.Concat(email, profile, []string{claimset.RolesScope})...)},
 		{"nothing that was not granted", "openid email", "", app.ScopeClaims, email},
-		{"what was asked for", "openid profile email", `{"id_token":{"email":null,"name":{"essential":true}}}`, app.MinimalClaims, []string{"email", "name"}},
-		{"nothing that was asked for and not granted", "openid profile", `{"id_token":{"email":{"essential":true},"name":null,"phone_number":null}}`, app.MinimalClaims, []string{"name"}},
-		{"nothing that was asked of the user info", "openid profile", `{"userinfo":{"name":null}}`, app.MinimalClaims, nil},
-		{"not more than granted, whatever is asked for", "openid email", `{"id_token":{"name":null}}`, app.ScopeClaims, email},
+		{"what was asked for", "openid profile email", `{"id_token":{"email":null,"name":{"essential":true}}}`,
+			app.MinimalClaims, []string{"email", "name"}},
+		{"nothing that was asked for and not granted", "openid profile",
+			`{"id_token":{"email":{"essential":true},"name":null,"phone_number":null}}`, app.MinimalClaims,
+			[]string{"name"}},
+		{"nothing that was asked of the user info", "openid profile", `{"userinfo":{"name":null}}`,
+			app.MinimalClaims, nil},
+		{"not more than granted, whatever is asked for", "openid email", `{"id_token":{"name":null}}`,
+			app.ScopeClaims, email},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)

@@ -52,13 +52,16 @@ func TestAnApplicationUsesAMethodThatItsSettingsAccept(t *testing.T) {
 		{"post", Credentials{Method: app.SecretPost, ClientID: "app_web", Secret: right}, true},
 		{"nothing", Credentials{Method: app.NoAuth, ClientID: "app_web"}, false},
 		{"another secret", Credentials{Method: app.SecretBasic, ClientID: "app_web", Secret: other}, false},
-		{"a truncated secret", Credentials{Method: app.SecretBasic, ClientID: "app_web", Secret: right[:len(right)-1]}, false},
+		{"a truncated secret",
+			Credentials{Method: app.SecretBasic, ClientID: "app_web", Secret: right[:len(right)-1]}, false},
 		{"an empty secret", Credentials{Method: app.SecretBasic, ClientID: "app_web"}, false},
 		{"an unknown client", Credentials{Method: app.SecretBasic, ClientID: "app_none", Secret: right}, false},
 		{"no client", Credentials{Method: app.NoAuth}, false},
 		{"a public client", Credentials{Method: app.NoAuth, ClientID: "app_spa"}, true},
-		{"a public client with a secret in the body", Credentials{Method: app.SecretPost, ClientID: "app_spa", Secret: other}, false},
-		{"a public client with a secret", Credentials{Method: app.SecretBasic, ClientID: "app_spa", Secret: other}, false},
+		{"a public client with a secret in the body",
+			Credentials{Method: app.SecretPost, ClientID: "app_spa", Secret: other}, false},
+		{"a public client with a secret",
+			Credentials{Method: app.SecretBasic, ClientID: "app_spa", Secret: other}, false},
 		{"a person", Credentials{Method: app.SecretBasic, ClientID: "usr_a", Secret: right}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,7 +88,8 @@ func TestServiceUsersGetTokensForThemselves(t *testing.T) {
 	for _, method := range []app.AuthMethod{app.SecretBasic, app.SecretPost} {
 		c, err := w.Authenticate(t.Context(), Credentials{Method: method, ClientID: "usr_robot", Secret: right})
 		must(t, err)
-		made, err := w.ClientCredentials(t.Context(), c, []string{"signet.read", "signet.passwords", "offline_access", "openid"})
+		made, err := w.ClientCredentials(t.Context(), c,
+			[]string{"signet.read", "signet.passwords", "offline_access", "openid"})
 		must(t, err)
 		if made.Refresh != "" || !slices.Equal(made.Scopes, sorted("openid", "signet.passwords", "signet.read")) {
 			t.Errorf("got %+v", made)
@@ -102,7 +106,8 @@ func TestServiceUsersGetTokensForThemselves(t *testing.T) {
 	}
 	_, err := w.Authenticate(t.Context(), Credentials{Method: app.NoAuth, ClientID: "usr_robot"})
 	wants(t, err, ErrInvalidClient)
-	_, err = w.Authenticate(t.Context(), Credentials{Method: app.SecretBasic, ClientID: "usr_robot", Secret: right[:20]})
+	_, err = w.Authenticate(t.Context(),
+		Credentials{Method: app.SecretBasic, ClientID: "usr_robot", Secret: right[:20]})
 	wants(t, err, ErrInvalidClient)
 	_, err = w.ClientCredentials(t.Context(), w.client("app_web"), nil)
 	wants(t, err, ErrUnauthorizedClient)
@@ -160,8 +165,10 @@ func TestAssertions(t *testing.T) {
 		{"as it should be", set("x", 1), true},
 		{"for the token endpoint", set("aud", []string{"https://other.test", issuer + "/oauth/token"}), true},
 		{"with RSA", by(jose.PS256, rsaKey), true},
-		{"with the id of the key", func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_ec" }, true},
-		{"with the id of another key", func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_rsa" }, false},
+		{"with the id of the key",
+			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_ec" }, true},
+		{"with the id of another key",
+			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_rsa" }, false},
 		{"by a stranger", by(jose.ES256, stranger), false},
 		{"with HMAC by the public key", by(jose.HS256, []byte(publicPEM(t, ec.Public()))), false},
 		{"for somebody else", set("aud", "https://other.test"), false},
@@ -185,7 +192,8 @@ func TestAssertions(t *testing.T) {
 				w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public())})
 				w.change("usr_robot", user.KeyAdded{KeyID: "pky_rsa", PublicKey: publicPEM(t, rsaKey.Public())})
 				now := w.store.Now()
-				claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": "one"}
+				claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(),
+					"exp": now.Add(time.Hour).Unix(), "jti": "one"}
 				key, kid := jose.SigningKey{Algorithm: jose.ES256, Key: ec}, ""
 				tt.change(w, claims, &key, &kid)
 				return use(w, signed(t, key, kid, claims))
@@ -202,7 +210,8 @@ func TestAssertions(t *testing.T) {
 	}
 	assertion := func(t *testing.T, w *world, jti string) string {
 		now := w.store.Now()
-		claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": jti}
+		claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(),
+			"exp": now.Add(time.Hour).Unix(), "jti": jti}
 		if jti == "" {
 			delete(claims, "jti")
 		}
@@ -221,7 +230,8 @@ func TestAssertions(t *testing.T) {
 		if err := asClient(w, none); !strings.Contains(err.Error(), "has no jti") {
 			t.Errorf("a client assertion without an id: %v", err)
 		}
-		for text, word := range map[string]string{one: "already been used", assertion(t, w, strings.Repeat("x", 256)): "255"} {
+		for text, word := range map[string]string{one: "already been used",
+			assertion(t, w, strings.Repeat("x", 256)): "255"} {
 			if err := asGrant(w, text); !strings.Contains(err.Error(), word) {
 				t.Errorf("%v does not say %s", err, word)
 			}
@@ -234,12 +244,14 @@ func TestAssertions(t *testing.T) {
 	})
 	t.Run("without an id, again within a minute of its first use", func(t *testing.T) {
 		for _, id := range []string{"left out", "empty"} {
-			for _, key := range []jose.SigningKey{{Algorithm: jose.ES256, Key: ec}, {Algorithm: jose.RS256, Key: rsaKey}} {
+			for _, key := range []jose.SigningKey{{Algorithm: jose.ES256, Key: ec},
+				{Algorithm: jose.RS256, Key: rsaKey}} {
 				w := newWorld(t)
 				w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public())})
 				w.change("usr_robot", user.KeyAdded{KeyID: "pky_rsa", PublicKey: publicPEM(t, rsaKey.Public())})
 				now := w.store.Now()
-				claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": ""}
+				claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(),
+					"exp": now.Add(time.Hour).Unix(), "jti": ""}
 				if id == "left out" {
 					delete(claims, "jti")
 				}
@@ -252,7 +264,8 @@ func TestAssertions(t *testing.T) {
 				wants(t, asClient(w, first), ErrInvalidClient)
 				w.store.Advance(time.Microsecond)
 				// The same claims are the same assertion, whatever the signature is and however it is written.
-				for name, text := range map[string]string{"the same": first, "signed again": signed(t, key, "", claims), "in other base64": otherBase64(t, first)} {
+				for name, text := range map[string]string{"the same": first, "signed again": signed(t, key, "", claims),
+					"in other base64": otherBase64(t, first)} {
 					err := asGrant(w, text)
 					if wants(t, err, ErrInvalidGrant); !strings.Contains(err.Error(), "already been used") {
 						t.Errorf("%s: %v", name, err)
@@ -274,9 +287,12 @@ func TestAssertions(t *testing.T) {
 	})
 	t.Run("an expired key", func(t *testing.T) {
 		w := newWorld(t)
-		w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public()), Expires: event.Micros(w.store.Now())})
+		w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public()),
+			Expires: event.Micros(w.store.Now())})
 		now := w.store.Now()
-		text := signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "", map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": "one"})
+		text := signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "",
+			map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(),
+				"exp": now.Add(time.Hour).Unix(), "jti": "one"})
 		_, err := w.ByAssertion(t.Context(), text, nil)
 		wants(t, err, ErrInvalidGrant)
 	})
@@ -316,7 +332,8 @@ func TestKeysOfAnApplication(t *testing.T) {
 	must(t, err)
 	w.KeySets = published{jose.JSONWebKey{Key: ec.Public(), KeyID: "theirs"}}
 	now := event.Micros(w.store.Now())
-	a := &app.App{Keys: []app.Key{{ID: "fresh", Public: publicPEM(t, ec.Public()), Expires: now + 1}, {ID: "over", Public: publicPEM(t, ec.Public()), Expires: now}}}
+	a := &app.App{Keys: []app.Key{{ID: "fresh", Public: publicPEM(t, ec.Public()), Expires: now + 1},
+		{ID: "over", Public: publicPEM(t, ec.Public()), Expires: now}}}
 	ids := func(keyID string) []string {
 		t.Helper()
 		keys, err := w.appKeys(t.Context(), "org_a", a, keyID)
@@ -359,7 +376,8 @@ func signed(t *testing.T, key jose.SigningKey, kid string, claims map[string]any
 
 func TestLogoutRequests(t *testing.T) {
 	w := newWorld(t)
-	id, err := w.BeginLogout(t.Context(), Logout{Client: "app_spa", UserID: "usr_a"}, browser, "https://shop.test/", "st")
+	id, err := w.BeginLogout(t.Context(), Logout{Client: "app_spa", UserID: "usr_a"}, browser,
+		"https://shop.test/", "st")
 	must(t, err)
 	_, err = w.PendingLogout(t.Context(), id, "another browser")
 	wants(t, err, ErrRequestNotFound)
@@ -376,7 +394,8 @@ func TestLogoutRequests(t *testing.T) {
 		client, uri string
 		want        error
 	}{
-		{"app_spa", "https://shop.test/x", ErrRedirectRefused}, {"app_spa", callback, ErrRedirectRefused}, {"", "https://shop.test/", ErrRedirectRefused},
+		{"app_spa", "https://shop.test/x", ErrRedirectRefused}, {"app_spa", callback, ErrRedirectRefused},
+		{"", "https://shop.test/", ErrRedirectRefused},
 		{"app_none", "https://shop.test/", ErrUnknownClient}, {"app_none", "", ErrUnknownClient},
 	} {
 		_, err := w.BeginLogout(t.Context(), Logout{Client: tt.client}, browser, tt.uri, "")

@@ -24,18 +24,33 @@ import (
 
 func TestACodeIsBoundToWhatItWasGivenFor(t *testing.T) {
 	for name, use := range map[string]func(w *world, c *Code) *Client{
-		"another client":            func(w *world, _ *Code) *Client { return w.client("app_jwt") },
-		"another redirect URI":      func(w *world, c *Code) *Client { c.RedirectURI += "/"; return w.client("app_spa") },
-		"no redirect URI":           func(w *world, c *Code) *Client { c.RedirectURI = ""; return w.client("app_spa") },
-		"another verifier":          func(w *world, c *Code) *Client { c.Verifier = strings.Repeat("v", 43); return w.client("app_spa") },
-		"no verifier":               func(w *world, c *Code) *Client { c.Verifier = ""; return w.client("app_spa") },
-		"the challenge as verifier": func(w *world, c *Code) *Client { c.Verifier = challenge(); return w.client("app_spa") },
-		"a truncated code":          func(w *world, c *Code) *Client { c.Text = c.Text[:len(c.Text)-1]; return w.client("app_spa") },
+		"another client": func(w *world, _ *Code) *Client { return w.client("app_jwt") },
+		"another redirect URI": func(w *world, c *Code) *Client {
+			c.RedirectURI += "/"
+			return w.client("app_spa")
+		},
+		"no redirect URI": func(w *world, c *Code) *Client { c.RedirectURI = ""; return w.client("app_spa") },
+		"another verifier": func(w *world, c *Code) *Client {
+			c.Verifier = strings.Repeat("v", 43)
+			return w.client("app_spa")
+		},
+		"no verifier": func(w *world, c *Code) *Client { c.Verifier = ""; return w.client("app_spa") },
+		"the challenge as verifier": func(w *world, c *Code) *Client {
+			c.Verifier = challenge()
+			return w.client("app_spa")
+		},
+		"a truncated code": func(w *world, c *Code) *Client {
+			c.Text = c.Text[:len(c.Text)-1]
+			return w.client("app_spa")
+		},
 		"a code of another kind": func(w *world, c *Code) *Client {
 			c.Text, _ = secret.NewToken(secret.Refresh)
 			return w.client("app_spa")
 		},
-		"an unknown code": func(w *world, c *Code) *Client { c.Text, _ = secret.NewToken(secret.Code); return w.client("app_spa") },
+		"an unknown code": func(w *world, c *Code) *Client {
+			c.Text, _ = secret.NewToken(secret.Code)
+			return w.client("app_spa")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -69,7 +84,9 @@ func TestACodeStopsWithWhatItRestsOn(t *testing.T) {
 			w.change("org_b", org.Deactivated{})
 			w.change("org_b", org.Reactivated{})
 		},
-		"the consent": func(w *world, in *session.Bearer) { must(w.t, w.Withdraw(w.t.Context(), in.Caller, "app_all")) },
+		"the consent": func(w *world, in *session.Bearer) {
+			must(w.t, w.Withdraw(w.t.Context(), in.Caller, "app_all"))
+		},
 	} {
 		for _, scopes := range []string{"openid", "openid offline_access"} {
 			t.Run(name+" "+scopes, func(t *testing.T) {
@@ -95,7 +112,8 @@ func TestTokensStopWithWhatTheyRestOn(t *testing.T) {
 			must(w.t, w.Sessions.End(w.t.Context(), session.Own(in.Caller), in.Token.ID))
 		}, false, true},
 		{"all sessions", func(w *world, _ *session.Bearer) { w.change("usr_a", user.SessionsEnded{}) }, false, true},
-		{"the password, set by somebody", func(w *world, _ *session.Bearer) { w.change("usr_a", user.PasswordSet{}) }, false, false},
+		{"the password, set by somebody",
+			func(w *world, _ *session.Bearer) { w.change("usr_a", user.PasswordSet{}) }, false, false},
 		{"the user", func(w *world, _ *session.Bearer) { w.change("usr_a", user.Deactivated{}) }, false, false},
 		{"the user, who is back", func(w *world, _ *session.Bearer) {
 			w.change("usr_a", user.Deactivated{})
@@ -109,12 +127,14 @@ func TestTokensStopWithWhatTheyRestOn(t *testing.T) {
 			w.change("app_all", app.Deactivated{})
 			w.change("app_all", app.Reactivated{})
 		}, false, false},
-		{"the application's organization", func(w *world, _ *session.Bearer) { w.change("org_b", org.Deactivated{}) }, false, false},
+		{"the application's organization",
+			func(w *world, _ *session.Bearer) { w.change("org_b", org.Deactivated{}) }, false, false},
 		{"the application's organization, which is back", func(w *world, _ *session.Bearer) {
 			w.change("org_b", org.Deactivated{})
 			w.change("org_b", org.Reactivated{})
 		}, false, false},
-		{"the application's organization, for good", func(w *world, _ *session.Bearer) { w.change("org_b", org.WasRemoved{}) }, false, false},
+		{"the application's organization, for good",
+			func(w *world, _ *session.Bearer) { w.change("org_b", org.WasRemoved{}) }, false, false},
 		{"time", func(w *world, _ *session.Bearer) { w.store.Advance(time.Hour) }, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,7 +180,8 @@ func TestACodeThatComesTwiceEndsWhatItLedTo(t *testing.T) {
 	}
 	_, err = w.Refresh(t.Context(), w.client("app_spa"), first.Refresh, nil)
 	wants(t, err, ErrInvalidGrant)
-	w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.grant_reused.v1", Payload: `{"clientId":"app_spa","what":"code"}`})
+	w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.grant_reused.v1",
+		Payload: `{"clientId":"app_spa","what":"code"}`})
 }
 
 func TestRefreshTokensAreReplacedAndNeverComeTwice(t *testing.T) {
@@ -202,7 +223,8 @@ func TestRefreshTokensAreReplacedAndNeverComeTwice(t *testing.T) {
 	if w.counts(wide.Access) || w.counts(first.Access) {
 		t.Error("an access token of the family lives on")
 	}
-	w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.grant_reused.v1", Payload: `{"clientId":"app_spa","what":"refresh_token"}`})
+	w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.grant_reused.v1",
+		Payload: `{"clientId":"app_spa","what":"refresh_token"}`})
 }
 
 func TestRefreshTokensExpireWhenTheyAreNotUsed(t *testing.T) {
@@ -237,9 +259,12 @@ func TestJWTAccessTokens(t *testing.T) {
 		must(t, json.Unmarshal(text, into))
 	}
 	now := float64(w.store.Now().Unix())
-	if header["typ"] != "at+jwt" || claims["iss"] != issuer || claims["sub"] != "usr_a" || claims["client_id"] != "app_jwt" || claims["exp"] != now+3600 ||
-		claims["iat"] != now || fmt.Sprint(claims["aud"]) != "[app_jwt app_web]" || claims["acr"] != claimset.SingleFactor || fmt.Sprint(claims["amr"]) != "[pwd]" ||
-		fmt.Sprint(claims["urn:signet:org"]) != "map[id:org_a name:a primary_domain:a.test]" || claims["urn:signet:roles"] == nil || claims["jti"] == "" {
+	if header["typ"] != "at+jwt" || claims["iss"] != issuer || claims["sub"] != "usr_a" ||
+		claims["client_id"] != "app_jwt" || claims["exp"] != now+3600 ||
+		claims["iat"] != now || fmt.Sprint(claims["aud"]) != "[app_jwt app_web]" ||
+		claims["acr"] != claimset.SingleFactor || fmt.Sprint(claims["amr"]) != "[pwd]" ||
+		fmt.Sprint(claims["urn:signet:org"]) != "map[id:org_a name:a primary_domain:a.test]" ||
+		claims["urn:signet:roles"] == nil || claims["jti"] == "" {
 		t.Errorf("got %v %v", header, claims)
 	}
 	if !w.counts(made.Access) || w.counts(made.Access[:len(made.Access)-1]) || w.counts(parts[0]+"."+parts[1]+".") {
@@ -359,7 +384,8 @@ func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	w := newWorld(t)
 	in := w.signIn("usr_a")
 	id := w.begin(ask("app_spa", "openid"))
-	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store,
+		Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
 	if _, err := w.Approve(t.Context(), id, browser, in, nil); err == nil {
 		t.Error("a session that was ended meanwhile approved")
 	}
@@ -367,13 +393,15 @@ func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	// A sign-in meanwhile is no obstacle.
 	in = w.signIn("usr_a")
 	other := w.signIn("usr_a")
-	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store,
+		Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
 	to, err := w.Approve(t.Context(), id, browser, in, nil)
 	must(t, err)
 
 	// Nor is it one for the code that came of it.
 	other = w.signIn("usr_a")
-	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store,
+		Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
 	made, err := w.exchange("app_spa", parameters(t, to.Address).Get("code"))
 	must(t, err)
 	if !w.counts(made.Access) {
@@ -381,7 +409,8 @@ func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	}
 	w.Store = w.store
 	code := w.code(ask("app_spa", "openid offline_access"), in)
-	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store,
+		Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
 	_, err = w.exchange("app_spa", code)
 	wants(t, err, ErrInvalidGrant)
 }
@@ -415,7 +444,8 @@ func TestVerifiers(t *testing.T) {
 		want                bool
 	}{
 		{"", "", true}, {challenge(), verifier, true}, {sum(long), long, true},
-		{challenge(), "", false}, {"", verifier, false}, {challenge(), verifier + "x", false}, {sum("short"), "short", false}, {sum(long + "x"), long + "x", false},
+		{challenge(), "", false}, {"", verifier, false}, {challenge(), verifier + "x", false},
+		{sum("short"), "short", false}, {sum(long + "x"), long + "x", false},
 		{verifier, verifier, false},
 	} {
 		if got := request.Verified(tt.challenge, tt.verifier); got != tt.want {

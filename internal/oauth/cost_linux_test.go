@@ -28,9 +28,13 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		"the domains of a sign-in": func(s string) {
 			_, _ = w.Begin(ctx, ask("app_spa", strings.Repeat(orgByDomain+s[:min(len(s), 600)]+" ", maxScopes)))
 		},
-		"the domain of a device":   func(s string) { _, _ = w.BeginDevice(ctx, w.client("app_tv"), strings.Fields(orgByDomain+s)) },
-		"an assertion":             func(s string) { _, _ = assertion.Read(s) },
-		"a header of an assertion": func(s string) { _, _ = assertion.Read(base64.RawURLEncoding.EncodeToString([]byte(s)) + ".e30.AAAA") },
+		"the domain of a device": func(s string) {
+			_, _ = w.BeginDevice(ctx, w.client("app_tv"), strings.Fields(orgByDomain+s))
+		},
+		"an assertion": func(s string) { _, _ = assertion.Read(s) },
+		"a header of an assertion": func(s string) {
+			_, _ = assertion.Read(base64.RawURLEncoding.EncodeToString([]byte(s)) + ".e30.AAAA")
+		},
 		"the claims of an assertion": func(s string) {
 			_, _ = assertion.Read("eyJhbGciOiJFUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".AAAA")
 		},

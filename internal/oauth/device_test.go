@@ -86,7 +86,8 @@ func TestADeviceThatAsksTooOftenHasToSlowDown(t *testing.T) {
 	for _, step := range []struct {
 		wait time.Duration
 		want error
-	}{{0, ErrAuthorizationPending}, {4 * time.Second, ErrSlowDown}, {9 * time.Second, ErrSlowDown}, {15 * time.Second, ErrAuthorizationPending}, {14 * time.Second, ErrSlowDown}} {
+	}{{0, ErrAuthorizationPending}, {4 * time.Second, ErrSlowDown}, {9 * time.Second, ErrSlowDown},
+		{15 * time.Second, ErrAuthorizationPending}, {14 * time.Second, ErrSlowDown}} {
 		w.store.Advance(step.wait)
 		_, err := w.DeviceTokens(t.Context(), tv, d.DeviceCode)
 		wants(t, err, step.want)
@@ -106,7 +107,8 @@ func TestWhoeverGuessesUserCodesIsSlowedDown(t *testing.T) {
 		wants(t, err, errUserCode)
 	}
 	_, err = w.DeviceByUserCode(t.Context(), home, d.UserCode)
-	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != UserCodeThrottled || e.RetryAfter <= 0 || e.RetryAfter > UserCodeWindow {
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != UserCodeThrottled || e.RetryAfter <= 0 ||
+		e.RetryAfter > UserCodeWindow {
 		t.Errorf("got %v", err)
 	}
 	_, err = w.DeviceByUserCode(t.Context(), elsewhere, d.UserCode)

@@ -14,7 +14,8 @@ import (
 // Where somebody is a guest without roles is not told, and roles by groups are told like others.
 func TestTheRolesOfGuestsAndOfGroupsInClaims(t *testing.T) {
 	u := &event.Object[user.User]{ID: "usr_a", Org: "org_a"}
-	for _, f := range []event.Fact[user.User]{user.MembershipSet{Scope: "org_b", Stays: true}, user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{access.OrgOwner}}} {
+	for _, f := range []event.Fact[user.User]{user.MembershipSet{Scope: "org_b", Stays: true},
+		user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{access.OrgOwner}}} {
 		f.Apply(&u.Data)
 	}
 	claims := claimset.New(false)

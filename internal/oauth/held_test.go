@@ -30,8 +30,10 @@ func vendor(t *testing.T, s app.RoleSettings) *world {
 	w := newWorld(t)
 	s.Project = "prj_p"
 	eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
-	eventtest.Given(t, w.store, project.Kind, "prj_p", "org_a", nil, project.Added{Name: "p", NameKey: "p"}, project.RoleSet{Key: "admin"}, project.RoleSet{Key: "viewer"})
-	for id, roles := range map[string][]user.AppRole{"b": {role("admin", 1), role("viewer", 2)}, "c": {role("viewer", 2)}} {
+	eventtest.Given(t, w.store, project.Kind, "prj_p", "org_a", nil, project.Added{Name: "p", NameKey: "p"},
+		project.RoleSet{Key: "admin"}, project.RoleSet{Key: "viewer"})
+	for id, roles := range map[string][]user.AppRole{"b": {role("admin", 1), role("viewer", 2)},
+		"c": {role("viewer", 2)}} {
 		w.grants("pac_"+id, "org_"+id, roles...)
 	}
 	for _, id := range []string{"app_spa", "app_web", "app_tv", "app_jwt"} {
@@ -44,7 +46,8 @@ func role(key string, epoch int64) user.AppRole { return user.AppRole{Key: key, 
 
 func (w *world) grants(id, to string, roles ...user.AppRole) {
 	w.t.Helper()
-	eventtest.Given(w.t, w.store, project.AccessKind, id, to, []event.Claim{project.AccessClaim("prj_p", to)}, project.AccessAdded{Project: "prj_p", Owner: "org_a", Roles: roles})
+	eventtest.Given(w.t, w.store, project.AccessKind, id, to, []event.Claim{project.AccessClaim("prj_p", to)},
+		project.AccessAdded{Project: "prj_p", Owner: "org_a", Roles: roles})
 }
 
 func (w *world) withdraws(id string) {
@@ -61,7 +64,8 @@ func (w *world) holds(who, place, in string, roles ...user.AppRole) {
 func (w *world) joins(who, in, id string) {
 	w.t.Helper()
 	if r, err := w.store.Record(w.t.Context(), group.Kind.Ref(id)); err == nil && r == nil {
-		eventtest.Given(w.t, w.store, group.Kind, id, in, []event.Claim{group.NameClaim(in, id)}, group.Added{Name: id, NameKey: id})
+		eventtest.Given(w.t, w.store, group.Kind, id, in, []event.Claim{group.NameClaim(in, id)},
+			group.Added{Name: id, NameKey: id})
 	}
 	w.change(who, user.GroupJoined{Org: in, Group: id})
 }
@@ -179,10 +183,14 @@ func TestTokensCarryRolesAndGroupsByOrganization(t *testing.T) {
 		{"nothing is switched on", app.RoleSettings{}, "usr_b", "", `{}`},
 		{"roles", app.RoleSettings{Roles: true}, "usr_b", "", `{"app_roles":{"org_b":["admin"],"org_c":["viewer"]}}`},
 		{"groups", app.RoleSettings{Groups: true}, "usr_b", "", `{"groups":{"org_b":["grp_b"],"org_c":["grp_c"]}}`},
-		{"both", both, "usr_b", "", `{"app_roles":{"org_b":["admin"],"org_c":["viewer"]},"groups":{"org_b":["grp_b"],"org_c":["grp_c"]}}`},
-		{"bound to home", both, "usr_b", " urn:signet:org:id:org_b", `{"app_roles":{"org_b":["admin"]},"groups":{"org_b":["grp_b"]}}`},
-		{"bound to home by its domain", both, "usr_b", " urn:signet:org:domain:b.test", `{"app_roles":{"org_b":["admin"]},"groups":{"org_b":["grp_b"]}}`},
-		{"bound to the other as a guest", both, "usr_b", " urn:signet:org:id:org_c", `{"app_roles":{"org_c":["viewer"]},"groups":{"org_c":["grp_c"]}}`},
+		{"both", both, "usr_b", "",
+			`{"app_roles":{"org_b":["admin"],"org_c":["viewer"]},"groups":{"org_b":["grp_b"],"org_c":["grp_c"]}}`},
+		{"bound to home", both, "usr_b", " urn:signet:org:id:org_b",
+			`{"app_roles":{"org_b":["admin"]},"groups":{"org_b":["grp_b"]}}`},
+		{"bound to home by its domain", both, "usr_b", " urn:signet:org:domain:b.test",
+			`{"app_roles":{"org_b":["admin"]},"groups":{"org_b":["grp_b"]}}`},
+		{"bound to the other as a guest", both, "usr_b", " urn:signet:org:id:org_c",
+			`{"app_roles":{"org_c":["viewer"]},"groups":{"org_c":["grp_c"]}}`},
 		{"of somebody who has none", both, "usr_a", "", `{"app_roles":{},"groups":{}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -192,10 +200,12 @@ func TestTokensCarryRolesAndGroupsByOrganization(t *testing.T) {
 				first := w.agreed(client, tt.who, scopes+tt.scopes)
 				w.store.Advance(time.Minute)
 				// A refresh that leaves the scope out is bound all the same.
-				again, err := w.Refresh(t.Context(), w.client(client), first.Refresh, []string{"openid", "offline_access"})
+				again, err := w.Refresh(t.Context(), w.client(client), first.Refresh,
+					[]string{"openid", "offline_access"})
 				must(t, err)
 				for i, made := range []*Tokens{first, again} {
-					for where, got := range map[string]string{"ID token": seen(t, payload(t, made.IDToken)), "user info": w.userInfo(made.Access), "introspection": w.introspected(client, made.Access)} {
+					for where, got := range map[string]string{"ID token": seen(t, payload(t, made.IDToken)),
+						"user info": w.userInfo(made.Access), "introspection": w.introspected(client, made.Access)} {
 						if got != tt.want {
 							t.Errorf("%s, %s %d: %s", client, where, i, got)
 						}
@@ -222,7 +232,8 @@ func TestASignInThatOnlyItsScopesBindStaysBound(t *testing.T) {
 	w.holds("usr_a", "pac_b", "org_b", role("admin", 1))
 	eventtest.Given(t, w.store, Kind, IDFor("usr_a"), "org_a", nil, Given{AppID: "app_spa", Scopes: []string{"openid"}})
 	for scopes, want := range map[string]string{
-		"openid": `{"app_roles":{"org_a":["viewer"],"org_b":["admin"]}}`, "openid urn:signet:org:id:org_a": `{"app_roles":{"org_a":["viewer"]}}`,
+		"openid":                              `{"app_roles":{"org_a":["viewer"],"org_b":["admin"]}}`,
+		"openid urn:signet:org:id:org_a":      `{"app_roles":{"org_a":["viewer"]}}`,
 		"openid urn:signet:org:domain:a.test": `{"app_roles":{"org_a":["viewer"]}}`,
 	} {
 		_, old, access := w.before("app_spa", strings.Fields(scopes)...)
@@ -243,10 +254,14 @@ func TestWhoReadsTheRolesInAToken(t *testing.T) {
 	given := func() *world {
 		w := vendor(t, app.RoleSettings{Roles: true, Groups: true})
 		w.holds("usr_a", "prj_p", "org_a", role("viewer", 2))
-		w.change("app_web", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_p"}}) // an API of the project, which is told nothing of its own
+		// an API of the project, which is told nothing of its own
+		w.change("app_web", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_p"}})
 		eventtest.Given(t, w.store, project.Kind, "prj_q", "org_a", nil, project.Added{Name: "q", NameKey: "q"})
-		w.change("app_tv", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q", Roles: true, Groups: true}})
-		w.change("app_all", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_p", Roles: true, Groups: true}}) // another organization's, which names the project
+		w.change("app_tv", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q", Roles: true,
+			Groups: true}})
+		// another organization's, which names the project
+		w.change("app_all", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_p", Roles: true,
+			Groups: true}})
 		for _, id := range []string{"app_spa", "app_jwt"} {
 			w.change("app_all", approved(id))
 		}
@@ -256,7 +271,8 @@ func TestWhoReadsTheRolesInAToken(t *testing.T) {
 	t.Run("introspection", func(t *testing.T) {
 		w := given()
 		made := w.agreed("app_spa", "usr_a", everybody)
-		for reader, want := range map[string]string{"app_spa": want, "app_web": want, "app_tv": `{}`, "app_asks": `{}`, "app_all": `{}`, "app_jwt": "inactive"} {
+		for reader, want := range map[string]string{"app_spa": want, "app_web": want, "app_tv": `{}`, "app_asks": `{}`,
+			"app_all": `{}`, "app_jwt": "inactive"} {
 			if got := w.introspected(reader, made.Access); got != want {
 				t.Errorf("%s: %s", reader, got)
 			}
@@ -266,7 +282,8 @@ func TestWhoReadsTheRolesInAToken(t *testing.T) {
 		w := given()
 		for scopes, want := range map[string]string{
 			"openid": want, "openid" + aud("app_web"): want, "openid signet.self" + aud("app_web"): want,
-			"openid" + aud("app_tv"): `{}`, "openid" + aud("app_asks"): `{}`, "openid" + aud("app_all"): `{}`, everybody: `{}`,
+			"openid" + aud("app_tv"): `{}`, "openid" + aud("app_asks"): `{}`, "openid" + aud("app_all"): `{}`,
+			everybody: `{}`,
 		} {
 			made := w.agreed("app_jwt", "usr_a", scopes)
 			if got := seen(t, payload(t, made.Access)); got != want {
@@ -280,7 +297,9 @@ func TestWhoReadsTheRolesInAToken(t *testing.T) {
 	t.Run("a service user", func(t *testing.T) {
 		w := given()
 		w.holds("usr_robot", "prj_p", "org_a", role("viewer", 2))
-		made, err := w.ClientCredentials(t.Context(), &Client{Service: eventtest.State(t, w.store, user.Kind, "usr_robot")}, []string{"urn:signet:app:app_web:aud"})
+		made, err := w.ClientCredentials(t.Context(),
+			&Client{Service: eventtest.State(t, w.store, user.Kind, "usr_robot")},
+			[]string{"urn:signet:app:app_web:aud"})
 		must(t, err)
 		if got := w.introspected("app_web", made.Access); got != `{}` {
 			t.Errorf("got %s", got)
@@ -313,7 +332,8 @@ func TestWhatDoesNotFitIntoATokenIsSaidAndFoundElsewhere(t *testing.T) {
 		{"it fits", app.RoleSettings{Roles: true, Groups: true}, 10, 10, ""},
 		{"the roles do not", app.RoleSettings{Roles: true}, 50, 0, `{"overflow":["urn:signet:app_roles"]}`},
 		{"the groups do not", app.RoleSettings{Groups: true}, 0, 150, `{"overflow":["urn:signet:groups"]}`},
-		{"both together do not", app.RoleSettings{Roles: true, Groups: true}, 25, 60, `{"overflow":["urn:signet:app_roles","urn:signet:groups"]}`},
+		{"both together do not", app.RoleSettings{Roles: true, Groups: true}, 25, 60,
+			`{"overflow":["urn:signet:app_roles","urn:signet:groups"]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := vendor(t, tt.settings)
@@ -331,7 +351,8 @@ func TestWhatDoesNotFitIntoATokenIsSaidAndFoundElsewhere(t *testing.T) {
 			}
 			made := w.agreed("app_jwt", "usr_a", "openid")
 			whole := w.userInfo(made.Access)
-			if strings.Contains(whole, "overflow") || tt.roles > 0 && !strings.Contains(whole, held[tt.roles-1].Key) || len(whole) < 35*tt.groups {
+			if strings.Contains(whole, "overflow") || tt.roles > 0 && !strings.Contains(whole, held[tt.roles-1].Key) ||
+				len(whole) < 35*tt.groups {
 				t.Errorf("user info: %s", whole)
 			}
 			if got := w.introspected("app_jwt", made.Access); got != whole {
@@ -351,7 +372,9 @@ func TestWhatDoesNotFitIntoATokenIsSaidAndFoundElsewhere(t *testing.T) {
 	t.Run("the bound", func(t *testing.T) {
 		for size, fits := range map[int]bool{claimset.MaxToken: true, claimset.MaxToken + 1: false} {
 			claims := claimset.New(false)
-			claimset.AddRolesToToken(claims, project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", size-len(`{"o":[""]}`)-len(`{}`))}}, Groups: map[string][]string{}})
+			claimset.AddRolesToToken(claims,
+				project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", size-len(`{"o":[""]}`)-len(`{}`))}},
+					Groups: map[string][]string{}})
 			if _, there := claims.Values[claimset.Roles]; there != fits {
 				t.Errorf("%d bytes: %v", size, there)
 			}
@@ -376,24 +399,35 @@ func TestWhatRestsOnAnAccessOrARoleStopsWithIt(t *testing.T) {
 	}{
 		{"nothing", false, "usr_b", "", func(*world) {}, "", false},
 		{"nothing, with a role", true, "usr_b", "", func(*world) {}, "", false},
-		{"the access is withdrawn", false, "usr_b", "", func(w *world) { w.withdraws("pac_b") }, ErrAccessDenied.Error(), true},
-		{"the access is withdrawn, and the sign-in is bound", false, "usr_b", " urn:signet:org:id:org_b", func(w *world) { w.withdraws("pac_b") }, ErrAccessDenied.Error(), true},
+		{"the access is withdrawn", false, "usr_b", "", func(w *world) { w.withdraws("pac_b") },
+			ErrAccessDenied.Error(), true},
+		{"the access is withdrawn, and the sign-in is bound", false, "usr_b", " urn:signet:org:id:org_b",
+			func(w *world) { w.withdraws("pac_b") }, ErrAccessDenied.Error(), true},
 		{"the access is withdrawn and granted again", false, "usr_b", "", grantAgain, "", true},
 		{"the access is withdrawn, and somebody is a guest of another customer", false, "usr_b", "", func(w *world) {
 			w.change("usr_b", guest("org_c"))
 			w.withdraws("pac_b")
 		}, "consent", true},
-		{"the project is removed", false, "usr_b", "", func(w *world) { eventtest.Given(w.t, w.store, project.Kind, "prj_p", "", nil, project.WasRemoved{}) }, ErrAccessDenied.Error(), true},
-		{"the application leaves the project", false, "usr_b", "", func(w *world) { w.change("app_spa", app.RoleSettingsSet{}); w.change("app_tv", app.RoleSettingsSet{}) }, ErrAccessDenied.Error(), true},
-		{"an access is withdrawn that somebody does not need", false, "usr_a", "", func(w *world) { w.withdraws("pac_b") }, "", false},
-		{"a guest leaves", false, "usr_a", " urn:signet:org:id:org_b", func(w *world) { w.change("usr_a", user.OrgLeft{Org: "org_b"}) }, string(NeedsOtherAccount), true},
-		{"the role is taken away", true, "usr_b", "", func(w *world) { w.holds("usr_b", "pac_b", "org_b") }, string(NeedsRole), true},
-		{"the role is taken away at home", true, "usr_a", "", func(w *world) { w.holds("usr_a", "prj_p", "org_a") }, string(NeedsRole), true},
+		{"the project is removed", false, "usr_b", "",
+			func(w *world) { eventtest.Given(w.t, w.store, project.Kind, "prj_p", "", nil, project.WasRemoved{}) },
+			ErrAccessDenied.Error(), true},
+		{"the application leaves the project", false, "usr_b", "",
+			func(w *world) { w.change("app_spa", app.RoleSettingsSet{}); w.change("app_tv", app.RoleSettingsSet{}) },
+			ErrAccessDenied.Error(), true},
+		{"an access is withdrawn that somebody does not need", false, "usr_a", "",
+			func(w *world) { w.withdraws("pac_b") }, "", false},
+		{"a guest leaves", false, "usr_a", " urn:signet:org:id:org_b",
+			func(w *world) { w.change("usr_a", user.OrgLeft{Org: "org_b"}) }, string(NeedsOtherAccount), true},
+		{"the role is taken away", true, "usr_b", "", func(w *world) { w.holds("usr_b", "pac_b", "org_b") },
+			string(NeedsRole), true},
+		{"the role is taken away at home", true, "usr_a", "", func(w *world) { w.holds("usr_a", "prj_p", "org_a") },
+			string(NeedsRole), true},
 		{"the role is removed", true, "usr_b", "", func(w *world) {
 			eventtest.Given(w.t, w.store, project.Kind, "prj_p", "", nil, project.RoleRemoved{Key: "admin"})
 		}, string(NeedsRole), true},
 		{"the role is taken out of the access", true, "usr_b", "", func(w *world) {
-			eventtest.Given(w.t, w.store, project.AccessKind, "pac_b", "", nil, project.AccessRolesSet{Roles: []user.AppRole{role("viewer", 2)}})
+			eventtest.Given(w.t, w.store, project.AccessKind, "pac_b", "", nil,
+				project.AccessRolesSet{Roles: []user.AppRole{role("viewer", 2)}})
 		}, string(NeedsRole), true},
 		{"a role is required from now on", false, "usr_a", "", func(w *world) {
 			w.holds("usr_a", "prj_p", "org_a")
@@ -494,7 +528,10 @@ func TestAnAccessOrARoleThatGoesMeanwhileGivesNothing(t *testing.T) {
 		for step, run := range map[string]func(w *world) func() error{
 			"approving": func(w *world) func() error {
 				id, in := w.begin(ask("app_spa", "openid")), w.signIn("usr_b")
-				return func() error { _, err := w.Approve(t.Context(), id, browser, in, []string{"openid"}); return err }
+				return func() error {
+					_, err := w.Approve(t.Context(), id, browser, in, []string{"openid"})
+					return err
+				}
 			},
 			"a code": func(w *world) func() error {
 				code := w.agrees("app_spa", "usr_b", "openid")
@@ -502,13 +539,19 @@ func TestAnAccessOrARoleThatGoesMeanwhileGivesNothing(t *testing.T) {
 			},
 			"a refresh": func(w *world) func() error {
 				made := w.agreed("app_spa", "usr_b", "openid offline_access")
-				return func() error { _, err := w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, nil); return err }
+				return func() error {
+					_, err := w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, nil)
+					return err
+				}
 			},
 			"the same refresh again": func(w *world) func() error {
 				made := w.agreed("app_spa", "usr_b", "openid offline_access")
 				_, err := w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, nil)
 				must(t, err)
-				return func() error { _, err := w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, nil); return err }
+				return func() error {
+					_, err := w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, nil)
+					return err
+				}
 			},
 		} {
 			t.Run(name+", "+step, func(t *testing.T) {
@@ -539,7 +582,8 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	// What they agreed to before goes on, and tells nothing.
 	refreshed, err := w.Refresh(t.Context(), w.client("app_spa"), before.Refresh, nil)
 	must(t, err)
-	if w.userInfo(before.Access) != `{}` || w.userInfo(refreshed.Access) != `{}` || seen(t, payload(t, refreshed.IDToken)) != `{}` || w.introspected("app_spa", refreshed.Access) != `{}` {
+	if w.userInfo(before.Access) != `{}` || w.userInfo(refreshed.Access) != `{}` ||
+		seen(t, payload(t, refreshed.IDToken)) != `{}` || w.introspected("app_spa", refreshed.Access) != `{}` {
 		t.Error("what was agreed to before tells of roles")
 	}
 	// So does a sign-in whose page did not say it.
@@ -580,11 +624,14 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	}
 	// Nor does it go on with a consent that does not name what is told.
 	named := w.agreed("app_spa", "usr_b", scopes)
-	eventtest.Given(t, w.store, Kind, IDFor("usr_b"), "", nil, Given{AppID: "app_spa", Scopes: []string{"offline_access", "openid"}, Asked: true})
+	eventtest.Given(t, w.store, Kind, IDFor("usr_b"), "", nil,
+		Given{AppID: "app_spa", Scopes: []string{"offline_access", "openid"}, Asked: true})
 	_, err = w.Refresh(t.Context(), w.client("app_spa"), named.Refresh, nil)
 	wants(t, err, ErrInvalidGrant)
 	// The names are no scopes.
-	if made := w.agreed("app_spa", "usr_b", scopes+" urn:signet:app_roles urn:signet:groups"); slices.ContainsFunc(made.Scopes, func(s string) bool { return slices.Contains(claimset.RoleClaims, s) }) {
+	if made := w.agreed("app_spa", "usr_b",
+		scopes+" urn:signet:app_roles urn:signet:groups"); slices.ContainsFunc(made.Scopes,
+		func(s string) bool { return slices.Contains(claimset.RoleClaims, s) }) {
 		t.Errorf("granted %q", made.Scopes)
 	}
 	// Switched off, it is told no longer.
@@ -684,7 +731,8 @@ func TestWhatItCostsToBeTold(t *testing.T) {
 
 func TestABasisNamesThePlaceThatItRestsOn(t *testing.T) {
 	for place, want := range map[string]bool{"": true, "pac_b": true, "pac_c": false} {
-		if (session.Basis{Place: "pac_b"}).Holds(project.Admitted, place) != want || (session.Basis{}).Holds(project.Admitted, place) != (place == "") {
+		if (session.Basis{Place: "pac_b"}).Holds(project.Admitted, place) != want ||
+			(session.Basis{}).Holds(project.Admitted, place) != (place == "") {
 			t.Errorf("%q", place)
 		}
 	}
@@ -701,10 +749,14 @@ func TestGuestsAtABoundSignIn(t *testing.T) {
 		want   string
 	}{
 		{"an application without a project", "app_asks", "usr_b", func(*world) {}, string(NeedsOtherAccount)},
-		{"an application for all organizations without a project", "app_all", "usr_b", func(*world) {}, string(NeedsOtherAccount)},
+		{"an application for all organizations without a project", "app_all", "usr_b", func(*world) {},
+			string(NeedsOtherAccount)},
 		{"an application with a project", "app_spa", "usr_b", func(*world) {}, string(NeedsConsent)},
-		{"an application with a project, of somebody who is no guest", "app_spa", "usr_b", func(w *world) { w.change("usr_b", user.OrgLeft{Org: "org_a"}) }, string(NeedsOtherAccount)},
-		{"an application whose project was removed", "app_spa", "usr_b", func(w *world) { eventtest.Given(w.t, w.store, project.Kind, "prj_p", "", nil, project.WasRemoved{}) }, string(NeedsOtherAccount)},
+		{"an application with a project, of somebody who is no guest", "app_spa", "usr_b",
+			func(w *world) { w.change("usr_b", user.OrgLeft{Org: "org_a"}) }, string(NeedsOtherAccount)},
+		{"an application whose project was removed", "app_spa", "usr_b",
+			func(w *world) { eventtest.Given(w.t, w.store, project.Kind, "prj_p", "", nil, project.WasRemoved{}) },
+			string(NeedsOtherAccount)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := vendor(t, app.RoleSettings{})

@@ -39,7 +39,8 @@ func TestWhoIsToldMetadata(t *testing.T) {
 			w.change("usr_a", guest("org_b"))
 			for _, client := range []string{"app_spa", "app_jwt"} {
 				made := w.agreed(client, tt.who, "openid"+tt.scopes)
-				where := map[string]string{"ID token": seen(t, payload(t, made.IDToken)), "user info": w.userInfo(made.Access), "introspection": w.introspected(client, made.Access)}
+				where := map[string]string{"ID token": seen(t, payload(t, made.IDToken)),
+					"user info": w.userInfo(made.Access), "introspection": w.introspected(client, made.Access)}
 				if client == "app_jwt" {
 					where["JWT"] = seen(t, payload(t, made.Access))
 				}

@@ -19,14 +19,24 @@ func (w *world) signInThrough() *session.Bearer {
 	w.t.Helper()
 	if p, err := idp.Kind.Read(w.t.Context(), w.store, "idp_a"); err != nil || p == nil {
 		eventtest.Given(w.t, w.store, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
-		eventtest.Given(w.t, w.store, user.Kind, "usr_a", "", []event.Claim{user.LinkClaim("idp_a", "i", "s")}, user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "s"}})
+		eventtest.Given(w.t, w.store, user.Kind, "usr_a", "", []event.Claim{user.LinkClaim("idp_a", "i", "s")},
+			user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "s"}})
 	}
-	proof, err := json.Marshal(session.Proof{Methods: []session.Method{session.ByProvider}, At: event.Micros(w.store.Now()), Upstream: &session.Upstream{Provider: "idp_a", Link: "lnk_1"}})
+	proof, err := json.Marshal(session.Proof{Methods: []session.Method{session.ByProvider},
+		At: event.Micros(w.store.Now()), Upstream: &session.Upstream{Provider: "idp_a", Link: "lnk_1"}})
 	must(w.t, err)
 	text, hash := secret.NewToken(secret.Session)
 	now := event.Micros(w.store.Now())
-	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: "usr_a", Created: now, Expires: now + time.Hour.Microseconds(),
-		Provider: "idp_a", Data: string(proof)})
+	w.store.GivenToken(event.Token{
+		ID:       event.NewID("ses"),
+		Hash:     hash,
+		Kind:     string(secret.Session),
+		UserID:   "usr_a",
+		Created:  now,
+		Expires:  now + time.Hour.Microseconds(),
+		Provider: "idp_a",
+		Data:     string(proof),
+	})
 	b, err := w.Sessions.Bearer(w.t.Context(), text)
 	must(w.t, err)
 	return b
@@ -50,7 +60,8 @@ func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 				must(t, err)
 				return made
 			}
-			online, offline, signed := tokens("app_spa", "openid"), tokens("app_spa", "openid offline_access"), tokens("app_jwt", "openid offline_access")
+			online, offline, signed := tokens("app_spa", "openid"), tokens("app_spa", "openid offline_access"),
+				tokens("app_jwt", "openid offline_access")
 			waiting := w.code(ask("app_spa", "openid"), in)
 			waitingOffline := w.code(ask("app_spa", "openid offline_access"), in)
 			request := w.begin(ask("app_spa", "openid"))
@@ -59,7 +70,8 @@ func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 			pending, err := w.deviceBy(t.Context(), CanonicalUserCode(device.UserCode))
 			must(t, err)
 			must(t, w.ApproveDevice(t.Context(), pending, in, []string{"openid", "offline_access"}))
-			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access, "signed": signed.Access} {
+			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access,
+				"signed": signed.Access} {
 				if !w.counts(token) {
 					t.Fatalf("%s does not count", what)
 				}
@@ -68,11 +80,14 @@ func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 			if eventtest.Given(t, w.store, idp.Kind, "idp_a", "", nil, facts...); facts == nil {
 				w.change("usr_a", user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_a"})
 			}
-			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access, "signed": signed.Access} {
+			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access,
+				"signed": signed.Access} {
 				if w.counts(token) != counts {
 					t.Errorf("the %s access token counts: %t", what, !counts)
 				}
-				if b, err := w.Introspect(t.Context(), token, w.proven(map[bool]string{true: "app_jwt", false: "app_spa"}[what == "signed"])); err != nil || (b != nil) != counts {
+				if b, err := w.Introspect(t.Context(), token,
+					w.proven(map[bool]string{true: "app_jwt", false: "app_spa"}[what == "signed"])); err != nil ||
+					(b != nil) != counts {
 					t.Errorf("introspection of the %s one: %v, %v", what, b, err)
 				}
 			}

@@ -49,15 +49,20 @@ func TestRequestsThatAreRefusedGoBackWithAWord(t *testing.T) {
 		{"hybrid", func(a *request.Ask) { a.ResponseType = "code id_token" }, "unsupported_response_type"},
 		{"another response mode", func(a *request.Ask) { a.ResponseMode = "web_message" }, "invalid_request"},
 		{"a request object", func(a *request.Ask) { a.Request = "e30.e30." }, "request_not_supported"},
-		{"no challenge without a secret", func(a *request.Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "invalid_request"},
+		{"no challenge without a secret", func(a *request.Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" },
+			"invalid_request"},
 		{"a plain challenge", func(a *request.Ask) { a.CodeChallengeMethod = "plain" }, "invalid_request"},
-		{"a challenge of no method, which means plain", func(a *request.Ask) { a.CodeChallengeMethod = "" }, "invalid_request"},
+		{"a challenge of no method, which means plain", func(a *request.Ask) { a.CodeChallengeMethod = "" },
+			"invalid_request"},
 		{"a challenge that is none", func(a *request.Ask) { a.CodeChallenge = "short" }, "invalid_request"},
 		{"silence and a page", func(a *request.Ask) { a.Prompt = "none login" }, "invalid_request"},
 		{"an unknown prompt", func(a *request.Ask) { a.Prompt = "shout" }, "invalid_request"},
 		{"a negative age", func(a *request.Ask) { a.MaxAge = "-1" }, "invalid_request"},
-		{"two organizations", func(a *request.Ask) { a.Scope = "openid urn:signet:org:id:org_a urn:signet:org:id:org_b" }, "invalid_scope"},
-		{"an unknown domain", func(a *request.Ask) { a.Scope = "openid urn:signet:org:domain:nobody.test" }, "invalid_scope"},
+		{"two organizations", func(a *request.Ask) {
+			a.Scope = "openid urn:signet:org:id:org_a urn:signet:org:id:org_b"
+		}, "invalid_scope"},
+		{"an unknown domain", func(a *request.Ask) { a.Scope = "openid urn:signet:org:domain:nobody.test" },
+			"invalid_scope"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := ask("app_spa", "openid")
@@ -94,7 +99,8 @@ func TestAnswersComeInTheModeThatWasAskedFor(t *testing.T) {
 				case "", "query":
 					parameters, u.RawQuery = u.Query(), ""
 				}
-				if u.String() != callback || (a.Form != nil) != (mode == "form_post") || parameters.Get("state") != "s t&#" || parameters.Get("iss") != issuer {
+				if u.String() != callback || (a.Form != nil) != (mode == "form_post") ||
+					parameters.Get("state") != "s t&#" || parameters.Get("iss") != issuer {
 					t.Errorf("got %+v", a)
 				}
 				return parameters
@@ -111,7 +117,8 @@ func TestAnswersComeInTheModeThatWasAskedFor(t *testing.T) {
 			must(t, err)
 			to, err = w.Refuse(t.Context(), w.begin(a), browser, ErrAccessDenied)
 			must(t, err)
-			if got := read(to); got.Get("error") != "access_denied" || got.Get("error_description") == "" || got.Get("code") != "" {
+			if got := read(to); got.Get("error") != "access_denied" || got.Get("error_description") == "" ||
+				got.Get("code") != "" {
 				t.Errorf("got %v", got)
 			}
 			// A refusal at once, in the same way; PKCE is not optional in any of them.
@@ -122,7 +129,8 @@ func TestAnswersComeInTheModeThatWasAskedFor(t *testing.T) {
 				t.Errorf("got %+v", began)
 			}
 			a.RedirectURI = "https://evil.test/callback"
-			if began, err := w.Begin(t.Context(), a); err == nil || began.Refused.Address != "" || began.Refused.Form != nil {
+			if began, err := w.Begin(t.Context(), a); err == nil || began.Refused.Address != "" ||
+				began.Refused.Form != nil {
 				t.Errorf("an address that is not registered: %+v", began)
 			}
 		})
@@ -159,17 +167,23 @@ func TestScopes(t *testing.T) {
 		want         []string
 		wantAudience []string
 	}{
-		{"sorted, each once", []string{"profile", "openid", "openid"}, nil, false, sorted("openid", "profile"), []string{"app_spa"}},
-		{"unknown ones are left out", []string{"openid", "admin", "signet.everything", "urn:signet:app:x"}, nil, false, []string{"openid"}, []string{"app_spa"}},
+		{"sorted, each once", []string{"profile", "openid", "openid"}, nil, false, sorted("openid", "profile"),
+			[]string{"app_spa"}},
+		{"unknown ones are left out", []string{"openid", "admin", "signet.everything", "urn:signet:app:x"}, nil, false,
+			[]string{"openid"}, []string{"app_spa"}},
 		{"offline access only with refresh tokens", []string{"offline_access"}, nil, false, nil, []string{"app_spa"}},
 		{"offline access", []string{"offline_access"}, nil, true, []string{"offline_access"}, []string{"app_spa"}},
-		{"Signet's API only as far as allowed", []string{"signet.self", "signet.write"}, []string{"signet.self"}, false, []string{"signet.self"}, []string{"app_spa", issuer}},
-		{"another application", []string{"urn:signet:app:app_web:aud"}, nil, false, []string{"urn:signet:app:app_web:aud"}, []string{"app_spa", "app_web"}},
-		{"an application of another organization, for everybody or not", []string{"urn:signet:app:app_all:aud"}, nil, false, nil, []string{"app_spa"}},
+		{"Signet's API only as far as allowed", []string{"signet.self", "signet.write"}, []string{"signet.self"}, false,
+			[]string{"signet.self"}, []string{"app_spa", issuer}},
+		{"another application", []string{"urn:signet:app:app_web:aud"}, nil, false,
+			[]string{"urn:signet:app:app_web:aud"}, []string{"app_spa", "app_web"}},
+		{"an application of another organization, for everybody or not", []string{"urn:signet:app:app_all:aud"}, nil,
+			false, nil, []string{"app_spa"}},
 		{"an application that is none", []string{"urn:signet:app:app_none:aud"}, nil, false, nil, []string{"app_spa"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			aud, kept, err := newWorld(t).meantFor(t.Context(), "app_spa", "org_a", askable(tt.asked, tt.api, tt.offline))
+			aud, kept, err := newWorld(t).meantFor(t.Context(), "app_spa", "org_a",
+				askable(tt.asked, tt.api, tt.offline))
 			must(t, err)
 			if !slices.Equal(kept, tt.want) || !slices.Equal(aud, tt.wantAudience) {
 				t.Errorf("got %q for %q", kept, aud)
@@ -191,31 +205,54 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 	}{
 		{"nothing", "usr_a", func(*request.Ask) {}, always, NeedsNothing, nil, nil},
 		{"another organization", "usr_b", func(*request.Ask) {}, always, "", ErrAccessDenied, ErrAccessDenied},
-		{"another organization, where all may, but are asked", "usr_a", func(a *request.Ask) { a.ClientID = "app_all" }, always, NeedsConsent, nil, ErrConsentRequired},
-		{"the own organization, where all may", "usr_b", func(a *request.Ask) { a.ClientID = "app_all" }, always, NeedsNothing, nil, nil},
-		{"bound to another organization", "usr_a", func(a *request.Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:id:org_b" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
-		{"bound by a domain", "usr_a", func(a *request.Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:domain:B.test" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
-		{"bound to the own organization", "usr_a", func(a *request.Ask) { a.Scope = "openid urn:signet:org:domain:a.test" }, always, NeedsNothing, nil, nil},
-		{"signing in anew", "usr_a", func(a *request.Ask) { a.Prompt = "login" }, func(w *world) { w.store.Advance(time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
-		{"a sign-in that is too old", "usr_a", func(a *request.Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(61 * time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
-		{"a sign-in that is young enough", "usr_a", func(a *request.Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(60 * time.Second) }, NeedsNothing, nil, nil},
-		{"a sign-in before one that has to be new", "usr_a", func(a *request.Ask) { a.MaxAge = "0" }, func(w *world) { w.store.Advance(time.Microsecond) }, NeedsSignIn, nil, ErrLoginRequired},
-		{"the person that is meant", "usr_a", func(a *request.Ask) { a.Subject = "usr_a" }, always, NeedsNothing, nil, nil},
-		{"somebody else than is meant", "usr_a", func(a *request.Ask) { a.Subject = "usr_b" }, always, NeedsOtherPerson, nil, ErrLoginRequired},
-		{"somebody who is not known any more", "usr_a", func(a *request.Ask) { a.Unknown = true }, always, NeedsNothing, nil, nil},
-		{"consent", "usr_a", func(a *request.Ask) { a.ClientID = "app_asks" }, always, NeedsConsent, nil, ErrConsentRequired},
-		{"consent to scopes that open ways in", "usr_a", func(a *request.Ask) { a.Scope = "openid signet.write signet.passwords" }, func(w *world) {
-			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.write"}})
-		}, NeedsConsent, nil, ErrConsentRequired},
-		{"no consent to general scopes", "usr_a", func(a *request.Ask) { a.Scope = "openid signet.self signet.write" }, func(w *world) {
-			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.self", "signet.write"}})
-		}, NeedsNothing, nil, nil},
-		{"the person that is meant by a claim", "usr_a", func(a *request.Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_a"}}}` }, always, NeedsNothing, nil, nil},
-		{"somebody else than is meant by a claim", "usr_a", func(a *request.Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_b"}}}` }, always, NeedsOtherPerson, nil, ErrLoginRequired},
+		{"another organization, where all may, but are asked", "usr_a", func(a *request.Ask) { a.ClientID = "app_all" },
+			always, NeedsConsent, nil, ErrConsentRequired},
+		{"the own organization, where all may", "usr_b", func(a *request.Ask) { a.ClientID = "app_all" }, always,
+			NeedsNothing, nil, nil},
+		{"bound to another organization", "usr_a",
+			func(a *request.Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:id:org_b" }, always,
+			NeedsOtherAccount, nil, ErrWrongOrg},
+		{"bound by a domain", "usr_a",
+			func(a *request.Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:domain:B.test" }, always,
+			NeedsOtherAccount, nil, ErrWrongOrg},
+		{"bound to the own organization", "usr_a",
+			func(a *request.Ask) { a.Scope = "openid urn:signet:org:domain:a.test" }, always, NeedsNothing, nil, nil},
+		{"signing in anew", "usr_a", func(a *request.Ask) { a.Prompt = "login" },
+			func(w *world) { w.store.Advance(time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"a sign-in that is too old", "usr_a", func(a *request.Ask) { a.MaxAge = "60" },
+			func(w *world) { w.store.Advance(61 * time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"a sign-in that is young enough", "usr_a", func(a *request.Ask) { a.MaxAge = "60" },
+			func(w *world) { w.store.Advance(60 * time.Second) }, NeedsNothing, nil, nil},
+		{"a sign-in before one that has to be new", "usr_a", func(a *request.Ask) { a.MaxAge = "0" },
+			func(w *world) { w.store.Advance(time.Microsecond) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"the person that is meant", "usr_a", func(a *request.Ask) { a.Subject = "usr_a" }, always,
+			NeedsNothing, nil, nil},
+		{"somebody else than is meant", "usr_a", func(a *request.Ask) { a.Subject = "usr_b" }, always, NeedsOtherPerson,
+			nil, ErrLoginRequired},
+		{"somebody who is not known any more", "usr_a", func(a *request.Ask) { a.Unknown = true }, always,
+			NeedsNothing, nil, nil},
+		{"consent", "usr_a", func(a *request.Ask) { a.ClientID = "app_asks" }, always, NeedsConsent, nil,
+			ErrConsentRequired},
+		{"consent to scopes that open ways in", "usr_a",
+			func(a *request.Ask) { a.Scope = "openid signet.write signet.passwords" }, func(w *world) {
+				w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.write"}})
+			}, NeedsConsent, nil, ErrConsentRequired},
+		{"no consent to general scopes", "usr_a", func(a *request.Ask) { a.Scope = "openid signet.self signet.write" },
+			func(w *world) {
+				w.change("app_spa",
+					app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.self", "signet.write"}})
+			}, NeedsNothing, nil, nil},
+		{"the person that is meant by a claim", "usr_a",
+			func(a *request.Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_a"}}}` }, always,
+			NeedsNothing, nil, nil},
+		{"somebody else than is meant by a claim", "usr_a",
+			func(a *request.Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_b"}}}` }, always, NeedsOtherPerson, nil,
+			ErrLoginRequired},
 		{"a second factor", "usr_a", func(a *request.Ask) {
 			a.Claims = `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`
 		}, always, NeedsFactor, nil, ErrUnmetAuthentication},
-		{"consent on request", "usr_a", func(a *request.Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil, ErrConsentRequired},
+		{"consent on request", "usr_a", func(a *request.Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil,
+			ErrConsentRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -270,14 +307,26 @@ func TestOnlyAFullSessionApproves(t *testing.T) {
 		"a session that was ended": func(w *world, in *session.Bearer) {
 			must(w.t, w.Sessions.End(w.t.Context(), session.Own(in.Caller), in.Token.ID))
 		},
-		"a session of before all were ended":     func(w *world, _ *session.Bearer) { w.change("usr_a", user.SessionsEnded{}) },
-		"a user who is switched off":             func(w *world, _ *session.Bearer) { w.change("usr_a", user.Deactivated{}) },
-		"a user of an organization that is":      func(w *world, _ *session.Bearer) { w.change("org_a", org.Deactivated{}) },
-		"a session that has expired":             func(w *world, _ *session.Bearer) { w.store.Advance(13 * time.Hour) },
-		"a personal access token":                func(_ *world, in *session.Bearer) { in.Token.Kind = "pat" },
-		"a session that must change a password":  func(_ *world, in *session.Bearer) { in.Caller.MustChangePassword = true },
-		"a session that must prove a factor":     func(_ *world, in *session.Bearer) { in.Caller.MustProveSecondFactor = true },
-		"somebody else's session":                func(w *world, in *session.Bearer) { in.Caller.TokenID = w.signIn("usr_b").Token.ID },
+		"a session of before all were ended": func(w *world, _ *session.Bearer) {
+			w.change("usr_a", user.SessionsEnded{})
+		},
+		"a user who is switched off": func(w *world, _ *session.Bearer) {
+			w.change("usr_a", user.Deactivated{})
+		},
+		"a user of an organization that is": func(w *world, _ *session.Bearer) {
+			w.change("org_a", org.Deactivated{})
+		},
+		"a session that has expired": func(w *world, _ *session.Bearer) { w.store.Advance(13 * time.Hour) },
+		"a personal access token":    func(_ *world, in *session.Bearer) { in.Token.Kind = "pat" },
+		"a session that must change a password": func(_ *world, in *session.Bearer) {
+			in.Caller.MustChangePassword = true
+		},
+		"a session that must prove a factor": func(_ *world, in *session.Bearer) {
+			in.Caller.MustProveSecondFactor = true
+		},
+		"somebody else's session": func(w *world, in *session.Bearer) {
+			in.Caller.TokenID = w.signIn("usr_b").Token.ID
+		},
 		"a session that is gone from the tables": func(_ *world, in *session.Bearer) { in.Caller.TokenID = "ses_gone" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -316,7 +365,8 @@ func TestARequestBelongsToOneBrowserAndIsAnsweredOnce(t *testing.T) {
 	id = w.begin(ask("app_spa", "openid"))
 	to, err := w.Refuse(t.Context(), id, browser, ErrAccessDenied)
 	must(t, err)
-	if q := parameters(t, to.Address); q.Get("error") != "access_denied" || q.Get("state") != "st" || q.Get("code") != "" {
+	if q := parameters(t, to.Address); q.Get("error") != "access_denied" || q.Get("state") != "st" ||
+		q.Get("code") != "" {
 		t.Errorf("sent to %s", to)
 	}
 	_, err = w.Approve(t.Context(), id, browser, in, nil)
@@ -360,7 +410,8 @@ func TestConsent(t *testing.T) {
 	}
 	list, err := w.Consents(t.Context(), in.Caller)
 	must(t, err)
-	if len(list) != 1 || list[0].AppID != "app_asks" || list[0].Name != "asks" || !slices.Equal(list[0].Scopes, sorted("email", "openid")) {
+	if len(list) != 1 || list[0].AppID != "app_asks" || list[0].Name != "asks" ||
+		!slices.Equal(list[0].Scopes, sorted("email", "openid")) {
 		t.Errorf("listed %+v", list)
 	}
 

@@ -20,9 +20,15 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 	w := newWorld(t)
 	from := func(peer netip.Addr) context.Context { return call.With(t.Context(), &call.Info{Peer: peer}) }
 	for name, begin := range map[string]func(ctx context.Context) error{
-		"a sign-in":  func(ctx context.Context) error { _, err := w.Begin(ctx, ask("app_spa", "openid")); return err },
-		"a sign-out": func(ctx context.Context) error { _, err := w.BeginLogout(ctx, Logout{}, browser, "", ""); return err },
-		"a device":   func(ctx context.Context) error { _, err := w.BeginDevice(ctx, w.client("app_tv"), nil); return err },
+		"a sign-in": func(ctx context.Context) error { _, err := w.Begin(ctx, ask("app_spa", "openid")); return err },
+		"a sign-out": func(ctx context.Context) error {
+			_, err := w.BeginLogout(ctx, Logout{}, browser, "", "")
+			return err
+		},
+		"a device": func(ctx context.Context) error {
+			_, err := w.BeginDevice(ctx, w.client("app_tv"), nil)
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 2, Clock: w.store.Now}
@@ -85,14 +91,18 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 30_000)
 	w := newWorld(t)
 	for name, change := range map[string]func(*request.Ask){
-		"long languages":      func(a *request.Ask) { a.UILocales = "de " + long },
-		"many languages":      func(a *request.Ask) { a.UILocales = strings.Repeat("de-Latn-DE-1996-x-abcdefghijklmnop ", 800) },
+		"long languages": func(a *request.Ask) { a.UILocales = "de " + long },
+		"many languages": func(a *request.Ask) {
+			a.UILocales = strings.Repeat("de-Latn-DE-1996-x-abcdefghijklmnop ", 800)
+		},
 		"a long audience":     func(a *request.Ask) { a.Scope = "openid urn:signet:app:" + long + ":aud" },
 		"one prompt again":    func(a *request.Ask) { a.Prompt = strings.Repeat("login ", 5000) },
 		"unknown long scopes": func(a *request.Ask) { a.Scope = "openid " + long },
 		"as much as there may be": func(a *request.Ask) {
-			a.State, a.Nonce, a.LoginHint, a.Scope = long[:request.MaxState], long[:request.MaxNonce], long[:request.MaxHint], "openid"
-			a.Claims = `{"id_token":{"` + strings.Join(claimset.People, `":null,"`) + `":null,"` + long[:3000] + `":null}}`
+			a.State, a.Nonce, a.LoginHint, a.Scope = long[:request.MaxState], long[:request.MaxNonce],
+				long[:request.MaxHint], "openid"
+			a.Claims = `{"id_token":{"` + strings.Join(claimset.People,
+				`":null,"`) + `":null,"` + long[:3000] + `":null}}`
 			for i := range maxScopes - 1 {
 				a.Scope += " urn:signet:app:" + string(rune('A'+i)) + long[:maxID-1] + ":aud"
 			}
@@ -108,7 +118,8 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 			}
 		})
 	}
-	id, err := w.BeginLogout(t.Context(), Logout{UILocales: append(strings.Fields(strings.Repeat("de ", 5000)), long)}, browser, "", long)
+	id, err := w.BeginLogout(t.Context(), Logout{UILocales: append(strings.Fields(strings.Repeat("de ", 5000)), long)},
+		browser, "", long)
 	must(t, err)
 	row, err := w.store.Row(t.Context(), logouts.Key(id))
 	must(t, err)

@@ -40,7 +40,8 @@ func (w *world) tries(in *session.Bearer, a request.Ask) string {
 // Whatever the pages do, the command that approves looks again whose trial it is, and in which browser.
 func TestATrialIsApprovedForItsPersonOnly(t *testing.T) {
 	w := newWorld(t)
-	eventtest.Given(t, w.store, user.Kind, "usr_c", "org_a", []event.Claim{user.NameClaim("org_a", "kim")}, user.HumanAdded{Personal: user.HumanFacts{UserName: "kim", UserNameKey: "kim"}})
+	eventtest.Given(t, w.store, user.Kind, "usr_c", "org_a", []event.Claim{user.NameClaim("org_a", "kim")},
+		user.HumanAdded{Personal: user.HumanFacts{UserName: "kim", UserNameKey: "kim"}})
 	a, b := w.signIn("usr_a"), w.signIn("usr_c")
 	id := w.tries(a, request.Ask{ClientID: "app_spa", Scope: "openid"})
 	_, err := w.Approve(t.Context(), id, browser, b, []string{"openid"})
@@ -110,12 +111,19 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 		why    string
 	}{
 		{client: "app_spa", who: "usr_a", need: NeedsNothing, why: "nothing_missing"},
-		{client: "app_spa", who: "usr_a", ask: request.Ask{Prompt: "login"}, since: func(w *world) { w.store.Advance(time.Second) }, need: NeedsSignIn, why: "prompt:login"},
-		{client: "app_spa", who: "usr_a", ask: request.Ask{MaxAge: "60"}, since: func(w *world) { w.store.Advance(time.Hour) }, need: NeedsSignIn, why: "max_age:60"},
-		{client: "app_spa", who: "usr_a", ask: request.Ask{Claims: `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`}, need: NeedsFactor, why: "acr_claim"},
-		{client: "app_spa", who: "usr_a", ask: request.Ask{Claims: `{"id_token":{"sub":{"value":"usr_b"}}}`}, need: NeedsOtherPerson, why: "id_token"},
-		{client: "app_spa", who: "usr_a", ask: request.Ask{Scope: "openid urn:signet:org:id:org_b"}, need: NeedsOtherAccount, why: "other_organization:org_b"},
-		{client: "app_spa", who: "usr_a", ask: request.Ask{Prompt: "consent"}, need: NeedsConsent, why: "prompt:consent"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Prompt: "login"},
+			since: func(w *world) { w.store.Advance(time.Second) }, need: NeedsSignIn, why: "prompt:login"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{MaxAge: "60"},
+			since: func(w *world) { w.store.Advance(time.Hour) }, need: NeedsSignIn, why: "max_age:60"},
+		{client: "app_spa", who: "usr_a",
+			ask:  request.Ask{Claims: `{"id_token":{"acr":{"essential":true,"value":"` + claimset.MultiFactor + `"}}}`},
+			need: NeedsFactor, why: "acr_claim"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Claims: `{"id_token":{"sub":{"value":"usr_b"}}}`},
+			need: NeedsOtherPerson, why: "id_token"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Scope: "openid urn:signet:org:id:org_b"},
+			need: NeedsOtherAccount, why: "other_organization:org_b"},
+		{client: "app_spa", who: "usr_a", ask: request.Ask{Prompt: "consent"}, need: NeedsConsent,
+			why: "prompt:consent"},
 		{client: "app_asks", who: "usr_a", need: NeedsConsent, why: "setting:consentRequired"},
 		{client: "app_all", who: "usr_a", need: NeedsConsent, why: "application_of_other_organization"},
 		{client: "app_spa", who: "usr_a", ask: request.Ask{Scope: "openid signet.passwords"}, since: func(w *world) {
@@ -141,7 +149,8 @@ func TestWhyARequestNeedsWhatIsMissing(t *testing.T) {
 			if got := strings.TrimSuffix(string(why.Because)+":"+why.Detail, ":"); need != tt.need || got != tt.why {
 				t.Errorf("it needs %q because of %s", need, got)
 			}
-			if text := why.Message(); text == "" || strings.Contains(text, "%") || why.Detail != "" && why.Because != trial.OtherOrg && !strings.Contains(text, why.Detail) {
+			if text := why.Message(); text == "" || strings.Contains(text, "%") ||
+				why.Detail != "" && why.Because != trial.OtherOrg && !strings.Contains(text, why.Detail) {
 				t.Errorf("it says %q", text)
 			}
 		})
@@ -164,15 +173,18 @@ func TestEveryConditionNeedsSomething(t *testing.T) {
 
 // Claims that are left out of a token say why, also those about roles.
 func TestWhyClaimsAreLeftOut(t *testing.T) {
-	held := project.Held{Roles: map[string][]string{"o": {"admin"}}, Groups: map[string][]string{}, Metadata: map[string]string{"k": "v"}}
+	held := project.Held{Roles: map[string][]string{"o": {"admin"}}, Groups: map[string][]string{},
+		Metadata: map[string]string{"k": "v"}}
 	large := project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", claimset.MaxToken)}}}
 	for name, tt := range map[string]struct {
 		add  func(claimset.Set)
 		want []string
 	}{
-		"nothing is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, project.Held{}) }, []string{claimset.Roles + " setting", claimset.Groups + " setting", claimset.Metadata + " setting"}},
-		"all is switched on":     {func(s claimset.Set) { claimset.AddRolesToToken(s, held) }, nil},
-		"it is too large":        {func(s claimset.Set) { claimset.AddRolesToToken(s, large) }, []string{claimset.Roles + " size"}},
+		"nothing is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, project.Held{}) },
+			[]string{claimset.Roles + " setting", claimset.Groups + " setting", claimset.Metadata + " setting"}},
+		"all is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, held) }, nil},
+		"it is too large": {func(s claimset.Set) { claimset.AddRolesToToken(s, large) },
+			[]string{claimset.Roles + " size"}},
 		"others read it": {func(s claimset.Set) {
 			claimset.AddRolesToToken(s, project.Held{})
 			claimset.WithholdRoles(s, held, project.Held{})

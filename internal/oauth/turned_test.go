@@ -32,7 +32,9 @@ func TestATurnedApplicationLosesWhatPeopleGaveItOfTheAPI(t *testing.T) {
 				must(t, err)
 				return made
 			}
-			api, plain := tokens("openid offline_access signet.read", agreed("openid", "offline_access", "signet.read")), tokens("openid offline_access", agreed("openid", "offline_access"))
+			api, plain := tokens("openid offline_access signet.read",
+				agreed("openid", "offline_access", "signet.read")),
+				tokens("openid offline_access", agreed("openid", "offline_access"))
 			onTheWay := code("openid signet.read", nil)
 			need := func(in *session.Bearer, scopes string) Need {
 				p, err := w.Pending(t.Context(), w.begin(ask(client, scopes)), browser)
@@ -52,7 +54,8 @@ func TestATurnedApplicationLosesWhatPeopleGaveItOfTheAPI(t *testing.T) {
 			}
 			_, err := w.Refresh(t.Context(), w.client(client), api.Refresh, nil)
 			wants(t, err, ErrInvalidGrant)
-			_, err = w.Refresh(t.Context(), w.client(client), api.Refresh, []string{"openid"}) // the scopes of the API are still to be had by it
+			// the scopes of the API are still to be had by it
+			_, err = w.Refresh(t.Context(), w.client(client), api.Refresh, []string{"openid"})
 			wants(t, err, ErrInvalidGrant)
 			if _, err = w.Refresh(t.Context(), w.client(client), plain.Refresh, nil); err != nil {
 				t.Errorf("a refresh token without the API: %v", err)
@@ -76,7 +79,8 @@ func TestATurnedApplicationLosesWhatPeopleGaveItOfTheAPI(t *testing.T) {
 			}
 
 			again := tokens("openid signet.read", []string{"openid", "signet.read"})
-			if !w.counts(again.Access) || need(in, "openid signet.read") != NeedsNothing || need(in, "openid offline_access") != NeedsNothing {
+			if !w.counts(again.Access) || need(in, "openid signet.read") != NeedsNothing ||
+				need(in, "openid offline_access") != NeedsNothing {
 				t.Error("what was given again does not count")
 			}
 			w.change(client, app.APIConsentsEnded{})

@@ -48,7 +48,8 @@ func challenge() string {
 type signer struct{ key *ecdsa.PrivateKey }
 
 func (s signer) Sign(_ context.Context, algorithm, typ string, claims any) (string, error) {
-	by, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm), Key: s.key}, (&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
+	by, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm), Key: s.key},
+		(&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
 	if err != nil {
 		return "", err
 	}
@@ -74,21 +75,47 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, app.Kind, idp.Kind, group.Kind, project.Kind, project.AccessKind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, app.Kind, idp.Kind, group.Kind,
+		project.Kind, project.AccessKind, Kind)
 	for _, id := range []string{"a", "b"} {
 		domain := id + ".test"
-		eventtest.Given(t, s, org.Kind, "org_"+id, "org_"+id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
-		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, "jo")}, user.HumanAdded{EmailVerified: true,
-			Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: "jo@" + domain, EmailKey: "jo@" + domain,
-				Profile: user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe", PreferredLanguage: "de"}}})
+		eventtest.Given(t, s, org.Kind, "org_"+id, "org_"+id, []event.Claim{org.DomainClaim(domain)},
+			org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
+		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, "jo")},
+			user.HumanAdded{
+				EmailVerified: true,
+				Personal: user.HumanFacts{
+					UserName:    "jo",
+					UserNameKey: "jo",
+					Email:       "jo@" + domain,
+					EmailKey:    "jo@" + domain,
+					Profile: user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe",
+						PreferredLanguage: "de"},
+				},
+			})
 	}
-	eventtest.Given(t, s, user.Kind, "usr_robot", "org_a", []event.Claim{user.NameClaim("org_a", "robot")}, user.ServiceAdded{Personal: user.ServiceFacts{Name: "Robot", UserName: "robot", UserNameKey: "robot"}})
+	eventtest.Given(t, s, user.Kind, "usr_robot", "org_a", []event.Claim{user.NameClaim("org_a", "robot")},
+		user.ServiceAdded{Personal: user.ServiceFacts{Name: "Robot", UserName: "robot", UserNameKey: "robot"}})
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	w := &world{t: t, store: s, Grants: &Grants{Store: s, Master: s.Master, Clock: s.Now, Issuer: issuer, Signer: signer{key},
-		Sessions: &session.Sessions{Store: s, Master: s.Master, Clock: s.Now, DefaultOrg: "org_a", Standings: &session.Standings{}, Audience: issuer}}}
-	settings := app.Settings{AuthMethod: app.NoAuth, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken}, RedirectURIs: []string{callback},
-		PostLogoutURIs: []string{"https://shop.test/"}, TokenFormat: app.Opaque, SigningAlgorithm: "ES256", AccessTokenSeconds: 3600, RefreshTokenSeconds: 86400}
+	w := &world{
+		t:     t,
+		store: s,
+		Grants: &Grants{Store: s, Master: s.Master, Clock: s.Now, Issuer: issuer, Signer: signer{key},
+			Sessions: &session.Sessions{Store: s, Master: s.Master, Clock: s.Now, DefaultOrg: "org_a",
+				Standings: &session.Standings{}, Audience: issuer}},
+	}
+	settings := app.Settings{
+		AuthMethod:       app.NoAuth,
+		GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken},
+		RedirectURIs:     []string{callback},
+		PostLogoutURIs:   []string{"https://shop.test/"},
+		TokenFormat:      app.Opaque,
+		SigningAlgorithm: "ES256",
+
+		AccessTokenSeconds:  3600,
+		RefreshTokenSeconds: 86400,
+	}
 	add := func(id, org string, typ app.Type, change func(*app.Settings)) {
 		own := settings
 		change(&own)
@@ -100,7 +127,8 @@ func newWorld(t *testing.T) *world {
 	}
 	add("web", "org_a", app.Web, func(s *app.Settings) { s.AuthMethod = app.SecretBasic })
 	add("spa", "org_a", app.SPA, func(*app.Settings) {})
-	add("tv", "org_a", app.Native, func(s *app.Settings) { s.GrantTypes = []app.GrantType{app.DeviceCode, app.RefreshToken} })
+	add("tv", "org_a", app.Native,
+		func(s *app.Settings) { s.GrantTypes = []app.GrantType{app.DeviceCode, app.RefreshToken} })
 	add("jwt", "org_a", app.SPA, func(s *app.Settings) { s.TokenFormat = app.JWT })
 	add("asks", "org_a", app.SPA, func(s *app.Settings) { s.ConsentRequired = true })
 	add("all", "org_b", app.SPA, func(s *app.Settings) { s.AllOrganizations = true })
@@ -134,16 +162,33 @@ func (w *world) signIn(userID string) *session.Bearer {
 	u := eventtest.State(w.t, w.store, user.Kind, userID)
 	o := eventtest.State(w.t, w.store, org.Kind, u.Org)
 	now := event.Micros(w.store.Now())
-	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch,
-		OrgEpoch: o.Data.Epoch, Created: now, Expires: now + (12 * time.Hour).Microseconds()})
+	w.store.GivenToken(event.Token{
+		ID:       event.NewID("ses"),
+		Hash:     hash,
+		Kind:     string(secret.Session),
+		UserID:   userID,
+		Epoch:    u.Data.SessionEpoch,
+		OrgEpoch: o.Data.Epoch,
+		Created:  now,
+		Expires:  now + (12 * time.Hour).Microseconds(),
+	})
 	b, err := w.Sessions.Bearer(w.t.Context(), text)
 	must(w.t, err)
 	return b
 }
 
 func ask(client string, scopes string) request.Ask {
-	return request.Ask{ClientID: client, RedirectURI: callback, ResponseType: "code", Scope: scopes, State: "st", Nonce: "no", CodeChallenge: challenge(),
-		CodeChallengeMethod: "S256", Browser: browser}
+	return request.Ask{
+		ClientID:            client,
+		RedirectURI:         callback,
+		ResponseType:        "code",
+		Scope:               scopes,
+		State:               "st",
+		Nonce:               "no",
+		CodeChallenge:       challenge(),
+		CodeChallengeMethod: "S256",
+		Browser:             browser,
+	}
 }
 
 // begin begins a request that is fine.

@@ -38,13 +38,15 @@ func TestTheSameFilesGiveTheSameBytes(t *testing.T) {
 	for _, mode := range []os.FileMode{0o600, 0o755} {
 		inFolder(t, time.Duration(mode)*time.Hour, mode)
 		r := &release{out: ".", version: "1.2.3", commit: "c0ffee", time: at}
-		err := errors.Join(r.archive(target{"linux", "amd64"}, "signet"), r.archive(target{"windows", "amd64"}, "signet"),
+		err := errors.Join(r.archive(target{"linux", "amd64"}, "signet"),
+			r.archive(target{"windows", "amd64"}, "signet"),
 			r.image([]platform{{"amd64", "signet"}, {"arm64", "signet"}}, []byte("certificates")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		now := map[string][]byte{}
-		for _, name := range []string{"signet_1.2.3_linux_amd64.tar.gz", "signet_1.2.3_windows_amd64.zip", "signet_1.2.3_image.tar"} {
+		for _, name := range []string{"signet_1.2.3_linux_amd64.tar.gz", "signet_1.2.3_windows_amd64.zip",
+			"signet_1.2.3_image.tar"} {
 			if now[name], err = os.ReadFile(name); err != nil || len(now[name]) < 100 {
 				t.Fatalf("%s: %d bytes, %v", name, len(now[name]), err)
 			}
@@ -125,14 +127,16 @@ func TestTheImageIsWhatTheFormatSays(t *testing.T) {
 		if err != nil || c.RootFS.DiffIDs[0] != fmt.Sprintf("sha256:%x", sha256.Sum256(layer)) {
 			t.Errorf("the layer is not the one of the configuration: %v", err)
 		}
-		if c.Config.User != "65532:65532" || c.Architecture != d.Platform.Architecture || !slices.Equal(c.Config.Healthcheck.Test, []string{"CMD", "/usr/bin/signet", "health"}) {
+		if c.Config.User != "65532:65532" || c.Architecture != d.Platform.Architecture ||
+			!slices.Equal(c.Config.Healthcheck.Test, []string{"CMD", "/usr/bin/signet", "health"}) {
 			t.Errorf("the configuration is %+v", c)
 		}
 		if _, ok := c.Config.Volumes["/var/lib/signet"]; !ok || len(c.Config.Volumes) != 1 {
 			t.Errorf("the volumes are %v", c.Config.Volumes)
 		}
 		names, content, headers := untar(t, bytes.NewReader(layer))
-		if string(content["usr/bin/signet"]) != "the signet" || headers["usr/bin/signet"].Mode != 0o755 || string(content["etc/ssl/certs/ca-certificates.crt"]) != "certificates" {
+		if string(content["usr/bin/signet"]) != "the signet" || headers["usr/bin/signet"].Mode != 0o755 ||
+			string(content["etc/ssl/certs/ca-certificates.crt"]) != "certificates" {
 			t.Errorf("the layer has %q", names)
 		}
 		if h := headers["var/lib/signet/"]; h.Uid != user || h.Gid != user || h.Mode != 0o700 {
@@ -153,12 +157,15 @@ func TestTheVersionIsThatOfTheTag(t *testing.T) {
 	t.Chdir(t.TempDir())
 	git := func(args ...string) {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"}, args...)...)
+		cmd := exec.Command("git",
+			append([]string{"-c", "user.name=test", "-c", "user.email=test@example.org", "-c",
+				"commit.gpgsign=false"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}
 	}
-	if err := errors.Join(os.MkdirAll("cmd/signet", 0o755), os.WriteFile("cmd/signet/main.go", []byte("package main\n\nconst version = \"1.2.3\"\n"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll("cmd/signet", 0o755),
+		os.WriteFile("cmd/signet/main.go", []byte("package main\n\nconst version = \"1.2.3\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	git("init", "--quiet")

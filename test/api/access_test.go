@@ -36,7 +36,8 @@ func tells(a *signetv1.GetMyAccessResponse, p string, op *signetv1.Operation, or
 		return true
 	}
 	o := accessIn(a, org)
-	return !op.GetInstallation() && slices.Contains(o.GetPermissions(), p) && o.GetNeeds() == signetv1.OrganizationAccess_NEED_UNSPECIFIED
+	return !op.GetInstallation() && slices.Contains(o.GetPermissions(), p) &&
+		o.GetNeeds() == signetv1.OrganizationAccess_NEED_UNSPECIFIED
 }
 
 // accessMatches sends every operation that needs a permission, as everybody of the matrix and as applications, and
@@ -45,7 +46,8 @@ func accessMatches(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	m := newMatrix(t, w)
 	listed, permissionOf := map[string]*signetv1.Operation{}, map[string]string{}
-	for _, p := range done[*signetv1.ListRolesResponse](t, c, m.parties[0].Actor, &signetv1.ListRolesRequest{}).GetPermissions() {
+	for _, p := range done[*signetv1.ListRolesResponse](t, c, m.parties[0].Actor,
+		&signetv1.ListRolesRequest{}).GetPermissions() {
 		for _, op := range p.GetOperations() {
 			listed[op.GetName()], permissionOf[op.GetName()] = op, p.GetName()
 		}
@@ -55,9 +57,11 @@ func accessMatches(t *testing.T, w *World) {
 		if p.name != orgOwner && p.name != iamViewer {
 			continue
 		}
-		for _, scopes := range [][]string{{"signet.self"}, {"signet.self", "signet.read"}, {"signet.self", "signet.write", "signet.credentials"}, {"signet.self", "signet.domains", "signet.roles"}} {
+		for _, scopes := range [][]string{{"signet.self"}, {"signet.self", "signet.read"},
+			{"signet.self", "signet.write", "signet.credentials"}, {"signet.self", "signet.domains", "signet.roles"}} {
 			bound := *p
-			bound.Actor = &Actor{UserID: p.UserID, OrgID: p.OrgID, Token: w.accessToken(t, p.Actor, w.server.URL(), scopes...)}
+			bound.Actor = &Actor{UserID: p.UserID, OrgID: p.OrgID,
+				Token: w.accessToken(t, p.Actor, w.server.URL(), scopes...)}
 			bound.name += " through an application with " + strings.Join(scopes, " ")
 			parties = append(parties, &bound)
 		}
@@ -88,17 +92,21 @@ func accessMatches(t *testing.T, w *World) {
 					want = want && enough(told.GetScopes(), scopesOf(op, req)) // fields need scopes, too
 				}
 				if op.name() == "SetGroupRoles" { // it asks for a second permission, as its description says
-					want = want && tells(told, "member.write", &signetv1.Operation{Scopes: []string{"signet.self"}}, x.org) && (!told.GetLimitedToScopes() || may)
+					want = want &&
+						tells(told, "member.write", &signetv1.Operation{Scopes: []string{"signet.self"}}, x.org) &&
+						(!told.GetLimitedToScopes() || may)
 				}
 				if may != want {
-					t.Errorf("%s as %s in %s: the server answers %s, but GetMyAccess tells that it is allowed: %t", op.name(), p.name, x.org, a.summary(), want)
+					t.Errorf("%s as %s in %s: the server answers %s, but GetMyAccess tells that it is allowed: %t",
+						op.name(), p.name, x.org, a.summary(), want)
 				}
 				used[permission] = used[permission] || may
 			}
 		}
 		for _, o := range told.GetOrganizations() {
 			for _, permission := range slices.Concat(told.GetInstallationPermissions(), o.GetPermissions()) {
-				if _, beside := access.BesideOperations[access.Permission(permission)]; !beside && !used[permission] && (o.GetOrgId() == p.OrgID || o.GetOrgId() == m.theirs.org) {
+				if _, beside := access.BesideOperations[access.Permission(permission)]; !beside && !used[permission] &&
+					(o.GetOrgId() == p.OrgID || o.GetOrgId() == m.theirs.org) {
 					t.Errorf("%s is told of %s, but can do nothing with it", p.name, permission)
 				}
 			}
@@ -119,10 +127,13 @@ func rolesListed(t *testing.T, w *World) {
 		}
 		for _, op := range operations {
 			if op.rule.GetPermission() == p.GetName() {
-				want = append(want, fmt.Sprint(string(op.md.Parent().Name())+"/"+op.name(), op.rule.GetScope() == signetv1.Scope_SCOPE_SELF, op.rule.GetApiScopes()))
+				want = append(want,
+					fmt.Sprint(string(op.md.Parent().Name())+"/"+op.name(),
+						op.rule.GetScope() == signetv1.Scope_SCOPE_SELF, op.rule.GetApiScopes()))
 			}
 		}
-		if !slices.IsSortedFunc(p.GetOperations(), func(a, b *signetv1.Operation) int { return strings.Compare(a.GetName(), b.GetName()) }) ||
+		if !slices.IsSortedFunc(p.GetOperations(),
+			func(a, b *signetv1.Operation) int { return strings.Compare(a.GetName(), b.GetName()) }) ||
 			!slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
 			t.Errorf("%s is for %q, want %q", p.GetName(), got, want)
 		}
@@ -148,7 +159,8 @@ func rolesListed(t *testing.T, w *World) {
 func accessStory(t *testing.T, c *Client) {
 	s, home, gone, off := c.w.newScene(t), c.w.newScene(t), c.w.newScene(t), c.w.newScene(t)
 	guest := c.w.addUser(t, person{Org: home.org, Domain: home.domain, Roles: []access.Role{access.OrgUserManager},
-		Elsewhere: map[string][]access.Role{s.org: {access.OrgOwner, access.OrgUserManager}, gone.org: {access.OrgOwner}}})
+		Elsewhere: map[string][]access.Role{s.org: {access.OrgOwner, access.OrgUserManager},
+			gone.org: {access.OrgOwner}}})
 	c.giveAndAccept(t, c.w.root, off.org, guest)
 	c.w.removeOrg(t, gone)
 	c.carryOut(t, c.w.root, &signetv1.DeactivateOrganizationRequest{OrgId: off.org})
@@ -157,7 +169,8 @@ func accessStory(t *testing.T, c *Client) {
 	for _, o := range told.GetOrganizations() {
 		ids = append(ids, o.GetOrgId())
 	}
-	if others := slices.Sorted(slices.Values([]string{s.org, off.org})); !slices.Equal(ids, slices.Concat([]string{home.org}, others)) {
+	if others := slices.Sorted(slices.Values([]string{s.org, off.org})); !slices.Equal(ids,
+		slices.Concat([]string{home.org}, others)) {
 		t.Errorf("organizations %q", ids)
 	}
 	same(t, "installation", len(told.GetInstallationPermissions())+len(told.GetInstallationRoles()), 0)
@@ -166,14 +179,18 @@ func accessStory(t *testing.T, c *Client) {
 	same(t, "the default organization, for somebody outside of it", told.GetDefaultOrgId(), "")
 	inside := c.w.addUser(t, person{Org: c.w.root.OrgID})
 	same(t, "the default organization, for somebody in it", c.access(t, inside).GetDefaultOrgId(), c.w.root.OrgID)
-	viewer := c.w.addUser(t, person{Org: home.org, Domain: home.domain, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwnerViewer}}})
-	same(t, "the default organization, for a role in the installation", c.access(t, viewer).GetDefaultOrgId(), c.w.root.OrgID)
+	viewer := c.w.addUser(t, person{Org: home.org, Domain: home.domain,
+		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwnerViewer}}})
+	same(t, "the default organization, for a role in the installation", c.access(t, viewer).GetDefaultOrgId(),
+		c.w.root.OrgID)
 	there := accessIn(told, s.org)
 	same(t, "roles there", fmt.Sprint(there.GetRoles()), "[ORG_OWNER ORG_USER_MANAGER]")
 	same(t, "name there", there.GetName(), c.org(t, s.owner, s.org).GetName())
 	same(t, "state", accessIn(told, off.org).GetState(), signetv1.Organization_STATE_INACTIVE)
 	same(t, "a guest without roles", len(accessIn(told, off.org).GetPermissions()), 0)
-	same(t, "an application", c.access(t, &Actor{Token: c.w.accessToken(t, guest, c.w.server.URL(), "signet.self", "signet.write", "other")}).GetLimitedToScopes(), true)
+	same(t, "an application", c.access(t,
+		&Actor{Token: c.w.accessToken(t, guest, c.w.server.URL(), "signet.self", "signet.write",
+			"other")}).GetLimitedToScopes(), true)
 
 	// What organizations ask of guests.
 	session, old := c.w.signedIn(t, guest), c.w.oldSession(t, guest)
@@ -211,7 +228,8 @@ func accessStory(t *testing.T, c *Client) {
 			same(t, "over "+target.UserID, told.GetOverUser(), a.reason() != "TARGET_HOLDS_MORE")
 		}
 	}
-	same(t, "a lesser one over oneself", done[*signetv1.GetMyAccessResponse](t, c, s.user, over(s.user.UserID)).GetOverUser(), true)
+	same(t, "a lesser one over oneself",
+		done[*signetv1.GetMyAccessResponse](t, c, s.user, over(s.user.UserID)).GetOverUser(), true)
 	removed := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	c.carryOut(t, s.owner, &signetv1.RemoveUserRequest{UserId: removed.UserID})
 	for _, as := range []*Actor{s.owner, root} {
@@ -219,8 +237,11 @@ func accessStory(t *testing.T, c *Client) {
 			c.refused(t, noUser, as, over(id))
 		}
 	}
-	c.refused(t, noUser, s.user, over(s.owner.UserID))                                                                    // may not read users
-	if said := c.refused(t, noUser, home.owner, over(s.user.UserID)).status.GetMessage(); strings.Contains(said, orgID) { // of another organization
+	// may not read users
+	c.refused(t, noUser, s.user, over(s.owner.UserID))
+	// of another organization
+	if said := c.refused(t, noUser, home.owner,
+		over(s.user.UserID)).status.GetMessage(); strings.Contains(said, orgID) {
 		t.Errorf("a header that plays no part is asked for: %q", said)
 	}
 	c.refused(t, noUser, session, over(s.user.UserID)) // not with this sign-in
@@ -229,9 +250,12 @@ func accessStory(t *testing.T, c *Client) {
 	}
 	c.refused(t, scopeRequired, reader("signet.self"), over(s.user.UserID))
 	both := reader("signet.self", "signet.read")
-	same(t, "an application over somebody with roles", done[*signetv1.GetMyAccessResponse](t, c, both, over(manager.UserID)).GetOverUser(), false)
-	same(t, "an application over somebody without", done[*signetv1.GetMyAccessResponse](t, c, both, over(s.user.UserID)).GetOverUser(), true)
-	same(t, "an application over its user", done[*signetv1.GetMyAccessResponse](t, c, both, over(s.owner.UserID)).GetOverUser(), false)
+	same(t, "an application over somebody with roles",
+		done[*signetv1.GetMyAccessResponse](t, c, both, over(manager.UserID)).GetOverUser(), false)
+	same(t, "an application over somebody without",
+		done[*signetv1.GetMyAccessResponse](t, c, both, over(s.user.UserID)).GetOverUser(), true)
+	same(t, "an application over its user",
+		done[*signetv1.GetMyAccessResponse](t, c, both, over(s.owner.UserID)).GetOverUser(), false)
 }
 
 // manyOrganizations: the answer is bounded.

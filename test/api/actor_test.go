@@ -61,8 +61,12 @@ func (w *World) addUser(t *testing.T, p person) *Actor {
 			if p.Service {
 				u, err = user.AddService(tx, a.UserID, p.Org, p.UserName, "Robot", "")
 			} else {
-				u, err = user.AddHuman(tx, a.UserID, p.Org, &user.NewHuman{UserName: p.UserName, Email: p.Email, EmailVerified: p.EmailVerified,
-					Profile: user.Profile{FirstName: "Test", LastName: "Person"}})
+				u, err = user.AddHuman(tx, a.UserID, p.Org, &user.NewHuman{
+					UserName:      p.UserName,
+					Email:         p.Email,
+					EmailVerified: p.EmailVerified,
+					Profile:       user.Profile{FirstName: "Test", LastName: "Person"},
+				})
 			}
 			if err != nil {
 				return err
@@ -83,7 +87,8 @@ func (w *World) addUser(t *testing.T, p person) *Actor {
 					return err
 				}
 			}
-			_, err = session.IssuePAT(tx, u, o.Data.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + time.Hour.Microseconds()})
+			_, err = session.IssuePAT(tx, u, o.Data.Epoch,
+				session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + time.Hour.Microseconds()})
 			return err
 		},
 	})
@@ -109,11 +114,20 @@ func (w *World) giveToken(t *testing.T, a *Actor, kind secret.TokenKind, life ti
 				return err
 			}
 			if kind == secret.PAT {
-				_, err = session.IssuePAT(tx, u, o.Data.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + life.Microseconds()})
+				_, err = session.IssuePAT(tx, u, o.Data.Epoch,
+					session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + life.Microseconds()})
 				return err
 			}
-			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(kind), UserID: u.ID, Epoch: u.Data.SessionEpoch,
-				OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: tx.Now() + life.Microseconds()})
+			tx.PutToken(event.Token{
+				ID:       event.NewID("ses"),
+				Hash:     hash,
+				Kind:     string(kind),
+				UserID:   u.ID,
+				Epoch:    u.Data.SessionEpoch,
+				OrgEpoch: o.Data.Epoch,
+				Created:  tx.Now(),
+				Expires:  tx.Now() + life.Microseconds(),
+			})
 			return nil
 		},
 	})

@@ -35,8 +35,12 @@ var (
 )
 
 func addApp(name string) *signetv1.AddApplicationRequest {
-	return &signetv1.AddApplicationRequest{Name: name, Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
-		RedirectUris: []string{"https://shop.example/cb"}}
+	return &signetv1.AddApplicationRequest{
+		Name:         name,
+		Type:         signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+		AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
+		RedirectUris: []string{"https://shop.example/cb"},
+	}
 }
 
 // addAppOf adds an application that everybody can look into.
@@ -51,7 +55,8 @@ func modifyApp(id string, paths ...string) *signetv1.ModifyApplicationRequest {
 // proves tells whether a secret is one that an application can use now.
 func (w *World) proves(t *testing.T, id, text string) bool {
 	t.Helper()
-	client, err := w.server.Grants().Authenticate(t.Context(), oauth.Credentials{Method: app.SecretBasic, ClientID: id, Secret: text})
+	client, err := w.server.Grants().Authenticate(t.Context(),
+		oauth.Credentials{Method: app.SecretBasic, ClientID: id, Secret: text})
 	if err != nil && !errors.Is(err, oauth.ErrInvalidClient) {
 		t.Fatal(err)
 	}
@@ -79,12 +84,24 @@ func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() 
 			if err != nil {
 				return err
 			}
-			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch,
-				Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Client: client, Data: session.Given{ClientEpoch: a.Data.Epoch, ClientOrgEpoch: o.Data.Epoch}.Text()})
+			tx.PutToken(event.Token{
+				ID:       event.NewID("oat"),
+				Hash:     hash,
+				Kind:     string(secret.Access),
+				UserID:   u.ID,
+				Epoch:    u.Data.TokenEpoch,
+				OrgEpoch: o.Data.Epoch,
+				Created:  tx.Now(),
+				Expires:  tx.Now() + time.Hour.Microseconds(),
+				Client:   client,
+
+				Data: session.Given{ClientEpoch: a.Data.Epoch, ClientOrgEpoch: o.Data.Epoch}.Text(),
+			})
 			return nil
 		},
 	})
-	sessions := &session.Sessions{Store: w.server.Store(), Master: w.master, Clock: time.Now, Standings: &session.Standings{}}
+	sessions := &session.Sessions{Store: w.server.Store(), Master: w.master, Clock: time.Now,
+		Standings: &session.Standings{}}
 	return func() bool {
 		t.Helper()
 		_, err := sessions.Bearer(t.Context(), token)
@@ -99,10 +116,13 @@ func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() 
 func appStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	seconds := func(a *signetv1.Application) *signetv1.Application {
-		a.State, a.TokenFormat, a.SigningAlgorithm = signetv1.Application_STATE_ACTIVE, signetv1.TokenFormat_TOKEN_FORMAT_OPAQUE, signetv1.SigningAlgorithm_SIGNING_ALGORITHM_ES256
-		a.AccessTokenSeconds, a.RefreshTokenSeconds, a.IdTokenClaims = 3600, 30*24*3600, signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
+		a.State, a.TokenFormat, a.SigningAlgorithm = signetv1.Application_STATE_ACTIVE,
+			signetv1.TokenFormat_TOKEN_FORMAT_OPAQUE, signetv1.SigningAlgorithm_SIGNING_ALGORITHM_ES256
+		a.AccessTokenSeconds, a.RefreshTokenSeconds, a.IdTokenClaims = 3600, 30*24*3600,
+			signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
 		if a.GetType() != signetv1.ApplicationType_APPLICATION_TYPE_API {
-			a.SigningAlgorithm, a.IdTokenClaims = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256, signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES
+			a.SigningAlgorithm, a.IdTokenClaims = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+				signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES
 		}
 		return a
 	}
@@ -111,31 +131,83 @@ func appStory(t *testing.T, c *Client) {
 		req  *signetv1.AddApplicationRequest
 		want *signetv1.Application
 	}{
-		"web": {&signetv1.AddApplicationRequest{Name: "Shop 𝕊", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, RedirectUris: []string{"https://shop.example/cb"}},
-			seconds(&signetv1.Application{Name: "Shop 𝕊", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
-				GrantTypes: code, RedirectUris: []string{"https://shop.example/cb"}, HasSecret: true})},
+		"web": {&signetv1.AddApplicationRequest{Name: "Shop 𝕊", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+			RedirectUris: []string{"https://shop.example/cb"}},
+			seconds(&signetv1.Application{
+				Name:         "Shop 𝕊",
+				Type:         signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+				AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
+				GrantTypes:   code,
+				RedirectUris: []string{"https://shop.example/cb"},
+				HasSecret:    true,
+			})},
 		"page": {addAppOf(signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, "https://page.example/"),
-			seconds(&signetv1.Application{Name: "Public", Type: signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_NONE,
-				GrantTypes: code, RedirectUris: []string{"https://page.example/"}})},
+			seconds(&signetv1.Application{
+				Name:         "Public",
+				Type:         signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE,
+				AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_NONE,
+				GrantTypes:   code,
+				RedirectUris: []string{"https://page.example/"},
+			})},
 		"phone": {addAppOf(signetv1.ApplicationType_APPLICATION_TYPE_NATIVE, "org.example.app:/cb"),
-			seconds(&signetv1.Application{Name: "Public", Type: signetv1.ApplicationType_APPLICATION_TYPE_NATIVE, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_NONE,
-				GrantTypes: code, RedirectUris: []string{"org.example.app:/cb"}})},
+			seconds(&signetv1.Application{
+				Name:         "Public",
+				Type:         signetv1.ApplicationType_APPLICATION_TYPE_NATIVE,
+				AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_NONE,
+				GrantTypes:   code,
+				RedirectUris: []string{"org.example.app:/cb"},
+			})},
 		"api": {&signetv1.AddApplicationRequest{Name: "Api", Type: signetv1.ApplicationType_APPLICATION_TYPE_API},
-			seconds(&signetv1.Application{Name: "Api", Type: signetv1.ApplicationType_APPLICATION_TYPE_API, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC, HasSecret: true})},
-		"with everything": {&signetv1.AddApplicationRequest{Name: "Full", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
-			GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE, signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
-			RedirectUris: []string{"https://full.example/2", "https://full.example/1"}, PostLogoutUris: []string{"http://localhost:8080/out"}, BackChannelLogoutUri: "https://full.example/b",
-			KeySetUri: "https://full.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-			AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true,
-			IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES},
-			&signetv1.Application{State: signetv1.Application_STATE_ACTIVE, Name: "Full", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
-				GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE, signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_DEVICE_CODE},
-				RedirectUris: []string{"https://full.example/2", "https://full.example/1"}, PostLogoutUris: []string{"http://localhost:8080/out"}, BackChannelLogoutUri: "https://full.example/b",
-				KeySetUri: "https://full.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-				AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true,
-				IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES}},
+			seconds(&signetv1.Application{Name: "Api", Type: signetv1.ApplicationType_APPLICATION_TYPE_API,
+				AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC, HasSecret: true})},
+		"with everything": {&signetv1.AddApplicationRequest{
+			Name:       "Full",
+			Type:       signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+			AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
+			GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE,
+				signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
+			RedirectUris: []string{"https://full.example/2", "https://full.example/1"},
+
+			PostLogoutUris:       []string{"http://localhost:8080/out"},
+			BackChannelLogoutUri: "https://full.example/b",
+			KeySetUri:            "https://full.example/k",
+			TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
+
+			SigningAlgorithm:    signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+			AccessTokenSeconds:  300,
+			RefreshTokenSeconds: 90 * 24 * 3600,
+			ConsentRequired:     true,
+			AllOrganizations:    true,
+
+			ExactAuthMethod: true,
+			IdTokenClaims:   signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+		},
+			&signetv1.Application{
+				State:      signetv1.Application_STATE_ACTIVE,
+				Name:       "Full",
+				Type:       signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+				AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
+				GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE,
+					signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_DEVICE_CODE},
+				RedirectUris: []string{"https://full.example/2", "https://full.example/1"},
+
+				PostLogoutUris:       []string{"http://localhost:8080/out"},
+				BackChannelLogoutUri: "https://full.example/b",
+				KeySetUri:            "https://full.example/k",
+				TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
+
+				SigningAlgorithm:    signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+				AccessTokenSeconds:  300,
+				RefreshTokenSeconds: 90 * 24 * 3600,
+				ConsentRequired:     true,
+
+				AllOrganizations: true,
+				ExactAuthMethod:  true,
+				IdTokenClaims:    signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+			}},
 	} {
-		added := done[*signetv1.AddApplicationResponse](t, c, c.w.root, x.req, header(orgID, s.org)) // for all organizations, only the installation adds one
+		// for all organizations, only the installation adds one
+		added := done[*signetv1.AddApplicationResponse](t, c, c.w.root, x.req, header(orgID, s.org))
 		x.want.AppId, x.want.Details = added.GetAppId(), added.GetDetails()
 		sameMessage(t, name, c.app(t, s.owner, added.GetAppId()), x.want)
 		same(t, name+" has a secret", added.GetClientSecret() != "", x.want.GetHasSecret())
@@ -146,7 +218,8 @@ func appStory(t *testing.T, c *Client) {
 	}
 	// Names need not be unique, and a key for idempotency says nothing where a secret is answered.
 	first := done[*signetv1.AddApplicationResponse](t, c, s.owner, addApp("Twin"), header("idempotency-key", "a b"))
-	if again := done[*signetv1.AddApplicationResponse](t, c, s.owner, addApp("Twin"), header("idempotency-key", "a b")); again.GetAppId() == first.GetAppId() {
+	if again := done[*signetv1.AddApplicationResponse](t, c, s.owner, addApp("Twin"),
+		header("idempotency-key", "a b")); again.GetAppId() == first.GetAppId() {
 		t.Error("the same application was answered")
 	}
 }
@@ -172,15 +245,17 @@ func modifyAppStory(t *testing.T, c *Client) {
 	counts := c.w.tokenFor(t, s.user, id)
 	step(with(modifyApp(id, "name"), "name", "other"), func(a *signetv1.Application) { a.Name = "other" })
 	step(with(modifyApp(id, "name"), "name", "other"), func(*signetv1.Application) {})
-	step(with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"https://b.example/2", "https://b.example/1"}), func(a *signetv1.Application) {
-		a.RedirectUris = []string{"https://b.example/2", "https://b.example/1"}
-	})
+	step(with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"https://b.example/2", "https://b.example/1"}),
+		func(a *signetv1.Application) {
+			a.RedirectUris = []string{"https://b.example/2", "https://b.example/1"}
+		})
 	step(modifyApp(id, "post_logout_uris", "key_set_uri", "consent_required"), func(a *signetv1.Application) {
 		a.PostLogoutUris, a.KeySetUri, a.ConsentRequired = nil, "", false
 	})
-	step(with(modifyApp(id, "auth_method"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT)), func(a *signetv1.Application) {
-		a.AuthMethod = signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT
-	})
+	step(with(modifyApp(id, "auth_method"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT)),
+		func(a *signetv1.Application) {
+			a.AuthMethod = signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT
+		})
 	same(t, "the secret of another method", c.w.proves(t, id, added.GetClientSecret()), false)
 	step(modifyApp(id, "auth_method", "access_token_seconds"), func(a *signetv1.Application) {
 		a.AuthMethod, a.AccessTokenSeconds = signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC, 3600
@@ -189,20 +264,26 @@ func modifyAppStory(t *testing.T, c *Client) {
 	same(t, "the token counts", counts(), true)
 	step(with(modifyApp(id, "all_organizations"), "allOrganizations", true), func(*signetv1.Application) {})
 	step(modifyApp(id, "all_organizations"), func(a *signetv1.Application) { a.AllOrganizations = false })
-	step(modifyApp(id, "signing_algorithm"), func(a *signetv1.Application) { a.SigningAlgorithm = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256 })
-	step(with(modifyApp(id, "id_token_claims"), "idTokenClaims", int(signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL)), func(a *signetv1.Application) {
-		a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
-	})
-	step(modifyApp(id, "id_token_claims"), func(a *signetv1.Application) { a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES })
-	step(with(modifyApp(id, "exact_auth_method"), "exactAuthMethod", true), func(a *signetv1.Application) { a.ExactAuthMethod = true })
+	step(modifyApp(id, "signing_algorithm"),
+		func(a *signetv1.Application) { a.SigningAlgorithm = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256 })
+	step(with(modifyApp(id, "id_token_claims"), "idTokenClaims", int(signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL)),
+		func(a *signetv1.Application) {
+			a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
+		})
+	step(modifyApp(id, "id_token_claims"),
+		func(a *signetv1.Application) { a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES })
+	step(with(modifyApp(id, "exact_auth_method"), "exactAuthMethod", true),
+		func(a *signetv1.Application) { a.ExactAuthMethod = true })
 	same(t, "the token counts", counts(), false)
 	c.refused(t, permissionDenied, s.owner, with(modifyApp(id, "all_organizations"), "allOrganizations", true))
 	c.refused(t, permissionDenied, s.owner, with(addApp("Shop"), "allOrganizations", true))
 
 	c.refused(t, sequenceMismatch, s.owner, modifyApp(id, "consent_required"), stale)
 	c.refused(t, invalid("redirectUris"), s.owner, modifyApp(id, "redirect_uris"), stale)
-	c.refused(t, invalid("authMethod"), s.owner, with(modifyApp(id, "auth_method"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_NONE)))
-	c.refused(t, invalid("redirectUris[0]"), s.owner, with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"org.example.app:/cb"}))
+	c.refused(t, invalid("authMethod"), s.owner,
+		with(modifyApp(id, "auth_method"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_NONE)))
+	c.refused(t, invalid("redirectUris[0]"), s.owner,
+		with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"org.example.app:/cb"}))
 	sameMessage(t, "after refusals", c.app(t, s.owner, id), want)
 	done[*signetv1.DeactivateApplicationResponse](t, c, s.owner, &signetv1.DeactivateApplicationRequest{AppId: id})
 	want.State = signetv1.Application_STATE_INACTIVE
@@ -216,19 +297,26 @@ func refusedAppCases(t *testing.T, w *World) (cases []Case) {
 	add := func(name string, req proto.Message, want Want) {
 		cases = append(cases, Case{Name: name, As: s.owner, Req: req, Want: want})
 	}
-	web, page, phone := signetv1.ApplicationType_APPLICATION_TYPE_WEB, signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, signetv1.ApplicationType_APPLICATION_TYPE_NATIVE
+	web, page, phone := signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+		signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, signetv1.ApplicationType_APPLICATION_TYPE_NATIVE
 	for name, uri := range map[string]string{
-		"nothing": "", "a path": "/cb", "http": "http://shop.example/cb", "a fragment": "https://shop.example/#a", "a wildcard": "https://*.shop.example/", "a user": "https://a:b@shop.example/",
-		"a script": "JavaScript:alert(1)", "data": "data:text/html,x", "a file": "file:///x", "a blob": "blob:https://shop.example/x", "vbscript": "vbscript:x", "a space": "https://shop.example/ ",
-		"a backslash": `https://shop.example\@evil.example`, "another alphabet": "https://shöp.example/", "too long": "https://shop.example/" + strings.Repeat("x", 1980),
+		"nothing": "", "a path": "/cb", "http": "http://shop.example/cb", "a fragment": "https://shop.example/#a",
+		"a wildcard": "https://*.shop.example/", "a user": "https://a:b@shop.example/",
+		"a script": "JavaScript:alert(1)", "data": "data:text/html,x", "a file": "file:///x",
+		"a blob": "blob:https://shop.example/x", "vbscript": "vbscript:x", "a space": "https://shop.example/ ",
+		"a backslash": `https://shop.example\@evil.example`, "another alphabet": "https://shöp.example/",
+		"too long": "https://shop.example/" + strings.Repeat("x", 1980),
 	} {
 		for _, typ := range []signetv1.ApplicationType{web, page, phone} {
 			add("redirect to "+name+" by "+typ.String(), addAppOf(typ, uri), invalid("redirectUris[0]"))
 		}
-		add("sign-out to "+name, with(addApp("n"), "postLogoutUris", []string{"https://shop.example", uri}), invalid("postLogoutUris[1]"))
-		add("redirect changed to "+name, with(modifyApp(s.app, "redirect_uris"), "redirectUris", []string{uri}), invalid("redirectUris[0]"))
+		add("sign-out to "+name, with(addApp("n"), "postLogoutUris", []string{"https://shop.example", uri}),
+			invalid("postLogoutUris[1]"))
+		add("redirect changed to "+name, with(modifyApp(s.app, "redirect_uris"), "redirectUris", []string{uri}),
+			invalid("redirectUris[0]"))
 		if uri != "" {
-			add("call to "+name, with(with(addApp("n"), "backChannelLogoutUri", uri), "keySetUri", uri), invalid("backChannelLogoutUri", "keySetUri"))
+			add("call to "+name, with(with(addApp("n"), "backChannelLogoutUri", uri), "keySetUri", uri),
+				invalid("backChannelLogoutUri", "keySetUri"))
 		}
 	}
 	many := func(n int) (uris []string) {
@@ -238,18 +326,25 @@ func refusedAppCases(t *testing.T, w *World) (cases []Case) {
 		return uris
 	}
 	add("20 addresses", with(with(addApp("n"), "redirectUris", many(20)), "postLogoutUris", many(20)), ok)
-	add("21 addresses", with(with(addApp("n"), "redirectUris", many(21)), "postLogoutUris", many(21)), invalid("redirectUris", "postLogoutUris"))
+	add("21 addresses", with(with(addApp("n"), "redirectUris", many(21)), "postLogoutUris", many(21)),
+		invalid("redirectUris", "postLogoutUris"))
 	add("the longest address", addAppOf(phone, "https://shop.example/"+strings.Repeat("x", 1979)), ok)
-	add("the same address twice", with(addApp("n"), "redirectUris", []string{"https://a.example", "https://b.example", "https://a.example"}), invalid("redirectUris[2]"))
+	add("the same address twice",
+		with(addApp("n"), "redirectUris", []string{"https://a.example", "https://b.example", "https://a.example"}),
+		invalid("redirectUris[2]"))
 	add("a scheme of its own on the web", addAppOf(web, "org.example.app:/cb"), invalid("redirectUris[0]"))
 	add("a scheme of its own in a browser", addAppOf(page, "org.example.app:/cb"), invalid("redirectUris[0]"))
 	add("no address", with(addApp("n"), "redirectUris", nil), invalid("redirectUris"))
 	add("no type", with(addApp("n"), "type", nil), invalid("type"))
 	add("a type that there is not", with(addApp("n"), "type", 5), invalid("type"))
 	add("nothing at all", &signetv1.AddApplicationRequest{}, invalid("name", "type"))
-	add("a page with a secret", with(addAppOf(page, "https://a.example"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_POST)), invalid("authMethod"))
-	add("a server without a proof", with(addApp("n"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_NONE)), invalid("authMethod"))
-	add("an API with an address", with(addApp("n"), "type", int(signetv1.ApplicationType_APPLICATION_TYPE_API)), invalid("redirectUris"))
+	add("a page with a secret",
+		with(addAppOf(page, "https://a.example"), "authMethod",
+			int(signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_POST)), invalid("authMethod"))
+	add("a server without a proof", with(addApp("n"), "authMethod", int(signetv1.AuthMethod_AUTH_METHOD_NONE)),
+		invalid("authMethod"))
+	add("an API with an address", with(addApp("n"), "type", int(signetv1.ApplicationType_APPLICATION_TYPE_API)),
+		invalid("redirectUris"))
 	for field, most := range map[string]int32{"accessTokenSeconds": 86400, "refreshTokenSeconds": 90 * 24 * 3600} {
 		add(field+" at the least", with(addApp("n"), field, int32(300)), ok)
 		add(field+" at the most", with(addApp("n"), field, most), ok)
@@ -272,18 +367,27 @@ func refusedAppCases(t *testing.T, w *World) (cases []Case) {
 	add("a mask of what cannot be set", modifyApp(s.app, "type"), invalid("updateMask"))
 	add("a mask of a secret", modifyApp(s.app, "has_secret"), invalid("updateMask"))
 	add("no mask", &signetv1.ModifyApplicationRequest{AppId: s.app, Name: "n"}, invalid("updateMask"))
-	add("a value that is not named", with(with(modifyApp(s.app, "name"), "name", "n"), "consentRequired", true), invalid("consentRequired"))
+	add("a value that is not named", with(with(modifyApp(s.app, "name"), "name", "n"), "consentRequired", true),
+		invalid("consentRequired"))
 	for _, n := range []int32{-1, 604801} {
-		add("an old secret for ever", &signetv1.GenerateApplicationSecretRequest{AppId: s.app, KeepOldSeconds: n}, invalid("keepOldSeconds"))
+		add("an old secret for ever", &signetv1.GenerateApplicationSecretRequest{AppId: s.app, KeepOldSeconds: n},
+			invalid("keepOldSeconds"))
 	}
 	add("a key that is none", &signetv1.AddApplicationKeyRequest{AppId: s.app, PublicKey: "x"}, invalid("publicKey"))
-	add("a key that is over", &signetv1.AddApplicationKeyRequest{AppId: s.app, PublicKey: newPublicKey(t), ExpirationDate: in(-time.Minute)}, invalid("expirationDate"))
+	add("a key that is over", &signetv1.AddApplicationKeyRequest{AppId: s.app, PublicKey: newPublicKey(t),
+		ExpirationDate: in(-time.Minute)}, invalid("expirationDate"))
 	as := s.holder(t, iamOwner)
-	for name, scopes := range map[string][]string{"openid": {"openid"}, "a wildcard": {"signet.*"}, "nothing": {""}, "other case": {"Signet.self"}} {
-		cases = append(cases, Case{Name: "API access to " + name, As: as, Req: &signetv1.SetApplicationAPIAccessRequest{AppId: s.app, Scopes: append([]string{"signet.self"}, scopes...)}, Want: invalid("scopes[1]")})
+	for name, scopes := range map[string][]string{"openid": {"openid"}, "a wildcard": {"signet.*"}, "nothing": {""},
+		"other case": {"Signet.self"}} {
+		cases = append(cases, Case{Name: "API access to " + name, As: as,
+			Req: &signetv1.SetApplicationAPIAccessRequest{AppId: s.app,
+				Scopes: append([]string{"signet.self"}, scopes...)}, Want: invalid("scopes[1]")})
 	}
-	cases = append(cases, Case{Name: "what is wrong comes before who may", As: s.user, Req: addAppOf(web, "data:x"), Want: invalid("redirectUris[0]")},
-		Case{Name: "API access by the organization's owner", As: s.owner, Req: &signetv1.SetApplicationAPIAccessRequest{AppId: s.app, Scopes: []string{"signet.self"}}, Want: permissionDenied})
+	cases = append(cases, Case{Name: "what is wrong comes before who may", As: s.user, Req: addAppOf(web, "data:x"),
+		Want: invalid("redirectUris[0]")},
+		Case{Name: "API access by the organization's owner", As: s.owner,
+			Req:  &signetv1.SetApplicationAPIAccessRequest{AppId: s.app, Scopes: []string{"signet.self"}},
+			Want: permissionDenied})
 	return cases
 }
 
@@ -313,26 +417,32 @@ func appAdminStory(t *testing.T, c *Client) {
 	}
 	same(t, "all, the oldest first", list(s.owner, &signetv1.ListApplicationsRequest{}), "Shop,"+b+","+a)
 	same(t, "by name", list(s.owner, &signetv1.ListApplicationsRequest{Name: strings.ToLower(word)}), a+","+b)
-	same(t, "pages", list(s.owner, &signetv1.ListApplicationsRequest{Type: signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE}), a)
-	same(t, "seen from outside", list(c.w.root, &signetv1.ListApplicationsRequest{Name: word}, header(orgID, s.org)), a+","+b)
+	same(t, "pages", list(s.owner,
+		&signetv1.ListApplicationsRequest{Type: signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE}), a)
+	same(t, "seen from outside",
+		list(c.w.root, &signetv1.ListApplicationsRequest{Name: word}, header(orgID, s.org)), a+","+b)
 	same(t, "elsewhere", list(c.w.root, &signetv1.ListApplicationsRequest{Name: word}), "")
 
 	id := shop.GetAppId()
 	counts := c.w.tokenFor(t, s.user, id)
 	works := func() bool { return c.w.proves(t, id, shop.GetClientSecret()) }
-	deactivate, reactivate, remove := &signetv1.DeactivateApplicationRequest{AppId: id}, &signetv1.ReactivateApplicationRequest{AppId: id}, &signetv1.RemoveApplicationRequest{AppId: id}
+	deactivate, reactivate, remove := &signetv1.DeactivateApplicationRequest{AppId: id},
+		&signetv1.ReactivateApplicationRequest{AppId: id}, &signetv1.RemoveApplicationRequest{AppId: id}
 	state := func() signetv1.Application_State { return c.app(t, s.owner, id).GetState() }
 	same(t, "the token counts", counts(), true)
 	c.refused(t, appInState, s.owner, reactivate, stale)
 	c.refused(t, sequenceMismatch, s.owner, deactivate, stale)
 	same(t, "the token still counts", counts(), true)
-	same(t, "sequence", done[*signetv1.DeactivateApplicationResponse](t, c, s.owner, deactivate).GetDetails().GetSequence(), 3)
+	same(t, "sequence", done[*signetv1.DeactivateApplicationResponse](t, c, s.owner,
+		deactivate).GetDetails().GetSequence(), 3)
 	same(t, "state", state(), signetv1.Application_STATE_INACTIVE)
 	same(t, "the token counts", counts(), false)
 	same(t, "the secret works", works(), false)
 	c.refused(t, appInState, s.owner, deactivate, stale)
-	same(t, "inactive ones", list(s.owner, &signetv1.ListApplicationsRequest{State: signetv1.Application_STATE_INACTIVE}), b)
-	same(t, "active ones", list(s.owner, &signetv1.ListApplicationsRequest{State: signetv1.Application_STATE_ACTIVE}), "Shop,"+a)
+	same(t, "inactive ones", list(s.owner,
+		&signetv1.ListApplicationsRequest{State: signetv1.Application_STATE_INACTIVE}), b)
+	same(t, "active ones", list(s.owner,
+		&signetv1.ListApplicationsRequest{State: signetv1.Application_STATE_ACTIVE}), "Shop,"+a)
 	c.refused(t, sequenceMismatch, s.owner, reactivate, stale)
 	done[*signetv1.ReactivateApplicationResponse](t, c, s.owner, reactivate)
 	same(t, "state", state(), signetv1.Application_STATE_ACTIVE)
@@ -345,8 +455,10 @@ func appAdminStory(t *testing.T, c *Client) {
 	same(t, "sequence", done[*signetv1.RemoveApplicationResponse](t, c, s.owner, remove).GetDetails().GetSequence(), 5)
 	same(t, "the token counts", counts(), false)
 	same(t, "the secret works", works(), false)
-	for _, req := range []proto.Message{deactivate, reactivate, remove, modifyApp(id, "consent_required"), &signetv1.GetApplicationRequest{AppId: id},
-		&signetv1.GenerateApplicationSecretRequest{AppId: id}, &signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}} {
+	for _, req := range []proto.Message{deactivate, reactivate, remove, modifyApp(id, "consent_required"),
+		&signetv1.GetApplicationRequest{AppId: id},
+		&signetv1.GenerateApplicationSecretRequest{AppId: id},
+		&signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}} {
 		c.refused(t, noApp, s.owner, req)
 	}
 	same(t, "a removed one", list(s.owner, &signetv1.ListApplicationsRequest{}), "Shop,"+a)
@@ -380,7 +492,8 @@ func appSecretStory(t *testing.T, c *Client) {
 	same(t, "form", made.GetClientSecret()[:8], "sgn_sec_")
 	same(t, "both work", working(added.GetClientSecret(), made.GetClientSecret()), 2)
 	shown := c.app(t, s.owner, id)
-	if left := time.Until(shown.GetOldSecretExpirationDate().AsTime()); left > 7*24*time.Hour || left < 7*24*time.Hour-time.Minute {
+	if left := time.Until(shown.GetOldSecretExpirationDate().AsTime()); left > 7*24*time.Hour ||
+		left < 7*24*time.Hour-time.Minute {
 		t.Errorf("the old one works for %v", left)
 	}
 	generate.KeepOldSeconds = 0
@@ -398,9 +511,11 @@ func appSecretStory(t *testing.T, c *Client) {
 	made = done[*signetv1.GenerateApplicationSecretResponse](t, c, s.owner, generate)
 	same(t, "a new one", working(made.GetClientSecret()), 1)
 
-	page := done[*signetv1.AddApplicationResponse](t, c, s.owner, addAppOf(signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, "https://page.example/")).GetAppId()
+	page := done[*signetv1.AddApplicationResponse](t, c, s.owner,
+		addAppOf(signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, "https://page.example/")).GetAppId()
 	c.refused(t, keepsNoSecret, s.owner, &signetv1.GenerateApplicationSecretRequest{AppId: page}, stale)
-	c.refused(t, keepsNoSecret, s.owner, &signetv1.AddApplicationKeyRequest{AppId: page, PublicKey: newPublicKey(t)}, stale)
+	c.refused(t, keepsNoSecret, s.owner,
+		&signetv1.AddApplicationKeyRequest{AppId: page, PublicKey: newPublicKey(t)}, stale)
 	c.refused(t, noAppSecret, s.owner, &signetv1.RemoveApplicationSecretRequest{AppId: page})
 }
 
@@ -411,7 +526,8 @@ func appSecretsAtOnce(t *testing.T, w *World) {
 	var wait sync.WaitGroup
 	for i := range texts {
 		wait.Go(func() {
-			a := w.send(t, w.wires[i%len(w.wires)], s.owner, &signetv1.GenerateApplicationSecretRequest{AppId: s.app, KeepOldSeconds: 3600}, nil)
+			a := w.send(t, w.wires[i%len(w.wires)], s.owner,
+				&signetv1.GenerateApplicationSecretRequest{AppId: s.app, KeepOldSeconds: 3600}, nil)
 			if a.status != nil {
 				t.Error(a.summary())
 				return
@@ -432,7 +548,9 @@ func appKeyStory(t *testing.T, c *Client) {
 	add := &signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: "\n" + strings.ReplaceAll(text, "\n", "\r\n")}
 	c.refused(t, sequenceMismatch, s.owner, add, stale)
 	made := done[*signetv1.AddApplicationKeyResponse](t, c, s.owner, add, header("if-match", "2"))
-	sameMessage(t, "key", c.app(t, s.owner, id).GetKeys()[0], &signetv1.ApplicationKey{KeyId: made.GetKeyId(), PublicKey: text, CreationDate: made.GetDetails().GetChangeDate()})
+	sameMessage(t, "key", c.app(t, s.owner, id).GetKeys()[0],
+		&signetv1.ApplicationKey{KeyId: made.GetKeyId(), PublicKey: text,
+			CreationDate: made.GetDetails().GetChangeDate()})
 	c.refused(t, appKeyExists, s.owner, with(add, "publicKey", text), stale)
 	for range 19 {
 		add = &signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t), ExpirationDate: in(time.Hour)}
@@ -466,7 +584,8 @@ func appAccessStory(t *testing.T, c *Client) {
 	c.refused(t, noApp, c.w.root, set("signet.self")) // it is not of that organization
 	c.refused(t, sequenceMismatch, c.w.root, set("signet.self"), merge([]Header{here, stale}))
 	same(t, "the token counts", counts(), true)
-	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set("signet.write", "signet.self", "signet.write"), here)
+	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root,
+		set("signet.write", "signet.self", "signet.write"), here)
 	same(t, "scopes", strings.Join(c.app(t, manager, id).GetApiScopes(), " "), "signet.self signet.write")
 	same(t, "the token counts", counts(), false)
 	counts = c.w.tokenFor(t, s.user, id)
@@ -477,7 +596,8 @@ func appAccessStory(t *testing.T, c *Client) {
 	same(t, "scopes", strings.Join(c.app(t, manager, id).GetApiScopes(), " "), "signet.self signet.write")
 	// Nor does anybody of the organization get at what opens ways in.
 	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set("signet.passwords"), here)
-	takeovers := []proto.Message{with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"https://attacker.example.com/"}), &signetv1.GenerateApplicationSecretRequest{AppId: id},
+	takeovers := []proto.Message{with(modifyApp(id, "redirect_uris"), "redirectUris",
+		[]string{"https://attacker.example.com/"}), &signetv1.GenerateApplicationSecretRequest{AppId: id},
 		&signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}}
 	for _, lesser := range []*Actor{s.owner, manager} {
 		for _, takeover := range takeovers {

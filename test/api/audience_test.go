@@ -18,7 +18,8 @@ func audienceStory(t *testing.T, c *Client) {
 	list := func(as *Actor, received bool) string {
 		t.Helper()
 		var all []string
-		for _, a := range done[*signetv1.ListAudienceApprovalsResponse](t, c, as, &signetv1.ListAudienceApprovalsRequest{Received: received}).GetApprovals() {
+		for _, a := range done[*signetv1.ListAudienceApprovalsResponse](t, c, as,
+			&signetv1.ListAudienceApprovalsRequest{Received: received}).GetApprovals() {
 			for _, approved := range a.GetClients() {
 				if a.GetName() == "" || approved.GetApprovalDate() == nil {
 					t.Errorf("got %v", a)
@@ -34,7 +35,8 @@ func audienceStory(t *testing.T, c *Client) {
 	c.refused(t, permissionDenied, client.owner, approve, header(orgID, api.org))
 	c.refused(t, refused(codes.NotFound, "CLIENT_NOT_FOUND"), api.owner, with(approve, "clientId", "app_nobody"))
 	c.refused(t, refused(codes.NotFound, "CLIENT_NOT_FOUND"), api.owner, with(approve, "clientId", client.user.UserID))
-	c.refused(t, refused(codes.FailedPrecondition, "AUDIENCE_APPROVAL_NOT_NEEDED"), api.owner, with(approve, "clientId", api.robot().UserID))
+	c.refused(t, refused(codes.FailedPrecondition, "AUDIENCE_APPROVAL_NOT_NEEDED"), api.owner,
+		with(approve, "clientId", api.robot().UserID))
 	c.refused(t, sequenceMismatch, api.owner, approve, stale)
 
 	before := c.app(t, api.owner, api.app).GetDetails().GetSequence()
@@ -42,7 +44,8 @@ func audienceStory(t *testing.T, c *Client) {
 	same(t, "sequence", d.GetSequence(), before+1)
 	c.refused(t, refused(codes.AlreadyExists, "AUDIENCE_APPROVAL_EXISTS"), api.owner, approve)
 	done[*signetv1.ApproveAudienceResponse](t, c, api.owner, with(approve, "clientId", client.robot().UserID))
-	both := []string{api.org + "/" + api.app + " for " + client.org + "/" + client.app, api.org + "/" + api.app + " for " + client.org + "/" + client.robot().UserID}
+	both := []string{api.org + "/" + api.app + " for " + client.org + "/" + client.app,
+		api.org + "/" + api.app + " for " + client.org + "/" + client.robot().UserID}
 	slices.Sort(both)
 	same(t, "what was given", list(api.owner, false), strings.Join(both, ", "))
 	same(t, "what was got", list(client.owner, true), strings.Join(both, ", "))

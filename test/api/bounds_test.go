@@ -73,12 +73,15 @@ func boundCases(t *testing.T, w *World) (cases []Case) {
 	}
 	setPasswordTo := s.sample(operationNamed(t, "SetUserPassword"))
 	return append(cases,
-		Case{Name: "SetUserPassword/at the most", As: s.owner, Req: with(setPasswordTo, "password", wide(72)), Want: ok},
+		Case{Name: "SetUserPassword/at the most", As: s.owner,
+			Req: with(setPasswordTo, "password", wide(72)), Want: ok},
 		Case{Name: "SetUserPassword/at the least", As: s.owner, Req: with(setPasswordTo, "password", "x"), Want: ok},
 		Case{Name: "CreateSession/loginName empty", Req: signIn("", "x"), Want: invalid("loginName")},
 		Case{Name: "CreateSession/password empty", Req: signIn("x", ""), Want: invalid("password")},
-		Case{Name: "ChangeMyPassword/currentPassword empty", As: s.owner, Req: changePassword("", "x"), Want: invalid("currentPassword")},
-		Case{Name: "SetupOrganization/human.password empty", As: w.root, Req: setup(""), Want: invalid("human.password")},
+		Case{Name: "ChangeMyPassword/currentPassword empty", As: s.owner, Req: changePassword("", "x"),
+			Want: invalid("currentPassword")},
+		Case{Name: "SetupOrganization/human.password empty", As: w.root, Req: setup(""),
+			Want: invalid("human.password")},
 		Case{Name: "SetupOrganization/human.email.email empty", As: w.root,
 			Req: with(setup("x"), "human.email.email", ""), Want: invalid("human.email.email")},
 	)
@@ -110,37 +113,54 @@ func presenceCases(t *testing.T, w *World) []Case {
 	minimal := &signetv1.UpdateMyProfileRequest{FirstName: "A", LastName: "B", DisplayName: "C"}
 	return []Case{
 		{Name: "profile/only what is required", As: s.user, Req: minimal, Want: ok},
-		{Name: "profile/nothing", As: s.user, Req: &signetv1.UpdateMyProfileRequest{}, Want: invalid("firstName", "lastName", "displayName")},
+		{Name: "profile/nothing", As: s.user, Req: &signetv1.UpdateMyProfileRequest{},
+			Want: invalid("firstName", "lastName", "displayName")},
 		{Name: "profile/empty nickname", As: s.user, Req: with(minimal, "nickName", ""), Want: invalid("nickName")},
 		{Name: "profile/nickname of a space", As: s.user, Req: with(minimal, "nickName", " "), Want: ok},
 		{Name: "JWT/nothing", As: s.owner, Req: &signetv1.UpdateJWTIdentityProviderRequest{IdpId: s.idp},
 			Want: invalid("jwtEndpoint", "issuer", "keysEndpoint")},
 		{Name: "JWT/no header name", As: s.owner, Req: with(jwtConfig(s.idp), "headerName", nil), Want: ok},
-		{Name: "provider/nothing", As: s.owner, Req: &signetv1.UpdateIdentityProviderRequest{IdpId: s.idp}, Want: invalid("name")},
-		{Name: "provider/only a name", As: s.owner, Req: &signetv1.UpdateIdentityProviderRequest{IdpId: s.idp, Name: "n"}, Want: ok},
+		{Name: "provider/nothing", As: s.owner, Req: &signetv1.UpdateIdentityProviderRequest{IdpId: s.idp},
+			Want: invalid("name")},
+		{Name: "provider/only a name", As: s.owner,
+			Req: &signetv1.UpdateIdentityProviderRequest{IdpId: s.idp, Name: "n"}, Want: ok},
 		{Name: "new provider/nothing", As: s.owner, Req: &signetv1.AddJWTIdentityProviderRequest{},
 			Want: invalid("name", "jwtEndpoint", "issuer", "keysEndpoint")},
-		{Name: "password/nothing", As: s.owner, Req: &signetv1.SetUserPasswordRequest{UserId: s.user.UserID}, Want: invalid("password")},
-		{Name: "own password/nothing", As: s.user, Req: &signetv1.ChangeMyPasswordRequest{}, Want: invalid("currentPassword", "newPassword")},
+		{Name: "password/nothing", As: s.owner, Req: &signetv1.SetUserPasswordRequest{UserId: s.user.UserID},
+			Want: invalid("password")},
+		{Name: "own password/nothing", As: s.user, Req: &signetv1.ChangeMyPasswordRequest{},
+			Want: invalid("currentPassword", "newPassword")},
 		{Name: "sign-in/nothing", Req: &signetv1.CreateSessionRequest{}, Want: invalid("loginName", "password")},
 		{Name: "set-up/nothing", As: w.root, Req: &signetv1.SetupOrganizationRequest{}, Want: invalid("org", "human")},
 		{Name: "set-up/empty objects", As: w.root, Req: &signetv1.SetupOrganizationRequest{
 			Org: &signetv1.SetupOrganizationRequest_Org{}, Human: &signetv1.SetupOrganizationRequest_Human{}},
 			Want: invalid("org.name", "human.userName", "human.profile", "human.email", "human.password")},
 		{Name: "set-up/no organization", As: w.root, Req: with(setup("x"), "org", nil), Want: invalid("org")},
-		{Name: "set-up/no organization name", As: w.root, Req: with(setup("x"), "org.name", nil), Want: invalid("org.name")},
+		{Name: "set-up/no organization name", As: w.root, Req: with(setup("x"), "org.name", nil),
+			Want: invalid("org.name")},
 		{Name: "set-up/no human", As: w.root, Req: with(setup("x"), "human", nil), Want: invalid("human")},
-		{Name: "set-up/no user name", As: w.root, Req: with(setup("x"), "human.userName", nil), Want: invalid("human.userName")},
-		{Name: "set-up/no profile", As: w.root, Req: with(setup("x"), "human.profile", nil), Want: invalid("human.profile")},
-		{Name: "set-up/no first name", As: w.root, Req: with(setup("x"), "human.profile.firstName", nil), Want: invalid("human.profile.firstName")},
-		{Name: "set-up/no last name", As: w.root, Req: with(setup("x"), "human.profile.lastName", nil), Want: invalid("human.profile.lastName")},
+		{Name: "set-up/no user name", As: w.root, Req: with(setup("x"), "human.userName", nil),
+			Want: invalid("human.userName")},
+		{Name: "set-up/no profile", As: w.root, Req: with(setup("x"), "human.profile", nil),
+			Want: invalid("human.profile")},
+		{Name: "set-up/no first name", As: w.root, Req: with(setup("x"), "human.profile.firstName", nil),
+			Want: invalid("human.profile.firstName")},
+		{Name: "set-up/no last name", As: w.root, Req: with(setup("x"), "human.profile.lastName", nil),
+			Want: invalid("human.profile.lastName")},
 		{Name: "set-up/no e-mail", As: w.root, Req: with(setup("x"), "human.email", nil), Want: invalid("human.email")},
-		{Name: "set-up/no e-mail address", As: w.root, Req: with(with(setup("x"), "human.email.isEmailVerified", true), "human.email.email", nil),
-			Want: invalid("human.email.email")},
-		{Name: "set-up/phone without number", As: w.root, Req: with(setup("x"), "human.phone.isPhoneVerified", true), Want: invalid("human.phone.phone")},
-		{Name: "set-up/no password", As: w.root, Req: with(setup("x"), "human.password", nil), Want: invalid("human.password")},
+		{
+			Name: "set-up/no e-mail address",
+			As:   w.root,
+			Req:  with(with(setup("x"), "human.email.isEmailVerified", true), "human.email.email", nil),
+			Want: invalid("human.email.email"),
+		},
+		{Name: "set-up/phone without number", As: w.root, Req: with(setup("x"), "human.phone.isPhoneVerified", true),
+			Want: invalid("human.phone.phone")},
+		{Name: "set-up/no password", As: w.root, Req: with(setup("x"), "human.password", nil),
+			Want: invalid("human.password")},
 		{Name: "set-up/everything wrong is said at once", As: w.root,
-			Req:  with(with(with(with(setup(""), "org.domain", "a b"), "human.email.email", "nobody"), "human.phone.phone", "12"), "roles", []string{"NO"}),
+			Req: with(with(with(with(setup(""), "org.domain", "a b"), "human.email.email", "nobody"),
+				"human.phone.phone", "12"), "roles", []string{"NO"}),
 			Want: invalid("org.domain", "human.email.email", "human.phone.phone", "roles[0]", "human.password")},
 	}
 }
@@ -153,12 +173,16 @@ func enumCases(t *testing.T, w *World) []Case {
 	for _, number := range []int{4, 99, -1} {
 		cases = append(cases,
 			Case{Name: "gender", As: s.user, Req: with(profile(), "gender", number), Want: invalid("gender")},
-			Case{Name: "gender at set-up", As: w.root, Req: with(set, "human.profile.gender", number), Want: invalid("human.profile.gender")},
-			Case{Name: "styling", As: s.owner, Req: with(general(s.idp), "stylingType", number), Want: invalid("stylingType")},
-			Case{Name: "styling of a new one", As: s.owner, Req: with(addJWT(), "stylingType", number), Want: invalid("stylingType")})
+			Case{Name: "gender at set-up", As: w.root, Req: with(set, "human.profile.gender", number),
+				Want: invalid("human.profile.gender")},
+			Case{Name: "styling", As: s.owner, Req: with(general(s.idp), "stylingType", number),
+				Want: invalid("stylingType")},
+			Case{Name: "styling of a new one", As: s.owner, Req: with(addJWT(), "stylingType", number),
+				Want: invalid("stylingType")})
 	}
 	for number := range signetv1.Gender_name {
-		cases = append(cases, Case{Name: "gender that exists", As: s.user, Req: with(profile(), "gender", int(number)), Want: ok})
+		cases = append(cases, Case{Name: "gender that exists", As: s.user,
+			Req: with(profile(), "gender", int(number)), Want: ok})
 	}
 	return cases
 }
@@ -176,5 +200,6 @@ func badTextCases(t *testing.T, w *World) (cases []Case) {
 		}
 	}
 	return append(cases,
-		Case{Name: "NUL/roles", As: w.root, Req: with(setup("x"), "roles", []string{"ORG_OWNER", "\x00"}), Want: invalid("roles[1]")})
+		Case{Name: "NUL/roles", As: w.root, Req: with(setup("x"), "roles", []string{"ORG_OWNER", "\x00"}),
+			Want: invalid("roles[1]")})
 }

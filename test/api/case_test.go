@@ -155,7 +155,8 @@ func (a *Answer) mustBe(t *testing.T, want Want) {
 		}
 	}
 	if !a.is(want) {
-		t.Errorf("%s: got %v %s %q, want %v %s %q\nmessage: %s", a.wire, a.code(), a.reason(), a.fields(), want.Code, want.Reason, want.Fields,
+		t.Errorf("%s: got %v %s %q, want %v %s %q\nmessage: %s", a.wire, a.code(), a.reason(), a.fields(), want.Code,
+			want.Reason, want.Fields,
 			a.status.GetMessage())
 	}
 }

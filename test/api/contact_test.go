@@ -293,12 +293,14 @@ func codeAtOnce(t *testing.T, w *World) {
 
 // developmentCodes: on a developer's machine the code is in the log, and nowhere else.
 func developmentCodes(t *testing.T, w *World) {
-	dev := openWorld(t, testdb.New(t, w.db.Engine), func(c *server.Config) { c.ExternalURL, c.Development = "http://localhost:8080", true })
+	dev := openWorld(t, testdb.New(t, w.db.Engine),
+		func(c *server.Config) { c.ExternalURL, c.Development = "http://localhost:8080", true })
 	s := dev.scene(t)
 	for i, wire := range dev.wires {
 		k := contacts[i%len(contacts)]
 		c := &Client{dev, wire}
-		s.user = dev.signedIn(t, dev.addUser(t, person{Org: s.org, Domain: s.domain, EmailVerified: true})) // one who was not sent a code already
+		// one who was not sent a code already
+		s.user = dev.signedIn(t, dev.addUser(t, person{Org: s.org, Domain: s.domain, EmailVerified: true}))
 		c.must(t, s.user, k.setMine(k.first))
 		c.must(t, s.user, k.setMine(k.second))
 		mark := len(dev.log.String())
@@ -310,7 +312,8 @@ func developmentCodes(t *testing.T, w *World) {
 		testkit.Await(t, "the code is in the log", func() bool {
 			for line := range strings.Lines(dev.log.String()[mark:]) {
 				var said struct{ Level, Msg, User, By, To, Code string }
-				if err := json.Unmarshal([]byte(line), &said); err == nil && said.Msg == "development: verification code" && said.User == s.user.UserID {
+				if err := json.Unmarshal([]byte(line),
+					&said); err == nil && said.Msg == "development: verification code" && said.User == s.user.UserID {
 					same(t, "what", said.By, string(k.by))
 					same(t, "to", said.To, k.second)
 					same(t, "level", said.Level, "INFO")

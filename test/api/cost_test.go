@@ -36,21 +36,29 @@ func TestOperationsOnALotOfObjectsSaySo(t *testing.T) {
 		places := s.newGroup(t)
 		var project string
 		for i := range many {
-			project = done[*signetv1.AddProjectResponse](t, c, s.owner, &signetv1.AddProjectRequest{Name: fmt.Sprint("Shop ", i)}).GetProjectId()
-			done[*signetv1.SetProjectRoleResponse](t, c, s.owner, &signetv1.SetProjectRoleRequest{ProjectId: project, Key: "admin", Name: "Admin"})
-			done[*signetv1.SetGroupAppRolesResponse](t, c, s.owner, &signetv1.SetGroupAppRolesRequest{GroupId: places, ProjectId: project, RoleKeys: []string{"admin"}})
+			project = done[*signetv1.AddProjectResponse](t, c, s.owner,
+				&signetv1.AddProjectRequest{Name: fmt.Sprint("Shop ", i)}).GetProjectId()
+			done[*signetv1.SetProjectRoleResponse](t, c, s.owner,
+				&signetv1.SetProjectRoleRequest{ProjectId: project, Key: "admin", Name: "Admin"})
+			done[*signetv1.SetGroupAppRolesResponse](t, c, s.owner,
+				&signetv1.SetGroupAppRolesRequest{GroupId: places, ProjectId: project, RoleKeys: []string{"admin"}})
 		}
-		done[*signetv1.RemoveProjectRoleResponse](t, c, s.owner, &signetv1.RemoveProjectRoleRequest{ProjectId: project, Key: "admin"})
+		done[*signetv1.RemoveProjectRoleResponse](t, c, s.owner,
+			&signetv1.RemoveProjectRoleRequest{ProjectId: project, Key: "admin"})
 		done[*signetv1.RemoveProjectResponse](t, c, s.owner, &signetv1.RemoveProjectRequest{ProjectId: project})
 		done[*signetv1.RemoveGroupResponse](t, c, s.owner, &signetv1.RemoveGroupRequest{GroupId: places})
 
 		var users []*signetv1.ImportUsersRequest_User
 		for i := range many {
-			users = append(users, &signetv1.ImportUsersRequest_User{UserName: fmt.Sprint("imported", i), Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Jo", LastName: "Doe"},
-				Email: &signetv1.ImportUsersRequest_User_Email{Address: fmt.Sprint("u", i, "@mail.example")}})
+			users = append(users, &signetv1.ImportUsersRequest_User{
+				UserName: fmt.Sprint("imported", i),
+				Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Jo", LastName: "Doe"},
+				Email:    &signetv1.ImportUsersRequest_User_Email{Address: fmt.Sprint("u", i, "@mail.example")},
+			})
 		}
 		done[*signetv1.ImportUsersResponse](t, c, s.owner, &signetv1.ImportUsersRequest{Users: users})
-		done[*signetv1.DeactivateOrganizationResponse](t, c, w.root, &signetv1.DeactivateOrganizationRequest{OrgId: s.org})
+		done[*signetv1.DeactivateOrganizationResponse](t, c, w.root,
+			&signetv1.DeactivateOrganizationRequest{OrgId: s.org})
 		w.removeOrg(t, s)
 		if w.log.Has(store.Unmarked) {
 			t.Error("one does not")
@@ -66,11 +74,13 @@ func TestOperationsOnAUserOfManyOrganizationsAreLong(t *testing.T) {
 		w := openWorld(t, db)
 		c, s := &Client{w, w.rest}, w.newScene(t)
 		const many = event.MaxObjects + 1
-		guest, robot := w.addUser(t, person{Org: s.org, Domain: s.domain}), w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true})
+		guest, robot := w.addUser(t, person{Org: s.org, Domain: s.domain}),
+			w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true})
 		var facts []event.Fact[user.User]
 		for range many {
 			host := w.bareOrg(t)
-			facts = append(facts, user.RolesAccepted{Scope: host, Roles: []access.Role{access.OrgOwner}}, user.MembershipSet{Scope: host, Roles: []access.Role{access.OrgOwner}})
+			facts = append(facts, user.RolesAccepted{Scope: host, Roles: []access.Role{access.OrgOwner}},
+				user.MembershipSet{Scope: host, Roles: []access.Role{access.OrgOwner}})
 		}
 		told := func(what string, user string, do func(id string)) {
 			t.Helper()
@@ -88,7 +98,8 @@ func TestOperationsOnAUserOfManyOrganizationsAreLong(t *testing.T) {
 			done[*signetv1.SetUserPasswordResponse](t, c, s.owner, setPassword(id, w.secret("another")))
 		})
 		told("a user name", guest.UserID, func(id string) {
-			done[*signetv1.SetUserNameResponse](t, c, s.owner, &signetv1.SetUserNameRequest{UserId: id, UserName: unique("other")})
+			done[*signetv1.SetUserNameResponse](t, c, s.owner,
+				&signetv1.SetUserNameRequest{UserId: id, UserName: unique("other")})
 		})
 		told("a token", robot.UserID, func(id string) {
 			done[*signetv1.CreateUserTokenResponse](t, c, s.owner, &signetv1.CreateUserTokenRequest{UserId: id})
@@ -111,7 +122,8 @@ func TestOperationsOnAUserOfManyOrganizationsAreLong(t *testing.T) {
 		})
 		told("a removal", guest.UserID, func(id string) { w.removeUser(t, s, id) })
 		told("the end of home", s.user.UserID, func(string) {
-			done[*signetv1.DeactivateOrganizationResponse](t, c, w.root, &signetv1.DeactivateOrganizationRequest{OrgId: s.org})
+			done[*signetv1.DeactivateOrganizationResponse](t, c, w.root,
+				&signetv1.DeactivateOrganizationRequest{OrgId: s.org})
 		})
 	})
 }

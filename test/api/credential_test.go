@@ -85,7 +85,8 @@ func myTokenStory(t *testing.T, c *Client) {
 	sequence := c.me(t, in).GetDetails().GetSequence()
 	made := done[*signetv1.CreateMyTokenResponse](t, c, in, create)
 	same(t, "form", made.GetToken()[:8]+made.GetTokenId()[:4], "sgn_pat_pat_")
-	if life := time.Until(made.GetExpirationDate().AsTime()); life > 90*24*time.Hour || life < 90*24*time.Hour-time.Minute {
+	if life := time.Until(made.GetExpirationDate().AsTime()); life > 90*24*time.Hour ||
+		life < 90*24*time.Hour-time.Minute {
 		t.Errorf("it lives for %v", life)
 	}
 	holder := &Actor{UserID: as.UserID, OrgID: as.OrgID, Token: made.GetToken()}
@@ -97,8 +98,12 @@ func myTokenStory(t *testing.T, c *Client) {
 	if len(tokens) != 2 || tokens[0].GetName() != "test" || tokens[0].GetIsCurrent() || tokens[1].GetIsCurrent() {
 		t.Fatalf("listed %v", tokens)
 	}
-	sameMessage(t, "as made", tokens[1], &signetv1.Token{TokenId: made.GetTokenId(), Name: create.GetName(), ExpirationDate: made.GetExpirationDate(),
-		CreationDate: tokens[1].GetCreationDate()})
+	sameMessage(t, "as made", tokens[1], &signetv1.Token{
+		TokenId:        made.GetTokenId(),
+		Name:           create.GetName(),
+		ExpirationDate: made.GetExpirationDate(),
+		CreationDate:   tokens[1].GetCreationDate(),
+	})
 	if age := time.Since(tokens[1].GetCreationDate().AsTime()); age < 0 || age > time.Minute {
 		t.Errorf("made %v ago", age)
 	}
@@ -111,13 +116,15 @@ func myTokenStory(t *testing.T, c *Client) {
 	restricted := c.w.addUser(t, person{Org: s.org})
 	c.w.changeUser(t, restricted.UserID, user.PasswordSet{ChangeRequired: true})
 	first := c.w.signedIn(t, restricted)
-	for _, req := range []proto.Message{create, &signetv1.ListMyTokensRequest{}, &signetv1.RevokeMyTokenRequest{TokenId: "pat_x"},
+	for _, req := range []proto.Message{create, &signetv1.ListMyTokensRequest{},
+		&signetv1.RevokeMyTokenRequest{TokenId: "pat_x"},
 		&signetv1.ListMySessionsRequest{}, &signetv1.EndMySessionsRequest{}} {
 		c.refused(t, changeRequired, first, req)
 	}
 
 	// The answer holds a secret, so it is not kept: a key says nothing here, not even a malformed one.
-	one, two := done[*signetv1.CreateMyTokenResponse](t, c, in, create, key("k")), done[*signetv1.CreateMyTokenResponse](t, c, in, create, key("k"))
+	one, two := done[*signetv1.CreateMyTokenResponse](t, c, in, create, key("k")),
+		done[*signetv1.CreateMyTokenResponse](t, c, in, create, key("k"))
 	if one.GetToken() == two.GetToken() || one.GetTokenId() == two.GetTokenId() {
 		t.Error("a token was given out twice")
 	}
@@ -126,7 +133,8 @@ func myTokenStory(t *testing.T, c *Client) {
 	// Only what is one's own and a token can be revoked.
 	revoke := func(id string) proto.Message { return &signetv1.RevokeMyTokenRequest{TokenId: id} }
 	theirs := c.tokensOf(t, s.owner, s.user.UserID)[0].GetTokenId()
-	session := done[*signetv1.ListMySessionsResponse](t, c, in, &signetv1.ListMySessionsRequest{}).GetSessions()[0].GetSessionId()
+	session := done[*signetv1.ListMySessionsResponse](t, c, in,
+		&signetv1.ListMySessionsRequest{}).GetSessions()[0].GetSessionId()
 	for _, id := range []string{"pat_unknown", theirs, session, strings.ToUpper(made.GetTokenId()), "%"} {
 		c.refused(t, noToken, in, revoke(id))
 	}
@@ -134,7 +142,8 @@ func myTokenStory(t *testing.T, c *Client) {
 	done[*signetv1.RevokeMyTokenResponse](t, c, in, revoke(made.GetTokenId()))
 	c.refused(t, unauthenticated, holder, &signetv1.GetMyUserRequest{})
 	c.refused(t, noToken, in, revoke(made.GetTokenId()))
-	if slices.ContainsFunc(c.myTokens(t, in), func(t *signetv1.Token) bool { return t.GetTokenId() == made.GetTokenId() }) {
+	if slices.ContainsFunc(c.myTokens(t, in),
+		func(t *signetv1.Token) bool { return t.GetTokenId() == made.GetTokenId() }) {
 		t.Error("a revoked token is listed")
 	}
 	// A token may end itself.
@@ -195,7 +204,8 @@ func userTokenStory(t *testing.T, c *Client) {
 	c.refused(t, unauthenticated, holder, &signetv1.GetMyUserRequest{})
 	c.refused(t, noToken, s.owner, revoke)
 	theirs := c.tokensOf(t, s.owner, s.user.UserID)[0].GetTokenId()
-	done[*signetv1.RevokeUserTokenResponse](t, c, s.owner, &signetv1.RevokeUserTokenRequest{UserId: s.user.UserID, TokenId: theirs})
+	done[*signetv1.RevokeUserTokenResponse](t, c, s.owner,
+		&signetv1.RevokeUserTokenRequest{UserId: s.user.UserID, TokenId: theirs})
 	c.refused(t, unauthenticated, s.user, &signetv1.GetMyUserRequest{})
 
 	// A token that would not work is not made, nor does it come alive later.
@@ -209,7 +219,8 @@ func userTokenStory(t *testing.T, c *Client) {
 	c.me(t, holder)
 	c.w.changeOrg(t, s.org, org.Deactivated{})
 	c.refused(t, orgNotActive, c.w.root, create, header(orgID, s.org))
-	same(t, "listed", len(done[*signetv1.ListUserTokensResponse](t, c, c.w.root, &signetv1.ListUserTokensRequest{UserId: robot.UserID}, header(orgID, s.org)).GetTokens()), 0)
+	same(t, "listed", len(done[*signetv1.ListUserTokensResponse](t, c, c.w.root,
+		&signetv1.ListUserTokensRequest{UserId: robot.UserID}, header(orgID, s.org)).GetTokens()), 0)
 	c.w.changeOrg(t, s.org, org.Reactivated{})
 	c.refused(t, unauthenticated, holder, &signetv1.GetMyUserRequest{})
 	done[*signetv1.CreateUserTokenResponse](t, c, c.w.root, create, header(orgID, s.org))
@@ -232,23 +243,31 @@ func expiryCases(t *testing.T, w *World) (cases []Case) {
 		{"key", s.owner, &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: newPublicKey(t)}, false},
 	}
 	for _, r := range requests {
-		wrong := map[string]*timestamppb.Timestamp{"a minute ago": in(-time.Minute), "the first year": timestamppb.New(time.Time{}), "1970": {}}
-		if far := map[string]*timestamppb.Timestamp{"366 days and a minute": in(366*day + time.Minute), "the year 9999": {Seconds: 253402300799}}; r.bound {
+		wrong := map[string]*timestamppb.Timestamp{"a minute ago": in(-time.Minute),
+			"the first year": timestamppb.New(time.Time{}), "1970": {}}
+		if far := map[string]*timestamppb.Timestamp{"366 days and a minute": in(366*day + time.Minute),
+			"the year 9999": {Seconds: 253402300799}}; r.bound {
 			for name, date := range far {
 				wrong[name] = date
 			}
 		}
 		for name, date := range wrong {
-			cases = append(cases, Case{Name: r.name + "/" + name, As: r.as, Req: with(r.req, "expirationDate", date.ProtoReflect()), Want: invalid("expirationDate")})
+			cases = append(cases,
+				Case{Name: r.name + "/" + name, As: r.as, Req: with(r.req, "expirationDate", date.ProtoReflect()),
+					Want: invalid("expirationDate")})
 		}
 		// What is wrong with the request comes before who sends it.
 		cases = append(cases, Case{Name: r.name + "/without permission", As: w.addUser(t, person{Org: s.org}),
 			Req: with(r.req, "expirationDate", in(-time.Minute).ProtoReflect()), Want: invalid("expirationDate")})
 		if r.bound {
-			cases = append(cases, Case{Name: r.name + "/366 days", As: r.as, Req: with(r.req, "expirationDate", in(366*day).ProtoReflect()), Want: ok},
-				Case{Name: r.name + "/a minute", As: r.as, Req: with(r.req, "expirationDate", in(time.Minute).ProtoReflect()), Want: ok},
+			cases = append(cases,
+				Case{Name: r.name + "/366 days", As: r.as,
+					Req: with(r.req, "expirationDate", in(366*day).ProtoReflect()), Want: ok},
+				Case{Name: r.name + "/a minute", As: r.as,
+					Req: with(r.req, "expirationDate", in(time.Minute).ProtoReflect()), Want: ok},
 				Case{Name: r.name + "/name of 200", As: r.as, Req: with(r.req, "name", wide(200)), Want: ok},
-				Case{Name: r.name + "/name of 201", As: r.as, Req: with(r.req, "name", wide(201)), Want: invalid("name")})
+				Case{Name: r.name + "/name of 201", As: r.as, Req: with(r.req, "name", wide(201)),
+					Want: invalid("name")})
 		}
 	}
 	return cases
@@ -273,18 +292,31 @@ func publicKeyCases(t *testing.T, w *World) (cases []Case) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"empty": "", "text": "a key", "two": newPublicKey(t) + newPublicKey(t), "private": leaked, "both": newPublicKey(t) + leaked,
-		"P-224": publicPEM(t, &short.PublicKey), "long": newPublicKey(t) + strings.Repeat(" ", 4000), "cut": newPublicKey(t)[:60],
+		"empty": "", "text": "a key", "two": newPublicKey(t) + newPublicKey(t), "private": leaked,
+		"both":  newPublicKey(t) + leaked,
+		"P-224": publicPEM(t, &short.PublicKey), "long": newPublicKey(t) + strings.Repeat(" ", 4000),
+		"cut": newPublicKey(t)[:60],
 	} {
 		req := &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: text}
-		cases = append(cases, Case{Name: name, As: s.owner, Req: req, Want: invalid("publicKey"), Check: func(t *testing.T, a *Answer) {
-			if line := strings.Split(text, "\n"); len(line) > 1 && strings.Contains(a.status.String(), line[1]) {
-				t.Errorf("the answer repeats the key: %v", a.status)
-			}
-		}})
+		cases = append(cases, Case{
+			Name: name,
+			As:   s.owner,
+			Req:  req,
+			Want: invalid("publicKey"),
+			Check: func(t *testing.T, a *Answer) {
+				if line := strings.Split(text, "\n"); len(line) > 1 && strings.Contains(a.status.String(), line[1]) {
+					t.Errorf("the answer repeats the key: %v", a.status)
+				}
+			},
+		})
 	}
-	return append(cases, Case{Name: "together with the date", As: s.owner, Req: &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: "x",
-		ExpirationDate: in(-time.Hour)}, Want: invalid("publicKey", "expirationDate")})
+	return append(cases, Case{
+		Name: "together with the date",
+		As:   s.owner,
+		Req: &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: "x",
+			ExpirationDate: in(-time.Hour)},
+		Want: invalid("publicKey", "expirationDate"),
+	})
 }
 
 // whoseCredentialCases: users of the wrong kind, of another organization, with more permissions.
@@ -295,18 +327,25 @@ func whoseCredentialCases(t *testing.T, w *World) (cases []Case) {
 	stranger := w.addUser(t, person{Org: other.org, Service: true})
 	for _, req := range []proto.Message{
 		&signetv1.CreateUserTokenRequest{}, &signetv1.SetServiceSecretRequest{}, &signetv1.RemoveServiceSecretRequest{},
-		&signetv1.AddServiceKeyRequest{PublicKey: newPublicKey(t)}, &signetv1.RemoveServiceKeyRequest{KeyId: "pky_x"}, &signetv1.ListServiceKeysRequest{},
+		&signetv1.AddServiceKeyRequest{PublicKey: newPublicKey(t)}, &signetv1.RemoveServiceKeyRequest{KeyId: "pky_x"},
+		&signetv1.ListServiceKeysRequest{},
 		&signetv1.ListUserTokensRequest{}, &signetv1.RevokeUserTokenRequest{TokenId: "pat_x"},
-		&signetv1.ListUserSessionsRequest{}, &signetv1.EndUserSessionRequest{SessionId: "ses_x"}, &signetv1.EndUserSessionsRequest{},
+		&signetv1.ListUserSessionsRequest{}, &signetv1.EndUserSessionRequest{SessionId: "ses_x"},
+		&signetv1.EndUserSessionsRequest{},
 	} {
 		op := operationFor(req)
-		cases = append(cases, Case{Name: op.name() + "/of another organization", As: s.owner, Req: with(req, "userId", stranger.UserID), Want: noUser},
+		cases = append(cases, Case{Name: op.name() + "/of another organization", As: s.owner,
+			Req: with(req, "userId", stranger.UserID), Want: noUser},
 			Case{Name: op.name() + "/unknown", As: s.owner, Req: with(req, "userId", "usr_x"), Want: noUser})
 		if op.verb != "GET" {
-			cases = append(cases, Case{Name: op.name() + "/who holds more", As: manager, Req: with(req, "userId", greater.UserID), Want: targetHoldsMore})
+			cases = append(cases,
+				Case{Name: op.name() + "/who holds more", As: manager, Req: with(req, "userId", greater.UserID),
+					Want: targetHoldsMore})
 		}
 		if strings.Contains(op.name(), "Service") || op.name() == "CreateUserToken" {
-			cases = append(cases, Case{Name: op.name() + "/a person", As: s.owner, Req: with(req, "userId", s.user.UserID), Want: notService})
+			cases = append(cases,
+				Case{Name: op.name() + "/a person", As: s.owner, Req: with(req, "userId", s.user.UserID),
+					Want: notService})
 		}
 	}
 	return cases
@@ -316,7 +355,8 @@ func whoseCredentialCases(t *testing.T, w *World) (cases []Case) {
 func serviceSecretStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	robot := c.w.addUser(t, person{Org: s.org, Service: true})
-	set, remove := &signetv1.SetServiceSecretRequest{UserId: robot.UserID}, &signetv1.RemoveServiceSecretRequest{UserId: robot.UserID}
+	set, remove := &signetv1.SetServiceSecretRequest{UserId: robot.UserID},
+		&signetv1.RemoveServiceSecretRequest{UserId: robot.UserID}
 	matches := func(text string) bool {
 		t.Helper()
 		u, err := user.Kind.Read(t.Context(), c.w.server.Store(), robot.UserID)
@@ -327,7 +367,8 @@ func serviceSecretStory(t *testing.T, c *Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum := sha256.Sum256([]byte(text)); row != nil && user.SecretMatches(&u.Data, row, text) && string(row.Value) != string(sum[:]) {
+		if sum := sha256.Sum256([]byte(text)); row != nil && user.SecretMatches(&u.Data, row, text) &&
+			string(row.Value) != string(sum[:]) {
 			t.Error("something else than its SHA-256 is stored")
 		}
 		return user.SecretMatches(&u.Data, row, text)
@@ -356,15 +397,18 @@ func serviceKeyStory(t *testing.T, c *Client) {
 	robot := c.w.addUser(t, person{Org: s.org, Service: true})
 	list := func() *signetv1.ListServiceKeysResponse {
 		t.Helper()
-		return done[*signetv1.ListServiceKeysResponse](t, c, s.owner, &signetv1.ListServiceKeysRequest{UserId: robot.UserID})
+		return done[*signetv1.ListServiceKeysResponse](t, c, s.owner,
+			&signetv1.ListServiceKeysRequest{UserId: robot.UserID})
 	}
 	same(t, "none at first", len(list().GetKeys()), 0)
 	text := newPublicKey(t)
-	add := &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: "\n" + strings.ReplaceAll(text, "\n", "\r\n")}
+	add := &signetv1.AddServiceKeyRequest{UserId: robot.UserID,
+		PublicKey: "\n" + strings.ReplaceAll(text, "\n", "\r\n")}
 	c.refused(t, sequenceMismatch, s.owner, add, stale)
 	made := done[*signetv1.AddServiceKeyResponse](t, c, s.owner, add, header("if-match", "1"))
 	keys := list()
-	sameMessage(t, "key", keys.GetKeys()[0], &signetv1.ServiceKey{KeyId: made.GetKeyId(), PublicKey: text, CreationDate: made.GetDetails().GetChangeDate()})
+	sameMessage(t, "key", keys.GetKeys()[0],
+		&signetv1.ServiceKey{KeyId: made.GetKeyId(), PublicKey: text, CreationDate: made.GetDetails().GetChangeDate()})
 	sameMessage(t, "details", keys.GetDetails(), c.user(t, s.owner, robot.UserID).GetDetails())
 	same(t, "prefix", made.GetKeyId()[:4], "pky_")
 	c.refused(t, keyExists, s.owner, add)
@@ -374,7 +418,8 @@ func serviceKeyStory(t *testing.T, c *Client) {
 	done[*signetv1.AddServiceKeyResponse](t, c, s.owner, with(add, "userId", twin.UserID)) // another user may have it
 
 	for range 19 {
-		add = &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: newPublicKey(t), ExpirationDate: in(time.Hour)}
+		add = &signetv1.AddServiceKeyRequest{UserId: robot.UserID, PublicKey: newPublicKey(t),
+			ExpirationDate: in(time.Hour)}
 		done[*signetv1.AddServiceKeyResponse](t, c, s.owner, add)
 	}
 	all := list().GetKeys()
@@ -390,5 +435,6 @@ func serviceKeyStory(t *testing.T, c *Client) {
 	same(t, "sequence", d.GetDetails().GetSequence(), 22)
 	c.refused(t, noKey, s.owner, remove)
 	same(t, "keys", len(list().GetKeys()), 19)
-	done[*signetv1.AddServiceKeyResponse](t, c, s.owner, with(add, "publicKey", text)) // there is room again, and it may come back
+	// there is room again, and it may come back
+	done[*signetv1.AddServiceKeyResponse](t, c, s.owner, with(add, "publicKey", text))
 }

@@ -41,20 +41,27 @@ func damagedMessages(t *testing.T, w *World) {
 	}{
 		{"as it should be", "UpdateMyProfile", auth, good, ok},
 		{"not UTF-8", "UpdateMyProfile", auth, append(text(1, "a\xff"), good[3:]...), invalid("firstName")},
-		{"half of a surrogate pair", "UpdateMyProfile", auth, append(text(2, "\xed\xa0\x80"), good...), invalid("lastName")},
+		{"half of a surrogate pair", "UpdateMyProfile", auth, append(text(2, "\xed\xa0\x80"), good...),
+			invalid("lastName")},
 		{"overlong", "UpdateMyProfile", auth, append(good, text(5, "\xc0\x80")...), invalid("preferredLanguage")},
-		{"several not UTF-8", "UpdateMyProfile", auth, bytes.Join([][]byte{text(1, "\xff"), text(3, "\xfe")}, nil), invalid("firstName", "nickName")},
-		{"not UTF-8, deep inside", "SetupOrganization", header("authorization", "Bearer "+w.root.Token), inside(2, inside(2, text(1, "\xff"))), invalid("human.profile.firstName")},
-		{"not UTF-8 in a list", "SetupOrganization", header("authorization", "Bearer "+w.root.Token), append(text(3, "ORG_OWNER"), text(3, "\xff")...), invalid("roles[1]")},
-		{"not UTF-8 in a password", "CreateSession", nil, append(text(1, "a"), text(2, "\xff")...), invalid("password")},
+		{"several not UTF-8", "UpdateMyProfile", auth, bytes.Join([][]byte{text(1, "\xff"), text(3, "\xfe")}, nil),
+			invalid("firstName", "nickName")},
+		{"not UTF-8, deep inside", "SetupOrganization", header("authorization", "Bearer "+w.root.Token),
+			inside(2, inside(2, text(1, "\xff"))), invalid("human.profile.firstName")},
+		{"not UTF-8 in a list", "SetupOrganization", header("authorization", "Bearer "+w.root.Token),
+			append(text(3, "ORG_OWNER"), text(3, "\xff")...), invalid("roles[1]")},
+		{"not UTF-8 in a password", "CreateSession", nil, append(text(1, "a"), text(2, "\xff")...),
+			invalid("password")},
 		{"not UTF-8 in an identifier", "GetUser", auth, text(1, "\xff"), invalid("userId")},
 		{"NUL in an identifier", "GetUser", header("authorization", "Bearer "+s.owner.Token), text(1, "a\x00"), noUser},
 		{"NUL in an identifier without permission", "GetUser", auth, text(1, "a\x00"), permissionDenied},
 		{"NUL in an identifier without a credential", "GetUser", nil, text(1, "a\x00"), unauthenticated},
-		{"NUL in an identifier, and in a text", "SetUserPassword", auth, append(text(1, "a\x00"), text(2, "\x00")...), invalid("password")},
+		{"NUL in an identifier, and in a text", "SetUserPassword", auth, append(text(1, "a\x00"), text(2, "\x00")...),
+			invalid("password")},
 		{"cut off", "UpdateMyProfile", auth, good[:len(good)-1], invalid("")},
 		{"garbage", "UpdateMyProfile", auth, []byte("garbage"), invalid("")},
-		{"a number where a text should be", "UpdateMyProfile", auth, append([]byte{0x08, 0x01}, good[3:]...), invalid("firstName")},
+		{"a number where a text should be", "UpdateMyProfile", auth, append([]byte{0x08, 0x01}, good[3:]...),
+			invalid("firstName")},
 		{"unknown fields are skipped", "UpdateMyProfile", auth, append(good, text(1000, "x")...), ok},
 		{"not UTF-8 without a credential", "UpdateMyProfile", nil, text(1, "\xff"), unauthenticated},
 	} {
@@ -76,8 +83,10 @@ func damagedMessages(t *testing.T, w *World) {
 	}
 	op := operationNamed(t, "UpdateMyProfile")
 	for name, body := range map[string][]byte{
-		"no message": nil, "half a frame": frame(good)[:3], "less than promised": frame(good)[:8], "two messages": append(frame(good), frame(good)...),
-		"compressed without saying how": append([]byte{1}, frame(good)[1:]...), "unknown flags": append([]byte{2}, frame(good)[1:]...),
+		"no message": nil, "half a frame": frame(good)[:3], "less than promised": frame(good)[:8],
+		"two messages":                  append(frame(good), frame(good)...),
+		"compressed without saying how": append([]byte{1}, frame(good)[1:]...),
+		"unknown flags":                 append([]byte{2}, frame(good)[1:]...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := w.webFrame(t, op, auth, body)
@@ -86,7 +95,8 @@ func damagedMessages(t *testing.T, w *World) {
 		})
 	}
 	t.Run("unknown methods", func(t *testing.T) {
-		for _, method := range []string{"/signet.v1.UserService/Nothing", "/signet.v1.NoService/GetMyUser", "/signet.v2.UserService/GetMyUser", "/x"} {
+		for _, method := range []string{"/signet.v1.UserService/Nothing", "/signet.v1.NoService/GetMyUser",
+			"/signet.v2.UserService/GetMyUser", "/x"} {
 			err := w.grpc.conn.Invoke(t.Context(), method, []byte{}, nil, grpc.ForceCodec(rawCodec{}))
 			if !strings.Contains(fmt.Sprint(err), codes.Unimplemented.String()) {
 				t.Errorf("%s: %v", method, err)
@@ -103,7 +113,8 @@ func frame(message []byte) []byte {
 // webFrame posts the body of a gRPC-Web request and reads the frames of the answer.
 func (w *World) webFrame(t *testing.T, op *operation, h Header, body []byte) *Answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.rest.base+"/"+op.procedure(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.rest.base+"/"+op.procedure(),
+		bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

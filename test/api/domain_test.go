@@ -102,33 +102,41 @@ func orgDomainStory(t *testing.T, c *Client) {
 	}
 
 	// Without the record it is nothing yet: no login name, no primary domain.
-	at := &Actor{UserID: a.user.UserID, LoginName: strings.Split(a.user.LoginName, "@")[0] + "@" + domain, Password: a.user.Password}
+	at := &Actor{UserID: a.user.UserID, LoginName: strings.Split(a.user.LoginName, "@")[0] + "@" + domain,
+		Password: a.user.Password}
 	refusal := c.refused(t, notProven, a.owner, verifyDomain(a.org, domain))
-	if message := refusal.status.GetMessage(); !strings.Contains(message, d.GetVerificationName()) || !strings.Contains(message, d.GetVerificationValue()) {
+	if message := refusal.status.GetMessage(); !strings.Contains(message, d.GetVerificationName()) ||
+		!strings.Contains(message, d.GetVerificationValue()) {
 		t.Errorf("the refusal does not name the record: %s", message)
 	}
 	c.refused(t, notVerified, a.owner, setPrimary(a.org, domain))
 	c.refused(t, signInFailed, nil, signIn(at.LoginName, at.Password))
 	w.dns.set(d.GetVerificationName(), other.GetVerificationValue(), "what-dns-said")
-	if refusal := c.refused(t, notProven, a.owner, verifyDomain(a.org, domain)); strings.Contains(refusal.summary(), "what-dns-said") {
+	if refusal := c.refused(t, notProven, a.owner, verifyDomain(a.org, domain)); strings.Contains(refusal.summary(),
+		"what-dns-said") {
 		t.Errorf("it repeats what DNS said: %s", refusal.summary())
 	}
 	w.dns.set(d.GetVerificationName(), "broken")
-	if refusal := c.refused(t, dnsAway, a.owner, verifyDomain(a.org, domain)); strings.Contains(refusal.summary(), "what-dns-said") {
+	if refusal := c.refused(t, dnsAway, a.owner, verifyDomain(a.org, domain)); strings.Contains(refusal.summary(),
+		"what-dns-said") {
 		t.Errorf("it repeats what DNS said: %s", refusal.summary())
 	}
-	same(t, "nothing was written", c.domains(t, a.owner, a.org).GetDetails().GetSequence(), added.GetDetails().GetSequence())
+	same(t, "nothing was written", c.domains(t, a.owner, a.org).GetDetails().GetSequence(),
+		added.GetDetails().GetSequence())
 
 	// With it, login names follow at once.
 	w.dns.set(d.GetVerificationName(), "v=spf1 -all", d.GetVerificationValue(), other.GetVerificationValue())
 	c.refused(t, sequenceMismatch, a.owner, verifyDomain(a.org, domain), stale)
 	verified := done[*signetv1.VerifyDomainResponse](t, c, a.owner, verifyDomain(a.org, domain))
 	same(t, "sequence", verified.GetDetails().GetSequence(), added.GetDetails().GetSequence()+1)
-	sameMessage(t, "as listed", c.domains(t, a.owner, a.org).GetDomains()[1], &signetv1.Domain{Domain: domain, IsVerified: true, IsProven: true})
-	same(t, "login names", strings.Join(c.user(t, a.owner, a.user.UserID).GetLoginNames(), " "), a.user.LoginName+" "+at.LoginName)
+	sameMessage(t, "as listed", c.domains(t, a.owner, a.org).GetDomains()[1],
+		&signetv1.Domain{Domain: domain, IsVerified: true, IsProven: true})
+	same(t, "login names", strings.Join(c.user(t, a.owner, a.user.UserID).GetLoginNames(), " "),
+		a.user.LoginName+" "+at.LoginName)
 	c.session(t, at)
 	c.refused(t, domainTaken, b.owner, verifyDomain(b.org, domain))
-	found := done[*signetv1.ListOrganizationsResponse](t, c, w.root, &signetv1.ListOrganizationsRequest{Domain: domain}).GetOrgs()
+	found := done[*signetv1.ListOrganizationsResponse](t, c, w.root,
+		&signetv1.ListOrganizationsRequest{Domain: domain}).GetOrgs()
 	same(t, "whose it is", len(found) == 1 && found[0].GetOrgId() == a.org, true)
 
 	// The primary domain comes first, and stays.
@@ -146,22 +154,28 @@ func orgDomainStory(t *testing.T, c *Client) {
 	c.refused(t, noDomain, a.owner, verifyDomain(a.org, domain))
 	c.refused(t, noDomain, a.owner, removeDomain(a.org, domain))
 	done[*signetv1.VerifyDomainResponse](t, c, b.owner, verifyDomain(b.org, domain))
-	there := &Actor{UserID: b.user.UserID, LoginName: strings.Split(b.user.LoginName, "@")[0] + "@" + domain, Password: b.user.Password}
+	there := &Actor{UserID: b.user.UserID, LoginName: strings.Split(b.user.LoginName, "@")[0] + "@" + domain,
+		Password: b.user.Password}
 	c.session(t, there)
 	done[*signetv1.RemoveDomainResponse](t, c, b.owner, removeDomain(b.org, domain))
-	if again := done[*signetv1.AddDomainResponse](t, c, a.owner, addDomain(a.org, domain)).GetDomain(); again.GetVerificationValue() == d.GetVerificationValue() {
+	if again := done[*signetv1.AddDomainResponse](t, c, a.owner,
+		addDomain(a.org, domain)).GetDomain(); again.GetVerificationValue() == d.GetVerificationValue() {
 		t.Error("an old record would prove it again")
 	}
 
 	// Who may change the domains of every organization can vouch for one.
 	vouched := unique("vouched") + ".example"
-	manager := w.addUser(t, person{Org: a.org, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOrgManager}}})
+	manager := w.addUser(t, person{Org: a.org,
+		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOrgManager}}})
 	settings := w.addUser(t, person{Org: a.org, Roles: []access.Role{access.OrgSettingsManager}})
 	for _, who := range []*Actor{a.owner, settings} {
 		c.refused(t, permissionDenied, who, with(addDomain(a.org, vouched), "isVerified", true))
 	}
-	mine := done[*signetv1.AddDomainResponse](t, c, manager, with(addDomain(a.org, vouched), "isVerified", true)).GetDomain()
-	sameMessage(t, "vouched for", mine, &signetv1.Domain{Domain: vouched, IsVerified: true, VerificationName: mine.GetVerificationName(), VerificationValue: mine.GetVerificationValue()})
+	mine := done[*signetv1.AddDomainResponse](t, c, manager,
+		with(addDomain(a.org, vouched), "isVerified", true)).GetDomain()
+	sameMessage(t, "vouched for", mine,
+		&signetv1.Domain{Domain: vouched, IsVerified: true, VerificationName: mine.GetVerificationName(),
+			VerificationValue: mine.GetVerificationValue()})
 	c.refused(t, notProven, a.owner, verifyDomain(a.org, vouched))
 	w.dns.set(mine.GetVerificationName(), mine.GetVerificationValue())
 	done[*signetv1.VerifyDomainResponse](t, c, a.owner, verifyDomain(a.org, vouched))
@@ -172,24 +186,29 @@ func orgDomainStory(t *testing.T, c *Client) {
 	c.refused(t, domainTaken, w.root, with(setup("taken"), "org.domain", vouched))
 
 	// But not take it away again once it is the organization's: login names would lead elsewhere.
-	if refusal := c.refused(t, releaseDenied, manager, removeDomain(a.org, vouched)); !strings.Contains(refusal.status.GetMessage(), " people would stop working") {
+	if refusal := c.refused(t, releaseDenied, manager,
+		removeDomain(a.org, vouched)); !strings.Contains(refusal.status.GetMessage(), " people would stop working") {
 		t.Errorf("the refusal does not say how many lose their login names: %s", refusal.status.GetMessage())
 	}
 	c.refused(t, permissionDenied, b.owner, removeDomain(a.org, vouched))
 	gone := done[*signetv1.RemoveDomainResponse](t, c, settings, removeDomain(a.org, vouched))
-	same(t, "people are counted, and not named to who may not read them", gone.GetAffectedUsers() > 1 && len(gone.GetLoginNames()) == 0, true)
+	same(t, "people are counted, and not named to who may not read them",
+		gone.GetAffectedUsers() > 1 && len(gone.GetLoginNames()) == 0, true)
 	done[*signetv1.AddDomainResponse](t, c, manager, with(addDomain(a.org, vouched), "isVerified", true))
 	named := done[*signetv1.RemoveDomainResponse](t, c, w.root, removeDomain(a.org, vouched))
 	same(t, "people are counted", named.GetAffectedUsers(), gone.GetAffectedUsers())
-	same(t, "their login names", slices.Contains(named.GetLoginNames(), strings.Split(a.user.LoginName, "@")[0]+"@"+vouched), true)
+	same(t, "their login names",
+		slices.Contains(named.GetLoginNames(), strings.Split(a.user.LoginName, "@")[0]+"@"+vouched), true)
 	waiting := done[*signetv1.AddDomainResponse](t, c, a.owner, addDomain(a.org, vouched)).GetDomain().GetDomain()
-	same(t, "nobody signs in with one that is not verified", done[*signetv1.RemoveDomainResponse](t, c, manager, removeDomain(a.org, waiting)).GetAffectedUsers(), 0)
+	same(t, "nobody signs in with one that is not verified",
+		done[*signetv1.RemoveDomainResponse](t, c, manager, removeDomain(a.org, waiting)).GetAffectedUsers(), 0)
 }
 
 // oddDomainStory: what a domain is shown as leads back to it, however long and odd.
 func oddDomainStory(t *testing.T, c *Client) {
 	s := c.w.newScene(t)
-	for _, domain := range []string{strings.Repeat("ü", 185) + unique("y"), "ß." + unique("x"), "..-_%" + unique("%2F?#"),
+	for _, domain := range []string{strings.Repeat("ü", 185) + unique("y"), "ß." + unique("x"),
+		"..-_%" + unique("%2F?#"),
 		"🙂" + unique("x"), unique("a\"b'c\\"), "x." + strings.Repeat("y", 183) + unique("y")} {
 		d := done[*signetv1.AddDomainResponse](t, c, s.owner, addDomain(s.org, domain)).GetDomain()
 		for _, spelling := range []string{domain, d.GetDomain()} {
@@ -197,8 +216,10 @@ func oddDomainStory(t *testing.T, c *Client) {
 			c.refused(t, notProven, s.owner, verifyDomain(s.org, spelling))
 		}
 		done[*signetv1.RemoveDomainResponse](t, c, s.owner, removeDomain(s.org, d.GetDomain()))
-		d = done[*signetv1.AddDomainResponse](t, c, c.w.root, with(addDomain(s.org, domain), "isVerified", true)).GetDomain()
-		found := done[*signetv1.ListOrganizationsResponse](t, c, c.w.root, &signetv1.ListOrganizationsRequest{Domain: d.GetDomain()}).GetOrgs()
+		d = done[*signetv1.AddDomainResponse](t, c, c.w.root,
+			with(addDomain(s.org, domain), "isVerified", true)).GetDomain()
+		found := done[*signetv1.ListOrganizationsResponse](t, c, c.w.root,
+			&signetv1.ListOrganizationsRequest{Domain: d.GetDomain()}).GetOrgs()
 		same(t, "found by "+d.GetDomain(), len(found) == 1 && found[0].GetOrgId() == s.org, true)
 		done[*signetv1.RemoveDomainResponse](t, c, s.owner, removeDomain(s.org, domain))
 	}
@@ -207,22 +228,37 @@ func oddDomainStory(t *testing.T, c *Client) {
 // refusedDomainCases: what is no domain cannot be added, and is a domain that the organization does not have.
 func refusedDomainCases(t *testing.T, w *World) (cases []Case) {
 	s, other := w.scene(t), w.elsewhere(t)
-	for name, domain := range map[string]string{"an address": "a@b.example", "a URL": "https://a.example", "a port": "a.example:80", "a space": "a b.example", "a control character": "a\x7f.example",
-		"a wide at sign": "a\uff20b.example", "nothing but a soft hyphen": "\u00ad"} {
+	for name, domain := range map[string]string{
+		"an address":                "a@b.example",
+		"a URL":                     "https://a.example",
+		"a port":                    "a.example:80",
+		"a space":                   "a b.example",
+		"a control character":       "a\x7f.example",
+		"a wide at sign":            "a\uff20b.example",
+		"nothing but a soft hyphen": "\u00ad",
+	} {
 		cases = append(cases,
 			Case{Name: name + " added", As: s.owner, Req: addDomain(s.org, domain), Want: invalid("domain")},
 			Case{Name: name + " verified", As: s.owner, Req: verifyDomain(s.org, domain), Want: noDomain},
 			Case{Name: name + " removed", As: s.owner, Req: removeDomain(s.org, domain), Want: noDomain},
 			Case{Name: name + " made primary", As: s.owner, Req: setPrimary(s.org, domain), Want: noDomain},
-			Case{Name: name + " looked for", As: w.root, Req: &signetv1.ListOrganizationsRequest{Domain: domain}, Want: ok, Check: func(t *testing.T, a *Answer) {
-				same(t, "organizations found", len(a.message.(*signetv1.ListOrganizationsResponse).GetOrgs()), 0)
-			}})
+			Case{
+				Name: name + " looked for",
+				As:   w.root,
+				Req:  &signetv1.ListOrganizationsRequest{Domain: domain},
+				Want: ok,
+				Check: func(t *testing.T, a *Answer) {
+					same(t, "organizations found", len(a.message.(*signetv1.ListOrganizationsResponse).GetOrgs()), 0)
+				},
+			})
 	}
 	return append(cases,
 		Case{Name: "an empty one", As: s.owner, Req: addDomain(s.org, ""), Want: invalid("domain")},
-		Case{Name: "one of 201 characters", As: s.owner, Req: addDomain(s.org, strings.Repeat("x", 201)), Want: invalid("domain")},
+		Case{Name: "one of 201 characters", As: s.owner, Req: addDomain(s.org, strings.Repeat("x", 201)),
+			Want: invalid("domain")},
 		Case{Name: "another organization's", As: s.owner, Req: removeDomain(s.org, other.domain), Want: noDomain},
-		Case{Name: "in another organization", As: s.owner, Req: removeDomain(other.org, other.domain), Want: permissionDenied},
+		Case{Name: "in another organization", As: s.owner, Req: removeDomain(other.org, other.domain),
+			Want: permissionDenied},
 		Case{Name: "the primary one", As: s.owner, Req: removeDomain(s.org, s.domain), Want: isPrimary},
 		Case{Name: "by a plain user", As: s.user, Req: addDomain(s.org, "x.example"), Want: permissionDenied})
 }
@@ -234,7 +270,8 @@ func domainRace(t *testing.T, w *World) {
 	scenes := []*scene{w.scene(t), w.elsewhere(t), w.newScene(t)}
 	var texts []string
 	for _, s := range scenes {
-		texts = append(texts, done[*signetv1.AddDomainResponse](t, c, s.owner, addDomain(s.org, domain)).GetDomain().GetVerificationValue())
+		texts = append(texts, done[*signetv1.AddDomainResponse](t, c, s.owner,
+			addDomain(s.org, domain)).GetDomain().GetVerificationValue())
 	}
 	w.dns.set("_signet-challenge."+domain, texts...)
 	answers := make([]*Answer, len(scenes))
@@ -247,7 +284,8 @@ func domainRace(t *testing.T, w *World) {
 	for i, a := range answers {
 		if a.status == nil {
 			won++
-			found := done[*signetv1.ListOrganizationsResponse](t, c, w.root, &signetv1.ListOrganizationsRequest{Domain: domain}).GetOrgs()
+			found := done[*signetv1.ListOrganizationsResponse](t, c, w.root,
+				&signetv1.ListOrganizationsRequest{Domain: domain}).GetOrgs()
 			same(t, "whose it is", len(found) == 1 && found[0].GetOrgId() == scenes[i].org, true)
 		} else {
 			a.mustBe(t, domainTaken)
@@ -263,7 +301,8 @@ func mostDomains(t *testing.T, w *World) {
 	for range 99 {
 		done[*signetv1.AddDomainResponse](t, c, s.owner, addDomain(s.org, unique("many")+".example"))
 	}
-	c.refused(t, refused(codes.FailedPrecondition, "TOO_MANY_DOMAINS"), s.owner, addDomain(s.org, unique("more")+".example"))
+	c.refused(t, refused(codes.FailedPrecondition, "TOO_MANY_DOMAINS"), s.owner,
+		addDomain(s.org, unique("more")+".example"))
 	all := c.domains(t, s.owner, s.org).GetDomains()
 	same(t, "domains", len(all), 100)
 	done[*signetv1.RemoveDomainResponse](t, c, s.owner, removeDomain(s.org, all[99].GetDomain()))

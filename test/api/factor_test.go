@@ -46,7 +46,8 @@ func (c *Client) startApp(t *testing.T, as *Actor) *codeApp {
 func (c *Client) withApp(t *testing.T, as *Actor) (a *codeApp, factorID string) {
 	t.Helper()
 	a = c.startApp(t, as)
-	return a, done[*signetv1.ConfirmMyTOTPResponse](t, c, as, &signetv1.ConfirmMyTOTPRequest{Code: a.first(), Name: "Phone"}).GetFactorId()
+	return a, done[*signetv1.ConfirmMyTOTPResponse](t, c, as,
+		&signetv1.ConfirmMyTOTPRequest{Code: a.first(), Name: "Phone"}).GetFactorId()
 }
 
 // withPasskey enrols a passkey in a session.
@@ -64,14 +65,16 @@ func (c *Client) withPasskey(t *testing.T, as *Actor) (device *factortest.Authen
 	if err != nil {
 		t.Fatal(err)
 	}
-	added := done[*signetv1.ConfirmMyPasskeyResponse](t, c, as, &signetv1.ConfirmMyPasskeyRequest{Credential: credential, Name: "Laptop"})
+	added := done[*signetv1.ConfirmMyPasskeyResponse](t, c, as,
+		&signetv1.ConfirmMyPasskeyRequest{Credential: credential, Name: "Laptop"})
 	return device, added.GetFactorId()
 }
 
 // passkeySignIn gives the answer of a device to a challenge for signing in.
 func (w *World) passkeySignIn(t *testing.T, over wire, device *factortest.Authenticator) (assertion string) {
 	t.Helper()
-	options := done[*signetv1.StartPasskeySignInResponse](t, &Client{w, over}, nil, &signetv1.StartPasskeySignInRequest{}).GetRequestOptions()
+	options := done[*signetv1.StartPasskeySignInResponse](t, &Client{w, over}, nil,
+		&signetv1.StartPasskeySignInRequest{}).GetRequestOptions()
 	return answered(t, device, options)
 }
 
@@ -85,9 +88,11 @@ func answered(t *testing.T, device *factortest.Authenticator, options string) st
 }
 
 // passkeyProof gives the answer of a device to a challenge of a session.
-func (c *Client) passkeyProof(t *testing.T, as *Actor, device *factortest.Authenticator) *signetv1.ProveSecondFactorRequest {
+func (c *Client) passkeyProof(t *testing.T, as *Actor,
+	device *factortest.Authenticator) *signetv1.ProveSecondFactorRequest {
 	t.Helper()
-	options := done[*signetv1.StartPasskeyProofResponse](t, c, as, &signetv1.StartPasskeyProofRequest{}).GetRequestOptions()
+	options := done[*signetv1.StartPasskeyProofResponse](t, c, as,
+		&signetv1.StartPasskeyProofRequest{}).GetRequestOptions()
 	return &signetv1.ProveSecondFactorRequest{Assertion: answered(t, device, options)}
 }
 
@@ -127,15 +132,20 @@ func factorStory(t *testing.T, c *Client) {
 	added := done[*signetv1.ConfirmMyTOTPResponse](t, c, here, confirm(a.first()))
 	same(t, "one event", added.GetDetails().GetSequence(), before+1)
 	listed := c.myFactors(t, here)
-	if f := listed.GetFactors(); len(f) != 1 || f[0].GetFactorId() != added.GetFactorId() || f[0].GetName() != "Phone" || f[0].GetType() != signetv1.FactorType_FACTOR_TYPE_TOTP ||
+	if f := listed.GetFactors(); len(f) != 1 || f[0].GetFactorId() != added.GetFactorId() ||
+		f[0].GetName() != "Phone" || f[0].GetType() != signetv1.FactorType_FACTOR_TYPE_TOTP ||
 		time.Since(f[0].GetCreationDate().AsTime()) > time.Hour || listed.GetRecoveryCodesLeft() != 0 {
 		t.Errorf("listed %v", listed)
 	}
-	codesMade := done[*signetv1.MakeMyRecoveryCodesResponse](t, c, here, &signetv1.MakeMyRecoveryCodesRequest{}).GetCodes()
+	codesMade := done[*signetv1.MakeMyRecoveryCodesResponse](t, c, here,
+		&signetv1.MakeMyRecoveryCodesRequest{}).GetCodes()
 	same(t, "codes", len(codesMade), 10)
 
 	in := done[*signetv1.CreateSessionResponse](t, c, nil, signIn(as.LoginName, as.Password))
-	if !in.GetSecondFactorRequired() || !slices.Equal(in.GetSecondFactors(), []signetv1.FactorType{signetv1.FactorType_FACTOR_TYPE_TOTP, signetv1.FactorType_FACTOR_TYPE_RECOVERY_CODE}) {
+	if !in.GetSecondFactorRequired() ||
+		!slices.Equal(in.GetSecondFactors(),
+			[]signetv1.FactorType{signetv1.FactorType_FACTOR_TYPE_TOTP,
+				signetv1.FactorType_FACTOR_TYPE_RECOVERY_CODE}) {
 		t.Errorf("a sign-in answers %v", in)
 	}
 	there := *as
@@ -180,7 +190,8 @@ func passkeyStory(t *testing.T, c *Client) {
 	c.refused(t, refused(codes.FailedPrecondition, "NO_PASSKEY"), here, &signetv1.StartPasskeyProofRequest{})
 	c.refused(t, invalid("credential"), here, &signetv1.ConfirmMyPasskeyRequest{Credential: "{}"})
 	device, id := c.withPasskey(t, here)
-	if f := c.myFactors(t, here).GetFactors(); len(f) != 1 || f[0].GetFactorId() != id || f[0].GetType() != signetv1.FactorType_FACTOR_TYPE_PASSKEY || f[0].GetName() != "Laptop" {
+	if f := c.myFactors(t, here).GetFactors(); len(f) != 1 || f[0].GetFactorId() != id ||
+		f[0].GetType() != signetv1.FactorType_FACTOR_TYPE_PASSKEY || f[0].GetName() != "Laptop" {
 		t.Errorf("listed %v", f)
 	}
 	enter := func(org string) *signetv1.CreateSessionWithPasskeyRequest {
@@ -217,8 +228,10 @@ func strangePasskeys(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	device := w.withPasskey(t, w.signedIn(t, s.user))
 	for _, handle := range []string{"usr_x", "", "\x00", "\xff", s.org, s.robot().UserID} {
-		stranger := &factortest.Authenticator{Origin: device.Origin, Passkeys: []*factortest.Passkey{device.Passkeys[0].Of(handle)}}
-		c.refused(t, signInFailed, nil, &signetv1.CreateSessionWithPasskeyRequest{Assertion: c.w.passkeySignIn(t, c.wire, stranger)})
+		stranger := &factortest.Authenticator{Origin: device.Origin,
+			Passkeys: []*factortest.Passkey{device.Passkeys[0].Of(handle)}}
+		c.refused(t, signInFailed, nil,
+			&signetv1.CreateSessionWithPasskeyRequest{Assertion: c.w.passkeySignIn(t, c.wire, stranger)})
 	}
 }
 
@@ -257,8 +270,10 @@ func recentStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	in := c.w.oldSession(t, as)
-	changes := []proto.Message{&signetv1.StartMyTOTPRequest{}, &signetv1.ConfirmMyTOTPRequest{Code: "000000"}, &signetv1.StartMyPasskeyRequest{},
-		&signetv1.ConfirmMyPasskeyRequest{Credential: "x"}, &signetv1.MakeMyRecoveryCodesRequest{}, &signetv1.RemoveMyFactorRequest{FactorId: "fac_x"},
+	changes := []proto.Message{&signetv1.StartMyTOTPRequest{}, &signetv1.ConfirmMyTOTPRequest{Code: "000000"},
+		&signetv1.StartMyPasskeyRequest{},
+		&signetv1.ConfirmMyPasskeyRequest{Credential: "x"}, &signetv1.MakeMyRecoveryCodesRequest{},
+		&signetv1.RemoveMyFactorRequest{FactorId: "fac_x"},
 		&signetv1.RenameMyFactorRequest{FactorId: "fac_x", Name: "x"}}
 	for _, req := range changes {
 		c.refused(t, sessionRequired, as, req)
@@ -277,7 +292,8 @@ func factorAdminStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	_, id := c.withApp(t, c.w.signedIn(t, as))
-	listed := done[*signetv1.ListUserFactorsResponse](t, c, s.owner, &signetv1.ListUserFactorsRequest{UserId: as.UserID})
+	listed := done[*signetv1.ListUserFactorsResponse](t, c, s.owner,
+		&signetv1.ListUserFactorsRequest{UserId: as.UserID})
 	if f := listed.GetFactors(); len(f) != 1 || f[0].GetFactorId() != id {
 		t.Errorf("listed %v", listed)
 	}
@@ -290,7 +306,9 @@ func factorAdminStory(t *testing.T, c *Client) {
 	c.refused(t, noFactor, s.owner, remove)
 	c.me(t, waiting)
 	robot := c.w.addUser(t, person{Org: s.org, Service: true})
-	same(t, "of a service user", len(done[*signetv1.ListUserFactorsResponse](t, c, s.owner, &signetv1.ListUserFactorsRequest{UserId: robot.UserID}).GetFactors()), 0)
+	same(t, "of a service user",
+		len(done[*signetv1.ListUserFactorsResponse](t, c, s.owner,
+			&signetv1.ListUserFactorsRequest{UserId: robot.UserID}).GetFactors()), 0)
 	// Also the last one of somebody who holds more stays.
 	boss := s.holder(t, orgOwner)
 	_, id = c.withApp(t, c.w.signedIn(t, boss))
@@ -320,7 +338,8 @@ func factorsOnce(t *testing.T, w *World) {
 		for _, a := range answers {
 			if a.status == nil {
 				succeeded++
-			} else if !slices.ContainsFunc(append(others, throttledAnswer), func(o Want) bool { return o.Code == a.code() && o.Reason == a.reason() }) {
+			} else if !slices.ContainsFunc(append(others, throttledAnswer),
+				func(o Want) bool { return o.Code == a.code() && o.Reason == a.reason() }) {
 				t.Errorf("%s: one answer is %s", name, a.summary())
 			}
 		}
@@ -347,13 +366,16 @@ func factorsOnce(t *testing.T, w *World) {
 	device := w.withPasskey(t, here)
 	there := w.signedIn(t, as)
 	count("challenges of a session", there, c.passkeyProof(t, there, device), wrong)
-	count("challenges to sign in", nil, &signetv1.CreateSessionWithPasskeyRequest{Assertion: w.passkeySignIn(t, w.rest, device)}, signInFailed)
-	options := done[*signetv1.StartMyPasskeyResponse](t, c, here, &signetv1.StartMyPasskeyRequest{}).GetCreationOptions()
+	count("challenges to sign in", nil,
+		&signetv1.CreateSessionWithPasskeyRequest{Assertion: w.passkeySignIn(t, w.rest, device)}, signInFailed)
+	options := done[*signetv1.StartMyPasskeyResponse](t, c, here,
+		&signetv1.StartMyPasskeyRequest{}).GetCreationOptions()
 	credential, err := (&factortest.Authenticator{Origin: "https://" + suffix}).Create(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	count("new passkeys", here, &signetv1.ConfirmMyPasskeyRequest{Credential: credential}, wrong, refused(codes.AlreadyExists, "PASSKEY_EXISTS"))
+	count("new passkeys", here, &signetv1.ConfirmMyPasskeyRequest{Credential: credential}, wrong,
+		refused(codes.AlreadyExists, "PASSKEY_EXISTS"))
 	same(t, "passkeys", len(c.myFactors(t, here).GetFactors()), 2)
 }
 

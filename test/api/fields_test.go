@@ -18,7 +18,8 @@ func fieldsOf(md protoreflect.MessageDescriptor, prefix string) (all []leaf) {
 		fd := md.Fields().Get(i)
 		path := prefix + fd.JSONName()
 		all = append(all, leaf{path, fd})
-		if fd.Message() != nil && !fd.IsList() && !fd.IsMap() && fd.Message().ParentFile().Package() == md.ParentFile().Package() {
+		if fd.Message() != nil && !fd.IsList() && !fd.IsMap() &&
+			fd.Message().ParentFile().Package() == md.ParentFile().Package() {
 			all = append(all, fieldsOf(fd.Message(), path+".")...)
 		}
 	}

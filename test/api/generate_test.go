@@ -31,17 +31,31 @@ func (s *scene) sample(op *operation) proto.Message {
 // complete is a sample in which every field has a value.
 func (s *scene) complete(op *operation) proto.Message {
 	if op.name() == "AddOIDCIdentityProvider" { // what is of one preset excludes what is of another
-		return &signetv1.AddOIDCIdentityProviderRequest{Name: "Sample", Issuer: "https://sample.example", ClientId: "Sample",
-			Parameters: []*signetv1.IdentityProviderParameter{{Name: "sample", Value: "Sample"}}, Claims: &signetv1.IdentityProviderClaims{Email: "sample"}}
+		return &signetv1.AddOIDCIdentityProviderRequest{
+			Name:       "Sample",
+			Issuer:     "https://sample.example",
+			ClientId:   "Sample",
+			Parameters: []*signetv1.IdentityProviderParameter{{Name: "sample", Value: "Sample"}},
+
+			Claims: &signetv1.IdentityProviderClaims{Email: "sample"},
+		}
 	}
 	switch op.name() {
 	case "ProveSecondFactor", "ResetPassword": // its fields exclude each other
 		return s.sample(op)
 	case "FinishRegistration": // a password or a passkey
-		return &signetv1.FinishRegistrationRequest{Token: "sample", Password: s.w.secret("sample"), UserName: "Sample", PasskeyName: "Sample", AcceptedTermsUri: "https://sample.example",
-			Profile: &signetv1.FinishRegistrationRequest_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Ada", DisplayName: "Ada", PreferredLanguage: "en"}}
+		return &signetv1.FinishRegistrationRequest{
+			Token:            "sample",
+			Password:         s.w.secret("sample"),
+			UserName:         "Sample",
+			PasskeyName:      "Sample",
+			AcceptedTermsUri: "https://sample.example",
+			Profile: &signetv1.FinishRegistrationRequest_Profile{FirstName: "Ada", LastName: "Lovelace",
+				NickName: "Ada", DisplayName: "Ada", PreferredLanguage: "en"},
+		}
 	case "SetOrganizationPolicy": // what is found at an address is not any text
-		return with(with(s.generate(op, true), "policy.termsUri", "https://sample.example"), "policy.privacyUri", "https://sample.example")
+		return with(with(s.generate(op, true), "policy.termsUri", "https://sample.example"), "policy.privacyUri",
+			"https://sample.example")
 	case "SetInstallationPolicy": // some fields of a policy are for organizations only
 		return s.sample(op)
 	}
@@ -95,7 +109,8 @@ func (g *generator) fill(m protoreflect.Message) {
 			}
 		case fd.Kind() == protoreflect.StringKind:
 			m.Set(fd, protoreflect.ValueOfString(g.text(fd)))
-		case fd.Kind() == protoreflect.EnumKind && fd.Name() == "preset" && strings.Contains(string(m.Descriptor().Name()), "OAuth"):
+		case fd.Kind() == protoreflect.EnumKind && fd.Name() == "preset" &&
+			strings.Contains(string(m.Descriptor().Name()), "OAuth"):
 			m.Set(fd, protoreflect.ValueOfEnum(signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB.Number()))
 		case fd.Kind() == protoreflect.EnumKind:
 			m.Set(fd, protoreflect.ValueOfEnum(1))
@@ -193,7 +208,8 @@ func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 // elements are the values of a list of texts.
 func (g *generator) elements(fd protoreflect.FieldDescriptor) []string {
 	switch {
-	case fd.Name() == "roles" && g.op.rule.GetScope() == signetv1.Scope_SCOPE_SELF && g.op.rule.GetPermission() == "installation.write":
+	case fd.Name() == "roles" && g.op.rule.GetScope() == signetv1.Scope_SCOPE_SELF &&
+		g.op.rule.GetPermission() == "installation.write":
 		return []string{iamViewer}
 	case fd.Name() == "roles":
 		return []string{userManager}
@@ -215,7 +231,8 @@ func (g *generator) mask(m protoreflect.Message) []string {
 		var paths []string
 		for _, f := range fieldsOf(m.Descriptor(), "") {
 			if (f.fd.Message() == nil || f.fd.IsList()) && !isParameter(g.op, f.path) { // of messages, what is in them
-				paths = append(paths, capital.ReplaceAllStringFunc(f.path, func(c string) string { return "_" + strings.ToLower(c) }))
+				paths = append(paths,
+					capital.ReplaceAllStringFunc(f.path, func(c string) string { return "_" + strings.ToLower(c) }))
 			}
 		}
 		return paths

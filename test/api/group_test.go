@@ -50,7 +50,9 @@ func groupStory(t *testing.T, c *Client) {
 		t.Helper()
 		return done[*signetv1.GetGroupResponse](t, c, s.owner, &signetv1.GetGroupRequest{GroupId: id}).GetGroup()
 	}
-	sameMessage(t, "group", get(), &signetv1.Group{GroupId: id, Details: made.GetDetails(), Name: req.GetName(), Description: req.GetDescription()})
+	sameMessage(t, "group", get(),
+		&signetv1.Group{GroupId: id, Details: made.GetDetails(), Name: req.GetName(),
+			Description: req.GetDescription()})
 	d := c.carryOut(t, s.owner, &signetv1.UpdateGroupRequest{GroupId: id, Name: "Night shift"}, header("if-match", "1"))
 	same(t, "sequence", d.GetSequence(), uint64(2))
 	if g := get(); g.GetName() != "Night shift" || g.GetDescription() != "" {
@@ -72,19 +74,27 @@ func groupStory(t *testing.T, c *Client) {
 	c.carryOut(t, s.owner, setRoles(id, "ORG_USER_MANAGER"))
 	c.user(t, s.user, s.owner.UserID)
 	m := c.memberships(t, s.user)[0]
-	sameMessage(t, "own memberships", m, &signetv1.Membership{OrgId: s.org, OrgName: m.GetOrgName(), Roles: []string{"ORG_USER_MANAGER"}, GroupIds: []string{id},
-		Sources: []*signetv1.RoleSource{{Role: "ORG_USER_MANAGER", GroupIds: []string{id}}}})
+	sameMessage(t, "own memberships", m, &signetv1.Membership{
+		OrgId:    s.org,
+		OrgName:  m.GetOrgName(),
+		Roles:    []string{"ORG_USER_MANAGER"},
+		GroupIds: []string{id},
+		Sources:  []*signetv1.RoleSource{{Role: "ORG_USER_MANAGER", GroupIds: []string{id}}},
+	})
 	mine := done[*signetv1.ListMyGroupsResponse](t, c, s.user, &signetv1.ListMyGroupsRequest{}).GetGroups()
-	if len(mine) != 1 || mine[0].GetName() != "Night shift" || !slices.Equal(mine[0].GetRoles(), []string{"ORG_USER_MANAGER"}) {
+	if len(mine) != 1 || mine[0].GetName() != "Night shift" ||
+		!slices.Equal(mine[0].GetRoles(), []string{"ORG_USER_MANAGER"}) {
 		t.Errorf("own groups: %v", mine)
 	}
-	listed := done[*signetv1.ListGroupMembersResponse](t, c, s.owner, &signetv1.ListGroupMembersRequest{GroupId: id}).GetMembers()
+	listed := done[*signetv1.ListGroupMembersResponse](t, c, s.owner,
+		&signetv1.ListGroupMembersRequest{GroupId: id}).GetMembers()
 	if len(listed) != 1 || listed[0].GetUserId() != s.user.UserID || listed[0].GetGuest() {
 		t.Errorf("members: %v", listed)
 	}
 	shown := c.members(t, s.owner, s.org)
 	at := slices.IndexFunc(shown, func(m *signetv1.Member) bool { return m.GetUserId() == s.user.UserID })
-	if at < 0 || !slices.Equal(shown[at].GetRoles(), []string{"ORG_USER_MANAGER"}) || len(shown[at].GetDirectRoles()) != 0 {
+	if at < 0 || !slices.Equal(shown[at].GetRoles(), []string{"ORG_USER_MANAGER"}) ||
+		len(shown[at].GetDirectRoles()) != 0 {
 		t.Errorf("shown as %v", shown)
 	}
 	c.refused(t, noMember, s.owner, removeMember(s.org, s.user.UserID)) // nothing was given directly
@@ -98,7 +108,8 @@ func groupStory(t *testing.T, c *Client) {
 	c.carryOut(t, s.owner, &signetv1.RemoveGroupRequest{GroupId: id})
 	c.refused(t, permissionDenied, s.user, read)
 	c.refused(t, noGroup, s.owner, addToGroup(id, s.user.UserID))
-	same(t, "groups left", len(done[*signetv1.ListUserGroupsResponse](t, c, s.owner, &signetv1.ListUserGroupsRequest{UserId: s.user.UserID}).GetGroups()), 0)
+	same(t, "groups left", len(done[*signetv1.ListUserGroupsResponse](t, c, s.owner,
+		&signetv1.ListUserGroupsRequest{UserId: s.user.UserID}).GetGroups()), 0)
 }
 
 // groupPowerCases: nobody becomes more by a group than somebody has who may give it.
@@ -112,25 +123,37 @@ func groupPowerCases(t *testing.T, w *World) []Case {
 	rest.carryOut(t, s.owner, addToGroup(owners, throughGroup.UserID))
 	theirs := w.elsewhere(t)
 	cases := []Case{
-		{Name: "a user manager adds nobody to a group of owners", As: manager, Req: addToGroup(owners, s.user.UserID), Want: permissionDenied},
+		{Name: "a user manager adds nobody to a group of owners", As: manager, Req: addToGroup(owners, s.user.UserID),
+			Want: permissionDenied},
 		{Name: "nor itself", As: manager, Req: addToGroup(owners, manager.UserID), Want: permissionDenied},
-		{Name: "nor removes anybody", As: manager, Req: removeFromGroup(owners, throughGroup.UserID), Want: permissionDenied},
-		{Name: "nor removes the group", As: manager, Req: &signetv1.RemoveGroupRequest{GroupId: owners}, Want: permissionDenied},
+		{Name: "nor removes anybody", As: manager, Req: removeFromGroup(owners, throughGroup.UserID),
+			Want: permissionDenied},
+		{Name: "nor removes the group", As: manager, Req: &signetv1.RemoveGroupRequest{GroupId: owners},
+			Want: permissionDenied},
 		{Name: "nor gives a group roles", As: manager, Req: setRoles(s.group(), userManager), Want: permissionDenied},
-		{Name: "a settings manager gives a group no roles", As: settings, Req: setRoles(s.group(), settingsManager), Want: permissionDenied},
+		{Name: "a settings manager gives a group no roles", As: settings, Req: setRoles(s.group(), settingsManager),
+			Want: permissionDenied},
 		{Name: "nor adds anybody", As: settings, Req: addToGroup(s.group(), s.user.UserID), Want: permissionDenied},
-		{Name: "a group of another organization", As: s.owner, Req: addToGroup(theirs.group(), s.user.UserID), Want: noGroup},
-		{Name: "roles of a group of another organization", As: s.owner, Req: setRoles(theirs.group(), orgOwner), Want: noGroup},
-		{Name: "members of a group of another organization", As: s.owner, Req: &signetv1.ListGroupMembersRequest{GroupId: theirs.group()}, Want: noGroup},
-		{Name: "groups of a user of another organization", As: s.owner, Req: &signetv1.ListUserGroupsRequest{UserId: theirs.user.UserID}, Want: noUser},
-		{Name: "no roles of the installation", As: w.root, Req: setRoles(s.group(), iamOwner), Header: header(orgID, s.org), Want: invalid("roles[0]")},
+		{Name: "a group of another organization", As: s.owner, Req: addToGroup(theirs.group(), s.user.UserID),
+			Want: noGroup},
+		{Name: "roles of a group of another organization", As: s.owner, Req: setRoles(theirs.group(), orgOwner),
+			Want: noGroup},
+		{Name: "members of a group of another organization", As: s.owner,
+			Req: &signetv1.ListGroupMembersRequest{GroupId: theirs.group()}, Want: noGroup},
+		{Name: "groups of a user of another organization", As: s.owner,
+			Req: &signetv1.ListUserGroupsRequest{UserId: theirs.user.UserID}, Want: noUser},
+		{Name: "no roles of the installation", As: w.root, Req: setRoles(s.group(), iamOwner),
+			Header: header(orgID, s.org), Want: invalid("roles[0]")},
 	}
 	// An owner through a group is protected from a user manager as any other.
 	for _, op := range operations {
-		if p := op.rule.GetPermission(); (p == "user.write" || p == "user.credential.write") && op.has("userId") && !ownProfile[op.name()] && !op.aboutServices() {
+		if p := op.rule.GetPermission(); (p == "user.write" || p == "user.credential.write") && op.has("userId") &&
+			!ownProfile[op.name()] && !op.aboutServices() {
 			as := *s
 			as.user = throughGroup
-			cases = append(cases, Case{Name: "protected/" + op.name(), As: manager, Req: as.sample(op), Header: op.header(), Want: targetHoldsMore, Sparse: true})
+			cases = append(cases,
+				Case{Name: "protected/" + op.name(), As: manager, Req: as.sample(op), Header: op.header(),
+					Want: targetHoldsMore, Sparse: true})
 		}
 	}
 	return cases
@@ -150,7 +173,8 @@ func guestStory(t *testing.T, c *Client) {
 		t.Errorf("shown as %v", members)
 	}
 	mine := c.memberships(t, guest)
-	if len(mine) != 1 || mine[0].GetOrgId() != s.org || !mine[0].GetGuest() || len(mine[0].GetRoles()) != 0 || mine[0].GetOrgName() != c.org(t, s.owner, s.org).GetName() {
+	if len(mine) != 1 || mine[0].GetOrgId() != s.org || !mine[0].GetGuest() || len(mine[0].GetRoles()) != 0 ||
+		mine[0].GetOrgName() != c.org(t, s.owner, s.org).GetName() {
 		t.Errorf("own memberships: %v", mine)
 	}
 	c.guestMayNothing(t, s, guest)
@@ -169,7 +193,8 @@ func guestStory(t *testing.T, c *Client) {
 	c.carryOut(t, session, &signetv1.LeaveOrganizationRequest{OrgId: s.org})
 	c.guestMayNothing(t, s, guest)
 	same(t, "own memberships", len(c.memberships(t, guest)), 0)
-	same(t, "own groups", len(done[*signetv1.ListMyGroupsResponse](t, c, guest, &signetv1.ListMyGroupsRequest{}).GetGroups()), 0)
+	same(t, "own groups", len(done[*signetv1.ListMyGroupsResponse](t, c, guest,
+		&signetv1.ListMyGroupsRequest{}).GetGroups()), 0)
 	c.refused(t, noMember, s.owner, removeMember(s.org, guest.UserID))
 
 	// The last owner leaves, too.
@@ -188,7 +213,8 @@ func (c *Client) guestMayNothing(t *testing.T, s *scene, guest *Actor) {
 	t.Helper()
 	for _, op := range operations {
 		scope := op.rule.GetScope()
-		if op.rule.GetPermission() == "" || scope == signetv1.Scope_SCOPE_SELF || scope == signetv1.Scope_SCOPE_REQUEST {
+		if op.rule.GetPermission() == "" || scope == signetv1.Scope_SCOPE_SELF ||
+			scope == signetv1.Scope_SCOPE_REQUEST {
 			continue
 		}
 		c.refused(t, permissionDenied, guest, s.sample(op), header(orgID, s.org))
@@ -198,7 +224,8 @@ func (c *Client) guestMayNothing(t *testing.T, s *scene, guest *Actor) {
 // guestPolicyStory: how a guest signs in is decided at home; the other organization says whether that is enough.
 func guestPolicyStory(t *testing.T, c *Client) {
 	s, home := c.w.newScene(t), c.w.newScene(t)
-	guest := c.w.addUser(t, person{Org: home.org, Domain: home.domain, Elsewhere: map[string][]access.Role{s.org: {access.OrgOwner}}})
+	guest := c.w.addUser(t, person{Org: home.org, Domain: home.domain,
+		Elsewhere: map[string][]access.Role{s.org: {access.OrgOwner}}})
 	session, old := c.w.signedIn(t, guest), c.w.oldSession(t, guest)
 	read := &signetv1.GetUserRequest{UserId: s.user.UserID}
 	there := header(orgID, s.org)
@@ -219,7 +246,9 @@ func guestPolicyStory(t *testing.T, c *Client) {
 	c.user(t, c.w.oldSession(t, home.holder(t, iamOwner)), s.user.UserID, there)
 	done[*signetv1.ReauthenticateResponse](t, c, old, &signetv1.ReauthenticateRequest{Password: guest.Password})
 	c.user(t, old, s.user.UserID, there)
-	sameMessage(t, "what counts", done[*signetv1.GetOrganizationPolicyResponse](t, c, s.owner, &signetv1.GetOrganizationPolicyRequest{OrgId: s.org}).GetPolicy(), &signetv1.Policy{GuestProofSeconds: 60})
+	sameMessage(t, "what counts",
+		done[*signetv1.GetOrganizationPolicyResponse](t, c, s.owner,
+			&signetv1.GetOrganizationPolicyRequest{OrgId: s.org}).GetPolicy(), &signetv1.Policy{GuestProofSeconds: 60})
 
 	policies(&signetv1.Policy{SecondFactorRequired: true})
 	c.refused(t, secondFactorRequired, session, read, there)
@@ -232,8 +261,10 @@ func guestPolicyStory(t *testing.T, c *Client) {
 	c.user(t, session, s.user.UserID, there)
 	policies(&signetv1.Policy{})
 
-	c.refused(t, invalid("policy.guestProofSeconds"), c.w.root, setInstallationPolicy(&signetv1.Policy{GuestProofSeconds: 60}))
-	c.refused(t, invalid("policy.guestProofSeconds"), s.owner, setPolicy(s.org, &signetv1.Policy{GuestProofSeconds: 59}))
+	c.refused(t, invalid("policy.guestProofSeconds"), c.w.root,
+		setInstallationPolicy(&signetv1.Policy{GuestProofSeconds: 60}))
+	c.refused(t, invalid("policy.guestProofSeconds"), s.owner,
+		setPolicy(s.org, &signetv1.Policy{GuestProofSeconds: 59}))
 }
 
 // appToken gives an application a token of somebody, which comes from a sign-in that has shown something so long ago.
@@ -241,20 +272,37 @@ func (w *World) appToken(t *testing.T, home *scene, a *Actor, factor bool, age t
 	t.Helper()
 	text, hash := secret.NewToken(secret.Access)
 	w.hide(text)
-	w.command(t, event.Command{Read: []event.Ref{user.Kind.Ref(a.UserID), app.Kind.Ref(home.app)}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, a.UserID)
-		if err != nil {
-			return err
-		}
-		client, err := app.Kind.Get(tx, home.app)
-		if err != nil {
-			return err
-		}
-		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.Data.TokenEpoch, Client: home.app,
-			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: session.Given{Scopes: []string{"signet.read"}, Audience: []string{w.server.URL()}, ClientEpoch: client.Data.Epoch,
-				Proof: session.Proof{Methods: []session.Method{session.ByPassword}, SecondFactor: factor, At: tx.Now() - age.Microseconds()}}.Text()})
-		return nil
-	}})
+	w.command(t, event.Command{
+		Read: []event.Ref{user.Kind.Ref(a.UserID), app.Kind.Ref(home.app)},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, a.UserID)
+			if err != nil {
+				return err
+			}
+			client, err := app.Kind.Get(tx, home.app)
+			if err != nil {
+				return err
+			}
+			tx.PutToken(event.Token{
+				ID:      event.NewID("oat"),
+				Hash:    hash,
+				Kind:    string(secret.Access),
+				UserID:  u.ID,
+				Epoch:   u.Data.TokenEpoch,
+				Client:  home.app,
+				Created: tx.Now(),
+				Expires: tx.Now() + time.Hour.Microseconds(),
+				Data: session.Given{
+					Scopes:      []string{"signet.read"},
+					Audience:    []string{w.server.URL()},
+					ClientEpoch: client.Data.Epoch,
+					Proof: session.Proof{Methods: []session.Method{session.ByPassword}, SecondFactor: factor,
+						At: tx.Now() - age.Microseconds()},
+				}.Text(),
+			})
+			return nil
+		},
+	})
 	return &Actor{UserID: a.UserID, OrgID: a.OrgID, Token: text}
 }
 
@@ -274,8 +322,10 @@ func groupsOnEveryNode(t *testing.T, w *World) {
 				change proto.Message
 				may    bool
 			}{
-				{addToGroup(id, s.user.UserID), false}, {setRoles(id, "ORG_USER_MANAGER"), true}, {removeFromGroup(id, s.user.UserID), false},
-				{addToGroup(id, s.user.UserID), true}, {setRoles(id), false}, {removeFromGroup(id, s.user.UserID), false},
+				{addToGroup(id, s.user.UserID), false}, {setRoles(id, "ORG_USER_MANAGER"), true},
+				{removeFromGroup(id, s.user.UserID), false},
+				{addToGroup(id, s.user.UserID), true}, {setRoles(id), false},
+				{removeFromGroup(id, s.user.UserID), false},
 			}
 			for _, step := range steps {
 				here.carryOut(t, s.owner, step.change)
@@ -289,7 +339,8 @@ func groupsOnEveryNode(t *testing.T, w *World) {
 			}
 		}
 	}
-	if u, err := user.Kind.Read(t.Context(), w.server.Store(), s.user.UserID); err != nil || u.Data.Groups != nil || u.Data.Given != nil {
+	if u, err := user.Kind.Read(t.Context(), w.server.Store(), s.user.UserID); err != nil || u.Data.Groups != nil ||
+		u.Data.Given != nil {
 		t.Errorf("left behind: %+v, %v", u.Data, err)
 	}
 }

@@ -27,8 +27,15 @@ func orgHeaderCases(t *testing.T, w *World) (cases []Case) {
 			continue
 		}
 		add := func(name string, extra Header, want Want) {
-			cases = append(cases, Case{Name: op.name() + "/" + name, As: as, Req: s.sample(op), Fresh: func() proto.Message { return s.sample(op) },
-				Header: merge([]Header{op.header(), extra}), Want: want, Sparse: true})
+			cases = append(cases, Case{
+				Name:   op.name() + "/" + name,
+				As:     as,
+				Req:    s.sample(op),
+				Fresh:  func() proto.Message { return s.sample(op) },
+				Header: merge([]Header{op.header(), extra}),
+				Want:   want,
+				Sparse: true,
+			})
 		}
 		add("own", header(orgID, s.org), passed(op))
 		add("empty", header(orgID, ""), passed(op))
@@ -36,8 +43,10 @@ func orgHeaderCases(t *testing.T, w *World) (cases []Case) {
 		add("own and another", header(orgID, s.org, orgID, other.org), invalid(orgID))
 	}
 	add("path agrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, s.org), ok)
-	add("path disagrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, other.org), invalid(orgID))
-	add("path disagrees, unknown", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, "org_x"), invalid(orgID))
+	add("path disagrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, other.org),
+		invalid(orgID))
+	add("path disagrees, unknown", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, "org_x"),
+		invalid(orgID))
 
 	in := signIn(s.user.LoginName, w.password)
 	add("sign-in/header is the organization", nil, in, header(orgID, s.org), ok)
@@ -57,23 +66,39 @@ func orderCases(t *testing.T, w *World) []Case {
 	bad := with(setPassword(other.user.UserID, "x"), "password", "")
 	return []Case{
 		{Name: "no credential, invalid request", Req: &signetv1.UpdateMyProfileRequest{}, Want: unauthenticated},
-		{Name: "no credential, wrong header", Req: profile(), Header: header(orgID, "org_x", "if-match", "W/1"), Want: unauthenticated},
+		{Name: "no credential, wrong header", Req: profile(), Header: header(orgID, "org_x", "if-match", "W/1"),
+			Want: unauthenticated},
 		{Name: "invalid request, no permission", As: s.user, Req: bad, Want: invalid("password")},
-		{Name: "invalid request and headers, all at once", As: s.user, Req: bad, Header: header("if-match", "x", orgID, "a", orgID, "b"),
-			Want: invalid("password", "if-match", orgID)},
-		{Name: "invalid request, unknown target", As: s.owner, Req: with(general("idp_x"), "name", ""), Want: invalid("name")},
-		{Name: "invalid request, disagreeing path", As: s.owner, Req: &signetv1.GetOrganizationRequest{OrgId: other.org}, Header: header(orgID, s.org),
-			Want: invalid(orgID)},
+		{
+			Name:   "invalid request and headers, all at once",
+			As:     s.user,
+			Req:    bad,
+			Header: header("if-match", "x", orgID, "a", orgID, "b"),
+			Want:   invalid("password", "if-match", orgID),
+		},
+		{Name: "invalid request, unknown target", As: s.owner, Req: with(general("idp_x"), "name", ""),
+			Want: invalid("name")},
+		{
+			Name:   "invalid request, disagreeing path",
+			As:     s.owner,
+			Req:    &signetv1.GetOrganizationRequest{OrgId: other.org},
+			Header: header(orgID, s.org),
+			Want:   invalid(orgID),
+		},
 		{Name: "no permission, unknown target", As: s.user, Req: setPassword("usr_x", "x"), Want: permissionDenied},
 		{Name: "no permission, stale", As: s.user, Req: general(s.idp), Header: stale, Want: permissionDenied},
 		{Name: "unknown target, stale", As: s.owner, Req: general("idp_x"), Header: stale, Want: noIDP},
 		{Name: "wrong kind, stale", As: s.owner, Req: setPassword(robot.UserID, "x"), Header: stale, Want: notHuman},
 		{Name: "wrong kind of oneself, stale", As: robot, Req: profile(), Header: stale, Want: notHuman},
 		// The largest requests are not read from who could not do it anywhere.
-		{Name: "invalid import, no permission anywhere", As: s.user, Req: &signetv1.ImportUsersRequest{}, Want: permissionDenied},
-		{Name: "invalid import, permission elsewhere", As: other.owner, Req: &signetv1.ImportUsersRequest{}, Header: header(orgID, s.org), Want: invalid("users")},
-		{Name: "invalid set-up, no permission", As: s.owner, Req: with(setup("x"), "roles", []string{"NO"}), Want: invalid("roles[0]")},
-		{Name: "set-up of a taken domain, no permission", As: s.owner, Req: with(setup("x"), "org.domain", other.domain), Want: permissionDenied},
+		{Name: "invalid import, no permission anywhere", As: s.user, Req: &signetv1.ImportUsersRequest{},
+			Want: permissionDenied},
+		{Name: "invalid import, permission elsewhere", As: other.owner, Req: &signetv1.ImportUsersRequest{},
+			Header: header(orgID, s.org), Want: invalid("users")},
+		{Name: "invalid set-up, no permission", As: s.owner, Req: with(setup("x"), "roles", []string{"NO"}),
+			Want: invalid("roles[0]")},
+		{Name: "set-up of a taken domain, no permission", As: s.owner,
+			Req: with(setup("x"), "org.domain", other.domain), Want: permissionDenied},
 	}
 }
 
@@ -85,12 +110,18 @@ func kindCases(t *testing.T, w *World) []Case {
 		{Name: "profile of a service", As: robot, Req: profile(), Want: notHuman},
 		{Name: "password of a service", As: s.owner, Req: setPassword(robot.UserID, "x"), Want: notHuman},
 		{Name: "own password of a service", As: robot, Req: changePassword("x", "y"), Want: notHuman},
-		{Name: "a service reads itself", As: robot, Req: &signetv1.GetMyUserRequest{}, Want: ok, Check: func(t *testing.T, a *Answer) {
-			u := a.message.(*signetv1.GetMyUserResponse).GetUser()
-			if u.GetService().GetName() != "Robot" || u.GetHuman() != nil {
-				t.Errorf("got %v", u)
-			}
-		}},
+		{
+			Name: "a service reads itself",
+			As:   robot,
+			Req:  &signetv1.GetMyUserRequest{},
+			Want: ok,
+			Check: func(t *testing.T, a *Answer) {
+				u := a.message.(*signetv1.GetMyUserResponse).GetUser()
+				if u.GetService().GetName() != "Robot" || u.GetHuman() != nil {
+					t.Errorf("got %v", u)
+				}
+			},
+		},
 	}
 }
 
@@ -98,7 +129,8 @@ func kindCases(t *testing.T, w *World) []Case {
 func ifMatchCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
 	as := s.holder(t, iamOwner)
-	malformed := []string{`W/"1"`, `W/1`, "w/1", `"1`, `1"`, "one", `""`, "-1", "+1", "01", `"01"`, "1.0", "0x1", "1,2", `"1", "2"`, "**", `"*"`,
+	malformed := []string{`W/"1"`, `W/1`, "w/1", `"1`, `1"`, "one", `""`, "-1", "+1", "01", `"01"`, "1.0", "0x1", "1,2",
+		`"1", "2"`, "**", `"*"`,
 		"18446744073709551616", "１", `'1'`}
 	for i, op := range operations {
 		if !op.rule.GetUpdates() {
@@ -112,12 +144,17 @@ func ifMatchCases(t *testing.T, w *World) (cases []Case) {
 			if strings.ContainsFunc(value, func(r rune) bool { return r > '~' }) {
 				continue // not every content type can send it
 			}
-			cases = append(cases, Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value), Want: invalid("if-match"), Sparse: true})
+			cases = append(cases,
+				Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value),
+					Want: invalid("if-match"), Sparse: true})
 		}
 		for _, value := range []string{"0", `"0"`, "999999", `"999999"`, "18446744073709551615"} {
-			cases = append(cases, Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value), Want: passed(op), Sparse: true})
+			cases = append(cases,
+				Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value),
+					Want: passed(op), Sparse: true})
 		}
-		cases = append(cases, Case{Name: op.name() + "/twice", As: as, Req: req, Header: header("if-match", "1", "if-match", "1"), Want: invalid("if-match")})
+		cases = append(cases, Case{Name: op.name() + "/twice", As: as, Req: req,
+			Header: header("if-match", "1", "if-match", "1"), Want: invalid("if-match")})
 	}
 	return append(cases, // elsewhere it says nothing
 		Case{Name: "on a read", As: s.owner, Req: &signetv1.GetMyUserRequest{}, Header: stale, Want: ok},
@@ -134,16 +171,21 @@ func idempotencyKeyCases(t *testing.T, w *World) (cases []Case) {
 		}
 		as := s.caller(op.name())
 		for name, h := range map[string]Header{
-			"empty": header("idempotency-key", ""), "256": header("idempotency-key", long+"k"), "a space": header("idempotency-key", "a b"),
-			"twice": header("idempotency-key", "a", "idempotency-key", "a"),
+			"empty": header("idempotency-key", ""), "256": header("idempotency-key", long+"k"),
+			"a space": header("idempotency-key", "a b"),
+			"twice":   header("idempotency-key", "a", "idempotency-key", "a"),
 		} {
-			cases = append(cases, Case{Name: op.name() + "/" + name, As: as, Req: s.sample(op), Header: h, Want: invalid("idempotency-key")})
+			cases = append(cases,
+				Case{Name: op.name() + "/" + name, As: as, Req: s.sample(op), Header: h,
+					Want: invalid("idempotency-key")})
 		}
 	}
 	cases = append(cases,
 		Case{Name: "255 characters", As: s.owner, Req: addJWT(), Header: header("idempotency-key", long), Want: ok},
-		Case{Name: "all of visible ASCII", As: s.owner, Req: addJWT(), Header: header("idempotency-key", visibleASCII()), Want: ok},
-		Case{Name: "says nothing on updates", As: s.owner, Req: general(s.idp), Header: header("idempotency-key", "a b"), Want: ok})
+		Case{Name: "all of visible ASCII", As: s.owner, Req: addJWT(),
+			Header: header("idempotency-key", visibleASCII()), Want: ok},
+		Case{Name: "says nothing on updates", As: s.owner, Req: general(s.idp),
+			Header: header("idempotency-key", "a b"), Want: ok})
 	return cases
 }
 
@@ -180,15 +222,24 @@ func holdsMoreCases(t *testing.T, w *World) (cases []Case) {
 		}
 	}
 	abroad := w.addUser(t, person{Org: s.org, Elsewhere: map[string][]access.Role{other.org: {access.OrgOwnerViewer}}})
-	both := w.addUser(t, person{Org: s.org, Roles: []access.Role{access.OrgOwner}, Elsewhere: map[string][]access.Role{other.org: {access.OrgOwner}}})
+	both := w.addUser(t, person{Org: s.org, Roles: []access.Role{access.OrgOwner},
+		Elsewhere: map[string][]access.Role{other.org: {access.OrgOwner}}})
 	owner := s.holder(t, orgOwner)
 	return append(cases,
-		Case{Name: "a target with roles elsewhere, by an owner", As: s.owner, Req: setPassword(abroad.UserID, "x"), Header: stale, Want: sequenceMismatch},
-		Case{Name: "a target with roles elsewhere, by a manager", As: s.holder(t, userManager), Req: setPassword(abroad.UserID, "x"), Header: stale, Want: targetHoldsMore},
-		Case{Name: "a target with roles elsewhere that the caller holds too", As: both, Req: setPassword(abroad.UserID, "x"), Header: stale, Want: sequenceMismatch},
-		Case{Name: "oneself", As: w.signedIn(t, owner), Req: setPassword(owner.UserID, "x"), Header: stale, Want: sequenceMismatch},
-		Case{Name: "the first administrator", As: w.addUser(t, person{Org: w.root.OrgID, Roles: []access.Role{access.OrgOwner}}),
-			Req: setPassword(w.first.UserID, "x"), Want: targetHoldsMore},
+		Case{Name: "a target with roles elsewhere, by an owner", As: s.owner, Req: setPassword(abroad.UserID, "x"),
+			Header: stale, Want: sequenceMismatch},
+		Case{Name: "a target with roles elsewhere, by a manager", As: s.holder(t, userManager),
+			Req: setPassword(abroad.UserID, "x"), Header: stale, Want: targetHoldsMore},
+		Case{Name: "a target with roles elsewhere that the caller holds too", As: both,
+			Req: setPassword(abroad.UserID, "x"), Header: stale, Want: sequenceMismatch},
+		Case{Name: "oneself", As: w.signedIn(t, owner), Req: setPassword(owner.UserID, "x"), Header: stale,
+			Want: sequenceMismatch},
+		Case{
+			Name: "the first administrator",
+			As:   w.addUser(t, person{Org: w.root.OrgID, Roles: []access.Role{access.OrgOwner}}),
+			Req:  setPassword(w.first.UserID, "x"),
+			Want: targetHoldsMore,
+		},
 	)
 }
 
@@ -202,7 +253,8 @@ func firstRoles(n int) (fields []string) {
 
 // fewInMessage: a message is for people.
 func fewInMessage(t *testing.T, a *Answer) {
-	if m := a.status.GetMessage(); len(m) > 1000 || !strings.HasSuffix(m, " more") || strings.Count(m, "ORG_USER_MANAGER") != 1 {
+	if m := a.status.GetMessage(); len(m) > 1000 || !strings.HasSuffix(m, " more") ||
+		strings.Count(m, "ORG_USER_MANAGER") != 1 {
 		t.Errorf("the message is %s", m)
 	}
 }
@@ -219,12 +271,14 @@ func roleCases(t *testing.T, w *World) []Case {
 		{Name: "empty", As: w.root, Req: roles("ORG_OWNER", "", "ORG_OWNER"), Want: invalid("roles[1]")},
 		{Name: "several wrong", As: w.root, Req: roles("A", "ORG_OWNER", "B"), Want: invalid("roles[0]", "roles[2]"),
 			Check: func(t *testing.T, a *Answer) {
-				if !strings.Contains(a.status.GetMessage(), `"B"`) || !strings.Contains(a.status.GetMessage(), "ORG_USER_MANAGER") {
+				if !strings.Contains(a.status.GetMessage(), `"B"`) ||
+					!strings.Contains(a.status.GetMessage(), "ORG_USER_MANAGER") {
 					t.Errorf("does not say which role is wrong and which there are: %s", a.status.GetMessage())
 				}
 			}},
 		// The gRPC client of these tests takes no more than 8 KiB of trailers.
-		{Name: "very many wrong", As: w.root, Req: roles(slices.Repeat([]string{wide(60)}, 60)...), Want: invalid(firstRoles(10)...), Check: fewInMessage},
+		{Name: "very many wrong", As: w.root, Req: roles(slices.Repeat([]string{wide(60)}, 60)...),
+			Want: invalid(firstRoles(10)...), Check: fewInMessage},
 		{Name: "as many as fit a request", As: w.root, Req: roles(make([]string, 100_000)...), Want: invalid("roles")},
 	}
 }

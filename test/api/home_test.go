@@ -17,7 +17,8 @@ import (
 
 // takesAway are the operations that only take something away from a user.
 var takesAway = map[string]bool{
-	"DeactivateUser": true, "LockUser": true, "RemoveUser": true, "EndUserSession": true, "EndUserSessions": true, "RevokeUserToken": true,
+	"DeactivateUser": true, "LockUser": true, "RemoveUser": true, "EndUserSession": true, "EndUserSessions": true,
+	"RevokeUserToken":         true,
 	"EndUserRememberedDevice": true, "RemoveUserLink": true, "RemoveServiceKey": true, "RemoveServiceSecret": true,
 }
 
@@ -43,7 +44,8 @@ func (op *operation) class() class {
 // gives has an organization give somebody of another one roles there, who has accepted them.
 func (s *scene) gives(t *testing.T, to *Actor, roles ...access.Role) {
 	t.Helper()
-	s.w.changeUser(t, to.UserID, user.RolesAccepted{Scope: s.org, Roles: roles}, user.MembershipSet{Scope: s.org, Roles: roles, Stays: len(roles) == 0})
+	s.w.changeUser(t, to.UserID, user.RolesAccepted{Scope: s.org, Roles: roles},
+		user.MembershipSet{Scope: s.org, Roles: roles, Stays: len(roles) == 0})
 }
 
 // homeTargets are the scene with other users in it, by what those hold.
@@ -64,13 +66,16 @@ func homeTargets(t *testing.T, home, host *scene) map[string]*scene {
 	add("a guest without roles", func(a *Actor, _ person) { host.gives(t, a) })
 	add("somebody who is invited", func(_ *Actor, p person) {
 		if !p.Service {
-			done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, host.owner, &signetv1.CreateInvitationRequest{OrgId: host.org, Email: p.Email, Roles: []string{orgOwner}})
+			done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, host.owner,
+				&signetv1.CreateInvitationRequest{OrgId: host.org, Email: p.Email, Roles: []string{orgOwner}})
 		}
 	})
-	add("somebody who is offered roles", func(a *Actor, _ person) { (&Client{w, w.rest}).offerRoles(t, w.root, host.org, a.UserID, orgOwner) })
+	add("somebody who is offered roles",
+		func(a *Actor, _ person) { (&Client{w, w.rest}).offerRoles(t, w.root, host.org, a.UserID, orgOwner) })
 	add("somebody with roles elsewhere", func(a *Actor, _ person) { host.gives(t, a, access.OrgOwner) })
 	add("somebody with a role in the installation", func(a *Actor, _ person) {
-		w.changeUser(t, a.UserID, user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
+		w.changeUser(t, a.UserID,
+			user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
 	})
 	return targets
 }
@@ -96,12 +101,14 @@ func homeCases(t *testing.T, w *World) (cases []Case) {
 		for _, p := range parties {
 			for name, s := range targets {
 				fresh := func() proto.Message { return s.sample(op) }
-				c := Case{Name: op.name() + "/" + p.name + "/" + name, As: p.Actor, Req: fresh(), Header: merge([]Header{op.header(), header(orgID, home.org)}), Want: passed(op), Sparse: true}
+				c := Case{Name: op.name() + "/" + p.name + "/" + name, As: p.Actor, Req: fresh(),
+					Header: merge([]Header{op.header(), header(orgID, home.org)}), Want: passed(op), Sparse: true}
 				isOwner := p.roles[home.org] == orgOwner || p.roles[access.Installation] == iamOwner
 				switch class := op.class(); {
 				case !p.may(op.rule.GetPermission(), home.org):
 					c.Want = permissionDenied
-				case class != plain && name == "somebody with a role in the installation" && p.roles[access.Installation] != iamOwner,
+				case class != plain && name == "somebody with a role in the installation" &&
+					p.roles[access.Installation] != iamOwner,
 					class == giving && name == "somebody with roles elsewhere" && !isOwner:
 					c.Want = targetHoldsMore
 				}
@@ -128,7 +135,8 @@ func homeStory(t *testing.T, c *Client) {
 	manager := home.holder(t, userManager)
 
 	// Whose people they are.
-	members := done[*signetv1.ListOrganizationMembersResponse](t, c, host.owner, &signetv1.ListOrganizationMembersRequest{OrgId: host.org}).GetMembers()
+	members := done[*signetv1.ListOrganizationMembersResponse](t, c, host.owner,
+		&signetv1.ListOrganizationMembersRequest{OrgId: host.org}).GetMembers()
 	found := false
 	for _, m := range members {
 		if m.GetUserId() != vera.UserID {
@@ -151,9 +159,13 @@ func homeStory(t *testing.T, c *Client) {
 	same(t, "a manager over her at home", over(manager).GetOverUserAtHome(), true)
 
 	// A credential that home sets is read in the host's log, without who set it.
-	c.carryOut(t, home.owner, &signetv1.SetUserPasswordRequest{UserId: vera.UserID, Password: c.w.secret("vera"), NoChangeRequired: true})
-	events := done[*signetv1.ListEventsResponse](t, c, host.owner, &signetv1.ListEventsRequest{Types: []string{"org.guest_credential_set.v1"}}, header(orgID, host.org)).GetEvents()
-	if len(events) != 1 || events[0].GetActor() != home.org || events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID ||
+	c.carryOut(t, home.owner, &signetv1.SetUserPasswordRequest{UserId: vera.UserID, Password: c.w.secret("vera"),
+		NoChangeRequired: true})
+	events := done[*signetv1.ListEventsResponse](t, c, host.owner,
+		&signetv1.ListEventsRequest{Types: []string{"org.guest_credential_set.v1"}},
+		header(orgID, host.org)).GetEvents()
+	if len(events) != 1 || events[0].GetActor() != home.org ||
+		events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID ||
 		events[0].GetPayload().GetFields()["event"].GetStringValue() != "user.password_set.v1" {
 		t.Errorf("the host reads %v", events)
 	}
@@ -161,29 +173,37 @@ func homeStory(t *testing.T, c *Client) {
 	// A manager takes away, also from the last owner of another organization, which reads it.
 	c.carryOut(t, c.w.root, &signetv1.RemoveUserRequest{UserId: host.owner.UserID}, header(orgID, host.org))
 	auditor := c.w.addUser(t, person{Org: host.org, Domain: host.domain, Roles: []access.Role{access.OrgOwnerViewer}})
-	for _, u := range done[*signetv1.ListOrganizationMembersResponse](t, c, auditor, &signetv1.ListOrganizationMembersRequest{OrgId: host.org}).GetMembers() {
+	for _, u := range done[*signetv1.ListOrganizationMembersResponse](t, c, auditor,
+		&signetv1.ListOrganizationMembersRequest{OrgId: host.org}).GetMembers() {
 		if u.GetUserId() != vera.UserID && u.GetUserId() != auditor.UserID { // the founder
 			c.carryOut(t, c.w.root, &signetv1.RemoveUserRequest{UserId: u.GetUserId()}, header(orgID, host.org))
 		}
 	}
 	c.carryOut(t, manager, &signetv1.LockUserRequest{UserId: vera.UserID})
-	events = done[*signetv1.ListEventsResponse](t, c, auditor, &signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
-	if len(events) != 1 || events[0].GetActor() != home.org || events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID {
+	events = done[*signetv1.ListEventsResponse](t, c, auditor,
+		&signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
+	if len(events) != 1 || events[0].GetActor() != home.org ||
+		events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID {
 		t.Errorf("the host reads %v", events)
 	}
 	// Reactivating gives access.
-	same(t, "a manager unlocks", c.send(t, manager, &signetv1.UnlockUserRequest{UserId: vera.UserID}).reason(), "TARGET_HOLDS_MORE")
+	same(t, "a manager unlocks", c.send(t, manager, &signetv1.UnlockUserRequest{UserId: vera.UserID}).reason(),
+		"TARGET_HOLDS_MORE")
 	c.carryOut(t, home.owner, &signetv1.UnlockUserRequest{UserId: vera.UserID})
 	// She leaves, although she is the last owner there.
 	c.carryOut(t, c.w.signedIn(t, vera), &signetv1.LeaveOrganizationRequest{OrgId: host.org})
-	events = done[*signetv1.ListEventsResponse](t, c, auditor, &signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
+	events = done[*signetv1.ListEventsResponse](t, c, auditor,
+		&signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
 	same(t, "told again", len(events), 2)
 	// So it is if the installation takes the role of the last owner; then the host reads who did it.
 	host.gives(t, vera, access.OrgOwner)
-	left := done[*signetv1.RemoveOrganizationMemberResponse](t, c, c.w.root, &signetv1.RemoveOrganizationMemberRequest{OrgId: host.org, UserId: vera.UserID}).GetOrgsWithoutOwner()
+	left := done[*signetv1.RemoveOrganizationMemberResponse](t, c, c.w.root,
+		&signetv1.RemoveOrganizationMemberRequest{OrgId: host.org, UserId: vera.UserID}).GetOrgsWithoutOwner()
 	same(t, "without an owner", slices.Equal(left, []string{host.org}), true)
-	events = done[*signetv1.ListEventsResponse](t, c, auditor, &signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
-	if len(events) != 3 || events[0].GetActor() != c.w.root.UserID || events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID {
+	events = done[*signetv1.ListEventsResponse](t, c, auditor,
+		&signetv1.ListEventsRequest{Types: []string{"org.owner_lost.v1"}}, header(orgID, host.org)).GetEvents()
+	if len(events) != 3 || events[0].GetActor() != c.w.root.UserID ||
+		events[0].GetPayload().GetFields()["userId"].GetStringValue() != vera.UserID {
 		t.Errorf("the host reads %v", events)
 	}
 }

@@ -44,35 +44,57 @@ func httpCases(t *testing.T, w *World) {
 		{"wrong method without credential", "DELETE", "/v1/orgs", nil, nil, "", methodNotAllowed, 405, "GET"},
 		{"two methods allowed", "POST", "/v1/idps/" + s.idp, s.owner, nil, "{}", methodNotAllowed, 405, "GET, PUT"},
 		{"PATCH at a set-up", "PATCH", "/v1/orgs/_setup", w.root, nil, "{}", methodNotAllowed, 405, "POST"},
-		{"my password is no other method's", "DELETE", "/v1/users/me/password", s.owner, nil, "", methodNotAllowed, 405, "POST, PUT"},
-		{"a user called me without credential", "POST", "/v1/users/me/password", nil, nil, `{"password":"x"}`, unauthenticated, 401, ""},
-		{"a user called me without permission", "POST", "/v1/users/me/password", s.user, nil, `{"password":"x"}`, permissionDenied, 403, ""},
+		{"my password is no other method's", "DELETE", "/v1/users/me/password", s.owner, nil, "", methodNotAllowed,
+			405, "POST, PUT"},
+		{"a user called me without credential", "POST", "/v1/users/me/password", nil, nil, `{"password":"x"}`,
+			unauthenticated, 401, ""},
+		{"a user called me without permission", "POST", "/v1/users/me/password", s.user, nil, `{"password":"x"}`,
+			permissionDenied, 403, ""},
 		{"a user called me", "POST", "/v1/users/me/password", s.owner, nil, `{"password":"x"}`, noUser, 404, ""},
 		{"an organization called _setup", "GET", "/v1/orgs/_setup", w.root, nil, "", noOrg, 404, ""},
-		{"an identifier that is not UTF-8 without credential", "GET", "/v1/users/%ff", nil, nil, "", unauthenticated, 401, ""},
-		{"an identifier that is not UTF-8 without permission", "GET", "/v1/users/%ff", s.user, nil, "", permissionDenied, 403, ""},
+		{"an identifier that is not UTF-8 without credential", "GET", "/v1/users/%ff", nil, nil, "",
+			unauthenticated, 401, ""},
+		{"an identifier that is not UTF-8 without permission", "GET", "/v1/users/%ff", s.user, nil, "",
+			permissionDenied, 403, ""},
 		{"a user's identifier that is not UTF-8", "GET", "/v1/users/%ff", s.owner, nil, "", noUser, 404, ""},
 		{"a user's identifier with NUL", "GET", "/v1/users/%00", s.owner, nil, "", noUser, 404, ""},
 		{"an organization's identifier that is not UTF-8", "GET", "/v1/orgs/%c0%80", w.root, nil, "", noOrg, 404, ""},
-		{"a provider's identifier that is not UTF-8", "PUT", "/v1/idps/" + s.idp + "%fe", s.owner, nil, `{"name":"x"}`, noIDP, 404, ""},
-		{"a session's identifier that is not UTF-8", "DELETE", "/v1/sessions/%ed%a0%80", s.user, nil, "", noSession, 404, ""},
-		{"no content type", "PUT", "/v1/users/me/profile", s.user, header("content-type", ""), profileBody, mediaType, 415, ""},
-		{"plain text", "PUT", "/v1/users/me/profile", s.user, header("content-type", "text/plain"), profileBody, mediaType, 415, ""},
-		{"a form", "POST", "/v1/sessions", nil, header("content-type", "application/x-www-form-urlencoded"), "loginName=a&password=b", mediaType, 415, ""},
-		{"another charset", "PUT", "/v1/users/me/profile", s.user, header("content-type", "application/json; charset=latin1"), profileBody, mediaType, 415, ""},
-		{"gRPC at a REST path", "PUT", "/v1/users/me/profile", s.user, header("content-type", "application/grpc"), profileBody, mediaType, 415, ""},
-		{"two content types", "PUT", "/v1/users/me/profile", s.user, header("content-type", "application/json", "content-type", "text/plain"), profileBody, mediaType, 415, ""},
-		{"wrong content type without credential", "PUT", "/v1/users/me/profile", nil, header("content-type", "text/plain"), profileBody, unauthenticated, 401, ""},
-		{"UTF-8 said", "PUT", "/v1/users/me/profile", s.user, header("content-type", "application/json; charset=UTF-8"), profileBody, ok, 200, ""},
-		{"compressed", "PUT", "/v1/users/me/profile", s.user, header("content-encoding", "gzip"), profileBody, refused(codes.Unimplemented, "UNSUPPORTED_ENCODING"), 415, ""},
+		{"a provider's identifier that is not UTF-8", "PUT", "/v1/idps/" + s.idp + "%fe", s.owner, nil, `{"name":"x"}`,
+			noIDP, 404, ""},
+		{"a session's identifier that is not UTF-8", "DELETE", "/v1/sessions/%ed%a0%80", s.user, nil, "",
+			noSession, 404, ""},
+		{"no content type", "PUT", "/v1/users/me/profile", s.user, header("content-type", ""), profileBody,
+			mediaType, 415, ""},
+		{"plain text", "PUT", "/v1/users/me/profile", s.user, header("content-type", "text/plain"), profileBody,
+			mediaType, 415, ""},
+		{"a form", "POST", "/v1/sessions", nil, header("content-type", "application/x-www-form-urlencoded"),
+			"loginName=a&password=b", mediaType, 415, ""},
+		{"another charset", "PUT", "/v1/users/me/profile", s.user,
+			header("content-type", "application/json; charset=latin1"), profileBody, mediaType, 415, ""},
+		{"gRPC at a REST path", "PUT", "/v1/users/me/profile", s.user, header("content-type", "application/grpc"),
+			profileBody, mediaType, 415, ""},
+		{"two content types", "PUT", "/v1/users/me/profile", s.user,
+			header("content-type", "application/json", "content-type", "text/plain"), profileBody, mediaType, 415, ""},
+		{"wrong content type without credential", "PUT", "/v1/users/me/profile", nil,
+			header("content-type", "text/plain"), profileBody, unauthenticated, 401, ""},
+		{"UTF-8 said", "PUT", "/v1/users/me/profile", s.user, header("content-type", "application/json; charset=UTF-8"),
+			profileBody, ok, 200, ""},
+		{"compressed", "PUT", "/v1/users/me/profile", s.user, header("content-encoding", "gzip"), profileBody,
+			refused(codes.Unimplemented, "UNSUPPORTED_ENCODING"), 415, ""},
 		{"JSON at an RPC path", "POST", "/signet.v1.UserService/GetMyUser", s.user, nil, "{}", mediaType, 415, ""},
-		{"Connect at an RPC path", "POST", "/signet.v1.UserService/GetMyUser", s.user, header("connect-protocol-version", "1"), "{}", mediaType, 415, ""},
-		{"proto at an RPC path", "POST", "/signet.v1.UserService/GetMyUser", s.user, header("content-type", "application/proto"), "x", mediaType, 415, ""},
-		{"GET at an RPC path", "GET", "/signet.v1.UserService/GetMyUser?message={}", s.user, nil, "", methodNotAllowed, 405, "POST"},
+		{"Connect at an RPC path", "POST", "/signet.v1.UserService/GetMyUser", s.user,
+			header("connect-protocol-version", "1"), "{}", mediaType, 415, ""},
+		{"proto at an RPC path", "POST", "/signet.v1.UserService/GetMyUser", s.user,
+			header("content-type", "application/proto"), "x", mediaType, 415, ""},
+		{"GET at an RPC path", "GET", "/signet.v1.UserService/GetMyUser?message={}", s.user, nil, "",
+			methodNotAllowed, 405, "POST"},
 		{"a query where there is none", "GET", "/v1/users/me?verbose=1", s.user, nil, "", invalid("verbose"), 400, ""},
-		{"a query beside a body", "PUT", "/v1/users/me/profile?firstName=x", s.user, nil, profileBody, invalid("firstName"), 400, ""},
-		{"a body where there is none", "DELETE", "/v1/sessions/ses_x", s.user, nil, `{"sessionId":"x"}`, invalid(""), 400, ""},
-		{"a method in the header does not count", "GET", "/v1/idps/" + s.idp, s.owner, header("x-http-method-override", "PUT"), "", ok, 200, ""},
+		{"a query beside a body", "PUT", "/v1/users/me/profile?firstName=x", s.user, nil, profileBody,
+			invalid("firstName"), 400, ""},
+		{"a body where there is none", "DELETE", "/v1/sessions/ses_x", s.user, nil, `{"sessionId":"x"}`,
+			invalid(""), 400, ""},
+		{"a method in the header does not count", "GET", "/v1/idps/" + s.idp, s.owner,
+			header("x-http-method-override", "PUT"), "", ok, 200, ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			a := w.raw(t, x.method, x.path, x.as, x.header, x.body)
@@ -94,11 +116,13 @@ func httpCases(t *testing.T, w *World) {
 			continue
 		}
 		for name, a := range map[string]*Answer{
-			"no credential":      w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), nil, nil, "{}"),
-			"wrong content type": w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), s.owner, header("content-type", "text/plain"), "{}"),
-			"not JSON":           w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), s.owner, nil, "{"),
-			"too large":          w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), s.owner, nil, strings.Repeat(" ", 1<<20+1)),
-			"Connect":            w.raw(t, "POST", "/"+op.procedure(), s.owner, nil, "{}"),
+			"no credential": w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), nil, nil, "{}"),
+			"wrong content type": w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), s.owner,
+				header("content-type", "text/plain"), "{}"),
+			"not JSON": w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), s.owner, nil, "{"),
+			"too large": w.raw(t, op.verb, strings.ReplaceAll(op.path, "{idp_id}", s.idp), s.owner, nil,
+				strings.Repeat(" ", 1<<20+1)),
+			"Connect": w.raw(t, "POST", "/"+op.procedure(), s.owner, nil, "{}"),
 		} {
 			if a.status == nil || !strings.HasPrefix(a.header.Get("Deprecation"), "@") {
 				t.Errorf("%s, %s: deprecation %q", op.name(), name, a.header.Get("Deprecation"))
@@ -109,7 +133,8 @@ func httpCases(t *testing.T, w *World) {
 	h2 := &http.Transport{Protocols: new(http.Protocols)}
 	h2.Protocols.SetUnencryptedHTTP2(true)
 	defer h2.CloseIdleConnections()
-	a, err := restWire{&http.Client{Transport: h2}, w.rest.base}.do(t.Context(), "GET", "/v1/users/me", header("authorization", "Bearer "+s.user.Token), nil)
+	a, err := restWire{&http.Client{Transport: h2}, w.rest.base}.do(t.Context(), "GET", "/v1/users/me",
+		header("authorization", "Bearer "+s.user.Token), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,15 +164,22 @@ func oddPaths(t *testing.T, w *World) {
 		last := strings.LastIndexByte(path, '/')
 		type odd struct {
 			target string
-			found  bool // may lead to an operation, which then wants a credential too: an escaped slash is part of an identifier
+			// may lead to an operation, which then wants a credential too: an escaped slash is part of an identifier
+			found bool
 		}
 		for j, x := range []odd{
-			{"/" + path, false}, {path + "/", false}, {path + "//", false}, {strings.ToUpper(path), false}, {"/v1/" + path, false},
-			{"/V1" + path[3:], false}, {path[:last] + "%2f" + path[last+1:], true}, {path[:last] + "%2F" + path[last+1:], true},
-			{"/v1%2f" + path[4:], false}, {"/." + path, false}, {"/x/.." + path, false}, {"/v1/x/.." + path[3:], false}, {"/v1/sessions/../" + path[4:], false},
-			{"/v1/%2e%2e/v1" + path[3:], false}, {"/v1\\" + path[4:], false}, {"/%76" + path[2:], false}, {path + ";x=1", true}, {path + "%00", true}, {path + ".json", true},
-			{path + "%20", true}, {"http://" + w.address + path, true}, {"http://elsewhere.example" + path, true}, {"http://" + w.address + "/" + path, false},
-			{"/" + op.procedure() + "/", false}, {"//" + op.procedure(), false}, {"/" + strings.ToLower(op.procedure()), false},
+			{"/" + path, false}, {path + "/", false}, {path + "//", false}, {strings.ToUpper(path), false},
+			{"/v1/" + path, false},
+			{"/V1" + path[3:], false}, {path[:last] + "%2f" + path[last+1:], true},
+			{path[:last] + "%2F" + path[last+1:], true},
+			{"/v1%2f" + path[4:], false}, {"/." + path, false}, {"/x/.." + path, false}, {"/v1/x/.." + path[3:], false},
+			{"/v1/sessions/../" + path[4:], false},
+			{"/v1/%2e%2e/v1" + path[3:], false}, {"/v1\\" + path[4:], false}, {"/%76" + path[2:], false},
+			{path + ";x=1", true}, {path + "%00", true}, {path + ".json", true},
+			{path + "%20", true}, {"http://" + w.address + path, true}, {"http://elsewhere.example" + path, true},
+			{"http://" + w.address + "/" + path, false},
+			{"/" + op.procedure() + "/", false}, {"//" + op.procedure(), false},
+			{"/" + strings.ToLower(op.procedure()), false},
 		} {
 			if (i+j)%3 != 0 {
 				continue // paths are read in one place: each operation meets some of them
@@ -164,7 +196,8 @@ func oddPaths(t *testing.T, w *World) {
 				t.Errorf("%s %s was taken for an operation", op.verb, x.target)
 			}
 			// With a credential it is no more there than without, and nobody is redirected.
-			if status := w.rawTarget(t, op.verb, x.target, s.user.Token, body); status != 404 && status != 405 && status != 400 {
+			if status := w.rawTarget(t, op.verb, x.target, s.user.Token, body); status != 404 && status != 405 &&
+				status != 400 {
 				t.Errorf("%s %s: %d", op.verb, x.target, status)
 			}
 		}
@@ -209,10 +242,12 @@ func requestSize(t *testing.T, w *World) {
 	a := w.raw(t, "PUT", "/v1/users/me/profile", s.user, nil, body+strings.Repeat(" ", most-len(body)+1))
 	a.mustBe(t, tooLarge)
 	same(t, "status", a.http, 413)
-	same(t, "without a credential nobody reads it", w.raw(t, "PUT", "/v1/users/me/profile", nil, nil, strings.Repeat(" ", most+1)).http, 401)
+	same(t, "without a credential nobody reads it",
+		w.raw(t, "PUT", "/v1/users/me/profile", nil, nil, strings.Repeat(" ", most+1)).http, 401)
 
 	// A body whose length nobody says is counted while it comes.
-	req, err := http.NewRequestWithContext(t.Context(), "PUT", w.rest.base+"/v1/users/me/profile", io.LimitReader(spaces{}, most+100))
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", w.rest.base+"/v1/users/me/profile",
+		io.LimitReader(spaces{}, most+100))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,12 +32,15 @@ func idempotencyStory(t *testing.T, c *Client) {
 	if add(s.owner, addJWT(), k+"2").GetIdpId() == first.GetIdpId() {
 		t.Error("another key gave the same provider")
 	}
-	for _, other := range []proto.Message{with(addJWT(), "name", "Other"), with(addJWT(), "autoRegister", false), with(addJWT(), "headerName", nil)} {
+	for _, other := range []proto.Message{with(addJWT(), "name", "Other"), with(addJWT(), "autoRegister", false),
+		with(addJWT(), "headerName", nil)} {
 		c.refused(t, keyReused, s.owner, other, key(k))
 	}
 	// Naming one's own organization says nothing new; another organization makes it another request.
-	sameMessage(t, "with the header", done[*signetv1.AddJWTIdentityProviderResponse](t, c, s.owner, addJWT(), key(k), header(orgID, s.org)), first)
-	both := c.w.addUser(t, person{Org: s.org, Roles: []access.Role{access.OrgOwner}, Elsewhere: map[string][]access.Role{c.w.there.org: {access.OrgOwner}}})
+	sameMessage(t, "with the header",
+		done[*signetv1.AddJWTIdentityProviderResponse](t, c, s.owner, addJWT(), key(k), header(orgID, s.org)), first)
+	both := c.w.addUser(t, person{Org: s.org, Roles: []access.Role{access.OrgOwner},
+		Elsewhere: map[string][]access.Role{c.w.there.org: {access.OrgOwner}}})
 	add(both, addJWT(), k)
 	c.refused(t, keyReused, both, addJWT(), key(k), header(orgID, c.w.there.org))
 
@@ -66,7 +69,8 @@ func idempotencyStory(t *testing.T, c *Client) {
 	done[*signetv1.SetupOrganizationResponse](t, c, c.w.root, req, key(k))
 
 	// A public operation has no keys: each sign-in is a session of its own.
-	one, two := c.send(t, nil, signIn(s.user.LoginName, c.w.password), key(k)), c.send(t, nil, signIn(s.user.LoginName, c.w.password), key(k))
+	one, two := c.send(t, nil, signIn(s.user.LoginName, c.w.password), key(k)),
+		c.send(t, nil, signIn(s.user.LoginName, c.w.password), key(k))
 	if one.message.(*signetv1.CreateSessionResponse).GetToken() == two.message.(*signetv1.CreateSessionResponse).GetToken() {
 		t.Error("a sign-in was repeated from memory, with its token")
 	}

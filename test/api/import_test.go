@@ -31,8 +31,11 @@ const (
 )
 
 func imported(name string) *importPerson {
-	return &importPerson{UserName: name, Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace"},
-		Email: &signetv1.ImportUsersRequest_User_Email{Address: unique("mail") + "@mail.example"}}
+	return &importPerson{
+		UserName: name,
+		Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace"},
+		Email:    &signetv1.ImportUsersRequest_User_Email{Address: unique("mail") + "@mail.example"},
+	}
 }
 
 // many gives so many people with names that begin alike.
@@ -50,7 +53,8 @@ func importTogetherStory(t *testing.T, c *Client) {
 	as := s.holder(t, userManager)
 	full := imported(unique("Ada"))
 	full.Reference = "row 17"
-	full.Profile = &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess", DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE}
+	full.Profile = &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace",
+		NickName: "Countess", DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE}
 	full.Email.Verified = true
 	full.Phone = &signetv1.ImportUsersRequest_User_Phone{Number: "+44-20-1234", Verified: true}
 	full.PasswordHash, full.PasswordChangeRequired = horseBcrypt, true
@@ -61,12 +65,23 @@ func importTogetherStory(t *testing.T, c *Client) {
 	one, two := answer.GetResults()[0], answer.GetResults()[1]
 	same(t, "reference", one.GetReference()+two.GetReference(), "row 17")
 	got := c.user(t, as, one.GetUserId())
-	sameMessage(t, "as read back", got, &signetv1.User{UserId: one.GetUserId(), State: signetv1.User_STATE_ACTIVE, UserName: full.UserName,
-		LoginNames: []string{full.UserName + "@" + s.domain}, Details: one.GetDetails(), Type: &signetv1.User_Human_{Human: &signetv1.User_Human{
-			Profile: &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess", DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE},
-			Email:   full.Email.Address, IsEmailVerified: true, Phone: "+44-20-1234", IsPhoneVerified: true, PasswordChangeRequired: true}}})
+	sameMessage(t, "as read back", got, &signetv1.User{
+		UserId:     one.GetUserId(),
+		State:      signetv1.User_STATE_ACTIVE,
+		UserName:   full.UserName,
+		LoginNames: []string{full.UserName + "@" + s.domain},
+		Details:    one.GetDetails(),
+		Type: &signetv1.User_Human_{
+			Human: &signetv1.User_Human{
+				Profile: &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess",
+					DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE},
+				Email: full.Email.Address, IsEmailVerified: true, Phone: "+44-20-1234", IsPhoneVerified: true,
+				PasswordChangeRequired: true},
+		},
+	})
 	same(t, "owner", one.GetDetails().GetResourceOwner(), s.org)
-	in := c.session(t, &Actor{UserID: one.GetUserId(), OrgID: s.org, LoginName: full.UserName + "@" + s.domain, Password: horse})
+	in := c.session(t, &Actor{UserID: one.GetUserId(), OrgID: s.org, LoginName: full.UserName + "@" + s.domain,
+		Password: horse})
 	same(t, "has to change the password", in.MustChange, true)
 	c.refused(t, permissionDenied, s.user, &importRequest{Users: []*importPerson{imported("no")}}) // holds nothing
 	got = c.user(t, as, two.GetUserId())
@@ -78,18 +93,24 @@ func importTogetherStory(t *testing.T, c *Client) {
 	// What is wrong with any of them is said at once, to those who may somewhere, and nobody is there afterwards.
 	prefix := unique("none")
 	wrong := imported(prefix + "1")
-	wrong.Email.Address, wrong.Phone, wrong.PasswordHash = "Ada <a@b>", &signetv1.ImportUsersRequest_User_Phone{Number: "1"}, "$2b$31"+horseBcrypt[6:]
+	wrong.Email.Address, wrong.Phone, wrong.PasswordHash = "Ada <a@b>",
+		&signetv1.ImportUsersRequest_User_Phone{Number: "1"}, "$2b$31"+horseBcrypt[6:]
 	worse := imported(wide(201))
-	worse.Profile, worse.Reference = &signetv1.SetupOrganizationRequest_Human_Profile{LastName: wide(201), Gender: 9}, wide(201)
+	worse.Profile, worse.Reference = &signetv1.SetupOrganizationRequest_Human_Profile{LastName: wide(201),
+		Gender: 9}, wide(201)
 	req := &importRequest{Mode: together, Users: []*importPerson{imported(prefix), wrong, {}, worse}}
 	bad := invalid("users[1].email.address", "users[1].phone.number", "users[1].passwordHash",
 		"users[2].userName", "users[2].profile", "users[2].email",
-		"users[3].userName", "users[3].profile.firstName", "users[3].profile.lastName", "users[3].profile.gender", "users[3].reference")
+		"users[3].userName", "users[3].profile.firstName", "users[3].profile.lastName", "users[3].profile.gender",
+		"users[3].reference")
 	c.refused(t, bad, as, req)
 	c.refused(t, permissionDenied, s.user, req)
 	// Names that are taken: by others, by one of the request, whatever the case.
-	req = &importRequest{Mode: together, Users: []*importPerson{imported(prefix), imported(strings.ToUpper(full.UserName)), imported(strings.ToUpper(prefix))}}
-	if a := c.refused(t, userNameTaken, as, req); !strings.HasSuffix(a.status.GetMessage(), "choose others for users[1], users[2]") {
+	req = &importRequest{Mode: together,
+		Users: []*importPerson{imported(prefix), imported(strings.ToUpper(full.UserName)),
+			imported(strings.ToUpper(prefix))}}
+	if a := c.refused(t, userNameTaken, as, req); !strings.HasSuffix(a.status.GetMessage(),
+		"choose others for users[1], users[2]") {
 		t.Errorf("it says %s", a.status.GetMessage())
 	}
 	same(t, "nobody is there", fmt.Sprint(c.listedUsers(t, as, &signetv1.ListUsersRequest{UserName: prefix})), "[]")
@@ -104,7 +125,8 @@ func importEachStory(t *testing.T, c *Client) {
 	people, prefix := many(250) // more than one part
 	before := imported(people[100].UserName)
 	done[*importAnswer](t, c, as, &importRequest{Users: []*importPerson{before}})
-	reason := map[int]string{3: "INVALID_REQUEST", 100: "USER_NAME_TAKEN", 101: "USER_NAME_TAKEN", 200: "INVALID_REQUEST", 249: "USER_NAME_TAKEN"}
+	reason := map[int]string{3: "INVALID_REQUEST", 100: "USER_NAME_TAKEN", 101: "USER_NAME_TAKEN",
+		200: "INVALID_REQUEST", 249: "USER_NAME_TAKEN"}
 	people[3].Email.Address, people[3].PasswordHash = "nobody", "not a hash that anybody should see again"
 	people[101].UserName = strings.ToUpper(people[99].UserName) // of the part before
 	people[200] = &importPerson{Reference: "200"}
@@ -117,7 +139,8 @@ func importEachStory(t *testing.T, c *Client) {
 	for i, r := range answer.GetResults() {
 		same(t, "reference", r.GetReference(), fmt.Sprint(i))
 		same(t, "reason of "+r.GetReference(), r.GetError().GetReason(), reason[i])
-		if (r.GetUserId() == "") != (reason[i] != "") || (r.GetDetails() == nil) != (reason[i] != "") || (r.GetError().GetMessage() == "") != (reason[i] == "") {
+		if (r.GetUserId() == "") != (reason[i] != "") || (r.GetDetails() == nil) != (reason[i] != "") ||
+			(r.GetError().GetMessage() == "") != (reason[i] == "") {
 			t.Errorf("%d: %v", i, r)
 		}
 	}
@@ -131,7 +154,8 @@ func importEachStory(t *testing.T, c *Client) {
 		slices.Sort(all)
 		return all
 	}
-	same(t, "fields", fmt.Sprint(fields(3), fields(100), fields(200)), "[email.address passwordHash] [] [email profile userName]")
+	same(t, "fields", fmt.Sprint(fields(3), fields(100), fields(200)),
+		"[email.address passwordHash] [] [email profile userName]")
 	same(t, "listed", len(c.listedUsers(t, as, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})), 246)
 	// Whoever is refused does not keep a name: the next one gets it.
 	first, second := imported(unique("name")), imported("")
@@ -157,7 +181,8 @@ func importAgainStory(t *testing.T, c *Client) {
 		req := &importRequest{Mode: mode, Users: people}
 		first := done[*importAnswer](t, c, as, req, k)
 		sameMessage(t, "again", done[*importAnswer](t, c, as, req, k), first)
-		same(t, "listed", len(c.listedUsers(t, as, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})), int(first.GetImported()))
+		same(t, "listed", len(c.listedUsers(t, as, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})),
+			int(first.GetImported()))
 		c.refused(t, keyReused, as, &importRequest{Mode: mode, Users: people[:129]}, k)
 		c.refused(t, permissionDenied, s.user, req, k)
 	}
@@ -199,7 +224,8 @@ func importSize(t *testing.T, w *World) {
 	same(t, "listed", len(c.listedUsers(t, s.owner, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})), 1000)
 	// The smallest users there are would take a hundred times their size in memory: nobody decodes more than may be
 	// there.
-	w.raw(t, "POST", "/v1/users/_import", s.owner, nil, `{"users":[{}`+strings.Repeat(",{}", 1_000_000)+`]}`).mustBe(t, invalid("users"))
+	w.raw(t, "POST", "/v1/users/_import", s.owner, nil, `{"users":[{}`+strings.Repeat(",{}", 1_000_000)+`]}`).mustBe(t,
+		invalid("users"))
 	crowd := &importRequest{Users: slices.Repeat([]*importPerson{{}}, 1_000_000)}
 	for _, wire := range w.wires[1:] {
 		(&Client{w, wire}).refused(t, invalid("users"), s.owner, crowd)
@@ -209,7 +235,8 @@ func importSize(t *testing.T, w *World) {
 // importedHashes: whoever comes with the hash of another system signs in with the password, and has one of ours
 // afterwards.
 func importedHashes(t *testing.T, w *World) {
-	w = openWorld(t, testdb.New(t, w.db.Engine), func(c *server.Config) { c.Hasher = secret.NewHasher(0, 0) }) // as the program has it
+	// as the program has it
+	w = openWorld(t, testdb.New(t, w.db.Engine), func(c *server.Config) { c.Hasher = secret.NewHasher(0, 0) })
 	s := w.scene(t)
 	c := &Client{w, w.rest}
 	for name, hash := range map[string]string{
@@ -222,7 +249,8 @@ func importedHashes(t *testing.T, w *World) {
 	} {
 		p := imported(unique("hash"))
 		p.PasswordHash = hash
-		id := done[*importAnswer](t, c, s.owner, &importRequest{Mode: eachOne, Users: []*importPerson{p}}).GetResults()[0].GetUserId()
+		id := done[*importAnswer](t, c, s.owner,
+			&importRequest{Mode: eachOne, Users: []*importPerson{p}}).GetResults()[0].GetUserId()
 		stored := func() []byte {
 			row, err := w.server.Store().Row(t.Context(), user.PasswordRow(id))
 			if err != nil || row == nil {

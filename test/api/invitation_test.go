@@ -40,17 +40,20 @@ func (w *World) hideLink(link string) {
 // invite invites somebody, where no mail is sent.
 func (c *Client) invite(t *testing.T, as *Actor, org, email string, roles ...string) (id, token string) {
 	t.Helper()
-	made := done[*signetv1.CreateInvitationResponse](t, c, as, &signetv1.CreateInvitationRequest{OrgId: org, Email: email, Roles: roles, Language: "de"})
+	made := done[*signetv1.CreateInvitationResponse](t, c, as,
+		&signetv1.CreateInvitationRequest{OrgId: org, Email: email, Roles: roles, Language: "de"})
 	return made.GetInvitationId(), tokenIn(t, made.GetLink())
 }
 
 func (c *Client) invitation(t *testing.T, as *Actor, org, id string) *signetv1.Invitation {
 	t.Helper()
-	return done[*signetv1.GetInvitationResponse](t, c, as, &signetv1.GetInvitationRequest{OrgId: org, InvitationId: id}).GetInvitation()
+	return done[*signetv1.GetInvitationResponse](t, c, as,
+		&signetv1.GetInvitationRequest{OrgId: org, InvitationId: id}).GetInvitation()
 }
 
 func (c *Client) accepting(token string) *signetv1.AcceptInvitationRequest {
-	return &signetv1.AcceptInvitationRequest{InvitationToken: token, UserName: unique("new"), FirstName: "Nia", LastName: "New", Password: c.w.secret("new")}
+	return &signetv1.AcceptInvitationRequest{InvitationToken: token, UserName: unique("new"), FirstName: "Nia",
+		LastName: "New", Password: c.w.secret("new")}
 }
 
 // invitationStory: somebody is invited, the link is shown, and they join as a new user.
@@ -63,9 +66,11 @@ func invitationStory(t *testing.T, c *Client) {
 	same(t, "address", i.GetEmail(), email)
 	same(t, "inviter", i.GetInviterId(), s.owner.UserID)
 	same(t, "shown", i.GetLinkShown(), true)
-	c.refused(t, refused(codes.AlreadyExists, "ALREADY_INVITED"), s.owner, &signetv1.CreateInvitationRequest{OrgId: s.org, Email: email})
+	c.refused(t, refused(codes.AlreadyExists, "ALREADY_INVITED"), s.owner,
+		&signetv1.CreateInvitationRequest{OrgId: s.org, Email: email})
 
-	token := tokenIn(t, done[*signetv1.ResendInvitationResponse](t, c, s.owner, &signetv1.ResendInvitationRequest{OrgId: s.org, InvitationId: id}).GetLink())
+	token := tokenIn(t, done[*signetv1.ResendInvitationResponse](t, c, s.owner,
+		&signetv1.ResendInvitationRequest{OrgId: s.org, InvitationId: id}).GetLink())
 	c.refused(t, linkReplaced, nil, c.accepting(first))
 	c.refused(t, invalid("userName"), nil, with(c.accepting(token), "userName", email)) // the link proves nothing
 	c.refused(t, invalid("userName"), nil, with(c.accepting(token), "userName", ""))
@@ -77,7 +82,8 @@ func invitationStory(t *testing.T, c *Client) {
 	same(t, "language", me.GetHuman().GetProfile().GetPreferredLanguage(), "de")
 	same(t, "address", me.GetHuman().GetEmail(), email)
 	same(t, "verified", me.GetHuman().GetIsEmailVerified(), false)
-	same(t, "may", len(done[*signetv1.ListOrganizationMembersResponse](t, c, nia, &signetv1.ListOrganizationMembersRequest{OrgId: s.org}).GetMembers()) > 0, true)
+	same(t, "may", len(done[*signetv1.ListOrganizationMembersResponse](t, c, nia,
+		&signetv1.ListOrganizationMembersRequest{OrgId: s.org}).GetMembers()) > 0, true)
 	i = c.invitation(t, s.owner, s.org, id)
 	same(t, "state", i.GetState(), signetv1.Invitation_STATE_ACCEPTED)
 	same(t, "user", i.GetUserId(), in.GetUserId())
@@ -90,22 +96,27 @@ func invitationStory(t *testing.T, c *Client) {
 
 	// It is withdrawn, and the address is gone with it.
 	id, token = c.invite(t, s.owner, s.org, unique("two")+"@mail.example")
-	done[*signetv1.WithdrawInvitationResponse](t, c, s.owner, &signetv1.WithdrawInvitationRequest{OrgId: s.org, InvitationId: id})
+	done[*signetv1.WithdrawInvitationResponse](t, c, s.owner,
+		&signetv1.WithdrawInvitationRequest{OrgId: s.org, InvitationId: id})
 	c.refused(t, linkWithdrawn, nil, c.accepting(token))
 	i = c.invitation(t, s.owner, s.org, id)
 	same(t, "state", i.GetState(), signetv1.Invitation_STATE_WITHDRAWN)
 	same(t, "address", i.GetEmail(), "")
-	for state, n := range map[signetv1.Invitation_State]int{signetv1.Invitation_STATE_PENDING: 0, signetv1.Invitation_STATE_ACCEPTED: 1, signetv1.Invitation_STATE_WITHDRAWN: 1, 0: 2} {
-		found := done[*signetv1.ListInvitationsResponse](t, c, s.owner, &signetv1.ListInvitationsRequest{OrgId: s.org, State: state}).GetInvitations()
+	for state, n := range map[signetv1.Invitation_State]int{signetv1.Invitation_STATE_PENDING: 0,
+		signetv1.Invitation_STATE_ACCEPTED: 1, signetv1.Invitation_STATE_WITHDRAWN: 1, 0: 2} {
+		found := done[*signetv1.ListInvitationsResponse](t, c, s.owner,
+			&signetv1.ListInvitationsRequest{OrgId: s.org, State: state}).GetInvitations()
 		same(t, state.String(), len(found), n)
 	}
 
 	// Who gives what is judged when it is made and when it is accepted.
 	manager := s.holder(t, userManager)
-	c.refused(t, permissionDenied, manager, &signetv1.CreateInvitationRequest{OrgId: s.org, Email: "x@mail.example", Roles: []string{orgViewer}})
+	c.refused(t, permissionDenied, manager,
+		&signetv1.CreateInvitationRequest{OrgId: s.org, Email: "x@mail.example", Roles: []string{orgViewer}})
 	other := s.holder(t, orgOwner)
 	_, token = c.invite(t, other, s.org, unique("three")+"@mail.example", orgOwner)
-	done[*signetv1.SetOrganizationMemberResponse](t, c, s.owner, &signetv1.SetOrganizationMemberRequest{OrgId: s.org, UserId: other.UserID, Roles: []string{userManager}})
+	done[*signetv1.SetOrganizationMemberResponse](t, c, s.owner,
+		&signetv1.SetOrganizationMemberRequest{OrgId: s.org, UserId: other.UserID, Roles: []string{userManager}})
 	c.refused(t, inviterMayNot, nil, c.accepting(token))
 }
 
@@ -135,7 +146,8 @@ func guestInvitationStory(t *testing.T, c *Client) {
 func passwordSetupStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
-	link := done[*signetv1.SendPasswordSetupResponse](t, c, s.owner, &signetv1.SendPasswordSetupRequest{UserId: as.UserID}).GetLink()
+	link := done[*signetv1.SendPasswordSetupResponse](t, c, s.owner,
+		&signetv1.SendPasswordSetupRequest{UserId: as.UserID}).GetLink()
 	tokenIn(t, link)
 	greater := s.holder(t, orgOwner)
 	c.refused(t, targetHoldsMore, s.holder(t, userManager), &signetv1.SendPasswordSetupRequest{UserId: greater.UserID})
@@ -150,9 +162,11 @@ func mailedInvitations(t *testing.T, w *World) {
 	s := w.scene(t)
 	owner := w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}})
 	email := unique("nia") + "@mail.example"
-	made := done[*signetv1.CreateInvitationResponse](t, c, owner, &signetv1.CreateInvitationRequest{OrgId: s.org, Email: email, Language: "fr"})
+	made := done[*signetv1.CreateInvitationResponse](t, c, owner,
+		&signetv1.CreateInvitationRequest{OrgId: s.org, Email: email, Language: "fr"})
 	same(t, "link", made.GetLink(), "")
-	c.refused(t, mailThrottled, owner, &signetv1.ResendInvitationRequest{OrgId: s.org, InvitationId: made.GetInvitationId()})
+	c.refused(t, mailThrottled, owner,
+		&signetv1.ResendInvitationRequest{OrgId: s.org, InvitationId: made.GetInvitationId()})
 	var m mailtest.Message
 	for m = sink.Next(t); m.To != email; m = sink.Next(t) { // others are sent mails, too
 	}

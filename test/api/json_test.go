@@ -76,13 +76,15 @@ func wrongTypes(fd protoreflect.FieldDescriptor, g *generator) []wrong {
 	var values []string
 	switch {
 	case fd.IsList() && fd.Message() != nil:
-		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`[null]`, "[0]"}, {`["x"]`, "[0]"}, {`[1]`, "[0]"}, {`[[]]`, "[0]"}}
+		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`[null]`, "[0]"}, {`["x"]`, "[0]"},
+			{`[1]`, "[0]"}, {`[[]]`, "[0]"}}
 	case fd.IsList():
 		good, bad := g.elements(fd)[0], "1"
 		if fd.Enum() != nil {
 			good, bad = string(fd.Enum().Values().Get(1).Name()), "true"
 		}
-		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["` + good + `", ` + bad + `]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
+		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["` + good + `", ` + bad + `]`, "[1]"},
+			{`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
 	case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.FieldMask": // a text
 		values = []string{`1`, `true`, `[]`, `{}`, `["name"]`}
 	case fd.Message() != nil:
@@ -135,15 +137,20 @@ func jsonBodies(t *testing.T, w *World) {
 	}{
 		{"as it should be", `{` + plain + `}`, ok, &signetv1.User_Profile{}},
 		{"white space", " \r\n\t{ " + plain + " }\n", ok, &signetv1.User_Profile{}},
-		{"snake case", `{"first_name":"a","last_name":"b","display_name":"c","nick_name":"n"}`, ok, &signetv1.User_Profile{NickName: "n"}},
-		{"null is absent", `{` + plain + `,"nickName":null,"gender":null,"preferredLanguage":null}`, ok, &signetv1.User_Profile{}},
+		{"snake case", `{"first_name":"a","last_name":"b","display_name":"c","nick_name":"n"}`, ok,
+			&signetv1.User_Profile{NickName: "n"}},
+		{"null is absent", `{` + plain + `,"nickName":null,"gender":null,"preferredLanguage":null}`, ok,
+			&signetv1.User_Profile{}},
 		{"null for what is required", `{"firstName":null,"lastName":"b","displayName":"c"}`, invalid("firstName"), nil},
 		{"empty nickname", `{` + plain + `,"nickName":""}`, invalid("nickName"), nil},
 		{"empty language", `{` + plain + `,"preferredLanguage":""}`, ok, &signetv1.User_Profile{}},
-		{"gender by name", `{` + plain + `,"gender":"GENDER_DIVERSE"}`, ok, &signetv1.User_Profile{Gender: signetv1.Gender_GENDER_DIVERSE}},
-		{"gender by number", `{` + plain + `,"gender":1}`, ok, &signetv1.User_Profile{Gender: signetv1.Gender_GENDER_FEMALE}},
+		{"gender by name", `{` + plain + `,"gender":"GENDER_DIVERSE"}`, ok,
+			&signetv1.User_Profile{Gender: signetv1.Gender_GENDER_DIVERSE}},
+		{"gender by number", `{` + plain + `,"gender":1}`, ok,
+			&signetv1.User_Profile{Gender: signetv1.Gender_GENDER_FEMALE}},
 		{"gender in other case", `{` + plain + `,"gender":"gender_male"}`, invalid("gender"), nil},
-		{"escapes", `{"firstName":"\u0061","lastName":"\ud835\udd4a\/\"","displayName":"c"}`, ok, &signetv1.User_Profile{LastName: `𝕊/"`}},
+		{"escapes", `{"firstName":"\u0061","lastName":"\ud835\udd4a\/\"","displayName":"c"}`, ok,
+			&signetv1.User_Profile{LastName: `𝕊/"`}},
 		{"unknown field", `{` + plain + `,"fristName":"x"}`, invalid("fristName"), nil},
 		{"unknown field that is null", `{` + plain + `,"x":null}`, invalid("x"), nil},
 		{"field in other case", `{` + plain + `,"NickName":"x"}`, invalid("NickName"), nil},
@@ -161,8 +168,10 @@ func jsonBodies(t *testing.T, w *World) {
 		{"only white space", "  ", invalid(""), nil},
 		{"byte order mark", "\ufeff{" + plain + "}", invalid(""), nil},
 		{"bad UTF-8", "{\"firstName\":\"\xff\",\"lastName\":\"b\",\"displayName\":\"c\"}", invalid("firstName"), nil},
-		{"raw control character", "{\"firstName\":\"a\nb\",\"lastName\":\"b\",\"displayName\":\"c\"}", invalid("firstName"), nil},
-		{"very deep", `{` + plain + `,"x":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `}`, invalid("x"), nil},
+		{"raw control character", "{\"firstName\":\"a\nb\",\"lastName\":\"b\",\"displayName\":\"c\"}",
+			invalid("firstName"), nil},
+		{"very deep", `{` + plain + `,"x":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `}`,
+			invalid("x"), nil},
 		{"empty object", `{}`, invalid("firstName", "lastName", "displayName"), nil},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -184,28 +193,34 @@ func jsonBodies(t *testing.T, w *World) {
 	for _, x := range []struct {
 		op   proto.Message
 		name string
-	}{{general(s.idp), "idpId"}, {jwtConfig(s.idp), "idpId"}, {setPassword(s.user.UserID, w.secret("path")), "userId"}} {
+	}{{general(s.idp), "idpId"}, {jwtConfig(s.idp), "idpId"},
+		{setPassword(s.user.UserID, w.secret("path")), "userId"}} {
 		op := operationFor(x.op)
 		path, body, err := op.asREST(x.op)
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := x.op.ProtoReflect().Get(field(x.op.ProtoReflect(), x.name)).String()
-		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `"`+other.idp+`"`)).mustBe(t, invalid(x.name))
-		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `"`+strings.ToUpper(id)+`"`)).mustBe(t, invalid(x.name))
+		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `"`+other.idp+`"`)).mustBe(t,
+			invalid(x.name))
+		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `"`+strings.ToUpper(id)+`"`)).mustBe(t,
+			invalid(x.name))
 		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `"`+id+`"`)).mustBe(t, ok)
 		w.raw(t, op.verb, path+"?"+x.name+"="+id, s.owner, nil, string(body)).mustBe(t, invalid(x.name))
 		if x.name == "userId" {
 			break
 		}
-		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `""`)).mustBe(t, ok) // an empty text is an absent one
+		// an empty text is an absent one
+		w.raw(t, op.verb, path, s.owner, nil, replaceJSON(t, body, x.name, `""`)).mustBe(t, ok)
 	}
 	// An empty header name, said or not, is the same.
-	w.raw(t, "PUT", "/v1/idps/"+s.idp+"/jwt_config", s.owner, nil, `{"jwtEndpoint":"a","issuer":"b","keysEndpoint":"c","headerName":""}`).mustBe(t, ok)
+	w.raw(t, "PUT", "/v1/idps/"+s.idp+"/jwt_config", s.owner, nil,
+		`{"jwtEndpoint":"a","issuer":"b","keysEndpoint":"c","headerName":""}`).mustBe(t, ok)
 	same(t, "header name", (&Client{w, w.rest}).idp(t, s.owner, s.idp).GetJwt().GetHeaderName(), "")
 	// Sequences are decimal strings, so that no client loses digits, and empty fields are there.
 	a := w.raw(t, "GET", "/v1/idps/"+s.idp, s.owner, nil, "")
-	if got := string(a.body); !strings.Contains(got, `"sequence":"`) || !strings.Contains(got, `"headerName":""`) || !strings.Contains(got, `"autoRegister":`) {
+	if got := string(a.body); !strings.Contains(got, `"sequence":"`) || !strings.Contains(got, `"headerName":""`) ||
+		!strings.Contains(got, `"autoRegister":`) {
 		t.Errorf("got %s", got)
 	}
 	if err := protojson.Unmarshal(a.body, &signetv1.GetIdentityProviderResponse{}); err != nil {

@@ -69,7 +69,8 @@ func mails(t *testing.T, w *World) {
 	sink.Next(t) // the user
 	for _, wire := range w.wires {
 		c := &Client{w, wire}
-		made := done[*signetv1.SetupOrganizationResponse](t, c, w.root, with(setup(w.secret("founder")), "human.email.email", "founder@mail.example"))
+		made := done[*signetv1.SetupOrganizationResponse](t, c, w.root,
+			with(setup(w.secret("founder")), "human.email.email", "founder@mail.example"))
 		m := sink.Next(t)
 		same(t, "to", m.To, "founder@mail.example")
 		userID, _ := w.codeIn(t, m, "/verify")
@@ -150,7 +151,8 @@ func resets(t *testing.T, w *World) {
 		same(t, "for", userID, as.UserID)
 		lax := w.addUser(t, person{Org: s.org, Domain: s.domain})
 		sink.Next(t) // to prove the address, which is not proven yet
-		for _, name := range []string{as.LoginName, lax.LoginName, s.robot().LoginName, unique("nobody") + "@" + s.domain, unique("nobody"), "x@" + unique("nowhere") + ".example"} {
+		for _, name := range []string{as.LoginName, lax.LoginName, s.robot().LoginName,
+			unique("nobody") + "@" + s.domain, unique("nobody"), "x@" + unique("nowhere") + ".example"} {
 			same(t, "the answer for "+name, c.send(t, nil, requestReset(name)).summary(), answer.summary())
 		}
 		c.refused(t, invalid("loginName"), nil, requestReset(""))

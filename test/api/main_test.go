@@ -224,7 +224,8 @@ func TestAPI(t *testing.T) {
 		if w.requests.Load() == 0 {
 			return // a filter on the command line has left nothing to look at
 		}
-		t.Run("signing keys", func(t *testing.T) { signingKeys(t, w) }) // a rotation changes what others are told about the keys
+		// a rotation changes what others are told about the keys
+		t.Run("signing keys", func(t *testing.T) { signingKeys(t, w) })
 		t.Run("no secret is left anywhere", w.noSecretsLeft)
 		t.Run("state follows from the log", w.rebuildsEqual)
 		t.Logf("%d requests, %d answers of operations", w.requests.Load(), w.verified.Load())

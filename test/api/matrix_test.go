@@ -53,12 +53,14 @@ func about(things ...string) func(string) bool {
 }
 
 func inOneOrganization(permission string) bool {
-	return permission != "org.setup" && permission != "app.api_access.write" && permission != "app.all_organizations.write" && !about("installation", "signing")(permission)
+	return permission != "org.setup" && permission != "app.api_access.write" &&
+		permission != "app.all_organizations.write" && !about("installation", "signing")(permission)
 }
 
 // permissionsOf a role that can be granted, for the rule that nobody grants more than they hold.
 var permissionsOf = map[string][]string{
-	userManager: {"user.read", "user.write", "user.credential.write", "group.read", "group.write", "invitation.read", "invitation.write"},
+	userManager: {"user.read", "user.write", "user.credential.write", "group.read", "group.write", "invitation.read",
+		"invitation.write"},
 }
 
 // party is somebody with the roles they hold, by organization or access.Installation.
@@ -126,8 +128,11 @@ func newMatrix(t *testing.T, w *World) *matrix {
 		}
 		m.parties = append(m.parties, p)
 	}
-	guest := w.addUser(t, person{Org: mine.org, Elsewhere: map[string][]access.Role{m.theirs.org: {access.OrgOwner}, m.gone.org: {access.OrgOwner}}})
-	m.parties = append(m.parties, &party{Actor: guest, name: "a guest", home: mine, roles: map[string]string{m.theirs.org: orgOwner, m.gone.org: orgOwner}})
+	guest := w.addUser(t, person{Org: mine.org,
+		Elsewhere: map[string][]access.Role{m.theirs.org: {access.OrgOwner}, m.gone.org: {access.OrgOwner}}})
+	m.parties = append(m.parties,
+		&party{Actor: guest, name: "a guest", home: mine,
+			roles: map[string]string{m.theirs.org: orgOwner, m.gone.org: orgOwner}})
 	m.gone.webhook()
 	m.gone.group()
 	m.gone.project()
@@ -142,7 +147,8 @@ func newMatrix(t *testing.T, w *World) *matrix {
 // removeOrg ends an organization with all that is in it.
 func (w *World) removeOrg(t *testing.T, s *scene) {
 	t.Helper()
-	done[*signetv1.RemoveOrganizationResponse](t, &Client{w, w.rest}, w.root, &signetv1.RemoveOrganizationRequest{OrgId: s.org})
+	done[*signetv1.RemoveOrganizationResponse](t, &Client{w, w.rest}, w.root,
+		&signetv1.RemoveOrganizationRequest{OrgId: s.org})
 }
 
 // situations that make a difference for an operation.
@@ -162,26 +168,44 @@ func (m *matrix) situations(op *operation, p *party) (all []situation) {
 	all = append(all,
 		situation{name: "theirs", of: m.theirs},
 		situation{name: "removed", of: m.gone, missing: true},
-		situation{name: "unknown", of: p.home, missing: true, change: func(op *operation, req proto.Message) proto.Message {
-			return with(req, op.target(), "xyz_0198c0de00007000800000000000dead")
-		}})
+		situation{
+			name:    "unknown",
+			of:      p.home,
+			missing: true,
+			change: func(op *operation, req proto.Message) proto.Message {
+				return with(req, op.target(), "xyz_0198c0de00007000800000000000dead")
+			},
+		})
 	if scope := op.rule.GetScope(); scope == signetv1.Scope_SCOPE_TARGET || scope == signetv1.Scope_SCOPE_PATH {
 		all = append(all, situation{name: "theirs, and the own in the header", of: m.theirs, header: p.OrgID})
 	}
 	if op.has("orgId") && op.target() != "orgId" {
 		all = append(all,
-			situation{name: "the installation in the path", of: p.home, change: func(_ *operation, req proto.Message) proto.Message {
-				return with(req, "orgId", access.Installation)
-			}},
-			situation{name: "an unknown organization in the path", of: p.home, change: func(_ *operation, req proto.Message) proto.Message {
-				return with(req, "orgId", unknownOrg)
-			}})
+			situation{
+				name: "the installation in the path",
+				of:   p.home,
+				change: func(_ *operation, req proto.Message) proto.Message {
+					return with(req, "orgId", access.Installation)
+				},
+			},
+			situation{
+				name: "an unknown organization in the path",
+				of:   p.home,
+				change: func(_ *operation, req proto.Message) proto.Message {
+					return with(req, "orgId", unknownOrg)
+				},
+			})
 	}
 	if op.has("orgId") && op.target() == "userId" {
 		all = append(all,
-			situation{name: "a user of another organization", of: p.home, foreign: true, change: func(_ *operation, req proto.Message) proto.Message {
-				return with(req, op.target(), m.theirs.user.UserID)
-			}})
+			situation{
+				name:    "a user of another organization",
+				of:      p.home,
+				foreign: true,
+				change: func(_ *operation, req proto.Message) proto.Message {
+					return with(req, op.target(), m.theirs.user.UserID)
+				},
+			})
 	}
 	return all
 }
@@ -192,7 +216,8 @@ func (op *operation) has(name string) bool { return isParameter(op, name) }
 // target is the parameter that names an object: a user, an identity provider, an application, a project or what is in
 // it, or else an organization.
 func (op *operation) target() string {
-	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "grantId", "projectId", "invitationId", "offerId", "orgId"} {
+	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "grantId", "projectId",
+		"invitationId", "offerId", "orgId"} {
 		if op.has(name) {
 			return name
 		}
@@ -228,7 +253,8 @@ func (op *operation) missing() Want {
 }
 
 func (op *operation) endsMembership() bool {
-	return op.md.Parent().Name() == "MemberService" && (op.verb == "DELETE" || op.name() == "LeaveOrganization" || op.name() == "AcceptMyRoles")
+	return op.md.Parent().Name() == "MemberService" &&
+		(op.verb == "DELETE" || op.name() == "LeaveOrganization" || op.name() == "AcceptMyRoles")
 }
 
 // header that keeps an operation from changing what others look at.
@@ -377,12 +403,19 @@ func passed(op *operation) Want { return Want{passed: op} }
 
 // refusedSamples are the updates whose samples the state of their target refuses, which comes before the sequence.
 var refusedSamples = map[string]string{
-	"ReactivateUser": "USER_WRONG_STATE", "UnlockUser": "USER_WRONG_STATE", "ReactivateOrganization": "ORGANIZATION_WRONG_STATE",
-	"ReactivateIdentityProvider": "IDENTITY_PROVIDER_WRONG_STATE", "ReactivateApplication": "APPLICATION_WRONG_STATE", "ReactivateWebhook": "WEBHOOK_WRONG_STATE",
-	"RemoveDomain": "DOMAIN_IS_PRIMARY", "RemoveOrganizationMember": "MEMBER_NOT_FOUND", "RemoveInstallationMember": "MEMBER_NOT_FOUND",
-	"RemoveApplicationKey": "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND", "WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
-	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
-	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND", "RemoveProjectRole": "PROJECT_ROLE_NOT_FOUND", "AcceptServiceUserOffer": "OFFER_NOT_FOUND",
+	"ReactivateUser": "USER_WRONG_STATE", "UnlockUser": "USER_WRONG_STATE",
+	"ReactivateOrganization":     "ORGANIZATION_WRONG_STATE",
+	"ReactivateIdentityProvider": "IDENTITY_PROVIDER_WRONG_STATE", "ReactivateApplication": "APPLICATION_WRONG_STATE",
+	"ReactivateWebhook": "WEBHOOK_WRONG_STATE",
+	"RemoveDomain":      "DOMAIN_IS_PRIMARY", "RemoveOrganizationMember": "MEMBER_NOT_FOUND",
+	"RemoveInstallationMember": "MEMBER_NOT_FOUND",
+	"RemoveApplicationKey":     "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND",
+	"WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
+	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND",
+	"RemoveUserFactor": "FACTOR_NOT_FOUND", "ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND",
+	"SkipWebhookEvent":  "WEBHOOK_EVENT_NOT_FAILED",
+	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND", "RemoveProjectRole": "PROJECT_ROLE_NOT_FOUND",
+	"AcceptServiceUserOffer": "OFFER_NOT_FOUND",
 }
 
 // mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that
@@ -395,7 +428,8 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 	}
 	switch a.reason() {
 	case "UNAUTHENTICATED", "PERMISSION_DENIED", "TARGET_HOLDS_MORE", "PASSWORD_CHANGE_REQUIRED",
-		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND", "WEBHOOK_NOT_FOUND",
+		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND",
+		"WEBHOOK_NOT_FOUND",
 		"GROUP_NOT_FOUND", "PROJECT_NOT_FOUND", "PROJECT_GRANT_NOT_FOUND", "INVITATION_NOT_FOUND":
 		fail("is allowed")
 	case "INVALID_REQUEST":

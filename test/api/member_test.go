@@ -17,7 +17,8 @@ import (
 
 func (c *Client) members(t *testing.T, as *Actor, org string) []*signetv1.Member {
 	t.Helper()
-	return done[*signetv1.ListOrganizationMembersResponse](t, c, as, &signetv1.ListOrganizationMembersRequest{OrgId: org}).GetMembers()
+	return done[*signetv1.ListOrganizationMembersResponse](t, c, as,
+		&signetv1.ListOrganizationMembersRequest{OrgId: org}).GetMembers()
 }
 
 func (c *Client) memberships(t *testing.T, as *Actor) []*signetv1.Membership {
@@ -66,7 +67,9 @@ func (c *Client) myOffers(t *testing.T, as *Actor) []*signetv1.MyOffer {
 // offerStory: roles elsewhere count once they are accepted, and the giver learns nothing before.
 func offerStory(t *testing.T, c *Client) {
 	s, home := c.w.newScene(t), c.w.newScene(t)
-	guest, seer := home.user, c.w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}, Elsewhere: map[string][]access.Role{home.org: {access.OrgOwnerViewer}}})
+	guest, seer := home.user, c.w.addUser(t,
+		person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner},
+			Elsewhere: map[string][]access.Role{home.org: {access.OrgOwnerViewer}}})
 	offers := func() []*signetv1.Offer {
 		t.Helper()
 		return done[*signetv1.ListOffersResponse](t, c, s.owner, &signetv1.ListOffersRequest{OrgId: s.org}).GetOffers()
@@ -82,8 +85,10 @@ func offerStory(t *testing.T, c *Client) {
 	// Only the person accepts, in a session, with a password of the own.
 	given := c.w.signedIn(t, guest)
 	mine := c.myOffers(t, given)
-	if len(mine) != 1 || mine[0].GetOfferId() != a.GetOfferId() || mine[0].GetOrgId() != s.org || mine[0].GetOrgName() != c.org(t, s.owner, s.org).GetName() || mine[0].GetOrgDomain() == "" ||
-		!slices.Equal(mine[0].GetRoles(), []string{orgOwner}) || !slices.Contains(mine[0].GetPermissions(), "member.write") {
+	if len(mine) != 1 || mine[0].GetOfferId() != a.GetOfferId() || mine[0].GetOrgId() != s.org ||
+		mine[0].GetOrgName() != c.org(t, s.owner, s.org).GetName() || mine[0].GetOrgDomain() == "" ||
+		!slices.Equal(mine[0].GetRoles(), []string{orgOwner}) ||
+		!slices.Contains(mine[0].GetPermissions(), "member.write") {
 		t.Errorf("offered %v", mine)
 	}
 	accept := &signetv1.AcceptMyOfferRequest{OfferId: a.GetOfferId()}
@@ -98,14 +103,17 @@ func offerStory(t *testing.T, c *Client) {
 	done[*signetv1.DeclineMyOfferResponse](t, c, session, &signetv1.DeclineMyOfferRequest{OfferId: a.GetOfferId()})
 	same(t, "offers that are shown", len(c.myOffers(t, session)), 0)
 	all := offers()
-	if len(all) != 1 || all[0].GetState() != signetv1.Offer_STATE_OPEN || all[0].GetDetails().GetSequence() != a.GetDetails().GetSequence() || all[0].GetUserId() != guest.UserID {
+	if len(all) != 1 || all[0].GetState() != signetv1.Offer_STATE_OPEN ||
+		all[0].GetDetails().GetSequence() != a.GetDetails().GetSequence() || all[0].GetUserId() != guest.UserID {
 		t.Errorf("the organization sees %v", all)
 	}
 	c.refused(t, offerNotOpen, session, accept)
 	accept.OfferId = c.offerRoles(t, seer, s.org, guest.UserID, userManager)
 	same(t, "the one before", offers()[0].GetState(), signetv1.Offer_STATE_REPLACED)
 	c.carryOut(t, session, accept)
-	same(t, "offers in this state", len(done[*signetv1.ListOffersResponse](t, c, s.owner, &signetv1.ListOffersRequest{OrgId: s.org, State: signetv1.Offer_STATE_OPEN}).GetOffers()), 0)
+	same(t, "offers in this state",
+		len(done[*signetv1.ListOffersResponse](t, c, s.owner,
+			&signetv1.ListOffersRequest{OrgId: s.org, State: signetv1.Offer_STATE_OPEN}).GetOffers()), 0)
 	same(t, "accepted", offers()[1].GetState(), signetv1.Offer_STATE_ACCEPTED)
 	c.user(t, guest, s.user.UserID, header(orgID, s.org))
 	if m := c.memberships(t, guest); len(m) != 1 || !m[0].GetAccepted() || len(m[0].GetWaitingRoles()) != 0 {
@@ -123,7 +131,8 @@ func offerStory(t *testing.T, c *Client) {
 	c.carryOut(t, s.owner, setRoles(id, settingsManager))
 	readIDP := &signetv1.GetIdentityProviderRequest{IdpId: s.idp}
 	c.refused(t, permissionDenied, guest, readIDP, header(orgID, s.org))
-	if m := c.elsewhere(t, home.owner, guest.UserID); len(m) != 1 || !slices.Equal(m[0].GetWaitingRoles(), []string{settingsManager}) {
+	if m := c.elsewhere(t, home.owner, guest.UserID); len(m) != 1 ||
+		!slices.Equal(m[0].GetWaitingRoles(), []string{settingsManager}) {
 		t.Errorf("home is told %v", m)
 	}
 	roles := &signetv1.AcceptMyRolesRequest{OrgId: s.org, Roles: []string{settingsManager}}
@@ -140,25 +149,30 @@ func offerStory(t *testing.T, c *Client) {
 	// Somebody at home accepts for a service user.
 	robot := home.robot()
 	forRobot := c.offerRoles(t, seer, s.org, robot.UserID, orgViewer)
-	listed := done[*signetv1.ListServiceUserOffersResponse](t, c, home.owner, &signetv1.ListServiceUserOffersRequest{UserId: robot.UserID}).GetOffers()
+	listed := done[*signetv1.ListServiceUserOffersResponse](t, c, home.owner,
+		&signetv1.ListServiceUserOffersRequest{UserId: robot.UserID}).GetOffers()
 	same(t, "offers to the service user", len(listed), 1)
 	c.refused(t, noUser, s.owner, &signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
 	c.carryOut(t, home.owner, &signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
 	c.user(t, robot, s.user.UserID, header(orgID, s.org))
 	forRobot = c.offerRoles(t, seer, s.org, robot.UserID, orgOwner)
-	done[*signetv1.DeclineServiceUserOfferResponse](t, c, home.owner, &signetv1.DeclineServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
-	c.refused(t, offerNotOpen, home.owner, &signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
+	done[*signetv1.DeclineServiceUserOfferResponse](t, c, home.owner,
+		&signetv1.DeclineServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
+	c.refused(t, offerNotOpen, home.owner,
+		&signetv1.AcceptServiceUserOfferRequest{UserId: robot.UserID, OfferId: forRobot})
 
 	// People of the default organization are not asked by an owner of the installation.
 	mate := c.w.addUser(t, person{Org: c.w.root.OrgID})
-	same(t, "offer", done[*signetv1.SetOrganizationMemberResponse](t, c, c.w.root, setMember(s.org, mate.UserID, orgViewer)).GetOfferId(), "")
+	same(t, "offer", done[*signetv1.SetOrganizationMemberResponse](t, c, c.w.root,
+		setMember(s.org, mate.UserID, orgViewer)).GetOfferId(), "")
 	c.user(t, mate, s.user.UserID, header(orgID, s.org))
 }
 
 // elsewhere is what the own organization of a user is told of other organizations.
 func (c *Client) elsewhere(t *testing.T, as *Actor, id string) []*signetv1.Membership {
 	t.Helper()
-	all := done[*signetv1.ListUserMembershipsResponse](t, c, as, &signetv1.ListUserMembershipsRequest{UserId: id}).GetMemberships()
+	all := done[*signetv1.ListUserMembershipsResponse](t, c, as,
+		&signetv1.ListUserMembershipsRequest{UserId: id}).GetMemberships()
 	return slices.DeleteFunc(all, func(m *signetv1.Membership) bool { return !m.GetGuest() })
 }
 
@@ -168,23 +182,37 @@ func memberStory(t *testing.T, c *Client) {
 	read := &signetv1.GetUserRequest{UserId: s.owner.UserID}
 	c.refused(t, permissionDenied, s.user, read)
 	before := c.user(t, s.owner, s.user.UserID).GetDetails()
-	d := c.carryOut(t, s.owner, setMember(s.org, s.user.UserID, "ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"))
+	d := c.carryOut(t, s.owner,
+		setMember(s.org, s.user.UserID, "ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"))
 	same(t, "sequence", d.GetSequence(), before.GetSequence()+1)
 	same(t, "owner", d.GetResourceOwner(), s.org)
 	c.user(t, s.user, s.owner.UserID)
-	sameMessage(t, "own memberships", c.memberships(t, s.user)[0], &signetv1.Membership{OrgId: s.org, OrgName: c.org(t, s.owner, s.org).GetName(), Roles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
-		Sources: []*signetv1.RoleSource{{Role: "ORG_OWNER_VIEWER", Direct: true}, {Role: "ORG_USER_MANAGER", Direct: true}}})
+	sameMessage(t, "own memberships", c.memberships(t, s.user)[0], &signetv1.Membership{
+		OrgId:   s.org,
+		OrgName: c.org(t, s.owner, s.org).GetName(),
+		Roles:   []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
+		Sources: []*signetv1.RoleSource{{Role: "ORG_OWNER_VIEWER", Direct: true},
+			{Role: "ORG_USER_MANAGER", Direct: true}},
+	})
 
 	// The list: the founder, the owner and the new member, in the order of their identifiers.
 	members := c.members(t, s.owner, s.org)
 	same(t, "members", len(members), 3)
-	if !slices.IsSortedFunc(members, func(a, b *signetv1.Member) int { return strings.Compare(a.GetUserId(), b.GetUserId()) }) {
+	if !slices.IsSortedFunc(members,
+		func(a, b *signetv1.Member) int { return strings.Compare(a.GetUserId(), b.GetUserId()) }) {
 		t.Error("the members are not in order")
 	}
 	shown := c.user(t, s.owner, s.user.UserID)
 	at := slices.IndexFunc(members, func(m *signetv1.Member) bool { return m.GetUserId() == s.user.UserID })
-	sameMessage(t, "member", members[at], &signetv1.Member{UserId: s.user.UserID, Details: shown.GetDetails(), UserName: shown.GetUserName(),
-		DisplayName: shown.GetHuman().GetProfile().GetDisplayName(), Roles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}, DirectRoles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}})
+	sameMessage(t, "member", members[at], &signetv1.Member{
+		UserId:      s.user.UserID,
+		Details:     shown.GetDetails(),
+		UserName:    shown.GetUserName(),
+		DisplayName: shown.GetHuman().GetProfile().GetDisplayName(),
+
+		Roles:       []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
+		DirectRoles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
+	})
 	page := &signetv1.ListOrganizationMembersRequest{OrgId: s.org, PageSize: 1}
 	var ids []string
 	for range 5 {
@@ -195,7 +223,8 @@ func memberStory(t *testing.T, c *Client) {
 		if page.PageToken = a.GetNextPageToken(); page.PageToken == "" {
 			break
 		}
-		c.refused(t, invalid("pageToken"), other.owner, &signetv1.ListOrganizationMembersRequest{OrgId: other.org, PageToken: page.PageToken})
+		c.refused(t, invalid("pageToken"), other.owner,
+			&signetv1.ListOrganizationMembersRequest{OrgId: other.org, PageToken: page.PageToken})
 	}
 	same(t, "members on pages", len(ids), 3)
 
@@ -241,21 +270,30 @@ func grantCases(t *testing.T, w *World) []Case {
 		set("no roles", s.owner, here(s.user.UserID), invalid("roles")),
 		set("too many", s.owner, here(s.user.UserID, slices.Repeat([]string{"ORG_OWNER"}, 21)...), invalid("roles")),
 		set("as many as may be", s.owner, here(many.UserID, slices.Repeat([]string{"ORG_OWNER_VIEWER"}, 20)...), ok),
-		set("unknown ones", s.owner, here(s.user.UserID, "ORG_OWNER", "ORG_EMPEROR", "", "IAM_OWNER", "org_owner"), invalid("roles[1]", "roles[2]", "roles[3]", "roles[4]")),
-		set("of an organization in the installation", w.root, all(s.user.UserID, "IAM_OWNER_VIEWER", "ORG_OWNER"), invalid("roles[1]")),
+		set("unknown ones", s.owner, here(s.user.UserID, "ORG_OWNER", "ORG_EMPEROR", "", "IAM_OWNER", "org_owner"),
+			invalid("roles[1]", "roles[2]", "roles[3]", "roles[4]")),
+		set("of an organization in the installation", w.root, all(s.user.UserID, "IAM_OWNER_VIEWER", "ORG_OWNER"),
+			invalid("roles[1]")),
 		set("more than one holds", manager, here(s.user.UserID, "ORG_OWNER"), grantsMore),
-		set("more than one holds, to who holds more", manager, here(s.owner.UserID, "ORG_OWNER_VIEWER"), grantsMore), // whoever it is for
+		// whoever it is for
+		set("more than one holds, to who holds more", manager, here(s.owner.UserID, "ORG_OWNER_VIEWER"), grantsMore),
 		set("taken from who holds more", manager, removeMember(s.org, s.owner.UserID), targetHoldsMore),
-		set("in the installation by an organization's owner", s.owner, all(s.owner.UserID, "IAM_OWNER"), permissionDenied),
-		set("in the installation by a manager of organizations", manager, all(manager.UserID, "IAM_OWNER"), permissionDenied),
+		set("in the installation by an organization's owner", s.owner, all(s.owner.UserID, "IAM_OWNER"),
+			permissionDenied),
+		set("in the installation by a manager of organizations", manager, all(manager.UserID, "IAM_OWNER"),
+			permissionDenied),
 		set("in the installation by who sees everything", viewer, all(viewer.UserID, "IAM_OWNER"), permissionDenied),
-		set("in the installation through an organization of that name", manager, setMember(access.Installation, manager.UserID, "ORG_OWNER"), noOrg),
+		set("in the installation through an organization of that name", manager,
+			setMember(access.Installation, manager.UserID, "ORG_OWNER"), noOrg),
 		set("taken away there through it", manager, removeMember(access.Installation, manager.UserID), noOrg),
-		set("listed there through it", manager, &signetv1.ListOrganizationMembersRequest{OrgId: access.Installation}, noOrg),
-		set("the installation's members by a manager of organizations", manager, &signetv1.ListInstallationMembersRequest{}, permissionDenied),
+		set("listed there through it", manager,
+			&signetv1.ListOrganizationMembersRequest{OrgId: access.Installation}, noOrg),
+		set("the installation's members by a manager of organizations", manager,
+			&signetv1.ListInstallationMembersRequest{}, permissionDenied),
 		set("in the installation to nobody", w.root, all("usr_x", "IAM_OWNER"), noUser),
 		set("taken from nobody", w.root, &signetv1.RemoveInstallationMemberRequest{UserId: "usr_x"}, noMember),
-		set("taken from who holds none", w.root, &signetv1.RemoveInstallationMemberRequest{UserId: s.owner.UserID}, noMember),
+		set("taken from who holds none", w.root,
+			&signetv1.RemoveInstallationMemberRequest{UserId: s.owner.UserID}, noMember),
 	}
 }
 
@@ -273,17 +311,21 @@ func installationMemberStory(t *testing.T, c *Client) {
 		return nil
 	}
 	c.refused(t, permissionDenied, s.owner, list)
-	d := c.carryOut(t, c.w.root, &signetv1.SetInstallationMemberRequest{UserId: s.owner.UserID, Roles: []string{"IAM_OWNER_VIEWER"}})
+	d := c.carryOut(t, c.w.root,
+		&signetv1.SetInstallationMemberRequest{UserId: s.owner.UserID, Roles: []string{"IAM_OWNER_VIEWER"}})
 	same(t, "owner", d.GetResourceOwner(), s.org)
 	done[*signetv1.ListInstallationMembersResponse](t, c, s.owner, list)
-	if m := find(); m == nil || !slices.Equal(m.GetRoles(), []string{"IAM_OWNER_VIEWER"}) || m.GetDetails().GetSequence() != d.GetSequence() {
+	if m := find(); m == nil || !slices.Equal(m.GetRoles(), []string{"IAM_OWNER_VIEWER"}) ||
+		m.GetDetails().GetSequence() != d.GetSequence() {
 		t.Errorf("shown as %v", m)
 	}
 	mine := c.memberships(t, s.owner)
 	same(t, "memberships", len(mine), 2)
 	same(t, "the installation comes first", mine[0].GetOrgId(), "")
-	c.carryOut(t, c.w.root, &signetv1.SetInstallationMemberRequest{UserId: s.owner.UserID, Roles: []string{"IAM_OWNER"}})
-	c.carryOut(t, s.owner, &signetv1.SetInstallationMemberRequest{UserId: s.user.UserID, Roles: []string{"IAM_ORG_MANAGER"}})
+	c.carryOut(t, c.w.root, &signetv1.SetInstallationMemberRequest{UserId: s.owner.UserID,
+		Roles: []string{"IAM_OWNER"}})
+	c.carryOut(t, s.owner, &signetv1.SetInstallationMemberRequest{UserId: s.user.UserID,
+		Roles: []string{"IAM_ORG_MANAGER"}})
 	c.carryOut(t, s.owner, &signetv1.RemoveInstallationMemberRequest{UserId: s.owner.UserID})
 	if m := find(); m != nil {
 		t.Errorf("still shown as %v", m)
@@ -301,7 +343,8 @@ func lastOwnerStays(t *testing.T, outer *World) {
 	everything := []proto.Message{
 		&signetv1.SetInstallationMemberRequest{UserId: root, Roles: []string{"IAM_OWNER_VIEWER"}},
 		&signetv1.RemoveInstallationMemberRequest{UserId: root},
-		&signetv1.DeactivateUserRequest{UserId: root}, &signetv1.LockUserRequest{UserId: root}, &signetv1.RemoveUserRequest{UserId: root},
+		&signetv1.DeactivateUserRequest{UserId: root}, &signetv1.LockUserRequest{UserId: root},
+		&signetv1.RemoveUserRequest{UserId: root},
 	}
 	for _, req := range everything {
 		w.run(t, Case{As: w.root, Req: req, Want: lastOwner})
@@ -309,13 +352,16 @@ func lastOwnerStays(t *testing.T, outer *World) {
 	defaultOrg := refused(codes.FailedPrecondition, "DEFAULT_ORGANIZATION")
 	s := w.scene(t)
 	c.carryOut(t, w.root, &signetv1.SetInstallationMemberRequest{UserId: s.owner.UserID, Roles: []string{"IAM_OWNER"}})
-	for _, req := range []proto.Message{&signetv1.DeactivateOrganizationRequest{OrgId: w.root.OrgID}, &signetv1.RemoveOrganizationRequest{OrgId: w.root.OrgID}} {
+	for _, req := range []proto.Message{&signetv1.DeactivateOrganizationRequest{OrgId: w.root.OrgID},
+		&signetv1.RemoveOrganizationRequest{OrgId: w.root.OrgID}} {
 		w.run(t, Case{As: w.root, Req: req, Want: defaultOrg})
 	}
 	// The other one is the last one as soon as the first is locked, also through its organization.
 	c.carryOut(t, s.owner, &signetv1.LockUserRequest{UserId: root}, header(orgID, w.root.OrgID))
-	for _, req := range []proto.Message{&signetv1.DeactivateOrganizationRequest{OrgId: s.org}, &signetv1.RemoveOrganizationRequest{OrgId: s.org},
-		&signetv1.LockUserRequest{UserId: s.owner.UserID}, &signetv1.RemoveInstallationMemberRequest{UserId: s.owner.UserID}} {
+	for _, req := range []proto.Message{&signetv1.DeactivateOrganizationRequest{OrgId: s.org},
+		&signetv1.RemoveOrganizationRequest{OrgId: s.org},
+		&signetv1.LockUserRequest{UserId: s.owner.UserID},
+		&signetv1.RemoveInstallationMemberRequest{UserId: s.owner.UserID}} {
 		w.run(t, Case{As: s.owner, Req: req, Want: lastOwner})
 	}
 	c.carryOut(t, s.owner, &signetv1.UnlockUserRequest{UserId: root}, header(orgID, w.root.OrgID))

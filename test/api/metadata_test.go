@@ -25,9 +25,10 @@ func metadataStory(t *testing.T, c *Client) {
 	}{
 		"user": {
 			func(s *scene) (proto.Message, func(t *testing.T, as *Actor, req proto.Message) read) {
-				return &signetv1.GetUserMetadataRequest{UserId: s.user.UserID}, func(t *testing.T, as *Actor, req proto.Message) read {
-					return done[*signetv1.GetUserMetadataResponse](t, c, as, req)
-				}
+				return &signetv1.GetUserMetadataRequest{UserId: s.user.UserID},
+					func(t *testing.T, as *Actor, req proto.Message) read {
+						return done[*signetv1.GetUserMetadataResponse](t, c, as, req)
+					}
 			},
 			func(s *scene, pairs []*signetv1.MetadataPair, remove ...string) proto.Message {
 				return &signetv1.SetUserMetadataRequest{UserId: s.user.UserID, Set: pairs, Remove: remove}
@@ -37,9 +38,10 @@ func metadataStory(t *testing.T, c *Client) {
 			}, noUser},
 		"service user": {
 			func(s *scene) (proto.Message, func(t *testing.T, as *Actor, req proto.Message) read) {
-				return &signetv1.GetUserMetadataRequest{UserId: s.robot().UserID}, func(t *testing.T, as *Actor, req proto.Message) read {
-					return done[*signetv1.GetUserMetadataResponse](t, c, as, req)
-				}
+				return &signetv1.GetUserMetadataRequest{UserId: s.robot().UserID},
+					func(t *testing.T, as *Actor, req proto.Message) read {
+						return done[*signetv1.GetUserMetadataResponse](t, c, as, req)
+					}
 			},
 			func(s *scene, pairs []*signetv1.MetadataPair, remove ...string) proto.Message {
 				return &signetv1.SetUserMetadataRequest{UserId: s.robot().UserID, Set: pairs, Remove: remove}
@@ -49,9 +51,10 @@ func metadataStory(t *testing.T, c *Client) {
 			}, noUser},
 		"organization": {
 			func(s *scene) (proto.Message, func(t *testing.T, as *Actor, req proto.Message) read) {
-				return &signetv1.GetOrganizationMetadataRequest{OrgId: s.org}, func(t *testing.T, as *Actor, req proto.Message) read {
-					return done[*signetv1.GetOrganizationMetadataResponse](t, c, as, req)
-				}
+				return &signetv1.GetOrganizationMetadataRequest{OrgId: s.org},
+					func(t *testing.T, as *Actor, req proto.Message) read {
+						return done[*signetv1.GetOrganizationMetadataResponse](t, c, as, req)
+					}
 			},
 			func(s *scene, pairs []*signetv1.MetadataPair, remove ...string) proto.Message {
 				return &signetv1.SetOrganizationMetadataRequest{OrgId: s.org, Set: pairs, Remove: remove}
@@ -61,9 +64,10 @@ func metadataStory(t *testing.T, c *Client) {
 			}, permissionDenied},
 		"application": {
 			func(s *scene) (proto.Message, func(t *testing.T, as *Actor, req proto.Message) read) {
-				return &signetv1.GetApplicationMetadataRequest{AppId: s.app}, func(t *testing.T, as *Actor, req proto.Message) read {
-					return done[*signetv1.GetApplicationMetadataResponse](t, c, as, req)
-				}
+				return &signetv1.GetApplicationMetadataRequest{AppId: s.app},
+					func(t *testing.T, as *Actor, req proto.Message) read {
+						return done[*signetv1.GetApplicationMetadataResponse](t, c, as, req)
+					}
 			},
 			func(s *scene, pairs []*signetv1.MetadataPair, remove ...string) proto.Message {
 				return &signetv1.SetApplicationMetadataRequest{AppId: s.app, Set: pairs, Remove: remove}
@@ -73,9 +77,10 @@ func metadataStory(t *testing.T, c *Client) {
 			}, noApp},
 		"project": {
 			func(s *scene) (proto.Message, func(t *testing.T, as *Actor, req proto.Message) read) {
-				return &signetv1.GetProjectMetadataRequest{ProjectId: s.project()}, func(t *testing.T, as *Actor, req proto.Message) read {
-					return done[*signetv1.GetProjectMetadataResponse](t, c, as, req)
-				}
+				return &signetv1.GetProjectMetadataRequest{ProjectId: s.project()},
+					func(t *testing.T, as *Actor, req proto.Message) read {
+						return done[*signetv1.GetProjectMetadataResponse](t, c, as, req)
+					}
 			},
 			func(s *scene, pairs []*signetv1.MetadataPair, remove ...string) proto.Message {
 				return &signetv1.SetProjectMetadataRequest{ProjectId: s.project(), Set: pairs, Remove: remove}
@@ -85,7 +90,9 @@ func metadataStory(t *testing.T, c *Client) {
 			}, noProject},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pair := func(key, value string) *signetv1.MetadataPair { return &signetv1.MetadataPair{Key: key, Value: value} }
+			pair := func(key, value string) *signetv1.MetadataPair {
+				return &signetv1.MetadataPair{Key: key, Value: value}
+			}
 			get, show := x.get(s)
 			has := func(want ...*signetv1.MetadataPair) {
 				t.Helper()
@@ -102,7 +109,8 @@ func metadataStory(t *testing.T, c *Client) {
 			has(pair("a.B_c-1", "Zürich <&>"), pair("b", "1"))
 			x.done(t, x.set(s, []*signetv1.MetadataPair{pair("b", "2")}, "a.B_c-1", "missing"))
 			has(pair("b", "2"))
-			c.refused(t, invalid("set[0].key", "set[1].value", "remove[0]"), s.owner, x.set(s, []*signetv1.MetadataPair{pair("a b", "1"), pair("c", "")}, "/"))
+			c.refused(t, invalid("set[0].key", "set[1].value", "remove[0]"), s.owner,
+				x.set(s, []*signetv1.MetadataPair{pair("a b", "1"), pair("c", "")}, "/"))
 			c.refused(t, refused(codes.FailedPrecondition, "METADATA_TOO_LARGE"), s.owner, x.set(s, large()))
 			has(pair("b", "2"))
 			there, _ := x.get(away)
@@ -119,7 +127,8 @@ func metadataStory(t *testing.T, c *Client) {
 			has()
 		})
 	}
-	mine := &signetv1.SetUserMetadataRequest{UserId: s.user.UserID, Set: []*signetv1.MetadataPair{{Key: "a", Value: "b"}}}
+	mine := &signetv1.SetUserMetadataRequest{UserId: s.user.UserID,
+		Set: []*signetv1.MetadataPair{{Key: "a", Value: "b"}}}
 	done[*signetv1.SetUserMetadataResponse](t, c, s.owner, mine)
 	done[*signetv1.RemoveUserResponse](t, c, s.owner, &signetv1.RemoveUserRequest{UserId: s.user.UserID})
 	c.refused(t, noUser, s.owner, &signetv1.GetUserMetadataRequest{UserId: s.user.UserID})

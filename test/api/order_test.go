@@ -31,8 +31,10 @@ func requestOrderCases(t *testing.T, w *World) (cases []Case) {
 			invalidRequest = permissionDenied // its large bodies are not read from who could not do it anywhere
 		}
 		cases = append(cases,
-			Case{Name: op.name() + "/no credential", Req: s.sample(op), Header: twice, Want: unauthenticated, Sparse: true},
-			Case{Name: op.name() + "/no permission", As: s.user, Req: s.sample(op), Header: twice, Want: invalidRequest, Sparse: true})
+			Case{Name: op.name() + "/no credential", Req: s.sample(op), Header: twice,
+				Want: unauthenticated, Sparse: true},
+			Case{Name: op.name() + "/no permission", As: s.user, Req: s.sample(op), Header: twice,
+				Want: invalidRequest, Sparse: true})
 	}
 	return cases
 }
@@ -48,7 +50,8 @@ type condition struct {
 	make func(t *testing.T, w *World, op *operation) (as *Actor, req proto.Message)
 }
 
-func inScene(change func(t *testing.T, s *scene, req proto.Message) proto.Message) func(*testing.T, *World, *operation) (*Actor, proto.Message) {
+func inScene(change func(t *testing.T, s *scene, req proto.Message) proto.Message) func(*testing.T, *World,
+	*operation) (*Actor, proto.Message) {
 	return func(t *testing.T, w *World, op *operation) (*Actor, proto.Message) {
 		s := w.scene(t)
 		req := s.sample(op)
@@ -72,9 +75,11 @@ func (op *operation) conditions() []condition {
 				return w.signedIn(t, w.elsewhere(t).holder(t, iamOwner)), s.sample(op)
 			}
 		}
-		return []condition{{"active", in()}, {"inactive", in(func(t *testing.T, s *scene) { s.w.changeOrg(t, s.org, org.Deactivated{}) })}}
+		return []condition{{"active", in()},
+			{"inactive", in(func(t *testing.T, s *scene) { s.w.changeOrg(t, s.org, org.Deactivated{}) })}}
 	case "userId":
-		becomes := func(facts ...func(*World, *testing.T, string)) func(t *testing.T, s *scene, req proto.Message) proto.Message {
+		becomes := func(facts ...func(*World, *testing.T, string)) func(t *testing.T, s *scene,
+			req proto.Message) proto.Message {
 			return func(t *testing.T, s *scene, req proto.Message) proto.Message {
 				for _, happens := range facts {
 					happens(s.w, t, parameter(req, "userId"))
@@ -84,8 +89,12 @@ func (op *operation) conditions() []condition {
 		}
 		return []condition{
 			{"active", inScene(nil)},
-			{"inactive", inScene(becomes(func(w *World, t *testing.T, id string) { w.changeUser(t, id, user.Deactivated{}) }))},
-			{"locked", inScene(becomes(func(w *World, t *testing.T, id string) { w.changeUser(t, id, user.WasLocked{}) }))},
+			{"inactive", inScene(becomes(func(w *World, t *testing.T, id string) {
+				w.changeUser(t, id, user.Deactivated{})
+			}))},
+			{"locked", inScene(becomes(func(w *World, t *testing.T, id string) {
+				w.changeUser(t, id, user.WasLocked{})
+			}))},
 			{"a person", inScene(func(_ *testing.T, s *scene, req proto.Message) proto.Message {
 				return with(req, "userId", s.user.UserID)
 			})},
@@ -94,37 +103,43 @@ func (op *operation) conditions() []condition {
 			})},
 		}
 	case "idpId":
-		return []condition{{"active", inScene(nil)}, {"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
-			change(t, s.w, idp.Kind, s.idp, idp.Deactivated{})
-			return req
-		})}}
+		return []condition{{"active", inScene(nil)},
+			{"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+				change(t, s.w, idp.Kind, s.idp, idp.Deactivated{})
+				return req
+			})}}
 	case "appId":
-		return []condition{{"active", inScene(nil)}, {"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
-			change(t, s.w, app.Kind, s.app, app.Deactivated{})
-			return req
-		})}}
+		return []condition{{"active", inScene(nil)},
+			{"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+				change(t, s.w, app.Kind, s.app, app.Deactivated{})
+				return req
+			})}}
 	case "groupId":
 		return []condition{{"active", inScene(nil)}}
 	case "invitationId":
-		return []condition{{"pending", inScene(nil)}, {"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
-			change(t, s.w, invitation.Kind, s.invitation(), invitation.WasWithdrawn{})
-			return req
-		})}}
+		return []condition{{"pending", inScene(nil)},
+			{"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+				change(t, s.w, invitation.Kind, s.invitation(), invitation.WasWithdrawn{})
+				return req
+			})}}
 	case "offerId":
-		return []condition{{"open", inScene(nil)}, {"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
-			change(t, s.w, member.OfferKind, s.offer(), member.OfferWasWithdrawn{})
-			return req
-		})}}
+		return []condition{{"open", inScene(nil)},
+			{"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+				change(t, s.w, member.OfferKind, s.offer(), member.OfferWasWithdrawn{})
+				return req
+			})}}
 	case "webhookId":
-		return []condition{{"active", inScene(nil)}, {"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
-			change(t, s.w, webhook.Kind, s.webhook(), webhook.Deactivated{})
-			return req
-		})}}
+		return []condition{{"active", inScene(nil)},
+			{"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+				change(t, s.w, webhook.Kind, s.webhook(), webhook.Deactivated{})
+				return req
+			})}}
 	}
-	return []condition{{"a person", inScene(nil)}, {"a service", func(t *testing.T, w *World, op *operation) (*Actor, proto.Message) {
-		s := w.scene(t)
-		return s.robot(), s.sample(op)
-	}}}
+	return []condition{{"a person", inScene(nil)},
+		{"a service", func(t *testing.T, w *World, op *operation) (*Actor, proto.Message) {
+			s := w.scene(t)
+			return s.robot(), s.sample(op)
+		}}}
 }
 
 // sequenceComesLast sends every update to objects in every state, with an if-match that does not hold and then without

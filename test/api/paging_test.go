@@ -33,8 +33,10 @@ func (w *World) library(t *testing.T) *library {
 	rest := &Client{w, w.rest}
 	second := done[*signetv1.AddApplicationResponse](t, rest, l.owner, addApp("Second")).GetAppId()
 	for _, id := range []string{l.app, second} {
-		done[*signetv1.ModifyApplicationResponse](t, rest, w.root, with(modifyApp(id, "all_organizations"), "allOrganizations", true), header(orgID, l.org))
-		done[*signetv1.ApproveAudienceResponse](t, rest, l.owner, &signetv1.ApproveAudienceRequest{AppId: id, ClientId: w.scene(t).app})
+		done[*signetv1.ModifyApplicationResponse](t, rest, w.root,
+			with(modifyApp(id, "all_organizations"), "allOrganizations", true), header(orgID, l.org))
+		done[*signetv1.ApproveAudienceResponse](t, rest, l.owner,
+			&signetv1.ApproveAudienceRequest{AppId: id, ClientId: w.scene(t).app})
 	}
 	for _, a := range []*Actor{l.reader, l.other, l.user, l.robot()} {
 		more := *a
@@ -49,7 +51,8 @@ func (w *World) library(t *testing.T) *library {
 	l.team = l.newGroup(t)
 	for _, id := range []string{l.group(), l.team} {
 		for _, a := range []*Actor{l.reader, l.user, l.owner} {
-			done[*signetv1.AddGroupMemberResponse](t, rest, l.owner, &signetv1.AddGroupMemberRequest{GroupId: id, UserId: a.UserID})
+			done[*signetv1.AddGroupMemberResponse](t, rest, l.owner,
+				&signetv1.AddGroupMemberRequest{GroupId: id, UserId: a.UserID})
 		}
 	}
 	l.projects(t)
@@ -116,12 +119,15 @@ func pageTokens(t *testing.T, w *World) {
 			}
 			refuse := func(name string, as *Actor, req proto.Message, h Header) {
 				t.Run(name, func(t *testing.T) {
-					w.run(t, Case{Name: op.name() + name, As: as, Req: req, Header: h, Want: invalid("pageToken"), Sparse: true})
+					w.run(t, Case{Name: op.name() + name, As: as, Req: req, Header: h,
+						Want: invalid("pageToken"), Sparse: true})
 				})
 			}
 			for name, bad := range map[string]string{
-				"made up": "x", "not base64": "%%%", "empty JSON": "e30", "truncated": token[:len(token)-2], "longer": token + "AA", "altered": altered(token),
-				"upper case": strings.ToUpper(token), "the identifier of an object": here.user.UserID, "with a space": token + " ",
+				"made up": "x", "not base64": "%%%", "empty JSON": "e30", "truncated": token[:len(token)-2],
+				"longer": token + "AA", "altered": altered(token),
+				"upper case": strings.ToUpper(token), "the identifier of an object": here.user.UserID,
+				"with a space": token + " ",
 			} {
 				refuse(name, here.reader, page(req, bad), nil)
 			}
@@ -139,7 +145,8 @@ func pageTokens(t *testing.T, w *World) {
 				case fd.IsList() && fd.Name() == "types":
 					refuse("of other types", here.reader, with(req, "types", []string{"user.*"}), nil)
 				case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Timestamp":
-					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), timestamppb.Now().ProtoReflect()), nil)
+					refuse("of another "+fd.JSONName(), here.reader,
+						with(req, fd.JSONName(), timestamppb.Now().ProtoReflect()), nil)
 				case fd.Kind() == protoreflect.BoolKind:
 					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), true), nil)
 				case fd.Kind() == protoreflect.StringKind:
@@ -177,7 +184,8 @@ func pageTokens(t *testing.T, w *World) {
 // listsStayInside follows every list to its end: it shows what is there once, and nothing of another organization.
 func listsStayInside(t *testing.T, w *World) {
 	here, there := w.library(t), w.library(t)
-	guest := w.addUser(t, person{Org: there.org, Elsewhere: map[string][]access.Role{here.org: {access.OrgUserManager}}})
+	guest := w.addUser(t, person{Org: there.org,
+		Elsewhere: map[string][]access.Role{here.org: {access.OrgUserManager}}})
 	// What each list of one organization must have at least.
 	expected := map[string][]string{
 		"ListUsers":               {here.owner.UserID, here.user.UserID, here.robot().UserID, here.reader.UserID},
@@ -222,7 +230,8 @@ func listsStayInside(t *testing.T, w *World) {
 				}
 				for _, e := range found {
 					listed := e.ProtoReflect()
-					for listed.Descriptor().Fields().Get(0).Message() != nil { // an entry can hold the object with more about it
+					// an entry can hold the object with more about it
+					for listed.Descriptor().Fields().Get(0).Message() != nil {
 						listed = listed.Get(listed.Descriptor().Fields().Get(0)).Message()
 					}
 					id := listed.Get(listed.Descriptor().Fields().Get(0)).String() // the identifier comes first
@@ -234,7 +243,8 @@ func listsStayInside(t *testing.T, w *World) {
 					if _, isGranted := e.(*signetv1.GrantedProject); isGranted {
 						continue // it belongs to the organization that grants it
 					}
-					if d, has := e.(interface{ GetDetails() *signetv1.Details }); has && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF && !isMember {
+					if d, has := e.(interface{ GetDetails() *signetv1.Details }); has &&
+						op.rule.GetScope() != signetv1.Scope_SCOPE_SELF && !isMember {
 						same(t, "owner of "+id, d.GetDetails().GetResourceOwner(), here.org)
 					}
 				}
@@ -247,7 +257,8 @@ func listsStayInside(t *testing.T, w *World) {
 					t.Errorf("%s is missing", id)
 				}
 			}
-			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.app, there.org, there.group(), there.team} {
+			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp,
+				there.app, there.org, there.group(), there.team} {
 				if seen[id] && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF {
 					t.Errorf("%s of another organization is listed", id)
 				}

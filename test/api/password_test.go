@@ -17,7 +17,8 @@ import (
 )
 
 // free are the operations of a session whose user has to change the password first, and those that look at no session.
-var free = []string{"ChangeMyPassword", "EndSession", "CreateSession", "StartPasskeySignIn", "CreateSessionWithPasskey", "StartPasskeyProof", "ProveSecondFactor",
+var free = []string{"ChangeMyPassword", "EndSession", "CreateSession", "StartPasskeySignIn", "CreateSessionWithPasskey",
+	"StartPasskeyProof", "ProveSecondFactor",
 	"RequestPasswordReset", "ResetPassword", "StartProviderSignIn", "CreateSessionThroughProvider", "AcceptInvitation",
 	"StartRegistration", "StartRegistrationPasskey", "FinishRegistration"}
 
@@ -85,14 +86,17 @@ func setPasswordStory(t *testing.T, c *Client) {
 		into, out func(t *testing.T)
 		state     signetv1.User_State
 	}{
-		{"inactive", func(t *testing.T) { c.w.changeUser(t, as.UserID, user.Deactivated{}) }, func(t *testing.T) { c.w.changeUser(t, as.UserID, user.Reactivated{}) }, signetv1.User_STATE_INACTIVE},
-		{"locked", func(t *testing.T) { c.w.changeUser(t, as.UserID, user.WasLocked{}) }, func(t *testing.T) { c.w.changeUser(t, as.UserID, user.Unlocked{}) }, signetv1.User_STATE_LOCKED},
+		{"inactive", func(t *testing.T) { c.w.changeUser(t, as.UserID, user.Deactivated{}) },
+			func(t *testing.T) { c.w.changeUser(t, as.UserID, user.Reactivated{}) }, signetv1.User_STATE_INACTIVE},
+		{"locked", func(t *testing.T) { c.w.changeUser(t, as.UserID, user.WasLocked{}) },
+			func(t *testing.T) { c.w.changeUser(t, as.UserID, user.Unlocked{}) }, signetv1.User_STATE_LOCKED},
 	}
 	for _, state := range states {
 		state.into(t)
 		as.Password = c.w.secret(state.name)
 		done[*signetv1.SetUserPasswordResponse](t, c, s.owner, set(as.Password))
-		same(t, state.name+": a password does not change the state", c.user(t, s.owner, as.UserID).GetState(), state.state)
+		same(t, state.name+": a password does not change the state",
+			c.user(t, s.owner, as.UserID).GetState(), state.state)
 		c.refused(t, signInFailed, nil, signIn(as.LoginName, as.Password))
 		state.out(t)
 		c.session(t, as)
@@ -132,7 +136,8 @@ func changePasswordStory(t *testing.T, c *Client) {
 	c.refused(t, sessionRequired, as, changePassword(as.Password, as.Password))
 	c.me(t, other)
 	// Whoever wants ends the tokens too.
-	done[*signetv1.ChangeMyPasswordResponse](t, c, mine, with(changePassword(as.Password, as.Password), "endTokens", true))
+	done[*signetv1.ChangeMyPasswordResponse](t, c, mine,
+		with(changePassword(as.Password, as.Password), "endTokens", true))
 	c.me(t, mine)
 	c.refused(t, unauthenticated, other, &signetv1.GetMyUserRequest{})
 	c.refused(t, unauthenticated, as, &signetv1.GetMyUserRequest{})
@@ -144,7 +149,8 @@ func longPasswordStory(t *testing.T, c *Client) {
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	as.Password = wide(71) + "é" // 286 bytes; the last character has a twin of two
 	c.w.hide(as.Password)
-	done[*signetv1.SetUserPasswordResponse](t, c, s.owner, with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
+	done[*signetv1.SetUserPasswordResponse](t, c, s.owner,
+		with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
 	for _, wrong := range []string{wide(71) + "è", wide(71) + "e\u0301", wide(72), wide(71)} {
 		c.refused(t, signInFailed, nil, signIn(as.LoginName, wrong))
 	}
@@ -195,7 +201,8 @@ func endedMeanwhile(t *testing.T, w *World) {
 		known, ended, answered := make(chan struct{}), make(chan struct{}), make(chan *Answer, 1)
 		go func() {
 			defer close(answered)
-			answered <- w.send(t, pausedWire{over, func() { close(known); <-ended }}, in, setPassword(target.UserID, w.secret("late")), nil)
+			answered <- w.send(t, pausedWire{over, func() { close(known); <-ended }}, in,
+				setPassword(target.UserID, w.secret("late")), nil)
 		}()
 		select {
 		case <-known:

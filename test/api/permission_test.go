@@ -32,10 +32,13 @@ func (w *World) revoked(t *testing.T, s *scene) *Actor {
 	if err != nil || len(tokens) != 1 {
 		t.Fatalf("%v, %v", tokens, err)
 	}
-	w.command(t, event.Command{Write: []event.Ref{session.Kind.Ref(session.IDFor(a.UserID))}, Decide: func(tx *event.Tx) error {
-		tx.DropToken(tokens[0].ID)
-		return nil
-	}})
+	w.command(t, event.Command{
+		Write: []event.Ref{session.Kind.Ref(session.IDFor(a.UserID))},
+		Decide: func(tx *event.Tx) error {
+			tx.DropToken(tokens[0].ID)
+			return nil
+		},
+	})
 	return a
 }
 
@@ -54,17 +57,26 @@ func credentialCases(t *testing.T, w *World) (cases []Case) {
 		"revoked": header("authorization", "Bearer "+w.revoked(t, s).Token),
 	}
 	restricted := w.restricted(t, s)
-	everywhere["of an application, for others"] = header("authorization", "Bearer "+w.accessToken(t, s.holder(t, iamOwner), "https://other.example", access.APIScopeNames...))
+	everywhere["of an application, for others"] = header("authorization",
+		"Bearer "+w.accessToken(t, s.holder(t, iamOwner), "https://other.example", access.APIScopeNames...))
 	for _, op := range operations {
 		if op.rule.GetPublic() {
 			continue
 		}
 		for name, h := range everywhere {
-			cases = append(cases, Case{Name: op.name() + "/" + name, Req: s.sample(op), Header: merge([]Header{h, op.header()}), Want: unauthenticated, Sparse: true})
+			cases = append(cases,
+				Case{Name: op.name() + "/" + name, Req: s.sample(op), Header: merge([]Header{h, op.header()}),
+					Want: unauthenticated, Sparse: true})
 		}
 		if !op.rule.GetRestrictedSession() {
-			cases = append(cases, Case{Name: op.name() + "/password to be changed", As: restricted, Req: s.sample(op), Header: op.header(),
-				Want: changeRequired, Sparse: true})
+			cases = append(cases, Case{
+				Name:   op.name() + "/password to be changed",
+				As:     restricted,
+				Req:    s.sample(op),
+				Header: op.header(),
+				Want:   changeRequired,
+				Sparse: true,
+			})
 		}
 	}
 	// The way a credential is read does not depend on the operation.
@@ -86,13 +98,18 @@ func credentialCases(t *testing.T, w *World) (cases []Case) {
 		"SQL":                    header("authorization", "Bearer ' OR '1'='1"),
 		"space in front":         header("authorization", "Bearer  "+real),
 	} {
-		for _, name2 := range []string{"GetMyUser", "SetUserPassword", "UpdateIdentityProvider", "GetOrganization", "SetupOrganization"} {
-			cases = append(cases, Case{Name: name2 + "/" + name, Req: s.sample(operationNamed(t, name2)), Header: h, Want: unauthenticated})
+		for _, name2 := range []string{"GetMyUser", "SetUserPassword", "UpdateIdentityProvider", "GetOrganization",
+			"SetupOrganization"} {
+			cases = append(cases,
+				Case{Name: name2 + "/" + name, Req: s.sample(operationNamed(t, name2)), Header: h,
+					Want: unauthenticated})
 		}
 	}
 	return append(cases,
-		Case{Name: "the scheme in other case", Req: &signetv1.GetMyUserRequest{}, Header: header("authorization", "bEaReR "+real), Want: ok},
-		Case{Name: "sign-in looks at no credential", Req: signIn(s.user.LoginName, w.password), Header: everywhere["garbage"], Want: ok})
+		Case{Name: "the scheme in other case", Req: &signetv1.GetMyUserRequest{},
+			Header: header("authorization", "bEaReR "+real), Want: ok},
+		Case{Name: "sign-in looks at no credential", Req: signIn(s.user.LoginName, w.password),
+			Header: everywhere["garbage"], Want: ok})
 }
 
 // altered changes one digit of a token, so that its checksum is wrong.
@@ -107,15 +124,19 @@ func altered(token string) string {
 // unknownTargetCases look for what does not exist. A malformed identifier is an unknown one.
 func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
-	ids := []string{"org_00000000000000000000000000000000", "usr_0198c0de00007000800000000000dead", "idp_0198c0de00007000800000000000dead",
-		"1", "x", "me2", "null", "%", "a b", "a/b", "../" + s.user.UserID, "' OR ''='", "🙂", strings.Repeat("x", 3000), s.org + " ", strings.ToUpper(s.user.UserID), "\x00", s.user.UserID + "\x00", "\x00" + s.org}
+	ids := []string{"org_00000000000000000000000000000000", "usr_0198c0de00007000800000000000dead",
+		"idp_0198c0de00007000800000000000dead",
+		"1", "x", "me2", "null", "%", "a b", "a/b", "../" + s.user.UserID, "' OR ''='", "🙂", strings.Repeat("x", 3000),
+		s.org + " ", strings.ToUpper(s.user.UserID), "\x00", s.user.UserID + "\x00", "\x00" + s.org}
 	for _, op := range operations {
 		var h Header
 		if op.rule.GetScope() == signetv1.Scope_SCOPE_CONTEXT {
 			h = header(orgID, s.org)
 		}
-		for _, param := range []string{"orgId", "userId", "idpId", "appId", "groupId", "sessionId", "tokenId", "keyId", "factorId"} {
-			if !op.has(param) || op.name() == "RemoveMyFactor" || op.name() == "RenameMyFactor" { // these need a session, and have their stories
+		for _, param := range []string{"orgId", "userId", "idpId", "appId", "groupId", "sessionId", "tokenId",
+			"keyId", "factorId"} {
+			// these need a session, and have their stories
+			if !op.has(param) || op.name() == "RemoveMyFactor" || op.name() == "RenameMyFactor" {
 				continue
 			}
 			want := refused(codes.NotFound, anyReason)
@@ -128,16 +149,25 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 				want = op.missing()
 			}
 			for _, id := range ids {
-				cases = append(cases, Case{Name: op.name() + "/" + param + "/" + strings.ToValidUTF8(id[:min(len(id), 20)], ""), As: w.root,
-					Req: with(s.sample(op), param, id), Header: h, Want: want, Sparse: true})
+				cases = append(cases, Case{
+					Name:   op.name() + "/" + param + "/" + strings.ToValidUTF8(id[:min(len(id), 20)], ""),
+					As:     w.root,
+					Req:    with(s.sample(op), param, id),
+					Header: h,
+					Want:   want,
+					Sparse: true,
+				})
 			}
 		}
 	}
-	elsewhere := w.addUser(t, person{Org: s.org, Elsewhere: map[string][]access.Role{w.root.OrgID: {access.OrgSettingsManager}}})
+	elsewhere := w.addUser(t, person{Org: s.org,
+		Elsewhere: map[string][]access.Role{w.root.OrgID: {access.OrgSettingsManager}}})
 	return append(cases,
 		Case{Name: "unknown provider/by its organization's manager", As: s.owner, Req: general("idp_x"), Want: noIDP},
-		Case{Name: "unknown provider/by a manager of other organizations only", As: elsewhere, Req: general("idp_x"), Want: permissionDenied},
-		Case{Name: "an object of another kind", As: s.owner, Req: &signetv1.GetUserRequest{UserId: s.idp}, Want: noUser},
+		Case{Name: "unknown provider/by a manager of other organizations only", As: elsewhere, Req: general("idp_x"),
+			Want: permissionDenied},
+		Case{Name: "an object of another kind", As: s.owner,
+			Req: &signetv1.GetUserRequest{UserId: s.idp}, Want: noUser},
 		Case{Name: "an organization as provider", As: s.owner, Req: general(s.org), Want: noIDP},
 	)
 }
@@ -164,7 +194,9 @@ func protectedUserCases(t *testing.T, w *World) (cases []Case) {
 	for _, op := range operations {
 		p := op.rule.GetPermission()
 		if (p == "user.write" || p == "user.credential.write") && op.has("userId") && !ownProfile[op.name()] {
-			cases = append(cases, Case{Name: op.name(), As: lesser, Req: greater.sample(op), Header: op.header(), Want: targetHoldsMore, Sparse: true})
+			cases = append(cases,
+				Case{Name: op.name(), As: lesser, Req: greater.sample(op), Header: op.header(),
+					Want: targetHoldsMore, Sparse: true})
 		}
 	}
 	if len(cases) == 0 {
@@ -173,7 +205,8 @@ func protectedUserCases(t *testing.T, w *World) (cases []Case) {
 	s.holder(t, iamViewer)
 	for _, name := range []string{"DeactivateOrganization", "RemoveOrganization"} {
 		op := operationNamed(t, name)
-		cases = append(cases, Case{Name: name, As: s.owner, Req: s.sample(op), Header: op.header(), Want: targetHoldsMore})
+		cases = append(cases, Case{Name: name, As: s.owner, Req: s.sample(op), Header: op.header(),
+			Want: targetHoldsMore})
 	}
 	return cases
 }

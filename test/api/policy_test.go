@@ -23,7 +23,8 @@ var secondFactorRequired = refused(codes.PermissionDenied, "SECOND_FACTOR_REQUIR
 
 // byDefault is what counts where nothing is set.
 func byDefault() *signetv1.Policy {
-	return &signetv1.Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
+	return &signetv1.Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, NetworkAttempts: 5,
+		NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
 }
 
 func setPolicy(org string, p *signetv1.Policy) proto.Message {
@@ -54,7 +55,8 @@ func policyBoundCases(t *testing.T, w *World) (cases []Case) {
 		{"sessionSeconds", 300, 2592000},
 		{"sessionIdleSeconds", 60, 2592000},
 	} {
-		for value, taken := range map[int32]bool{0: true, b.least: true, b.most: true, b.least - 1: b.least == 1, b.most + 1: false, -1: false, -2147483648: false, 2147483647: false} {
+		for value, taken := range map[int32]bool{0: true, b.least: true, b.most: true, b.least - 1: b.least == 1,
+			b.most + 1: false, -1: false, -2147483648: false, 2147483647: false} {
 			want := invalid("policy." + b.field)
 			if taken {
 				want = sequenceMismatch
@@ -63,14 +65,17 @@ func policyBoundCases(t *testing.T, w *World) (cases []Case) {
 				"an organization":  {As: s.owner, Req: setPolicy(s.org, &signetv1.Policy{})},
 				"the installation": {As: w.root, Req: setInstallationPolicy(&signetv1.Policy{})},
 			} {
-				c.Name, c.Req, c.Header, c.Want = fmt.Sprintf("%s/%s %d", by, b.field, value), with(c.Req, "policy."+b.field, value), stale, want
+				c.Name, c.Req, c.Header, c.Want = fmt.Sprintf("%s/%s %d", by, b.field, value),
+					with(c.Req, "policy."+b.field, value), stale, want
 				cases = append(cases, c)
 			}
 		}
 	}
 	return append(cases,
-		Case{Name: "an organization without a policy", As: s.owner, Req: setPolicy(s.org, nil), Want: invalid("policy")},
-		Case{Name: "the installation without a policy", As: w.root, Req: setInstallationPolicy(nil), Want: invalid("policy")})
+		Case{Name: "an organization without a policy", As: s.owner, Req: setPolicy(s.org, nil),
+			Want: invalid("policy")},
+		Case{Name: "the installation without a policy", As: w.root, Req: setInstallationPolicy(nil),
+			Want: invalid("policy")})
 }
 
 // organizationPolicyStory: what an organization asks for counts at once, in it and nowhere else.
@@ -81,12 +86,23 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 	sameMessage(t, "what counts", before.GetEffective(), byDefault())
 	same(t, "details", before.GetDetails().GetSequence(), c.org(t, s.owner, s.org).GetDetails().GetSequence())
 
-	asked := &signetv1.Policy{PasswordMinLength: 12, CommonPasswordsRefused: true, PasswordRulesForAdministrators: true, NetworkAttempts: 2, NetworkWaitSeconds: 3600, AccountAttempts: 10, AccountWaitSeconds: 30,
-		SessionSeconds: 3600, SessionIdleSeconds: 600}
+	asked := &signetv1.Policy{
+		PasswordMinLength:              12,
+		CommonPasswordsRefused:         true,
+		PasswordRulesForAdministrators: true,
+		NetworkAttempts:                2,
+		NetworkWaitSeconds:             3600,
+		AccountAttempts:                10,
+		AccountWaitSeconds:             30,
+		SessionSeconds:                 3600,
+		SessionIdleSeconds:             600,
+	}
 	c.refused(t, sequenceMismatch, s.owner, setPolicy(s.org, asked), header("if-match", "1"))
-	d := c.carryOut(t, s.owner, setPolicy(s.org, asked), header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
+	d := c.carryOut(t, s.owner, setPolicy(s.org, asked),
+		header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
 	same(t, "sequence", d.GetSequence(), before.GetDetails().GetSequence()+1)
-	for name, as := range map[string]*Actor{"its owner": s.owner, "who sees everything in it": s.holder(t, orgViewer), "who sees everything": s.holder(t, iamViewer), "the installation's owner": c.w.root} {
+	for name, as := range map[string]*Actor{"its owner": s.owner, "who sees everything in it": s.holder(t, orgViewer),
+		"who sees everything": s.holder(t, iamViewer), "the installation's owner": c.w.root} {
 		shown := c.policy(t, as, s.org)
 		sameMessage(t, name+": set", shown.GetPolicy(), asked)
 		sameMessage(t, name+": what counts", shown.GetEffective(), asked)
@@ -101,8 +117,12 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	mine := c.w.signedIn(t, as)
 	person := func(password string) proto.Message {
-		return &signetv1.AddHumanUserRequest{UserName: unique("new"), Password: password, Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "A", LastName: "B"},
-			Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: unique("new") + "@mail.example"}}
+		return &signetv1.AddHumanUserRequest{
+			UserName: unique("new"),
+			Password: password,
+			Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "A", LastName: "B"},
+			Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: unique("new") + "@mail.example"},
+		}
 	}
 	for _, bad := range []string{wide(11), "elevenchars", "Password1234"} {
 		c.refused(t, invalid("password"), s.owner, setPassword(as.UserID, bad))
@@ -121,8 +141,10 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 	next := c.w.secret("allowed")
 	done[*signetv1.ChangeMyPasswordResponse](t, c, mine, changePassword(as.Password, next))
 	as.Password = c.w.secret("allowed too")
-	done[*signetv1.SetUserPasswordResponse](t, c, s.owner, with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
-	done[*signetv1.SetUserPasswordResponse](t, c, other.owner, setPassword(other.user.UserID, "x")) // not in another organization
+	done[*signetv1.SetUserPasswordResponse](t, c, s.owner,
+		with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
+	// not in another organization
+	done[*signetv1.SetUserPasswordResponse](t, c, other.owner, setPassword(other.user.UserID, "x"))
 
 	// Sessions live as long as it says.
 	in := done[*signetv1.CreateSessionResponse](t, c, nil, signIn(as.LoginName, as.Password))
@@ -135,7 +157,8 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 		t.Errorf("the session lives for %v", life)
 	}
 	// Less than the installation asks for is kept, and does not count.
-	lax := &signetv1.Policy{NetworkAttempts: 20, NetworkWaitSeconds: 60, AccountAttempts: 1000, AccountWaitSeconds: 1, SessionSeconds: 2592000}
+	lax := &signetv1.Policy{NetworkAttempts: 20, NetworkWaitSeconds: 60, AccountAttempts: 1000, AccountWaitSeconds: 1,
+		SessionSeconds: 2592000}
 	c.carryOut(t, s.owner, setPolicy(s.org, lax))
 	sameMessage(t, "set", c.policy(t, s.owner, s.org).GetPolicy(), lax)
 	sameMessage(t, "what counts", c.policy(t, s.owner, s.org).GetEffective(), byDefault())
@@ -175,7 +198,9 @@ func installationPolicy(t *testing.T, outer *World) {
 		return done[*signetv1.GetInstallationPolicyResponse](t, c, as, &signetv1.GetInstallationPolicyRequest{})
 	}
 	sameMessage(t, "by default", read(c, w.root).GetEffective(), byDefault())
-	c.carryOut(t, own.owner, setPolicy(own.org, &signetv1.Policy{PasswordMinLength: 4, SessionSeconds: 600, SessionIdleSeconds: 300, RememberDeviceSeconds: 86400}))
+	c.carryOut(t, own.owner, setPolicy(own.org,
+		&signetv1.Policy{PasswordMinLength: 4, SessionSeconds: 600, SessionIdleSeconds: 300,
+			RememberDeviceSeconds: 86400}))
 	for _, wire := range w.wires {
 		c := &Client{w, wire}
 		for _, as := range []*Actor{s.owner, s.holder(t, iamOrgManager), s.user} {
@@ -185,8 +210,10 @@ func installationPolicy(t *testing.T, outer *World) {
 		c.refused(t, permissionDenied, viewer, setInstallationPolicy(&signetv1.Policy{}))
 		before := read(c, viewer)
 		c.refused(t, sequenceMismatch, w.root, setInstallationPolicy(&signetv1.Policy{}), stale)
-		set := &signetv1.Policy{PasswordMinLength: 9, PasswordRulesForAdministrators: true, SessionSeconds: 86400, SessionIdleSeconds: 900, NetworkAttempts: 10, RememberDeviceSeconds: 864000}
-		d := c.carryOut(t, w.root, setInstallationPolicy(set), header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
+		set := &signetv1.Policy{PasswordMinLength: 9, PasswordRulesForAdministrators: true, SessionSeconds: 86400,
+			SessionIdleSeconds: 900, NetworkAttempts: 10, RememberDeviceSeconds: 864000}
+		d := c.carryOut(t, w.root, setInstallationPolicy(set),
+			header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
 		shown := read(c, viewer)
 		same(t, "sequence", shown.GetDetails().GetSequence(), d.GetSequence())
 		sameMessage(t, "set", shown.GetPolicy(), set)
@@ -197,7 +224,8 @@ func installationPolicy(t *testing.T, outer *World) {
 		sameMessage(t, "what counts", shown.GetEffective(), counts)
 		sameMessage(t, "in an organization", c.policy(t, s.owner, s.org).GetEffective(), counts)
 		counts.SessionSeconds, counts.SessionIdleSeconds, counts.RememberDeviceSeconds = 600, 300, 86400
-		sameMessage(t, "in one that asks for more, and for less", c.policy(t, own.owner, own.org).GetEffective(), counts)
+		sameMessage(t, "in one that asks for more, and for less",
+			c.policy(t, own.owner, own.org).GetEffective(), counts)
 
 		c.refused(t, invalid("human.password"), w.root, setup("eight888"))
 		done[*signetv1.SetupOrganizationResponse](t, c, w.root, setup(w.secret("founder")))
@@ -227,7 +255,9 @@ func installationPolicy(t *testing.T, outer *World) {
 // secondNode serves the database of a world once more, and gives the way there.
 func (w *World) secondNode(t *testing.T) restWire {
 	t.Helper()
-	node := servertest.Start(t, server.Config{Data: server.Data{MasterKey: string(w.master.Text()), Database: w.db.URL}, ExternalURL: "https://" + suffix}, io.Discard)
+	node := servertest.Start(t,
+		server.Config{Data: server.Data{MasterKey: string(w.master.Text()), Database: w.db.URL},
+			ExternalURL: "https://" + suffix}, io.Discard)
 	return restWire{w.rest.client, "http://" + node.Addr().String()}
 }
 
@@ -261,7 +291,8 @@ func sessionsLiveOn(t *testing.T, w *World) {
 		c.refused(t, invalid("displayName"), as, with(profile(), "displayName", ""))
 		same(t, "after refusals", expires(), event.Time(token.Expires))
 		c.me(t, as)
-		testkit.Await(t, "it lives for an hour from its use on", func() bool { return time.Until(expires()) > 59*time.Minute })
+		testkit.Await(t, "it lives for an hour from its use on",
+			func() bool { return time.Until(expires()) > 59*time.Minute })
 
 		// What is over stays over.
 		token.Expires = event.Micros(time.Now()) - 1

@@ -23,7 +23,8 @@ func (w *World) furnishProjects(t *testing.T, s *scene) {
 	s.another = func() string { return w.bareOrg(t) }
 	s.project = sync.OnceValue(func() string { return (&Client{w, w.rest}).newProject(t, s.owner, "sample") })
 	s.grant = sync.OnceValue(func() string {
-		return done[*signetv1.AddProjectGrantResponse](t, &Client{w, w.rest}, s.owner, &signetv1.AddProjectGrantRequest{ProjectId: s.project(), GrantedOrgId: w.bareOrg(t)}).GetGrantId()
+		return done[*signetv1.AddProjectGrantResponse](t, &Client{w, w.rest}, s.owner,
+			&signetv1.AddProjectGrantRequest{ProjectId: s.project(), GrantedOrgId: w.bareOrg(t)}).GetGrantId()
 	})
 	s.granted = sync.OnceValue(func() string { return w.grantTo(t, w.bareOrg(t), s.org) })
 }
@@ -43,13 +44,19 @@ func (w *World) bareOrg(t *testing.T) string {
 func (w *World) grantTo(t *testing.T, from, to string) string {
 	t.Helper()
 	id, grant := project.Kind.NewID(), project.GrantKind.NewID()
-	w.command(t, event.Command{Create: []event.Ref{project.Kind.Ref(id), project.GrantKind.Ref(grant)}, Claims: []event.Claim{project.GrantClaim(id, to)}, Decide: func(tx *event.Tx) error {
-		if _, err := project.Kind.Create(tx, id, from, project.Added{Name: "Offered", NameKey: "offered"}, project.RoleSet{Key: "sample"}); err != nil {
+	w.command(t, event.Command{
+		Create: []event.Ref{project.Kind.Ref(id), project.GrantKind.Ref(grant)},
+		Claims: []event.Claim{project.GrantClaim(id, to)},
+		Decide: func(tx *event.Tx) error {
+			if _, err := project.Kind.Create(tx, id, from, project.Added{Name: "Offered", NameKey: "offered"},
+				project.RoleSet{Key: "sample"}); err != nil {
+				return err
+			}
+			_, err := project.GrantKind.Create(tx, grant, from,
+				project.GrantAdded{Project: id, To: to, Roles: []user.AppRole{{Key: "sample", Epoch: 1}}})
 			return err
-		}
-		_, err := project.GrantKind.Create(tx, grant, from, project.GrantAdded{Project: id, To: to, Roles: []user.AppRole{{Key: "sample", Epoch: 1}}})
-		return err
-	}})
+		},
+	})
 	return grant
 }
 
@@ -57,10 +64,14 @@ func (w *World) grantTo(t *testing.T, from, to string) string {
 func (w *World) newGroup(t *testing.T, orgID string, members ...*Actor) string {
 	t.Helper()
 	id, name := group.Kind.NewID(), unique("group")
-	w.command(t, event.Command{Create: []event.Ref{group.Kind.Ref(id)}, Claims: []event.Claim{group.NameClaim(orgID, name)}, Decide: func(tx *event.Tx) error {
-		_, err := group.Kind.Create(tx, id, orgID, group.Added{Name: name, NameKey: name})
-		return err
-	}})
+	w.command(t, event.Command{
+		Create: []event.Ref{group.Kind.Ref(id)},
+		Claims: []event.Claim{group.NameClaim(orgID, name)},
+		Decide: func(tx *event.Tx) error {
+			_, err := group.Kind.Create(tx, id, orgID, group.Added{Name: name, NameKey: name})
+			return err
+		},
+	})
 	for _, m := range members {
 		w.changeUser(t, m.UserID, user.GroupJoined{Org: orgID, Group: id})
 	}
@@ -72,7 +83,8 @@ func (l *library) projects(t *testing.T) {
 	c := &Client{l.w, l.w.rest}
 	l.project2 = c.newProject(t, l.owner)
 	l.grant()
-	done[*signetv1.AddProjectGrantResponse](t, c, l.owner, &signetv1.AddProjectGrantRequest{ProjectId: l.project(), GrantedOrgId: l.another()})
+	done[*signetv1.AddProjectGrantResponse](t, c, l.owner,
+		&signetv1.AddProjectGrantRequest{ProjectId: l.project(), GrantedOrgId: l.another()})
 	l.granted()
 	l.w.grantTo(t, l.w.bareOrg(t), l.org)
 	for _, u := range []*Actor{l.owner, l.user} {
@@ -92,7 +104,8 @@ func (c *Client) newProject(t *testing.T, as *Actor, roles ...string) string {
 
 func (c *Client) declare(t *testing.T, as *Actor, id, key string) {
 	t.Helper()
-	done[*signetv1.SetProjectRoleResponse](t, c, as, &signetv1.SetProjectRoleRequest{ProjectId: id, Key: key, Name: strings.ToUpper(key)})
+	done[*signetv1.SetProjectRoleResponse](t, c, as,
+		&signetv1.SetProjectRoleRequest{ProjectId: id, Key: key, Name: strings.ToUpper(key)})
 }
 
 func (c *Client) give(t *testing.T, as, to *Actor, id string, keys ...string) {
@@ -145,12 +158,15 @@ func (c *Client) newDeal(t *testing.T, keys ...string) *deal {
 
 func (c *Client) offer(t *testing.T, d *deal, keys ...string) string {
 	t.Helper()
-	return done[*signetv1.AddProjectGrantResponse](t, c, d.vendor.owner, &signetv1.AddProjectGrantRequest{ProjectId: d.project, GrantedOrgId: d.customer.org, RoleKeys: keys}).GetGrantId()
+	return done[*signetv1.AddProjectGrantResponse](t, c, d.vendor.owner,
+		&signetv1.AddProjectGrantRequest{ProjectId: d.project, GrantedOrgId: d.customer.org,
+			RoleKeys: keys}).GetGrantId()
 }
 
 func (c *Client) accept(t *testing.T, d *deal) {
 	t.Helper()
-	done[*signetv1.AcceptGrantedProjectResponse](t, c, d.customer.owner, &signetv1.AcceptGrantedProjectRequest{GrantId: d.grant})
+	done[*signetv1.AcceptGrantedProjectResponse](t, c, d.customer.owner,
+		&signetv1.AcceptGrantedProjectRequest{GrantId: d.grant})
 }
 
 func (d *deal) withdraw() *signetv1.WithdrawProjectGrantRequest {
@@ -166,22 +182,28 @@ func projectStory(t *testing.T, c *Client) {
 	s := c.w.newScene(t)
 	id := c.newProject(t, s.owner, "admin", "reader")
 	read := func() *signetv1.Project {
-		return done[*signetv1.GetProjectResponse](t, c, s.owner, &signetv1.GetProjectRequest{ProjectId: id}).GetProject()
+		return done[*signetv1.GetProjectResponse](t, c, s.owner,
+			&signetv1.GetProjectRequest{ProjectId: id}).GetProject()
 	}
 	p := read()
 	same(t, "owner", p.GetDetails().GetResourceOwner(), s.org)
-	if p.GetName() != "Shop" || len(p.GetRoles()) != 2 || p.GetRoles()[0].GetKey() != "admin" || p.GetRoles()[0].GetName() != "ADMIN" {
+	if p.GetName() != "Shop" || len(p.GetRoles()) != 2 || p.GetRoles()[0].GetKey() != "admin" ||
+		p.GetRoles()[0].GetName() != "ADMIN" {
 		t.Errorf("read back: %v", p)
 	}
 	done[*signetv1.RenameProjectResponse](t, c, s.owner, &signetv1.RenameProjectRequest{ProjectId: id, Name: "Ünique"})
-	done[*signetv1.SetProjectRoleResponse](t, c, s.owner, &signetv1.SetProjectRoleRequest{ProjectId: id, Key: "admin", Name: "Boss", Description: "all"})
-	if p = read(); p.GetName() != "Ünique" || p.GetRoles()[0].GetName() != "Boss" || p.GetRoles()[0].GetDescription() != "all" || len(p.GetRoles()) != 2 {
+	done[*signetv1.SetProjectRoleResponse](t, c, s.owner,
+		&signetv1.SetProjectRoleRequest{ProjectId: id, Key: "admin", Name: "Boss", Description: "all"})
+	if p = read(); p.GetName() != "Ünique" || p.GetRoles()[0].GetName() != "Boss" ||
+		p.GetRoles()[0].GetDescription() != "all" || len(p.GetRoles()) != 2 {
 		t.Errorf("changed: %v", p)
 	}
 	// The same again changes nothing.
-	done[*signetv1.SetProjectRoleResponse](t, c, s.owner, &signetv1.SetProjectRoleRequest{ProjectId: id, Key: "admin", Name: "Boss", Description: "all"})
+	done[*signetv1.SetProjectRoleResponse](t, c, s.owner,
+		&signetv1.SetProjectRoleRequest{ProjectId: id, Key: "admin", Name: "Boss", Description: "all"})
 	same(t, "sequence", read().GetDetails().GetSequence(), p.GetDetails().GetSequence())
-	found := done[*signetv1.ListProjectsResponse](t, c, s.owner, &signetv1.ListProjectsRequest{Name: "ÜNI"}).GetProjects()
+	found := done[*signetv1.ListProjectsResponse](t, c, s.owner,
+		&signetv1.ListProjectsRequest{Name: "ÜNI"}).GetProjects()
 	if len(found) != 1 || found[0].GetProjectId() != id {
 		t.Errorf("found by name: %v", found)
 	}
@@ -195,19 +217,24 @@ func projectStory(t *testing.T, c *Client) {
 	for i := range project.MaxRoles - 2 {
 		change(t, c.w, project.Kind, id, project.RoleSet{Key: "r" + strings.Repeat("x", i)})
 	}
-	c.refused(t, refused(codes.FailedPrecondition, "PROJECT_HAS_TOO_MANY_ROLES"), s.owner, &signetv1.SetProjectRoleRequest{ProjectId: id, Key: "more"})
+	c.refused(t, refused(codes.FailedPrecondition, "PROJECT_HAS_TOO_MANY_ROLES"), s.owner,
+		&signetv1.SetProjectRoleRequest{ProjectId: id, Key: "more"})
 	c.declare(t, s.owner, id, "reader") // it has this one
-	done[*signetv1.RemoveProjectRoleResponse](t, c, s.owner, &signetv1.RemoveProjectRoleRequest{ProjectId: id, Key: "rx"})
+	done[*signetv1.RemoveProjectRoleResponse](t, c, s.owner,
+		&signetv1.RemoveProjectRoleRequest{ProjectId: id, Key: "rx"})
 	c.refused(t, noRole, s.owner, &signetv1.RemoveProjectRoleRequest{ProjectId: id, Key: "rx"})
 	// Whoever changes settings manages projects and roles, and gives them to nobody.
 	settings := s.holder(t, settingsManager)
 	own := c.newProject(t, settings, "admin")
 	c.refused(t, permissionDenied, settings, give(s.user, own, "admin"))
-	c.refused(t, permissionDenied, settings, &signetv1.AddProjectGrantRequest{ProjectId: own, GrantedOrgId: c.w.there.org})
+	c.refused(t, permissionDenied, settings,
+		&signetv1.AddProjectGrantRequest{ProjectId: own, GrantedOrgId: c.w.there.org})
 	c.give(t, s.owner, s.user, id, "admin")
 	// Who may not read users is told whom it is about by identifiers only.
-	users := done[*signetv1.ListProjectUsersResponse](t, c, settings, &signetv1.ListProjectUsersRequest{ProjectId: id}).GetUsers()
-	if len(users) != 1 || users[0].GetUserId() != s.user.UserID || users[0].GetUserName() != "" || users[0].GetDisplayName() != "" {
+	users := done[*signetv1.ListProjectUsersResponse](t, c, settings,
+		&signetv1.ListProjectUsersRequest{ProjectId: id}).GetUsers()
+	if len(users) != 1 || users[0].GetUserId() != s.user.UserID || users[0].GetUserName() != "" ||
+		users[0].GetDisplayName() != "" {
 		t.Errorf("somebody who may not read users sees %v", users)
 	}
 	done[*signetv1.RemoveProjectResponse](t, c, s.owner, &signetv1.RemoveProjectRequest{ProjectId: id})
@@ -226,15 +253,18 @@ func grantStory(t *testing.T, c *Client) {
 	offered := &deal{vendor: d.vendor, customer: second, project: d.project}
 	offered.grant = c.offer(t, offered, "admin")
 	list := func(as *Actor) []*signetv1.GrantedProject {
-		return done[*signetv1.ListGrantedProjectsResponse](t, c, as, &signetv1.ListGrantedProjectsRequest{}).GetProjects()
+		return done[*signetv1.ListGrantedProjectsResponse](t, c, as,
+			&signetv1.ListGrantedProjectsRequest{}).GetProjects()
 	}
 	// Each customer sees its own.
 	own, others := list(d.customer.owner), list(second.owner)
-	if len(own) != 1 || own[0].GetGrantId() != d.grant || own[0].GetState() != signetv1.ProjectGrant_STATE_ACTIVE || own[0].GetProjectName() != "Shop" || own[0].GetOwnerName() != "Sample" ||
+	if len(own) != 1 || own[0].GetGrantId() != d.grant || own[0].GetState() != signetv1.ProjectGrant_STATE_ACTIVE ||
+		own[0].GetProjectName() != "Shop" || own[0].GetOwnerName() != "Sample" ||
 		len(own[0].GetRoles()) != 2 || own[0].GetRoles()[0].GetName() != "READER" {
 		t.Errorf("customer 1 sees %v", own)
 	}
-	if len(others) != 1 || others[0].GetGrantId() != offered.grant || others[0].GetState() != signetv1.ProjectGrant_STATE_PENDING {
+	if len(others) != 1 || others[0].GetGrantId() != offered.grant ||
+		others[0].GetState() != signetv1.ProjectGrant_STATE_PENDING {
 		t.Errorf("customer 2 sees %v", others)
 	}
 	c.refused(t, noProject, d.customer.owner, &signetv1.ListProjectGrantsRequest{ProjectId: d.project})
@@ -244,7 +274,8 @@ func grantStory(t *testing.T, c *Client) {
 		c.refused(t, noGrant, as, &signetv1.DeclineGrantedProjectRequest{GrantId: offered.grant})
 	}
 	c.refused(t, noGrant, second.owner, offered.withdraw())
-	c.refused(t, permissionDenied, second.holder(t, settingsManager), &signetv1.AcceptGrantedProjectRequest{GrantId: offered.grant})
+	c.refused(t, permissionDenied, second.holder(t, settingsManager),
+		&signetv1.AcceptGrantedProjectRequest{GrantId: offered.grant})
 	// Before it is accepted, nothing can be given there.
 	c.refused(t, noProject, second.owner, give(second.user, d.project, "admin"))
 
@@ -256,39 +287,50 @@ func grantStory(t *testing.T, c *Client) {
 	}
 	c.refused(t, noUser, d.customer.owner, give(d.vendor.user, d.project, "reader"))
 	c.refused(t, noGroup, d.customer.owner, giveGroup(d.vendor.group(), d.project, "reader"))
-	same(t, "what the customer's user has", strings.Join(c.mine(t, d.customer.user), ","), d.customer.org+" "+d.project+" reader direct")
+	same(t, "what the customer's user has", strings.Join(c.mine(t, d.customer.user), ","),
+		d.customer.org+" "+d.project+" reader direct")
 	members := c.w.newGroup(t, d.customer.org, d.customer.user)
 	done[*signetv1.SetGroupAppRolesResponse](t, c, d.customer.owner, giveGroup(members, d.project, "writer"))
 
 	// The vendor sees that it was accepted, and neither users nor groups of the customer: in no list, and in no event.
-	grants := done[*signetv1.ListProjectGrantsResponse](t, c, d.vendor.owner, &signetv1.ListProjectGrantsRequest{ProjectId: d.project}).GetGrants()
-	if len(grants) != 2 || grants[0].GetState() != signetv1.ProjectGrant_STATE_ACTIVE || grants[0].GetGrantedOrgId() != d.customer.org || grants[1].GetState() != signetv1.ProjectGrant_STATE_PENDING {
+	grants := done[*signetv1.ListProjectGrantsResponse](t, c, d.vendor.owner,
+		&signetv1.ListProjectGrantsRequest{ProjectId: d.project}).GetGrants()
+	if len(grants) != 2 || grants[0].GetState() != signetv1.ProjectGrant_STATE_ACTIVE ||
+		grants[0].GetGrantedOrgId() != d.customer.org || grants[1].GetState() != signetv1.ProjectGrant_STATE_PENDING {
 		t.Errorf("the vendor sees %v", grants)
 	}
-	if users := done[*signetv1.ListProjectUsersResponse](t, c, d.vendor.owner, &signetv1.ListProjectUsersRequest{ProjectId: d.project}).GetUsers(); len(users) != 0 {
+	if users := done[*signetv1.ListProjectUsersResponse](t, c, d.vendor.owner,
+		&signetv1.ListProjectUsersRequest{ProjectId: d.project}).GetUsers(); len(users) != 0 {
 		t.Errorf("the vendor sees users of the customer: %v", users)
 	}
-	if groups := done[*signetv1.ListProjectGroupsResponse](t, c, d.vendor.owner, &signetv1.ListProjectGroupsRequest{ProjectId: d.project}).GetGroups(); len(groups) != 0 {
+	if groups := done[*signetv1.ListProjectGroupsResponse](t, c, d.vendor.owner,
+		&signetv1.ListProjectGroupsRequest{ProjectId: d.project}).GetGroups(); len(groups) != 0 {
 		t.Errorf("the vendor sees groups of the customer: %v", groups)
 	}
 	c.refused(t, noUser, d.vendor.owner, &signetv1.ListUserAppRolesRequest{UserId: d.customer.user.UserID})
 	c.refused(t, noGroup, d.vendor.owner, &signetv1.ListGroupAppRolesRequest{GroupId: members})
 	done[*signetv1.SetProjectGrantRolesResponse](t, c, d.vendor.owner, d.narrow("reader"))
-	users := done[*signetv1.ListProjectUsersResponse](t, c, d.customer.owner, &signetv1.ListProjectUsersRequest{ProjectId: d.project}).GetUsers()
-	if len(users) != 1 || users[0].GetUserId() != d.customer.user.UserID || !slices.Equal(users[0].GetRoleKeys(), []string{"reader"}) || users[0].GetUserName() == "" {
+	users := done[*signetv1.ListProjectUsersResponse](t, c, d.customer.owner,
+		&signetv1.ListProjectUsersRequest{ProjectId: d.project}).GetUsers()
+	if len(users) != 1 || users[0].GetUserId() != d.customer.user.UserID ||
+		!slices.Equal(users[0].GetRoleKeys(), []string{"reader"}) || users[0].GetUserName() == "" {
 		t.Errorf("the customer sees %v", users)
 	}
-	done[*signetv1.DeclineGrantedProjectResponse](t, c, second.owner, &signetv1.DeclineGrantedProjectRequest{GrantId: offered.grant})
-	done[*signetv1.DeclineGrantedProjectResponse](t, c, d.customer.owner, &signetv1.DeclineGrantedProjectRequest{GrantId: d.grant})
+	done[*signetv1.DeclineGrantedProjectResponse](t, c, second.owner,
+		&signetv1.DeclineGrantedProjectRequest{GrantId: offered.grant})
+	done[*signetv1.DeclineGrantedProjectResponse](t, c, d.customer.owner,
+		&signetv1.DeclineGrantedProjectRequest{GrantId: d.grant})
 	if left := c.mine(t, d.customer.user); left != nil {
 		t.Errorf("after it was given back: %q", left)
 	}
-	for _, side := range []struct{ reads, hidden *scene }{{d.vendor, d.customer}, {d.customer, d.vendor}, {d.vendor, second}} {
+	for _, side := range []struct{ reads, hidden *scene }{{d.vendor, d.customer}, {d.customer, d.vendor},
+		{d.vendor, second}} {
 		seen := 0
 		for _, e := range c.eventsOf(t, side.reads.owner) {
 			seen++
 			text := e.String()
-			for name, id := range map[string]string{"owner": side.hidden.owner.UserID, "user": side.hidden.user.UserID, "group": members} {
+			for name, id := range map[string]string{"owner": side.hidden.owner.UserID, "user": side.hidden.user.UserID,
+				"group": members} {
 				if strings.Contains(text, id) && !(name == "group" && side.reads == d.customer) {
 					t.Errorf("an event tells the %s of the other organization: %s", name, text)
 				}
@@ -318,7 +360,9 @@ func grantStory(t *testing.T, c *Client) {
 func (c *Client) eventsOf(t *testing.T, as *Actor) (all []*signetv1.Event) {
 	t.Helper()
 	for token, more := "", true; more; more = token != "" {
-		answer := done[*signetv1.ListEventsResponse](t, c, as, &signetv1.ListEventsRequest{Types: []string{"project.*", "project_grant.*", "project_access.*"}, PageToken: token})
+		answer := done[*signetv1.ListEventsResponse](t, c, as,
+			&signetv1.ListEventsRequest{Types: []string{"project.*", "project_grant.*", "project_access.*"},
+				PageToken: token})
 		all, token = append(all, answer.GetEvents()...), answer.GetNextPageToken()
 	}
 	return all
@@ -339,19 +383,24 @@ func appRoleStory(t *testing.T, c *Client) {
 	if got := c.mine(t, s.user); !slices.Equal(got, want) {
 		t.Errorf("the user has %q, not %q", got, want)
 	}
-	listed := flat(done[*signetv1.ListUserAppRolesResponse](t, c, s.owner, &signetv1.ListUserAppRolesRequest{UserId: s.user.UserID}).GetAppRoles())
+	listed := flat(done[*signetv1.ListUserAppRolesResponse](t, c, s.owner,
+		&signetv1.ListUserAppRolesRequest{UserId: s.user.UserID}).GetAppRoles())
 	if !slices.Equal(listed, want) {
 		t.Errorf("the administrator sees %q", listed)
 	}
 	// What somebody has here is nothing to those who administer them elsewhere.
-	if listed := done[*signetv1.ListUserAppRolesResponse](t, c, away.owner, &signetv1.ListUserAppRolesRequest{UserId: guest.UserID}).GetAppRoles(); listed != nil {
+	if listed := done[*signetv1.ListUserAppRolesResponse](t, c, away.owner,
+		&signetv1.ListUserAppRolesRequest{UserId: guest.UserID}).GetAppRoles(); listed != nil {
 		t.Errorf("the guest's own organization sees %v", listed)
 	}
-	groups := done[*signetv1.ListProjectGroupsResponse](t, c, s.owner, &signetv1.ListProjectGroupsRequest{ProjectId: id}).GetGroups()
-	if len(groups) != 1 || groups[0].GetGroupId() != members || groups[0].GetName() == "" || !slices.Equal(groups[0].GetRoleKeys(), []string{"reader", "writer"}) {
+	groups := done[*signetv1.ListProjectGroupsResponse](t, c, s.owner,
+		&signetv1.ListProjectGroupsRequest{ProjectId: id}).GetGroups()
+	if len(groups) != 1 || groups[0].GetGroupId() != members || groups[0].GetName() == "" ||
+		!slices.Equal(groups[0].GetRoleKeys(), []string{"reader", "writer"}) {
 		t.Errorf("groups: %v", groups)
 	}
-	given := flat(done[*signetv1.ListGroupAppRolesResponse](t, c, s.owner, &signetv1.ListGroupAppRolesRequest{GroupId: members}).GetAppRoles())
+	given := flat(done[*signetv1.ListGroupAppRolesResponse](t, c, s.owner,
+		&signetv1.ListGroupAppRolesRequest{GroupId: members}).GetAppRoles())
 	if !slices.Equal(given, []string{at + "reader " + members, at + "writer " + members}) {
 		t.Errorf("of the group: %q", given)
 	}
@@ -361,7 +410,8 @@ func appRoleStory(t *testing.T, c *Client) {
 	if got := c.mine(t, s.user); !slices.Equal(got, []string{at + "admin direct", at + "reader direct"}) {
 		t.Errorf("after the group was removed: %q", got)
 	}
-	if groups := done[*signetv1.ListProjectGroupsResponse](t, c, s.owner, &signetv1.ListProjectGroupsRequest{ProjectId: id}).GetGroups(); len(groups) != 0 {
+	if groups := done[*signetv1.ListProjectGroupsResponse](t, c, s.owner,
+		&signetv1.ListProjectGroupsRequest{ProjectId: id}).GetGroups(); len(groups) != 0 {
 		t.Errorf("groups that are gone: %v", groups)
 	}
 	// A guest who is gone has nothing there any more, in whatever way the membership ended.
@@ -369,7 +419,8 @@ func appRoleStory(t *testing.T, c *Client) {
 	if got := c.mine(t, guest); got != nil {
 		t.Errorf("a guest who left has %q", got)
 	}
-	if users := done[*signetv1.ListProjectUsersResponse](t, c, s.owner, &signetv1.ListProjectUsersRequest{ProjectId: id}).GetUsers(); len(users) != 1 {
+	if users := done[*signetv1.ListProjectUsersResponse](t, c, s.owner,
+		&signetv1.ListProjectUsersRequest{ProjectId: id}).GetUsers(); len(users) != 1 {
 		t.Errorf("users: %v", users)
 	}
 	c.give(t, s.owner, s.user, id)
@@ -387,7 +438,8 @@ func revivalStory(t *testing.T, c *Client) {
 			c.accept(t, d)
 		},
 		"given back and granted again": func(t *testing.T, d *deal) {
-			done[*signetv1.DeclineGrantedProjectResponse](t, c, d.customer.owner, &signetv1.DeclineGrantedProjectRequest{GrantId: d.grant})
+			done[*signetv1.DeclineGrantedProjectResponse](t, c, d.customer.owner,
+				&signetv1.DeclineGrantedProjectRequest{GrantId: d.grant})
 			d.grant = c.offer(t, d, "reader")
 			c.accept(t, d)
 		},
@@ -396,7 +448,8 @@ func revivalStory(t *testing.T, c *Client) {
 			done[*signetv1.SetProjectGrantRolesResponse](t, c, d.vendor.owner, d.narrow("reader"))
 		},
 		"removed and declared again": func(t *testing.T, d *deal) {
-			done[*signetv1.RemoveProjectRoleResponse](t, c, d.vendor.owner, &signetv1.RemoveProjectRoleRequest{ProjectId: d.project, Key: "reader"})
+			done[*signetv1.RemoveProjectRoleResponse](t, c, d.vendor.owner,
+				&signetv1.RemoveProjectRoleRequest{ProjectId: d.project, Key: "reader"})
 			c.declare(t, d.vendor.owner, d.project, "reader")
 			// Not even the grant has it before it is granted again.
 			c.refused(t, noRole, d.customer.owner, give(d.customer.user, d.project, "reader"))
@@ -416,10 +469,12 @@ func revivalStory(t *testing.T, c *Client) {
 			if got := c.mine(t, d.customer.user); got != nil {
 				t.Errorf("revived: %q", got)
 			}
-			if users := done[*signetv1.ListProjectUsersResponse](t, c, d.customer.owner, &signetv1.ListProjectUsersRequest{ProjectId: d.project}).GetUsers(); len(users) != 0 {
+			if users := done[*signetv1.ListProjectUsersResponse](t, c, d.customer.owner,
+				&signetv1.ListProjectUsersRequest{ProjectId: d.project}).GetUsers(); len(users) != 0 {
 				t.Errorf("revived in the list of users: %v", users)
 			}
-			if groups := done[*signetv1.ListProjectGroupsResponse](t, c, d.customer.owner, &signetv1.ListProjectGroupsRequest{ProjectId: d.project}).GetGroups(); len(groups) != 0 {
+			if groups := done[*signetv1.ListProjectGroupsResponse](t, c, d.customer.owner,
+				&signetv1.ListProjectGroupsRequest{ProjectId: d.project}).GetGroups(); len(groups) != 0 {
 				t.Errorf("revived in the list of groups: %v", groups)
 			}
 			// It can be given again.
@@ -435,7 +490,8 @@ func revivalStory(t *testing.T, c *Client) {
 func roleSettingsStory(t *testing.T, c *Client) {
 	s, away := c.w.newScene(t), c.w.elsewhere(t)
 	set := func(change func(*signetv1.SetApplicationRoleSettingsRequest)) *signetv1.SetApplicationRoleSettingsRequest {
-		r := &signetv1.SetApplicationRoleSettingsRequest{AppId: s.app, ProjectId: s.project(), RolesInTokens: true, RoleRequired: true, MetadataKeys: []string{"b", "a.B_c-1", "b"}}
+		r := &signetv1.SetApplicationRoleSettingsRequest{AppId: s.app, ProjectId: s.project(), RolesInTokens: true,
+			RoleRequired: true, MetadataKeys: []string{"b", "a.B_c-1", "b"}}
 		if change != nil {
 			change(r)
 		}
@@ -445,34 +501,50 @@ func roleSettingsStory(t *testing.T, c *Client) {
 		t.Errorf("at first: %v", got)
 	}
 	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, s.owner, set(nil))
-	want := &signetv1.ApplicationRoleSettings{ProjectId: s.project(), RolesInTokens: true, RoleRequired: true, MetadataKeys: []string{"a.B_c-1", "b"}}
+	want := &signetv1.ApplicationRoleSettings{ProjectId: s.project(), RolesInTokens: true, RoleRequired: true,
+		MetadataKeys: []string{"a.B_c-1", "b"}}
 	sameMessage(t, "read back", c.app(t, s.owner, s.app).GetRoleSettings(), want)
 	for name, x := range map[string]struct {
 		req  *signetv1.SetApplicationRoleSettingsRequest
 		want Want
 	}{
-		"a project of another organization": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.ProjectId = away.project() }), noProject},
-		"no such project":                   {set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.ProjectId = "prj_none" }), noProject},
-		"an application of another one":     {set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.AppId = away.app }), noApp},
-		"roles of no project":               {set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.ProjectId = "" }), invalid("projectId")},
-		"keys that are none":                {set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.MetadataKeys = []string{"ok", "a b", ""} }), invalid("metadataKeys[1]", "metadataKeys[2]")},
-		"too many keys": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.MetadataKeys = make([]string, 21) }),
+		"a project of another organization": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.ProjectId = away.project()
+		}), noProject},
+		"no such project": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.ProjectId = "prj_none"
+		}), noProject},
+		"an application of another one": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.AppId = away.app
+		}), noApp},
+		"roles of no project": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.ProjectId = ""
+		}), invalid("projectId")},
+		"keys that are none": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.MetadataKeys = []string{"ok", "a b", ""}
+		}), invalid("metadataKeys[1]", "metadataKeys[2]")},
+		"too many keys": {set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.MetadataKeys = make([]string, 21)
+		}),
 			invalid("metadataKeys")},
 	} {
 		t.Run(name, func(t *testing.T) { c.refused(t, x.want, s.owner, x.req) })
 	}
 	// Whoever may not read metadata does not have it sent to an application, and changes everything else.
 	settings := s.holder(t, settingsManager)
-	c.refused(t, permissionDenied, settings, set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.MetadataKeys = []string{"b", "c"} }))
-	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, settings, set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
-		r.GroupsInTokens, r.MetadataKeys = true, []string{"b"}
-	}))
+	c.refused(t, permissionDenied, settings,
+		set(func(r *signetv1.SetApplicationRoleSettingsRequest) { r.MetadataKeys = []string{"b", "c"} }))
+	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, settings,
+		set(func(r *signetv1.SetApplicationRoleSettingsRequest) {
+			r.GroupsInTokens, r.MetadataKeys = true, []string{"b"}
+		}))
 	done[*signetv1.RemoveProjectResponse](t, c, s.owner, &signetv1.RemoveProjectRequest{ProjectId: s.project()})
 	c.refused(t, noProject, s.owner, set(nil))
 	if got := c.app(t, s.owner, s.app).GetRoleSettings(); !got.GetRoleRequired() {
 		t.Errorf("the end of the project has opened the application: %v", got)
 	}
-	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, s.owner, &signetv1.SetApplicationRoleSettingsRequest{AppId: s.app})
+	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, s.owner,
+		&signetv1.SetApplicationRoleSettingsRequest{AppId: s.app})
 	if got := c.app(t, s.owner, s.app).GetRoleSettings(); got != nil {
 		t.Errorf("in the end: %v", got)
 	}
@@ -500,7 +572,8 @@ func grantRace(t *testing.T, w *World) {
 				switch {
 				case a.status == nil:
 					count[operationFor(req).name()]++
-				case a.reason() != "PROJECT_GRANT_NOT_FOUND" && a.reason() != "PROJECT_GRANT_WRONG_STATE" && a.reason() != "CONTENTION":
+				case a.reason() != "PROJECT_GRANT_NOT_FOUND" && a.reason() != "PROJECT_GRANT_WRONG_STATE" &&
+					a.reason() != "CONTENTION":
 					t.Errorf("%s: %s", operationFor(req).name(), a.summary())
 				}
 			})

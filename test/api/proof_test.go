@@ -27,8 +27,16 @@ func (w *World) oldSession(t *testing.T, as *Actor) *Actor {
 			if err != nil {
 				return err
 			}
-			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: u.ID, Epoch: u.Data.SessionEpoch,
-				Created: tx.Now() - (15 * time.Minute).Microseconds() - 1, Expires: tx.Now() + time.Hour.Microseconds()})
+			tx.PutToken(event.Token{
+				ID:      event.NewID("ses"),
+				Hash:    hash,
+				Kind:    string(secret.Session),
+				UserID:  u.ID,
+				Epoch:   u.Data.SessionEpoch,
+				Created: tx.Now() - (15 * time.Minute).Microseconds() - 1,
+
+				Expires: tx.Now() + time.Hour.Microseconds(),
+			})
 			return nil
 		},
 	})
@@ -40,9 +48,11 @@ func (w *World) oldSession(t *testing.T, as *Actor) *Actor {
 // target: by a personal access token, by an application, and in a session whose proof is old.
 func proofCases(t *testing.T, w *World) (cases []Case) {
 	s := w.newScene(t)
-	owner := w.addUser(t, person{Org: s.org, Domain: s.domain, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
+	owner := w.addUser(t, person{Org: s.org, Domain: s.domain,
+		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
 	old, fresh := w.oldSession(t, owner), w.signedIn(t, owner)
-	application := &Actor{UserID: owner.UserID, OrgID: owner.OrgID, Token: w.accessToken(t, owner, w.server.URL(), access.APIScopeNames...)}
+	application := &Actor{UserID: owner.UserID, OrgID: owner.OrgID,
+		Token: w.accessToken(t, owner, w.server.URL(), access.APIScopeNames...)}
 	for _, op := range operations {
 		proof := op.rule.GetProof()
 		if proof == signetv1.Proof_PROOF_UNSPECIFIED {
@@ -69,13 +79,21 @@ func proofCases(t *testing.T, w *World) (cases []Case) {
 	robot := w.addUser(t, person{Org: s.org, Service: true, Roles: []access.Role{access.OrgOwner}})
 	for name, as := range map[string]*Actor{"a token": owner, "an old session": old} {
 		cases = append(cases,
-			Case{Name: "revoke a token by " + name, As: as, Req: &signetv1.RevokeMyTokenRequest{TokenId: "pat_x"}, Want: refused(codes.NotFound, "TOKEN_NOT_FOUND")},
-			Case{Name: "end a session by " + name, As: as, Req: &signetv1.EndSessionRequest{SessionId: "ses_x"}, Want: noSession},
-			Case{Name: "an address of somebody else by " + name, As: as, Req: &signetv1.SetUserEmailRequest{UserId: other.UserID, Email: "else@mail.example"}, Header: header(orgID, s.org), Want: ok},
+			Case{Name: "revoke a token by " + name, As: as, Req: &signetv1.RevokeMyTokenRequest{TokenId: "pat_x"},
+				Want: refused(codes.NotFound, "TOKEN_NOT_FOUND")},
+			Case{Name: "end a session by " + name, As: as, Req: &signetv1.EndSessionRequest{SessionId: "ses_x"},
+				Want: noSession},
+			Case{Name: "an address of somebody else by " + name, As: as,
+				Req:    &signetv1.SetUserEmailRequest{UserId: other.UserID, Email: "else@mail.example"},
+				Header: header(orgID, s.org), Want: ok},
 			Case{Name: "the own profile by " + name, As: as, Req: profile(), Want: ok})
 	}
 	return append(cases,
-		Case{Name: "a service user makes itself a token", As: robot, Req: &signetv1.CreateUserTokenRequest{UserId: robot.UserID}, Want: ok},
-		Case{Name: "the own phone in a session", As: fresh, Req: &signetv1.SetMyPhoneRequest{Phone: "+49-30-1"}, Want: ok},
-		Case{Name: "the own phone as an administrator", As: fresh, Req: &signetv1.SetUserPhoneRequest{UserId: owner.UserID, Phone: "+49-30-1"}, Header: header(orgID, s.org), Want: ok})
+		Case{Name: "a service user makes itself a token", As: robot,
+			Req: &signetv1.CreateUserTokenRequest{UserId: robot.UserID}, Want: ok},
+		Case{Name: "the own phone in a session", As: fresh,
+			Req: &signetv1.SetMyPhoneRequest{Phone: "+49-30-1"}, Want: ok},
+		Case{Name: "the own phone as an administrator", As: fresh,
+			Req:    &signetv1.SetUserPhoneRequest{UserId: owner.UserID, Phone: "+49-30-1"},
+			Header: header(orgID, s.org), Want: ok})
 }

@@ -25,7 +25,8 @@ func startRegistration(org, email string) *signetv1.StartRegistrationRequest {
 }
 
 func finishRegistration(token, password string) *signetv1.FinishRegistrationRequest {
-	return &signetv1.FinishRegistrationRequest{Token: token, Password: password, Profile: &signetv1.FinishRegistrationRequest_Profile{FirstName: "Ada", LastName: "Lovelace"}}
+	return &signetv1.FinishRegistrationRequest{Token: token, Password: password,
+		Profile: &signetv1.FinishRegistrationRequest_Profile{FirstName: "Ada", LastName: "Lovelace"}}
 }
 
 // mailAbout waits for a mail, past those about other things.
@@ -58,11 +59,13 @@ func (w *World) registrationIn(t *testing.T, m mailtest.Message) string {
 // nothing.
 func registrations(t *testing.T, w *World) {
 	without := w.newScene(t)
-	answered := done[*signetv1.SetOrganizationPolicyResponse](t, &Client{w, w.rest}, without.owner, setPolicy(without.org, &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN}))
+	answered := done[*signetv1.SetOrganizationPolicyResponse](t, &Client{w, w.rest}, without.owner,
+		setPolicy(without.org, &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN}))
 	if len(answered.GetWarnings()) != 1 || !strings.Contains(answered.GetWarnings()[0].GetMessage(), "sends no mail") {
 		t.Errorf("without mail: %v", answered.GetWarnings())
 	}
-	(&Client{w, w.rest}).refused(t, refused(codes.FailedPrecondition, "REGISTRATION_NEEDS_MAIL"), nil, startRegistration(without.org, "new@mail.example"))
+	(&Client{w, w.rest}).refused(t, refused(codes.FailedPrecondition, "REGISTRATION_NEEDS_MAIL"), nil,
+		startRegistration(without.org, "new@mail.example"))
 
 	w, sink := withMail(t, w)
 	s := w.newScene(t)
@@ -76,7 +79,8 @@ func registrations(t *testing.T, w *World) {
 			c.refused(t, invalid("policy.privacyUri"), s.owner, setPolicy(s.org, &signetv1.Policy{PrivacyUri: bad}))
 		}
 		c.refused(t, invalid("policy.registration"), w.root, setInstallationPolicy(open))
-		c.refused(t, invalid("policy.termsUri"), w.root, setInstallationPolicy(&signetv1.Policy{TermsUri: "https://mail.example"}))
+		c.refused(t, invalid("policy.termsUri"), w.root,
+			setInstallationPolicy(&signetv1.Policy{TermsUri: "https://mail.example"}))
 		set := done[*signetv1.SetOrganizationPolicyResponse](t, c, s.owner, setPolicy(s.org, open))
 		same(t, "warnings", len(set.GetWarnings()), 0)
 		sameMessage(t, "set", c.policy(t, s.owner, s.org).GetPolicy(), open)
@@ -87,25 +91,34 @@ func registrations(t *testing.T, w *World) {
 		answer := c.send(t, nil, startRegistration(s.org, email))
 		answer.mustBe(t, ok)
 		token := w.registrationIn(t, mailAbout(t, sink, "Create your account"))
-		same(t, "the answer for somebody", c.send(t, nil, startRegistration(s.org, c.user(t, s.owner, known.UserID).GetHuman().GetEmail())).summary(), answer.summary())
+		same(t, "the answer for somebody",
+			c.send(t, nil, startRegistration(s.org, c.user(t, s.owner, known.UserID).GetHuman().GetEmail())).summary(),
+			answer.summary())
 		mailAbout(t, sink, "You already have an account")
-		same(t, "the answer for the same address", c.send(t, nil, startRegistration(s.org, strings.ToUpper(email))).summary(), answer.summary()) // and no mail
+		// and no mail
+		same(t, "the answer for the same address",
+			c.send(t, nil, startRegistration(s.org, strings.ToUpper(email))).summary(), answer.summary())
 		for _, bad := range []string{"", "new", "a@b.example, c@d.example", strings.Repeat("x", 250) + "@b.example"} {
 			c.refused(t, invalid("email"), nil, startRegistration(s.org, bad))
 		}
 		c.refused(t, invalid(orgID), nil, startRegistration(s.org, email), header(orgID, w.here.org))
 
 		// Only addresses in proven domains: this organization has none.
-		c.carryOut(t, s.owner, setPolicy(s.org, &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_PROVEN_DOMAINS}))
-		same(t, "the answer for an address that is not allowed", c.send(t, nil, startRegistration(s.org, strings.Replace(email, "@", "+other@", 1))).summary(), answer.summary())
+		c.carryOut(t, s.owner,
+			setPolicy(s.org, &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_PROVEN_DOMAINS}))
+		same(t, "the answer for an address that is not allowed",
+			c.send(t, nil, startRegistration(s.org, strings.Replace(email, "@", "+other@", 1))).summary(),
+			answer.summary())
 		c.refused(t, registrationOff, nil, finishRegistration(token, w.secret("early")))
 
 		// Terms.
-		withTerms := &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN, TermsUri: "https://mail.example/terms", PrivacyUri: "https://mail.example/privacy"}
+		withTerms := &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN,
+			TermsUri: "https://mail.example/terms", PrivacyUri: "https://mail.example/privacy"}
 		c.carryOut(t, s.owner, setPolicy(s.org, withTerms))
 		password := w.secret("chosen")
 		c.refused(t, registerProblems, nil, finishRegistration(token, password))
-		c.refused(t, registerProblems, nil, with(finishRegistration(token, password), "acceptedTermsUri", "https://mail.example/terms/1"))
+		c.refused(t, registerProblems, nil,
+			with(finishRegistration(token, password), "acceptedTermsUri", "https://mail.example/terms/1"))
 		accepting := with(finishRegistration(token, password), "acceptedTermsUri", "https://mail.example/terms")
 		c.refused(t, invalid("password"), nil, with(accepting, "password", "short"))
 		c.refused(t, invalid("password"), nil, with(accepting, "password", ""))
@@ -129,7 +142,8 @@ func registrations(t *testing.T, w *World) {
 		email = unique("new") + "@mail.example"
 		c.must(t, nil, startRegistration(s.org, email))
 		token = w.registrationIn(t, mailAbout(t, sink, "Create your account"))
-		options := done[*signetv1.StartRegistrationPasskeyResponse](t, c, nil, &signetv1.StartRegistrationPasskeyRequest{Token: token}).GetCreationOptions()
+		options := done[*signetv1.StartRegistrationPasskeyResponse](t, c, nil,
+			&signetv1.StartRegistrationPasskeyRequest{Token: token}).GetCreationOptions()
 		device := &factortest.Authenticator{Origin: "https://" + suffix}
 		credential, err := device.Create(options)
 		if err != nil {
@@ -148,7 +162,8 @@ func registrations(t *testing.T, w *World) {
 // registeredOnce: of many who finish the same registration at once, one becomes a user.
 func registeredOnce(t *testing.T, w *World, sink *mailtest.Sink, s *scene) {
 	c := &Client{w, w.rest}
-	c.carryOut(t, s.owner, setPolicy(s.org, &signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN}))
+	c.carryOut(t, s.owner, setPolicy(s.org,
+		&signetv1.Policy{Registration: signetv1.RegistrationMode_REGISTRATION_MODE_OPEN}))
 	c.must(t, nil, startRegistration(s.org, "once@mail.example"))
 	token := w.registrationIn(t, mailAbout(t, sink, "Create your account"))
 	password := w.secret("once")
@@ -156,7 +171,10 @@ func registeredOnce(t *testing.T, w *World, sink *mailtest.Sink, s *scene) {
 	answers := make([]*Answer, many)
 	var wait sync.WaitGroup
 	for i := range many {
-		wait.Go(func() { answers[i] = w.send(t, w.wires[i%len(w.wires)], nil, finishRegistration(token, password), nil) })
+		wait.Go(func() {
+			answers[i] = w.send(t, w.wires[i%len(w.wires)], nil,
+				finishRegistration(token, password), nil)
+		})
 	}
 	wait.Wait()
 	good := 0

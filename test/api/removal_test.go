@@ -20,7 +20,8 @@ import (
 // the next one finish.
 func removalSurvivesRestart(t *testing.T, w *World) {
 	const users = 1000
-	config := server.Config{Data: server.Data{DataDir: t.TempDir(), MasterKey: string(w.master.Text())}, Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix}
+	config := server.Config{Data: server.Data{DataDir: t.TempDir(), MasterKey: string(w.master.Text())},
+		Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix}
 	if db := testdb.New(t, w.db.Engine); db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}

@@ -93,10 +93,14 @@ func operationNamed(t *testing.T, name string) *operation {
 
 // samples are valid requests for the operations for which scene.sample cannot make one.
 var samples = map[string]func(s *scene) proto.Message{
-	"UpdateMyProfile":          func(*scene) proto.Message { return profile() },
-	"LookUpNames":              func(s *scene) proto.Message { return &signetv1.LookUpNamesRequest{Ids: []string{s.user.UserID}} },
-	"SearchUsers":              func(*scene) proto.Message { return &signetv1.SearchUsersRequest{Query: "test"} },
-	"ChangeMyPassword":         func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
+	"UpdateMyProfile": func(*scene) proto.Message { return profile() },
+	"LookUpNames": func(s *scene) proto.Message {
+		return &signetv1.LookUpNamesRequest{Ids: []string{s.user.UserID}}
+	},
+	"SearchUsers": func(*scene) proto.Message { return &signetv1.SearchUsersRequest{Query: "test"} },
+	"ChangeMyPassword": func(s *scene) proto.Message {
+		return changePassword(s.w.password, s.w.secret("sample"))
+	},
 	"CreateSession":            func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
 	"AddOIDCIdentityProvider":  func(s *scene) proto.Message { return addOIDC("Sample", s.w.secret("sample")) },
 	"AddOAuthIdentityProvider": func(s *scene) proto.Message { return addOAuth("Sample", s.w.secret("sample")) },
@@ -106,11 +110,13 @@ var samples = map[string]func(s *scene) proto.Message{
 	},
 	"StartProviderSignIn": func(s *scene) proto.Message {
 		id, secret := s.ownPage()
-		return &signetv1.StartProviderSignInRequest{IdpId: s.idp, ClientId: id, ClientSecret: secret, ReturnAddress: addApp("").GetRedirectUris()[0]}
+		return &signetv1.StartProviderSignInRequest{IdpId: s.idp, ClientId: id, ClientSecret: secret,
+			ReturnAddress: addApp("").GetRedirectUris()[0]}
 	},
 	"CreateSessionThroughProvider": func(s *scene) proto.Message {
 		id, secret := s.ownPage()
-		return &signetv1.CreateSessionThroughProviderRequest{ClientId: id, ClientSecret: secret, AttemptToken: "sample", Code: "sample"}
+		return &signetv1.CreateSessionThroughProviderRequest{ClientId: id, ClientSecret: secret, AttemptToken: "sample",
+			Code: "sample"}
 	},
 	"StartRegistration": func(s *scene) proto.Message { return startRegistration(s.org, "sample@sample.example") },
 	"FinishRegistration": func(s *scene) proto.Message {
@@ -118,8 +124,20 @@ var samples = map[string]func(s *scene) proto.Message{
 	},
 	// How people sign in is for organizations to say; federated/policy_test.go tells which providers they can name.
 	"SetInstallationPolicy": func(*scene) proto.Message {
-		return &signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{SecondFactorRequired: true, PasswordMinLength: 10, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 60,
-			AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 300, SessionIdleSeconds: 60, PasswordRulesForAdministrators: true}}
+		return &signetv1.SetInstallationPolicyRequest{
+			Policy: &signetv1.Policy{
+				SecondFactorRequired:           true,
+				PasswordMinLength:              10,
+				CommonPasswordsRefused:         true,
+				NetworkAttempts:                5,
+				NetworkWaitSeconds:             60,
+				AccountAttempts:                50,
+				AccountWaitSeconds:             10,
+				SessionSeconds:                 300,
+				SessionIdleSeconds:             60,
+				PasswordRulesForAdministrators: true,
+			},
+		}
 	},
 	// Without roles it is for guests alone.
 	"SetOrganizationMember": func(s *scene) proto.Message { return setMember(s.org, s.user.UserID, userManager) },
@@ -128,7 +146,8 @@ var samples = map[string]func(s *scene) proto.Message{
 	},
 	"AddGroup": func(*scene) proto.Message { return addGroup() }, // names are used once
 	"UpdateGroup": func(s *scene) proto.Message {
-		return &signetv1.UpdateGroupRequest{GroupId: s.group(), Name: unique("Group"), Description: "Builds other things"}
+		return &signetv1.UpdateGroupRequest{GroupId: s.group(), Name: unique("Group"),
+			Description: "Builds other things"}
 	},
 	// It can look into other organizations or not; who may is told in webhook_test.go.
 	"AddWebhook":        func(*scene) proto.Message { return addWebhook("Sample", "signing.*") },
@@ -141,17 +160,31 @@ func profile() *signetv1.UpdateMyProfileRequest {
 }
 
 func jwtConfig(idp string) *signetv1.UpdateJWTIdentityProviderRequest {
-	return &signetv1.UpdateJWTIdentityProviderRequest{IdpId: idp, JwtEndpoint: "https://jwt.example/t", Issuer: "https://issuer.example",
-		KeysEndpoint: "https://jwt.example/keys", HeaderName: "x-token"}
+	return &signetv1.UpdateJWTIdentityProviderRequest{
+		IdpId:        idp,
+		JwtEndpoint:  "https://jwt.example/t",
+		Issuer:       "https://issuer.example",
+		KeysEndpoint: "https://jwt.example/keys",
+		HeaderName:   "x-token",
+	}
 }
 
 func general(idp string) *signetv1.UpdateIdentityProviderRequest {
-	return &signetv1.UpdateIdentityProviderRequest{IdpId: idp, Name: "Renamed", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true}
+	return &signetv1.UpdateIdentityProviderRequest{IdpId: idp, Name: "Renamed",
+		StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true}
 }
 
 func addJWT() *signetv1.AddJWTIdentityProviderRequest {
-	return &signetv1.AddJWTIdentityProviderRequest{Name: "Partner", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true,
-		JwtEndpoint: "https://jwt.example/first", Issuer: "first", KeysEndpoint: "https://jwt.example/first/keys", HeaderName: "x-first"}
+	return &signetv1.AddJWTIdentityProviderRequest{
+		Name:         "Partner",
+		StylingType:  signetv1.StylingType_STYLING_TYPE_GOOGLE,
+		AutoRegister: true,
+		JwtEndpoint:  "https://jwt.example/first",
+		Issuer:       "first",
+		KeysEndpoint: "https://jwt.example/first/keys",
+
+		HeaderName: "x-first",
+	}
 }
 
 func setPassword(user, password string) *signetv1.SetUserPasswordRequest {

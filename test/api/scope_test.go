@@ -92,19 +92,32 @@ func (w *World) accessToken(t *testing.T, a *Actor, audience string, scopes ...s
 	t.Helper()
 	text, hash := secret.NewToken(secret.Access)
 	w.hide(text)
-	w.command(t, event.Command{Read: []event.Ref{user.Kind.Ref(a.UserID), org.Kind.Ref(a.OrgID)}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, a.UserID)
-		if err != nil {
-			return err
-		}
-		o, err := org.Kind.Get(tx, a.OrgID)
-		if err != nil {
-			return err
-		}
-		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch,
-			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: session.Given{Scopes: scopes, Audience: []string{audience}}.Text()})
-		return nil
-	}})
+	w.command(t, event.Command{
+		Read: []event.Ref{user.Kind.Ref(a.UserID), org.Kind.Ref(a.OrgID)},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, a.UserID)
+			if err != nil {
+				return err
+			}
+			o, err := org.Kind.Get(tx, a.OrgID)
+			if err != nil {
+				return err
+			}
+			tx.PutToken(event.Token{
+				ID:       event.NewID("oat"),
+				Hash:     hash,
+				Kind:     string(secret.Access),
+				UserID:   u.ID,
+				Epoch:    u.Data.TokenEpoch,
+				OrgEpoch: o.Data.Epoch,
+				Created:  tx.Now(),
+				Expires:  tx.Now() + time.Hour.Microseconds(),
+
+				Data: session.Given{Scopes: scopes, Audience: []string{audience}}.Text(),
+			})
+			return nil
+		},
+	})
 	return text
 }
 
@@ -114,14 +127,16 @@ func scopeCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
 	owner := s.holder(t, iamOwner)
 	with := func(scopes ...string) *Actor {
-		return &Actor{UserID: owner.UserID, OrgID: owner.OrgID, Token: w.accessToken(t, owner, w.server.URL(), scopes...)}
+		return &Actor{UserID: owner.UserID, OrgID: owner.OrgID,
+			Token: w.accessToken(t, owner, w.server.URL(), scopes...)}
 	}
 	type application struct {
 		name   string
 		scopes []string
 		actor  *Actor
 	}
-	general, every := application{"the general scopes", generalScopes, with(generalScopes...)}, application{"every scope", access.APIScopeNames, with(access.APIScopeNames...)}
+	general, every := application{"the general scopes", generalScopes, with(generalScopes...)},
+		application{"every scope", access.APIScopeNames, with(access.APIScopeNames...)}
 	all := []application{{"no scope", nil, with()}, general, every}
 	allBut := map[string]application{}
 	for _, scope := range access.APIScopeNames {
@@ -133,14 +148,16 @@ func scopeCases(t *testing.T, w *World) (cases []Case) {
 		allBut[scope] = application{"all but " + scope, less, with(less...)}
 	}
 	add := func(op *operation, a application, what string, make func() proto.Message) {
-		c := Case{Name: op.name() + what + "/an application with " + a.name, As: a.actor, Req: make(), Header: op.header(), Sparse: true}
+		c := Case{Name: op.name() + what + "/an application with " + a.name, As: a.actor, Req: make(),
+			Header: op.header(), Sparse: true}
 		needs := scopesOf(op, c.Req)
 		switch {
 		case !enough(a.scopes, needs):
 			c.Want = scopeRequired
 			c.Check = func(t *testing.T, answer *Answer) {
 				for _, scope := range needs {
-					named := strings.Contains(strings.NewReplacer(",", " ", ":", " ").Replace(answer.status.GetMessage())+" ", " "+scope+" ")
+					named := strings.Contains(strings.NewReplacer(",", " ", ":",
+						" ").Replace(answer.status.GetMessage())+" ", " "+scope+" ")
 					if named == enough(a.scopes, []string{scope}) {
 						t.Errorf("the message does not name what is missing: %s", answer.status.GetMessage())
 					}
@@ -184,29 +201,42 @@ func lesserApplicationCases(t *testing.T, w *World) (cases []Case) {
 	for _, op := range operations {
 		req := greater.sample(op)
 		bound := &Actor{UserID: owner.UserID, OrgID: owner.OrgID}
-		if p := op.rule.GetPermission(); (p == "user.write" || p == "user.credential.write") && op.has("userId") && !ownProfile[op.name()] {
+		if p := op.rule.GetPermission(); (p == "user.write" || p == "user.credential.write") && op.has("userId") &&
+			!ownProfile[op.name()] {
 			bound.Token = w.accessToken(t, owner, w.server.URL(), scopesOf(op, req)...)
-			cases = append(cases, Case{Name: op.name(), As: bound, Req: req, Header: op.header(), Want: targetHoldsMore, Sparse: true})
+			cases = append(cases,
+				Case{Name: op.name(), As: bound, Req: req, Header: op.header(), Want: targetHoldsMore, Sparse: true})
 		}
 	}
-	granter := &Actor{UserID: owner.UserID, OrgID: owner.OrgID, Token: w.accessToken(t, owner, w.server.URL(), "signet.roles", "signet.write")}
+	granter := &Actor{UserID: owner.UserID, OrgID: owner.OrgID,
+		Token: w.accessToken(t, owner, w.server.URL(), "signet.roles", "signet.write")}
 	grantsMore := refused(codes.PermissionDenied, "GRANTS_MORE")
 	cases = append(cases,
-		Case{Name: "a role that holds more", As: granter, Req: &signetv1.SetOrganizationMemberRequest{OrgId: s.org, UserId: s.user.UserID, Roles: []string{userManager}}, Want: grantsMore},
-		Case{Name: "a role in the installation that holds more", As: granter, Req: &signetv1.SetInstallationMemberRequest{UserId: s.user.UserID, Roles: []string{iamOwner}}, Want: grantsMore},
-		Case{Name: "a role that holds less", As: granter, Req: &signetv1.SetOrganizationMemberRequest{OrgId: s.org, UserId: s.user.UserID, Roles: []string{orgViewer}}, Want: ok})
+		Case{Name: "a role that holds more", As: granter,
+			Req: &signetv1.SetOrganizationMemberRequest{OrgId: s.org, UserId: s.user.UserID,
+				Roles: []string{userManager}}, Want: grantsMore},
+		Case{Name: "a role in the installation that holds more", As: granter,
+			Req:  &signetv1.SetInstallationMemberRequest{UserId: s.user.UserID, Roles: []string{iamOwner}},
+			Want: grantsMore},
+		Case{Name: "a role that holds less", As: granter,
+			Req: &signetv1.SetOrganizationMemberRequest{OrgId: s.org, UserId: s.user.UserID,
+				Roles: []string{orgViewer}}, Want: ok})
 	s.holder(t, iamViewer)
-	writer := &Actor{UserID: owner.UserID, OrgID: owner.OrgID, Token: w.accessToken(t, owner, w.server.URL(), "signet.write")}
+	writer := &Actor{UserID: owner.UserID, OrgID: owner.OrgID,
+		Token: w.accessToken(t, owner, w.server.URL(), "signet.write")}
 	for _, name := range []string{"DeactivateOrganization", "RemoveOrganization"} {
 		op := operationNamed(t, name)
-		cases = append(cases, Case{Name: name, As: writer, Req: s.sample(op), Header: op.header(), Want: targetHoldsMore})
+		cases = append(cases, Case{Name: name, As: writer, Req: s.sample(op), Header: op.header(),
+			Want: targetHoldsMore})
 	}
-	giver := &Actor{UserID: owner.UserID, OrgID: owner.OrgID, Token: w.accessToken(t, owner, w.server.URL(), "signet.api_access", "signet.read")}
+	giver := &Actor{UserID: owner.UserID, OrgID: owner.OrgID,
+		Token: w.accessToken(t, owner, w.server.URL(), "signet.api_access", "signet.read")}
 	allow := func(scopes ...string) proto.Message {
 		return &signetv1.SetApplicationAPIAccessRequest{AppId: s.app, Scopes: scopes}
 	}
 	return append(cases,
-		Case{Name: "API access/what it was not given", As: giver, Req: allow("signet.read", "signet.passwords"), Want: scopeRequired},
+		Case{Name: "API access/what it was not given", As: giver, Req: allow("signet.read", "signet.passwords"),
+			Want: scopeRequired},
 		Case{Name: "API access/what it was given", As: giver, Req: allow("signet.read", "signet.api_access"), Want: ok},
 	)
 }

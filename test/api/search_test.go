@@ -72,23 +72,31 @@ func searchUsersStory(t *testing.T, c *Client) {
 		}
 	}
 	page := done[*signetv1.SearchUsersResponse](t, c, s.owner, &signetv1.SearchUsersRequest{Query: "anna"})
-	sameMessage(t, "found", page.GetResults()[0], &signetv1.SearchUsersResponse_Found{User: c.user(t, s.owner, anna), OrgId: s.org, OrgName: c.org(t, s.owner, s.org).GetName()})
+	sameMessage(t, "found", page.GetResults()[0],
+		&signetv1.SearchUsersResponse_Found{User: c.user(t, s.owner, anna), OrgId: s.org,
+			OrgName: c.org(t, s.owner, s.org).GetName()})
 
 	// Over all organizations, for those who may.
 	everywhere := &signetv1.SearchUsersRequest{Query: mark, AllOrganizations: true, PageSize: 2}
 	same(t, "everywhere", len(c.search(t, c.w.root, everywhere)), 4)
 	c.refused(t, permissionDenied, s.owner, everywhere)
-	same(t, "in the other one", fmt.Sprint(c.search(t, c.w.root, &signetv1.SearchUsersRequest{Query: mark}, header(orgID, other.org))), "[carl]")
+	same(t, "in the other one",
+		fmt.Sprint(c.search(t, c.w.root, &signetv1.SearchUsersRequest{Query: mark},
+			header(orgID, other.org))), "[carl]")
 	c.refused(t, permissionDenied, s.owner, &signetv1.SearchUsersRequest{Query: mark}, header(orgID, other.org))
-	for _, f := range done[*signetv1.SearchUsersResponse](t, c, c.w.root, with(everywhere, "pageSize", int32(100))).GetResults() {
-		same(t, "the organization of "+f.GetUser().GetUserName(), f.GetOrgId(), f.GetUser().GetDetails().GetResourceOwner())
+	for _, f := range done[*signetv1.SearchUsersResponse](t, c, c.w.root,
+		with(everywhere, "pageSize", int32(100))).GetResults() {
+		same(t, "the organization of "+f.GetUser().GetUserName(), f.GetOrgId(),
+			f.GetUser().GetDetails().GetResourceOwner())
 	}
 	c.refused(t, invalid("query"), s.owner, &signetv1.SearchUsersRequest{Query: "a b c d e f g h i j k"})
 	c.refused(t, invalid("query"), s.owner, &signetv1.SearchUsersRequest{})
-	c.refused(t, invalid("query", "pageSize"), s.owner, &signetv1.SearchUsersRequest{Query: strings.Repeat("x", 201), PageSize: 101})
+	c.refused(t, invalid("query", "pageSize"), s.owner,
+		&signetv1.SearchUsersRequest{Query: strings.Repeat("x", 201), PageSize: 101})
 
 	// A change counts at once, and somebody who is gone is not found.
-	done[*signetv1.UpdateUserProfileResponse](t, c, s.owner, &signetv1.UpdateUserProfileRequest{UserId: anna, FirstName: "Zoe", LastName: "Zander", DisplayName: "Zoe Z."})
+	done[*signetv1.UpdateUserProfileResponse](t, c, s.owner,
+		&signetv1.UpdateUserProfileRequest{UserId: anna, FirstName: "Zoe", LastName: "Zander", DisplayName: "Zoe Z."})
 	same(t, "the name before", fmt.Sprint(c.search(t, s.owner, &signetv1.SearchUsersRequest{Query: "lüden"})), "[]")
 	same(t, "the name now", fmt.Sprint(c.search(t, s.owner, &signetv1.SearchUsersRequest{Query: "zand zoe"})), "[anna]")
 	c.w.changeUser(t, anna, user.WasRemoved{})

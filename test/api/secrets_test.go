@@ -30,8 +30,10 @@ func (w *World) noSecretsLeft(t *testing.T) {
 			events = bytes.Count(rows, []byte{'\n'})
 		}
 	}
-	if events < 100 || places["the table users"] == nil || len(places["the sealed parts of events"]) < 10000 || len(places["the log"]) < 10000 || len(places["the answers"]) < 10000 {
-		t.Fatalf("there is too little to search: %d events, %d bytes of log, %d of answers", events, len(places["the log"]), len(places["the answers"]))
+	if events < 100 || places["the table users"] == nil || len(places["the sealed parts of events"]) < 10000 ||
+		len(places["the log"]) < 10000 || len(places["the answers"]) < 10000 {
+		t.Fatalf("there is too little to search: %d events, %d bytes of log, %d of answers", events,
+			len(places["the log"]), len(places["the answers"]))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,8 @@ func (c *Client) mySessions(t *testing.T, as *Actor) []*signetv1.Session {
 
 func (c *Client) sessionsOf(t *testing.T, as *Actor, id string) []*signetv1.Session {
 	t.Helper()
-	return done[*signetv1.ListUserSessionsResponse](t, c, as, &signetv1.ListUserSessionsRequest{UserId: id}).GetSessions()
+	return done[*signetv1.ListUserSessionsResponse](t, c, as,
+		&signetv1.ListUserSessionsRequest{UserId: id}).GetSessions()
 }
 
 // mySessionStory: people see their sessions and end all but the one they are in.
@@ -32,7 +33,8 @@ func mySessionStory(t *testing.T, c *Client) {
 	same(t, "none at first", len(c.mySessions(t, as)), 0)
 	one, two := c.session(t, as), c.session(t, as)
 	listed := c.mySessions(t, two)
-	if len(listed) != 2 || listed[0].GetSessionId() != one.SessionID || listed[0].GetIsCurrent() || listed[1].GetSessionId() != two.SessionID || !listed[1].GetIsCurrent() {
+	if len(listed) != 2 || listed[0].GetSessionId() != one.SessionID || listed[0].GetIsCurrent() ||
+		listed[1].GetSessionId() != two.SessionID || !listed[1].GetIsCurrent() {
 		t.Fatalf("listed %v", listed)
 	}
 	if life := listed[0].GetExpirationDate().AsTime().Sub(listed[0].GetCreationDate().AsTime()); life != 12*time.Hour {
@@ -64,7 +66,8 @@ func mySessionStory(t *testing.T, c *Client) {
 	same(t, "none is left", len(c.mySessions(t, as)), 0)
 	c.me(t, c.session(t, as))
 	// A service user has none to end, which is fine.
-	done[*signetv1.EndMySessionsResponse](t, c, c.w.addUser(t, person{Org: s.org, Service: true}), &signetv1.EndMySessionsRequest{})
+	done[*signetv1.EndMySessionsResponse](t, c, c.w.addUser(t, person{Org: s.org, Service: true}),
+		&signetv1.EndMySessionsRequest{})
 }
 
 // userSessionStory: administrators see and end the sessions of those who hold no more than they do.
@@ -127,7 +130,8 @@ func userSessionStory(t *testing.T, c *Client) {
 	c.refused(t, unauthenticated, self, &signetv1.GetMyUserRequest{})
 	// A removed user has nothing that could be seen or ended.
 	c.w.changeUser(t, as.UserID, user.WasRemoved{})
-	for _, req := range []proto.Message{list, endAll, end(as.UserID, seen[0]), &signetv1.ListUserTokensRequest{UserId: as.UserID}} {
+	for _, req := range []proto.Message{list, endAll, end(as.UserID, seen[0]),
+		&signetv1.ListUserTokensRequest{UserId: as.UserID}} {
 		c.refused(t, noUser, s.owner, with(req, "userId", as.UserID))
 	}
 }
@@ -144,7 +148,8 @@ func atOnce(t *testing.T, w *World, n int, as *Actor, req proto.Message, others 
 	for _, a := range answers {
 		if a.status == nil {
 			succeeded++
-		} else if !slices.ContainsFunc(others, func(o Want) bool { return o.Code == a.code() && o.Reason == a.reason() }) {
+		} else if !slices.ContainsFunc(others,
+			func(o Want) bool { return o.Code == a.code() && o.Reason == a.reason() }) {
 			t.Errorf("one answer is %s", a.summary())
 		}
 	}
@@ -157,13 +162,15 @@ func revokedOnce(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	target := c.tokensOf(t, s.owner, s.user.UserID)[0].GetTokenId()
 	c.me(t, s.user) // it is in memory now, where there is such a thing
-	same(t, "revocations", atOnce(t, w, 64, s.owner, &signetv1.RevokeUserTokenRequest{UserId: s.user.UserID, TokenId: target}, noToken), 1)
+	same(t, "revocations", atOnce(t, w, 64, s.owner,
+		&signetv1.RevokeUserTokenRequest{UserId: s.user.UserID, TokenId: target}, noToken), 1)
 	c.refused(t, unauthenticated, s.user, &signetv1.GetMyUserRequest{})
 	same(t, "tokens", len(c.tokensOf(t, s.owner, s.user.UserID)), 0)
 	// Once by its own user: then it is gone for whoever was next.
 	robot := w.addUser(t, person{Org: s.org, Service: true})
 	own := c.myTokens(t, robot)[0].GetTokenId()
-	same(t, "revocations", atOnce(t, w, 64, robot, &signetv1.RevokeMyTokenRequest{TokenId: own}, noToken, unauthenticated), 1)
+	same(t, "revocations", atOnce(t, w, 64, robot, &signetv1.RevokeMyTokenRequest{TokenId: own}, noToken,
+		unauthenticated), 1)
 }
 
 // endedOnce: the same for sessions.
@@ -172,7 +179,8 @@ func endedOnce(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	in := w.signedIn(t, s.user)
 	id := c.mySessions(t, in)[0].GetSessionId()
-	same(t, "ends", atOnce(t, w, 64, s.owner, &signetv1.EndUserSessionRequest{UserId: s.user.UserID, SessionId: id}, noSession), 1)
+	same(t, "ends", atOnce(t, w, 64, s.owner,
+		&signetv1.EndUserSessionRequest{UserId: s.user.UserID, SessionId: id}, noSession), 1)
 	c.refused(t, unauthenticated, in, &signetv1.GetMyUserRequest{})
 	in = w.signedIn(t, s.user)
 	id = c.mySessions(t, in)[0].GetSessionId()

@@ -13,12 +13,17 @@ import (
 
 // The tables of section 4 of the contract, and their neighbours.
 var (
-	emailsAccepted = []string{"a@b", "a.b+c@sub.example.org", `"john doe"@example.com`, "user@[192.0.2.1]", `"a\"b"@example.com`, "O'Neil!#$%&*/=?^_`{|}~-@EXAMPLE.org",
+	emailsAccepted = []string{"a@b", "a.b+c@sub.example.org", `"john doe"@example.com`, "user@[192.0.2.1]",
+		`"a\"b"@example.com`, "O'Neil!#$%&*/=?^_`{|}~-@EXAMPLE.org",
 		strings.Repeat("x", 300) + "@example.org"}
-	emailsRefused = []string{"a", "@", "a@", "@b", "a@b@c", "A B <a@b>", "<a@b>", "a@b, c@d", "group: a@b;", "a(comment)@b", "a@b(comment)", " a@b", "a@b ", "a @b", "a@ b",
-		"a\t@b", "a\r\n @b", "a..b@c", ".a@b", "a.@b", "a@b.", "a@.b", "ä@b", "a@ä.example", `"a@b`, `"a"b@c`, "a@[1.2.3.4", "a@b c", "a;b@c", "mailto:a@b", "a@b\n"}
-	phonesAccepted = []string{"+1", "+41-31-555.01(23)", "+49(0)30-12", "+1-800-555;ext=12", "+1;isub=12;phone-context=x", "+1;ext=1-2", "+(1)"}
-	phonesRefused  = []string{"1", "0041315550123", "+", "+-", "+()", "+1 2", "+41 31 555 01 23", " +1", "+1 ", "+1a", "+1;", "+1;ext", "+1;ext=", "+1;ext=a", "tel:+1", "++1", "+1+2",
+	emailsRefused = []string{"a", "@", "a@", "@b", "a@b@c", "A B <a@b>", "<a@b>", "a@b, c@d", "group: a@b;",
+		"a(comment)@b", "a@b(comment)", " a@b", "a@b ", "a @b", "a@ b",
+		"a\t@b", "a\r\n @b", "a..b@c", ".a@b", "a.@b", "a@b.", "a@.b", "ä@b", "a@ä.example", `"a@b`, `"a"b@c`,
+		"a@[1.2.3.4", "a@b c", "a;b@c", "mailto:a@b", "a@b\n"}
+	phonesAccepted = []string{"+1", "+41-31-555.01(23)", "+49(0)30-12", "+1-800-555;ext=12",
+		"+1;isub=12;phone-context=x", "+1;ext=1-2", "+(1)"}
+	phonesRefused = []string{"1", "0041315550123", "+", "+-", "+()", "+1 2", "+41 31 555 01 23", " +1", "+1 ", "+1a",
+		"+1;", "+1;ext", "+1;ext=", "+1;ext=a", "tel:+1", "++1", "+1+2",
 		"+1,2", "+1/2", "+１", "+1;a=b;", "+1*", "+1#"}
 )
 
@@ -26,13 +31,17 @@ var (
 func refusedAddressCases(_ *testing.T, w *World) (cases []Case) {
 	base := setup("x")
 	for _, e := range emailsRefused {
-		cases = append(cases, Case{Name: "e-mail " + e, As: w.root, Req: with(base, "human.email.email", e), Want: invalid("human.email.email")})
+		cases = append(cases, Case{Name: "e-mail " + e, As: w.root, Req: with(base, "human.email.email", e),
+			Want: invalid("human.email.email")})
 	}
 	for _, p := range phonesRefused {
-		cases = append(cases, Case{Name: "phone " + p, As: w.root, Req: with(base, "human.phone.phone", p), Want: invalid("human.phone.phone")})
+		cases = append(cases, Case{Name: "phone " + p, As: w.root, Req: with(base, "human.phone.phone", p),
+			Want: invalid("human.phone.phone")})
 	}
-	for _, d := range []string{"a b", " a", "a ", "a\tb", "a\nb", "a@b", "a/b", "a:b", "\x7f", "a\u0085b", "a\u00a0b", "a\u2003b", "a＠b", "a／b", "a：b", "\u00ad"} {
-		cases = append(cases, Case{Name: "domain " + d, As: w.root, Req: with(base, "org.domain", d), Want: invalid("org.domain")})
+	for _, d := range []string{"a b", " a", "a ", "a\tb", "a\nb", "a@b", "a/b", "a:b", "\x7f", "a\u0085b", "a\u00a0b",
+		"a\u2003b", "a＠b", "a／b", "a：b", "\u00ad"} {
+		cases = append(cases, Case{Name: "domain " + d, As: w.root, Req: with(base, "org.domain", d),
+			Want: invalid("org.domain")})
 	}
 	return cases
 }
@@ -46,14 +55,20 @@ func acceptedAddressCases(t *testing.T, w *World) (cases []Case) {
 	for i, e := range emailsAccepted {
 		req := with(with(setup(w.secret("address")), "human.email.email", e), "human.phone.phone", phonesAccepted[i])
 		req.Human.Email.IsEmailVerified, req.Human.Phone.IsPhoneVerified = i%2 == 0, i%2 == 1
-		cases = append(cases, Case{Name: e[:min(len(e), 30)] + " " + phonesAccepted[i], As: w.root, Req: req, Want: ok, Check: func(t *testing.T, a *Answer) {
-			made := a.message.(*signetv1.SetupOrganizationResponse)
-			h := c.user(t, w.root, made.GetUserId(), header(orgID, made.GetOrgId())).GetHuman()
-			same(t, "e-mail", h.GetEmail(), e)
-			same(t, "e-mail verified", h.GetIsEmailVerified(), i%2 == 0)
-			same(t, "phone", h.GetPhone(), phonesAccepted[i])
-			same(t, "phone verified", h.GetIsPhoneVerified(), i%2 == 1)
-		}})
+		cases = append(cases, Case{
+			Name: e[:min(len(e), 30)] + " " + phonesAccepted[i],
+			As:   w.root,
+			Req:  req,
+			Want: ok,
+			Check: func(t *testing.T, a *Answer) {
+				made := a.message.(*signetv1.SetupOrganizationResponse)
+				h := c.user(t, w.root, made.GetUserId(), header(orgID, made.GetOrgId())).GetHuman()
+				same(t, "e-mail", h.GetEmail(), e)
+				same(t, "e-mail verified", h.GetIsEmailVerified(), i%2 == 0)
+				same(t, "phone", h.GetPhone(), phonesAccepted[i])
+				same(t, "phone verified", h.GetIsPhoneVerified(), i%2 == 1)
+			},
+		})
 	}
 	return cases
 }
@@ -68,10 +83,17 @@ func setupStory(t *testing.T, c *Client) {
 		Org: &signetv1.SetupOrganizationRequest_Org{Name: wide(200), Domain: strings.ToUpper(domain)},
 		Human: &signetv1.SetupOrganizationRequest_Human{
 			UserName: wide(200),
-			Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: wide(200), LastName: wide(200), NickName: wide(200), DisplayName: wide(200),
-				PreferredLanguage: wide(10), Gender: signetv1.Gender_GENDER_DIVERSE},
-			Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: "Full@Example.org", IsEmailVerified: true},
-			Phone:    &signetv1.SetupOrganizationRequest_Human_Phone{Phone: textFor("phone.phone", 50), IsPhoneVerified: true},
+			Profile: &signetv1.SetupOrganizationRequest_Human_Profile{
+				FirstName:         wide(200),
+				LastName:          wide(200),
+				NickName:          wide(200),
+				DisplayName:       wide(200),
+				PreferredLanguage: wide(10),
+				Gender:            signetv1.Gender_GENDER_DIVERSE,
+			},
+			Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "Full@Example.org", IsEmailVerified: true},
+			Phone: &signetv1.SetupOrganizationRequest_Human_Phone{Phone: textFor("phone.phone", 50),
+				IsPhoneVerified: true},
 			Password: password,
 		},
 		Roles: []string{"ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER"},
@@ -86,11 +108,25 @@ func setupStory(t *testing.T, c *Client) {
 	sameMessage(t, "details of the creation", made.GetDetails(), o.GetDetails())
 	u := c.user(t, w.root, made.GetUserId(), header(orgID, made.GetOrgId()))
 	p := full.Human.Profile
-	sameMessage(t, "user", u, &signetv1.User{UserId: made.GetUserId(), State: signetv1.User_STATE_ACTIVE, UserName: wide(200),
-		LoginNames: []string{wide(200) + "@" + domain}, Details: u.GetDetails(), Type: &signetv1.User_Human_{Human: &signetv1.User_Human{
-			Profile: &signetv1.User_Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName, DisplayName: p.DisplayName,
-				PreferredLanguage: p.PreferredLanguage, Gender: p.Gender},
-			Email: "Full@Example.org", IsEmailVerified: true, Phone: full.Human.Phone.Phone, IsPhoneVerified: true}}})
+	sameMessage(t, "user", u, &signetv1.User{
+		UserId:     made.GetUserId(),
+		State:      signetv1.User_STATE_ACTIVE,
+		UserName:   wide(200),
+		LoginNames: []string{wide(200) + "@" + domain},
+		Details:    u.GetDetails(),
+		Type: &signetv1.User_Human_{
+			Human: &signetv1.User_Human{
+				Profile: &signetv1.User_Profile{
+					FirstName:         p.FirstName,
+					LastName:          p.LastName,
+					NickName:          p.NickName,
+					DisplayName:       p.DisplayName,
+					PreferredLanguage: p.PreferredLanguage,
+					Gender:            p.Gender,
+				},
+				Email: "Full@Example.org", IsEmailVerified: true, Phone: full.Human.Phone.Phone, IsPhoneVerified: true},
+		},
+	})
 	same(t, "owner of the user", u.GetDetails().GetResourceOwner(), made.GetOrgId())
 
 	// The long password signs in; one that differs in its last character does not.
@@ -103,7 +139,8 @@ func setupStory(t *testing.T, c *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "roles", fmt.Sprint(stored.Data.Memberships), fmt.Sprint(map[string][]string{made.GetOrgId(): {settingsManager, userManager}}))
+	same(t, "roles", fmt.Sprint(stored.Data.Memberships),
+		fmt.Sprint(map[string][]string{made.GetOrgId(): {settingsManager, userManager}}))
 	as := &Actor{Token: in.GetToken()}
 	c.refused(t, permissionDenied, as, &signetv1.GetOrganizationRequest{OrgId: made.GetOrgId()})
 	done[*signetv1.GetUserResponse](t, c, as, &signetv1.GetUserRequest{UserId: made.GetUserId()})
@@ -122,10 +159,12 @@ func setupStory(t *testing.T, c *Client) {
 	same(t, "its length", utf8.RuneCountInString(u.GetHuman().GetProfile().GetDisplayName()), 401)
 	h := u.GetHuman()
 	same(t, "the rest is empty", h.GetProfile().GetNickName()+h.GetProfile().GetPreferredLanguage()+h.GetPhone(), "")
-	same(t, "nothing is verified", h.GetIsEmailVerified() || h.GetIsPhoneVerified() || h.GetPasswordChangeRequired(), false)
+	same(t, "nothing is verified",
+		h.GetIsEmailVerified() || h.GetIsPhoneVerified() || h.GetPasswordChangeRequired(), false)
 	same(t, "gender", h.GetProfile().GetGender(), signetv1.Gender_GENDER_UNSPECIFIED)
 	// Without roles the user owns the organization.
-	owner := &Actor{Token: done[*signetv1.CreateSessionResponse](t, c, nil, signIn(u.GetLoginNames()[0], "z")).GetToken()}
+	owner := &Actor{Token: done[*signetv1.CreateSessionResponse](t, c, nil,
+		signIn(u.GetLoginNames()[0], "z")).GetToken()}
 	c.org(t, owner, made.GetOrgId())
 	done[*signetv1.AddJWTIdentityProviderResponse](t, c, owner, addJWT())
 	done[*signetv1.SetUserPasswordResponse](t, c, owner, setPassword(made.GetUserId(), w.secret("own")))
@@ -146,7 +185,8 @@ func domainStory(t *testing.T, c *Client) {
 	if !strings.HasPrefix(kept, "xn--b") || !strings.HasSuffix(kept, ".example") || strings.ToLower(kept) != kept {
 		t.Errorf("%s was kept as %s", label+".Example", kept)
 	}
-	for _, spelling := range []string{label + ".example", strings.ToUpper(label) + ".EXAMPLE", kept, strings.ToUpper(kept)} {
+	for _, spelling := range []string{label + ".example", strings.ToUpper(label) + ".EXAMPLE", kept,
+		strings.ToUpper(kept)} {
 		c.refused(t, domainTaken, w.root, with(setup("taken"), "org.domain", spelling))
 	}
 
@@ -155,7 +195,8 @@ func domainStory(t *testing.T, c *Client) {
 	want := strings.NewReplacer("Überlingen & Söhne GmbH", "uberlingen-sohne-gmbh").Replace(name) + "." + suffix
 	same(t, "generated domain", first, want)
 	_, second := create(name, "")
-	if second == first || !strings.HasPrefix(second, strings.TrimSuffix(first, "."+suffix)+"-") || !strings.HasSuffix(second, "."+suffix) {
+	if second == first || !strings.HasPrefix(second, strings.TrimSuffix(first, "."+suffix)+"-") ||
+		!strings.HasSuffix(second, "."+suffix) {
 		t.Errorf("the second organization of the name got %s beside %s", second, first)
 	}
 	_, long := create(strings.Repeat("ab-", 60), "")

@@ -15,13 +15,15 @@ import (
 )
 
 // counted is what an answer tells of all its days, as "way successes failures throttled": a day may end at any moment.
-func (c *Client) counted(t *testing.T, as *Actor, req *signetv1.CountSignInsRequest, h ...Header) (all map[string][3]uint64) {
+func (c *Client) counted(t *testing.T, as *Actor, req *signetv1.CountSignInsRequest,
+	h ...Header) (all map[string][3]uint64) {
 	t.Helper()
 	all = map[string][3]uint64{}
 	for _, day := range done[*signetv1.CountSignInsResponse](t, c, as, req, h...).GetDays() {
 		for _, n := range day.GetCounts() {
 			sum := all[n.GetWay().String()]
-			all[n.GetWay().String()] = [3]uint64{sum[0] + n.GetSuccesses(), sum[1] + n.GetFailures(), sum[2] + n.GetThrottled()}
+			all[n.GetWay().String()] = [3]uint64{sum[0] + n.GetSuccesses(), sum[1] + n.GetFailures(),
+				sum[2] + n.GetThrottled()}
 		}
 	}
 	return all
@@ -45,7 +47,8 @@ func countStory(t *testing.T, c *Client) {
 	nobody := signIn(unique("nobody")+"@"+s.domain, c.w.secret("wrong"))
 	_, heard := untilThrottled(t, c.w, c.wire, nil, nobody, signInFailed)
 	same(t, "throttled", mine(), fmt.Sprintf("map[WAY_PASSWORD:[1 %d 1]]", 2+heard))
-	done[*signetv1.CreateSessionWithPasskeyResponse](t, c, nil, &signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()})
+	done[*signetv1.CreateSessionWithPasskeyResponse](t, c, nil,
+		&signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()})
 	same(t, "a passkey", mine(), fmt.Sprintf("map[WAY_PASSKEY:[1 0 0] WAY_PASSWORD:[1 %d 1]]", 2+heard))
 	// An organization that does not exist counts for the installation alone.
 	c.refused(t, signInFailed, nil, with(signIn(unique("nobody"), c.w.secret("wrong")), "orgId", unknownOrg))
@@ -65,22 +68,27 @@ func countStory(t *testing.T, c *Client) {
 		}
 		same(t, "days", len(days), want)
 		last, err := time.Parse(time.DateOnly, days[len(days)-1].GetDate())
-		if today := time.Now().UTC().Format(time.DateOnly); err != nil || last.Format(time.DateOnly) != today && last.Format(time.DateOnly) != yesterday {
+		if today := time.Now().UTC().Format(time.DateOnly); err != nil ||
+			last.Format(time.DateOnly) != today && last.Format(time.DateOnly) != yesterday {
 			t.Errorf("the last one is %s, %v", days[len(days)-1].GetDate(), err)
 		}
 		same(t, "the first one", days[0].GetDate(), last.AddDate(0, 0, 1-want).Format(time.DateOnly))
 	}
 	c.refused(t, invalid("days"), s.owner, &signetv1.CountSignInsRequest{Days: 91})
-	for _, req := range []proto.Message{all, &signetv1.SearchUsersRequest{Query: "anna", AllOrganizations: true}, &signetv1.ListEventsRequest{AllOrganizations: true}} {
-		if said := c.refused(t, permissionDenied, s.owner, req).status.GetMessage(); !strings.Contains(said, "in the installation") {
+	for _, req := range []proto.Message{all, &signetv1.SearchUsersRequest{Query: "anna", AllOrganizations: true},
+		&signetv1.ListEventsRequest{AllOrganizations: true}} {
+		if said := c.refused(t, permissionDenied, s.owner, req).status.GetMessage(); !strings.Contains(said,
+			"in the installation") {
 			t.Errorf("all organizations are refused with %q, which does not say whom to ask", said)
 		}
 	}
 	c.refused(t, permissionDenied, s.holder(t, iamOrgManager), all)
 	elsewhere := c.w.newScene(t)
 	same(t, "another organization", fmt.Sprint(c.counted(t, elsewhere.owner, &signetv1.CountSignInsRequest{})), "map[]")
-	guest := c.w.addUser(t, person{Org: elsewhere.org, Elsewhere: map[string][]access.Role{s.org: {access.OrgOwnerViewer}}})
-	same(t, "a guest", c.counted(t, guest, &signetv1.CountSignInsRequest{}, header(orgID, s.org))["WAY_PASSKEY"], [3]uint64{1, 0, 0})
+	guest := c.w.addUser(t, person{Org: elsewhere.org,
+		Elsewhere: map[string][]access.Role{s.org: {access.OrgOwnerViewer}}})
+	same(t, "a guest", c.counted(t, guest, &signetv1.CountSignInsRequest{}, header(orgID, s.org))["WAY_PASSKEY"],
+		[3]uint64{1, 0, 0})
 }
 
 // countsOnEveryNode: what one node counts, others tell a moment later, and it is there after a restart.

@@ -26,7 +26,8 @@ func signInNameStory(t *testing.T, c *Client) {
 		}
 	}
 	name := unique("Jo")
-	inA := w.addUser(t, person{Org: a.org, Domain: a.domain, UserName: name, Email: name + "@mail.example", EmailVerified: true})
+	inA := w.addUser(t, person{Org: a.org, Domain: a.domain, UserName: name, Email: name + "@mail.example",
+		EmailVerified: true})
 	inB := w.addUser(t, person{Org: b.org, Domain: b.domain, UserName: name, Email: name + "@mail.example"})
 
 	// A verified domain leads to its organization, however it is written.
@@ -101,13 +102,17 @@ func failedSignInCases(t *testing.T, w *World) (cases []Case) {
 		{"SQL", "' OR '1'='1' --", wrong, ""},
 		{"a user's id", s.user.UserID, w.password, ""},
 	} {
-		cases = append(cases, Case{Name: x.name, Req: &signetv1.CreateSessionRequest{LoginName: x.login, Password: x.password, OrgId: x.org}, Want: signInFailed,
+		cases = append(cases, Case{
+			Name: x.name,
+			Req:  &signetv1.CreateSessionRequest{LoginName: x.login, Password: x.password, OrgId: x.org},
+			Want: signInFailed,
 			Check: func(t *testing.T, a *Answer) {
 				if message == "" {
 					message = a.status.GetMessage()
 				}
 				same(t, "message", a.status.GetMessage(), message)
-			}})
+			},
+		})
 	}
 	return cases
 }

@@ -66,7 +66,9 @@ func disabledUserStory(t *testing.T, c *Client) {
 func disabledOrgStory(t *testing.T, c *Client) {
 	s, other := c.w.newScene(t), c.w.elsewhere(t)
 	guest := c.w.addUser(t, person{Org: other.org, Elsewhere: map[string][]access.Role{s.org: {access.OrgOwner}}})
-	resident := c.w.addUser(t, person{Org: s.org, Domain: s.domain, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
+	resident := c.w.addUser(t,
+		person{Org: s.org, Domain: s.domain,
+			Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
 	in := c.session(t, resident)
 	c.me(t, in)
 	c.refused(t, targetHoldsMore, guest, &signetv1.DeactivateOrganizationRequest{OrgId: s.org})
@@ -86,7 +88,8 @@ func disabledOrgStory(t *testing.T, c *Client) {
 	done[*signetv1.AddJWTIdentityProviderResponse](t, c, guest, addJWT(), in2)
 	c.user(t, guest, s.user.UserID, in2)
 	s.user.Password = c.w.secret("inactive")
-	done[*signetv1.SetUserPasswordResponse](t, c, guest, with(setPassword(s.user.UserID, s.user.Password), "noChangeRequired", true), in2)
+	done[*signetv1.SetUserPasswordResponse](t, c, guest,
+		with(setPassword(s.user.UserID, s.user.Password), "noChangeRequired", true), in2)
 
 	c.carryOut(t, guest, &signetv1.ReactivateOrganizationRequest{OrgId: s.org})
 	c.refused(t, wrongOrgState, guest, &signetv1.ReactivateOrganizationRequest{OrgId: s.org})
@@ -109,7 +112,8 @@ func disabledOrgStory(t *testing.T, c *Client) {
 	// Its domain is free at once, and what was in it goes soon, with what others held there.
 	done[*signetv1.SetupOrganizationResponse](t, c, c.w.root, with(setup(c.w.secret("heir")), "org.domain", s.domain))
 	testkit.Await(t, "the guest holds nothing any more", func() bool {
-		return len(done[*signetv1.ListMyMembershipsResponse](t, c, guest, &signetv1.ListMyMembershipsRequest{}).GetMemberships()) == 0
+		return len(done[*signetv1.ListMyMembershipsResponse](t, c, guest,
+			&signetv1.ListMyMembershipsRequest{}).GetMemberships()) == 0
 	})
 }
 

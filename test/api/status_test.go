@@ -30,7 +30,8 @@ func statusStory(t *testing.T, c *Client) {
 	told := c.status(t, viewer)
 	engine := map[string]string{testdb.SQLite: "SQLite", testdb.Postgres: "PostgreSQL"}[c.w.db.Engine]
 	same(t, "engine", told.GetNode().GetEngine(), engine)
-	if up := told.GetNode().GetTime().AsTime().Sub(told.GetNode().GetStartTime().AsTime()); up <= 0 || time.Since(told.GetNode().GetTime().AsTime()) > time.Minute {
+	if up := told.GetNode().GetTime().AsTime().Sub(told.GetNode().GetStartTime().AsTime()); up <= 0 ||
+		time.Since(told.GetNode().GetTime().AsTime()) > time.Minute {
 		t.Errorf("%v", told.GetNode())
 	}
 	same(t, "mail", told.GetMail().GetConfigured() || followerNamed(told, "mail") != nil, false)
@@ -42,14 +43,16 @@ func statusStory(t *testing.T, c *Client) {
 	if after.GetLog().GetPosition() <= told.GetLog().GetPosition() {
 		t.Errorf("%v, before %v", after.GetLog(), told.GetLog())
 	}
-	testkit.Await(t, "it is sealed", func() bool { return c.status(t, viewer).GetLog().GetSealedPosition() >= after.GetLog().GetPosition() })
+	testkit.Await(t, "it is sealed",
+		func() bool { return c.status(t, viewer).GetLog().GetSealedPosition() >= after.GetLog().GetPosition() })
 	var signs *signetv1.SigningKeyStatus
 	for _, k := range told.GetSigningKeys() {
 		if k.GetAlgorithm() == "ES256" {
 			signs = k
 		}
 	}
-	if next := signs.GetNextRotation().AsTime(); signs.GetKeyId() == "" || next.Before(time.Now().Add(24*time.Hour)) || next.After(time.Now().Add(100*24*time.Hour)) {
+	if next := signs.GetNextRotation().AsTime(); signs.GetKeyId() == "" || next.Before(time.Now().Add(24*time.Hour)) ||
+		next.After(time.Now().Add(100*24*time.Hour)) {
 		t.Errorf("%v", told.GetSigningKeys())
 	}
 }
@@ -60,13 +63,15 @@ func troubles(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	same(t, "mail", c.status(t, w.root).GetMail().GetConfigured(), true)
 	sink.Fail(1000) // until somebody has looked
-	done[*signetv1.SetupOrganizationResponse](t, c, w.root, with(setup(w.secret("founder")), "human.email.email", "founder@mail.example"))
+	done[*signetv1.SetupOrganizationResponse](t, c, w.root,
+		with(setup(w.secret("founder")), "human.email.email", "founder@mail.example"))
 	var f *signetv1.FollowerStatus
 	testkit.Await(t, "a mail has failed", func() bool {
 		f = followerNamed(c.status(t, w.root), "mail")
 		return f.GetParked() == 1
 	})
-	if f.GetLastFailure() == "" || time.Since(f.GetLastFailureTime().AsTime()) > time.Minute || f.GetNextRetry().AsTime().Before(f.GetLastFailureTime().AsTime()) {
+	if f.GetLastFailure() == "" || time.Since(f.GetLastFailureTime().AsTime()) > time.Minute ||
+		f.GetNextRetry().AsTime().Before(f.GetLastFailureTime().AsTime()) {
 		t.Errorf("%v", f)
 	}
 	sink.Fail(0)

@@ -59,7 +59,8 @@ func (g grpcWire) first(ctx context.Context, op *operation, req any, md metadata
 	return a.ended(failed)
 }
 
-func firstOf(ctx context.Context, client *connect.Client[dynamicpb.Message, dynamicpb.Message], op *operation, req *connect.Request[dynamicpb.Message]) (*Answer, error) {
+func firstOf(ctx context.Context, client *connect.Client[dynamicpb.Message, dynamicpb.Message], op *operation,
+	req *connect.Request[dynamicpb.Message]) (*Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := client.CallServerStream(ctx, req)
@@ -198,7 +199,8 @@ func (c *Client) tune(t *testing.T, as *Actor, req *signetv1.StreamEventsRequest
 			return m, nil
 		}
 	case webWire:
-		client := connect.NewClient[signetv1.StreamEventsRequest, signetv1.StreamEventsResponse](w.client, w.base+"/"+op.procedure(), connect.WithGRPCWeb())
+		client := connect.NewClient[signetv1.StreamEventsRequest, signetv1.StreamEventsResponse](w.client,
+			w.base+"/"+op.procedure(), connect.WithGRPCWeb())
 		out := connect.NewRequest(req)
 		for k, values := range all {
 			for _, v := range values {

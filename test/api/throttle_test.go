@@ -22,7 +22,8 @@ const freeAttempts = 5
 
 // untilThrottled sends a request that fails until it is turned away unheard. The waiting time doubles from one second,
 // so that happens soon, however slow the machine is.
-func untilThrottled(t *testing.T, w *World, over wire, as *Actor, req proto.Message, heardAs Want) (a *Answer, heard int) {
+func untilThrottled(t *testing.T, w *World, over wire, as *Actor, req proto.Message,
+	heardAs Want) (a *Answer, heard int) {
 	t.Helper()
 	for ; heard < 20; heard++ {
 		if a = w.send(t, over, as, req, nil); a.code() == codes.ResourceExhausted {
@@ -44,7 +45,8 @@ func throttled(t *testing.T, w *World) {
 	s := w.scene(t)
 	guess := w.secret("guess")
 	var summary string
-	for _, name := range []string{s.user.LoginName, unique("nobody") + "@" + s.domain, unique("nobody") + "@" + unique("nowhere") + ".example"} {
+	for _, name := range []string{s.user.LoginName, unique("nobody") + "@" + s.domain,
+		unique("nobody") + "@" + unique("nowhere") + ".example"} {
 		for i, wire := range w.wires {
 			a, heard := untilThrottled(t, w, wire, nil, signIn(name, guess), signInFailed)
 			if i == 0 && heard < freeAttempts {
@@ -123,7 +125,8 @@ func throttleCleared(t *testing.T, w *World) {
 	for range 2 {
 		untilThrottled(t, w, w.rest, nil, signIn(as.LoginName, "guess"), signInFailed)
 		as.Password = w.secret("cleared")
-		done[*signetv1.SetUserPasswordResponse](t, c, s.owner, with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
+		done[*signetv1.SetUserPasswordResponse](t, c, s.owner,
+			with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
 		c.session(t, as)
 	}
 }

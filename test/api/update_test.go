@@ -22,12 +22,20 @@ func profileStory(t *testing.T, c *Client) {
 	full := profile()
 	done[*signetv1.UpdateMyProfileResponse](t, c, as, full)
 	after := c.me(t, as)
-	sameMessage(t, "full profile", after.GetHuman().GetProfile(), &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess",
-		DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE})
+	sameMessage(t, "full profile", after.GetHuman().GetProfile(), &signetv1.User_Profile{
+		FirstName:         "Ada",
+		LastName:          "Lovelace",
+		NickName:          "Countess",
+		DisplayName:       "Ada L.",
+		PreferredLanguage: "en-GB",
+		Gender:            signetv1.Gender_GENDER_FEMALE,
+	})
 
-	done[*signetv1.UpdateMyProfileResponse](t, c, as, &signetv1.UpdateMyProfileRequest{FirstName: "A", LastName: "B", DisplayName: "C"})
+	done[*signetv1.UpdateMyProfileResponse](t, c, as,
+		&signetv1.UpdateMyProfileRequest{FirstName: "A", LastName: "B", DisplayName: "C"})
 	after = c.me(t, as)
-	sameMessage(t, "what is left out is empty afterwards", after.GetHuman().GetProfile(), &signetv1.User_Profile{FirstName: "A", LastName: "B", DisplayName: "C"})
+	sameMessage(t, "what is left out is empty afterwards", after.GetHuman().GetProfile(),
+		&signetv1.User_Profile{FirstName: "A", LastName: "B", DisplayName: "C"})
 	after.GetHuman().Profile, after.Details = before.GetHuman().GetProfile(), before.GetDetails()
 	sameMessage(t, "all else", after, before)
 	same(t, "who looks sees the same", c.user(t, s.owner, as.UserID).GetHuman().GetProfile().GetFirstName(), "A")
@@ -43,13 +51,25 @@ func providerStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	read := func() *signetv1.IdentityProvider { return c.idp(t, s.owner, s.idp) }
 	first := read()
-	sameMessage(t, "as added", first, &signetv1.IdentityProvider{IdpId: s.idp, Details: first.GetDetails(), State: signetv1.IdentityProvider_STATE_ACTIVE,
-		Name: "Partner", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true, VouchedBy: s.owner.UserID, Offered: true, Config: &signetv1.IdentityProvider_Jwt{
-			Jwt: &signetv1.IdentityProvider_JWT{JwtEndpoint: "https://jwt.example/first", Issuer: "first", KeysEndpoint: "https://jwt.example/first/keys", HeaderName: "x-first"}}})
+	sameMessage(t, "as added", first, &signetv1.IdentityProvider{
+		IdpId:        s.idp,
+		Details:      first.GetDetails(),
+		State:        signetv1.IdentityProvider_STATE_ACTIVE,
+		Name:         "Partner",
+		StylingType:  signetv1.StylingType_STYLING_TYPE_GOOGLE,
+		AutoRegister: true,
+
+		VouchedBy: s.owner.UserID,
+		Offered:   true,
+		Config: &signetv1.IdentityProvider_Jwt{
+			Jwt: &signetv1.IdentityProvider_JWT{JwtEndpoint: "https://jwt.example/first", Issuer: "first",
+				KeysEndpoint: "https://jwt.example/first/keys", HeaderName: "x-first"}},
+	})
 	same(t, "owner", first.GetDetails().GetResourceOwner(), s.org)
 	same(t, "prefix", s.idp[:4], "idp_")
 
-	done[*signetv1.UpdateIdentityProviderResponse](t, c, s.owner, &signetv1.UpdateIdentityProviderRequest{IdpId: s.idp, Name: "n"})
+	done[*signetv1.UpdateIdentityProviderResponse](t, c, s.owner,
+		&signetv1.UpdateIdentityProviderRequest{IdpId: s.idp, Name: "n"})
 	got := read()
 	same(t, "name", got.GetName(), "n")
 	same(t, "styling goes back", got.GetStylingType(), signetv1.StylingType_STYLING_TYPE_UNSPECIFIED)
@@ -58,11 +78,16 @@ func providerStory(t *testing.T, c *Client) {
 
 	done[*signetv1.UpdateIdentityProviderResponse](t, c, s.owner, general(s.idp))
 	general := read()
-	for _, config := range []*signetv1.UpdateJWTIdentityProviderRequest{jwtConfig(s.idp), with(jwtConfig(s.idp), "headerName", nil)} {
+	for _, config := range []*signetv1.UpdateJWTIdentityProviderRequest{jwtConfig(s.idp),
+		with(jwtConfig(s.idp), "headerName", nil)} {
 		done[*signetv1.UpdateJWTIdentityProviderResponse](t, c, s.owner, config)
 		got = read()
-		sameMessage(t, "JWT configuration", got.GetJwt(), &signetv1.IdentityProvider_JWT{JwtEndpoint: config.GetJwtEndpoint(), Issuer: config.GetIssuer(),
-			KeysEndpoint: config.GetKeysEndpoint(), HeaderName: config.GetHeaderName()})
+		sameMessage(t, "JWT configuration", got.GetJwt(), &signetv1.IdentityProvider_JWT{
+			JwtEndpoint:  config.GetJwtEndpoint(),
+			Issuer:       config.GetIssuer(),
+			KeysEndpoint: config.GetKeysEndpoint(),
+			HeaderName:   config.GetHeaderName(),
+		})
 		got.Config, got.Details = general.GetConfig(), general.GetDetails()
 		sameMessage(t, "the general half", got, general)
 	}
@@ -110,8 +135,12 @@ func detailsStory(t *testing.T, c *Client) {
 		d := a.message.(interface{ GetDetails() *signetv1.Details }).GetDetails()
 		after := u.read()
 		same(t, u.name+": one event", d.GetSequence(), seen+1)
-		sameMessage(t, u.name+": the read agrees", after, &signetv1.Details{Sequence: d.GetSequence(), CreationDate: before.GetCreationDate(),
-			ChangeDate: d.GetChangeDate(), ResourceOwner: d.GetResourceOwner()})
+		sameMessage(t, u.name+": the read agrees", after, &signetv1.Details{
+			Sequence:      d.GetSequence(),
+			CreationDate:  before.GetCreationDate(),
+			ChangeDate:    d.GetChangeDate(),
+			ResourceOwner: d.GetResourceOwner(),
+		})
 		same(t, u.name+": owner", d.GetResourceOwner(), s.org)
 		recent(t, u.name, d.GetChangeDate())
 		if d.GetChangeDate().AsTime().Before(before.GetChangeDate().AsTime()) {
@@ -145,7 +174,8 @@ func detailsStory(t *testing.T, c *Client) {
 	// Creations.
 	added := done[*signetv1.AddJWTIdentityProviderResponse](t, c, s.owner, addJWT())
 	same(t, "first sequence of a provider, and of who answers for it", added.GetDetails().GetSequence(), 2)
-	sameMessage(t, "details of a creation are those of a read", c.idp(t, s.owner, added.GetIdpId()).GetDetails(), added.GetDetails())
+	sameMessage(t, "details of a creation are those of a read", c.idp(t, s.owner, added.GetIdpId()).GetDetails(),
+		added.GetDetails())
 	recent(t, "creation", added.GetDetails().GetCreationDate())
 }
 
@@ -158,8 +188,10 @@ func recent(t *testing.T, what string, at *timestamppb.Timestamp) {
 
 // oddTexts must come back as they were sent.
 var oddTexts = []string{
-	" ", "  padded  ", "\t\n", "'; DROP TABLE users; --", `"quoted" \back\`, "%s%n%00", "${jndi:x}", "{{.}}", "<script>alert(1)</script>", "a\x01\x1f\x7fb",
-	"e\u0301 é", "\u202eRTL\u202c עברית العربية", "👩‍👩‍👧‍👦🏳️‍🌈", "\ufeffBOM", "\u0085\u2028\u2029", "\ufffd\uffff\U0010ffff", "ŁÓDŹ İıẞß", "null", "true", "0", `\u0000`, "NaN",
+	" ", "  padded  ", "\t\n", "'; DROP TABLE users; --", `"quoted" \back\`, "%s%n%00", "${jndi:x}", "{{.}}",
+	"<script>alert(1)</script>", "a\x01\x1f\x7fb",
+	"e\u0301 é", "\u202eRTL\u202c עברית العربية", "👩‍👩‍👧‍👦🏳️‍🌈", "\ufeffBOM", "\u0085\u2028\u2029",
+	"\ufffd\uffff\U0010ffff", "ŁÓDŹ İıẞß", "null", "true", "0", `\u0000`, "NaN",
 	"a\u200bb", "ﬀ①Ⅷ", "𝕊𝕚𝕘𝕟𝕖𝕥", "\u0301leading mark", "\r\n", "line\nbreak",
 }
 
@@ -167,14 +199,19 @@ var oddTexts = []string{
 func textStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	for _, x := range oddTexts {
-		done[*signetv1.UpdateMyProfileResponse](t, c, s.user, &signetv1.UpdateMyProfileRequest{FirstName: x, LastName: x, NickName: &x, DisplayName: x})
-		sameMessage(t, "profile", c.me(t, s.user).GetHuman().GetProfile(), &signetv1.User_Profile{FirstName: x, LastName: x, NickName: x, DisplayName: x})
-		done[*signetv1.UpdateIdentityProviderResponse](t, c, s.owner, &signetv1.UpdateIdentityProviderRequest{IdpId: s.idp, Name: x})
+		done[*signetv1.UpdateMyProfileResponse](t, c, s.user,
+			&signetv1.UpdateMyProfileRequest{FirstName: x, LastName: x, NickName: &x, DisplayName: x})
+		sameMessage(t, "profile", c.me(t, s.user).GetHuman().GetProfile(),
+			&signetv1.User_Profile{FirstName: x, LastName: x, NickName: x, DisplayName: x})
+		done[*signetv1.UpdateIdentityProviderResponse](t, c, s.owner,
+			&signetv1.UpdateIdentityProviderRequest{IdpId: s.idp, Name: x})
 		done[*signetv1.UpdateJWTIdentityProviderResponse](t, c, s.owner,
-			&signetv1.UpdateJWTIdentityProviderRequest{IdpId: s.idp, JwtEndpoint: x, Issuer: x, KeysEndpoint: x, HeaderName: x})
+			&signetv1.UpdateJWTIdentityProviderRequest{IdpId: s.idp, JwtEndpoint: x, Issuer: x, KeysEndpoint: x,
+				HeaderName: x})
 		got := c.idp(t, s.owner, s.idp)
 		same(t, "name", got.GetName(), x)
-		sameMessage(t, "JWT", got.GetJwt(), &signetv1.IdentityProvider_JWT{JwtEndpoint: x, Issuer: x, KeysEndpoint: x, HeaderName: x})
+		sameMessage(t, "JWT", got.GetJwt(),
+			&signetv1.IdentityProvider_JWT{JwtEndpoint: x, Issuer: x, KeysEndpoint: x, HeaderName: x})
 	}
 	// An organization with an odd name, and a user with an odd user name, who can sign in with it.
 	odd := oddTexts[3] + oddTexts[10] + oddTexts[11] + oddTexts[12] + "  "
@@ -194,19 +231,23 @@ func protectedStory(t *testing.T, c *Client) {
 	before := c.me(t, s.user)
 	req := profile()
 	// Numbers that the message does not have, but a user has: verified, roles, state.
-	req.ProtoReflect().SetUnknown([]byte{0x38, 0x01, 0x40, 0x03, 0x4a, 0x09, 'O', 'R', 'G', '_', 'O', 'W', 'N', 'E', 'R'})
+	req.ProtoReflect().SetUnknown([]byte{0x38, 0x01, 0x40, 0x03, 0x4a, 0x09, 'O', 'R', 'G', '_', 'O', 'W',
+		'N', 'E', 'R'})
 	done[*signetv1.UpdateMyProfileResponse](t, c, s.user, req)
 	after := c.me(t, s.user)
 	after.GetHuman().Profile, after.Details = before.GetHuman().GetProfile(), before.GetDetails()
 	sameMessage(t, "user", after, before)
 	c.refused(t, permissionDenied, s.user, general(s.idp))
-	for _, body := range []string{`"isEmailVerified":true`, `"email":"x@y"`, `"roles":["IAM_OWNER"]`, `"state":"STATE_ACTIVE"`, `"userName":"root"`, `"userId":"` + s.owner.UserID + `"`,
+	for _, body := range []string{`"isEmailVerified":true`, `"email":"x@y"`, `"roles":["IAM_OWNER"]`,
+		`"state":"STATE_ACTIVE"`, `"userName":"root"`, `"userId":"` + s.owner.UserID + `"`,
 		`"details":{}`, `"resourceOwner":"x"`, `"password":"x"`, `"human":{}`} {
 		field := strings.Split(body, `"`)[1]
-		a := c.w.raw(t, "PUT", "/v1/users/me/profile", s.user, nil, `{"firstName":"a","lastName":"b","displayName":"c",`+body+`}`)
+		a := c.w.raw(t, "PUT", "/v1/users/me/profile", s.user, nil,
+			`{"firstName":"a","lastName":"b","displayName":"c",`+body+`}`)
 		a.mustBe(t, invalid(field))
 	}
 	// A membership needs more than being a member.
-	elsewhere := c.w.addUser(t, person{Org: s.org, Elsewhere: map[string][]access.Role{c.w.root.OrgID: {access.OrgOwner}}})
+	elsewhere := c.w.addUser(t,
+		person{Org: s.org, Elsewhere: map[string][]access.Role{c.w.root.OrgID: {access.OrgOwner}}})
 	c.refused(t, permissionDenied, elsewhere, &signetv1.GetUserRequest{UserId: s.user.UserID})
 }

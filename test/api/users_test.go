@@ -50,19 +50,32 @@ func newPersonStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := s.holder(t, userManager)
 	full := newPerson(unique("Ada"))
-	full.Profile = &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess", DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE}
-	full.Email = &signetv1.SetupOrganizationRequest_Human_Email{Email: unique("Mail") + "@Mail.example", IsEmailVerified: true}
+	full.Profile = &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace",
+		NickName: "Countess", DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE}
+	full.Email = &signetv1.SetupOrganizationRequest_Human_Email{Email: unique("Mail") + "@Mail.example",
+		IsEmailVerified: true}
 	full.Phone = &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+44-20-1234", IsPhoneVerified: true}
 	full.Password = c.w.secret("first")
 	made := done[*signetv1.AddHumanUserResponse](t, c, as, full)
 	got := c.user(t, as, made.GetUserId())
-	sameMessage(t, "as read back", got, &signetv1.User{UserId: made.GetUserId(), State: signetv1.User_STATE_ACTIVE, UserName: full.UserName,
-		LoginNames: []string{full.UserName + "@" + s.domain}, Details: got.GetDetails(), Type: &signetv1.User_Human_{Human: &signetv1.User_Human{
-			Profile: &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess", DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE},
-			Email:   full.Email.Email, IsEmailVerified: true, Phone: "+44-20-1234", IsPhoneVerified: true, PasswordChangeRequired: true}}})
+	sameMessage(t, "as read back", got, &signetv1.User{
+		UserId:     made.GetUserId(),
+		State:      signetv1.User_STATE_ACTIVE,
+		UserName:   full.UserName,
+		LoginNames: []string{full.UserName + "@" + s.domain},
+		Details:    got.GetDetails(),
+		Type: &signetv1.User_Human_{
+			Human: &signetv1.User_Human{
+				Profile: &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Countess",
+					DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE},
+				Email: full.Email.Email, IsEmailVerified: true, Phone: "+44-20-1234", IsPhoneVerified: true,
+				PasswordChangeRequired: true},
+		},
+	})
 	sameMessage(t, "details", made.GetDetails(), got.GetDetails())
 	same(t, "owner", made.GetDetails().GetResourceOwner(), s.org)
-	ada := &Actor{UserID: made.GetUserId(), OrgID: s.org, LoginName: full.UserName + "@" + s.domain, Password: full.Password}
+	ada := &Actor{UserID: made.GetUserId(), OrgID: s.org, LoginName: full.UserName + "@" + s.domain,
+		Password: full.Password}
 	same(t, "has to change the password", c.session(t, ada).MustChange, true)
 
 	kept := newPerson(unique("kept"))
@@ -103,7 +116,8 @@ func newPersonStory(t *testing.T, c *Client) {
 
 	// What is wrong is named all at once.
 	c.refused(t, invalid("email.email", "phone.phone", "password", "userName", "profile.firstName"), as,
-		with(with(with(with(with(newPerson("x"), "email.email", "Ada <a@b>"), "phone.phone", "1"), "password", wide(73)), "userName", wide(201)), "profile.firstName", ""))
+		with(with(with(with(with(newPerson("x"), "email.email", "Ada <a@b>"), "phone.phone", "1"), "password",
+			wide(73)), "userName", wide(201)), "profile.firstName", ""))
 	c.refused(t, invalid("profile", "email"), as, &signetv1.AddHumanUserRequest{UserName: "x"})
 }
 
@@ -130,7 +144,8 @@ func changedUserStory(t *testing.T, c *Client) {
 	sameMessage(t, "service", before.GetService(), &signetv1.User_Service{Name: "Robot", Description: "does things"})
 	done[*signetv1.UpdateServiceUserResponse](t, c, as, describe(id))
 	after := c.user(t, as, id)
-	sameMessage(t, "service afterwards", after.GetService(), &signetv1.User_Service{Name: "Robot 2", Description: "does more"})
+	sameMessage(t, "service afterwards", after.GetService(),
+		&signetv1.User_Service{Name: "Robot 2", Description: "does more"})
 	done[*signetv1.UpdateServiceUserResponse](t, c, as, with(describe(id), "description", nil))
 	same(t, "left out, it is empty", c.user(t, as, id).GetService().GetDescription(), "")
 	c.refused(t, notHuman, as, profileOf(id))
@@ -139,7 +154,8 @@ func changedUserStory(t *testing.T, c *Client) {
 
 	d := done[*signetv1.UpdateUserProfileResponse](t, c, as, profileOf(s.user.UserID))
 	u := c.user(t, as, s.user.UserID)
-	sameMessage(t, "profile", u.GetHuman().GetProfile(), &signetv1.User_Profile{FirstName: "A", LastName: "B", DisplayName: "C"})
+	sameMessage(t, "profile", u.GetHuman().GetProfile(),
+		&signetv1.User_Profile{FirstName: "A", LastName: "B", DisplayName: "C"})
 	same(t, "sequence", d.GetDetails().GetSequence(), u.GetDetails().GetSequence())
 	done[*signetv1.UpdateUserProfileResponse](t, c, as, profileOf(s.owner.UserID)) // a profile is not protected
 	c.refused(t, invalid("nickName"), as, with(profileOf(s.user.UserID), "nickName", ""))
@@ -227,7 +243,8 @@ func listUsersStory(t *testing.T, c *Client) {
 		{&signetv1.ListUsersRequest{State: signetv1.User_STATE_INACTIVE}, "[zora]"},
 		{&signetv1.ListUsersRequest{State: signetv1.User_STATE_LOCKED}, "[adam]"},
 		{&signetv1.ListUsersRequest{Type: signetv1.UserType_USER_TYPE_SERVICE}, "[zobot]"},
-		{&signetv1.ListUsersRequest{UserName: "z", Type: signetv1.UserType_USER_TYPE_HUMAN, State: signetv1.User_STATE_ACTIVE}, "[Zoë]"},
+		{&signetv1.ListUsersRequest{UserName: "z", Type: signetv1.UserType_USER_TYPE_HUMAN,
+			State: signetv1.User_STATE_ACTIVE}, "[Zoë]"},
 	} {
 		for _, size := range []int32{0, 1, 2, 500} {
 			x.req.PageSize = size
@@ -242,14 +259,17 @@ func listUsersStory(t *testing.T, c *Client) {
 	}
 	// Page tokens belong to caller, organization and query; the size may change.
 	next := page.GetNextPageToken()
-	done[*signetv1.ListUsersResponse](t, c, s.owner, &signetv1.ListUsersRequest{UserName: "zo", PageSize: 7, PageToken: next})
+	done[*signetv1.ListUsersResponse](t, c, s.owner,
+		&signetv1.ListUsersRequest{UserName: "zo", PageSize: 7, PageToken: next})
 	badToken := invalid("pageToken")
 	c.refused(t, badToken, s.owner, &signetv1.ListUsersRequest{UserName: "z", PageToken: next})
-	c.refused(t, badToken, s.owner, &signetv1.ListUsersRequest{UserName: "zo", State: signetv1.User_STATE_ACTIVE, PageToken: next})
+	c.refused(t, badToken, s.owner,
+		&signetv1.ListUsersRequest{UserName: "zo", State: signetv1.User_STATE_ACTIVE, PageToken: next})
 	c.refused(t, badToken, s.owner, &signetv1.ListUsersRequest{UserName: "zo", PageToken: next[:len(next)-2]})
 	c.refused(t, badToken, s.owner, &signetv1.ListUsersRequest{UserName: "zo", PageToken: "zo"})
 	c.refused(t, badToken, s.holder(t, orgViewer), &signetv1.ListUsersRequest{UserName: "zo", PageToken: next})
-	c.refused(t, badToken, c.w.root, &signetv1.ListUsersRequest{UserName: "zo", PageToken: next}, header(orgID, c.w.there.org))
+	c.refused(t, badToken, c.w.root, &signetv1.ListUsersRequest{UserName: "zo", PageToken: next},
+		header(orgID, c.w.there.org))
 	plain, err := base64.RawURLEncoding.DecodeString(next)
 	if err != nil {
 		t.Error(err)

@@ -115,12 +115,14 @@ var reasonForm = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$`)
 
 // httpStatus is the contract's table; the codes with two rows are told apart by their reason.
 var httpStatus = map[codes.Code]int{
-	codes.OK: 200, codes.InvalidArgument: 400, codes.Unauthenticated: 401, codes.PermissionDenied: 403, codes.NotFound: 404,
+	codes.OK: 200, codes.InvalidArgument: 400, codes.Unauthenticated: 401, codes.PermissionDenied: 403,
+	codes.NotFound:      404,
 	codes.AlreadyExists: 409, codes.Aborted: 409, codes.FailedPrecondition: 400, codes.ResourceExhausted: 429,
 	codes.Internal: 500, codes.Unavailable: 503, codes.DeadlineExceeded: 504,
 }
 
-var httpStatusByReason = map[string]int{"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "UNSUPPORTED_ENCODING": 415, "BODY_TOO_LARGE": 413}
+var httpStatusByReason = map[string]int{"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415,
+	"UNSUPPORTED_ENCODING": 415, "BODY_TOO_LARGE": 413}
 
 // successor is the link of a provider that was updated in a deprecated way.
 var successor = regexp.MustCompile(`^</v1/idps/[^/{}<>]+>; rel="successor-version"$`)
@@ -150,8 +152,10 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 		fail("deprecation: %q, want %q", got, deprecation)
 	}
 	link := strings.Join(a.header.Values("Link"), "; ")
-	told := a.status == nil || codes.Code(a.status.GetCode()) == codes.NotFound || codes.Code(a.status.GetCode()) == codes.PermissionDenied
-	if link != "" && op.rule.GetSuccessor() == "" || told && op.rule.GetSuccessor() != "" && !successor.MatchString(link) {
+	told := a.status == nil || codes.Code(a.status.GetCode()) == codes.NotFound ||
+		codes.Code(a.status.GetCode()) == codes.PermissionDenied
+	if link != "" && op.rule.GetSuccessor() == "" ||
+		told && op.rule.GetSuccessor() != "" && !successor.MatchString(link) {
 		fail("link: %q", link)
 	}
 	if a.status != nil {
@@ -169,10 +173,13 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 		fail("etag %s, want %s", got, etag)
 	}
 	if d, ok := a.message.(interface{ GetDetails() *signetv1.Details }); ok {
-		if d.GetDetails().GetSequence() == 0 || d.GetDetails().GetChangeDate() == nil || d.GetDetails().GetResourceOwner() == "" {
+		if d.GetDetails().GetSequence() == 0 || d.GetDetails().GetChangeDate() == nil ||
+			d.GetDetails().GetResourceOwner() == "" {
 			fail("incomplete details: %v", d.GetDetails())
 		}
-		created := op.rule.GetCreates() || op.name() == "AddApplication" || op.name() == "AddWebhook" || op.name() == "CreateInvitation" // which answer a secret, and so take no idempotency key
+		// which answer a secret, and so take no idempotency key
+		created := op.rule.GetCreates() || op.name() == "AddApplication" || op.name() == "AddWebhook" ||
+			op.name() == "CreateInvitation"
 		if (d.GetDetails().GetCreationDate() != nil) != (created || op.verb == http.MethodGet) {
 			fail("a creation date belongs to creations and reads only: %v", d.GetDetails())
 		}
@@ -223,12 +230,14 @@ func (w *World) verifyRefusal(fail func(string, ...any), a *Answer) {
 		fail("www-authenticate: %q, want %q", got, challenge)
 	}
 	retry := detail[*errdetails.RetryInfo](a)
-	if limited := a.code() == codes.Unavailable || a.code() == codes.ResourceExhausted && a.reason() != "BODY_TOO_LARGE"; limited != (retry != nil) {
+	if limited := a.code() == codes.Unavailable ||
+		a.code() == codes.ResourceExhausted && a.reason() != "BODY_TOO_LARGE"; limited != (retry != nil) {
 		fail("RetryInfo: %v", retry)
 	}
 	if retry != nil {
 		seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
-		if d := retry.GetRetryDelay().AsDuration(); err != nil || d <= 0 || float64(seconds) < d.Seconds() || float64(seconds) >= d.Seconds()+1 {
+		if d := retry.GetRetryDelay().AsDuration(); err != nil || d <= 0 || float64(seconds) < d.Seconds() ||
+			float64(seconds) >= d.Seconds()+1 {
 			fail("retry-after %q beside a RetryInfo of %v", a.header.Get("Retry-After"), d)
 		}
 	}

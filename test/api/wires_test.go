@@ -201,7 +201,8 @@ func (g grpcWire) call(ctx context.Context, op *operation, req proto.Message, h 
 	return g.invoke(ctx, op, req, h)
 }
 
-func (g grpcWire) invoke(ctx context.Context, op *operation, req any, h Header, options ...grpc.CallOption) (*Answer, error) {
+func (g grpcWire) invoke(ctx context.Context, op *operation, req any, h Header,
+	options ...grpc.CallOption) (*Answer, error) {
 	md := metadata.MD{}
 	for k, v := range h {
 		md.Append(k, v...)
@@ -242,7 +243,8 @@ type webWire struct {
 func (webWire) name() string { return "grpc-web" }
 
 func (g webWire) call(ctx context.Context, op *operation, req proto.Message, h Header) (*Answer, error) {
-	client := connect.NewClient[dynamicpb.Message, dynamicpb.Message](g.client, g.base+"/"+op.procedure(), connect.WithGRPCWeb(),
+	client := connect.NewClient[dynamicpb.Message, dynamicpb.Message](g.client, g.base+"/"+op.procedure(),
+		connect.WithGRPCWeb(),
 		connect.WithSchema(op.md), connect.WithResponseInitializer(func(_ connect.Spec, m any) error {
 			if dynamic, is := m.(*dynamicpb.Message); is {
 				*dynamic = *dynamicpb.NewMessage(op.md.Output())

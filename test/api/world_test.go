@@ -67,7 +67,9 @@ type World struct {
 func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
-	config := server.Config{Data: server.Data{DataDir: w.dir, MasterKey: string(w.master.Text())}, Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, Resolver: &w.dns, StartsPerMinute: 1_000_000, LimitPublic: "off", Hasher: secret.NewCheapHasher()}
+	config := server.Config{Data: server.Data{DataDir: w.dir, MasterKey: string(w.master.Text())},
+		Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, Resolver: &w.dns, StartsPerMinute: 1_000_000,
+		LimitPublic: "off", Hasher: secret.NewCheapHasher()}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
@@ -102,7 +104,8 @@ func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config
 	base := "http://" + w.address
 	transport := &http.Transport{MaxIdleConnsPerHost: 32}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	conn, err := grpc.NewClient("passthrough:///"+w.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithMaxHeaderListSize(8<<10)) // as strict as the clients of other languages are
 	if err != nil {
@@ -251,7 +254,8 @@ type place struct{ org, domain string }
 func (w *World) newOrg(t *testing.T) place {
 	t.Helper()
 	domain := unique("scene") + ".example"
-	made := done[*signetv1.SetupOrganizationResponse](t, &Client{w, w.rest}, w.root, with(setup(w.secret("founder")), "org.domain", domain))
+	made := done[*signetv1.SetupOrganizationResponse](t, &Client{w, w.rest}, w.root,
+		with(setup(w.secret("founder")), "org.domain", domain))
 	listed := (&Client{w, w.rest}).domains(t, w.root, made.GetOrgId()).GetDomains()[0]
 	w.dns.set(listed.GetVerificationName(), listed.GetVerificationValue())
 	return place{org: made.GetOrgId(), domain: domain}
@@ -271,23 +275,28 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s.app = done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Shop")).GetAppId()
 	s.ownPage = sync.OnceValues(func() (string, string) {
 		made := done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Own page"))
-		done[*signetv1.SetApplicationOwnSignInResponse](t, &Client{w, w.rest}, w.root, &signetv1.SetApplicationOwnSignInRequest{AppId: made.GetAppId(), Allowed: true}, header(orgID, s.org))
+		done[*signetv1.SetApplicationOwnSignInResponse](t, &Client{w, w.rest}, w.root,
+			&signetv1.SetApplicationOwnSignInRequest{AppId: made.GetAppId(), Allowed: true}, header(orgID, s.org))
 		return made.GetAppId(), made.GetClientSecret()
 	})
 	s.group = sync.OnceValue(func() string { return s.newGroup(t) })
 	w.furnishProjects(t, s)
 	s.invitation = sync.OnceValue(func() string {
-		return done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, s.owner, &signetv1.CreateInvitationRequest{OrgId: s.org, Email: unique("invited") + "@mail.example"}).GetInvitationId()
+		return done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, s.owner,
+			&signetv1.CreateInvitationRequest{OrgId: s.org,
+				Email: unique("invited") + "@mail.example"}).GetInvitationId()
 	})
 	s.offer = sync.OnceValue(func() string {
 		other := w.there
 		if s.org == other.org {
 			other = w.here
 		}
-		return (&Client{w, w.rest}).offerRoles(t, w.root, s.org, w.addUser(t, person{Org: other.org}).UserID, userManager)
+		return (&Client{w, w.rest}).offerRoles(t, w.root, s.org,
+			w.addUser(t, person{Org: other.org}).UserID, userManager)
 	})
 	s.webhook = sync.OnceValue(func() string {
-		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
+		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner,
+			addWebhook("Audit", "signing.*")).GetWebhookId()
 	})
 	return s
 }
@@ -325,7 +334,8 @@ func (c *Client) org(t *testing.T, as *Actor, id string) *signetv1.Organization 
 
 func (c *Client) idp(t *testing.T, as *Actor, id string, h ...Header) *signetv1.IdentityProvider {
 	t.Helper()
-	return done[*signetv1.GetIdentityProviderResponse](t, c, as, &signetv1.GetIdentityProviderRequest{IdpId: id}, h...).GetIdp()
+	return done[*signetv1.GetIdentityProviderResponse](t, c, as,
+		&signetv1.GetIdentityProviderRequest{IdpId: id}, h...).GetIdp()
 }
 
 func (c *Client) app(t *testing.T, as *Actor, id string, h ...Header) *signetv1.Application {
@@ -348,7 +358,8 @@ func (c *Client) session(t *testing.T, as *Actor) *Actor {
 
 // secondServer: data that is being served cannot be served once more (SQLite), or with another master key (PostgreSQL).
 func secondServer(t *testing.T, w *World) {
-	config := server.Config{Data: server.Data{MasterKey: string(w.master.Text())}, Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, StartsPerMinute: 1_000_000}
+	config := server.Config{Data: server.Data{MasterKey: string(w.master.Text())}, Listen: "127.0.0.1:0",
+		ExternalURL: "https://" + suffix, StartsPerMinute: 1_000_000}
 	dirs := map[string]string{"the same directory": w.dir, "a link to it": filepath.Join(t.TempDir(), "link")}
 	if err := os.Symlink(w.dir, dirs["a link to it"]); err != nil {
 		t.Fatal(err)

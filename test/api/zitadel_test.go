@@ -16,7 +16,8 @@ func TestTheNamesOfZITADEL(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		w := openWorld(t, testdb.New(t, testdb.SQLite), func(c *server.Config) { c.ZitadelV1 = on })
 		for _, request := range []string{
-			"PUT /auth/v1/users/me/profile", "PUT /management/v1/idps/idp_1/jwt_config", "POST /management/v1/users/usr_1/password", "POST /admin/v1/orgs/_setup", "PUT /admin/v1/idps/idp_1",
+			"PUT /auth/v1/users/me/profile", "PUT /management/v1/idps/idp_1/jwt_config",
+			"POST /management/v1/users/usr_1/password", "POST /admin/v1/orgs/_setup", "PUT /admin/v1/idps/idp_1",
 			"GET /management/v1/users/me", "POST /zitadel.management.v1.ManagementService/GetUserByID",
 		} {
 			verb, path, _ := strings.Cut(request, " ")

@@ -15,7 +15,8 @@ import (
 func withMail(t *testing.T, change ...func(*server.Config)) (*installation, *mailtest.Sink) {
 	t.Helper()
 	sink := mailtest.Start(t)
-	return installed(t, append(change, func(c *server.Config) { c.SMTPURL, c.SMTPFrom = sink.URL, "Signet <no-reply@signet.test>" })...), sink
+	return installed(t, append(change,
+		func(c *server.Config) { c.SMTPURL, c.SMTPFrom = sink.URL, "Signet <no-reply@signet.test>" })...), sink
 }
 
 var linkInMail = regexp.MustCompile(`https?://\S+`)
@@ -82,7 +83,8 @@ func TestAnInvitationIsAcceptedWithAPassword(t *testing.T) {
 	v.sees("main", "nia@mail.test")
 	v.quiet()
 
-	if got := i.api("GET", "/v1/orgs/"+i.org+"/invitations/"+id, nil)["invitation"].(map[string]any); got["state"] != "STATE_ACCEPTED" {
+	if got := i.api("GET", "/v1/orgs/"+i.org+"/invitations/"+id,
+		nil)["invitation"].(map[string]any); got["state"] != "STATE_ACCEPTED" {
 		t.Errorf("%v", got)
 	}
 	again := i.visitor(t, b)

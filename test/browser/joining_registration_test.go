@@ -102,7 +102,8 @@ func TestJoiningByRegistration(t *testing.T) {
 		v := i.visitor(t, b)
 		v.Open(i.ask("prompt", "create"))
 		v.starts("ann@mail.test")
-		if m := sink.Next(t); m.Subject != "You already have an account" || !strings.Contains(m.Text, i.url+"/login") || !strings.Contains(m.Text, i.url+"/forgot") || strings.Contains(m.Text, "sgn_") {
+		if m := sink.Next(t); m.Subject != "You already have an account" || !strings.Contains(m.Text, i.url+"/login") ||
+			!strings.Contains(m.Text, i.url+"/forgot") || strings.Contains(m.Text, "sgn_") {
 			t.Errorf("the mail is %q: %s", m.Subject, m.Text)
 		}
 	})
@@ -181,7 +182,8 @@ func TestJoiningByRegistration(t *testing.T) {
 
 	t.Run("a flood of one mailbox", func(t *testing.T) {
 		v := i.visitor(t, b)
-		for _, email := range []string{"flood@mail.test", "FLOOD@mail.test", "flood+1@mail.test", "flood+2@mail.test", "flood@mail.test"} {
+		for _, email := range []string{"flood@mail.test", "FLOOD@mail.test", "flood+1@mail.test", "flood+2@mail.test",
+			"flood@mail.test"} {
 			v.Open(i.ask("prompt", "create"))
 			v.starts(email)
 		}
@@ -195,7 +197,8 @@ func TestJoiningByRegistration(t *testing.T) {
 	})
 
 	t.Run("only addresses in proven domains", func(t *testing.T) {
-		added := i.api("POST", "/v1/orgs/"+i.org+"/domains", map[string]any{"domain": "proven.test"})["domain"].(map[string]any)
+		added := i.api("POST", "/v1/orgs/"+i.org+"/domains",
+			map[string]any{"domain": "proven.test"})["domain"].(map[string]any)
 		dns.name, dns.value = added["verificationName"].(string), added["verificationValue"].(string)
 		i.api("POST", "/v1/orgs/"+i.org+"/domains/proven.test/_verify", map[string]any{})
 		i.registers(toDomains)
@@ -226,7 +229,8 @@ func TestJoiningByRegistration(t *testing.T) {
 }
 
 func TestJoiningThroughAProviderAsksForTheTerms(t *testing.T) {
-	u, i, b := another(t), installed(t, func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }), browser.Start(t)
+	u, i, b := another(t), installed(t, func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }),
+		browser.Start(t)
 	i.provider(u, map[string]any{"autoRegister": true, "scopes": []string{"profile", "email"}})
 	i.registers("REGISTRATION_MODE_UNSPECIFIED", "termsUri", termsOfUse)
 	u.person("ana")

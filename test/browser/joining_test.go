@@ -22,16 +22,22 @@ import (
 // elsewhere sets up another organization with an owner, and gives the owner's token and the organization.
 func (i *installation) elsewhere(name string) (org, token string) {
 	i.t.Helper()
-	made := i.api("POST", "/v1/orgs/_setup", map[string]any{"org": map[string]any{"name": name}, "human": map[string]any{"userName": "owner", "password": firstPassword,
-		"profile": map[string]any{"firstName": "O", "lastName": "W"}, "email": map[string]any{"email": "owner@" + strings.ToLower(name) + ".test", "isEmailVerified": true}}})
+	made := i.api("POST", "/v1/orgs/_setup", map[string]any{
+		"org": map[string]any{"name": name},
+		"human": map[string]any{"userName": "owner", "password": firstPassword,
+			"profile": map[string]any{"firstName": "O", "lastName": "W"},
+			"email":   map[string]any{"email": "owner@" + strings.ToLower(name) + ".test", "isEmailVerified": true}},
+	})
 	org = made["orgId"].(string)
-	status, in := i.call("", "POST", "/v1/sessions", map[string]any{"loginName": "owner", "password": firstPassword, "orgId": org})
+	status, in := i.call("", "POST", "/v1/sessions",
+		map[string]any{"loginName": "owner", "password": firstPassword, "orgId": org})
 	if status != http.StatusOK {
 		i.t.Fatalf("%v", in)
 	}
 	token = in["token"].(string)
 	if in["passwordChangeRequired"] == true {
-		if status, read := i.call(token, "PUT", "/v1/users/me/password", map[string]any{"currentPassword": firstPassword, "newPassword": otherPassword}); status != http.StatusOK {
+		if status, read := i.call(token, "PUT", "/v1/users/me/password",
+			map[string]any{"currentPassword": firstPassword, "newPassword": otherPassword}); status != http.StatusOK {
 			i.t.Fatalf("%v", read)
 		}
 	}
@@ -111,7 +117,8 @@ func TestJoiningWithAnAccountElsewhere(t *testing.T) {
 	b := browser.Start(t)
 	org, token := i.elsewhere("Customer")
 	i.person("bea") // of the default organization, on the word of the installation
-	status, made := i.call(token, "POST", "/v1/orgs/"+org+"/invitations", map[string]any{"email": "bea@mail.test", "roles": []string{"ORG_USER_MANAGER"}})
+	status, made := i.call(token, "POST", "/v1/orgs/"+org+"/invitations",
+		map[string]any{"email": "bea@mail.test", "roles": []string{"ORG_USER_MANAGER"}})
 	if status != http.StatusOK {
 		t.Fatalf("%v", made)
 	}
@@ -138,7 +145,8 @@ func TestJoiningWithAnAccountElsewhere(t *testing.T) {
 	v.sees("main", "Somebody else has set your password") // who made the account
 	v.saysNothingBad("another password first")
 	_, in := i.call("", "POST", "/v1/sessions", map[string]any{"loginName": "bea", "password": firstPassword})
-	if status, answer := i.call(in["token"].(string), "PUT", "/v1/users/me/password", map[string]any{"currentPassword": firstPassword, "newPassword": ownPassword}); status != http.StatusOK {
+	if status, answer := i.call(in["token"].(string), "PUT", "/v1/users/me/password",
+		map[string]any{"currentPassword": firstPassword, "newPassword": ownPassword}); status != http.StatusOK {
 		t.Fatalf("%v", answer)
 	}
 	v.Open(link)
@@ -174,14 +182,19 @@ func TestJoiningByLinksThatLeadNowhere(t *testing.T) {
 		}},
 		{"expired", "has expired", func(id string) {
 			store := i.server.Store()
-			err := store.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{invitation.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-				o, err := invitation.Kind.Get(tx, id)
-				if err != nil {
-					return err
-				}
-				sent := invitation.Sent{Link: o.Data.Link, Life: o.Data.Life, Expires: tx.Now() - time.Second.Microseconds(), Inviter: o.Data.Inviter}
-				return o.Append(sent, invitation.HasExpired{})
-			}})
+			err := store.Do(t.Context(), event.Command{
+				Origin: event.Origin{Actor: event.System},
+				Write:  []event.Ref{invitation.Kind.Ref(id)},
+				Decide: func(tx *event.Tx) error {
+					o, err := invitation.Kind.Get(tx, id)
+					if err != nil {
+						return err
+					}
+					sent := invitation.Sent{Link: o.Data.Link, Life: o.Data.Life,
+						Expires: tx.Now() - time.Second.Microseconds(), Inviter: o.Data.Inviter}
+					return o.Append(sent, invitation.HasExpired{})
+				},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +204,8 @@ func TestJoiningByLinksThatLeadNowhere(t *testing.T) {
 		}},
 	} {
 		email := c.name + "@gone.test"
-		status, made := i.call(in["token"].(string), "POST", "/v1/orgs/"+i.org+"/invitations", map[string]any{"email": email, "roles": []string{"ORG_OWNER_VIEWER"}})
+		status, made := i.call(in["token"].(string), "POST", "/v1/orgs/"+i.org+"/invitations",
+			map[string]any{"email": email, "roles": []string{"ORG_OWNER_VIEWER"}})
 		if status != http.StatusOK {
 			t.Fatalf("%v", made)
 		}
@@ -261,7 +275,8 @@ func TestJoiningByALinkThatWasShown(t *testing.T) {
 func TestJoiningAtOnceAtTwoNodes(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	key := string(secret.NewMasterKey().Text())
-	config := server.Config{Data: server.Data{Database: db.URL, MasterKey: key}, ExternalURL: "http://localhost:1", StartsPerMinute: 1_000_000}
+	config := server.Config{Data: server.Data{Database: db.URL, MasterKey: key}, ExternalURL: "http://localhost:1",
+		StartsPerMinute: 1_000_000}
 	var nodes []*installation
 	for range 2 {
 		s := servertest.Start(t, config, testWriter{t})
@@ -271,15 +286,21 @@ func TestJoiningAtOnceAtTwoNodes(t *testing.T) {
 		}
 		nodes = append(nodes, n)
 	}
-	made := nodes[0].api("POST", "/v1/orgs/"+nodes[0].org+"/invitations", map[string]any{"email": "many@mail.test", "roles": []string{"ORG_OWNER"}})
+	made := nodes[0].api("POST", "/v1/orgs/"+nodes[0].org+"/invitations",
+		map[string]any{"email": "many@mail.test", "roles": []string{"ORG_OWNER"}})
 	token := made["link"].(string)[strings.Index(made["link"].(string), "token=")+len("token="):]
 	var all sync.WaitGroup
 	answers := make([]string, 64)
 	for n := range answers {
 		all.Go(func() {
 			for { // a server that is busy says so
-				status, read := nodes[n%2].call("", "POST", "/v1/invitations/_accept", map[string]any{"invitationToken": token, "userName": fmt.Sprintf("many%d", n),
-					"firstName": "F", "lastName": "L", "password": otherPassword})
+				status, read := nodes[n%2].call("", "POST", "/v1/invitations/_accept", map[string]any{
+					"invitationToken": token,
+					"userName":        fmt.Sprintf("many%d", n),
+					"firstName":       "F",
+					"lastName":        "L",
+					"password":        otherPassword,
+				})
 				if status != http.StatusServiceUnavailable {
 					answers[n] = fmt.Sprint(status, read["details"])
 					return

@@ -27,7 +27,8 @@ func TestTheKitFindsWhatIsWrong(t *testing.T) {
 	origin := serve(t, func(*url.URL) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'")
-			_, _ = io.WriteString(w, `<!DOCTYPE html><html><title>x</title><body><img src="/none"><div style="width: 3000px">wide</div><pre>`+strings.Repeat("w", 900)+`</pre><input></body></html>`)
+			_, _ = io.WriteString(w,
+				`<!DOCTYPE html><html><title>x</title><body><img src="/none"><div style="width: 3000px">wide</div><pre>`+strings.Repeat("w", 900)+`</pre><input></body></html>`)
 		})
 	})
 	tab := b.Tab(t)
@@ -115,10 +116,12 @@ func TestPasskeysAreMadeAndUsed(t *testing.T) {
 	tab.Submit(".passkey button")
 	form := testkit.Receive(t, received, "the form is sent")
 	made := read(t, form)
-	if challenge, at := clientData(t, made); challenge != "Y2hhbGxlbmdl" || at != origin || form.Get(pages.FieldPasskeyName) != "Work laptop" {
+	if challenge, at := clientData(t, made); challenge != "Y2hhbGxlbmdl" || at != origin ||
+		form.Get(pages.FieldPasskeyName) != "Work laptop" {
 		t.Errorf("challenge %s at %s, form %v", challenge, at, form)
 	}
-	if made.Type != "public-key" || made.ID == "" || made.ID != made.RawID || made.Response.AttestationObject == "" || len(made.Response.Transports) == 0 {
+	if made.Type != "public-key" || made.ID == "" || made.ID != made.RawID || made.Response.AttestationObject == "" ||
+		len(made.Response.Transports) == 0 {
 		t.Errorf("the new passkey is not complete: %+v", made)
 	}
 	tab.Open(origin + "/use?id=" + made.ID)
@@ -127,7 +130,8 @@ func TestPasskeysAreMadeAndUsed(t *testing.T) {
 	if challenge, at := clientData(t, used); challenge != "YW5vdGhlcg" || at != origin {
 		t.Errorf("challenge %s at %s", challenge, at)
 	}
-	if used.ID != made.ID || used.Response.Signature == "" || used.Response.AuthenticatorData == "" || used.Response.UserHandle != "dXNlcg" {
+	if used.ID != made.ID || used.Response.Signature == "" || used.Response.AuthenticatorData == "" ||
+		used.Response.UserHandle != "dXNlcg" {
 		t.Errorf("the answer is not complete: %+v", used)
 	}
 	if said := tab.Complaints(); len(said) > 0 {
@@ -229,10 +233,13 @@ func TestFormsLeadToTheApplicationAndNowhereElse(t *testing.T) {
 
 func TestApplicationsMayRedirectOnceMore(t *testing.T) {
 	final := serve(t, func(*url.URL) http.Handler { return http.NotFoundHandler() })
-	application := serve(t, func(*url.URL) http.Handler { return http.RedirectHandler(final+"/signed-in", http.StatusSeeOther) })
+	application := serve(t, func(*url.URL) http.Handler {
+		return http.RedirectHandler(final+"/signed-in", http.StatusSeeOther)
+	})
 	origin := serve(t, func(origin *url.URL) http.Handler {
 		return with(t, origin, func(p *pages.Pages, mux *http.ServeMux) {
-			mux.HandleFunc("GET /consent", func(w http.ResponseWriter, r *http.Request) { p.Render(w, r, 200, pages.Consent{}) })
+			mux.HandleFunc("GET /consent",
+				func(w http.ResponseWriter, r *http.Request) { p.Render(w, r, 200, pages.Consent{}) })
 			mux.HandleFunc("POST /consent", func(w http.ResponseWriter, r *http.Request) {
 				to, err := pages.Outward(application + "/callback?code='a;b'&state=%22c")
 				if err != nil {
@@ -268,7 +275,8 @@ func TestCookiesAreKeptOverHTTPOnThisMachine(t *testing.T) {
 		t.Errorf("the browser sent %q", seen)
 	}
 	cookies := tab.Cookies()
-	if len(cookies) != 1 || cookies[0].Name != "__Host-sitting" || !cookies[0].HTTPOnly || !cookies[0].Secure || cookies[0].SameSite.String() != "Lax" {
+	if len(cookies) != 1 || cookies[0].Name != "__Host-sitting" || !cookies[0].HTTPOnly || !cookies[0].Secure ||
+		cookies[0].SameSite.String() != "Lax" {
 		t.Errorf("the browser keeps %+v", cookies)
 	}
 }

@@ -37,7 +37,8 @@ func TestResponseModesInABrowser(t *testing.T) {
 	}))
 	t.Cleanup(app.Close)
 	callback := strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"
-	i.api("PATCH", "/v1/apps/"+i.clientID, map[string]any{"redirectUris": []string{i.callback, callback}, "updateMask": "redirectUris"})
+	i.api("PATCH", "/v1/apps/"+i.clientID,
+		map[string]any{"redirectUris": []string{i.callback, callback}, "updateMask": "redirectUris"})
 	form := func(more ...string) string {
 		return i.ask(append([]string{"response_mode", "form_post", "redirect_uri", callback}, more...)...)
 	}
@@ -76,7 +77,8 @@ func TestResponseModesInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := url.ParseQuery(at.EscapedFragment()); err != nil || got.Get("code") == "" || got.Get("state") != "st" || got.Get("iss") != i.url || at.RawQuery != "" {
+	if got, err := url.ParseQuery(at.EscapedFragment()); err != nil || got.Get("code") == "" ||
+		got.Get("state") != "st" || got.Get("iss") != i.url || at.RawQuery != "" {
 		t.Errorf("at %s", v.At())
 	}
 	v.quiet()

@@ -32,7 +32,8 @@ func TestAForeignPageRegistersAndSignsInNobody(t *testing.T) {
 	u.person("ana")
 	i.invite("attacker@evil.test", nil)
 	link := mailTo(t, sink, "attacker@evil.test")
-	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // at 127.0.0.1, and so of another site than localhost
+	// at 127.0.0.1, and so of another site than localhost
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprintf(w, "<!DOCTYPE html><title>prizes</title><script>location = %q</script>", r.URL.Query().Get("to"))
 	}))
@@ -55,7 +56,8 @@ func TestAForeignPageRegistersAndSignsInNobody(t *testing.T) {
 	unharmed := func() {
 		t.Helper()
 		if people() != before || v.signedInCookie() {
-			t.Fatalf("at %s: there were %d people, and are %d; signed in: %t", v.At(), before, people(), v.signedInCookie())
+			t.Fatalf("at %s: there were %d people, and are %d; signed in: %t", v.At(), before, people(),
+				v.signedInCookie())
 		}
 	}
 	start := i.url + "/login/idp/" + idp

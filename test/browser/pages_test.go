@@ -30,7 +30,8 @@ func preview(t *testing.T) string {
 func serve(t *testing.T, handler func(origin *url.URL) http.Handler) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
-	origin := &url.URL{Scheme: "http", Host: strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)}
+	origin := &url.URL{Scheme: "http",
+		Host: strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)}
 	server.Config.Handler = handler(origin)
 	server.Start()
 	t.Cleanup(server.Close)
@@ -60,8 +61,9 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 			for i, s := range samples() {
 				tab.Look(browser.Desktop)
 				tab.Open(origin + "/preview/" + language + "/" + s.Name)
-				first := language == pages.Languages[0]         // colours are the same in all
-				if first || l == 1+i%(len(pages.Languages)-1) { // a page has the same elements in all: another language is enough
+				first := language == pages.Languages[0] // colours are the same in all
+				// a page has the same elements in all: another language is enough
+				if first || l == 1+i%(len(pages.Languages)-1) {
 					report(t, s.Name, "axe", tab.Axe(first))
 				}
 				report(t, s.Name, "does not fit 800 pixels", tab.Overflowing())
@@ -108,7 +110,8 @@ func report(t *testing.T, page, about string, lines []string) {
 }
 
 // hostile would be a script, an address that runs one, the end of an attribute, and one word that no line can hold.
-var hostile = `"'><script>document.title='taken'</script><img src=x onerror=alert(1)>javascript:alert(1)` + strings.Repeat("W", 200) + "\u202emoc.elpmaxe"
+var hostile = `"'><script>document.title='taken'</script><img src=x onerror=alert(1)>javascript:alert(1)` +
+	strings.Repeat("W", 200) + "\u202emoc.elpmaxe"
 
 func TestHostileNamesStayTextAndFit(t *testing.T) {
 	b := browser.Start(t)
@@ -116,7 +119,8 @@ func TestHostileNamesStayTextAndFit(t *testing.T) {
 	origin := serve(t, func(origin *url.URL) http.Handler {
 		return with(t, origin, func(p *pages.Pages, mux *http.ServeMux) {
 			for _, s := range filled {
-				mux.HandleFunc("/"+s.Name, func(w http.ResponseWriter, r *http.Request) { p.Render(w, r, http.StatusOK, s.View) })
+				mux.HandleFunc("/"+s.Name,
+					func(w http.ResponseWriter, r *http.Request) { p.Render(w, r, http.StatusOK, s.View) })
 			}
 		})
 	})

@@ -21,7 +21,8 @@ func TestPictures(t *testing.T) {
 		tab.Picture(filepath.Join("..", "..", ".cache", "pictures", page+"-"+name+".png"))
 	}
 	for _, s := range samples() {
-		for name, look := range map[string]browser.Look{"light": browser.Desktop, "dark": browser.Night, "phone": browser.Phone} {
+		for name, look := range map[string]browser.Look{"light": browser.Desktop, "dark": browser.Night,
+			"phone": browser.Phone} {
 			take(s.Name, pages.Languages[0], name, look)
 		}
 		for _, language := range pages.Languages[1:] {

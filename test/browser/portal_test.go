@@ -33,7 +33,8 @@ func atPortal(t *testing.T, header string, more map[string]any) *behindPortal {
 	t.Helper()
 	port := testkit.FreePort(t)
 	b := &behindPortal{Portal: portal.Start(t), installation: installed(t, func(c *server.Config) {
-		c.Listen, c.ExternalURL, c.TrustedProxies, c.OutboundAllow = "127.0.0.1:0", "https://localhost:"+port, []string{"127.0.0.1"}, []string{"127.0.0.0/8", "::1/128"}
+		c.Listen, c.ExternalURL, c.TrustedProxies, c.OutboundAllow = "127.0.0.1:0", "https://localhost:"+port,
+			[]string{"127.0.0.1"}, []string{"127.0.0.0/8", "::1/128"}
 	})}
 	config := b.Config("Portal", header)
 	for name, value := range more {
@@ -44,7 +45,8 @@ func atPortal(t *testing.T, header string, more map[string]any) *behindPortal {
 		header = "Authorization"
 	}
 	b.For(b.idp, header, nil)
-	nginx(t, port, "127.0.0.1:8080", strings.TrimPrefix(b.direct, "http://"), "127.0.0.1:9000", b.Listener.Addr().String(), "idp_REPLACE", b.idp,
+	nginx(t, port, "127.0.0.1:8080", strings.TrimPrefix(b.direct, "http://"), "127.0.0.1:9000",
+		b.Listener.Addr().String(), "idp_REPLACE", b.idp,
 		"X-Portal-Token", header, "x_portal_token", strings.ReplaceAll(strings.ToLower(header), "-", "_"))
 	return b
 }
@@ -69,8 +71,10 @@ func nginx(t *testing.T, port string, replace ...string) {
 	testkit.Certify(t, dir)
 	sample, err := os.ReadFile("../../docs/guides/providers/jwt-nginx.conf")
 	must(t, err)
-	text := strings.NewReplacer(append(replace, "/etc/signet/", dir+"/", "id.example.com", "localhost", "listen 443", "listen 127.0.0.1:"+port)...).Replace(string(sample))
-	around := "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
+	text := strings.NewReplacer(append(replace, "/etc/signet/", dir+"/", "id.example.com", "localhost", "listen 443",
+		"listen 127.0.0.1:"+port)...).Replace(string(sample))
+	around := "daemon off;\nworker_processes 1;\npid " + dir +
+		"/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
 	for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		around += "\t" + temp + "_temp_path " + dir + "/" + temp + ";\n"
 	}
@@ -183,47 +187,51 @@ func (i *installation) manager() string {
 // One path to each page of signing in through a provider. The rest is in what make providers runs.
 func TestThePagesOfProviders(t *testing.T) {
 	browser.NeedAxe(t)
-	i, b := atPortal(t, "X-Portal-Token", map[string]any{"autoRegister": true, "stylingType": "STYLING_TYPE_GOOGLE"}), browser.Start(t)
+	i, b := atPortal(t, "X-Portal-Token", map[string]any{"autoRegister": true, "stylingType": "STYLING_TYPE_GOOGLE"}),
+		browser.Start(t)
 	const security = "/account/security"
-	away := i.api("POST", "/v1/idps/oidc", map[string]any{"name": "Away", "issuer": "http://127.0.0.1:1", "clientId": "c"})["idpId"].(string)
+	away := i.api("POST", "/v1/idps/oidc",
+		map[string]any{"name": "Away", "issuer": "http://127.0.0.1:1", "clientId": "c"})["idpId"].(string)
 
-	t.Run("a form asks for what is missing, and somebody without a password proves again through the provider", func(t *testing.T) {
-		i.For(i.idp, "X-Portal-Token", map[string]any{"given_name": nil, "family_name": nil, "auth_time": time.Now().Add(-time.Hour).Unix()})
-		v := i.visitor(t, b)
-		v.Open(i.ask())
-		if !v.Has(`form[action*="`+i.idp+`"] .google`) || !v.Has(`form[action*="`+away+`"] .quiet`) {
-			t.Error("the buttons are not of their styles")
-		}
-		v.says("Sign in")
-		v.button(i.idp)
-		v.atPortal("nora")
-		v.WaitFor("#firstName")
-		v.says("Create your account")
-		v.Submit("main form button.primary")
-		v.sees("#firstName-problem", "")
-		v.Fill("#firstName", "Nora")
-		v.Fill("#lastName", "Doe")
-		v.Fill("#email", "edited@mail.test")
-		v.Submit("main form button.primary")
-		v.arrives()
-		if address, verified := i.emailOf("nora"); address != "edited@mail.test" || verified {
-			t.Errorf("the address that was typed is %s, verified: %t", address, verified)
-		}
-		i.For(i.idp, "X-Portal-Token", nil)
-		v.Open(i.url + security + "?link=" + away)
-		v.says("Confirm it’s you")
-		v.button(i.idp)
-		v.atPortal("nora")
-		v.says("Continue to sign in?") // it went on, to the provider that is to be linked
-		v.Submit("main form button")
-		v.says("The other service does not answer")
-		i.failed("discovery")
-		v.Submit(`main a[href="/account/security"]`)
-		v.says("Security")
-		if v.Has(".notice.done") {
-			t.Errorf("it says %s", v.Text(".notice.done"))
-		}
-	})
+	t.Run("a form asks for what is missing, and somebody without a password proves again through the provider",
+		func(t *testing.T) {
+			i.For(i.idp, "X-Portal-Token",
+				map[string]any{"given_name": nil, "family_name": nil, "auth_time": time.Now().Add(-time.Hour).Unix()})
+			v := i.visitor(t, b)
+			v.Open(i.ask())
+			if !v.Has(`form[action*="`+i.idp+`"] .google`) || !v.Has(`form[action*="`+away+`"] .quiet`) {
+				t.Error("the buttons are not of their styles")
+			}
+			v.says("Sign in")
+			v.button(i.idp)
+			v.atPortal("nora")
+			v.WaitFor("#firstName")
+			v.says("Create your account")
+			v.Submit("main form button.primary")
+			v.sees("#firstName-problem", "")
+			v.Fill("#firstName", "Nora")
+			v.Fill("#lastName", "Doe")
+			v.Fill("#email", "edited@mail.test")
+			v.Submit("main form button.primary")
+			v.arrives()
+			if address, verified := i.emailOf("nora"); address != "edited@mail.test" || verified {
+				t.Errorf("the address that was typed is %s, verified: %t", address, verified)
+			}
+			i.For(i.idp, "X-Portal-Token", nil)
+			v.Open(i.url + security + "?link=" + away)
+			v.says("Confirm it’s you")
+			v.button(i.idp)
+			v.atPortal("nora")
+			v.says("Continue to sign in?") // it went on, to the provider that is to be linked
+			v.Submit("main form button")
+			v.says("The other service does not answer")
+			i.failed("discovery")
+			v.Submit(`main a[href="/account/security"]`)
+			v.says("Security")
+			if v.Has(".notice.done") {
+				t.Errorf("it says %s", v.Text(".notice.done"))
+			}
+		})
 
 	t.Run("an account is linked on the account page, suspended, confirmed and unlinked", func(t *testing.T) {
 		i.person("bob")
@@ -240,7 +248,8 @@ func TestThePagesOfProviders(t *testing.T) {
 		v.says("Security")
 
 		// Somebody who could not set a password changes the provider: whoever comes from there is not let in for it.
-		status, read := i.call(i.manager(), "PATCH", "/v1/idps/"+i.idp, map[string]any{"jwt": map[string]any{"audience": "other"}, "updateMask": "jwt.audience"})
+		status, read := i.call(i.manager(), "PATCH", "/v1/idps/"+i.idp,
+			map[string]any{"jwt": map[string]any{"audience": "other"}, "updateMask": "jwt.audience"})
 		if status != http.StatusOK {
 			t.Fatalf("%d %v", status, read)
 		}

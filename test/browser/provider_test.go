@@ -19,7 +19,9 @@ type upstream struct {
 func another(t *testing.T) *upstream {
 	t.Helper()
 	u := &upstream{installation: installed(t, func(c *server.Config) { c.Listen = "127.0.0.1:0" })}
-	made := u.api("POST", "/v1/apps", map[string]any{"name": "Corp", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{"http://localhost:1/callback"}})
+	made := u.api("POST", "/v1/apps",
+		map[string]any{"name": "Corp", "type": "APPLICATION_TYPE_WEB",
+			"redirectUris": []string{"http://localhost:1/callback"}})
 	u.app, u.secret = made["appId"].(string), made["clientSecret"].(string)
 	return u
 }
@@ -32,7 +34,9 @@ func (i *installation) provider(u *upstream, more map[string]any) (id string) {
 		config[name] = value
 	}
 	id = i.api("POST", "/v1/idps/oidc", config)["idpId"].(string)
-	u.api("PATCH", "/v1/apps/"+u.app, map[string]any{"redirectUris": []string{i.url + "/login/idp/" + id + "/callback"}, "updateMask": "redirectUris"})
+	u.api("PATCH", "/v1/apps/"+u.app,
+		map[string]any{"redirectUris": []string{i.url + "/login/idp/" + id + "/callback"},
+			"updateMask": "redirectUris"})
 	if found := i.api("POST", "/v1/idps/"+id+"/_check", map[string]any{}); found["ok"] != true {
 		i.t.Fatalf("%v", found)
 	}
@@ -69,7 +73,8 @@ func (v *visitor) saysNothingBad(page string) {
 
 func TestSigningInThroughAProvider(t *testing.T) {
 	browser.NeedAxe(t)
-	u, i, b := another(t), installed(t, func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }), browser.Start(t)
+	u, i, b := another(t), installed(t, func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }),
+		browser.Start(t)
 	idp := i.provider(u, map[string]any{"autoRegister": true, "scopes": []string{"profile", "email"}})
 	u.person("ana")
 	u.person("bea")

@@ -37,15 +37,19 @@ func (i *installation) foreign(token string, options, more values) foreign {
 	}
 	port := testkit.FreePort(i.t)
 	f := foreign{address: "http://127.0.0.1:" + port}
-	config := values{"name": "Foreign", "issuer": f.address, "clientId": "signet", "clientSecret": "a secret of the client", "autoRegister": true}
+	config := values{"name": "Foreign", "issuer": f.address, "clientId": "signet",
+		"clientSecret": "a secret of the client", "autoRegister": true}
 	maps.Copy(config, more)
 	status, made := i.call(token, "POST", "/v1/idps/oidc", config)
 	if status != http.StatusOK {
 		i.t.Fatalf("%d %v", status, made)
 	}
 	f.idp = made["idpId"].(string)
-	started := values{"port": json.Number(port), "clients": []values{{"client_id": "signet", "client_secret": "a secret of the client",
-		"redirect_uris": []string{i.url + "/login/idp/" + f.idp + "/callback"}}}}
+	started := values{
+		"port": json.Number(port),
+		"clients": []values{{"client_id": "signet", "client_secret": "a secret of the client",
+			"redirect_uris": []string{i.url + "/login/idp/" + f.idp + "/callback"}}},
+	}
 	maps.Copy(started, options)
 	text, err := json.Marshal(started)
 	must(i.t, err)
@@ -125,14 +129,16 @@ func TestProvidersThatFail(t *testing.T) {
 		i.failed("denied")
 	})
 	t.Run("its secret is another one", func(t *testing.T) {
-		i.api("PATCH", "/v1/idps/"+f.idp, values{"oidc": values{"clientSecret": "another one"}, "updateMask": "oidc.clientSecret"})
+		i.api("PATCH", "/v1/idps/"+f.idp,
+			values{"oidc": values{"clientSecret": "another one"}, "updateMask": "oidc.clientSecret"})
 		v := i.visitor(t, b)
 		v.Open(i.ask())
 		v.button(f.idp)
 		f.at(v, "ana")
 		v.says("This sign-in did not work")
 		i.failed("client")
-		i.api("PATCH", "/v1/idps/"+f.idp, values{"oidc": values{"clientSecret": "a secret of the client"}, "updateMask": "oidc.clientSecret"})
+		i.api("PATCH", "/v1/idps/"+f.idp,
+			values{"oidc": values{"clientSecret": "a secret of the client"}, "updateMask": "oidc.clientSecret"})
 	})
 	t.Run("its keys are rotated", func(t *testing.T) {
 		in := func() (arrived bool) {
@@ -186,7 +192,8 @@ func TestProvidersThatAreChanged(t *testing.T) {
 
 	t.Run("UpdateJWTIdentityProvider", func(t *testing.T) {
 		change := func(endpoint, keys string) {
-			i.api("PUT", "/v1/idps/"+i.idp+"/jwt_config", values{"jwtEndpoint": endpoint, "issuer": portal.Issuer, "keysEndpoint": keys})
+			i.api("PUT", "/v1/idps/"+i.idp+"/jwt_config",
+				values{"jwtEndpoint": endpoint, "issuer": portal.Issuer, "keysEndpoint": keys})
 		}
 		change(second.Address("/login"), i.Portal.URL+"/keys")
 		v := begin()
@@ -231,7 +238,8 @@ func TestProvidersThatAreChanged(t *testing.T) {
 		v = begin()
 		v.atPortal("ana")
 		v.arrives()
-		i.api("PATCH", "/v1/idps/"+i.idp, values{"jwt": values{"headerName": "x-other"}, "updateMask": "jwt.headerName"})
+		i.api("PATCH", "/v1/idps/"+i.idp,
+			values{"jwt": values{"headerName": "x-other"}, "updateMask": "jwt.headerName"})
 		v = begin()
 		v.atPortal("ana")
 		v.says("This sign-in did not work")
@@ -316,8 +324,12 @@ func TestProvidersThatAreTheOnlyWay(t *testing.T) {
 	i := installed(t, allowed, func(c *server.Config) { c.Resolver = dns })
 	i.api("PATCH", "/v1/apps/"+i.clientID, values{"allOrganizations": true, "updateMask": "allOrganizations"})
 	const domain = "corp.example"
-	made := i.api("POST", "/v1/orgs/_setup", values{"org": values{"name": "Corp", "domain": domain}, "human": values{"userName": "owner", "password": firstPassword,
-		"profile": values{"firstName": "O", "lastName": "W"}, "email": values{"email": "owner@" + domain, "isEmailVerified": true}}})
+	made := i.api("POST", "/v1/orgs/_setup", values{
+		"org": values{"name": "Corp", "domain": domain},
+		"human": values{"userName": "owner", "password": firstPassword,
+			"profile": values{"firstName": "O", "lastName": "W"},
+			"email":   values{"email": "owner@" + domain, "isEmailVerified": true}},
+	})
 	org := made["orgId"].(string)
 	session := func(name string) (int, values) {
 		return i.call("", "POST", "/v1/sessions", values{"loginName": name + "@" + domain, "password": firstPassword})
@@ -332,14 +344,20 @@ func TestProvidersThatAreTheOnlyWay(t *testing.T) {
 		}
 		return read
 	}
-	as("POST", "/v1/users/human", values{"userName": "dora", "password": firstPassword, "noChangeRequired": true, "profile": values{"firstName": "D", "lastName": "O"},
-		"email": values{"email": "dora@" + domain, "isEmailVerified": true}})
+	as("POST", "/v1/users/human", values{
+		"userName":         "dora",
+		"password":         firstPassword,
+		"noChangeRequired": true,
+		"profile":          values{"firstName": "D", "lastName": "O"},
+		"email":            values{"email": "dora@" + domain, "isEmailVerified": true},
+	})
 	f := i.foreign(owner, nil, nil)
 	if status, _ := session("dora"); status != http.StatusOK {
 		t.Fatal("the password does not count")
 	}
 	policy := values{"signInMethods": []string{"SIGN_IN_METHOD_IDENTITY_PROVIDER"}, "idpIds": []string{f.idp}}
-	if said, err := json.Marshal(as("PUT", "/v1/orgs/"+org+"/policy", values{"policy": policy})["warnings"]); err != nil || !strings.Contains(string(said), "dora") {
+	if said, err := json.Marshal(as("PUT", "/v1/orgs/"+org+"/policy",
+		values{"policy": policy})["warnings"]); err != nil || !strings.Contains(string(said), "dora") {
 		t.Errorf("nobody is warned: %s", said)
 	}
 
@@ -406,7 +424,9 @@ func TestProvidersThatAreTheOnlyWay(t *testing.T) {
 		v.arrives()
 	})
 	t.Run("the last owner gets past a provider that does not work", func(t *testing.T) {
-		as("PATCH", "/v1/idps/"+f.idp, values{"oidc": values{"issuer": "http://127.0.0.1:1", "clientSecret": ""}, "updateMask": "oidc.issuer,oidc.clientSecret"})
+		as("PATCH", "/v1/idps/"+f.idp,
+			values{"oidc": values{"issuer": "http://127.0.0.1:1", "clientSecret": ""},
+				"updateMask": "oidc.issuer,oidc.clientSecret"})
 		v := i.visitor(t, b)
 		v.Open(i.url + "/account/security")
 		v.name("owner@" + domain)
@@ -416,7 +436,9 @@ func TestProvidersThatAreTheOnlyWay(t *testing.T) {
 		v.name("owner@" + domain)
 		v.password(firstPassword)
 		v.says("Security")
-		as("PATCH", "/v1/idps/"+f.idp, values{"oidc": values{"issuer": f.address, "clientSecret": "a secret of the client"}, "updateMask": "oidc.issuer,oidc.clientSecret"})
+		as("PATCH", "/v1/idps/"+f.idp,
+			values{"oidc": values{"issuer": f.address, "clientSecret": "a secret of the client"},
+				"updateMask": "oidc.issuer,oidc.clientSecret"})
 	})
 	t.Run("by idp_hint with one button", func(t *testing.T) {
 		v := i.visitor(t, b)

@@ -16,7 +16,8 @@ const termsOfUse = "https://shop.test/terms"
 func registering(t *testing.T, change ...func(*server.Config)) (*installation, *mailtest.Sink) {
 	t.Helper()
 	sink := mailtest.Start(t)
-	return installed(t, append(change, func(c *server.Config) { c.SMTPURL, c.SMTPFrom = sink.URL, "no-reply@id.test" })...), sink
+	return installed(t, append(change,
+		func(c *server.Config) { c.SMTPURL, c.SMTPFrom = sink.URL, "no-reply@id.test" })...), sink
 }
 
 // registers sets who can register in the default organization.

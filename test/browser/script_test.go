@@ -63,7 +63,8 @@ func TestWhatIsShownOnceCanBeKept(t *testing.T) {
 			continue
 		}
 		tab.Click("[data-download]")
-		if tab.Evaluate("window.kept.text().then(function (text) { return window.file + ' ' + text; })", &got); !strings.Contains(got, ".txt "+want) {
+		if tab.Evaluate("window.kept.text().then(function (text) { return window.file + ' ' + text; })",
+			&got); !strings.Contains(got, ".txt "+want) {
 			t.Errorf("%s: %q is downloaded", page, got)
 		}
 		if said := tab.Complaints(); len(said) > 0 {
@@ -79,7 +80,8 @@ func TestTimesAreToldWhereThePersonIs(t *testing.T) {
 		tab.Open(origin + "/preview/" + language + "/account-sessions")
 		var title string
 		tab.Evaluate(`document.querySelector("time").title`, &title)
-		if got := tab.Text("time"); !strings.Contains(got, want) || !strings.Contains(got, "2026") || strings.Contains(got, "UTC") || !strings.Contains(title, "UTC") {
+		if got := tab.Text("time"); !strings.Contains(got, want) || !strings.Contains(got, "2026") ||
+			strings.Contains(got, "UTC") || !strings.Contains(title, "UTC") {
 			t.Errorf("%s: it says %q, and %q", language, got, title)
 		}
 	}
@@ -88,7 +90,8 @@ func TestTimesAreToldWhereThePersonIs(t *testing.T) {
 func TestWithoutScriptsNothingIsOfferedThatDoesNotWork(t *testing.T) {
 	tab, origin := browser.Start(t).Tab(t), preview(t)
 	tab.Do(emulation.SetScriptExecutionDisabled(true))
-	for _, page := range []string{"password", "recovery-codes", "account-new-token", "account-sessions", "account-password"} {
+	for _, page := range []string{"password", "recovery-codes", "account-new-token", "account-sessions",
+		"account-password"} {
 		tab.Open(origin + "/preview/en/" + page)
 		text := tab.Text("body")
 		for _, offer := range []string{"Show", "Copy\n", "Download"} {

@@ -50,8 +50,10 @@ func installed(t *testing.T, change ...func(*server.Config)) *installation {
 		fmt.Fprint(w, `<!DOCTYPE html><html lang="en"><title>Shop</title><link rel="icon" href="data:,"><p id="arrived">Welcome to the shop</p></html>`)
 	}))
 	t.Cleanup(app.Close)
-	i := &installation{server: s, t: t, url: s.URL(), direct: "http://" + s.Addr().String(), org: s.FirstAdmin.OrgID, token: s.FirstAdmin.Token, callback: strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"}
-	made := i.api("POST", "/v1/apps", map[string]any{"name": "Shop", "type": "APPLICATION_TYPE_SINGLE_PAGE", "redirectUris": []string{i.callback}})
+	i := &installation{server: s, t: t, url: s.URL(), direct: "http://" + s.Addr().String(), org: s.FirstAdmin.OrgID,
+		token: s.FirstAdmin.Token, callback: strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"}
+	made := i.api("POST", "/v1/apps",
+		map[string]any{"name": "Shop", "type": "APPLICATION_TYPE_SINGLE_PAGE", "redirectUris": []string{i.callback}})
 	i.clientID = made["appId"].(string)
 	return i
 }
@@ -102,17 +104,30 @@ func (i *installation) call(token, method, path string, body any) (status int, r
 // person adds somebody whose password is firstPassword.
 func (i *installation) person(name string) (userID string) {
 	i.t.Helper()
-	made := i.api("POST", "/v1/users/human", map[string]any{"userName": name, "password": firstPassword, "noChangeRequired": true,
-		"profile": map[string]any{"firstName": "Jo", "lastName": "Doe", "displayName": "Jo Doe"},
-		"email":   map[string]any{"email": name + "@mail.test", "isEmailVerified": true}})
+	made := i.api("POST", "/v1/users/human", map[string]any{
+		"userName":         name,
+		"password":         firstPassword,
+		"noChangeRequired": true,
+		"profile":          map[string]any{"firstName": "Jo", "lastName": "Doe", "displayName": "Jo Doe"},
+		"email":            map[string]any{"email": name + "@mail.test", "isEmailVerified": true},
+	})
 	return made["userId"].(string)
 }
 
 // ask is the address at which the application sends people to sign in.
 func (i *installation) ask(more ...string) string {
 	sum := sha256.Sum256([]byte(strings.Repeat("v", 43)))
-	query := url.Values{"client_id": {i.clientID}, "redirect_uri": {i.callback}, "response_type": {"code"}, "scope": {"openid profile email"},
-		"state": {"st"}, "nonce": {"no"}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}}
+	query := url.Values{
+		"client_id":      {i.clientID},
+		"redirect_uri":   {i.callback},
+		"response_type":  {"code"},
+		"scope":          {"openid profile email"},
+		"state":          {"st"},
+		"nonce":          {"no"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
+
+		"code_challenge_method": {"S256"},
+	}
 	for n := 0; n < len(more); n += 2 {
 		query.Set(more[n], more[n+1])
 	}
@@ -147,7 +162,8 @@ func (v *visitor) arrives() {
 	v.t.Helper()
 	v.WaitFor("#arrived")
 	at, err := url.Parse(v.At())
-	if err != nil || !strings.HasPrefix(v.At(), v.i.callback+"?") || at.Query().Get("code") == "" || at.Query().Get("state") != "st" {
+	if err != nil || !strings.HasPrefix(v.At(), v.i.callback+"?") || at.Query().Get("code") == "" ||
+		at.Query().Get("state") != "st" {
 		v.t.Fatalf("at %s", v.At())
 	}
 	v.quiet()
@@ -429,7 +445,8 @@ func TestSecondFactors(t *testing.T) {
 // TestWhereNoCookiesAreKeptThePageSaysSo is what people saw as a sign-in that began again and again: over http,
 // browsers refuse cookies that are meant for https.
 func TestWhereNoCookiesAreKeptThePageSaysSo(t *testing.T) {
-	s := servertest.Start(t, server.Config{Listen: "localhost:0", ExternalURL: "http://id.signet.test:0", InsecureURL: true}, io.Discard)
+	s := servertest.Start(t, server.Config{Listen: "localhost:0", ExternalURL: "http://id.signet.test:0",
+		InsecureURL: true}, io.Discard)
 	tab := browser.Start(t).Tab(t)
 	tab.Open(s.URL() + "/account")
 	tab.Fill("#loginName", "admin")

@@ -92,7 +92,8 @@ func TestGRPCWebInABrowser(t *testing.T) {
 	tab.Open(page.URL)
 	for _, format := range []string{"binary", "text"} {
 		t.Run(format, func(t *testing.T) {
-			options, err := json.Marshal(map[string]string{"base": s.URL(), "token": s.FirstAdmin.Token, "format": format})
+			options, err := json.Marshal(map[string]string{"base": s.URL(), "token": s.FirstAdmin.Token,
+				"format": format})
 			testkit.Must(t, err)
 			var got map[string]any
 			tab.Evaluate(fmt.Sprintf("tried(%s)", options), &got)
@@ -121,7 +122,8 @@ func TestTheOpenAPIDocument(t *testing.T) {
 		}
 		run(t, "npx", "openapi-typescript", document, "-o", filepath.Join(out, "openapi.d.ts"))
 		run(t, "npx", "tsc", "--project", out)
-		printed(t, run(t, "node", filepath.Join(out, "typed.js"), s.URL(), s.FirstAdmin.Token), map[string]any{"events": 2, "wrong": 200, "status": 400, "code": 3})
+		printed(t, run(t, "node", filepath.Join(out, "typed.js"), s.URL(), s.FirstAdmin.Token),
+			map[string]any{"events": 2, "wrong": 200, "status": 400, "code": 3})
 	})
 }
 
@@ -134,7 +136,8 @@ func TestPython(t *testing.T) {
 	testkit.Must(t, err)
 	third := filepath.Join(proto, "third_party")
 	args := []string{"--proto_path", third, "--proto_path", proto, "--python_out", out,
-		filepath.Join(third, "google/api/annotations.proto"), filepath.Join(third, "google/api/http.proto"), filepath.Join(third, "buf/validate/validate.proto")}
+		filepath.Join(third, "google/api/annotations.proto"), filepath.Join(third, "google/api/http.proto"),
+		filepath.Join(third, "buf/validate/validate.proto")}
 	run(t, "protoc", append(args, files...)...)
 	s := servertest.Start(t, server.Config{}, t.Output())
 	t.Setenv("PYTHONPATH", out)
@@ -150,10 +153,14 @@ func TestPythonServiceUsers(t *testing.T) {
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	testkit.Must(t, err)
 	file := filepath.Join(t.TempDir(), "key.pem")
-	testkit.Must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
+	testkit.Must(t, os.WriteFile(file,
+		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), 0o600))
 	robot, _ := call(t, s, "/v1/users/service", map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
-	added, _ := call(t, s, "/v1/users/"+robot+"/keys", map[string]any{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))})["keyId"].(string)
-	if said := run(t, "/usr/bin/python3", "service.py", s.URL(), robot, added, file); strings.Count(said, "works") != 4 {
+	added, _ := call(t, s, "/v1/users/"+robot+"/keys",
+		map[string]any{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY",
+			Bytes: public}))})["keyId"].(string)
+	if said := run(t, "/usr/bin/python3", "service.py", s.URL(), robot, added,
+		file); strings.Count(said, "works") != 4 {
 		t.Error(said)
 	}
 }

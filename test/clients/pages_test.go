@@ -18,8 +18,14 @@ import (
 // the ID token.
 func TestPagesSignIn(t *testing.T) {
 	s := servertest.Start(t, server.Config{Listen: "localhost:0"}, t.Output())
-	call(t, s, "/v1/users/human", map[string]any{"userName": "jo", "password": "correct horse", "noChangeRequired": true,
-		"profile": map[string]any{"firstName": "Jo", "lastName": "Doe"}, "email": map[string]any{"email": "jo@mail.test", "isEmailVerified": true}})
+	call(t, s, "/v1/users/human", map[string]any{
+		"userName":         "jo",
+		"password":         "correct horse",
+		"noChangeRequired": true,
+		"profile":          map[string]any{"firstName": "Jo", "lastName": "Doe"},
+
+		"email": map[string]any{"email": "jo@mail.test", "isEmailVerified": true},
+	})
 	for page, app := range map[string]map[string]any{
 		"oidc-client-ts.html": {},
 		// keycloak-js reads the access token, too.
@@ -35,7 +41,8 @@ func TestPagesSignIn(t *testing.T) {
 			files.HandleFunc("/config.json", func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(`{"issuer":"` + s.URL() + `","clientId":"` + id + `"}`))
 			})
-			files.HandleFunc("/"+page, func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "pages/"+page) })
+			files.HandleFunc("/"+page,
+				func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, "pages/"+page) })
 			files.Handle("/", http.FileServer(http.Dir("pages/node_modules")))
 			tab := browser.Start(t).Tab(t)
 			tab.Open(at)
@@ -48,7 +55,8 @@ func TestPagesSignIn(t *testing.T) {
 			tab.Fill("#password", "correct horse")
 			tab.Submit("main form button.primary")
 			tab.WaitFor("#done, #failed")
-			if to, err := url.Parse(tab.At()); err != nil || tab.Has("#failed") || tab.Text("#done") != "jo@mail.test" || !strings.HasPrefix(to.String(), at) {
+			if to, err := url.Parse(tab.At()); err != nil || tab.Has("#failed") ||
+				tab.Text("#done") != "jo@mail.test" || !strings.HasPrefix(to.String(), at) {
 				t.Errorf("at %s: %s %v", tab.At(), tab.Text("body"), tab.Complaints())
 			}
 		})

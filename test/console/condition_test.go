@@ -94,7 +94,8 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.sees("Your session has ended")
 		(&window{Tab: w.Opened(func() { w.press("Sign in") }), t: t, s: s}).enterAndClose(lou)
 		w.sees("Another account is signed in now")
-		if found, _ := s.in(jo.org, "GET", "/v1/users/_search?query=typed-by-jo", nil)["results"].([]any); len(found) > 0 {
+		if found, _ := s.in(jo.org, "GET", "/v1/users/_search?query=typed-by-jo",
+			nil)["results"].([]any); len(found) > 0 {
 			t.Errorf("it was sent as the other: %v", found)
 		}
 		w.press("Reload")
@@ -109,7 +110,8 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.fill("Begins with", "Jo jo")
 		w.sees("The server does not answer")
 		s.run()
-		w.until("the list is there again", `document.querySelector('main .failure') === null && document.querySelectorAll('main tbody tr').length === 1`)
+		w.until("the list is there again",
+			`document.querySelector('main .failure') === null && document.querySelectorAll('main tbody tr').length === 1`)
 	})
 
 	t.Run("a slow network shows that something is on its way", func(t *testing.T) {
@@ -125,28 +127,33 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w := s.signIn(t, b, jo)
 		kim := s.person(jo.org, "kim")
 		profile := func(display string) map[string]any {
-			return map[string]any{"firstName": "Kim", "lastName": "Kim", "displayName": display, "nickName": "K", "preferredLanguage": "en"}
+			return map[string]any{"firstName": "Kim", "lastName": "Kim", "displayName": display, "nickName": "K",
+				"preferredLanguage": "en"}
 		}
 		shown := func() string {
 			user := s.in(jo.org, "GET", "/v1/users/"+kim.id, nil)["user"].(map[string]any)
 			return user["human"].(map[string]any)["profile"].(map[string]any)["displayName"].(string)
 		}
 		w.visit(users + "/" + kim.id)
-		for _, way := range []struct{ button, ends string }{{"Save my version", "Mine"}, {"Use the current version", "Theirs"}} {
+		for _, way := range []struct{ button, ends string }{{"Save my version", "Mine"},
+			{"Use the current version", "Theirs"}} {
 			w.fill("Display name", "Mine")
 			s.in(jo.org, "PUT", "/v1/users/"+kim.id+"/profile", profile("Theirs"))
 			w.press("Save")
 			w.sees("Somebody else has changed this in the meantime")
 			var row string
-			if w.Evaluate(`document.querySelector('.conflict tbody').innerText.replace(/\s+/g, ' ')`, &row); !strings.Contains(row, "Display name Mine Theirs") {
+			if w.Evaluate(`document.querySelector('.conflict tbody').innerText.replace(/\s+/g, ' ')`,
+				&row); !strings.Contains(row, "Display name Mine Theirs") {
 				t.Errorf("the versions are shown as %q", row)
 			}
 			if got := shown(); got != "Theirs" {
 				t.Errorf("before anybody chose it is %q", got)
 			}
 			w.press(way.button)
-			w.until("the conflict is over", `document.querySelector('.conflict') === null && document.querySelector('main').getAttribute('aria-busy') === 'false'`)
-			w.until("the field has what was chosen", fmt.Sprintf(`document.querySelector(%q).value === %q`, w.labelled("Display name"), way.ends))
+			w.until("the conflict is over",
+				`document.querySelector('.conflict') === null && document.querySelector('main').getAttribute('aria-busy') === 'false'`)
+			w.until("the field has what was chosen",
+				fmt.Sprintf(`document.querySelector(%q).value === %q`, w.labelled("Display name"), way.ends))
 			if got := shown(); got != way.ends {
 				t.Errorf("after %q it is %q", way.button, got)
 			}
@@ -158,10 +165,15 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 	t.Run("too many requests are told with the time to wait, and tried again by itself", func(t *testing.T) {
 		w := s.signIn(t, b, jo)
 		refusal, err := proto.Marshal(&statuspb.Status{Code: 8, Message: "too many", Details: []*anypb.Any{
-			packed(t, &errdetails.ErrorInfo{Reason: "TOO_MANY_REQUESTS", Domain: "signet"}), packed(t, &errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})}})
+			packed(t, &errdetails.ErrorInfo{Reason: "TOO_MANY_REQUESTS", Domain: "signet"}),
+			packed(t, &errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})}})
 		must(t, err)
-		stop := w.intercept("UserService/ListUsers", 200, map[string]string{"content-type": "application/grpc-web+proto", "grpc-status": "8", "grpc-message": "too many",
-			"grpc-status-details-bin": base64.RawStdEncoding.EncodeToString(refusal)}, "")
+		stop := w.intercept("UserService/ListUsers", 200, map[string]string{
+			"content-type":            "application/grpc-web+proto",
+			"grpc-status":             "8",
+			"grpc-message":            "too many",
+			"grpc-status-details-bin": base64.RawStdEncoding.EncodeToString(refusal),
+		}, "")
 		w.visit(users)
 		w.sees("Too many requests")
 		w.sees("Try again in 2 seconds.")
@@ -175,7 +187,8 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.sees("Live")
 		seen := func(name string) {
 			id := s.person(jo.org, name).id
-			w.until(name+" is in the log, once", fmt.Sprintf(`[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes('A person was added') && r.querySelector('[href*="%s"]')).length === 1`, id))
+			w.until(name+" is in the log, once",
+				fmt.Sprintf(`[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes('A person was added') && r.querySelector('[href*="%s"]')).length === 1`, id))
 		}
 		seen("before")
 		s.stop()

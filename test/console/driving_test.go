@@ -13,7 +13,8 @@ import (
 
 // hostile would be an element, the end of an attribute and a script; it is wide, has no place for a line break, and
 // partly runs from right to left.
-var hostile = `<img/src=x/onerror=document.title='taken'>"'><script>document.title='taken'</script>{{7*7}}${7*7}` + strings.Repeat("שלום", 5) + strings.Repeat("Ｗ", 200)
+var hostile = `<img/src=x/onerror=document.title='taken'>"'><script>document.title='taken'</script>{{7*7}}${7*7}` +
+	strings.Repeat("שלום", 5) + strings.Repeat("Ｗ", 200)
 
 // drive looks at an open view in every way: by day, by night, and on a phone.
 func (w *window) drive() {

@@ -105,13 +105,15 @@ func (w *window) opens(path string) {
 			w.visit(path)
 			continue
 		}
-		w.until(fmt.Sprintf("the focus is in what %q opened", name), over+`.some((e) => e.contains(document.activeElement))`)
+		w.until(fmt.Sprintf("the focus is in what %q opened", name),
+			over+`.some((e) => e.contains(document.activeElement))`)
 		var menu bool // Tab leads out of a menu, and closes it
 		w.Evaluate(over+`.some((e) => e.getAttribute('role') === 'menu')`, &menu)
 		for i := 0; i < 12 && !menu; i++ {
 			w.key(kb.Tab)
 			var inside bool
-			if w.Evaluate(over+`.some((e) => e.contains(document.activeElement)) || `+over+`.length === 0`, &inside); !inside {
+			if w.Evaluate(over+`.some((e) => e.contains(document.activeElement)) || `+over+`.length === 0`,
+				&inside); !inside {
 				var html string
 				w.Evaluate(`document.activeElement.outerHTML.slice(0, 140)`, &html)
 				w.t.Errorf("Tab leads out of what %q opened, to %s", name, html)

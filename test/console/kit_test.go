@@ -153,7 +153,8 @@ func (s *installation) person(org, name string, roles ...string) account {
 	s.t.Helper()
 	made := s.in(org, "POST", "/v1/users/human", map[string]any{
 		"userName": name, "password": password, "noChangeRequired": true,
-		"profile": map[string]any{"firstName": "Jo", "lastName": name}, "email": map[string]any{"email": name + "@mail.test", "isEmailVerified": true},
+		"profile": map[string]any{"firstName": "Jo", "lastName": name},
+		"email":   map[string]any{"email": name + "@mail.test", "isEmailVerified": true},
 	})
 	id := made["userId"].(string)
 	user := s.in(org, "GET", "/v1/users/"+id, nil)["user"].(map[string]any)
@@ -173,8 +174,12 @@ type window struct {
 // newOrganization sets up an organization.
 func (s *installation) newOrganization(name string) string {
 	s.t.Helper()
-	return s.rest("POST", "/v1/orgs/_setup", map[string]any{"org": map[string]any{"name": name}, "human": map[string]any{"userName": "first",
-		"profile": map[string]any{"firstName": name, "lastName": "First"}, "email": map[string]any{"email": "first@mail.test", "isEmailVerified": true}, "password": password}})["orgId"].(string)
+	return s.rest("POST", "/v1/orgs/_setup", map[string]any{
+		"org": map[string]any{"name": name},
+		"human": map[string]any{"userName": "first",
+			"profile": map[string]any{"firstName": name, "lastName": "First"},
+			"email":   map[string]any{"email": "first@mail.test", "isEmailVerified": true}, "password": password},
+	})["orgId"].(string)
 }
 
 // signIn opens a window of its own and signs somebody in to the console.
@@ -217,7 +222,8 @@ func (w *window) visit(path string) {
 // settle waits until the view is there and nothing is on its way to it.
 func (w *window) settle() {
 	w.t.Helper()
-	w.until("the view has settled", `document.querySelector('main h1') !== null && document.querySelector('main').getAttribute('aria-busy') === 'false' && document.querySelector('main .pending') === null`)
+	w.until("the view has settled",
+		`document.querySelector('main h1') !== null && document.querySelector('main').getAttribute('aria-busy') === 'false' && document.querySelector('main .pending') === null`)
 }
 
 // until waits until an expression holds in the page.
@@ -299,7 +305,8 @@ func (w *window) requests(act func()) []string {
 	defer cancel()
 	seen := make(chan string, 1000)
 	w.Listen(ctx, func(e any) {
-		if sent, ok := e.(*network.EventRequestWillBeSent); ok && strings.Contains(sent.Request.URL, "/signet.v1.") && sent.Request.Method == http.MethodPost {
+		if sent, ok := e.(*network.EventRequestWillBeSent); ok && strings.Contains(sent.Request.URL, "/signet.v1.") &&
+			sent.Request.Method == http.MethodPost {
 			seen <- sent.Request.URL[strings.LastIndex(sent.Request.URL, "signet.v1.")+len("signet.v1."):]
 		}
 	})

@@ -19,7 +19,8 @@ func TestPictures(t *testing.T) {
 	w := s.signIn(t, b, s.admin)
 	for _, v := range s.fill(s.admin.org, "Usual").views() {
 		name := strings.NewReplacer("/", "-", ":", "").Replace("console" + v.route)
-		for look, l := range map[string]browser.Look{"light": {Width: 1280, Height: 900}, "phone-dark": {Width: 390, Height: 780, Dark: true, Phone: true}} {
+		for look, l := range map[string]browser.Look{"light": {Width: 1280, Height: 900},
+			"phone-dark": {Width: 390, Height: 780, Dark: true, Phone: true}} {
 			w.Look(l)
 			w.visit(v.path)
 			w.Picture(filepath.Join("..", "..", ".cache", "pictures", name+"-"+look+".png"))

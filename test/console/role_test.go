@@ -26,7 +26,8 @@ import (
 var roles = []struct {
 	name         string
 	installation bool
-}{{name: ""}, {name: "ORG_OWNER"}, {name: "ORG_OWNER_VIEWER"}, {name: "ORG_USER_MANAGER"}, {name: "ORG_SETTINGS_MANAGER"},
+}{{name: ""}, {name: "ORG_OWNER"}, {name: "ORG_OWNER_VIEWER"}, {name: "ORG_USER_MANAGER"},
+	{name: "ORG_SETTINGS_MANAGER"},
 	{"IAM_OWNER", true}, {"IAM_OWNER_VIEWER", true}, {"IAM_ORG_MANAGER", true}}
 
 // Whoever signs in with a role is offered what works, and finds nothing of another organization, neither in any view
@@ -136,8 +137,19 @@ func (w *window) callEverything(o *objects, another string) {
 	if token == "" {
 		w.t.Fatal("the browser gets no token")
 	}
-	ids := map[protoreflect.Name]string{"org_id": o.org, "granted_org_id": o.org, "user_id": o.user, "app_id": o.app, "project_id": o.project, "idp_id": o.provider,
-		"group_id": o.group, "grant_id": o.grant, "webhook_id": o.webhook, "object_id": o.user, "actor": o.user}
+	ids := map[protoreflect.Name]string{
+		"org_id":         o.org,
+		"granted_org_id": o.org,
+		"user_id":        o.user,
+		"app_id":         o.app,
+		"project_id":     o.project,
+		"idp_id":         o.provider,
+		"group_id":       o.group,
+		"grant_id":       o.grant,
+		"webhook_id":     o.webhook,
+		"object_id":      o.user,
+		"actor":          o.user,
+	}
 	called := 0
 	protoregistry.GlobalFiles.RangeFilesByPackage("signet.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -173,7 +185,8 @@ func fill(m protoreflect.Message, ids map[protoreflect.Name]string) (named bool)
 		field := fields.Get(i)
 		switch {
 		case field.IsList() || field.IsMap():
-			if id := ids[protoreflect.Name(strings.TrimSuffix(string(field.Name()), "s"))]; id != "" && field.IsList() && field.Kind() == protoreflect.StringKind {
+			if id := ids[protoreflect.Name(strings.TrimSuffix(string(field.Name()), "s"))]; id != "" &&
+				field.IsList() && field.Kind() == protoreflect.StringKind {
 				m.Mutable(field).List().Append(protoreflect.ValueOfString(id))
 				named = true
 			}
@@ -183,7 +196,8 @@ func fill(m protoreflect.Message, ids map[protoreflect.Name]string) (named bool)
 				id = "abc"
 			}
 			m.Set(field, protoreflect.ValueOfString(id))
-		case field.Kind() == protoreflect.MessageKind && strings.HasPrefix(string(field.Message().FullName()), "signet."):
+		case field.Kind() == protoreflect.MessageKind &&
+			strings.HasPrefix(string(field.Message().FullName()), "signet."):
 			named = fill(m.Mutable(field).Message(), ids) || named
 		}
 	}
@@ -197,7 +211,9 @@ func (w *window) refused(method protoreflect.MethodDescriptor, request proto.Mes
 	must(w.t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	client := connect.NewClient[encoded, encoded](http.DefaultClient, fmt.Sprintf("%s/%s/%s", w.s.url, method.Parent().FullName(), method.Name()), connect.WithGRPCWeb(), connect.WithCodec(plain{}))
+	client := connect.NewClient[encoded, encoded](http.DefaultClient,
+		fmt.Sprintf("%s/%s/%s", w.s.url, method.Parent().FullName(), method.Name()), connect.WithGRPCWeb(),
+		connect.WithCodec(plain{}))
 	call := connect.NewRequest((*encoded)(&body))
 	call.Header().Set("Authorization", "Bearer "+token)
 	call.Header().Set("X-Service-Orgid", org)

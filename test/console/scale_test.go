@@ -54,20 +54,26 @@ func TestDrivingAtScale(t *testing.T) {
 		}
 	}
 	click := func(selector string) string { return fmt.Sprintf(`document.querySelector(%q).click()`, selector) }
-	users, events := fmt.Sprintf(`nav a[href="/console/o/%s/users"]`, org), fmt.Sprintf(`nav a[href="/console/o/%s/events"]`, org)
+	users, events := fmt.Sprintf(`nav a[href="/console/o/%s/users"]`, org),
+		fmt.Sprintf(`nav a[href="/console/o/%s/events"]`, org)
 	w.visit("/o/" + org)
 	// The first visit loads the view itself; what counts is the second, and both are shown.
 	for _, round := range []string{"first visit", "again"} {
 		measure("users, "+round, click(users), `other() && location.pathname.endsWith('/users') && `+rows)
-		measure("a user, "+round, click(`main tbody a`), `other() && location.pathname.includes('/users/') && document.querySelector('main dl') !== null && document.querySelector('main .pending') === null`)
+		measure("a user, "+round, click(`main tbody a`),
+			`other() && location.pathname.includes('/users/') && document.querySelector('main dl') !== null && document.querySelector('main .pending') === null`)
 		measure("the log, "+round, click(events), `other() && location.pathname.endsWith('/events') && `+rows)
-		measure("search, "+round, `(() => { const f = document.querySelector('header input[type="search"]'); f.value = 'an'; f.dispatchEvent(new Event('input', {bubbles: true})); f.form.requestSubmit(); })()`,
+		measure("search, "+round,
+			`(() => { const f = document.querySelector('header input[type="search"]'); f.value = 'an'; f.dispatchEvent(new Event('input', {bubbles: true})); f.form.requestSubmit(); })()`,
 			`other() && location.pathname.endsWith('/search') && `+rows)
 	}
 	w.visit("/o/" + org + "/users")
 	for page := 2; page < 20; page++ {
-		w.Evaluate(fmt.Sprintf(painted, click(`nav.pages button:last-child`), fmt.Sprintf(`(history.length, document.querySelector('main tbody a').href !== %s && %s)`, "window.signetLast", rows)), nil)
+		w.Evaluate(fmt.Sprintf(painted, click(`nav.pages button:last-child`),
+			fmt.Sprintf(`(history.length, document.querySelector('main tbody a').href !== %s && %s)`,
+				"window.signetLast", rows)), nil)
 		w.Evaluate(`window.signetLast = document.querySelector('main tbody a').href; true`, nil)
 	}
-	measure("page 20", click(`nav.pages button:last-child`), `document.querySelector('main tbody a').href !== window.signetLast && `+rows)
+	measure("page 20", click(`nav.pages button:last-child`),
+		`document.querySelector('main tbody a').href !== window.signetLast && `+rows)
 }

@@ -36,7 +36,8 @@ func firstHour(t *testing.T, engine string) {
 	w.fill("E-mail", "anna at mail.test")
 	w.fill("Password", password)
 	w.press("Add")
-	w.until("the address is refused at its field", fmt.Sprintf(`document.querySelector(%q).getAttribute('aria-invalid') === 'true'`, w.labelled("E-mail")))
+	w.until("the address is refused at its field",
+		fmt.Sprintf(`document.querySelector(%q).getAttribute('aria-invalid') === 'true'`, w.labelled("E-mail")))
 	w.fill("E-mail", "anna@mail.test")
 	w.Click(w.labelled("Does not have to be changed at the first sign-in"))
 	w.press("Add")
@@ -47,7 +48,8 @@ func firstHour(t *testing.T, engine string) {
 	w.press("Applications")
 	w.settle()
 	w.press("Add an application")
-	w.Click(w.mark("web applications can be chosen", `[...top.querySelectorAll('a.kind')].find((a) => a.innerText.startsWith('Web application'))`))
+	w.Click(w.mark("web applications can be chosen",
+		`[...top.querySelectorAll('a.kind')].find((a) => a.innerText.startsWith('Web application'))`))
 	w.fill("Name", "Shop")
 	w.fill("Redirect addresses", "http://"+address+"/callback")
 	w.fill("Redirect addresses after signing out", "http://"+address+"/")
@@ -83,12 +85,15 @@ func TestOffersToAServiceUser(t *testing.T) {
 	b := browser.Start(t)
 	s := start(t, testdb.SQLite)
 	home, wanted, unwanted := s.newOrganization("Home"), s.newOrganization("Wanted"), s.newOrganization("Unwanted")
-	robot := s.in(home, "POST", "/v1/users/service", map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
+	robot := s.in(home, "POST", "/v1/users/service",
+		map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
 	for _, host := range []string{wanted, unwanted} {
 		s.rest("PUT", "/v1/orgs/"+host+"/members/"+robot, map[string]any{"roles": []string{"ORG_OWNER_VIEWER"}})
 	}
 	roles := func() string {
-		return fmt.Sprint(s.in(home, "GET", "/v1/users/"+robot+"/memberships", nil)["memberships"], s.rest("GET", "/v1/orgs/"+wanted+"/members", nil)["members"], s.rest("GET", "/v1/orgs/"+unwanted+"/members", nil)["members"])
+		return fmt.Sprint(s.in(home, "GET", "/v1/users/"+robot+"/memberships", nil)["memberships"],
+			s.rest("GET", "/v1/orgs/"+wanted+"/members", nil)["members"],
+			s.rest("GET", "/v1/orgs/"+unwanted+"/members", nil)["members"])
 	}
 	if strings.Contains(roles(), robot) {
 		t.Fatalf("roles count before anybody has accepted: %s", roles())
@@ -123,7 +128,8 @@ func TestOffersToAServiceUser(t *testing.T) {
 func shop(t *testing.T, address string, environment ...string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/signet-idm/signet/examples/web").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", binary,
+		"github.com/signet-idm/signet/examples/web").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.Command(binary)

@@ -20,7 +20,8 @@ type view struct {
 
 // views are all views, for an installation with one object of each kind.
 func (o *objects) views() []view {
-	fill := strings.NewReplacer(":org", o.org, ":user", o.user, ":app", o.app, ":project", o.project, ":provider", o.provider, ":group", o.group, ":grant", o.grant, ":webhook", o.webhook)
+	fill := strings.NewReplacer(":org", o.org, ":user", o.user, ":app", o.app, ":project", o.project, ":provider",
+		o.provider, ":group", o.group, ":grant", o.grant, ":webhook", o.webhook)
 	var all []view
 	for _, route := range routes(o.t) {
 		path := fill.Replace(route)
@@ -69,27 +70,47 @@ func (s *installation) fill(org, name string) *objects {
 		text = func(int) string { return name }
 	}
 	person := func(userName string) map[string]any {
-		return map[string]any{"userName": userName, "password": password, "profile": map[string]any{"firstName": text(200), "lastName": text(200), "displayName": text(200)},
-			"email": map[string]any{"email": userName + "@mail.test", "isEmailVerified": true}, "phone": map[string]any{"phone": "+41791234567"}}
+		return map[string]any{
+			"userName": userName,
+			"password": password,
+			"profile":  map[string]any{"firstName": text(200), "lastName": text(200), "displayName": text(200)},
+			"email":    map[string]any{"email": userName + "@mail.test", "isEmailVerified": true},
+
+			"phone": map[string]any{"phone": "+41791234567"},
+		}
 	}
 	o.user = id(s.in(org, "POST", "/v1/users/human", person("somebody")), "userId")
-	service := id(s.in(org, "POST", "/v1/users/service", map[string]any{"userName": "robot", "name": text(200), "description": text(200)}), "userId")
+	service := id(s.in(org, "POST", "/v1/users/service",
+		map[string]any{"userName": "robot", "name": text(200), "description": text(200)}), "userId")
 	s.in(org, "POST", "/v1/users/"+service+"/tokens", map[string]any{"name": text(100)})
 	s.rest("PUT", "/v1/orgs/"+org+"/members/"+o.user, map[string]any{"roles": []string{"ORG_USER_MANAGER"}})
-	o.app = id(s.in(org, "POST", "/v1/apps", map[string]any{"name": text(200), "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{"https://app.test/callback"}}), "appId")
+	o.app = id(s.in(org, "POST", "/v1/apps",
+		map[string]any{"name": text(200), "type": "APPLICATION_TYPE_WEB",
+			"redirectUris": []string{"https://app.test/callback"}}), "appId")
 	o.project = id(s.in(org, "POST", "/v1/projects", map[string]any{"name": text(200)}), "projectId")
-	s.in(org, "PUT", "/v1/projects/"+o.project+"/roles/reader", map[string]any{"name": text(100), "description": text(200)})
+	s.in(org, "PUT", "/v1/projects/"+o.project+"/roles/reader",
+		map[string]any{"name": text(100), "description": text(200)})
 	// Another organization grants a project of its own to this one.
-	vendor := s.rest("POST", "/v1/orgs/_setup", map[string]any{"org": map[string]any{"name": text(200)}, "human": map[string]any{"userName": "vendor",
-		"profile": map[string]any{"firstName": text(200), "lastName": text(200)}, "email": map[string]any{"email": "vendor@mail.test", "isEmailVerified": true}, "password": password}})["orgId"].(string)
+	vendor := s.rest("POST", "/v1/orgs/_setup", map[string]any{
+		"org": map[string]any{"name": text(200)},
+		"human": map[string]any{"userName": "vendor",
+			"profile": map[string]any{"firstName": text(200), "lastName": text(200)},
+			"email":   map[string]any{"email": "vendor@mail.test", "isEmailVerified": true}, "password": password},
+	})["orgId"].(string)
 	granted := id(s.in(vendor, "POST", "/v1/projects", map[string]any{"name": text(200)}), "projectId")
 	s.in(vendor, "PUT", "/v1/projects/"+granted+"/roles/reader", map[string]any{"name": text(100)})
-	o.grant = id(s.in(vendor, "POST", "/v1/projects/"+granted+"/grants", map[string]any{"grantedOrgId": org, "roleKeys": []string{"reader"}}), "grantId")
-	o.provider = id(s.in(org, "POST", "/v1/idps/jwt", map[string]any{"name": text(200), "jwtEndpoint": "https://idp.test/jwt", "issuer": "https://idp.test", "keysEndpoint": "https://idp.test/keys", "headerName": "x-token"}), "idpId")
-	o.group = id(s.in(org, "POST", "/v1/groups", map[string]any{"name": text(200), "description": text(200)}), "groupId")
+	o.grant = id(s.in(vendor, "POST", "/v1/projects/"+granted+"/grants",
+		map[string]any{"grantedOrgId": org, "roleKeys": []string{"reader"}}), "grantId")
+	o.provider = id(s.in(org, "POST", "/v1/idps/jwt",
+		map[string]any{"name": text(200), "jwtEndpoint": "https://idp.test/jwt", "issuer": "https://idp.test",
+			"keysEndpoint": "https://idp.test/keys", "headerName": "x-token"}), "idpId")
+	o.group = id(s.in(org, "POST", "/v1/groups",
+		map[string]any{"name": text(200), "description": text(200)}), "groupId")
 	s.in(org, "PUT", "/v1/groups/"+o.group+"/members/"+o.user, map[string]any{})
-	s.in(org, "PUT", "/v1/users/"+o.user+"/metadata", map[string]any{"set": []map[string]string{{"key": "note", "value": text(200)}}})
-	o.webhook = id(s.in(org, "POST", "/v1/webhooks", map[string]any{"name": text(200), "url": "https://hook.test/in"}), "webhookId")
+	s.in(org, "PUT", "/v1/users/"+o.user+"/metadata",
+		map[string]any{"set": []map[string]string{{"key": "note", "value": text(200)}}})
+	o.webhook = id(s.in(org, "POST", "/v1/webhooks",
+		map[string]any{"name": text(200), "url": "https://hook.test/in"}), "webhookId")
 	s.rest("POST", "/v1/orgs/"+org+"/invitations", map[string]any{"email": "guest@mail.test", "roles": []string{}})
 	return o
 }
@@ -119,7 +140,8 @@ func TestEveryViewCanBeUsed(t *testing.T) {
 			}
 			w.Look(browser.Narrow)
 			if wide := w.Overflowing(); len(wide) > 0 {
-				t.Errorf("it does not fit on a phone, in %d places:\n%s", len(wide), strings.Join(wide[:min(len(wide), 6)], "\n"))
+				t.Errorf("it does not fit on a phone, in %d places:\n%s", len(wide),
+					strings.Join(wide[:min(len(wide), 6)], "\n"))
 			}
 			w.Look(browser.Look{Width: 1280, Height: 900})
 			w.quiet()

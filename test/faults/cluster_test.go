@@ -68,7 +68,8 @@ func asPostgres(t *testing.T, dir string) *syscall.SysProcAttr {
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
 	must(t, os.Chown(dir, uid, gid))
-	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)},
+		Pdeathsig: syscall.SIGKILL}
 }
 
 func (c *cluster) run(t *testing.T, log string, program string, args ...string) *exec.Cmd {
@@ -101,8 +102,10 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{dir: dir, as: asPostgres(t, dir), postgres: bins[len(bins)-1]}
 	client, peer := freeAddress(t), freeAddress(t)
 	c.etcd = client
-	etcd := c.run(t, "etcd.log", "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", "http://"+client, "--advertise-client-urls", "http://"+client,
-		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster", "default=http://"+peer, "--unsafe-no-fsync")
+	etcd := c.run(t, "etcd.log", "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls",
+		"http://"+client, "--advertise-client-urls", "http://"+client,
+		"--listen-peer-urls", "http://"+peer, "--initial-advertise-peer-urls", "http://"+peer, "--initial-cluster",
+		"default=http://"+peer, "--unsafe-no-fsync")
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, m := range c.members {
@@ -119,7 +122,8 @@ func newCluster(t *testing.T) *cluster {
 	})
 	var checks strings.Builder
 	for i := range 3 {
-		m := &member{name: fmt.Sprint("m", i+1), address: freeAddress(t), rest: freeAddress(t), data: filepath.Join(dir, fmt.Sprint("data", i+1)), log: fmt.Sprint("patroni", i+1, ".log")}
+		m := &member{name: fmt.Sprint("m", i+1), address: freeAddress(t), rest: freeAddress(t),
+			data: filepath.Join(dir, fmt.Sprint("data", i+1)), log: fmt.Sprint("patroni", i+1, ".log")}
 		m.config = c.write(t, m.name+".yml", fmt.Sprintf(`scope: signet
 name: %[1]s
 restapi: {listen: "%[2]s", connect_address: "%[2]s"}
@@ -223,7 +227,8 @@ func (c *cluster) mend(t *testing.T) {
 			return
 		}
 		t.Log("Patroni's key of the synchronous standby is removed")
-		resp, err := quick.Post("http://"+c.etcd+"/v3/kv/deleterange", "application/json", strings.NewReader(`{"key": "`+base64.StdEncoding.EncodeToString([]byte("/service/signet/sync"))+`"}`))
+		resp, err := quick.Post("http://"+c.etcd+"/v3/kv/deleterange", "application/json",
+			strings.NewReader(`{"key": "`+base64.StdEncoding.EncodeToString([]byte("/service/signet/sync"))+`"}`))
 		must(t, err)
 		resp.Body.Close()
 	}
@@ -280,7 +285,8 @@ func (c *cluster) whole() bool {
 	synchronous := false
 	for _, m := range all.Members {
 		lag, known := m.Lag.(float64)
-		if m.Timeline != all.Members[0].Timeline || m.Role != "leader" && (!known || lag > 1<<20 || m.State != "running" && m.State != "streaming") {
+		if m.Timeline != all.Members[0].Timeline ||
+			m.Role != "leader" && (!known || lag > 1<<20 || m.State != "running" && m.State != "streaming") {
 			return false
 		}
 		synchronous = synchronous || m.Role == "sync_standby"
@@ -329,5 +335,6 @@ func (c *cluster) address(way, database string) string {
 	for _, m := range c.members {
 		hosts = append(hosts, m.address)
 	}
-	return "postgres://postgres@" + strings.Join(hosts, ",") + "/" + database + "?sslmode=disable&target_session_attrs=read-write"
+	return "postgres://postgres@" + strings.Join(hosts, ",") + "/" + database +
+		"?sslmode=disable&target_session_attrs=read-write"
 }

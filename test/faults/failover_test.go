@@ -139,7 +139,9 @@ func newWorld(t *testing.T, c *cluster, binary, way string) *world {
 		w.nodes = append(w.nodes, n)
 		w.all.Go(func() { n.watch(ctx) })
 		for range 4 {
-			status, answer, err := n.do(ctx, "POST", "/v1/idps/jwt", map[string]any{"name": "Load", "jwtEndpoint": "https://idp.example.com/jwt", "issuer": "https://idp.example.com", "keysEndpoint": "https://idp.example.com/keys"})
+			status, answer, err := n.do(ctx, "POST", "/v1/idps/jwt",
+				map[string]any{"name": "Load", "jwtEndpoint": "https://idp.example.com/jwt",
+					"issuer": "https://idp.example.com", "keysEndpoint": "https://idp.example.com/keys"})
 			if err != nil || status != 200 {
 				t.Fatalf("status %d, %v %v", status, answer, err)
 			}
@@ -155,7 +157,8 @@ func newWorld(t *testing.T, c *cluster, binary, way string) *world {
 // start runs a node.
 func (w *world) start(t *testing.T, n *node, key string) {
 	t.Helper()
-	args := []string{"start", "--listen", "127.0.0.1:0", "--data-dir", n.dir, "--database", w.database, "--log-format", "json"}
+	args := []string{"start", "--listen", "127.0.0.1:0", "--data-dir", n.dir, "--database", w.database,
+		"--log-format", "json"}
 	if key != "" {
 		args = append(args, "--master-key-file", key)
 	}
@@ -279,7 +282,8 @@ func (w *world) beside(ctx context.Context, address string) {
 			short, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			if fresh {
-				if _, err := conn.Exec(short, "CREATE TABLE IF NOT EXISTS plain (id BIGINT GENERATED ALWAYS AS IDENTITY)"); err != nil {
+				if _, err := conn.Exec(short,
+					"CREATE TABLE IF NOT EXISTS plain (id BIGINT GENERATED ALWAYS AS IDENTITY)"); err != nil {
 					return err
 				}
 			}
@@ -304,7 +308,8 @@ func (w *world) failover(t *testing.T, round int) {
 	c := w.c
 	c.mend(t)
 	now := time.Now()
-	c.await(t, "everybody writes", func() bool { return w.plain.since(now) && w.nodes[0].since(now) && w.nodes[1].since(now) })
+	c.await(t, "everybody writes",
+		func() bool { return w.plain.since(now) && w.nodes[0].since(now) && w.nodes[1].since(now) })
 	old := c.leader()
 	if old == nil {
 		t.Fatal("there is no leader")
@@ -340,7 +345,8 @@ func (w *world) failover(t *testing.T, round int) {
 		}
 		return done
 	})
-	said := fmt.Sprintf("round %d, primary %s: new leader after %.1f s, plain client after %.1f s", round, how, led.Sub(began).Seconds(), plain.Seconds())
+	said := fmt.Sprintf("round %d, primary %s: new leader after %.1f s, plain client after %.1f s", round, how,
+		led.Sub(began).Seconds(), plain.Seconds())
 	for i, n := range w.nodes {
 		said += fmt.Sprintf(", node %d after %.1f s", i+1, back[i].Seconds())
 		if back[i] > plain+behind+200*time.Millisecond { // the looks are a tenth of a second apart
@@ -376,7 +382,8 @@ func (n *node) readiness(t *testing.T, began, back time.Time) string {
 			rose = p.at.Add(p.took)
 		}
 		if p.ready && p.at.After(began.Add(6*time.Second)) && p.at.Add(p.took).Before(back.Add(-time.Second)) {
-			t.Errorf("ready %.1f s after the fault, and writes were not until %.1f s", p.at.Sub(began).Seconds(), back.Sub(began).Seconds())
+			t.Errorf("ready %.1f s after the fault, and writes were not until %.1f s", p.at.Sub(began).Seconds(),
+				back.Sub(began).Seconds())
 		}
 	}
 	if longest > 1500*time.Millisecond { // a second, on a machine that has time
@@ -385,7 +392,8 @@ func (n *node) readiness(t *testing.T, began, back time.Time) string {
 	if fell.IsZero() {
 		return "readiness did not fall"
 	}
-	return fmt.Sprintf("unready after %.1f s (%s), each answer within %d ms", fell.Sub(began).Seconds(), why, longest.Milliseconds())
+	return fmt.Sprintf("unready after %.1f s (%s), each answer within %d ms", fell.Sub(began).Seconds(), why,
+		longest.Milliseconds())
 }
 
 func (w *world) finish(t *testing.T) {
@@ -423,10 +431,12 @@ func (w *world) finish(t *testing.T) {
 		<-n.ended
 	}
 	for _, command := range [][]string{{"rebuild", "--check"}, {"verify"}} {
-		out, err := exec.Command(w.binary, append(command, "--data-dir", w.nodes[0].dir, "--database", w.database)...).CombinedOutput()
+		out, err := exec.Command(w.binary,
+			append(command, "--data-dir", w.nodes[0].dir, "--database", w.database)...).CombinedOutput()
 		if err != nil {
 			t.Errorf("%v: %v\n%s", command, err, out)
 		}
 	}
-	t.Logf("%d writes acknowledged and none lost, %d by the plain client; refused, by status: %v", acked, w.plain.total.Load(), refused)
+	t.Logf("%d writes acknowledged and none lost, %d by the plain client; refused, by status: %v", acked,
+		w.plain.total.Load(), refused)
 }

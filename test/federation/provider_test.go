@@ -107,8 +107,21 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(client.Close)
 	calls := outbound.NewCalls()
 	keys := signing.New(s, s.Master, s.Now)
-	return &world{t: t, s: s, keys: keys, Federation: upstream.New(upstream.Config{Client: client, Keys: outbound.NewKeySets(client, s.Now, calls), Calls: calls, Master: s.Master,
-		Store: s, Clock: s.Now, ExternalURL: external, Signing: keys})}
+	return &world{
+		t:    t,
+		s:    s,
+		keys: keys,
+		Federation: upstream.New(upstream.Config{
+			Client:      client,
+			Keys:        outbound.NewKeySets(client, s.Now, calls),
+			Calls:       calls,
+			Master:      s.Master,
+			Store:       s,
+			Clock:       s.Now,
+			ExternalURL: external,
+			Signing:     keys,
+		}),
+	}
 }
 
 func (w *world) provider(address string, change func(o *idp.OIDC)) *upstream.Provider {
@@ -116,8 +129,10 @@ func (w *world) provider(address string, change func(o *idp.OIDC)) *upstream.Pro
 	if change != nil {
 		change(o)
 	}
-	w.s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_1"), Value: w.s.Master.Wrap("idp client secret", []byte("a secret of the client"), []byte("idp_1"))})
-	return &upstream.Provider{ID: "idp_1", Org: "org_a", Data: idp.Provider{Standing: idp.Standing{State: idp.Active}, OIDC: o, Changer: &idp.Changer{Version: 1}}}
+	w.s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_1"),
+		Value: w.s.Master.Wrap("idp client secret", []byte("a secret of the client"), []byte("idp_1"))})
+	return &upstream.Provider{ID: "idp_1", Org: "org_a",
+		Data: idp.Provider{Standing: idp.Standing{State: idp.Active}, OIDC: o, Changer: &idp.Changer{Version: 1}}}
 }
 
 // client is Signet as the provider knows it.
@@ -130,7 +145,8 @@ func client(more options) []options {
 // person signs in at the provider with a browser, and brings back its answer.
 func (w *world) person(jar http.CookieJar, address, form string) upstream.Callback {
 	w.t.Helper()
-	visitor := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	visitor := &http.Client{Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	base, err := url.Parse(address)
 	must(w.t, err)
 	for range 12 {
@@ -197,14 +213,18 @@ func TestSigningInThroughAProviderThatNobodyHereWrote(t *testing.T) {
 		client  options
 		change  func(o *idp.OIDC)
 	}{
-		"as it is":                    {nil, nil, nil},
-		"the secret in the body":      {nil, options{"token_endpoint_auth_method": "client_secret_post"}, func(o *idp.OIDC) { o.ClientAuth = idp.SecretInBody }},
-		"no secret":                   {nil, options{"token_endpoint_auth_method": "none", "client_secret": nil}, func(o *idp.OIDC) { o.HasClientSecret = false }},
-		"no userinfo":                 {options{"noUserinfo": true}, nil, nil},
-		"no iss in the answer":        {options{"issOff": true}, nil, nil},
-		"an answer that is posted":    {nil, nil, func(o *idp.OIDC) { o.FormPost = true }},
-		"posted, and no iss in it":    {options{"issOff": true}, nil, func(o *idp.OIDC) { o.FormPost = true }},
-		"a key instead of a secret":   {nil, options{"token_endpoint_auth_method": "private_key_jwt", "client_secret": nil}, func(o *idp.OIDC) { o.ClientAuth = idp.PrivateKeyJWT }},
+		"as it is": {nil, nil, nil},
+		"the secret in the body": {nil, options{"token_endpoint_auth_method": "client_secret_post"},
+			func(o *idp.OIDC) { o.ClientAuth = idp.SecretInBody }},
+		"no secret": {nil, options{"token_endpoint_auth_method": "none", "client_secret": nil},
+			func(o *idp.OIDC) { o.HasClientSecret = false }},
+		"no userinfo":              {options{"noUserinfo": true}, nil, nil},
+		"no iss in the answer":     {options{"issOff": true}, nil, nil},
+		"an answer that is posted": {nil, nil, func(o *idp.OIDC) { o.FormPost = true }},
+		"posted, and no iss in it": {options{"issOff": true}, nil, func(o *idp.OIDC) { o.FormPost = true }},
+		"a key instead of a secret": {nil,
+			options{"token_endpoint_auth_method": "private_key_jwt", "client_secret": nil},
+			func(o *idp.OIDC) { o.ClientAuth = idp.PrivateKeyJWT }},
 		"an e-mail that is not known": {options{"claims": options{"email_verified": false}}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +247,8 @@ func TestSigningInThroughAProviderThatNobodyHereWrote(t *testing.T) {
 			got, err := w.signIn(p, false, newJar(t))
 			must(t, err)
 			who := got.Identity
-			if who.Issuer != p.Data.OIDC.Issuer || who.Subject != "jo" || who.UserName != "jo" || who.FirstName != "Jo" || who.LastName != "Doe" || who.Email != "jo@example.org" ||
+			if who.Issuer != p.Data.OIDC.Issuer || who.Subject != "jo" || who.UserName != "jo" ||
+				who.FirstName != "Jo" || who.LastName != "Doe" || who.Email != "jo@example.org" ||
 				who.EmailVerified != (name != "an e-mail that is not known") || got.Return != "back" || who.Fresh {
 				t.Errorf("got %+v", got)
 			}
@@ -271,8 +292,10 @@ func TestWhatGoesWrongAtAProvider(t *testing.T) {
 		check   string
 		found   string // by Check
 	}{
-		"another issuer":     {options{"issuer": "https://other.example"}, nil, "login=jo", false, failure.Issuer, failure.Issuer},
-		"a wrong secret":     {nil, options{"client_secret": "another secret of the client"}, "login=jo", true, failure.Client, failure.Client},
+		"another issuer": {options{"issuer": "https://other.example"}, nil, "login=jo", false, failure.Issuer,
+			failure.Issuer},
+		"a wrong secret": {nil, options{"client_secret": "another secret of the client"}, "login=jo", true,
+			failure.Client, failure.Client},
 		"the person says no": {nil, nil, "cancel=1", true, failure.Denied, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,8 @@ func (w *world) ear(name string) *ear {
 	e := &ear{world: w, heard: make(chan string, 100)}
 	e.answer.Store(http.StatusOK)
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.ParseForm() != nil || len(r.PostForm) != 1 || r.URL.RawQuery != "" || r.Header.Get("Cookie") != "" {
+		if r.Method != http.MethodPost || r.ParseForm() != nil || len(r.PostForm) != 1 || r.URL.RawQuery != "" ||
+			r.Header.Get("Cookie") != "" {
 			w.t.Errorf("got %s %s %v", r.Method, r.URL, r.PostForm)
 		}
 		e.heard <- r.PostForm.Get("logout_token")
@@ -128,8 +129,10 @@ func tellEverybody(t *testing.T, w *world) {
 	for _, e := range []*ear{shop, news} {
 		got := e.next()
 		events, _ := got["events"].(map[string]any)
-		if got["iss"] != w.url || got["aud"] != e.client || got["sid"] != sid || got["sub"] != jo.id || got["jti"] == "" || got["nonce"] != nil ||
-			got["exp"].(float64)-got["iat"].(float64) > 120 || events["http://schemas.openid.net/event/backchannel-logout"] == nil {
+		if got["iss"] != w.url || got["aud"] != e.client || got["sid"] != sid || got["sub"] != jo.id ||
+			got["jti"] == "" || got["nonce"] != nil ||
+			got["exp"].(float64)-got["iat"].(float64) > 120 ||
+			events["http://schemas.openid.net/event/backchannel-logout"] == nil {
 			t.Errorf("told %v", got)
 		}
 	}

@@ -25,16 +25,19 @@ func TestAClockThatJumps(t *testing.T) {
 		w := open(t, config)
 		shop, someone := w.application("Shop"), w.person(w.org, true)
 		var held []string // tokens
-		for _, jump := range []time.Duration{0, 20 * time.Minute, -2 * time.Hour, 3 * time.Hour, 400 * day, -400 * day, -10 * 365 * day, 10 * 365 * day} {
+		for _, jump := range []time.Duration{0, 20 * time.Minute, -2 * time.Hour, 3 * time.Hour, 400 * day, -400 * day,
+			-10 * 365 * day, 10 * 365 * day} {
 			clock.Advance(jump)
 			tokens := w.browser().authorize(shop).signIn(someone.name, password).tokens(shop)
 			me := caller{world: w}
-			session, _ := me.call("POST", "/v1/sessions", map[string]any{"loginName": someone.name, "password": password})["token"].(string)
+			session, _ := me.call("POST", "/v1/sessions",
+				map[string]any{"loginName": someone.name, "password": password})["token"].(string)
 			if session == "" || tokens["id_token"] == nil {
 				t.Fatalf("after a jump of %v nobody can sign in: %v", jump, tokens)
 			}
 			me.token = session
-			me.call("PUT", "/v1/users/me/profile", map[string]any{"firstName": "Jo", "lastName": "Doe", "displayName": "Jo after " + jump.String()})
+			me.call("PUT", "/v1/users/me/profile",
+				map[string]any{"firstName": "Jo", "lastName": "Doe", "displayName": "Jo after " + jump.String()})
 			if user, _ := me.call("GET", "/v1/users/me", nil)["user"].(map[string]any); user == nil {
 				t.Errorf("after a jump of %v the new session is not known", jump)
 			}
@@ -43,7 +46,8 @@ func TestAClockThatJumps(t *testing.T) {
 			}
 			if jump == 400*day {
 				for i, token := range held {
-					if answer := (caller{world: w, token: token}).call("GET", "/v1/users/me", nil); answer["user"] != nil {
+					if answer := (caller{world: w, token: token}).call("GET", "/v1/users/me",
+						nil); answer["user"] != nil {
 						t.Errorf("session %d lives for %v", i, jump)
 					}
 				}

@@ -16,7 +16,8 @@ import (
 // answered counts how the server has answered requests for tokens of the console, by code.
 func (w *world) answered(operation string) map[string]int {
 	codes := map[string]int{}
-	for _, m := range regexp.MustCompile(`operation=`+operation+` .*?code=(\d+)`).FindAllStringSubmatch(w.log.String(), -1) {
+	for _, m := range regexp.MustCompile(`operation=`+operation+
+		` .*?code=(\d+)`).FindAllStringSubmatch(w.log.String(), -1) {
 		codes[m[1]]++
 	}
 	return codes
@@ -31,7 +32,8 @@ func TestAPageOfAnotherOriginGetsNoTokenOfTheConsole(t *testing.T) {
 		rw.Header().Set("Content-Type", "text/html")
 		switch r.URL.Path {
 		case "/form":
-			_, _ = fmt.Fprintf(rw, `<!DOCTYPE html><title>x</title><form method="post" enctype="text/plain" action="%s/console/token"><input name='{"returnTo":"' value='"}'><button>Win</button></form>`, w.url)
+			_, _ = fmt.Fprintf(rw,
+				`<!DOCTYPE html><title>x</title><form method="post" enctype="text/plain" action="%s/console/token"><input name='{"returnTo":"' value='"}'><button>Win</button></form>`, w.url)
 		default:
 			_, _ = rw.Write([]byte("<!DOCTYPE html><title>x</title><h1>evil</h1>"))
 		}
@@ -66,7 +68,8 @@ func TestAPageOfAnotherOriginGetsNoTokenOfTheConsole(t *testing.T) {
 		return {status: r.status, token, rest: rest.status, web: (await web.arrayBuffer()).byteLength, cookie: cookie.status,
 			markup: refused(() => { document.body.innerHTML = '<b>x</b>'; }), src: refused(() => { document.createElement('script').src = '/console/assets/x.js'; })};
 	})()`, &got)
-	if got.Status != 200 || !strings.HasPrefix(got.Token, "sgn_con_") || got.REST != 200 || got.Web < 50 || got.Cookie != 401 {
+	if got.Status != 200 || !strings.HasPrefix(got.Token, "sgn_con_") || got.REST != 200 || got.Web < 50 ||
+		got.Cookie != 401 {
 		t.Fatalf("the console itself gets %+v", got)
 	}
 	if got.Markup != "TypeError" || got.Src != "TypeError" {
@@ -75,7 +78,8 @@ func TestAPageOfAnotherOriginGetsNoTokenOfTheConsole(t *testing.T) {
 	good := w.answered("/console/token")["200"]
 
 	// The same site on another port gets the cookie sent along, which is what makes it the harder one of the two.
-	for name, origin := range map[string]string{"the same site": "http://localhost:" + port, "another site": "http://evil.signet.test:" + port} {
+	for name, origin := range map[string]string{"the same site": "http://localhost:" + port,
+		"another site": "http://evil.signet.test:" + port} {
 		t.Run(name, func(t *testing.T) {
 			tab.Open(origin + "/")
 			tab.Complaints()
@@ -115,12 +119,14 @@ func TestAPageOfAnotherOriginGetsNoTokenOfTheConsole(t *testing.T) {
 			if framed != "closed" {
 				t.Errorf("framed: %q", framed)
 			}
-			for !strings.Contains(tab.NextComplaint(), "frame-ancestors") { // it waits for the next one, and fails where there is none
+			// it waits for the next one, and fails where there is none
+			for !strings.Contains(tab.NextComplaint(), "frame-ancestors") {
 				continue
 			}
 			tab.Open(origin + "/form")
 			tab.Submit("button")
-			if body := tab.Text("body"); strings.Contains(body, "sgn_con_") || !strings.Contains(body, "NOT_FROM_THE_CONSOLE") {
+			if body := tab.Text("body"); strings.Contains(body, "sgn_con_") ||
+				!strings.Contains(body, "NOT_FROM_THE_CONSOLE") {
 				t.Errorf("a form gets %s", body)
 			}
 			tab.Complaints()

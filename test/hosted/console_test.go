@@ -28,7 +28,8 @@ import (
 // consoleOn starts a server on a database, on PostgreSQL two of them, and gives where they listen.
 func consoleOn(t *testing.T, db testdb.Database) (w *world, nodes []string) {
 	t.Helper()
-	config := server.Config{Data: server.Data{MasterKey: string(secret.NewMasterKey().Text())}, Listen: "localhost:0", CORSOrigins: []string{"https://app.test"}}
+	config := server.Config{Data: server.Data{MasterKey: string(secret.NewMasterKey().Text())}, Listen: "localhost:0",
+		CORSOrigins: []string{"https://app.test"}}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
@@ -84,7 +85,8 @@ func answers(t *testing.T, node, token, method, path, body string) (status int, 
 // webCalls sends an empty message by gRPC-Web, and gives its status.
 func webCalls(t *testing.T, node, token, procedure string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, node+procedure, strings.NewReader("\x00\x00\x00\x00\x00"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, node+procedure,
+		strings.NewReader("\x00\x00\x00\x00\x00"))
 	must(t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/grpc-web+proto")
@@ -136,11 +138,14 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		token, id := got.json["token"].(string), b.session()
 		expires, err := time.Parse(time.RFC3339, got.json["expiresAt"].(string))
 		must(t, err)
-		if left := time.Until(expires); left > console.TokenLife || left < console.TokenLife-time.Minute || got.json["sessionId"] != id || got.json["userId"] != jo.id ||
-			got.json["expiresIn"].(float64) < 240 || got.json["prove"] != "/login?account="+id+"&again=1&to=%2Fconsole%2Fusers%3Fx%3Dy" {
+		if left := time.Until(expires); left > console.TokenLife || left < console.TokenLife-time.Minute ||
+			got.json["sessionId"] != id || got.json["userId"] != jo.id ||
+			got.json["expiresIn"].(float64) < 240 ||
+			got.json["prove"] != "/login?account="+id+"&again=1&to=%2Fconsole%2Fusers%3Fx%3Dy" {
 			t.Errorf("got %v", got.json)
 		}
-		if h := got.header; h.Get("Cache-Control") != "no-store" || h.Get("Set-Cookie") != "" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Access-Control-Allow-Origin") != "" {
+		if h := got.header; h.Get("Cache-Control") != "no-store" || h.Get("Set-Cookie") != "" ||
+			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("the headers are %v", h)
 		}
 		if after := w.stored(jo.id); after != before {
@@ -160,13 +165,16 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 			t.Errorf("with a recent proof: %d %s", status, reason)
 		}
 		w.grows(id)
-		if status, reason := calls(t, last, token, http.MethodPost, "/v1/users/me/tokens", create); status != 403 || reason != "RECENT_PROOF_REQUIRED" {
+		if status, reason := calls(t, last, token, http.MethodPost, "/v1/users/me/tokens", create); status != 403 ||
+			reason != "RECENT_PROOF_REQUIRED" {
 			t.Errorf("with an old proof: %d %s", status, reason)
 		}
-		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_reauthenticate", `{"password": "a wrong word"}`); status != 400 {
+		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_reauthenticate",
+			`{"password": "a wrong word"}`); status != 400 {
 			t.Errorf("a wrong password: %d %s", status, reason)
 		}
-		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_reauthenticate", `{"password": "`+password+`"}`); status != 200 {
+		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_reauthenticate",
+			`{"password": "`+password+`"}`); status != 200 {
 			t.Errorf("the password: %d %s", status, reason)
 		}
 		if status, reason := calls(t, last, token, http.MethodPost, "/v1/users/me/tokens", create); status != 200 {
@@ -178,7 +186,8 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		phone, _ := b.enrol()
 		token = b.consoleToken()
 		w.grows(b.session())
-		if status, reason := calls(t, last, token, http.MethodPost, "/v1/users/me/tokens", create); status != 403 || reason != "RECENT_PROOF_REQUIRED" {
+		if status, reason := calls(t, last, token, http.MethodPost, "/v1/users/me/tokens", create); status != 403 ||
+			reason != "RECENT_PROOF_REQUIRED" {
 			t.Errorf("with an old factor: %d %s", status, reason)
 		}
 		proof := `{"totpCode": "` + phone.code() + `"}`
@@ -188,7 +197,8 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		if status, reason := calls(t, last, token, http.MethodPost, "/v1/users/me/tokens", create); status != 200 {
 			t.Errorf("with the new factor: %d %s", status, reason)
 		}
-		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_start_passkey_proof", `{}`); status != 400 || reason != "NO_PASSKEY" {
+		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_start_passkey_proof",
+			`{}`); status != 400 || reason != "NO_PASSKEY" {
 			t.Errorf("a passkey that there is not: %d %s", status, reason)
 		}
 		// And with a passkey, made and proven in the console.
@@ -196,14 +206,16 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		_, started := answers(t, w.url, token, http.MethodPost, "/v1/users/me/factors/passkey/_start", `{}`)
 		credential, err := device.Create(started["creationOptions"].(string))
 		must(t, err)
-		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/users/me/factors/passkey/_confirm", `{"name": "x", "credential": `+quoted(credential)+`}`); status != 200 {
+		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/users/me/factors/passkey/_confirm",
+			`{"name": "x", "credential": `+quoted(credential)+`}`); status != 200 {
 			t.Errorf("a passkey: %d %s", status, reason)
 		}
 		w.grows(b.session())
 		_, started = answers(t, w.url, token, http.MethodPost, "/v1/sessions/_start_passkey_proof", `{}`)
 		assertion, err := device.Get(started["requestOptions"].(string))
 		must(t, err)
-		if status, reason := calls(t, last, token, http.MethodPost, "/v1/sessions/_prove", `{"assertion": `+quoted(assertion)+`}`); status != 200 {
+		if status, reason := calls(t, last, token, http.MethodPost, "/v1/sessions/_prove",
+			`{"assertion": `+quoted(assertion)+`}`); status != 200 {
 			t.Errorf("the passkey: %d %s", status, reason)
 		}
 		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/users/me/tokens", create); status != 200 {
@@ -238,7 +250,8 @@ func TestTheTokenOfTheConsoleDiesWithTheSession(t *testing.T) {
 		root := w.server.FirstAdmin.Token
 		for name, end := range map[string]func(jo person, b *browser, token string){
 			"signing out in the console": func(_ person, b *browser, _ string) {
-				if got := b.ask("/console/sign_out", `{"returnTo": "/console/users"}`).shows(200); got.json["signIn"] != "/login?to=%2Fconsole%2Fusers" || b.jar[sessionCookie] != "" {
+				if got := b.ask("/console/sign_out",
+					`{"returnTo": "/console/users"}`).shows(200); got.json["signIn"] != "/login?to=%2Fconsole%2Fusers" || b.jar[sessionCookie] != "" {
 					t.Errorf("got %v", got.json)
 				}
 			},
@@ -247,40 +260,53 @@ func TestTheTokenOfTheConsoleDiesWithTheSession(t *testing.T) {
 				p.post("do", "end", "id", p.hidden("id")).shows(200)
 			},
 			"ending itself": func(_ person, b *browser, token string) {
-				if status, reason := calls(t, here, token, http.MethodDelete, "/v1/sessions/"+b.session(), ""); status != 200 {
+				if status, reason := calls(t, here, token, http.MethodDelete, "/v1/sessions/"+b.session(),
+					""); status != 200 {
 					t.Errorf("got %d %s", status, reason)
 				}
 			},
 			"another session": func(jo person, b *browser, _ string) {
-				if status, reason := calls(t, here, w.signedIn(jo).consoleToken(), http.MethodDelete, "/v1/users/me/sessions", ""); status != 200 {
+				if status, reason := calls(t, here, w.signedIn(jo).consoleToken(), http.MethodDelete,
+					"/v1/users/me/sessions", ""); status != 200 {
 					t.Errorf("got %d %s", status, reason)
 				}
 			},
 			"an administrator": func(jo person, b *browser, _ string) {
-				if status, reason := calls(t, here, root, http.MethodDelete, "/v1/users/"+jo.id+"/sessions", ""); status != 200 {
+				if status, reason := calls(t, here, root, http.MethodDelete, "/v1/users/"+jo.id+"/sessions",
+					""); status != 200 {
 					t.Errorf("got %d %s", status, reason)
 				}
 			},
-			"the epoch of the person's sessions": func(jo person, _ *browser, _ string) { w.happens(jo.id, user.SessionsEnded{}) },
+			"the epoch of the person's sessions": func(jo person, _ *browser, _ string) {
+				w.happens(jo.id, user.SessionsEnded{})
+			},
 			"another password": func(jo person, _ *browser, _ string) {
-				if status, reason := calls(t, here, root, http.MethodPost, "/v1/users/"+jo.id+"/password", `{"password": "quite Another phrase 42", "noChangeRequired": true}`); status != 200 {
+				if status, reason := calls(t, here, root, http.MethodPost, "/v1/users/"+jo.id+"/password",
+					`{"password": "quite Another phrase 42", "noChangeRequired": true}`); status != 200 {
 					t.Errorf("got %d %s", status, reason)
 				}
 			},
 			"a change of the password elsewhere": func(jo person, _ *browser, _ string) {
-				if status, reason := calls(t, here, w.signedIn(jo).consoleToken(), http.MethodPut, "/v1/users/me/password", `{"currentPassword": "`+password+`", "newPassword": "`+otherWord+`"}`); status != 200 {
+				if status, reason := calls(t, here, w.signedIn(jo).consoleToken(), http.MethodPut,
+					"/v1/users/me/password",
+					`{"currentPassword": "`+password+`", "newPassword": "`+otherWord+`"}`); status != 200 {
 					t.Errorf("got %d %s", status, reason)
 				}
 			},
-			"a person who is switched off": func(jo person, _ *browser, _ string) { w.happens(jo.id, user.Deactivated{}) },
-			"a person who is locked":       func(jo person, _ *browser, _ string) { w.happens(jo.id, user.WasLocked{}) },
+			"a person who is switched off": func(jo person, _ *browser, _ string) {
+				w.happens(jo.id, user.Deactivated{})
+			},
+			"a person who is locked": func(jo person, _ *browser, _ string) {
+				w.happens(jo.id, user.WasLocked{})
+			},
 			"a person who was off for a moment": func(jo person, _ *browser, _ string) {
 				w.happens(jo.id, user.Deactivated{})
 				w.happens(jo.id, user.Reactivated{})
 			},
 			"a step on a page": func(_ person, b *browser, _ string) { // which gives the session another token
 				w.grows(b.session())
-				b.get("/login?to=/device&again=1&account="+b.session()).post("password", password).shows(200, "Connect a device")
+				b.get("/login?to=/device&again=1&account="+b.session()).post("password", password).shows(200,
+					"Connect a device")
 				b.consoleToken()
 			},
 		} {
@@ -295,7 +321,8 @@ func TestTheTokenOfTheConsoleDiesWithTheSession(t *testing.T) {
 				}
 				end(jo, b, token)
 				for _, node := range []string{last, here} {
-					if status, reason := calls(t, node, token, http.MethodGet, me, ""); status != 401 || reason != "UNAUTHENTICATED" {
+					if status, reason := calls(t, node, token, http.MethodGet, me, ""); status != 401 ||
+						reason != "UNAUTHENTICATED" {
 						t.Errorf("afterwards: %d %s", status, reason)
 					}
 				}
@@ -326,7 +353,8 @@ func TestTheTokenOfTheConsoleDiesWithTheSession(t *testing.T) {
 		t.Run("the own change of the password", func(t *testing.T) { // ends others
 			b := w.signedIn(w.person(w.org, true))
 			token := b.consoleToken()
-			if status, reason := calls(t, here, token, http.MethodPut, "/v1/users/me/password", `{"currentPassword": "`+password+`", "newPassword": "`+otherWord+`"}`); status != 200 {
+			if status, reason := calls(t, here, token, http.MethodPut, "/v1/users/me/password",
+				`{"currentPassword": "`+password+`", "newPassword": "`+otherWord+`"}`); status != 200 {
 				t.Fatalf("got %d %s", status, reason)
 			}
 			if status, _ := calls(t, last, token, http.MethodGet, me, ""); status != 200 {
@@ -344,7 +372,8 @@ func TestARestrictedSessionGetsNoTokenForTheConsole(t *testing.T) {
 			t.Helper()
 			id := b.session()
 			got := b.ask("/console/token", `{"returnTo": "/console/a"}`).shows(200)
-			if got.json["token"] != nil || got.json["reason"] != reason || got.json["next"] != "/login?account="+id+"&to=%2Fconsole%2Fa" {
+			if got.json["token"] != nil || got.json["reason"] != reason ||
+				got.json["next"] != "/login?account="+id+"&to=%2Fconsole%2Fa" {
 				t.Errorf("%s: got %s", reason, got.body)
 			}
 			b.get(got.json["next"].(string)).shows(200, shows)
@@ -356,18 +385,22 @@ func TestARestrictedSessionGetsNoTokenForTheConsole(t *testing.T) {
 		kim := w.person(w.org, true)
 		other := w.signedIn(kim)
 		token := other.consoleToken()
-		w.do(event.Command{Write: []event.Ref{user.Kind.Ref(kim.id)}, Tokens: []string{other.session()}, Decide: func(tx *event.Tx) error {
-			u, err := user.Kind.Get(tx, kim.id)
-			if err != nil {
-				return err
-			}
-			from := u.Data.SessionEpoch
-			if err := u.Append(user.PasswordSet{ChangeRequired: true}); err != nil {
-				return err
-			}
-			tx.AdvanceToken(other.session(), from, u.Data.SessionEpoch)
-			return nil
-		}})
+		w.do(event.Command{
+			Write:  []event.Ref{user.Kind.Ref(kim.id)},
+			Tokens: []string{other.session()},
+			Decide: func(tx *event.Tx) error {
+				u, err := user.Kind.Get(tx, kim.id)
+				if err != nil {
+					return err
+				}
+				from := u.Data.SessionEpoch
+				if err := u.Append(user.PasswordSet{ChangeRequired: true}); err != nil {
+					return err
+				}
+				tx.AdvanceToken(other.session(), from, u.Data.SessionEpoch)
+				return nil
+			},
+		})
 		restricted(other, token, "PASSWORD_CHANGE_REQUIRED", "Choose a new password")
 
 		jo := w.person(w.org, true)
@@ -397,10 +430,13 @@ func TestWhatIsNoTokenOfTheConsole(t *testing.T) {
 		unknown.Token.Hash = hashOf("nothing")
 		nobodys, _ := console.Tokens{Sessions: sessions}.New(&unknown)
 		for name, wrong := range map[string]string{
-			"expired": expired, "of a personal access token": ofPAT, "of no session": nobodys, "cut": token[:len(token)-1], "longer": token + "A", "altered": token[:60] + flipped(token[60]) + token[61:],
-			"of another installation": elsewhere.signedIn(elsewhere.person(elsewhere.org, true)).consoleToken(), "the hash itself": "sgn_con_" + strings.Repeat("A", 92),
+			"expired": expired, "of a personal access token": ofPAT, "of no session": nobodys,
+			"cut": token[:len(token)-1], "longer": token + "A", "altered": token[:60] + flipped(token[60]) + token[61:],
+			"of another installation": elsewhere.signedIn(elsewhere.person(elsewhere.org, true)).consoleToken(),
+			"the hash itself":         "sgn_con_" + strings.Repeat("A", 92),
 		} {
-			if status, reason := calls(t, w.url, wrong, http.MethodGet, me, ""); status != 401 || reason != "UNAUTHENTICATED" {
+			if status, reason := calls(t, w.url, wrong, http.MethodGet, me, ""); status != 401 ||
+				reason != "UNAUTHENTICATED" {
 				t.Errorf("%s: %d %s", name, status, reason)
 			}
 		}
@@ -413,7 +449,8 @@ func TestWhatIsNoTokenOfTheConsole(t *testing.T) {
 		}
 		thief := w.browser()
 		thief.jar[sessionCookie] = token
-		if got := thief.ask("/console/token", `{}`); got.json["token"] != nil || got.json["signIn"] != "/login?to=%2Fconsole%2F" {
+		if got := thief.ask("/console/token", `{}`); got.json["token"] != nil ||
+			got.json["signIn"] != "/login?to=%2Fconsole%2F" {
 			t.Errorf("as a cookie it gets %d %s", got.status, got.body)
 		}
 		thief.get("/account").shows(200, "Sign in")
@@ -448,34 +485,46 @@ func TestOnlyTheConsoleItselfGetsAToken(t *testing.T) {
 			status  int
 			headers []string
 		}{
-			"another origin":                        {403, []string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}},
-			"an origin that may call the API":       {403, []string{"Origin", "https://app.test", "Sec-Fetch-Site", "cross-site"}},
-			"another origin that lies":              {403, []string{"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"}},
-			"another origin in an old browser":      {403, []string{"Origin", "https://evil.test", "Sec-Fetch-Site", ""}},
-			"a frame without an origin":             {403, []string{"Origin", "null", "Sec-Fetch-Site", "cross-site"}},
-			"another port":                          {403, []string{"Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site"}},
-			"the same site":                         {403, []string{"Origin", "", "Sec-Fetch-Site", "same-site"}},
-			"nobody":                                {403, []string{"Origin", "", "Sec-Fetch-Site", ""}},
-			"typed in":                              {403, []string{"Origin", "", "Sec-Fetch-Site", "none"}},
-			"a name that leads here":                {403, []string{"Origin", "http://evil.test", "Sec-Fetch-Site", "same-origin", "Host", "evil.test"}},
-			"a form of ours":                        {415, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+			"another origin": {403,
+				[]string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}},
+			"an origin that may call the API": {403,
+				[]string{"Origin", "https://app.test", "Sec-Fetch-Site", "cross-site"}},
+			"another origin that lies": {403,
+				[]string{"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"}},
+			"another origin in an old browser": {403,
+				[]string{"Origin", "https://evil.test", "Sec-Fetch-Site", ""}},
+			"a frame without an origin": {403, []string{"Origin", "null", "Sec-Fetch-Site", "cross-site"}},
+			"another port": {403,
+				[]string{"Origin", "http://127.0.0.1:1", "Sec-Fetch-Site", "same-site"}},
+			"the same site": {403, []string{"Origin", "", "Sec-Fetch-Site", "same-site"}},
+			"nobody":        {403, []string{"Origin", "", "Sec-Fetch-Site", ""}},
+			"typed in":      {403, []string{"Origin", "", "Sec-Fetch-Site", "none"}},
+			"a name that leads here": {403,
+				[]string{"Origin", "http://evil.test", "Sec-Fetch-Site", "same-origin", "Host", "evil.test"}},
+			"a form of ours": {415,
+				[]string{"Content-Type", "application/x-www-form-urlencoded"}},
 			"text that looks like JSON":             {415, []string{"Content-Type", "text/plain"}},
 			"text that says so in a parameter":      {415, []string{"Content-Type", "text/plain; application/json"}},
 			"nothing that says what it is":          {415, []string{"Content-Type", ""}},
 			"a request that nobody knows a site of": {403, []string{"Origin", "", "Sec-Fetch-Site", "cross-site"}},
 		} {
 			got := b.ask(path, `{}`, c.headers...)
-			if got.status != c.status || got.json["token"] != nil || got.header.Get("Access-Control-Allow-Origin") != "" || got.header.Get("Set-Cookie") != "" {
+			if got.status != c.status || got.json["token"] != nil ||
+				got.header.Get("Access-Control-Allow-Origin") != "" || got.header.Get("Set-Cookie") != "" {
 				t.Errorf("%s, %s: %d %v %s", path, name, got.status, got.header, got.body)
 			}
 		}
-		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodOptions, http.MethodDelete} {
-			got := b.send(method, path, nil, "Origin", "https://app.test", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
-			if got.status != 405 || got.header.Get("Access-Control-Allow-Origin") != "" || got.json["token"] != nil || got.header.Get("Allow") != "POST" {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodOptions,
+			http.MethodDelete} {
+			got := b.send(method, path, nil, "Origin", "https://app.test", "Access-Control-Request-Method", "POST",
+				"Access-Control-Request-Headers", "content-type")
+			if got.status != 405 || got.header.Get("Access-Control-Allow-Origin") != "" || got.json["token"] != nil ||
+				got.header.Get("Allow") != "POST" {
 				t.Errorf("%s %s: %d %v", method, path, got.status, got.header)
 			}
 		}
-		for _, body := range []string{`[]`, `{"sessionID": 1}`, `{"sessionId": 7}`, `{}{}`, `{`, `"x"`, `{"other": ""}`, strings.Repeat(" ", 70<<10) + "{}"} {
+		for _, body := range []string{`[]`, `{"sessionID": 1}`, `{"sessionId": 7}`, `{}{}`, `{`, `"x"`, `{"other": ""}`,
+			strings.Repeat(" ", 70<<10) + "{}"} {
 			if got := b.ask(path, body); got.status != 400 || got.json["reason"] != "INVALID_REQUEST" {
 				t.Errorf("%s with %.20s: %d %s", path, body, got.status, got.body)
 			}
@@ -511,15 +560,18 @@ func TestTheConsoleUsesOneOfTheAccountsOfTheBrowser(t *testing.T) {
 	}
 	// Somebody else's session is none of this browser's, whatever one knows of it.
 	other := w.signedIn(w.person(w.org, true))
-	if got := as(`{"sessionId": "` + other.session() + `"}`); got["token"] != nil || got["signIn"] != "/login?other=1&to=%2Fconsole%2F" {
+	if got := as(`{"sessionId": "` + other.session() + `"}`); got["token"] != nil ||
+		got["signIn"] != "/login?other=1&to=%2Fconsole%2F" {
 		t.Errorf("got %v", got)
 	}
-	if got := w.browser().ask("/console/token", `{"sessionId": "`+b.session()+`"}`); got.json["token"] != nil || got.json["signIn"] != "/login?to=%2Fconsole%2F" {
+	if got := w.browser().ask("/console/token", `{"sessionId": "`+b.session()+`"}`); got.json["token"] != nil ||
+		got.json["signIn"] != "/login?to=%2Fconsole%2F" {
 		t.Errorf("got %d %s", got.status, got.body)
 	}
 	// One signs out alone, and the other one does not take its place unasked.
 	b.ask("/console/sign_out", `{"sessionId": "`+first["sessionId"].(string)+`"}`).shows(200)
-	if got := as(`{"sessionId": "` + first["sessionId"].(string) + `"}`); got["token"] != nil || got["signIn"] != "/login?other=1&to=%2Fconsole%2F" {
+	if got := as(`{"sessionId": "` + first["sessionId"].(string) + `"}`); got["token"] != nil ||
+		got["signIn"] != "/login?other=1&to=%2Fconsole%2F" {
 		t.Errorf("got %v", got)
 	}
 	b.get("/login?other=1&to=%2Fconsole%2F").shows(200, `name="loginName"`)
@@ -533,13 +585,16 @@ func TestTheConsoleUsesOneOfTheAccountsOfTheBrowser(t *testing.T) {
 func TestASignInLeadsBackIntoTheConsole(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)
-	for _, at := range []string{"/console/users?x=y", "/console/", "/console/orgs/org_1/users?q=%C3%BC%20%26%22&page=eyJ&sort=-name", "/console/a%2Fb/?=", "/console/x?next=https://evil.test/"} {
+	for _, at := range []string{"/console/users?x=y", "/console/",
+		"/console/orgs/org_1/users?q=%C3%BC%20%26%22&page=eyJ&sort=-name", "/console/a%2Fb/?=",
+		"/console/x?next=https://evil.test/"} {
 		b := w.browser()
 		b.get(at).shows(200) // the application is for everybody
 		text, err := json.Marshal(map[string]string{"returnTo": at})
 		must(t, err)
 		got := b.ask("/console/token", string(text)).shows(200)
-		if end := b.get(got.json["signIn"].(string)).shows(200, "Sign in").signIn(jo.name, password); end.path != at || end.status != 200 {
+		if end := b.get(got.json["signIn"].(string)).shows(200, "Sign in").signIn(jo.name, password); end.path != at ||
+			end.status != 200 {
 			t.Errorf("%s: came to %s: %d", at, end.path, end.status)
 		}
 		b.ask("/console/token", string(text)).shows(200)
@@ -548,8 +603,10 @@ func TestASignInLeadsBackIntoTheConsole(t *testing.T) {
 			t.Errorf("%s: came to %s", at, end.path)
 		}
 	}
-	for _, evil := range []string{"//evil.test/console/", "https://evil.test/console/", "/\\evil.test/console/", "\\\\evil.test", "/console/../login", "/console//evil.test", "/console/%2f%2fevil.test", "/console/%2e%2e/x",
-		"%2f%2fevil.test", "javascript:alert(1)", "/console\\..\\x", "/account", "/consolex/", "/console/\tx", "https:/console/", "https:console/", "/console/#//evil.test", "", "//evil.test\\@" + w.url + "/console/"} {
+	for _, evil := range []string{"//evil.test/console/", "https://evil.test/console/", "/\\evil.test/console/",
+		"\\\\evil.test", "/console/../login", "/console//evil.test", "/console/%2f%2fevil.test", "/console/%2e%2e/x",
+		"%2f%2fevil.test", "javascript:alert(1)", "/console\\..\\x", "/account", "/consolex/", "/console/\tx",
+		"https:/console/", "https:console/", "/console/#//evil.test", "", "//evil.test\\@" + w.url + "/console/"} {
 		text, err := json.Marshal(map[string]string{"returnTo": evil})
 		must(t, err)
 		if got := w.browser().ask("/console/token", string(text)); got.json["signIn"] != "/login?to=%2Fconsole%2F" {
@@ -570,7 +627,8 @@ func TestAnOldProofIsRenewedOnTheWayBackIntoTheConsole(t *testing.T) {
 			id := b.session()
 			w.grows(id)
 			got := b.ask("/console/token", `{"returnTo": "/console/me?x=y"}`).shows(200)
-			if end := b.get(got.json["prove"].(string)).shows(200, "Confirm it’s you").post("password", password); end.path != "/console/me?x=y" || b.session() != id {
+			if end := b.get(got.json["prove"].(string)).shows(200, "Confirm it’s you").post("password",
+				password); end.path != "/console/me?x=y" || b.session() != id {
 				t.Errorf("came to %s", end.path)
 			}
 			if end := b.get(got.json["prove"].(string)); end.path != "/console/me?x=y" {
@@ -586,7 +644,8 @@ func TestAnOldProofIsRenewedOnTheWayBackIntoTheConsole(t *testing.T) {
 			got := b.ask("/console/token", `{"returnTo": "/console/me?x=y"}`).shows(200)
 			token := got.json["token"].(string)
 			const begin = "/v1/users/me/factors/totp/_start"
-			if status, reason := calls(t, w.url, token, http.MethodPost, begin, `{}`); status != 403 || reason != "RECENT_PROOF_REQUIRED" {
+			if status, reason := calls(t, w.url, token, http.MethodPost, begin, `{}`); status != 403 ||
+				reason != "RECENT_PROOF_REQUIRED" {
 				t.Fatalf("before: %d %s", status, reason)
 			}
 			asks := b.get(got.json["prove"].(string)).shows(200, "<bdi>Portal</bdi>")
@@ -638,7 +697,9 @@ func TestANetworkAsksForSoManyTokensOfTheConsole(t *testing.T) {
 	}
 	throttled := 0
 	for range 40 {
-		if got := b.ask("/console/token", `{}`); got.status == 429 && got.json["reason"] == "NETWORK_THROTTLED" && got.header.Get("Retry-After") != "" && got.json["token"] == nil {
+		if got := b.ask("/console/token",
+			`{}`); got.status == 429 && got.json["reason"] == "NETWORK_THROTTLED" &&
+			got.header.Get("Retry-After") != "" && got.json["token"] == nil {
 			throttled++
 		} else if got.status != 200 {
 			t.Fatalf("got %d %s", got.status, got.body)
@@ -681,17 +742,21 @@ func TestTheConsoleIsAtTheExternalAddress(t *testing.T) {
 	jo := w.person(w.org, true)
 	ours := []string{"Origin", "https://id.signet.test"}
 	b.send(http.MethodGet, "/login?to=/console/", nil)
-	b.send(http.MethodPost, "/login?to=/console/", values("loginName", jo.name, "password", password), ours...).follow().shows(200)
-	if got := b.ask("/console/token", `{}`, ours...).shows(200); got.header.Get("Strict-Transport-Security") == "" || !strings.HasPrefix(got.json["prove"].(string), "/login?") {
+	b.send(http.MethodPost, "/login?to=/console/", values("loginName", jo.name, "password", password),
+		ours...).follow().shows(200)
+	if got := b.ask("/console/token", `{}`, ours...).shows(200); got.header.Get("Strict-Transport-Security") == "" ||
+		!strings.HasPrefix(got.json["prove"].(string), "/login?") {
 		t.Errorf("got %v %s", got.header, got.body)
 	}
-	for _, origin := range []string{w.url, "http://id.signet.test", "https://id.signet.test:8443", "https://id.signet.test.evil.test"} {
+	for _, origin := range []string{w.url, "http://id.signet.test", "https://id.signet.test:8443",
+		"https://id.signet.test.evil.test"} {
 		if got := b.ask("/console/token", `{}`, "Origin", origin); got.status != 403 {
 			t.Errorf("%s gets %d", origin, got.status)
 		}
 	}
 	for _, path := range []string{"/console", "/"} { // no address of the machine behind the proxy
-		if to := b.send(http.MethodGet, path, nil, "Accept", "text/html", "Host", "10.0.0.1:8080").header.Get("Location"); to != "/console/" {
+		if to := b.send(http.MethodGet, path, nil, "Accept", "text/html", "Host",
+			"10.0.0.1:8080").header.Get("Location"); to != "/console/" {
 			t.Errorf("%s leads to %s", path, to)
 		}
 	}

@@ -18,7 +18,8 @@ type gadget struct {
 
 func (w *world) gadget(client, scope string) *gadget {
 	w.t.Helper()
-	got := w.browser().send(http.MethodPost, "/oauth/device_authorization", values("client_id", client, "scope", scope)).shows(200)
+	got := w.browser().send(http.MethodPost, "/oauth/device_authorization",
+		values("client_id", client, "scope", scope)).shows(200)
 	g := &gadget{w, client, got.json["device_code"].(string), got.json["user_code"].(string)}
 	if got.json["verification_uri_complete"] != w.url+"/device?user_code="+g.user {
 		w.t.Fatalf("got %v", got.json)
@@ -29,8 +30,9 @@ func (w *world) gadget(client, scope string) *gadget {
 // asks asks for tokens.
 func (g *gadget) asks() map[string]any {
 	g.t.Helper()
-	return g.browser().send(http.MethodPost, "/oauth/token", values("grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", g.client,
-		"device_code", g.device)).json
+	return g.browser().send(http.MethodPost, "/oauth/token",
+		values("grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", g.client,
+			"device_code", g.device)).json
 }
 
 func TestADeviceIsConnected(t *testing.T) {
@@ -42,7 +44,8 @@ func TestADeviceIsConnected(t *testing.T) {
 	}
 	b := w.browser()
 	p := b.get("/device?user_code="+g.user).shows(200, "loginName").signIn(jo.email, password)
-	p.shows(200, "Is this your device?", "Television", g.user, jo.name) // one click less, but the code is there to be compared
+	// one click less, but the code is there to be compared
+	p.shows(200, "Is this your device?", "Television", g.user, jo.name)
 	// Neither an address nor a form that is not the one of the page with the code allows anything.
 	for _, address := range []string{"&do=allow", "&do=allow&userCode=" + g.user, "&confirm=1&do=allow&id=x"} {
 		b.get("/device?user_code="+g.user+address).shows(200, "Is this your device?")
@@ -55,7 +58,8 @@ func TestADeviceIsConnected(t *testing.T) {
 	}
 	p.post("userCode", "").shows(422, "Please fill this in.")
 	p.post("userCode", "BBBB-BBBB").shows(422, "This code is wrong")
-	p = p.post("userCode", strings.ToLower(strings.ReplaceAll(g.user, "-", " "))).shows(200, "Is this your device?", "Television", g.user, jo.name, "/login?other=1")
+	p = p.post("userCode", strings.ToLower(strings.ReplaceAll(g.user, "-", " "))).shows(200, "Is this your device?",
+		"Television", g.user, jo.name, "/login?other=1")
 	if p.hidden("userCode") != g.user {
 		t.Errorf("got %s", p.body)
 	}
@@ -93,7 +97,8 @@ func TestTheAccountThatWasShownAnswersForADevice(t *testing.T) {
 	p := b.get("/device").post("userCode", g.user).shows(200, jo.name)
 	b.get("/login?other=1&to=/device").signIn(ann.email, password).shows(200, ann.name) // in another tab
 	p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(200, "Your device is connected")
-	info := w.browser().send(http.MethodGet, "/oauth/userinfo", nil, "Authorization", "Bearer "+g.asks()["access_token"].(string))
+	info := w.browser().send(http.MethodGet, "/oauth/userinfo", nil, "Authorization",
+		"Bearer "+g.asks()["access_token"].(string))
 	if info.json["sub"] != jo.id {
 		t.Errorf("it acts for %v", info.json)
 	}
@@ -101,7 +106,8 @@ func TestTheAccountThatWasShownAnswersForADevice(t *testing.T) {
 	// The session of another browser is no account of this one.
 	g = w.gadget(g.client, "")
 	p = b.get("/device").post("userCode", g.user).shows(200, ann.name)
-	w.signedIn(jo).get("/device").post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(200, "Is this your device?")
+	w.signedIn(jo).get("/device").post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(200,
+		"Is this your device?")
 }
 
 func TestADeviceOfAnOrganizationIsForItsPeople(t *testing.T) {
@@ -126,7 +132,8 @@ func TestADeviceOfAnOrganizationIsForItsPeople(t *testing.T) {
 	// With an account of there in the same browser it is that one, whichever was used last.
 	b.get("/login?other=1&to=/device").signIn(guest.name+"@"+domain, password).shows(200, guest.name)
 	b.get("/login?to=/device").post("id", id).shows(200, jo.name)
-	p = b.get("/device").post("userCode", g.user).shows(200, "Is this your device?", guest.name, "belongs to another organization")
+	p = b.get("/device").post("userCode", g.user).shows(200, "Is this your device?", guest.name,
+		"belongs to another organization")
 	p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(200, "Your device is connected")
 
 	// An application of one organization is not for people of another.
@@ -155,7 +162,8 @@ func TestASessionThatLacksSomethingConnectsNoDevice(t *testing.T) {
 	b := w.signedIn(jo)
 	p := b.get("/device").post("userCode", g.user)
 	w.rules(policy.Policy{SecondFactorRequired: true})
-	for _, got := range []*page{p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow"), b.get("/device?user_code=" + g.user), b.get("/verify")} {
+	for _, got := range []*page{p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow"),
+		b.get("/device?user_code=" + g.user), b.get("/verify")} {
 		if !strings.HasPrefix(got.path, "/login?") {
 			t.Errorf("got %s", got.path)
 		}

@@ -53,7 +53,8 @@ func (c caller) call(method, path string, body map[string]any) map[string]any {
 	}
 	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, bytes.NewReader(text))
 	must(c.t, err)
-	for name, value := range map[string]string{"Content-Type": "application/json", "User-Agent": c.agent, "X-Forwarded-For": c.address, "Idempotency-Key": c.agent + path} {
+	for name, value := range map[string]string{"Content-Type": "application/json", "User-Agent": c.agent,
+		"X-Forwarded-For": c.address, "Idempotency-Key": c.agent + path} {
 		r.Header.Set(name, value)
 	}
 	if c.token != "" {
@@ -92,13 +93,21 @@ func (w *world) traces(word string, number int) trace {
 	)
 	me := caller{world: w, agent: named("Browser") + "/7.0", address: fmt.Sprintf("203.0.113.%d", 70+number)}
 	root := caller{world: w, token: w.server.FirstAdmin.Token, agent: "Admin/" + word}
-	id := root.call("POST", "/v1/users/human", map[string]any{"userName": named("user"), "password": password, "noChangeRequired": true,
-		"profile": map[string]any{"firstName": named("First"), "lastName": named("Last"), "nickName": named("Nick"), "displayName": named("Display"), "preferredLanguage": language, "gender": "GENDER_DIVERSE"},
-		"email":   map[string]any{"email": strings.Repeat("long.", 2000) + word + "@mail.example"}, "phone": map[string]any{"phone": phone}})["userId"].(string)
+	id := root.call("POST", "/v1/users/human", map[string]any{
+		"userName":         named("user"),
+		"password":         password,
+		"noChangeRequired": true,
+		"profile": map[string]any{"firstName": named("First"), "lastName": named("Last"), "nickName": named("Nick"),
+			"displayName": named("Display"), "preferredLanguage": language, "gender": "GENDER_DIVERSE"},
+		"email": map[string]any{"email": strings.Repeat("long.", 2000) + word + "@mail.example"},
+
+		"phone": map[string]any{"phone": phone},
+	})["userId"].(string)
 	root.call("POST", "/v1/users/"+id+"/phone/_create_code", nil)
 	root.call("POST", "/v1/users/"+id+"/email/_create_code", nil)
 	root.call("PUT", "/v1/users/"+id+"/user_name", map[string]any{"userName": name})
-	root.call("PUT", "/v1/users/"+id+"/email", map[string]any{"email": "second." + word + "@mail.example", "isEmailVerified": true})
+	root.call("PUT", "/v1/users/"+id+"/email",
+		map[string]any{"email": "second." + word + "@mail.example", "isEmailVerified": true})
 	root.call("PUT", "/v1/users/"+id+"/phone", map[string]any{"phone": later})
 
 	me.call("POST", "/v1/sessions", map[string]any{"loginName": name, "password": "wrong wrong wrong"})
@@ -106,28 +115,35 @@ func (w *world) traces(word string, number int) trace {
 
 	// Signing in to applications: with consent, on a device, and on the way to it.
 	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
-	done := w.browser().authorize(shop, "scope", "openid profile offline_access", "login_hint", name).signIn(name, password).post("do", "allow").tokens(shop)
+	done := w.browser().authorize(shop, "scope", "openid profile offline_access", "login_hint", name).signIn(name,
+		password).post("do", "allow").tokens(shop)
 	if done["refresh_token"] == nil {
 		w.t.Fatal(done)
 	}
 	w.browser().authorize(shop, "login_hint", name, "state", named("state"))
-	w.browser().get("/logout?" + values("client_id", shop, "post_logout_redirect_uri", farewell, "state", named("bye")).Encode())
+	w.browser().get("/logout?" + values("client_id", shop, "post_logout_redirect_uri", farewell, "state",
+		named("bye")).Encode())
 	gadget, b := w.gadget(shop, "openid"), w.browser()
 	b.get("/login?to=/device").signIn(name, password)
 	at := b.get("/device?user_code=" + gadget.user)
 	at.post("id", at.hidden("id"), "userCode", gadget.user, "do", "allow")
 
-	me.token = me.call("POST", "/v1/sessions", map[string]any{"loginName": name, "password": password})["token"].(string)
-	me.call("PUT", "/v1/users/me/profile", map[string]any{"firstName": named("Firster"), "lastName": named("Laster"), "nickName": strings.Repeat("n", 150) + word, "displayName": named("Shown"), "preferredLanguage": language})
+	me.token = me.call("POST", "/v1/sessions",
+		map[string]any{"loginName": name, "password": password})["token"].(string)
+	me.call("PUT", "/v1/users/me/profile",
+		map[string]any{"firstName": named("Firster"), "lastName": named("Laster"),
+			"nickName": strings.Repeat("n", 150) + word, "displayName": named("Shown"), "preferredLanguage": language})
 	me.call("POST", "/v1/users/me/tokens", map[string]any{"name": named("Token")})
 	totp := me.call("POST", "/v1/users/me/factors/totp/_start", nil)["secret"].(string)
-	confirmed := me.call("POST", "/v1/users/me/factors/totp/_confirm", map[string]any{"code": factortest.Code(totp, time.Now()), "name": named("App")})
+	confirmed := me.call("POST", "/v1/users/me/factors/totp/_confirm",
+		map[string]any{"code": factortest.Code(totp, time.Now()), "name": named("App")})
 	if stepped, ok := confirmed["token"].(string); ok {
 		me.token = stepped
 	}
 	me.call("POST", "/v1/users/me/factors/passkey/_start", nil)
 	onItsWay := me.call("POST", "/v1/users/me/factors/totp/_start", nil)["secret"].(string)
-	return trace{id, word, []string{word, phone, strings.ReplaceAll(phone, "-", ""), later, strings.ReplaceAll(later, "-", ""), language, totp, onItsWay}, me.address}
+	return trace{id, word, []string{word, phone, strings.ReplaceAll(phone, "-", ""), later,
+		strings.ReplaceAll(later, "-", ""), language, totp, onItsWay}, me.address}
 }
 
 // written are the ways in which values may be written down: in lower case, but base64 in its own. In any case, the nine
@@ -199,8 +215,13 @@ func rows(t *testing.T, db *sql.DB, query string, args ...any) []byte {
 func TestARemovedPersonIsNowhere(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		sink := mailtest.Start(t)
-		config := server.Config{Listen: "localhost:0", SMTPURL: sink.URL, SMTPFrom: "no-reply@id.test", TrustedProxies: []string{"127.0.0.1/32", "::1/128"},
-			OutboundAllow: []string{"127.0.0.1/32"}}
+		config := server.Config{
+			Listen:         "localhost:0",
+			SMTPURL:        sink.URL,
+			SMTPFrom:       "no-reply@id.test",
+			TrustedProxies: []string{"127.0.0.1/32", "::1/128"},
+			OutboundAllow:  []string{"127.0.0.1/32"},
+		}
 		if db.Engine == testdb.Postgres {
 			config.Database = db.URL
 		}
@@ -212,16 +233,19 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		var before map[string][]event.Event
 		testkit.Await(t, "the request to reset the password was looked at", func() bool { // at a time of its own
 			before = w.history(t, gone.userID)
-			return slices.ContainsFunc(before[session.IDFor(gone.userID)], func(e event.Event) bool { return e.Type == "sign_in.password_reset_requested.v1" })
+			return slices.ContainsFunc(before[session.IDFor(gone.userID)],
+				func(e event.Event) bool { return e.Type == "sign_in.password_reset_requested.v1" })
 		})
 		root.call("DELETE", "/v1/users/"+gone.userID, nil)
 
 		list := written(append(gone.values, gone.address)...)
-		for place, content := range map[string][]byte{"the events": root.listed(), "the stream": root.streamed(gone.userID), "the webhook": hook.receive(gone.userID, stays.word)} {
+		for place, content := range map[string][]byte{"the events": root.listed(),
+			"the stream": root.streamed(gone.userID), "the webhook": hook.receive(gone.userID, stays.word)} {
 			stays.wouldFind(t, content)
 			holdsNone(t, place, content, list)
 		}
-		holdsNone(t, "the history of the webhook", root.read("/v1/webhooks/"+hook.id+"/deliveries"), written(append(append(gone.values, gone.address), stays.values...)...))
+		holdsNone(t, "the history of the webhook", root.read("/v1/webhooks/"+hook.id+"/deliveries"),
+			written(append(append(gone.values, gone.address), stays.values...)...))
 		if db.Engine == testdb.SQLite {
 			searchSQLite(t, w.dir, stays, list)
 		} else {
@@ -343,7 +367,9 @@ func (c caller) listen() *listener {
 		}
 	}))
 	c.t.Cleanup(at.Close)
-	l.id = c.call("POST", "/v1/webhooks", map[string]any{"name": "Audit", "url": at.URL, "personalData": true, "types": []string{"user.*", "sign_in.*", "consent.*"}})["webhookId"].(string)
+	l.id = c.call("POST", "/v1/webhooks",
+		map[string]any{"name": "Audit", "url": at.URL, "personalData": true,
+			"types": []string{"user.*", "sign_in.*", "consent.*"}})["webhookId"].(string)
 	c.call("POST", "/v1/webhooks/"+l.id+"/_deactivate", nil)
 	return l
 }
@@ -397,10 +423,12 @@ func searchPostgres(t *testing.T, url string, stays trace, list []string) {
 	// keeps that.
 	now := string(rows(t, db, "SELECT now()::text"))
 	testkit.Await(t, "older transactions have ended", func() bool {
-		return len(rows(t, db, "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND xact_start < $1::text::timestamptz", now)) == 0
+		return len(rows(t, db,
+			"SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND xact_start < $1::text::timestamptz", now)) == 0
 	})
 	do("VACUUM ANALYZE")
-	tables := strings.Fields(string(rows(t, db, "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'")))
+	tables := strings.Fields(string(rows(t, db,
+		"SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'")))
 	var everything []byte
 	for _, table := range append(tables, "pg_statistic") {
 		content := rows(t, db, `SELECT convert_to(t::text, 'UTF8') FROM "`+table+`" t`)
@@ -431,7 +459,8 @@ func (w *world) history(t *testing.T, userID string) map[string][]event.Event {
 		for _, e := range events {
 			after = e.Position
 			chain, mine := chains[e.ObjectID]
-			if n := len(chain); e.Sequence != uint64(n+1) && mine || n > 0 && !bytes.Equal(e.PrevHash, chain[n-1].Hash()) {
+			if n := len(chain); e.Sequence != uint64(n+1) && mine ||
+				n > 0 && !bytes.Equal(e.PrevHash, chain[n-1].Hash()) {
 				t.Errorf("%s does not follow", journal.ID(&e))
 			}
 			if mine {

@@ -37,7 +37,8 @@ func (b *browser) session() string {
 func (w *world) paths() []string {
 	var paths []string
 	for _, path := range w.server.Handler().(*web.Front).Next.(*web.Site).Paths() {
-		if !strings.HasPrefix(path, "/oauth/") && !strings.HasPrefix(path, "/.well-known/") && !strings.HasSuffix(path, "/") {
+		if !strings.HasPrefix(path, "/oauth/") && !strings.HasPrefix(path, "/.well-known/") &&
+			!strings.HasSuffix(path, "/") {
 			paths = append(paths, path)
 		}
 	}
@@ -81,7 +82,8 @@ func (b *browser) enrol() (a *codeApp, codes []string) {
 // stuck fails where a browser got further than the sign-in.
 func (p *page) stuck(what string) {
 	p.t.Helper()
-	if p.status >= 500 || !strings.HasPrefix(p.path, "/login") || strings.Contains(p.body, callback+"?") || strings.Contains(p.body, "One moment") {
+	if p.status >= 500 || !strings.HasPrefix(p.path, "/login") || strings.Contains(p.body, callback+"?") ||
+		strings.Contains(p.body, "One moment") {
 		p.t.Errorf("%s: came to %s: %d %s", what, p.path, p.status, p.body)
 	}
 }
@@ -112,7 +114,8 @@ func TestASecondFactorCannotBeSkipped(t *testing.T) {
 		}
 	})
 	t.Run("by other words in the address", func(t *testing.T) {
-		for _, more := range []string{"", "&account=" + account, "&account=" + account + "&with=recovery", "&with=passkey", "&with=consent", "&with=none", "&again=1", "&to=/account",
+		for _, more := range []string{"", "&account=" + account, "&account=" + account + "&with=recovery",
+			"&with=passkey", "&with=consent", "&with=none", "&again=1", "&to=/account",
 			"&account=" + account + "&to=/account&again=1&with=totp", "&account=ses_other", "&account=", "&other="} {
 			got := b.get("/login?request=" + request + more)
 			got.stuck(more)
@@ -123,12 +126,15 @@ func TestASecondFactorCannotBeSkipped(t *testing.T) {
 	})
 	t.Run("by the forms of later pages", func(t *testing.T) {
 		for _, form := range []url.Values{
-			values("do", "allow"), values("do", "deny", "code", ""), values("do", "continue", "id", account), values("id", account), values("password", password),
-			values("loginName", jo.name, "password", password), values("currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord),
+			values("do", "allow"), values("do", "deny", "code", ""), values("do", "continue", "id", account),
+			values("id", account), values("password", password),
+			values("loginName", jo.name, "password", password),
+			values("currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord),
 			values("credential", "{}"), values("code", phone.wrong()), values("code", ""),
 			values("recoveryCode", "AAAA-AAAA"), values("code", "", "recoveryCode", ""),
 		} {
-			for _, path := range []string{at.path, "/login?request=" + request, "/login?request=" + request + "&account=" + account + "&with=recovery"} {
+			for _, path := range []string{at.path, "/login?request=" + request,
+				"/login?request=" + request + "&account=" + account + "&with=recovery"} {
 				b.send(http.MethodPost, path, form).follow().stuck(form.Encode())
 			}
 			b.send(http.MethodPost, "/login?to=/account", form).follow().stuck(form.Encode())
@@ -146,11 +152,13 @@ func TestASecondFactorCannotBeSkipped(t *testing.T) {
 		b.authorize(shop, "max_age", "100000").stuck("max_age")
 		b.authorize(shop, "prompt", "login").stuck("prompt=login")
 		g := w.gadget(shop, "openid")
-		b.send(http.MethodPost, "/device", values("id", account, "userCode", g.user, "do", "allow")).follow().stuck("a device")
+		b.send(http.MethodPost, "/device",
+			values("id", account, "userCode", g.user, "do", "allow")).follow().stuck("a device")
 		if got := g.asks(); got["error"] != "authorization_pending" {
 			t.Errorf("a device: %v", got)
 		}
-		for _, path := range []string{"/v1/users/me", "/v1/users/me/tokens", "/v1/users/me/sessions", "/v1/users/" + jo.id} {
+		for _, path := range []string{"/v1/users/me", "/v1/users/me/tokens", "/v1/users/me/sessions",
+			"/v1/users/" + jo.id} {
 			got := w.browser().send(http.MethodGet, path, nil, "Authorization", "Bearer "+b.jar[sessionCookie])
 			if got.status != http.StatusForbidden || !strings.Contains(got.body, "SECOND_FACTOR_REQUIRED") {
 				t.Errorf("the API at %s: %d %s", path, got.status, got.body)
@@ -163,7 +171,8 @@ func TestASecondFactorCannotBeSkipped(t *testing.T) {
 	})
 	t.Run("by another account of the browser", func(t *testing.T) {
 		b.get("/login?other=1&to=/device").signIn(kim.name, password).shows(200, "Connect a device")
-		b.get("/login?request="+request+"&account="+account).shows(200, "Enter your code").post("do", "allow").stuck("kim's proof")
+		b.get("/login?request="+request+"&account="+account).shows(200, "Enter your code").post("do",
+			"allow").stuck("kim's proof")
 	})
 }
 
@@ -204,7 +213,8 @@ func TestARequiredFactorCannotBeSkipped(t *testing.T) {
 		values("code", "wrong", "key", foreign),
 		values("code", "of that key", "key", foreign), values("recoveryCode", "AAAA-AAAA")} {
 		// No code is by chance one of the key that the page shows.
-		waiting := factortest.Choose(time.Now(), []string{foreign}, func() string { return b.get(at.path).hidden("key") })
+		waiting := factortest.Choose(time.Now(), []string{foreign},
+			func() string { return b.get(at.path).hidden("key") })
 		switch form.Get("code") {
 		case "wrong":
 			form.Set("code", factortest.Wrong(time.Now(), waiting, foreign))
@@ -215,7 +225,8 @@ func TestARequiredFactorCannotBeSkipped(t *testing.T) {
 	}
 	old.get("/account").stuck("an old session")
 	p := b.get(at.path).shows(200, "Set up an authenticator app")
-	b.get(p.post("key", p.hidden("key"), "code", factortest.Code(p.hidden("key"), time.Now())).shows(200, "Your recovery codes").next()).tokens(shop)
+	b.get(p.post("key", p.hidden("key"), "code", factortest.Code(p.hidden("key"), time.Now())).shows(200,
+		"Your recovery codes").next()).tokens(shop)
 }
 
 // gone fails where a token from before a step still leads anywhere.
@@ -255,17 +266,20 @@ func TestTheCookieChangesAtEverySignInAndStepUp(t *testing.T) {
 	changed("another sign-in of the same person")
 	b.get("/login?to=/account").post("code", phone.code()).shows(200, "Your profile")
 	changed("a code")
-	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200, "Enter your code")
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200,
+		"Enter your code")
 	changed("the password once more")
 	b.get("/login?to=/account").shows(200, "Your profile") // the session counts as before
-	b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been changed")
+	b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", otherWord,
+		"repeatPassword", otherWord).shows(200, "Your password has been changed")
 	changed("a changed password")
 	w.happens(jo.id, user.PasswordSet{ChangeRequired: true})
 	b.get("/login?to=/account").signIn(jo.name, otherWord).shows(200, "Enter your code")
 	changed("a sign-in after all sessions have ended")
 	b.get("/login?to=/account&with=recovery").post("recoveryCode", codes[0]).shows(200, "Choose a new password")
 	changed("a recovery code")
-	b.get("/login?to=/account").post("currentPassword", otherWord, "newPassword", password, "repeatPassword", password).shows(200, "Your profile")
+	b.get("/login?to=/account").post("currentPassword", otherWord, "newPassword", password, "repeatPassword",
+		password).shows(200, "Your profile")
 	changed("a password that had to be changed")
 	b.get("/logout").post("do", "end", "id", b.session())
 	if b.jar[sessionCookie] != "" {
@@ -290,9 +304,11 @@ func TestASessionCannotBePutIntoABrowser(t *testing.T) {
 	if got := thief.get("/account").shows(200, mallory.email); strings.Contains(got.body, jo.email) {
 		t.Error("the planted session leads to the other person")
 	}
-	for _, nonsense := range []string{"x", strings.Repeat("sgn_ses_a~", 50), planted + "~" + planted, "sgn_pat_x", w.server.FirstAdmin.Token} {
+	for _, nonsense := range []string{"x", strings.Repeat("sgn_ses_a~", 50), planted + "~" + planted, "sgn_pat_x",
+		w.server.FirstAdmin.Token} {
 		thief.jar[sessionCookie] = nonsense
-		if got := thief.get("/account"); got.status >= 500 || nonsense == w.server.FirstAdmin.Token && !strings.Contains(got.body, "loginName") {
+		if got := thief.get("/account"); got.status >= 500 ||
+			nonsense == w.server.FirstAdmin.Token && !strings.Contains(got.body, "loginName") {
 			t.Errorf("with %q: %d %s", nonsense, got.status, got.body)
 		}
 	}
@@ -323,12 +339,14 @@ func TestAnApplicationThatWantsAProofGetsBothFactors(t *testing.T) {
 		token, _, _ := strings.Cut(b.jar[sessionCookie], "~")
 		in, err := w.server.Grants().Sessions.Session(t.Context(), token)
 		must(t, err)
-		_, err = w.server.Grants().Sessions.Prove(t.Context(), in.Caller, session.Answer{RecoveryCode: code()}, session.From{})
+		_, err = w.server.Grants().Sessions.Prove(t.Context(), in.Caller, session.Answer{RecoveryCode: code()},
+			session.From{})
 		must(t, err)
 		b.get(p.path).shows(200, "Confirm it’s you").stuck("the second factor alone")
 		b.get(p.path).post("password", password).tokens(shop)
 	}
-	if silent := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); silent.Get("error") != "login_required" {
+	if silent := b.authorize(shop, "max_age", "0", "prompt",
+		"none").arrival(callback); silent.Get("error") != "login_required" {
 		t.Errorf("silently: %v", silent)
 	}
 }
@@ -394,7 +412,8 @@ func TestADeviceIsRemembered(t *testing.T) {
 	_, codes := first.enrol()
 	phone, _ := w.signedIn(kim).enrol()
 	const box = "Do not ask again on this device"
-	if p := w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Enter your code"); strings.Contains(p.body, box) || strings.Contains(p.body, `name="remember"`) {
+	if p := w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200,
+		"Enter your code"); strings.Contains(p.body, box) || strings.Contains(p.body, `name="remember"`) {
 		t.Error("it is offered where no policy lets it")
 	}
 	w.everywhere(policy.Policy{Devices: policy.Devices{RememberDeviceSeconds: 30 * 86400}})
@@ -426,12 +445,15 @@ func TestADeviceIsRemembered(t *testing.T) {
 		t.Errorf("the ID token says %v", claims)
 	}
 	for what, p := range map[string]*page{
-		"contact": b.get("/account/contact"), "a new factor": b.get("/account/security/totp"), "acr_values": b.authorize(shop, "acr_values", "urn:signet:acr:multi"),
-		"an essential acr": b.authorize(shop, "claims", `{"id_token":{"acr":{"essential":true,"value":"urn:signet:acr:multi"}}}`),
+		"contact": b.get("/account/contact"), "a new factor": b.get("/account/security/totp"),
+		"acr_values": b.authorize(shop, "acr_values", "urn:signet:acr:multi"),
+		"an essential acr": b.authorize(shop, "claims",
+			`{"id_token":{"acr":{"essential":true,"value":"urn:signet:acr:multi"}}}`),
 	} {
 		p.shows(200, "Enter your code").stuck(what)
 	}
-	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200, "Enter your code").stuck("prompt=login")
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200,
+		"Enter your code").stuck("prompt=login")
 
 	// Somebody else gains nothing by the cookie, and nobody by it alone.
 	b.get("/login?other=1&to=/device").signIn(jo.name, password).shows(200, "Enter your code")
@@ -439,9 +461,11 @@ func TestADeviceIsRemembered(t *testing.T) {
 	thief.jar[deviceCookie] = token
 	thief.get("/account").shows(200, "loginName")
 	p := thief.get("/login?to=/device")
-	p.send(http.MethodPost, p.path, values("loginName", kim.name, "password", password), "User-Agent", firefox).follow().shows(200, "Enter your code")
+	p.send(http.MethodPost, p.path, values("loginName", kim.name, "password", password), "User-Agent",
+		firefox).follow().shows(200, "Enter your code")
 	for _, bearer := range []string{token, strings.Split(token, "~")[0]} {
-		if got := w.browser().send(http.MethodGet, "/v1/users/me", nil, "Authorization", "Bearer "+bearer); got.status != http.StatusUnauthorized {
+		if got := w.browser().send(http.MethodGet, "/v1/users/me", nil, "Authorization",
+			"Bearer "+bearer); got.status != http.StatusUnauthorized {
 			t.Errorf("as a bearer token: %d", got.status)
 		}
 	}
@@ -463,7 +487,8 @@ func TestADeviceIsRemembered(t *testing.T) {
 		t.Error("it is offered where the organization forbids it")
 	}
 	w.rules(policy.Policy{})
-	none.get("/login?to=/device&with=recovery").post("recoveryCode", codes[0], "remember", "1").shows(200, "Connect a device")
+	none.get("/login?to=/device&with=recovery").post("recoveryCode", codes[0], "remember", "1").shows(200,
+		"Connect a device")
 	if none.jar[deviceCookie] != "" {
 		t.Error("a recovery code is remembered")
 	}
@@ -474,13 +499,15 @@ func TestADeviceIsRemembered(t *testing.T) {
 func TestPasskeysAreOfferedInTheFieldOfTheLoginName(t *testing.T) {
 	w := open(t, server.Config{Listen: "localhost:0"})
 	for _, path := range []string{"/login", "/login?to=/device"} {
-		p := w.browser().get(path).shows(200, `autocomplete="username webauthn"`, "data-conditional", `"userVerification":"required"`)
+		p := w.browser().get(path).shows(200, `autocomplete="username webauthn"`, "data-conditional",
+			`"userVerification":"required"`)
 		if strings.Contains(html.UnescapeString(p.body), "allowCredentials") || strings.Contains(p.body, "<script>") {
 			t.Errorf("%s: %s", path, p.body)
 		}
 	}
 	bare := open(t, server.Config{}) // where there are no passkeys
-	if p := bare.browser().get("/login").shows(200, "loginName"); strings.Contains(p.body, "webauthn") || strings.Contains(p.body, "data-passkey") {
+	if p := bare.browser().get("/login").shows(200, "loginName"); strings.Contains(p.body, "webauthn") ||
+		strings.Contains(p.body, "data-passkey") {
 		t.Error("passkeys are offered where there are none")
 	}
 }

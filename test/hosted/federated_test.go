@@ -38,7 +38,8 @@ type federated struct {
 // federatedOn starts a server on a database, on PostgreSQL two of them.
 func federatedOn(t *testing.T, db testdb.Database) *federated {
 	t.Helper()
-	config := server.Config{Data: server.Data{MasterKey: string(secret.NewMasterKey().Text())}, OutboundAllow: []string{"127.0.0.0/8", "::1/128"}, StartsPerMinute: 1_000_000}
+	config := server.Config{Data: server.Data{MasterKey: string(secret.NewMasterKey().Text())},
+		OutboundAllow: []string{"127.0.0.0/8", "::1/128"}, StartsPerMinute: 1_000_000}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
@@ -117,7 +118,8 @@ func (w *federated) sent(p *page) (state string) {
 // returns comes back from the provider with a new token.
 func (w *federated) returns(b *browser, idp, state, subject string) *page {
 	w.t.Helper()
-	return b.send(http.MethodGet, callbackOf(idp, state), nil, "Authorization", "Bearer "+w.portal.Token(idp, subject, nil))
+	return b.send(http.MethodGet, callbackOf(idp, state), nil, "Authorization",
+		"Bearer "+w.portal.Token(idp, subject, nil))
 }
 
 func callbackOf(idp, state string) string {
@@ -134,7 +136,8 @@ func (w *federated) register(subject string) {
 }
 
 // atOnce brings something back many times at the same moment, to all nodes, and counts the sessions that come of it.
-func (w *federated) atOnce(jar map[string]string, times int, path func(i int) string, token func(i int) string) (sessions int) {
+func (w *federated) atOnce(jar map[string]string, times int, path func(i int) string,
+	token func(i int) string) (sessions int) {
 	w.t.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -157,7 +160,8 @@ func (w *federated) atOnce(jar map[string]string, times int, path func(i int) st
 			_, _ = io.Copy(io.Discard, resp.Body)
 			mu.Lock()
 			defer mu.Unlock()
-			if slices.ContainsFunc(resp.Cookies(), func(c *http.Cookie) bool { return c.Name == "__Host-signet" && c.Value != "" && c.MaxAge >= 0 }) {
+			if slices.ContainsFunc(resp.Cookies(),
+				func(c *http.Cookie) bool { return c.Name == "__Host-signet" && c.Value != "" && c.MaxAge >= 0 }) {
 				sessions++
 			}
 		})
@@ -175,7 +179,8 @@ func TestWhatAProviderAnswersCountsOnceOnAllNodes(t *testing.T) {
 		t.Run("one state, with a token each", func(t *testing.T) {
 			b := w.browser()
 			state := w.leaves(b)
-			if n := w.atOnce(b.jar, times, func(int) string { return callbackOf(w.idp, state) }, func(int) string { return w.portal.Token(w.idp, "ana", nil) }); n != 1 {
+			if n := w.atOnce(b.jar, times, func(int) string { return callbackOf(w.idp, state) },
+				func(int) string { return w.portal.Token(w.idp, "ana", nil) }); n != 1 {
 				t.Errorf("it let %d in", n)
 			}
 		})
@@ -186,7 +191,8 @@ func TestWhatAProviderAnswersCountsOnceOnAllNodes(t *testing.T) {
 				states[i] = w.leaves(b)
 			}
 			token := w.portal.Token(w.idp, "ana", nil)
-			if n := w.atOnce(b.jar, times, func(i int) string { return callbackOf(w.idp, states[i]) }, func(int) string { return token }); n != 1 {
+			if n := w.atOnce(b.jar, times, func(i int) string { return callbackOf(w.idp, states[i]) },
+				func(int) string { return token }); n != 1 {
 				t.Errorf("it let %d in", n)
 			}
 		})
@@ -217,8 +223,10 @@ func TestASignInThroughAProviderThatSomethingHappensTo(t *testing.T) {
 		t.Run("the provider is changed between start and callback", func(t *testing.T) {
 			b := w.browser()
 			state := w.leaves(b)
-			w.api("PATCH", "/v1/idps/"+w.idp, map[string]any{"jwt": map[string]any{"audience": "elsewhere"}, "updateMask": "jwt.audience"})
-			w.api("PATCH", "/v1/idps/"+w.idp, map[string]any{"jwt": map[string]any{"audience": ""}, "updateMask": "jwt.audience"})
+			w.api("PATCH", "/v1/idps/"+w.idp,
+				map[string]any{"jwt": map[string]any{"audience": "elsewhere"}, "updateMask": "jwt.audience"})
+			w.api("PATCH", "/v1/idps/"+w.idp,
+				map[string]any{"jwt": map[string]any{"audience": ""}, "updateMask": "jwt.audience"})
 			w.returns(b, w.idp, state, "ana").shows(400, "too long")
 		})
 		t.Run("the provider is switched off between start and callback", func(t *testing.T) {
@@ -234,8 +242,9 @@ func TestASignInThroughAProviderThatSomethingHappensTo(t *testing.T) {
 			b := w.browser()
 			code := w.returns(b, w.idp, w.leaves(b), "ana").follow().arrival(callback).Get("code")
 			exchange := func() *page {
-				return w.world.browser().send(http.MethodPost, "/oauth/token", values("grant_type", "authorization_code", "client_id", w.shop, "code", code,
-					"redirect_uri", callback, "code_verifier", verifier))
+				return w.world.browser().send(http.MethodPost, "/oauth/token",
+					values("grant_type", "authorization_code", "client_id", w.shop, "code", code,
+						"redirect_uri", callback, "code_verifier", verifier))
 			}
 			w.api("POST", "/v1/idps/"+w.idp+"/_deactivate", map[string]any{})
 			w.api("POST", "/v1/idps/"+w.idp+"/_reactivate", map[string]any{})
@@ -296,7 +305,8 @@ func TestASlowProviderCostsNobodyElseASignIn(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		w.atOnce(b.jar, many, func(i int) string { return callbackOf(w.idp, states[i]) }, func(int) string { return w.portal.Token(w.idp, "ana", nil) })
+		w.atOnce(b.jar, many, func(i int) string { return callbackOf(w.idp, states[i]) },
+			func(int) string { return w.portal.Token(w.idp, "ana", nil) })
 	}()
 	testkit.Await(t, "the provider is asked", func() bool { return w.portal.Waiting() > 0 })
 	beside := 0
@@ -325,20 +335,27 @@ func (w *federated) session(p person) {
 func TestNobodyIsSentToAProviderAgainAndAgain(t *testing.T) {
 	w := federatedOn(t, testdb.New(t, testdb.SQLite))
 	corp, domain := w.organization()
-	w.do(event.Command{Write: []event.Ref{org.Kind.Ref(corp)}, Claims: []event.Claim{org.ProvenClaim(domain)}, Decide: func(tx *event.Tx) error {
-		o, err := org.Kind.Get(tx, corp)
-		if err != nil {
-			return err
-		}
-		return o.Append(org.DomainVerified{Domain: domain, Proven: true})
-	}})
+	w.do(event.Command{
+		Write:  []event.Ref{org.Kind.Ref(corp)},
+		Claims: []event.Claim{org.ProvenClaim(domain)},
+		Decide: func(tx *event.Tx) error {
+			o, err := org.Kind.Get(tx, corp)
+			if err != nil {
+				return err
+			}
+			return o.Append(org.DomainVerified{Domain: domain, Proven: true})
+		},
+	})
 	w.api("PUT", "/v1/orgs/"+corp+"/policy", map[string]any{"policy": map[string]any{"defaultIdpId": w.idp}})
 	b := w.browser()
 	state := w.sent(b.get("/login?to=/account").post("loginName", "whoever@"+domain).shows(200))
-	failed := b.get("/login/idp/"+w.idp+"/callback?"+url.Values{"state": {state}, "error": {"access_denied"}}.Encode()).shows(400, "cancelled")
+	failed := b.get("/login/idp/"+w.idp+"/callback?"+url.Values{"state": {state},
+		"error": {"access_denied"}}.Encode()).shows(400, "cancelled")
 	b.get(html.UnescapeString(regexp.MustCompile(`href="(/login\?[^"]*)"`).FindStringSubmatch(failed.body)[1])).shows(200, `name="loginName"`).
 		post("loginName", "whoever@"+domain).shows(200, `name="password"`)
-	w.browser().get("/login?other=1&to=/account").post("loginName", "whoever@"+domain).shows(200, w.portal.Address("/login")) // whoever only wants another account is
+	// whoever only wants another account is
+	w.browser().get("/login?other=1&to=/account").post("loginName", "whoever@"+domain).shows(200,
+		w.portal.Address("/login"))
 }
 
 // The 21st provider of an organization is one like the others: on the page, by its name, by the hint of an application,
@@ -393,7 +410,8 @@ func TestEveryProviderOfManyIsReached(t *testing.T) {
 			b.get(path + "?" + query.Encode()).shows(200)
 		}
 		// An application that wants one gets it, and a policy that names one offers it.
-		if n, has := shown(w.browser().authorize(w.shop, "idp_hint", last).shows(200, "Continue with", "Office 23")); n != 1 || !has {
+		if n, has := shown(w.browser().authorize(w.shop, "idp_hint", last).shows(200, "Continue with",
+			"Office 23")); n != 1 || !has {
 			t.Errorf("idp_hint offers %d, the one that was named: %t", n, has)
 		}
 		w.api("PUT", "/v1/orgs/"+home+"/policy", map[string]any{"policy": map[string]any{"idpIds": []string{last}}})

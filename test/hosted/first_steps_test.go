@@ -14,7 +14,8 @@ func TestABrowserThatKeepsNoCookiesIsToldSo(t *testing.T) {
 	jo, shop := w.person(w.org, true), w.application("Shop")
 	const says = "this browser does not accept cookies"
 	forgetful := func() *browser { return &browser{w, nil} }
-	forgetful().get("/login?to=/device").shows(200, "Sign in").post("loginName", jo.name, "password", password).shows(400, says, `href="/login?to=%2Fdevice"`)
+	forgetful().get("/login?to=/device").shows(200, "Sign in").post("loginName", jo.name, "password",
+		password).shows(400, says, `href="/login?to=%2Fdevice"`)
 	forgetful().get("/login").shows(200, "Sign in").post("loginName", jo.name).shows(400, says)
 	forgetful().authorize(shop).shows(400, says)
 	w.browser().get("/forgot").post("loginName", jo.email).shows(200)
@@ -45,7 +46,8 @@ func TestPeopleWhoAreLostGetAPage(t *testing.T) {
 		{"GET", "/signet.v1.UserService/Nope", "text/html", false},
 	} {
 		got := w.browser().send(c.method, c.path, nil, "Accept", c.accept)
-		if page := strings.HasPrefix(got.header.Get("Content-Type"), "text/html"); page != c.page || got.status != http.StatusNotFound && !strings.HasPrefix(c.path, "/v1/sessions") {
+		if page := strings.HasPrefix(got.header.Get("Content-Type"), "text/html"); page != c.page ||
+			got.status != http.StatusNotFound && !strings.HasPrefix(c.path, "/v1/sessions") {
 			t.Errorf("%s %s for %q: %d %s", c.method, c.path, c.accept, got.status, got.header.Get("Content-Type"))
 		} else if page && c.method == "GET" && !strings.Contains(got.body, "This page does not exist") {
 			t.Errorf("%s: %s", c.path, got.body)
@@ -57,8 +59,10 @@ func TestPeopleWhoAreLostGetAPage(t *testing.T) {
 func TestTheNameGoesAlongToForgot(t *testing.T) {
 	w := withMail(t)
 	jo := w.person(w.org, true)
-	p := w.browser().get("/login?to=/device").post("loginName", jo.email).shows(200, "Enter your password", `action="/forgot"`)
-	p = p.browser.send(http.MethodPost, "/forgot", values("loginName", jo.email, "do", "forgot")).shows(200, "Forgot your password?", `value="`+jo.email+`"`)
+	p := w.browser().get("/login?to=/device").post("loginName", jo.email).shows(200, "Enter your password",
+		`action="/forgot"`)
+	p = p.browser.send(http.MethodPost, "/forgot", values("loginName", jo.email, "do", "forgot")).shows(200,
+		"Forgot your password?", `value="`+jo.email+`"`)
 	p.post("loginName", jo.email).shows(200, "Check your inbox")
 	w.link(jo.email)
 }

@@ -32,13 +32,16 @@ func (p *page) safe() {
 		kept = "no-cache" // it is the same for everybody
 	}
 	policy := h.Get("Content-Security-Policy")
-	for _, need := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+	for _, need := range []string{"default-src 'none'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'",
+		"form-action 'self'"} {
 		if !strings.Contains(policy, need) {
 			p.t.Errorf("%s: the policy %q lacks %q", p.path, policy, need)
 		}
 	}
-	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || len(h.Values("Content-Security-Policy")) != 1 || h.Get("X-Content-Type-Options") != "nosniff" ||
-		h.Get("Cache-Control") != kept || h.Get("Cross-Origin-Opener-Policy") != "same-origin" || !slices.Contains([]string{"same-origin", "no-referrer"}, h.Get("Referrer-Policy")) ||
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") ||
+		len(h.Values("Content-Security-Policy")) != 1 || h.Get("X-Content-Type-Options") != "nosniff" ||
+		h.Get("Cache-Control") != kept || h.Get("Cross-Origin-Opener-Policy") != "same-origin" ||
+		!slices.Contains([]string{"same-origin", "no-referrer"}, h.Get("Referrer-Policy")) ||
 		h.Get("Access-Control-Allow-Origin") != "" {
 		p.t.Errorf("%s: the headers are %v", p.path, h)
 	}
@@ -48,11 +51,13 @@ func (p *page) safe() {
 		if n.Type != html.ElementNode {
 			continue
 		}
-		if n.Data == "style" || n.Data == "script" && n.FirstChild != nil || n.Data == "base" || n.Data == "iframe" || n.Data == "object" {
+		if n.Data == "style" || n.Data == "script" && n.FirstChild != nil || n.Data == "base" || n.Data == "iframe" ||
+			n.Data == "object" {
 			p.t.Errorf("%s: there is a <%s>", p.path, n.Data)
 		}
 		for _, a := range n.Attr {
-			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || regexp.MustCompile(`(?i)^\s*(javascript|data|vbscript):`).MatchString(a.Val) && a.Key != "src" {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" ||
+				regexp.MustCompile(`(?i)^\s*(javascript|data|vbscript):`).MatchString(a.Val) && a.Key != "src" {
 				p.t.Errorf("%s: <%s %s=%q>", p.path, n.Data, a.Key, a.Val)
 			}
 		}
@@ -70,10 +75,12 @@ func TestEveryPathIsSafeForBrowsers(t *testing.T) {
 	}
 	for _, path := range all {
 		for _, b := range []*browser{w.browser(), in} {
-			for _, query := range []string{"", "?request=" + url.QueryEscape(`"><script>alert(1)</script>`), "?user_code=%22%3E%3Cb%3E&to=//evil.test&account=%27", "?user=usr_a&code=AAAAAAAA", "?with=%00"} {
+			for _, query := range []string{"", "?request=" + url.QueryEscape(`"><script>alert(1)</script>`),
+				"?user_code=%22%3E%3Cb%3E&to=//evil.test&account=%27", "?user=usr_a&code=AAAAAAAA", "?with=%00"} {
 				for _, method := range []string{http.MethodGet, http.MethodHead} {
 					got := b.send(method, path+query, nil)
-					if got.status >= 500 || got.header.Get("X-Content-Type-Options") != "nosniff" || strings.Contains(got.body, "<script>alert") {
+					if got.status >= 500 || got.header.Get("X-Content-Type-Options") != "nosniff" ||
+						strings.Contains(got.body, "<script>alert") {
 						t.Errorf("%s %s%s: %d %v", method, path, query, got.status, got.header)
 					}
 					if strings.HasPrefix(got.header.Get("Content-Type"), "text/html") {
@@ -102,7 +109,8 @@ func TestEveryPathIsSafeForBrowsers(t *testing.T) {
 func TestTheBareAddressLeadsToTheAccount(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)
-	w.browser().get("/").shows(200, "Sign in").post("loginName", jo.name).post("loginName", jo.name, "password", password).shows(200, "Your profile")
+	w.browser().get("/").shows(200, "Sign in").post("loginName", jo.name).post("loginName", jo.name, "password",
+		password).shows(200, "Your profile")
 	if got := w.browser().send(http.MethodGet, "/nothing", nil); got.status != http.StatusNotFound {
 		t.Errorf("what is beside it answers %d", got.status)
 	}
@@ -121,17 +129,21 @@ func TestEveryFormOfAnotherSiteIsRefused(t *testing.T) {
 	session := in.jar[sessionCookie]
 	for _, path := range w.paths() {
 		for _, headers := range [][]string{
-			{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, {"Origin", "null", "Sec-Fetch-Site", "cross-site"}, {"Origin", "null", "Sec-Fetch-Site", ""},
-			{"Origin", "", "Sec-Fetch-Site", ""}, {"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"}, {"Origin", "", "Sec-Fetch-Site", "same-site"},
+			{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"},
+			{"Origin", "null", "Sec-Fetch-Site", "cross-site"}, {"Origin", "null", "Sec-Fetch-Site", ""},
+			{"Origin", "", "Sec-Fetch-Site", ""}, {"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"},
+			{"Origin", "", "Sec-Fetch-Site", "same-site"},
 			{"Origin", "http://evil.test", "Sec-Fetch-Site", "", "Host", "evil.test"},
 		} {
-			form := values("loginName", jo.name, "password", password, "do", "end", "id", in.session(), "account", in.session(), "code", "AAAAAAAA")
+			form := values("loginName", jo.name, "password", password, "do", "end", "id", in.session(), "account",
+				in.session(), "code", "AAAAAAAA")
 			got := in.send(http.MethodPost, path, form, headers...)
 			switch path {
 			case answersArePosted:
 				// It does nothing but have the browser bring the same to the same address once more, from a page of
 				// ours.
-				if got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" || !strings.HasPrefix(strings.Replace(got.next(), "%2A", "*", 1), path+"?") {
+				if got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" ||
+					!strings.HasPrefix(strings.Replace(got.next(), "%2A", "*", 1), path+"?") {
 					t.Errorf("%s with %q: %d %v leads to %s", path, headers, got.status, got.header, got.next())
 				}
 				continue
@@ -167,8 +179,16 @@ func TestThePagesDoNotTellWhoHasAnAccount(t *testing.T) {
 	shop := w.application("Shop", func(s *app.Settings) { s.AllOrganizations = true })
 	pages, failures, bound := map[string]string{}, map[string]string{}, map[string]string{}
 	length := 0
-	for who, name := range map[string]string{"somebody": usual.name, "somebody who is switched off": off.name, "somebody who is locked": locked.name, "nobody": nobody,
-		"somebody of elsewhere": guest.name, "nobody of elsewhere": nobody + "@" + domain, "nobody of nowhere": nobody + "@nowhere.test"} {
+	for who, name := range map[string]string{
+		"somebody":                     usual.name,
+		"somebody who is switched off": off.name,
+		"somebody who is locked":       locked.name,
+		"nobody":                       nobody,
+		"somebody of elsewhere":        guest.name,
+		"nobody of elsewhere":          nobody + "@" + domain,
+
+		"nobody of nowhere": nobody + "@nowhere.test",
+	} {
 		b := w.browser()
 		p := b.get("/login").post("loginName", name)
 		pages[plain(p, name)] += who + ", "
@@ -187,13 +207,20 @@ func TestThePagesDoNotTellWhoHasAnAccount(t *testing.T) {
 		}
 	}
 	// A sign-in for one organization does not tell who is of another: the right password is as wrong as any.
-	for who, try := range map[string][2]string{"nobody": {nobody + "@" + domain, password}, "a guest with the right password": {guest.name + "@" + domain, password},
-		"a guest with a wrong one": {guest.name + "@" + domain, "a wrong word"}, "a wrong password": {usual.name, "a wrong word"}} {
-		p := w.browser().authorize(shop, "scope", "openid urn:signet:org:id:"+w.org).post("loginName", try[0], "password", try[1])
+	for who, try := range map[string][2]string{
+		"nobody":                          {nobody + "@" + domain, password},
+		"a guest with the right password": {guest.name + "@" + domain, password},
+		"a guest with a wrong one":        {guest.name + "@" + domain, "a wrong word"},
+
+		"a wrong password": {usual.name, "a wrong word"},
+	} {
+		p := w.browser().authorize(shop, "scope", "openid urn:signet:org:id:"+w.org).post("loginName", try[0],
+			"password", try[1])
 		text := plain(p, try[0])
 		bound[regexp.MustCompile(`request=[A-Z0-9]+`).ReplaceAllString(text, "")] += who + ", "
 	}
-	for what, answers := range map[string]map[string]string{"the page for the password": pages, "the answer to a wrong one": failures, "a sign-in for an organization": bound} {
+	for what, answers := range map[string]map[string]string{"the page for the password": pages,
+		"the answer to a wrong one": failures, "a sign-in for an organization": bound} {
 		if len(answers) != 1 {
 			var groups []string
 			for _, who := range answers {
@@ -232,7 +259,8 @@ func TestASignInForAnOrganizationIsForItsPeople(t *testing.T) {
 	for _, host := range []string{domain, "evil.test"} {
 		b := w.browser()
 		p := b.send(http.MethodGet, "/login?to=/device", nil, "Host", host, "X-Forwarded-Host", host)
-		if got := p.send(http.MethodPost, "/login?to=/device", values("loginName", guest.name, "password", password), "Host", host, "X-Forwarded-Host", host).follow(); got.status != http.StatusUnprocessableEntity {
+		if got := p.send(http.MethodPost, "/login?to=/device", values("loginName", guest.name, "password", password),
+			"Host", host, "X-Forwarded-Host", host).follow(); got.status != http.StatusUnprocessableEntity {
 			t.Errorf("as %s: %d", host, got.status)
 		}
 	}
@@ -275,7 +303,8 @@ func TestWhateverCanBeGuessedIsSlowedDown(t *testing.T) {
 		in.get("/account").shows(200, jo.email) // who is signed in stays
 	})
 	t.Run("the password of nobody", func(t *testing.T) {
-		w.browser().get("/login?to=/device").wrong("a name that nobody has", "loginName", "nobody-of-this-name", "password", "a wrong word")
+		w.browser().get("/login?to=/device").wrong("a name that nobody has", "loginName", "nobody-of-this-name",
+			"password", "a wrong word")
 	})
 	t.Run("the password once more", func(t *testing.T) {
 		jo, shop := w.person(w.org, true), w.application("Shop")
@@ -286,8 +315,10 @@ func TestWhateverCanBeGuessedIsSlowedDown(t *testing.T) {
 	t.Run("the current password", func(t *testing.T) {
 		b := w.signedIn(w.person(w.org, true))
 		p := b.get("/account/password")
-		p.wrong("the current password", "account", b.session(), "currentPassword", "a wrong word", "newPassword", otherWord, "repeatPassword", otherWord)
-		slowed(p, "account", b.session(), "currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord)
+		p.wrong("the current password", "account", b.session(), "currentPassword", "a wrong word", "newPassword",
+			otherWord, "repeatPassword", otherWord)
+		slowed(p, "account", b.session(), "currentPassword", password, "newPassword", otherWord,
+			"repeatPassword", otherWord)
 	})
 	t.Run("a code, and a recovery code by itself", func(t *testing.T) {
 		jo := w.person(w.org, true)
@@ -315,19 +346,25 @@ func TestEveryPageHoldsToThePolicyOfPasswords(t *testing.T) {
 	b := w.signedIn(kim)
 	jo := w.person(w.org, true)
 	w.happens(jo.id, user.PasswordSet{ChangeRequired: true})
-	forced := w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Choose a new password", "At least 12 characters.")
+	forced := w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Choose a new password",
+		"At least 12 characters.")
 	for _, bad := range []string{"short", "password1234", strings.Repeat("x", 73)} {
-		forced.post("currentPassword", password, "newPassword", bad, "repeatPassword", bad).shows(422, "newPassword-problem")
-		b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", bad, "repeatPassword", bad).shows(422, "newPassword-problem")
-		reset.post("code", reset.hidden("code"), "newPassword", bad, "repeatPassword", bad).shows(422, "newPassword-problem")
+		forced.post("currentPassword", password, "newPassword", bad, "repeatPassword", bad).shows(422,
+			"newPassword-problem")
+		b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", bad,
+			"repeatPassword", bad).shows(422, "newPassword-problem")
+		reset.post("code", reset.hidden("code"), "newPassword", bad, "repeatPassword", bad).shows(422,
+			"newPassword-problem")
 	}
 	// The password that has just been typed is not asked for again, and cannot be kept.
 	if strings.Contains(forced.body, `name="currentPassword"`) {
 		t.Error("it asks for the password again")
 	}
 	w.rules(policy.Policy{})
-	forced.post("newPassword", password, "repeatPassword", password).shows(422, "Choose a password that is different from the current one.")
-	w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Choose a new password") // it is the same still
+	forced.post("newPassword", password, "repeatPassword", password).shows(422,
+		"Choose a password that is different from the current one.")
+	// it is the same still
+	w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Choose a new password")
 	forced.post("newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Connect a device")
 }
 
@@ -345,9 +382,11 @@ func TestParallelGuessesOnThePageAndOverTheAPICountTogether(t *testing.T) {
 		for i := range 64 {
 			wait.Go(func() {
 				<-start
-				address, media, body := w.url+"/login?to=/device", "application/x-www-form-urlencoded", values("loginName", name, "password", "a wrong word").Encode()
+				address, media, body := w.url+"/login?to=/device", "application/x-www-form-urlencoded",
+					values("loginName", name, "password", "a wrong word").Encode()
 				if i%2 == 0 {
-					address, media, body = w.url+"/v1/sessions", "application/json", fmt.Sprintf(`{"loginName": %q, "password": "a wrong word"}`, name)
+					address, media, body = w.url+"/v1/sessions", "application/json",
+						fmt.Sprintf(`{"loginName": %q, "password": "a wrong word"}`, name)
 				}
 				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
 				if err != nil {
@@ -370,7 +409,8 @@ func TestParallelGuessesOnThePageAndOverTheAPICountTogether(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch said := string(text); {
-				case strings.Contains(said, "SIGN_IN_FAILED"), strings.Contains(said, "The login name or the password is wrong"):
+				case strings.Contains(said, "SIGN_IN_FAILED"),
+					strings.Contains(said, "The login name or the password is wrong"):
 					heard++
 				case strings.Contains(said, "SIGN_IN_THROTTLED"), strings.Contains(said, "Too many attempts"):
 					refused++
@@ -400,7 +440,8 @@ func TestACrowdThatSignsInKeepsNobodyElseWaiting(t *testing.T) {
 	for i := range 600 {
 		crowd.Go(func() {
 			form := values("loginName", fmt.Sprint("nobody", i), "password", "a wrong word").Encode()
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/login?to=/device", strings.NewReader(form))
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/login?to=/device",
+				strings.NewReader(form))
 			if err != nil {
 				t.Error(err)
 				return
@@ -425,7 +466,8 @@ func TestACrowdThatSignsInKeepsNobodyElseWaiting(t *testing.T) {
 	}
 	for range 20 { // the crowd is still there
 		in.get("/account").shows(200, "Your profile")
-		if got := w.browser().send(http.MethodGet, "/v1/users/me", nil, "Authorization", "Bearer "+w.server.FirstAdmin.Token); got.status != http.StatusOK {
+		if got := w.browser().send(http.MethodGet, "/v1/users/me", nil, "Authorization",
+			"Bearer "+w.server.FirstAdmin.Token); got.status != http.StatusOK {
 			t.Fatalf("got %d", got.status)
 		}
 	}

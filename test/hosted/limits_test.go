@@ -25,7 +25,8 @@ func TestPeopleAreToldInWordsThatTheyComeTooOften(t *testing.T) {
 			t.Errorf("%s: %v", path, p.header)
 		}
 	}
-	if got := b.ask("/console/token", `{}`, "X-Forwarded-For", "192.0.2.1"); got.status != 429 || got.json["reason"] != "RATE_LIMITED" || got.json["message"] == nil {
+	if got := b.ask("/console/token", `{}`, "X-Forwarded-For", "192.0.2.1"); got.status != 429 ||
+		got.json["reason"] != "RATE_LIMITED" || got.json["message"] == nil {
 		t.Errorf("the console is told %d %s", got.status, got.body)
 	}
 	from("/console/", "192.0.2.1").shows(200) // a file, which says so in its own words

@@ -17,7 +17,8 @@ func TestAnApplicationAsksForASignOut(t *testing.T) {
 	jo, shop := w.person(w.org, true), w.application("Shop")
 	b := w.signedIn(jo)
 	tokens := b.authorize(shop).tokens(shop)
-	p := b.get(logoutURL("client_id", shop, "post_logout_redirect_uri", farewell, "state", "st 1")).shows(200, "Sign out?", "Shop", jo.name)
+	p := b.get(logoutURL("client_id", shop, "post_logout_redirect_uri", farewell, "state", "st 1")).shows(200,
+		"Sign out?", "Shop", jo.name)
 	if !w.counts(tokens["access_token"]) {
 		t.Fatal("nobody was asked")
 	}
@@ -107,7 +108,8 @@ func TestSignOutsOfOthersAreNobodysBusiness(t *testing.T) {
 	w := open(t, server.Config{})
 	jo, shop := w.person(w.org, true), w.application("Shop")
 	mine, theirs := w.signedIn(jo), w.browser()
-	wish := theirs.send(http.MethodGet, logoutURL("client_id", shop, "post_logout_redirect_uri", farewell), nil).header.Get("Location")
+	wish := theirs.send(http.MethodGet, logoutURL("client_id", shop, "post_logout_redirect_uri", farewell),
+		nil).header.Get("Location")
 	p := mine.get(strings.TrimPrefix(wish, w.url)).shows(200, "Sign out?")
 	if strings.Contains(p.body, "Shop") {
 		t.Error("a wish that was made in another browser counts")
@@ -120,18 +122,23 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	jo, shop := w.person(w.org, true), w.application("Shop")
 	b := w.signedIn(jo)
 	token := b.authorize(shop).tokens(shop)["id_token"].(string)
-	evil := []string{"https://evil.test/", "https://evil.test/account", "//evil.test/account", "//evil.test", `/\evil.test`, "https://shop.test/bye/../x", farewell + "?x=1", farewell + "/", "https://shop.test.evil.test/bye",
+	evil := []string{"https://evil.test/", "https://evil.test/account", "//evil.test/account", "//evil.test",
+		`/\evil.test`, "https://shop.test/bye/../x", farewell + "?x=1", farewell + "/",
+		"https://shop.test.evil.test/bye",
 		"javascript:alert(1)", "http://shop.test/bye", " " + farewell}
 	for _, to := range evil {
-		for _, out := range []string{logoutURL("client_id", shop, "post_logout_redirect_uri", to), logoutURL("id_token_hint", token, "post_logout_redirect_uri", to),
+		for _, out := range []string{logoutURL("client_id", shop, "post_logout_redirect_uri", to),
+			logoutURL("id_token_hint", token, "post_logout_redirect_uri", to),
 			logoutURL("post_logout_redirect_uri", to)} {
 			if got := b.get(out); got.status != 400 || got.header.Get("Location") != "" {
 				t.Errorf("%s: got %d %s", to, got.status, got.header.Get("Location"))
 			}
 		}
-		for _, path := range []string{"/login?to=", "/logout?to=", "/logout?post_logout_redirect_uri=", "/device?to=", "/verify?to=", "/forgot?to=", "/reset?to=", "/logout?request="} {
+		for _, path := range []string{"/login?to=", "/logout?to=", "/logout?post_logout_redirect_uri=", "/device?to=",
+			"/verify?to=", "/forgot?to=", "/reset?to=", "/logout?request="} {
 			got := b.get(path + url.QueryEscape(to))
-			if strings.Contains(got.path, "evil.test") && !strings.HasPrefix(got.path, "/") || strings.Contains(got.body, "evil.test") {
+			if strings.Contains(got.path, "evil.test") && !strings.HasPrefix(got.path, "/") ||
+				strings.Contains(got.body, "evil.test") {
 				t.Errorf("%s%s: got %s %s", path, to, got.path, got.body)
 			}
 		}
@@ -156,13 +163,16 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	b := w.signedIn(w.person(w.org, true))
 	for path, form := range forms {
 		for _, headers := range [][]string{
-			{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, {"Origin", "null", "Sec-Fetch-Site", ""}, {"Origin", "", "Sec-Fetch-Site", ""},
-			{"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"}, {"Origin", "", "Sec-Fetch-Site", "same-site"},
+			{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, {"Origin", "null", "Sec-Fetch-Site", ""},
+			{"Origin", "", "Sec-Fetch-Site", ""},
+			{"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"},
+			{"Origin", "", "Sec-Fetch-Site", "same-site"},
 		} {
 			b.send(http.MethodPost, path, form, headers...).shows(403, "This form was sent from another site")
 		}
 		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPatch} {
-			if got := b.send(method, path, nil, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusMethodNotAllowed {
+			if got := b.send(method, path, nil, "Sec-Fetch-Site",
+				"same-origin"); got.status != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: %d", method, path, got.status)
 			}
 		}
@@ -173,14 +183,17 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 func TestHeadersAboutTheHostSelectNothing(t *testing.T) {
 	w := withMail(t)
 	jo, shop := w.person(w.org, true), w.application("Shop")
-	lies := []string{"Host", "evil.test", "X-Forwarded-Host", "evil.test", "Forwarded", "host=evil.test;proto=https", "X-Forwarded-Proto", "https", "X-Original-Host", "evil.test"}
+	lies := []string{"Host", "evil.test", "X-Forwarded-Host", "evil.test", "Forwarded", "host=evil.test;proto=https",
+		"X-Forwarded-Proto", "https", "X-Original-Host", "evil.test"}
 	b := w.browser()
 	b.send(http.MethodPost, "/forgot", values("loginName", jo.email), lies...).shows(200)
 	link := w.link(jo.email) // finds the address that the server was given
 	in := w.signedIn(jo)
 	token := in.authorize(shop).tokens(shop)["id_token"].(string)
-	for _, path := range []string{link, "/login", "/forgot", "/reset?user=" + jo.id, "/verify", "/device", "/device?user_code=BBBB-BBBB", "/logout", "/account",
-		logoutURL("client_id", shop, "post_logout_redirect_uri", farewell), logoutURL("id_token_hint", token, "post_logout_redirect_uri", farewell)} {
+	for _, path := range []string{link, "/login", "/forgot", "/reset?user=" + jo.id, "/verify", "/device",
+		"/device?user_code=BBBB-BBBB", "/logout", "/account",
+		logoutURL("client_id", shop, "post_logout_redirect_uri", farewell),
+		logoutURL("id_token_hint", token, "post_logout_redirect_uri", farewell)} {
 		for _, who := range []*browser{w.browser(), b, in} {
 			got := who.send(http.MethodGet, path, nil, lies...)
 			if strings.Contains(got.header.Get("Location"), "evil.test") || strings.Contains(got.body, "evil.test") {

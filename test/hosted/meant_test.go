@@ -60,7 +60,8 @@ func TestASignInThatHasToBeNewIsAskedForOnce(t *testing.T) {
 	b := w.signedIn(jo)
 	b.authorize(shop, "max_age", "0").shows(200, "Confirm it’s you").post("password", password).tokens(shop)
 	w.browser().authorize(shop, "max_age", "0").signIn(jo.name, password).tokens(shop)
-	if got := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); got.Get("error") != "login_required" {
+	if got := b.authorize(shop, "max_age", "0", "prompt",
+		"none").arrival(callback); got.Get("error") != "login_required" {
 		t.Errorf("got %v", got)
 	}
 }

@@ -41,7 +41,8 @@ func ledWorld(t *testing.T) *led {
 var leadsOn = regexp.MustCompile(`<meta http-equiv="refresh" content="0; url=([^"]*)">`)
 
 // foreign are the headers of a request that another site made a browser send, and none where it does not say so.
-var foreign = [][]string{{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Referer", "https://evil.test/"}, {}}
+var foreign = [][]string{{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Referer",
+	"https://evil.test/"}, {}}
 
 // opens goes on from an answer as a browser does by itself: to where it is sent, through the provider too, and to where
 // a page leads. Nobody presses anything.
@@ -60,7 +61,8 @@ func (w *led) opens(p *page) *page {
 		case strings.HasPrefix(to, w.portal.Address("/login")):
 			u, err := url.Parse(to)
 			must(w.t, err)
-			p = p.send(http.MethodGet, callbackOf(w.idp, u.Query().Get("state")), nil, "Authorization", "Bearer "+w.portal.Token(w.idp, w.who, nil))
+			p = p.send(http.MethodGet, callbackOf(w.idp, u.Query().Get("state")), nil, "Authorization",
+				"Bearer "+w.portal.Token(w.idp, w.who, nil))
 		default: // to an application
 			p.path = to
 			return p
@@ -111,30 +113,40 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	restore := w.moves(moved, "moved@evil.test")
 	device := w.gadget(shop, "openid").user
 	authorize := func(more ...string) string {
-		return "/oauth/authorize?" + values(append([]string{"client_id", shop, "redirect_uri", callback, "response_type", "code", "scope", "openid", "state", "st",
-			"code_challenge", "3PQc_WblO8W9xBQjYfGOKsco5u3B1iCP_MYNH1nthpY", "code_challenge_method", "S256"}, more...)...).Encode()
+		return "/oauth/authorize?" +
+			values(append([]string{"client_id", shop, "redirect_uri", callback, "response_type", "code", "scope",
+				"openid", "state", "st",
+				"code_challenge", "3PQc_WblO8W9xBQjYfGOKsco5u3B1iCP_MYNH1nthpY", "code_challenge_method", "S256"},
+				more...)...).Encode()
 	}
 	idp := "/login/idp/" + w.idp
-	own := w.api("POST", "/v1/apps", map[string]any{"name": "Own", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{home}})
+	own := w.api("POST", "/v1/apps",
+		map[string]any{"name": "Own", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{home}})
 	w.api("PUT", "/v1/apps/"+own["appId"].(string)+"/own_sign_in", map[string]any{"allowed": true})
-	start := w.json("POST", "/v1/idps/"+w.idp+"/_start", map[string]any{"clientId": own["appId"], "clientSecret": own["clientSecret"], "returnAddress": home}).shows(200).json["address"].(string)
+	start := w.json("POST", "/v1/idps/"+w.idp+"/_start",
+		map[string]any{"clientId": own["appId"], "clientSecret": own["clientSecret"],
+			"returnAddress": home}).shows(200).json["address"].(string)
 	plain := w.application("Plain")
 	hint := func(b *browser) string { // the address that signs out of the current session
 		return logoutURL("id_token_hint", b.authorize(plain).tokens(plain)["id_token"].(string))
 	}
 	flows := []string{
-		invitation, registration, reset, "/device?user_code=" + device, authorize(), authorize("idp_hint", w.idp), authorize("idp_hint", w.idp, "prompt", "login"),
+		invitation, registration, reset, "/device?user_code=" + device, authorize(), authorize("idp_hint", w.idp),
+		authorize("idp_hint", w.idp, "prompt", "login"),
 		idp + "?to=%2Faccount&other=1", idp + "?to=%2Flogin%2Finvitation&other=1", "/oauth/logout?client_id=" + shop,
 	}
 	// These are opened with every address, but not with one another.
-	alone := []string{setup, verify, restore, strings.TrimPrefix(start, w.url), hint(w.signedIn(ann)), hint(w.signedIn(jo)), w.signedIn(jo).try(shop).address}
+	alone := []string{setup, verify, restore, strings.TrimPrefix(start, w.url), hint(w.signedIn(ann)),
+		hint(w.signedIn(jo)), w.signedIn(jo).try(shop).address}
 	var places []string // of the server that answer to browsers
 	for _, path := range w.server.Handler().(*web.Front).Next.(*web.Site).Paths() {
-		if !strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/signet.") && !strings.HasPrefix(path, "/assets") {
+		if !strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/signet.") &&
+			!strings.HasPrefix(path, "/assets") {
 			places = append(places, strings.ReplaceAll(strings.Replace(path, "/login/idp/*", idp, 1), "*", "x"))
 		}
 	}
-	for _, known := range []string{"/login", "/login/invitation", "/register", "/device", "/logout", "/reset", "/restore", "/verify", "/login/password", "/login/try", idp + "/callback", "/login/idp/"} {
+	for _, known := range []string{"/login", "/login/invitation", "/register", "/device", "/logout", "/reset",
+		"/restore", "/verify", "/login/password", "/login/try", idp + "/callback", "/login/idp/"} {
 		if !slices.Contains(places, known) {
 			t.Fatalf("%s is not among %v", known, places)
 		}
@@ -148,7 +160,9 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 		who    string
 		begin  *browser
 		trial  *tried // of the person who is signed in
-	}{{name: "nobody", who: "linked"}, {name: "somebody", in: true, who: "linked"}, {name: "two", in: true, two: true, who: "linked"}, {name: "somebody who has chosen the provider", chosen: true, in: true, who: "linked"},
+	}{{name: "nobody", who: "linked"}, {name: "somebody", in: true, who: "linked"},
+		{name: "two", in: true, two: true, who: "linked"},
+		{name: "somebody who has chosen the provider", chosen: true, in: true, who: "linked"},
 		{name: "nobody, who has chosen the provider, and is new", chosen: true, who: "new"}}
 	for i, kind := range kinds {
 		begin := w.browser()
@@ -203,7 +217,8 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 			}
 			for i, first := range slices.Concat([]string{""}, flows, single) {
 				for j, second := range append([]string{""}, flows...) {
-					if second != "" && (j <= i || i > len(flows)) { // the order of two does not matter: each leaves a cookie, or a request, of its own
+					// the order of two does not matter: each leaves a cookie, or a request, of its own
+					if second != "" && (j <= i || i > len(flows)) {
 						continue
 					}
 					b, pending, arrival, with := again(), "", "", foreign[(i+j)%2]
@@ -221,22 +236,28 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 						}
 						unchanged(b, first, second)
 					}
-					queries := []string{"", "?to=%2Faccount&other=1", "?to=%2Flogin%2Finvitation&other=1", "?to=%2Flogin%2Finvitation%3Fwith%3Daccount", "?with=account", "?opened=1&mailed=1", "?do=allow&id=x&for=x"}
+					queries := []string{"", "?to=%2Faccount&other=1", "?to=%2Flogin%2Finvitation&other=1",
+						"?to=%2Flogin%2Finvitation%3Fwith%3Daccount", "?with=account", "?opened=1&mailed=1",
+						"?do=allow&id=x&for=x"}
 					if pending != "" {
-						queries = append(queries, "?request="+pending, "?request="+pending+"&other=1", "?request="+pending+"&tried=1")
+						queries = append(queries, "?request="+pending, "?request="+pending+"&other=1",
+							"?request="+pending+"&tried=1")
 					}
 					if kind.in {
-						queries = append(queries, "?to=%2Faccount&link=1&account="+begin.session(), "?account="+begin.session()+"&again=1&to=%2Faccount")
+						queries = append(queries, "?to=%2Faccount&link=1&account="+begin.session(),
+							"?account="+begin.session()+"&again=1&to=%2Faccount")
 					}
 					if kind.two {
 						before := ids(t, begin)[ann.name]
-						queries = append(queries, "?account="+before+"&to=%2Faccount", "?account="+before+"&to=%2Fconsole")
+						queries = append(queries, "?account="+before+"&to=%2Faccount",
+							"?account="+before+"&to=%2Fconsole")
 						if pending != "" {
 							queries = append(queries, "?account="+before+"&request="+pending)
 						}
 					}
 					if arrival != "" {
-						queries = append(queries, "?arrival="+arrival, "?arrival="+arrival+"&link=1&other=1&to=%2Faccount")
+						queries = append(queries, "?arrival="+arrival,
+							"?arrival="+arrival+"&link=1&other=1&to=%2Faccount")
 					}
 					for _, place := range places {
 						all := queries
@@ -269,18 +290,22 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 		w.opens(b.send(http.MethodGet, address, nil, foreign[0]...))
 	}
 	tr := kinds[1].trial
-	tr.arrived(tr.get(tr.address).shows(200, "Password").post("password", password).shows(200, "Shop").post("do", "allow"))
+	tr.arrived(tr.get(tr.address).shows(200, "Password").post("password", password).shows(200,
+		"Shop").post("do", "allow"))
 	word := []string{"newPassword", otherWord, "repeatPassword", otherWord}
 	for _, link := range []string{setup, reset} {
 		b.get(link).post(word...).shows(200, "Your password has been set")
 	}
-	b.get(restore).post().shows(200, "Your previous e‑mail address is restored.").post(word...).shows(200, "Your password has been set")
+	b.get(restore).post().shows(200, "Your previous e‑mail address is restored.").post(word...).shows(200,
+		"Your password has been set")
 	p := b.get(verify).shows(200, "Confirm your")
 	p.post("code", textField.FindStringSubmatch(p.body)[2]).shows(200, "is confirmed")
-	if got := w.opens(b.send(http.MethodGet, strings.TrimPrefix(start, w.url), nil)).shows(200, "Own").allow(); got.Get("code") == "" {
+	if got := w.opens(b.send(http.MethodGet, strings.TrimPrefix(start, w.url), nil)).shows(200,
+		"Own").allow(); got.Get("code") == "" {
 		t.Errorf("the application with a page of its own is told %v", got)
 	}
-	p = w.opens(b.get("/login/invitation").shows(200, "Elsewhere").press()).shows(200, "Create your account", "Elsewhere", "attacker@evil.test")
+	p = w.opens(b.get("/login/invitation").shows(200, "Elsewhere").press()).shows(200, "Create your account",
+		"Elsewhere", "attacker@evil.test")
 	p.creates().shows(200, "Welcome")
 
 	// The other exception: a hint ends the session that it names, and none besides.
@@ -292,7 +317,8 @@ func TestNothingHappensByNavigationAlone(t *testing.T) {
 	for range 2 {
 		w.opens(b.send(http.MethodGet, leave, nil, foreign[0]...))
 	}
-	if facts, _ := w.since(head); !slices.Equal(facts, []string{"sign_in.session_ended.v1"}) || b.jar[sessionCookie] != stays {
+	if facts, _ := w.since(head); !slices.Equal(facts, []string{"sign_in.session_ended.v1"}) ||
+		b.jar[sessionCookie] != stays {
 		t.Errorf("%v were recorded, and the sessions are %q", facts, b.jar[sessionCookie])
 	}
 	if in, err := w.server.Grants().Sessions.Session(t.Context(), stays); err != nil || in.Token.ID == left {
@@ -326,7 +352,8 @@ func TestAProviderThatWasChosenBeforeIsGoneToAtOnce(t *testing.T) {
 		return other
 	}
 	value := b.jar["__Host-signet-chosen"]
-	if other := jar(value); w.opens(other.authorize(shop, "idp_hint", w.idp)).status == 200 && strings.Contains(w.opens(other.authorize(shop, "idp_hint", w.idp)).body, "Continue with") {
+	if other := jar(value); w.opens(other.authorize(shop, "idp_hint", w.idp)).status == 200 &&
+		strings.Contains(w.opens(other.authorize(shop, "idp_hint", w.idp)).body, "Continue with") {
 		t.Error("the same cookie does not count")
 	}
 	// Nobody else can write the cookie, for this or for another provider.
@@ -334,9 +361,12 @@ func TestAProviderThatWasChosenBeforeIsGoneToAtOnce(t *testing.T) {
 	second := w.api("POST", "/v1/idps/jwt", config)["idpId"].(string)
 	id, rest, _ := strings.Cut(value, ".")
 	at, mac, _ := strings.Cut(rest, ".")
-	for name, forged := range map[string]string{"empty": "", "another provider": second + "." + at + "." + mac, "a later time": id + ".9999999999." + mac, "no proof": id + "." + at, "another proof": id + "." + at + "." + strings.Repeat("A", len(mac))} {
+	for name, forged := range map[string]string{"empty": "", "another provider": second + "." + at + "." + mac,
+		"a later time": id + ".9999999999." + mac, "no proof": id + "." + at,
+		"another proof": id + "." + at + "." + strings.Repeat("A", len(mac))} {
 		for _, hint := range []string{w.idp, second} {
-			if p := w.opens(jar(forged).authorize(shop, "idp_hint", hint)); p.status != 200 || !strings.Contains(p.body, "Continue with") {
+			if p := w.opens(jar(forged).authorize(shop, "idp_hint", hint)); p.status != 200 ||
+				!strings.Contains(p.body, "Continue with") {
 				t.Errorf("%s: %d %s", name, p.status, p.path)
 			}
 		}
@@ -346,7 +376,8 @@ func TestAProviderThatWasChosenBeforeIsGoneToAtOnce(t *testing.T) {
 		next := w.api("POST", "/v1/idps/jwt", config)["idpId"].(string)
 		b.get("/login/idp/" + next + "?to=/account").press().shows(200)
 	}
-	if kept := b.jar["__Host-signet-chosen"]; strings.Count(kept, "~") != 7 || len(kept) > 1000 || strings.Contains(kept, w.idp) {
+	if kept := b.jar["__Host-signet-chosen"]; strings.Count(kept, "~") != 7 || len(kept) > 1000 ||
+		strings.Contains(kept, w.idp) {
 		t.Errorf("the cookie is %q", kept)
 	}
 }
@@ -392,15 +423,19 @@ func TestAFormCountsForWhatItWasShownFor(t *testing.T) {
 		now          string
 		status       int // 200 where it is 0
 	}{
-		"joining with a password": {own, foreign, func(b *browser) *page { return b.get("/login/invitation?with=password") }, chosen("userName", "jo"), "attacker@evil.test", 0},
+		"joining with a password": {own, foreign,
+			func(b *browser) *page { return b.get("/login/invitation?with=password") }, chosen("userName", "jo"),
+			"attacker@evil.test", 0},
 		"joining through a provider": {own, foreign, func(b *browser) *page {
 			w.who = "new"
 			return w.opens(b.get("/login/invitation").press())
 		}, []string{"firstName", "Jo", "lastName", "Doe", "userName", "jo"}, "attacker@evil.test", 0},
 		"setting a first password": {setup, theirSetup, setting, word, other.name, 0},
-		"setting a new password":   {reset, theirReset, resetting, word, gone, 400}, // the address of the form names the person
-		"taking an address back":   {restore, theirRestore, restoring, nil, gone, 400},
-		"registering":              {mine, theirs, func(b *browser) *page { return b.get("/register?mailed=1") }, chosen("userName", "me"), "they@evil.test", 0},
+		// the address of the form names the person
+		"setting a new password": {reset, theirReset, resetting, word, gone, 400},
+		"taking an address back": {restore, theirRestore, restoring, nil, gone, 400},
+		"registering": {mine, theirs, func(b *browser) *page { return b.get("/register?mailed=1") },
+			chosen("userName", "me"), "they@evil.test", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := w.browser()
@@ -442,7 +477,8 @@ func TestAnAddressDoesNotChangeTheCurrentAccount(t *testing.T) {
 	b := w.signedIn(ann, jo)
 	before := ids(t, b)[ann.name]
 	for _, with := range foreign {
-		p := b.send(http.MethodGet, "/login?account="+before+"&to=%2Fdevice", nil, with...).follow().shows(200, "Choose an account", ann.name, jo.name)
+		p := b.send(http.MethodGet, "/login?account="+before+"&to=%2Fdevice", nil, with...).follow().shows(200,
+			"Choose an account", ann.name, jo.name)
 		b.get("/device").shows(200, jo.name)
 		p.post("id", b.session()).shows(200, "Connect a device", jo.name)
 	}
@@ -488,7 +524,8 @@ func TestWhoComesFromAProviderUnaskedIsAsked(t *testing.T) {
 	b.get("/login?to=/device").signIn(jo.name, password).shows(200, "Connect a device")
 	session := b.jar[sessionCookie]
 	_, head := w.since(0)
-	back := b.send(http.MethodGet, callbackOf(w.idp, away.Query().Get("state")), nil, "Authorization", "Bearer "+w.portal.Token(w.idp, w.who, nil)).follow()
+	back := b.send(http.MethodGet, callbackOf(w.idp, away.Query().Get("state")), nil, "Authorization",
+		"Bearer "+w.portal.Token(w.idp, w.who, nil)).follow()
 	back.shows(200, "Sign in with this account?", "Portal", jo.name, "linked@")
 	b.get(back.path).shows(200, "Sign in with this account?")
 	back.post("do", "else").shows(200, "Sign in with this account?")

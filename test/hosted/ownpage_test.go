@@ -22,7 +22,8 @@ const home = "https://shop.test/home?tab=1"
 
 func (f *federatedWorlds) shop(allowed bool) *shop {
 	f.t.Helper()
-	made := f.api("POST", "/v1/apps", map[string]any{"name": "Shop", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{home}})
+	made := f.api("POST", "/v1/apps",
+		map[string]any{"name": "Shop", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{home}})
 	s := &shop{f, made["appId"].(string), made["clientSecret"].(string)}
 	if allowed {
 		f.api("PUT", "/v1/apps/"+s.id+"/own_sign_in", map[string]any{"allowed": true})
@@ -98,7 +99,8 @@ func (a *attempt) redeem(code string, more map[string]any) *page {
 	return a.call("/v1/sessions/_provider", in)
 }
 
-var newUser = map[string]any{"registration": map[string]any{"userName": "jo", "firstName": "Jo", "lastName": "Doe", "email": "jo@mail.test"}}
+var newUser = map[string]any{"registration": map[string]any{"userName": "jo", "firstName": "Jo", "lastName": "Doe",
+	"email": "jo@mail.test"}}
 
 // failed fails unless a call was refused in this way.
 func (p *page) failed(status int, reason string) {
@@ -122,7 +124,8 @@ func TestASignInPageOfAnApplicationsOwn(t *testing.T) {
 		asked := a.visit(jo).shows(200, "Continue to the application?", "Shop", "Upstream", "No account here is linked")
 		code := asked.allow().Get("code")
 		a.redeem(code, nil).failed(400, "ACCOUNT_NOT_LINKED")
-		a.redeem(code, map[string]any{"registration": map[string]any{"userName": "boss@def.test", "lastName": "x", "firstName": "y", "email": "jo@mail.test"}}).failed(400, "registration.userName")
+		a.redeem(code, map[string]any{"registration": map[string]any{"userName": "boss@def.test", "lastName": "x",
+			"firstName": "y", "email": "jo@mail.test"}}).failed(400, "registration.userName")
 		in := a.redeem(code, newUser).shows(200)
 		if in.json["token"] == nil || in.json["userId"] == nil {
 			t.Fatalf("got %v", in.json)
@@ -146,7 +149,8 @@ func TestASignInPageOfAnApplicationsOwn(t *testing.T) {
 		link := map[string]any{"attemptToken": a.token, "code": code}
 		s.call("/v1/users/me/links", link).failed(401, "")
 		mine := f.person(f.org, true)
-		session := f.json("POST", "/v1/sessions", map[string]any{"loginName": mine.name, "password": password}).shows(200)
+		session := f.json("POST", "/v1/sessions",
+			map[string]any{"loginName": mine.name, "password": password}).shows(200)
 		s.call("/v1/users/me/links", link, session.json["token"].(string)).shows(200)
 		s.call("/v1/users/me/links", link, session.json["token"].(string)).failed(401, "SIGN_IN_FAILED")
 		a = s.start(nil)
@@ -161,8 +165,10 @@ func TestWhatAnApplicationsOwnPageIsRefused(t *testing.T) {
 	s, other, off := f.shop(true), f.shop(true), f.shop(false)
 	jo := f.up.person(f.up.org, true)
 	start := "/v1/idps/" + f.idp + "/_start"
-	s.call(start, map[string]any{"returnAddress": home, "clientSecret": other.secret}).failed(401, "OWN_SIGN_IN_CLIENT_REFUSED")
-	s.call(start, map[string]any{"returnAddress": home, "clientId": "app_none"}).failed(401, "OWN_SIGN_IN_CLIENT_REFUSED")
+	s.call(start, map[string]any{"returnAddress": home, "clientSecret": other.secret}).failed(401,
+		"OWN_SIGN_IN_CLIENT_REFUSED")
+	s.call(start, map[string]any{"returnAddress": home, "clientId": "app_none"}).failed(401,
+		"OWN_SIGN_IN_CLIENT_REFUSED")
 	s.call(start, map[string]any{"returnAddress": "https://shop.test/home"}).failed(400, "returnAddress")
 	s.call(start, map[string]any{"returnAddress": home + "&x=1"}).failed(400, "returnAddress")
 	off.call(start, map[string]any{"returnAddress": home}).failed(403, "OWN_SIGN_IN_NOT_ALLOWED")
@@ -231,10 +237,12 @@ func TestWhatAnApplicationsOwnPageIsRefused(t *testing.T) {
 		if got := stranger.send("POST", asked.path, values("do", "allow")); got.status < 400 {
 			t.Errorf("agreed in another browser: %d %v", got.status, got.header)
 		}
-		if got := a.here.send("POST", asked.path, values("do", "allow"), "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"); got.status < 400 {
+		if got := a.here.send("POST", asked.path, values("do", "allow"), "Origin", "https://evil.example",
+			"Sec-Fetch-Site", "cross-site"); got.status < 400 {
 			t.Errorf("agreed from another page: %d %v", got.status, got.header)
 		}
-		if got := a.here.get("/login?arrival=" + url.QueryEscape(asked.path[strings.Index(asked.path, "arrival=")+8:])); got.status < 400 {
+		if got := a.here.get("/login?arrival=" + url.QueryEscape(asked.path[strings.Index(asked.path,
+			"arrival=")+8:])); got.status < 400 {
 			t.Errorf("used on our own pages: %d %s", got.status, got.path)
 		}
 		asked.allow()
@@ -252,21 +260,24 @@ func TestWhatAnApplicationsOwnPageIsRefused(t *testing.T) {
 		a := s.start(nil)
 		to, err := url.Parse(a.here.get(strings.TrimPrefix(a.address, f.url)).path)
 		must(t, err)
-		got := a.here.get("/login/idp/" + f.idp + "/callback?error=access_denied&state=" + url.QueryEscape(to.Query().Get("state")) + "&iss=" + url.QueryEscape(f.up.url))
+		got := a.here.get("/login/idp/" + f.idp + "/callback?error=access_denied&state=" +
+			url.QueryEscape(to.Query().Get("state")) + "&iss=" + url.QueryEscape(f.up.url))
 		if got.path != "https://shop.test/home?error=access_denied&tab=1" {
 			t.Errorf("sent to %s", got.path)
 		}
 	})
 	t.Run("the address of another provider", func(t *testing.T) {
 		a := s.start(nil)
-		if got := a.here.get(strings.Replace(strings.TrimPrefix(a.address, f.url), f.idp, "idp_other", 1)); got.status < 400 {
+		if got := a.here.get(strings.Replace(strings.TrimPrefix(a.address, f.url), f.idp, "idp_other",
+			1)); got.status < 400 {
 			t.Errorf("got %d %s", got.status, got.path)
 		}
 	})
 	t.Run("no return address any more", func(t *testing.T) {
 		a := s.start(nil)
 		asked := a.visit(jo)
-		f.api("PATCH", "/v1/apps/"+s.id, map[string]any{"redirectUris": []string{"https://shop.test/other"}, "updateMask": "redirectUris"})
+		f.api("PATCH", "/v1/apps/"+s.id,
+			map[string]any{"redirectUris": []string{"https://shop.test/other"}, "updateMask": "redirectUris"})
 		if got := asked.post("do", "allow"); got.status < 400 {
 			t.Errorf("sent to %s", got.path)
 		}

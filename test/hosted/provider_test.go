@@ -54,11 +54,17 @@ func withProvider(t *testing.T, config server.Config) *federatedWorlds {
 	t.Helper()
 	config.OutboundAllow = []string{"127.0.0.0/8"}
 	f := &federatedWorlds{world: open(t, config), up: open(t, server.Config{OutboundAllow: []string{"127.0.0.0/8"}})}
-	made := f.up.api("POST", "/v1/apps", map[string]any{"name": "Corp", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{"http://127.0.0.1:1/callback"}})
+	made := f.up.api("POST", "/v1/apps",
+		map[string]any{"name": "Corp", "type": "APPLICATION_TYPE_WEB",
+			"redirectUris": []string{"http://127.0.0.1:1/callback"}})
 	f.app = made["appId"].(string)
-	f.idp = f.api("POST", "/v1/idps/oidc", map[string]any{"name": "Upstream", "issuer": f.up.url, "clientId": f.app, "clientSecret": made["clientSecret"], "autoRegister": true})["idpId"].(string)
+	f.idp = f.api("POST", "/v1/idps/oidc",
+		map[string]any{"name": "Upstream", "issuer": f.up.url, "clientId": f.app, "clientSecret": made["clientSecret"],
+			"autoRegister": true})["idpId"].(string)
 	at := f.url + "/login/idp/" + f.idp
-	f.up.api("PATCH", "/v1/apps/"+f.app, map[string]any{"redirectUris": []string{at + "/callback"}, "backChannelLogoutUri": at + "/logout", "updateMask": "redirectUris,backChannelLogoutUri"})
+	f.up.api("PATCH", "/v1/apps/"+f.app,
+		map[string]any{"redirectUris": []string{at + "/callback"}, "backChannelLogoutUri": at + "/logout",
+			"updateMask": "redirectUris,backChannelLogoutUri"})
 	return f
 }
 
@@ -129,17 +135,21 @@ func TestWhatIsNoLogoutTokenIsRefusedWithoutDetail(t *testing.T) {
 		headers      []string
 		want         int
 	}{
-		"nothing":                    {"POST", at, nil, nil, 400},
-		"garbage":                    {"POST", at, []string{"logout_token", "garbage"}, nil, 400},
-		"garbage from elsewhere":     {"POST", at, []string{"logout_token", "garbage"}, []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"}, 400},
-		"in the query":               {"POST", at + "?logout_token=garbage", nil, nil, 400},
-		"of no provider":             {"POST", "/login/idp/idp_none/logout", []string{"logout_token", "garbage"}, nil, 400},
-		"of a name that is too long": {"POST", "/login/idp/" + strings.Repeat("x", 300) + "/logout", []string{"logout_token", "garbage"}, nil, 400},
-		"read":                       {"GET", at, nil, nil, 405},
+		"nothing": {"POST", at, nil, nil, 400},
+		"garbage": {"POST", at, []string{"logout_token", "garbage"}, nil, 400},
+		"garbage from elsewhere": {"POST", at, []string{"logout_token", "garbage"},
+			[]string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"}, 400},
+		"in the query": {"POST", at + "?logout_token=garbage", nil, nil, 400},
+		"of no provider": {"POST", "/login/idp/idp_none/logout",
+			[]string{"logout_token", "garbage"}, nil, 400},
+		"of a name that is too long": {"POST", "/login/idp/" + strings.Repeat("x", 300) + "/logout",
+			[]string{"logout_token", "garbage"}, nil, 400},
+		"read": {"GET", at, nil, nil, 405},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := f.browser().send(tt.method, tt.path, values(tt.form...), tt.headers...)
-			if got.status != tt.want || got.body != "" || got.header.Get("Cache-Control") != "no-store" || len(got.header.Values("Set-Cookie")) > 0 {
+			if got.status != tt.want || got.body != "" || got.header.Get("Cache-Control") != "no-store" ||
+				len(got.header.Values("Set-Cookie")) > 0 {
 				t.Errorf("got %d %q %v", got.status, got.body, got.header)
 			}
 		})

@@ -30,7 +30,8 @@ func withTerms(p *policy.Policy) {
 
 // chosen is what somebody fills in.
 func chosen(more ...string) []string {
-	return append([]string{"firstName", "New", "lastName", "Person", "newPassword", password, "repeatPassword", password}, more...)
+	return append([]string{"firstName", "New", "lastName", "Person", "newPassword", password, "repeatPassword",
+		password}, more...)
 }
 
 func TestPeopleRegisterOnTheWayToAnApplication(t *testing.T) {
@@ -51,24 +52,28 @@ func TestPeopleRegisterOnTheWayToAnApplication(t *testing.T) {
 	// The link leads to the form. The code is in no address that a page is shown at, and nothing is done with it.
 	link := w.link("new@mail.test")
 	for range 3 {
-		if seen := w.browser().get(link).shows(200, "new@mail.test", termsOfUse, "https://shop.test/privacy"); seen.path != "/register?mailed=1" {
+		if seen := w.browser().get(link).shows(200, "new@mail.test", termsOfUse,
+			"https://shop.test/privacy"); seen.path != "/register?mailed=1" {
 			t.Errorf("the form is at %s", seen.path)
 		}
 	}
 	sent := b.send(http.MethodGet, link, nil)
-	if sent.status != http.StatusSeeOther || sent.header.Get("Referrer-Policy") != "no-referrer" || sent.header.Get("Location") != "/register?mailed=1" {
+	if sent.status != http.StatusSeeOther || sent.header.Get("Referrer-Policy") != "no-referrer" ||
+		sent.header.Get("Location") != "/register?mailed=1" {
 		t.Errorf("got %d %v", sent.status, sent.header)
 	}
 	account := sent.follow().shows(200, "Shop", "At least 8 characters.")
 	account.post(chosen("userName", "new@mail.test")...).shows(422, "Please accept the terms of use.")
-	account.post(chosen("userName", "new@mail.test", "terms", "https://shop.test/others")...).shows(422, "Please accept the terms of use.")
+	account.post(chosen("userName", "new@mail.test", "terms", "https://shop.test/others")...).shows(422,
+		"Please accept the terms of use.")
 	for _, tt := range []struct{ field, value, says string }{
 		{"lastName", "", "Please fill this in."},
 		{"userName", "boss@mail.test", "@"},
 		{"newPassword", "short", "Use at least 8 characters."},
 		{"repeatPassword", "another", "The two passwords do not match."},
 	} {
-		account.post(chosen("userName", "new@mail.test", "terms", termsOfUse, tt.field, tt.value)...).shows(422, tt.says)
+		account.post(chosen("userName", "new@mail.test", "terms", termsOfUse, tt.field,
+			tt.value)...).shows(422, tt.says)
 	}
 	in := account.post(chosen("userName", "new@mail.test", "terms", termsOfUse)...)
 	in.tokens(shop)
@@ -103,7 +108,8 @@ func TestPromptCreateLeadsToRegistration(t *testing.T) {
 	if !strings.HasPrefix(p.path, "/login/register?request=") {
 		t.Errorf("at %s", p.path)
 	}
-	b.get(html.UnescapeString(linkTo(t, p.body, "/login?"))).shows(200, "loginName") // who has an account is not sent back
+	// who has an account is not sent back
+	b.get(html.UnescapeString(linkTo(t, p.body, "/login?"))).shows(200, "loginName")
 	p.post("email", "new@mail.test").shows(200, "Check your inbox")
 	b.get(w.link("new@mail.test")).post(chosen("userName", "new")...).tokens(shop)
 
@@ -113,7 +119,8 @@ func TestPromptCreateLeadsToRegistration(t *testing.T) {
 	// The link works in another browser, which does not have the application's request: it ends at the account.
 	b.authorize(shop, "prompt", "create").post("email", "other@mail.test").shows(200)
 	other := w.browser()
-	other.get(w.link("other@mail.test")).shows(200, "other@mail.test").post(chosen("userName", "other")...).shows(200, "other@mail.test")
+	other.get(w.link("other@mail.test")).shows(200, "other@mail.test").post(chosen("userName", "other")...).shows(200,
+		"other@mail.test")
 	if at := other.get("/account").path; at != "/account" {
 		t.Errorf("at %s", at)
 	}
@@ -122,18 +129,24 @@ func TestPromptCreateLeadsToRegistration(t *testing.T) {
 func TestNobodyLearnsWhoCouldRegister(t *testing.T) {
 	w := withMail(t)
 	known := w.person(w.org, true)
-	w.do(event.Command{Write: []event.Ref{org.Kind.Ref(w.org)}, Claims: []event.Claim{org.DomainClaim("proven.test"), org.ProvenClaim("proven.test")}, Decide: func(tx *event.Tx) error {
-		o, err := org.Kind.Get(tx, w.org)
-		if err != nil {
-			return err
-		}
-		return o.Append(org.DomainAdded{Domain: "proven.test"}, org.DomainVerified{Domain: "proven.test", Proven: true})
-	}})
+	w.do(event.Command{
+		Write:  []event.Ref{org.Kind.Ref(w.org)},
+		Claims: []event.Claim{org.DomainClaim("proven.test"), org.ProvenClaim("proven.test")},
+		Decide: func(tx *event.Tx) error {
+			o, err := org.Kind.Get(tx, w.org)
+			if err != nil {
+				return err
+			}
+			return o.Append(org.DomainAdded{Domain: "proven.test"},
+				org.DomainVerified{Domain: "proven.test", Proven: true})
+		},
+	})
 	seen := map[string]string{}
 	for _, mode := range []policy.Openness{policy.ToAll, policy.ToDomains} {
 		w.rules(opened(mode))
 		bodies := map[string]bool{}
-		for _, email := range []string{known.email, "x" + known.name + "@mail.test", "new@proven.test", "new@else.test"} {
+		for _, email := range []string{known.email, "x" + known.name + "@mail.test", "new@proven.test",
+			"new@else.test"} {
 			for range 2 {
 				p := w.browser().get("/login/register").post("email", email).shows(200, "Check your inbox")
 				bodies[strings.ReplaceAll(p.body, email, "")] = true
@@ -148,7 +161,8 @@ func TestNobodyLearnsWhoCouldRegister(t *testing.T) {
 		}
 	}
 	w.mail.None(t) // a minute has not passed
-	if seen[known.email] != "You already have an account" || seen["new@proven.test"] != "Create your account" || len(seen) != 4 {
+	if seen[known.email] != "You already have an account" || seen["new@proven.test"] != "Create your account" ||
+		len(seen) != 4 {
 		t.Errorf("mails: %v", seen)
 	}
 	// Only addresses in the proven domain.
@@ -181,7 +195,8 @@ func TestWhereRegistrationIsOff(t *testing.T) {
 	if p := w.browser().get("/login").shows(200); strings.Contains(p.body, "/login/register") {
 		t.Error("an account is offered where no mail can be sent")
 	}
-	for _, path := range []string{"/register", "/register?code=", "/register?code=x", "/register?code=" + url.QueryEscape("sgn_reg_\r\n.x")} {
+	for _, path := range []string{"/register", "/register?code=", "/register?code=x",
+		"/register?code=" + url.QueryEscape("sgn_reg_\r\n.x")} {
 		w.browser().get(path).shows(400)
 	}
 }
@@ -189,23 +204,28 @@ func TestWhereRegistrationIsOff(t *testing.T) {
 func TestRegisteringWithAPasskey(t *testing.T) {
 	w := withMail(t, func(c *server.Config) { c.Listen = "localhost:0" }) // an IP address has no passkeys
 	shop := w.application("Shop")
-	w.rules(opened(policy.ToAll, func(p *policy.Policy) { p.SignInMethods = []policy.Way{policy.WithPasskey} }, withTerms))
+	w.rules(opened(policy.ToAll,
+		func(p *policy.Policy) { p.SignInMethods = []policy.Way{policy.WithPasskey} }, withTerms))
 	b := w.browser()
 	b.authorize(shop, "prompt", "create").post("email", "new@mail.test").shows(200)
 	form := b.get(w.link("new@mail.test")).shows(200)
 	if strings.Contains(form.body, "newPassword") {
 		t.Error("it asks for a password that nobody may have")
 	}
-	form.post("do", "passkey", "firstName", "New", "lastName", "", "userName", "new", "terms", termsOfUse).shows(422, "Please fill this in.")
+	form.post("do", "passkey", "firstName", "New", "lastName", "", "userName", "new", "terms", termsOfUse).shows(422,
+		"Please fill this in.")
 	form.post(chosen("userName", "new", "terms", termsOfUse)...).shows(422) // no password all the same
-	making := form.post("do", "passkey", "firstName", "New", "lastName", "Person", "userName", "new", "terms", termsOfUse).shows(200, "Create a passkey")
+	making := form.post("do", "passkey", "firstName", "New", "lastName", "Person", "userName", "new", "terms",
+		termsOfUse).shows(200, "Create a passkey")
 	device := &factortest.Authenticator{Origin: w.url}
 	_, options, _ := strings.Cut(making.body, `data-options="`)
 	options, _, _ = strings.Cut(options, `"`)
 	credential, err := device.Create(html.UnescapeString(options))
 	must(t, err)
-	making.post("firstName", "New", "lastName", "Person", "userName", "new", "terms", termsOfUse, "credential", "{}").shows(422, "passkey")
-	making.post("firstName", "New", "lastName", "Person", "userName", "new", "terms", termsOfUse, "credential", credential).tokens(shop)
+	making.post("firstName", "New", "lastName", "Person", "userName", "new", "terms", termsOfUse, "credential",
+		"{}").shows(422, "passkey")
+	making.post("firstName", "New", "lastName", "Person", "userName", "new", "terms", termsOfUse, "credential",
+		credential).tokens(shop)
 }
 
 // A second factor that the organization requires is asked for right after.

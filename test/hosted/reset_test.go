@@ -40,12 +40,14 @@ func TestAForgottenPasswordIsResetByMail(t *testing.T) {
 	// The link leads to the form. The code is in no address that a page is shown at, and nothing is done with it.
 	link := w.link(jo.email)
 	for range 3 {
-		if seen := w.browser().get(link).shows(200, "Set a new password"); strings.Contains(seen.path, "code") || seen.path != "/reset?mailed=1&user="+jo.id {
+		if seen := w.browser().get(link).shows(200, "Set a new password"); strings.Contains(seen.path, "code") ||
+			seen.path != "/reset?mailed=1&user="+jo.id {
 			t.Errorf("the form is at %s", seen.path)
 		}
 	}
 	sent := b.send(http.MethodGet, link, nil)
-	if sent.status != http.StatusSeeOther || sent.header.Get("Referrer-Policy") != "no-referrer" || sent.header.Get("Location") != "/reset?mailed=1&user="+jo.id {
+	if sent.status != http.StatusSeeOther || sent.header.Get("Referrer-Policy") != "no-referrer" ||
+		sent.header.Get("Location") != "/reset?mailed=1&user="+jo.id {
 		t.Errorf("got %d %v", sent.status, sent.header)
 	}
 	form := sent.follow().shows(200, "Set a new password", "At least 12 characters.", "No common passwords.")
@@ -72,7 +74,8 @@ func TestAForgottenPasswordIsResetByMail(t *testing.T) {
 
 	// The code does not work again, wherever.
 	for _, again := range []*browser{b, w.browser()} {
-		p := again.get(link).post("newPassword", password, "repeatPassword", password).shows(400, "This link no longer works")
+		p := again.get(link).post("newPassword", password, "repeatPassword", password).shows(400,
+			"This link no longer works")
 		if p.next() != "/forgot" {
 			t.Errorf("it goes on to %s", p.next())
 		}
@@ -90,14 +93,16 @@ func TestWrongLinksResetNothing(t *testing.T) {
 	must(t, err)
 	code := u.Query().Get("code")
 	b := w.browser()
-	for _, path := range []string{"/reset", "/reset?user=" + jo.id, "/reset?user=" + jo.id + "&code=", "/reset?user=&code=" + code, "/reset?code=" + code,
+	for _, path := range []string{"/reset", "/reset?user=" + jo.id, "/reset?user=" + jo.id + "&code=",
+		"/reset?user=&code=" + code, "/reset?code=" + code,
 		"/reset?user=" + jo.id + "&code=" + url.QueryEscape("a~b\r\n")} {
 		b.get(path).shows(400, "This link no longer works")
 	}
 	b.get("/reset?user=" + url.QueryEscape("usr_\x00") + "&code=" + code).shows(400) // no browser sends this
 	// These look like links.
 	for _, path := range []string{"/reset?user=" + jo.id + "&code=AAAAAAAA", "/reset?user=usr_nobody&code=" + code} {
-		b.get(path).shows(200, "Set a new password").post("newPassword", otherWord, "repeatPassword", otherWord).shows(400, "This link no longer works")
+		b.get(path).shows(200, "Set a new password").post("newPassword", otherWord, "repeatPassword",
+			otherWord).shows(400, "This link no longer works")
 	}
 	// A code counts for whom it was sent to, whatever the form is about.
 	b.get(link).shows(200)
@@ -110,7 +115,8 @@ func TestNobodyLearnsWhoHasAnAccount(t *testing.T) {
 	known, unproven := w.person(w.org, true), w.person(w.org, false)
 	w.mail.Next(t) // the code that comes with an address that is not proven
 	bodies := map[string]bool{}
-	for _, name := range []string{known.email, unproven.email, "nobody-of-this-name-at-all1@mail.test", strings.Repeat("x", 5000)} {
+	for _, name := range []string{known.email, unproven.email, "nobody-of-this-name-at-all1@mail.test",
+		strings.Repeat("x", 5000)} {
 		for range 3 { // also when it is slowed down
 			p := w.browser().get("/forgot").post("loginName", name).shows(200, "Check your inbox")
 			bodies[strings.ReplaceAll(strings.ReplaceAll(p.body, name, ""), "\ufffd", "")] = true
@@ -130,7 +136,8 @@ func TestASignInThatIsBoundToAnOrganizationResetsOnlyThere(t *testing.T) {
 	here, there := w.person(w.org, true), w.person(other, true)
 	p := w.browser().authorize(shop, "scope", "openid urn:signet:org:domain:"+domain)
 	forgot := func(name string) {
-		p.browser.get("/forgot?"+p.path[strings.Index(p.path, "request="):]).shows(200, "Elsewhere").post("loginName", name).shows(200, "Check your inbox")
+		p.browser.get("/forgot?"+p.path[strings.Index(p.path, "request="):]).shows(200, "Elsewhere").post("loginName",
+			name).shows(200, "Check your inbox")
 	}
 	forgot(here.email)
 	forgot(there.email)
@@ -142,7 +149,8 @@ func TestWithoutMailNobodyIsPromisedOne(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)
 	for _, name := range []string{jo.email, "nobody@mail.test"} {
-		w.browser().get("/forgot").shows(422, "This service cannot send").post("loginName", name).shows(422, "This service cannot send")
+		w.browser().get("/forgot").shows(422, "This service cannot send").post("loginName", name).shows(422,
+			"This service cannot send")
 	}
 	b := w.signedIn(w.person(w.org, false))
 	p := b.get("/verify").shows(200, "Confirm your")
@@ -183,14 +191,16 @@ func TestPeopleWhoAreSignedInProveTheirAddress(t *testing.T) {
 	jo := w.person(w.org, false)
 	w.mail.Next(t)
 	b := w.browser()
-	p := b.get("/verify").shows(200, "loginName").signIn(jo.name, password).shows(200, "Confirm your", jo.email, "Send another code")
+	p := b.get("/verify").shows(200, "loginName").signIn(jo.name, password).shows(200, "Confirm your", jo.email,
+		"Send another code")
 	p.post("do", "resend").shows(422, "Too many attempts") // the mail of before counts
 	p.post("do", "continue", "code", "AAAAAAAA").shows(422, "This code is wrong")
 
 	// A link of somebody else is about somebody else.
 	other := w.person(w.org, false)
 	link := w.link(other.email)
-	if p := b.get(link).shows(200, "Confirm your"); strings.Contains(p.body, jo.email) || strings.Contains(p.body, "Send another code") {
+	if p := b.get(link).shows(200, "Confirm your"); strings.Contains(p.body, jo.email) ||
+		strings.Contains(p.body, "Send another code") {
 		t.Errorf("got %s", p.body)
 	}
 }
@@ -213,7 +223,8 @@ func TestNamesAreLookedForInTheOrganizationOfTheApplication(t *testing.T) {
 	}
 	for _, application := range []string{shop, own} { // the last one leads to the only mail
 		p := w.browser().authorize(application)
-		p.browser.get("/forgot?"+p.path[strings.Index(p.path, "request="):]).post("loginName", jo.name).shows(200, "Check your inbox")
+		p.browser.get("/forgot?"+p.path[strings.Index(p.path, "request="):]).post("loginName", jo.name).shows(200,
+			"Check your inbox")
 	}
 	w.link(jo.email)
 	w.mail.None(t)

@@ -40,10 +40,12 @@ func TestAChangedAddressIsTakenBackByAButton(t *testing.T) {
 	// Looking does nothing, and tells nothing: it looks the same for a code that nobody has.
 	b := w.browser()
 	page := b.get(undo).shows(200, "Undo the change to your e‑mail address", "Undo the change")
-	if strings.Contains(page.path, "code") || page.path != "/restore?mailed=1&user="+jo.id || strings.Contains(page.body, "@mail.test") {
+	if strings.Contains(page.path, "code") || page.path != "/restore?mailed=1&user="+jo.id ||
+		strings.Contains(page.body, "@mail.test") {
 		t.Errorf("the page at %s says %s", page.path, page.body)
 	}
-	for _, path := range []string{"/restore?user=" + jo.id + "&code=AAAAAAAAAAAAAAAAAAAA", "/restore?user=usr_nobody&code=AAAAAAAAAAAAAAAAAAAA"} {
+	for _, path := range []string{"/restore?user=" + jo.id + "&code=AAAAAAAAAAAAAAAAAAAA",
+		"/restore?user=usr_nobody&code=AAAAAAAAAAAAAAAAAAAA"} {
 		other := w.browser().get(path).shows(200, "Undo the change")
 		if other.body != page.body {
 			t.Errorf("%s differs", path)
@@ -51,7 +53,8 @@ func TestAChangedAddressIsTakenBackByAButton(t *testing.T) {
 		other.post().shows(400, "This link no longer works")
 	}
 	w.browser().get("/restore").shows(400, "This link no longer works")
-	if from := b.send(http.MethodPost, page.path, url.Values{}, "Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"); from.status != http.StatusForbidden {
+	if from := b.send(http.MethodPost, page.path, url.Values{}, "Origin", "https://evil.test", "Sec-Fetch-Site",
+		"cross-site"); from.status != http.StatusForbidden {
 		t.Errorf("from another site: %d", from.status)
 	}
 	thief.get("/device").shows(200, "Connect a device")
@@ -76,7 +79,8 @@ func TestAResetRightAfterAChangeAsksForASecondFactor(t *testing.T) {
 	had, err := user.Kind.Read(t.Context(), w.server.Store(), jo.id)
 	must(t, err)
 	app := had.Data.Human.Factors[0]
-	w.change(jo.id, user.FactorRemoved{FactorID: app.ID}, user.TOTPAdded{FactorID: app.ID, Created: app.Created - (25 * time.Hour).Microseconds()})
+	w.change(jo.id, user.FactorRemoved{FactorID: app.ID},
+		user.TOTPAdded{FactorID: app.ID, Created: app.Created - (25 * time.Hour).Microseconds()})
 	w.mail.Next(t) // of the two only that it was removed: about an added one there was a mail just now
 	w.moves(jo, "new@mail.test")
 	w.change(jo.id, user.EmailVerified{})
@@ -85,10 +89,13 @@ func TestAResetRightAfterAChangeAsksForASecondFactor(t *testing.T) {
 	if strings.Contains(form.body, `name="code"`) {
 		t.Error("it is known before the code was looked at")
 	}
-	form = form.post("newPassword", otherWord, "repeatPassword", otherWord).shows(422, "so you also need a second factor", `name="code"`)
-	form.post("newPassword", otherWord, "repeatPassword", otherWord, "code", phone.wrong()).shows(422, `id="code-problem"`)
+	form = form.post("newPassword", otherWord, "repeatPassword", otherWord).shows(422,
+		"so you also need a second factor", `name="code"`)
+	form.post("newPassword", otherWord, "repeatPassword", otherWord, "code", phone.wrong()).shows(422,
+		`id="code-problem"`)
 	code := phone.code()
 	form.post("newPassword", otherWord, "repeatPassword", otherWord+"!", "code", code).
 		shows(422, "The two passwords do not match.", `name="code"`)
-	form.post("newPassword", otherWord, "repeatPassword", otherWord, "code", code).shows(200, "Your password has been set")
+	form.post("newPassword", otherWord, "repeatPassword", otherWord, "code", code).shows(200,
+		"Your password has been set")
 }

@@ -26,14 +26,20 @@ func TestATrialLinksNobody(t *testing.T) {
 		corp := w.api("POST", "/v1/idps/jwt", config)["idpId"].(string)
 		jo := w.owner(w.org)
 		const domain, address = "corp.test", "jo@corp.test"
-		w.do(event.Command{Write: []event.Ref{org.Kind.Ref(w.org)}, Claims: []event.Claim{org.DomainClaim(domain), org.ProvenClaim(domain)}, Decide: func(tx *event.Tx) error {
-			o, err := org.Kind.Get(tx, w.org)
-			if err != nil {
-				return err
-			}
-			return o.Append(org.DomainAdded{Domain: domain}, org.DomainVerified{Domain: domain, Proven: true})
-		}})
-		w.happens(jo.id, user.EmailChanged{Verified: new(true), Verification: &user.Verification{By: user.VerifiedByOwner, At: 1}, Personal: user.EmailFacts{Email: new(address), EmailKey: new(address)}})
+		w.do(event.Command{
+			Write:  []event.Ref{org.Kind.Ref(w.org)},
+			Claims: []event.Claim{org.DomainClaim(domain), org.ProvenClaim(domain)},
+			Decide: func(tx *event.Tx) error {
+				o, err := org.Kind.Get(tx, w.org)
+				if err != nil {
+					return err
+				}
+				return o.Append(org.DomainAdded{Domain: domain}, org.DomainVerified{Domain: domain, Proven: true})
+			},
+		})
+		w.happens(jo.id, user.EmailChanged{Verified: new(true),
+			Verification: &user.Verification{By: user.VerifiedByOwner, At: 1},
+			Personal:     user.EmailFacts{Email: new(address), EmailKey: new(address)}})
 		linked := func() int {
 			t.Helper()
 			u, err := user.Kind.Read(t.Context(), w.server.Store(), jo.id)
@@ -44,7 +50,8 @@ func TestATrialLinksNobody(t *testing.T) {
 		through := func(b *browser, query url.Values) *page {
 			t.Helper()
 			state := w.sent(b.get("/login/idp/" + corp + "?" + query.Encode()).press())
-			return b.send(http.MethodGet, callbackOf(corp, state), nil, "Authorization", "Bearer "+w.portal.Token(corp, "boss", map[string]any{"email": address}))
+			return b.send(http.MethodGet, callbackOf(corp, state), nil, "Authorization",
+				"Bearer "+w.portal.Token(corp, "boss", map[string]any{"email": address}))
 		}
 		tries := func(t *testing.T) {
 			t.Helper()
@@ -57,7 +64,8 @@ func TestATrialLinksNobody(t *testing.T) {
 				t.Errorf("got %s", r.text)
 			}
 			if linked() != had || w.positions() != before {
-				t.Errorf("there were %d links, and now %d; %d events were recorded", had, linked(), w.positions()-before)
+				t.Errorf("there were %d links, and now %d; %d events were recorded", had, linked(),
+					w.positions()-before)
 			}
 		}
 		t.Run("by the address", tries)
@@ -117,7 +125,9 @@ func TestATrialLeadsToNoRegistration(t *testing.T) {
 	if strings.Contains(p.body, "/login/register") {
 		t.Error("an account is offered")
 	}
-	if p := b.get("/login/register?request="+tr.id).shows(200, "Create your account"); strings.Contains(p.body, "Shop") || strings.Contains(html.UnescapeString(p.body), tr.id) {
+	if p := b.get("/login/register?request="+tr.id).shows(200,
+		"Create your account"); strings.Contains(p.body, "Shop") ||
+		strings.Contains(html.UnescapeString(p.body), tr.id) {
 		t.Errorf("the page is about the trial: %s", p.body)
 	}
 }
@@ -131,7 +141,8 @@ func TestATrialKeepsNoProviderThatIsNotThere(t *testing.T) {
 	tr.get(tr.address).shows(200, "Password")
 	long := strings.Repeat("x", 5000)
 	b.get("/login/idp/" + long + "?request=" + tr.id).shows(404)
-	if got := tr.fetch("/v1/sign_in_trials/"+tr.id, tr.token()).shows(200, "SIGN_IN_TRIAL_STATE_RUNNING"); strings.Contains(got.body, long) {
+	if got := tr.fetch("/v1/sign_in_trials/"+tr.id, tr.token()).shows(200,
+		"SIGN_IN_TRIAL_STATE_RUNNING"); strings.Contains(got.body, long) {
 		t.Error("it is kept")
 	}
 }

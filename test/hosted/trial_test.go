@@ -69,7 +69,8 @@ func (b *browser) try(client string, pairs ...string) *tried {
 // arrived fails unless a page is where every trial leads to.
 func (tr *tried) arrived(p *page) {
 	tr.t.Helper()
-	if want := "/console/apps/" + tr.client + "/try?trial=" + tr.id; p.path != want || strings.Contains(p.body, callback+"?") {
+	if want := "/console/apps/" + tr.client + "/try?trial=" + tr.id; p.path != want ||
+		strings.Contains(p.body, callback+"?") {
 		tr.t.Fatalf("came to %s, not to %s: %s", p.path, want, p.body)
 	}
 }
@@ -128,7 +129,8 @@ func (r *result) steps() string {
 		if s.Because != "" && s.Message == "" {
 			r.t.Errorf("%s has no text", s.Because)
 		}
-		all = append(all, s.Step+" "+short(s.Outcome)+" "+s.Because+map[bool]string{true: ":" + s.Detail}[s.Detail != ""])
+		all = append(all, s.Step+" "+short(s.Outcome)+" "+s.Because+
+			map[bool]string{true: ":" + s.Detail}[s.Detail != ""])
 	}
 	return strings.Join(all, "\n")
 }
@@ -178,14 +180,17 @@ func payloadOf(t *testing.T, token string) (header, claims map[string]any) {
 
 func TestATrialSaysWhyEveryClaimIsThere(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
-		shop := w.application("Shop", func(s *app.Settings) { s.TokenFormat, s.IDTokenClaims = app.JWT, app.MinimalClaims })
+		shop := w.application("Shop",
+			func(s *app.Settings) { s.TokenFormat, s.IDTokenClaims = app.JWT, app.MinimalClaims })
 		jo := w.owner(w.org)
 		b := w.signedIn(jo)
-		r := b.try(shop, "scope", "openid profile email phone urn:signet:org offline_access strange signet.write", "claims", `{"id_token":{"email":null}}`, "acrValues", "gold").walk()
+		r := b.try(shop, "scope", "openid profile email phone urn:signet:org offline_access strange signet.write",
+			"claims", `{"id_token":{"email":null}}`, "acrValues", "gold").walk()
 		if r.Trial.State != "SIGN_IN_TRIAL_STATE_APPROVED" || r.Answer == nil || !r.Answer.RefreshToken {
 			t.Fatalf("got %s", r.text)
 		}
-		r.wants("opened done ", "password skipped signed_in:pwd", "second_factor skipped factor_not_required", "account done own_organization", "consent skipped consent_not_required",
+		r.wants("opened done ", "password skipped signed_in:pwd", "second_factor skipped factor_not_required",
+			"account done own_organization", "consent skipped consent_not_required",
 			"result ended nothing_missing")
 		var found []string
 		for _, f := range r.Trial.Request.Findings {
@@ -194,7 +199,8 @@ func TestATrialSaysWhyEveryClaimIsThere(t *testing.T) {
 			}
 			found = append(found, f.Code+" "+f.Value)
 		}
-		if want := []string{"scope_unknown strange", "scope_not_allowed signet.write", "acr_unknown gold"}; !slices.Equal(found, want) {
+		if want := []string{"scope_unknown strange", "scope_not_allowed signet.write",
+			"acr_unknown gold"}; !slices.Equal(found, want) {
 			t.Errorf("found %q", found)
 		}
 		a := r.Answer
@@ -202,11 +208,17 @@ func TestATrialSaysWhyEveryClaimIsThere(t *testing.T) {
 			of         *document
 			name, want string
 		}{
-			{a.IDToken, "iss", "always "}, {a.IDToken, "aud", "always "}, {a.IDToken, "nonce", "request nonce"}, {a.IDToken, "acr", "sign_in "}, {a.IDToken, "email", "request claims"},
-			{a.IDToken, "name", "missing: setting idTokenClaims"}, {a.IDToken, "phone_number", "missing: no_value phone"}, {a.IDToken, "urn:signet:org", "scope urn:signet:org"},
-			{a.IDToken, "urn:signet:roles", "missing: scope urn:signet:roles"}, {a.IDToken, "urn:signet:app_roles", "missing: setting roleSettings.rolesInTokens"},
-			{a.UserInfo, "email", "scope email"}, {a.UserInfo, "name", "scope profile"}, {a.UserInfo, "nickname", "missing: no_value profile"},
-			{a.AccessToken, "scope", "always "}, {a.AccessToken, "urn:signet:org", "scope urn:signet:org"}, {a.Introspection, "username", "scope profile"}, {a.Introspection, "active", "always "},
+			{a.IDToken, "iss", "always "}, {a.IDToken, "aud", "always "}, {a.IDToken, "nonce", "request nonce"},
+			{a.IDToken, "acr", "sign_in "}, {a.IDToken, "email", "request claims"},
+			{a.IDToken, "name", "missing: setting idTokenClaims"},
+			{a.IDToken, "phone_number", "missing: no_value phone"},
+			{a.IDToken, "urn:signet:org", "scope urn:signet:org"},
+			{a.IDToken, "urn:signet:roles", "missing: scope urn:signet:roles"},
+			{a.IDToken, "urn:signet:app_roles", "missing: setting roleSettings.rolesInTokens"},
+			{a.UserInfo, "email", "scope email"}, {a.UserInfo, "name", "scope profile"},
+			{a.UserInfo, "nickname", "missing: no_value profile"},
+			{a.AccessToken, "scope", "always "}, {a.AccessToken, "urn:signet:org", "scope urn:signet:org"},
+			{a.Introspection, "username", "scope profile"}, {a.Introspection, "active", "always "},
 		} {
 			if got := tt.of.why(tt.name); got != tt.want {
 				t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -218,17 +230,21 @@ func TestATrialSaysWhyEveryClaimIsThere(t *testing.T) {
 		// What is shown is what the tokens say, and the real values are those that an application gets.
 		for which, d := range map[string]*document{"ID token": a.IDToken, "access token": a.AccessToken} {
 			header, claims := payloadOf(t, d.Token)
-			if header["typ"] != trial.TokenType || len(claims) != len(d.Claims) || claims["aud"] != trial.Audience || which == "ID token" && claims["azp"] != trial.Audience || claims["exp"].(float64)-claims["iat"].(float64) != 60 {
+			if header["typ"] != trial.TokenType || len(claims) != len(d.Claims) || claims["aud"] != trial.Audience ||
+				which == "ID token" && claims["azp"] != trial.Audience ||
+				claims["exp"].(float64)-claims["iat"].(float64) != 60 {
 				t.Errorf("%s: %v %v", which, header, claims)
 			}
 			if _, real := d.value("aud"); !strings.Contains(real, shop) {
 				t.Errorf("%s is really for %s", which, real)
 			}
 		}
-		if want := callback + "?code=CODE&"; !strings.HasPrefix(a.Address, want) || !strings.Contains(a.TokenRequest, "code_verifier=") || !strings.Contains(a.TokenRequest, shop) {
+		if want := callback + "?code=CODE&"; !strings.HasPrefix(a.Address, want) ||
+			!strings.Contains(a.TokenRequest, "code_verifier=") || !strings.Contains(a.TokenRequest, shop) {
 			t.Errorf("the application would get %s, and send %s", a.Address, a.TokenRequest)
 		}
-		real := b.authorize(shop, "scope", "openid profile email phone urn:signet:org offline_access", "nonce", "n", "claims", `{"id_token":{"email":null}}`).tokens(shop)
+		real := b.authorize(shop, "scope", "openid profile email phone urn:signet:org offline_access", "nonce", "n",
+			"claims", `{"id_token":{"email":null}}`).tokens(shop)
 		for which, d := range map[string]*document{"id_token": a.IDToken, "access_token": a.AccessToken} {
 			_, claims := payloadOf(t, real[which].(string))
 			for _, c := range d.Claims {
@@ -255,8 +271,15 @@ func TestATrialLeavesNothingBehindAndNobodyTakesItsTokens(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		jo := w.owner(w.org)
 		b := w.signedIn(jo)
-		made := w.api("POST", "/v1/apps", map[string]any{"name": "Web", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{callback}, "consentRequired": true,
-			"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"}, "backChannelLogoutUri": "https://shop.test/logout"})
+		made := w.api("POST", "/v1/apps", map[string]any{
+			"name":            "Web",
+			"type":            "APPLICATION_TYPE_WEB",
+			"redirectUris":    []string{callback},
+			"consentRequired": true,
+			"grantTypes":      []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"},
+
+			"backChannelLogoutUri": "https://shop.test/logout",
+		})
 		web, secret := made["appId"].(string), made["clientSecret"].(string)
 		w.api("PUT", "/v1/apps/"+web+"/api_access", map[string]any{"scopes": []string{"signet.self"}})
 		for _, format := range []string{"TOKEN_FORMAT_OPAQUE", "TOKEN_FORMAT_JWT"} {
@@ -267,12 +290,14 @@ func TestATrialLeavesNothingBehindAndNobodyTakesItsTokens(t *testing.T) {
 				p := tr.get(tr.address).shows(200, "Web")
 				tr.arrived(p.post("do", "allow"))
 				r := tr.finish()
-				r.wants("opened done ", "consent shown setting:consentRequired", "password skipped signed_in:pwd", "second_factor skipped factor_not_required", "account done own_organization",
+				r.wants("opened done ", "consent shown setting:consentRequired", "password skipped signed_in:pwd",
+					"second_factor skipped factor_not_required", "account done own_organization",
 					"consent done consent_not_stored", "result ended nothing_missing")
 				if !r.Answer.RefreshToken || strings.Contains(r.text, "sgn_ort_") || strings.Contains(r.text, secret) {
 					t.Errorf("got %s", r.text)
 				}
-				tr.json("POST", "/v1/sign_in_trials/"+tr.id+"/_finish", map[string]any{}, tr.token()).shows(404, "SIGN_IN_TRIAL_NOT_FOUND")
+				tr.json("POST", "/v1/sign_in_trials/"+tr.id+"/_finish", map[string]any{}, tr.token()).shows(404,
+					"SIGN_IN_TRIAL_NOT_FOUND")
 				tr.fetch("/v1/sign_in_trials/"+tr.id, tr.token()).shows(404, "SIGN_IN_TRIAL_NOT_FOUND")
 
 				token, id := r.Answer.AccessToken.Token, r.Answer.IDToken.Token
@@ -285,16 +310,24 @@ func TestATrialLeavesNothingBehindAndNobodyTakesItsTokens(t *testing.T) {
 				w.fetch("/v1/users/me", token).shows(401)
 				basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(web+":"+secret))
 				nobody := w.browser()
-				if got := nobody.send(http.MethodPost, "/oauth/introspect", values("token", token), "Authorization", basic).shows(200).json; got["active"] != false {
+				if got := nobody.send(http.MethodPost, "/oauth/introspect", values("token", token), "Authorization",
+					basic).shows(200).json; got["active"] != false {
 					t.Errorf("introspection says %v", got)
 				}
 				for _, code := range []string{"CODE", token, tr.id} {
-					nobody.send(http.MethodPost, "/oauth/token", values("grant_type", "authorization_code", "code", code, "redirect_uri", callback), "Authorization", basic).shows(400, "invalid_grant")
-					nobody.send(http.MethodPost, "/oauth/token", values("grant_type", "refresh_token", "refresh_token", code), "Authorization", basic).shows(400, "invalid_grant")
+					nobody.send(http.MethodPost, "/oauth/token",
+						values("grant_type", "authorization_code", "code", code, "redirect_uri", callback),
+						"Authorization", basic).shows(400, "invalid_grant")
+					nobody.send(http.MethodPost, "/oauth/token",
+						values("grant_type", "refresh_token", "refresh_token", code), "Authorization", basic).shows(400,
+						"invalid_grant")
 				}
-				nobody.send(http.MethodPost, "/oauth/token", values("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", token), "Authorization", basic).shows(400)
+				nobody.send(http.MethodPost, "/oauth/token",
+					values("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", token),
+					"Authorization", basic).shows(400)
 				b.get("/oauth/logout?id_token_hint="+id).shows(400, "id_token_hint")
-				if p := w.browser().authorize(web, "id_token_hint", id, "prompt", "none", "scope", "openid"); p.arrival(callback).Get("error") != "login_required" {
+				if p := w.browser().authorize(web, "id_token_hint", id, "prompt", "none", "scope",
+					"openid"); p.arrival(callback).Get("error") != "login_required" {
 					t.Errorf("the ID token names somebody: %s", p.path)
 				}
 			}
@@ -325,7 +358,8 @@ func (w *world) positions() int {
 	must(w.t, err)
 	n := 0
 	for _, e := range events {
-		if strings.HasPrefix(string(e.Type), "sign_in.") || strings.HasPrefix(string(e.Type), "consent.") || strings.HasPrefix(string(e.Type), "user.") {
+		if strings.HasPrefix(string(e.Type), "sign_in.") || strings.HasPrefix(string(e.Type), "consent.") ||
+			strings.HasPrefix(string(e.Type), "user.") {
 			n++
 		}
 	}
@@ -340,7 +374,8 @@ func TestATrialIsOfTheOwnAccountOnly(t *testing.T) {
 			t.Helper()
 			tr.arrived(p)
 			r := tr.finish()
-			if r.Answer != nil || r.Trial.Refusal == nil || r.Trial.Refusal.Error != "trial_other_account" || r.Trial.Refusal.Address != "" {
+			if r.Answer != nil || r.Trial.Refusal == nil || r.Trial.Refusal.Error != "trial_other_account" ||
+				r.Trial.Refusal.Address != "" {
 				t.Errorf("got %s", r.text)
 			}
 			for _, told := range []string{kim.id, kim.name, kim.email} {
@@ -397,7 +432,8 @@ func TestATrialIsOfTheOwnAccountOnly(t *testing.T) {
 			tr.arrived(tr.get(tr.address))
 			w.browser().get("/login?request=" + tr.id).shows(400)
 			kims := w.signedIn(kim).token()
-			w.json("POST", "/v1/sign_in_trials/"+tr.id+"/_finish", map[string]any{}, kims).shows(404, "SIGN_IN_TRIAL_NOT_FOUND")
+			w.json("POST", "/v1/sign_in_trials/"+tr.id+"/_finish", map[string]any{}, kims).shows(404,
+				"SIGN_IN_TRIAL_NOT_FOUND")
 			w.fetch("/v1/sign_in_trials/"+tr.id, kims).shows(404, "SIGN_IN_TRIAL_NOT_FOUND")
 			tr.finish()
 		})
@@ -426,7 +462,9 @@ func TestWhoCanStartATrial(t *testing.T) {
 		w.happens(viewer.id, user.MembershipSet{Scope: w.org, Roles: []access.Role{access.OrgOwnerViewer}})
 		in := map[string]any{"scope": "openid"}
 		b := w.signedIn(jo)
-		pat := w.json("POST", "/v1/users/me/tokens", map[string]any{"expirationDate": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}, b.token()).shows(200).json["token"].(string)
+		pat := w.json("POST", "/v1/users/me/tokens",
+			map[string]any{"expirationDate": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+			b.token()).shows(200).json["token"].(string)
 		w.api("PUT", "/v1/apps/"+shop+"/api_access", map[string]any{"scopes": []string{"signet.app_credentials"}})
 		given := b.authorize(shop, "scope", "openid signet.app_credentials")
 		if given.status == 200 && strings.Contains(given.body, `value="allow"`) {
@@ -434,7 +472,8 @@ func TestWhoCanStartATrial(t *testing.T) {
 		}
 		application := given.tokens(shop)["access_token"].(string)
 		foreigner := w.browser()
-		foreigner.get("/login?other=1&to=/device").signIn(foreign.name+"@"+domain, password).shows(200, "Connect a device")
+		foreigner.get("/login?other=1&to=/device").signIn(foreign.name+"@"+domain, password).shows(200,
+			"Connect a device")
 		for _, tt := range []struct {
 			name, token string
 			status      int
@@ -468,7 +507,8 @@ func TestWhoCanStartATrial(t *testing.T) {
 				}
 			}
 			b.json("POST", "/v1/apps/"+shop+"/sign_in_trials", in, b.token()).shows(429, "TOO_MANY_SIGN_IN_TRIALS")
-			first.json("POST", "/v1/sign_in_trials/"+first.id+"/_finish", map[string]any{}, first.token()).shows(400, "SIGN_IN_TRIAL_NOT_ENDED")
+			first.json("POST", "/v1/sign_in_trials/"+first.id+"/_finish", map[string]any{}, first.token()).shows(400,
+				"SIGN_IN_TRIAL_NOT_ENDED")
 			first.walk()
 			b.try(shop)
 		})
@@ -479,7 +519,8 @@ func TestATrialShowsWhyARequestIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		jo := w.owner(w.org)
 		b := w.signedIn(jo)
-		shop, off, device := w.application("Shop"), w.application("Off"), w.application("TV", func(s *app.Settings) { s.GrantTypes = []app.GrantType{app.DeviceCode} })
+		shop, off, device := w.application("Shop"), w.application("Off"),
+			w.application("TV", func(s *app.Settings) { s.GrantTypes = []app.GrantType{app.DeviceCode} })
 		w.deactivate(off)
 		for _, tt := range []struct {
 			name, client      string
@@ -488,10 +529,13 @@ func TestATrialShowsWhyARequestIsRefused(t *testing.T) {
 		}{
 			{"an inactive application", off, nil, "application_inactive", "unknown_client", ""},
 			{"an application without codes", device, nil, "no_authorization_code", "unknown_client", ""},
-			{"an address that is not registered", shop, []string{"redirectUri", "https://evil.test/"}, "redirect_not_registered", "redirect_refused", ""},
-			{"a prompt that is none", shop, []string{"prompt", "none login"}, "parameter_refused", "invalid_request", callback},
+			{"an address that is not registered", shop, []string{"redirectUri", "https://evil.test/"},
+				"redirect_not_registered", "redirect_refused", ""},
+			{"a prompt that is none", shop, []string{"prompt", "none login"}, "parameter_refused",
+				"invalid_request", callback},
 			{"an age that is none", shop, []string{"maxAge", "old"}, "parameter_refused", "invalid_request", callback},
-			{"an organization that is none", shop, []string{"scope", "openid urn:signet:org:domain:nowhere.test"}, "parameter_refused", "invalid_scope", callback},
+			{"an organization that is none", shop, []string{"scope", "openid urn:signet:org:domain:nowhere.test"},
+				"parameter_refused", "invalid_scope", callback},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				in := map[string]any{"scope": "openid"}
@@ -500,10 +544,13 @@ func TestATrialShowsWhyARequestIsRefused(t *testing.T) {
 				}
 				got := b.json("POST", "/v1/apps/"+tt.client+"/sign_in_trials", in, b.token()).shows(200)
 				refusal := got.json["refusal"].(map[string]any)
-				if got.json["trialId"] != "" || got.json["address"] != "" || !strings.Contains(got.body, `"code":"`+tt.code+`"`) && !strings.Contains(got.body, `"code": "`+tt.code+`"`) {
+				if got.json["trialId"] != "" || got.json["address"] != "" ||
+					!strings.Contains(got.body, `"code":"`+tt.code+`"`) &&
+						!strings.Contains(got.body, `"code": "`+tt.code+`"`) {
 					t.Errorf("got %s", got.body)
 				}
-				if refusal["error"] != tt.err || !strings.HasPrefix(refusal["address"].(string), tt.follow) || (refusal["address"] == "") != (tt.follow == "") {
+				if refusal["error"] != tt.err || !strings.HasPrefix(refusal["address"].(string), tt.follow) ||
+					(refusal["address"] == "") != (tt.follow == "") {
 					t.Errorf("refused with %v", refusal)
 				}
 			})
@@ -516,22 +563,26 @@ func TestATrialShowsTheStepsOfTheWay(t *testing.T) {
 		jo := w.owner(w.org)
 		shop := w.application("Shop")
 		asks := w.application("Asks", func(s *app.Settings) { s.ConsentRequired = true })
-		usual := []string{"second_factor skipped factor_not_required", "account done own_organization", "consent skipped consent_not_required", "result ended nothing_missing"}
+		usual := []string{"second_factor skipped factor_not_required", "account done own_organization",
+			"consent skipped consent_not_required", "result ended nothing_missing"}
 		refused := func(t *testing.T, r *result, err string) {
 			t.Helper()
-			if r.Answer != nil || r.Trial.State != "SIGN_IN_TRIAL_STATE_REFUSED" || r.Trial.Refusal.Error != err || !strings.HasPrefix(r.Trial.Refusal.Address, callback+"?error="+err) {
+			if r.Answer != nil || r.Trial.State != "SIGN_IN_TRIAL_STATE_REFUSED" || r.Trial.Refusal.Error != err ||
+				!strings.HasPrefix(r.Trial.Refusal.Address, callback+"?error="+err) {
 				t.Errorf("got %s", r.text)
 			}
 		}
 		t.Run("the password once more", func(t *testing.T) {
 			tr := w.signedIn(jo).try(shop, "prompt", "login")
 			p := tr.get(tr.address).shows(200, "Password").post("password", "wrong").shows(422)
-			got := tr.fetch("/v1/sign_in_trials/"+tr.id, tr.token()).shows(200, "SIGN_IN_TRIAL_STATE_RUNNING", "password")
+			got := tr.fetch("/v1/sign_in_trials/"+tr.id, tr.token()).shows(200,
+				"SIGN_IN_TRIAL_STATE_RUNNING", "password")
 			if strings.Contains(got.body, jo.email) {
 				t.Error("claims are shown before the end")
 			}
 			tr.arrived(p.post("password", password))
-			tr.finish().wants(append([]string{"opened done ", "password shown prompt:login", "password failed answered", "password done answered"}, usual...)...)
+			tr.finish().wants(append([]string{"opened done ", "password shown prompt:login", "password failed answered",
+				"password done answered"}, usual...)...)
 		})
 		t.Run("an old proof", func(t *testing.T) {
 			tr := w.signedIn(jo).try(shop, "maxAge", "0", "prompt", "none")
@@ -545,7 +596,8 @@ func TestATrialShowsTheStepsOfTheWay(t *testing.T) {
 			tr := b.try(shop, "prompt", "login")
 			p := b.get(tr.get(tr.address).path + "&other=1&account=").shows(200)
 			tr.arrived(p.signIn(jo.name, password))
-			tr.finish().wants(append([]string{"opened done ", "password shown prompt:login", "login_name shown other_account_wanted", "password done answered"}, usual...)...)
+			tr.finish().wants(append([]string{"opened done ", "password shown prompt:login",
+				"login_name shown other_account_wanted", "password done answered"}, usual...)...)
 		})
 		t.Run("no consent", func(t *testing.T) {
 			tr := w.signedIn(jo).try(asks)
@@ -557,19 +609,24 @@ func TestATrialShowsTheStepsOfTheWay(t *testing.T) {
 		t.Run("consent that was given before", func(t *testing.T) {
 			b := w.signedIn(jo)
 			b.authorize(asks).shows(200).post("do", "allow")
-			b.try(asks).walk().wants("opened done ", "password skipped signed_in:pwd", "second_factor skipped factor_not_required", "account done own_organization", "consent skipped consent_given_before",
+			b.try(asks).walk().wants("opened done ", "password skipped signed_in:pwd",
+				"second_factor skipped factor_not_required", "account done own_organization",
+				"consent skipped consent_given_before",
 				"result ended nothing_missing")
 		})
 		t.Run("a second factor", func(t *testing.T) {
 			kim := w.owner(w.org)
 			b := w.signedIn(kim)
-			b.try(shop, "claims", `{"id_token":{"acr":{"essential":true,"value":"urn:signet:acr:multi"}}}`).walk().wants("opened done ", "result ended refused:unmet_authentication_requirements")
+			b.try(shop, "claims",
+				`{"id_token":{"acr":{"essential":true,"value":"urn:signet:acr:multi"}}}`).walk().wants("opened done ",
+				"result ended refused:unmet_authentication_requirements")
 			phone, _ := b.enrol()
 			tr := b.try(shop, "prompt", "login", "acrValues", "urn:signet:acr:multi")
 			p := tr.get(tr.address).shows(200, "Password").post("password", password).shows(200, "code")
 			tr.arrived(p.post("code", phone.code()))
 			r := tr.finish()
-			r.wants("opened done ", "password shown prompt:login", "password done answered", "second_factor shown prompt:login", "second_factor done answered", "account done own_organization",
+			r.wants("opened done ", "password shown prompt:login", "password done answered",
+				"second_factor shown prompt:login", "second_factor done answered", "account done own_organization",
 				"consent skipped consent_not_required", "result ended nothing_missing")
 			if v, _ := r.Answer.IDToken.value("acr"); v != `"urn:signet:acr:multi"` {
 				t.Errorf("acr is %s", v)
@@ -623,7 +680,8 @@ func TestATrialRegistersNobody(t *testing.T) {
 		if r.Answer != nil || r.Trial.Refusal.Error != "trial_new_account" || strings.Contains(r.text, stranger.name) {
 			t.Errorf("got %s", r.text)
 		}
-		r.wants("opened done ", "password shown prompt:login", "login_name shown other_account_wanted", "provider shown provider_chosen:"+f.idp, "provider done answered:"+f.idp, "result ended new_account")
+		r.wants("opened done ", "password shown prompt:login", "login_name shown other_account_wanted",
+			"provider shown provider_chosen:"+f.idp, "provider done answered:"+f.idp, "result ended new_account")
 		if now := f.positions(); now != before {
 			t.Errorf("%d events were recorded", now-before)
 		}
@@ -637,7 +695,8 @@ func TestWhatIsKeptOfATrialIsSealed(t *testing.T) {
 	tr := w.signedIn(jo).try(shop, "loginHint", "somebody@secret.test")
 	row, err := w.server.Store().Row(t.Context(), trial.Row(tr.id))
 	must(t, err)
-	if row == nil || strings.Contains(string(row.Value), "secret") || strings.Contains(row.Key, tr.id) || strings.Contains(row.Key, jo.id) {
+	if row == nil || strings.Contains(string(row.Value), "secret") || strings.Contains(row.Key, tr.id) ||
+		strings.Contains(row.Key, jo.id) {
 		t.Errorf("the row is %+v", row)
 	}
 	if left := time.Until(time.UnixMicro(row.Expires)); left > trial.Life {

@@ -83,14 +83,22 @@ func (w *world) person(orgID string, proven bool) person {
 	p.email = p.name + "@mail.test"
 	hash, err := hasher.Hash(w.t.Context(), password)
 	must(w.t, err)
-	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(p.id)}, Claims: []event.Claim{user.NameClaim(orgID, syntax.NameKey(p.name))}, Decide: func(tx *event.Tx) error {
-		u, err := user.AddHuman(tx, p.id, orgID, &user.NewHuman{UserName: p.name, Email: p.email, EmailVerified: proven,
-			Profile: user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe"}})
-		if err != nil {
-			return err
-		}
-		return user.PutPassword(tx, u, hash, user.PasswordSet{})
-	}})
+	w.do(event.Command{
+		Write:  []event.Ref{user.Kind.Ref(p.id)},
+		Claims: []event.Claim{user.NameClaim(orgID, syntax.NameKey(p.name))},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.AddHuman(tx, p.id, orgID, &user.NewHuman{
+				UserName:      p.name,
+				Email:         p.email,
+				EmailVerified: proven,
+				Profile:       user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe"},
+			})
+			if err != nil {
+				return err
+			}
+			return user.PutPassword(tx, u, hash, user.PasswordSet{})
+		},
+	})
 	return p
 }
 
@@ -99,10 +107,15 @@ func (w *world) organization() (id, domain string) {
 	w.t.Helper()
 	id = org.Kind.NewID()
 	domain = strings.ToLower(rand.Text()) + ".test"
-	w.do(event.Command{Write: []event.Ref{org.Kind.Ref(id)}, Claims: []event.Claim{org.DomainClaim(domain)}, Decide: func(tx *event.Tx) error {
-		_, err := org.Kind.Create(tx, id, id, org.Added{Name: "Elsewhere"}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
-		return err
-	}})
+	w.do(event.Command{
+		Write:  []event.Ref{org.Kind.Ref(id)},
+		Claims: []event.Claim{org.DomainClaim(domain)},
+		Decide: func(tx *event.Tx) error {
+			_, err := org.Kind.Create(tx, id, id, org.Added{Name: "Elsewhere"},
+				org.DomainAdded{Domain: domain, Verified: true, Primary: true})
+			return err
+		},
+	})
 	return id, domain
 }
 
@@ -133,14 +146,24 @@ func (w *world) happens(userID string, fact event.Fact[user.User]) {
 // application adds one that keeps no secret.
 func (w *world) application(name string, change ...func(*app.Settings)) string {
 	w.t.Helper()
-	s := app.Settings{AuthMethod: app.NoAuth, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode}, RedirectURIs: []string{callback},
-		PostLogoutURIs: []string{farewell}, TokenFormat: app.Opaque, SigningAlgorithm: "ES256", AccessTokenSeconds: 3600, RefreshTokenSeconds: 86400}
+	s := app.Settings{
+		AuthMethod:       app.NoAuth,
+		GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
+		RedirectURIs:     []string{callback},
+		PostLogoutURIs:   []string{farewell},
+		TokenFormat:      app.Opaque,
+		SigningAlgorithm: "ES256",
+
+		AccessTokenSeconds:  3600,
+		RefreshTokenSeconds: 86400,
+	}
 	for _, c := range change {
 		c(&s)
 	}
 	id := app.Kind.NewID()
 	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-		_, err := app.Kind.Create(tx, id, w.org, app.Added{Name: name, NameKey: strings.ToLower(name), Type: app.Native, Settings: s})
+		_, err := app.Kind.Create(tx, id, w.org,
+			app.Added{Name: name, NameKey: strings.ToLower(name), Type: app.Native, Settings: s})
 		return err
 	}})
 	return id
@@ -199,7 +222,8 @@ func (b *browser) sendText(method, path, text string, headers ...string) *page {
 	body, err := io.ReadAll(resp.Body)
 	must(b.t, err)
 	for _, c := range resp.Cookies() {
-		if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+		if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode ||
+			c.Path != "/" || c.Domain != "" {
 			b.t.Errorf("%s sets the cookie %s", path, c)
 		}
 		if c.MaxAge < 0 || b.jar == nil {
@@ -342,7 +366,8 @@ const verifier = "a-verifier-that-is-long-enough-for-the-rules-of-PKCE"
 // authorize begins a sign-in to an application.
 func (b *browser) authorize(clientID string, more ...string) *page {
 	b.t.Helper()
-	q := values(append([]string{"client_id", clientID, "redirect_uri", callback, "response_type", "code", "scope", "openid", "state", "st",
+	q := values(append([]string{"client_id", clientID, "redirect_uri", callback, "response_type", "code", "scope",
+		"openid", "state", "st",
 		"code_challenge", "3PQc_WblO8W9xBQjYfGOKsco5u3B1iCP_MYNH1nthpY", "code_challenge_method", "S256"}, more...)...)
 	return b.get("/oauth/authorize?" + q.Encode())
 }
@@ -366,8 +391,9 @@ func (p *page) arrival(at string) url.Values {
 func (p *page) tokens(clientID string) map[string]any {
 	p.t.Helper()
 	code := p.arrival(callback).Get("code")
-	got := p.world.browser().send(http.MethodPost, "/oauth/token", values("grant_type", "authorization_code", "client_id", clientID, "code", code,
-		"redirect_uri", callback, "code_verifier", verifier))
+	got := p.world.browser().send(http.MethodPost, "/oauth/token",
+		values("grant_type", "authorization_code", "client_id", clientID, "code", code,
+			"redirect_uri", callback, "code_verifier", verifier))
 	got.shows(200)
 	return got.json
 }
@@ -375,5 +401,6 @@ func (p *page) tokens(clientID string) map[string]any {
 // counts tells whether an access token does.
 func (w *world) counts(token any) bool {
 	w.t.Helper()
-	return w.browser().send(http.MethodGet, "/oauth/userinfo", nil, "Authorization", "Bearer "+token.(string)).status == 200
+	return w.browser().send(http.MethodGet, "/oauth/userinfo", nil, "Authorization",
+		"Bearer "+token.(string)).status == 200
 }

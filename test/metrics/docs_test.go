@@ -215,7 +215,8 @@ func (q query) check(t *testing.T, s *scraped) (names []string) {
 			if !slices.Contains(its, l[1]) {
 				t.Errorf("%s: %s has no label %s", q.where, m[1], l[1])
 			}
-			there := slices.ContainsFunc(s.series, func(one series) bool { return one.name == name && one.labels[l[1]] == l[3] })
+			there := slices.ContainsFunc(s.series,
+				func(one series) bool { return one.name == name && one.labels[l[1]] == l[3] })
 			if l[2] == "=" && !slices.Contains(ofPrometheus, l[1]) && !there {
 				t.Errorf("%s: %s never has %s=%q", q.where, m[1], l[1], l[3])
 			}
@@ -284,8 +285,10 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 			t.Errorf("there are two alerts %s", a.Alert)
 		}
 		seen[a.Alert] = true
-		if a.Annotations["summary"] == "" || a.Annotations["action"] == "" || !slices.Contains([]string{"warning", "critical"}, a.Labels["severity"]) {
-			t.Errorf("%s lacks a summary, an action or a severity: %q", a.Alert, slices.Sorted(maps.Keys(a.Annotations)))
+		if a.Annotations["summary"] == "" || a.Annotations["action"] == "" ||
+			!slices.Contains([]string{"warning", "critical"}, a.Labels["severity"]) {
+			t.Errorf("%s lacks a summary, an action or a severity: %q", a.Alert,
+				slices.Sorted(maps.Keys(a.Annotations)))
 		}
 		link, ours := strings.CutPrefix(a.Annotations["runbook_url"], "https://github.com/signet-idm/signet/blob/main/")
 		file, anchor, _ := strings.Cut(link, "#")

@@ -22,7 +22,8 @@ func TestAStrangerCannotMakeSeriesGrow(t *testing.T) {
 		word := mark + strings.ToLower(rand.Text())
 		id := "usr_" + strings.ToLower(rand.Text())
 		send := func(change func(*http.Request)) {
-			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.Addr().String()+"/", strings.NewReader("{}"))
+			r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.Addr().String()+"/",
+				strings.NewReader("{}"))
 			testkit.Must(t, err)
 			change(r)
 			resp, err := http.DefaultClient.Do(r)
@@ -30,11 +31,14 @@ func TestAStrangerCannotMakeSeriesGrow(t *testing.T) {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			resp.Body.Close()
 		}
-		for _, path := range []string{"/" + word, "/v1/" + word, "/v1/users/" + id, "/v1/users/" + word + "/" + word, "/signet.v1.UserService/" + word, "/" + word + ".v1." + word + "/" + word, "/login/" + word,
-			"/login/idp/" + word, "/console/" + word + "/" + word + ".js", "/account/" + word, "/oauth/" + word, "/oauth/authorize?client_id=" + word, "/.well-known/" + word, "/auth/v1/" + word, "/%2e%2e/" + word,
+		for _, path := range []string{"/" + word, "/v1/" + word, "/v1/users/" + id, "/v1/users/" + word + "/" + word,
+			"/signet.v1.UserService/" + word, "/" + word + ".v1." + word + "/" + word, "/login/" + word,
+			"/login/idp/" + word, "/console/" + word + "/" + word + ".js", "/account/" + word, "/oauth/" + word,
+			"/oauth/authorize?client_id=" + word, "/.well-known/" + word, "/auth/v1/" + word, "/%2e%2e/" + word,
 			"/v1/users/me", "/v1/sessions", "/signet.v1.SessionService/CreateSession", "/oauth/token"} {
 			for _, method := range []string{"GET", "POST", "OPTIONS", strings.ToUpper(word)} {
-				for _, kind := range []string{"application/json", "application/grpc", "application/grpc-web", "application/grpc+" + word, "text/" + word} {
+				for _, kind := range []string{"application/json", "application/grpc", "application/grpc-web",
+					"application/grpc+" + word, "text/" + word} {
 					send(func(r *http.Request) {
 						r.Method, r.URL.Path, r.URL.RawQuery = method, path, ""
 						if before, query, found := strings.Cut(path, "?"); found {
@@ -56,11 +60,13 @@ func TestAStrangerCannotMakeSeriesGrow(t *testing.T) {
 		}
 		s := n.scrape(t)
 		for _, one := range s.series {
-			if strings.Contains(strings.ToLower(one.text), mark) || strings.Contains(one.text, id) || strings.Contains(one.text, "192.0.2.") {
+			if strings.Contains(strings.ToLower(one.text), mark) || strings.Contains(one.text, id) ||
+				strings.Contains(one.text, "192.0.2.") {
 				t.Fatalf("what a stranger has sent is in %s", one.text)
 			}
 		}
-		return len(slices.DeleteFunc(s.series, func(one series) bool { return !strings.HasPrefix(one.name, "signet_") }))
+		return len(slices.DeleteFunc(s.series,
+			func(one series) bool { return !strings.HasPrefix(one.name, "signet_") }))
 	}
 	first := round()
 	for range 2 {

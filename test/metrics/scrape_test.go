@@ -50,7 +50,8 @@ func (n *node) request(t *testing.T, token, method, path string, body object) *h
 	t.Helper()
 	text, err := json.Marshal(body)
 	testkit.Must(t, err)
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+n.Addr().String()+path, strings.NewReader(string(text)))
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+n.Addr().String()+path,
+		strings.NewReader(string(text)))
 	testkit.Must(t, err)
 	if body == nil {
 		r.Body, r.ContentLength = nil, 0
@@ -155,7 +156,8 @@ func (s *scraped) value(text string) string {
 // used starts a server and uses it a little, until every metric is there.
 func used(t *testing.T, db testdb.Database) (s *scraped) {
 	t.Helper()
-	config := server.Config{Development: true, Traces: otlp.Settings{Endpoint: "http://127.0.0.1:1"}, VerifyEvery: 24 * time.Hour}
+	config := server.Config{Development: true, Traces: otlp.Settings{Endpoint: "http://127.0.0.1:1"},
+		VerifyEvery: 24 * time.Hour}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	} else {
@@ -164,21 +166,28 @@ func used(t *testing.T, db testdb.Database) (s *scraped) {
 	n := start(t, config)
 	admin := n.FirstAdmin
 	n.call(t, 200, admin.Token, "GET", "/v1/users/me", nil)
-	n.call(t, 200, admin.Token, "POST", "/v1/orgs/_setup", object{"org": object{"name": "Acme"}, "human": object{"userName": "owner", "password": "a password",
-		"email": object{"email": "owner@example.com"}, "profile": object{"firstName": "Olga", "lastName": "Owner"}}})
+	n.call(t, 200, admin.Token, "POST", "/v1/orgs/_setup", object{
+		"org": object{"name": "Acme"},
+		"human": object{"userName": "owner", "password": "a password",
+			"email": object{"email": "owner@example.com"}, "profile": object{"firstName": "Olga", "lastName": "Owner"}},
+	})
 	n.call(t, 200, "", "POST", "/v1/sessions", object{"loginName": admin.LoginName, "password": admin.Password})
 	n.call(t, 401, "", "POST", "/v1/sessions", object{"loginName": admin.LoginName, "password": "wrong"})
 	n.call(t, 404, "", "GET", "/v1/nothing", nil)
 	n.call(t, 200, "", "GET", "/login", nil)
-	stream := n.request(t, admin.Token, "GET", "/v1/events/_stream?allOrganizations=true&from=2020-01-01T00:00:00Z", nil)
+	stream := n.request(t, admin.Token, "GET",
+		"/v1/events/_stream?allOrganizations=true&from=2020-01-01T00:00:00Z", nil)
 	t.Cleanup(func() { stream.Body.Close() })
 	if stream.StatusCode != 200 {
 		t.Fatalf("the stream: %d", stream.StatusCode)
 	}
 	testkit.Await(t, "everything was counted", func() bool {
 		s = n.scrape(t)
-		return s.labels("signet_stream_events_total") != nil && s.value(`signet_mails_total{outcome="succeeded"}`) == "1" &&
-			s.value("signet_log_sealed_position") != "0" && s.value("signet_log_sealed_position") == s.value("signet_log_position") && s.value(`signet_follower_leases{follower="logout"}`) == "1"
+		return s.labels("signet_stream_events_total") != nil &&
+			s.value(`signet_mails_total{outcome="succeeded"}`) == "1" &&
+			s.value("signet_log_sealed_position") != "0" &&
+			s.value("signet_log_sealed_position") == s.value("signet_log_position") &&
+			s.value(`signet_follower_leases{follower="logout"}`) == "1"
 	})
 	return s
 }
@@ -212,11 +221,16 @@ func tellWhatHappened(t *testing.T, db testdb.Database, s *scraped) {
 			t.Errorf("%s is %q, want %q", text, got, want)
 		}
 	}
-	for _, text := range []string{"signet_batch_commands_count", "signet_batch_duration_seconds_count", "signet_password_hashing_duration_seconds_count",
-		"signet_password_hashing_wait_seconds_count", `signet_cache_lookups_total{cache="records",result="hit"}`, `signet_cache_lookups_total{cache="records",result="miss"}`,
-		"signet_log_position", "signet_log_sealed_position", "signet_database_connections_max", "signet_request_bodies_max_bytes", "signet_sync_duration_seconds_count", "signet_log_sealed_timestamp_seconds", "signet_read_batch_lookups_count"} {
+	for _, text := range []string{"signet_batch_commands_count", "signet_batch_duration_seconds_count",
+		"signet_password_hashing_duration_seconds_count",
+		"signet_password_hashing_wait_seconds_count", `signet_cache_lookups_total{cache="records",result="hit"}`,
+		`signet_cache_lookups_total{cache="records",result="miss"}`,
+		"signet_log_position", "signet_log_sealed_position", "signet_database_connections_max",
+		"signet_request_bodies_max_bytes", "signet_sync_duration_seconds_count", "signet_log_sealed_timestamp_seconds",
+		"signet_read_batch_lookups_count"} {
 		// The embedded database has everything in memory, and on PostgreSQL the node knows what it has written itself.
-		none := map[string]string{testdb.SQLite: "signet_read_batch_lookups_count", testdb.Postgres: `signet_cache_lookups_total{cache="records",result="miss"}`}[db.Engine] == text
+		none := map[string]string{testdb.SQLite: "signet_read_batch_lookups_count",
+			testdb.Postgres: `signet_cache_lookups_total{cache="records",result="miss"}`}[db.Engine] == text
 		if got := s.value(text); got == "" || got == "0" && !none {
 			t.Errorf("%s is %q", text, got)
 		}
@@ -226,7 +240,9 @@ func tellWhatHappened(t *testing.T, db testdb.Database, s *scraped) {
 func TestProfilesAreServedWithTheMetricsOnlyAndIfAskedFor(t *testing.T) {
 	for _, profiling := range []bool{false, true} {
 		n := start(t, server.Config{Profiling: profiling})
-		for path, served := range map[string]bool{"/debug/pprof/": true, "/debug/pprof/heap": true, "/debug/pprof/goroutine?debug=2": true, "/debug/pprof/profile?seconds=1": true, "/debug/pprof/cmdline": false} {
+		for path, served := range map[string]bool{"/debug/pprof/": true, "/debug/pprof/heap": true,
+			"/debug/pprof/goroutine?debug=2": true, "/debug/pprof/profile?seconds=1": true,
+			"/debug/pprof/cmdline": false} {
 			want := 404
 			if profiling && served {
 				want = 200
@@ -241,7 +257,8 @@ func TestProfilesAreServedWithTheMetricsOnlyAndIfAskedFor(t *testing.T) {
 			}
 		}
 	}
-	_, err := server.Open(t.Context(), server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "127.0.0.1:0", Profiling: true}, nil)
+	_, err := server.Open(t.Context(),
+		server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "127.0.0.1:0", Profiling: true}, nil)
 	if err == nil || !strings.Contains(err.Error(), "--metrics-listen") {
 		t.Errorf("profiles without an address for them: %v", err)
 	}

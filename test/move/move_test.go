@@ -41,7 +41,9 @@ type place struct {
 // open opens the place; it is closed with the test at the latest.
 func (p place) open(t *testing.T) *store.Store {
 	t.Helper()
-	st, _, err := store.Open(t.Context(), store.Options{Database: p.URL, SealInterval: time.Hour, Kinds: model.Kinds, Master: p.master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, _, err := store.Open(t.Context(),
+		store.Options{Database: p.URL, SealInterval: time.Hour, Kinds: model.Kinds, Master: p.master,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +145,15 @@ func crowd(t *testing.T, st *store.Store, from, users, changes int) {
 			id, org, name := fmt.Sprintf("usr_%06d", i), fmt.Sprintf("org_%d", i%3), fmt.Sprintf("Grüße %06d", i)
 			err := st.Do(context.Background(), event.Command{
 				Origin: event.Origin{Actor: event.System, RequestID: "req_test"},
-				Write:  []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(org, syntax.NameKey(name))},
+				Write:  []event.Ref{user.Kind.Ref(id)},
+				Claims: []event.Claim{user.NameClaim(org, syntax.NameKey(name))},
 				Decide: func(tx *event.Tx) error {
-					u, err := user.AddHuman(tx, id, org, &user.NewHuman{UserName: name, Email: fmt.Sprintf("u%d@example.org", i), EmailVerified: i%2 == 0,
-						Profile: user.Profile{FirstName: "Ж", LastName: "𝔏", DisplayName: name}})
+					u, err := user.AddHuman(tx, id, org, &user.NewHuman{
+						UserName:      name,
+						Email:         fmt.Sprintf("u%d@example.org", i),
+						EmailVerified: i%2 == 0,
+						Profile:       user.Profile{FirstName: "Ж", LastName: "𝔏", DisplayName: name},
+					})
 					for c := range changes {
 						if err == nil {
 							nick := fmt.Sprint("nick ", c)
@@ -200,7 +207,8 @@ func wantSame(t *testing.T, got, want []string) {
 	}
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
-			t.Fatalf("%d rows and tables, want %d; the first that differs is\n%s\nand should be\n%s", len(got), len(want), got[i], want[i])
+			t.Fatalf("%d rows and tables, want %d; the first that differs is\n%s\nand should be\n%s", len(got),
+				len(want), got[i], want[i])
 		}
 	}
 	t.Fatalf("%d rows and tables, want %d", len(got), len(want))
@@ -297,14 +305,23 @@ func TestAMoveIsRefused(t *testing.T) {
 				st.Close()
 				to.exec(t, "DELETE FROM meta")
 			}},
-		{name: "when there is a table that the target would not have", says: "the table notes does not belong to Signet",
-			prepare: func(t *testing.T, from, _ place) { from.exec(t, "CREATE TABLE notes (id TEXT PRIMARY KEY)") }},
-		{name: "when there is a column that the target would not have", says: "the column note of the table claims is different in the target",
-			prepare: func(t *testing.T, from, _ place) { from.exec(t, "ALTER TABLE claims ADD COLUMN note TEXT") }},
-		{name: "when there is a type that only one engine knows", says: "the column weight of the table users has the type ",
+		{
+			name:    "when there is a table that the target would not have",
+			says:    "the table notes does not belong to Signet",
+			prepare: func(t *testing.T, from, _ place) { from.exec(t, "CREATE TABLE notes (id TEXT PRIMARY KEY)") },
+		},
+		{
+			name:    "when there is a column that the target would not have",
+			says:    "the column note of the table claims is different in the target",
+			prepare: func(t *testing.T, from, _ place) { from.exec(t, "ALTER TABLE claims ADD COLUMN note TEXT") },
+		},
+		{
+			name: "when there is a type that only one engine knows",
+			says: "the column weight of the table users has the type ",
 			prepare: func(t *testing.T, from, _ place) {
 				from.exec(t, "ALTER TABLE users ADD COLUMN weight DOUBLE PRECISION")
-			}},
+			},
+		},
 		{name: "when the data is of a newer program", says: "use the newest program for both",
 			prepare: func(t *testing.T, from, _ place) {
 				from.exec(t, "INSERT INTO schema_version (version, name) SELECT max(version) + 1, 'later' FROM schema_version")
@@ -333,18 +350,25 @@ func TestAMoveIsRefused(t *testing.T) {
 func TestAMoveNamesWhatCannotBeKept(t *testing.T) {
 	master := secret.NewMasterKey()
 	for _, c := range []struct{ name, statement, says string }{
-		{"a NUL character", "UPDATE events SET actor = 'a' || char(0) || 'b' WHERE position = 2", "reading events: the column actor of the row with position 2 contains a NUL character"},
-		{"broken text", "UPDATE groupings SET object_id = CAST(x'ff41' AS TEXT)", `reading groupings: the column object_id of the row with name "group", object_id "\xffA" is not valid UTF-8`},
-		{"bytes for text", "UPDATE users SET doc = x'00' WHERE id = 'usr_000001'", `reading users: the column doc of the row with id "usr_000001" is not text but bytes`},
-		{"text for bytes", "UPDATE claims SET digest = 'abc' WHERE object_id = 'usr_000001'", `reading claims: the column digest of the row with digest "abc" is text`},
-		{"a number for text", "UPDATE secrets SET value = 5", `reading secrets: the column value of the row with key "usr_000000/secret" is a number`},
-		{"a fraction for a number", "UPDATE users SET created = 1.5 WHERE id = 'usr_000001'", `reading users: the column created of the row with id "usr_000001" is a float64`},
+		{"a NUL character", "UPDATE events SET actor = 'a' || char(0) || 'b' WHERE position = 2",
+			"reading events: the column actor of the row with position 2 contains a NUL character"},
+		{"broken text", "UPDATE groupings SET object_id = CAST(x'ff41' AS TEXT)",
+			`reading groupings: the column object_id of the row with name "group", object_id "\xffA" is not valid UTF-8`},
+		{"bytes for text", "UPDATE users SET doc = x'00' WHERE id = 'usr_000001'",
+			`reading users: the column doc of the row with id "usr_000001" is not text but bytes`},
+		{"text for bytes", "UPDATE claims SET digest = 'abc' WHERE object_id = 'usr_000001'",
+			`reading claims: the column digest of the row with digest "abc" is text`},
+		{"a number for text", "UPDATE secrets SET value = 5",
+			`reading secrets: the column value of the row with key "usr_000000/secret" is a number`},
+		{"a fraction for a number", "UPDATE users SET created = 1.5 WHERE id = 'usr_000001'",
+			`reading users: the column created of the row with id "usr_000001" is a float64`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, to := place{testdb.New(t, testdb.SQLite), master}, place{testdb.New(t, testdb.Postgres), master}
 			source := from.peopled(t, 2, 0)
 			from.exec(t, "INSERT INTO groupings (name, object_id) VALUES ('group', 'usr_000001')", c.statement)
-			if _, err := source.MoveTo(t.Context(), to.URL, silent); err == nil || !strings.Contains(err.Error(), c.says) {
+			if _, err := source.MoveTo(t.Context(), to.URL, silent); err == nil ||
+				!strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}
 			if _, err := store.HasData(t.Context(), to.URL); !errors.Is(err, store.ErrHalfMoved) {
@@ -383,7 +407,9 @@ func TestAMoveThatIsCutOffStartsAnew(t *testing.T) {
 			wantSame(t, from.content(t), before)
 		}
 		from.exec(t, "UPDATE users SET sequence = 1 WHERE id = 'usr_000039'")
-		if err := move(t.Context(), silent); err == nil || !strings.Contains(err.Error(), "the state does not match the log (run signet rebuild --check): usr_000039") {
+		if err := move(t.Context(), silent); err == nil ||
+			!strings.Contains(err.Error(),
+				"the state does not match the log (run signet rebuild --check): usr_000039") {
 			t.Errorf("a state that is not what the log says: %v", err)
 		}
 		refused(t, to)
@@ -405,7 +431,8 @@ func refused(t *testing.T, p place) {
 		t.Errorf("looking at half a database: %v", err)
 	}
 	for _, readOnly := range []bool{false, true} {
-		st, _, err := store.Open(t.Context(), store.Options{Database: p.URL, Kinds: model.Kinds, Master: p.master, ReadOnly: readOnly})
+		st, _, err := store.Open(t.Context(),
+			store.Options{Database: p.URL, Kinds: model.Kinds, Master: p.master, ReadOnly: readOnly})
 		if !errors.Is(err, store.ErrHalfMoved) {
 			t.Errorf("opening half a database: %v", err)
 		}
@@ -478,10 +505,15 @@ func TestAMoveIsAlone(t *testing.T) {
 // TestAMoveLooksAtWhatHasArrived: what the target has made of the rows is compared with what was sent.
 func TestAMoveLooksAtWhatHasArrived(t *testing.T) {
 	for _, c := range []struct{ name, part, statement, says string }{
-		{"a row is missing", "rows compared", "DELETE FROM secrets WHERE key = 'usr_000005/secret'", "the table secrets was not copied correctly: 3 rows of 4"},
-		{"a row is one too many", "rows compared", "INSERT INTO groupings (name, object_id) VALUES ('more', 'usr_000001')", "the table groupings was not copied correctly"},
-		{"a byte is another", "rows compared", "UPDATE keys SET expires = 7 WHERE key = (SELECT min(key) FROM keys)", "the table keys was not copied correctly: 20 rows of 20"},
-		{"the mark is another's", "events folded", "UPDATE meta SET value = '' WHERE name = 'moving'", "another move into the same database has started"},
+		{"a row is missing", "rows compared", "DELETE FROM secrets WHERE key = 'usr_000005/secret'",
+			"the table secrets was not copied correctly: 3 rows of 4"},
+		{"a row is one too many", "rows compared",
+			"INSERT INTO groupings (name, object_id) VALUES ('more', 'usr_000001')",
+			"the table groupings was not copied correctly"},
+		{"a byte is another", "rows compared", "UPDATE keys SET expires = 7 WHERE key = (SELECT min(key) FROM keys)",
+			"the table keys was not copied correctly: 20 rows of 20"},
+		{"the mark is another's", "events folded", "UPDATE meta SET value = '' WHERE name = 'moving'",
+			"another move into the same database has started"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ways(t, func(t *testing.T, from, to place) {
@@ -510,7 +542,8 @@ func TestAMoveCarriesOneMoment(t *testing.T) {
 	before := from.content(t)
 	_, err := source.MoveTo(t.Context(), to.URL, func(what string, _ int64) *progress.Bar {
 		if what == "rows carried" {
-			from.exec(t, "DELETE FROM secrets WHERE key = 'usr_000005/secret'", "INSERT INTO throttle (key, value, expires) VALUES ('new', '', 0)")
+			from.exec(t, "DELETE FROM secrets WHERE key = 'usr_000005/secret'",
+				"INSERT INTO throttle (key, value, expires) VALUES ('new', '', 0)")
 		}
 		return nil
 	})

@@ -40,7 +40,8 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 			t.Run(string(format), func(t *testing.T) {
 				person := w.viewer()
 				in := w.signIn(person)
-				id, secret := w.applicationOf(theirs, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations, s.TokenFormat = true, format })
+				id, secret := w.applicationOf(theirs, app.Web, app.SecretPost,
+					func(s *app.Settings) { s.AllOrganizations, s.TokenFormat = true, format })
 				party := func(scopes ...string) *party {
 					p := w.party(id, secret, append(scopes, "offline_access", claimset.RolesScope)...)
 					p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
@@ -48,7 +49,8 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 				}
 				silent := func(scopes ...string) url.Values {
 					t.Helper()
-					return w.with(in).signIn(party(scopes...).oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", "none")))
+					return w.with(in).signIn(party(scopes...).oauth.AuthCodeURL("st",
+						oauth2.SetAuthURLParam("prompt", "none")))
 				}
 				if got := silent(); got.Get("error") != "consent_required" {
 					t.Fatalf("nobody is asked: %v", got)
@@ -78,11 +80,13 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 					}
 					return c.Append(oauth.Given{AppID: id, Scopes: c.Data.Apps[id].Scopes, At: tx.Now()})
 				}})
-				refresh := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"refresh_token"}, "refresh_token": {tokens.RefreshToken}}
+				refresh := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"refresh_token"},
+					"refresh_token": {tokens.RefreshToken}}
 				if got := w.post("/oauth/token", refresh); got.status != 400 || got.json["error"] != "invalid_grant" {
 					t.Errorf("refreshed: %+v", got)
 				}
-				if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+tokens.AccessToken); got.status != 401 {
+				if got := w.get(w.url+"/oauth/userinfo", "Authorization",
+					"Bearer "+tokens.AccessToken); got.status != 401 {
 					t.Errorf("the access token beside it lives on: %+v", got)
 				}
 			})
@@ -109,9 +113,12 @@ func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing
 			for _, c := range []struct {
 				name, id, secret string
 				roles            int
-			}{{"the client", id, secret, 2}, {"another of its organization", own, ownSecret, 2}, {"one of another organization", reader, readerSecret, 1}} {
-				got := w.post("/oauth/introspect", url.Values{"client_id": {c.id}, "client_secret": {c.secret}, "token": {token}})
-				if told, _ := got.json[claimset.RolesScope].(map[string]any); len(told) != c.roles || told[w.org] == nil {
+			}{{"the client", id, secret, 2}, {"another of its organization", own, ownSecret, 2},
+				{"one of another organization", reader, readerSecret, 1}} {
+				got := w.post("/oauth/introspect",
+					url.Values{"client_id": {c.id}, "client_secret": {c.secret}, "token": {token}})
+				if told, _ := got.json[claimset.RolesScope].(map[string]any); len(told) != c.roles ||
+					told[w.org] == nil {
 					t.Errorf("%s, %s: told of %v", format, c.name, got.json)
 				}
 			}

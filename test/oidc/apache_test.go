@@ -70,7 +70,8 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	must(w.t, os.Chmod(dir, 0o755))
 	must(w.t, os.MkdirAll(dir+"/www/inside", 0o755))
 	must(w.t, os.WriteFile(dir+"/www/inside/page", []byte(apachePage), 0o644))
-	must(w.t, os.WriteFile(dir+"/www/outside", []byte("<!DOCTYPE html><title>Outside</title><link rel=\"icon\" href=\"data:,\"><h1>Outside</h1>"), 0o644))
+	must(w.t, os.WriteFile(dir+"/www/outside",
+		[]byte("<!DOCTYPE html><title>Outside</title><link rel=\"icon\" href=\"data:,\"><h1>Outside</h1>"), 0o644))
 
 	port := testkit.FreePort(w.t)
 	address := "http://localhost:" + port
@@ -79,7 +80,8 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	must(w.t, os.WriteFile(config, fmt.Appendf(nil, apacheConfig, dir, port, apacheModules), 0o600))
 	documented, err := os.ReadFile("../../docs/guides/apache-openidc.conf")
 	must(w.t, err)
-	here := strings.NewReplacer("https://id.example.org", w.url, "https://app.example.org", address, "app_01", id, "sgn_sec_01", secret)
+	here := strings.NewReplacer("https://id.example.org", w.url, "https://app.example.org", address, "app_01", id,
+		"sgn_sec_01", secret)
 	must(w.t, os.WriteFile(dir+"/openidc.conf", []byte(here.Replace(string(documented))), 0o600))
 
 	run := exec.Command(program, "-DFOREGROUND", "-f", config)
@@ -120,7 +122,8 @@ func TestAWebServerThatSignsPeopleIn(t *testing.T) {
 	address := w.apache(func(address string) (string, string) {
 		var secret string
 		id, secret = w.application(app.Web, app.SecretBasic, func(s *app.Settings) {
-			s.RedirectURIs, s.PostLogoutURIs, s.ConsentRequired = []string{address + "/inside/callback"}, []string{address + "/outside"}, true
+			s.RedirectURIs, s.PostLogoutURIs, s.ConsentRequired = []string{address + "/inside/callback"},
+				[]string{address + "/outside"}, true
 		})
 		return id, secret
 	})
@@ -136,7 +139,8 @@ func TestAWebServerThatSignsPeopleIn(t *testing.T) {
 	tab.Submit("button.primary")
 	tab.Click(`button[value="allow"]`)
 	tab.WaitUntilAt(address + "/inside/page?a=1&b=2")
-	if name, sub, email, acr := tab.Text("h1"), tab.Text("#sub"), tab.Text("#email"), tab.Text("#acr"); name != w.userID || sub != w.userID ||
+	if name, sub, email, acr := tab.Text("h1"), tab.Text("#sub"), tab.Text("#email"),
+		tab.Text("#acr"); name != w.userID || sub != w.userID ||
 		email != w.names[w.userID]+"@mail.test" || acr != "urn:signet:acr:single" {
 		t.Errorf("the page was told %q %q %q %q", name, sub, email, acr)
 	}

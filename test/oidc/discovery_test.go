@@ -47,7 +47,8 @@ func (k *walk) at(endpoint string) string { k.t.Helper(); return k.said[endpoint
 // ask sends a form to an endpoint.
 func (k *walk) ask(endpoint string, form url.Values, headers ...string) reply {
 	k.t.Helper()
-	return k.request(http.MethodPost, k.at(endpoint), form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
+	return k.request(http.MethodPost, k.at(endpoint), form.Encode(),
+		append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
 }
 
 // Whatever the document says has been tried, and a word that nobody has tried is an error: so it says only what works.
@@ -97,7 +98,10 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		}
 	}
 	try := map[string]func(value any){
-		"issuer":                        func(v any) { _, err := oidc.NewProvider(t.Context(), v.(string)); must(t, err) },
+		"issuer": func(v any) {
+			_, err := oidc.NewProvider(t.Context(), v.(string))
+			must(t, err)
+		},
 		"authorization_endpoint":        answers,
 		"token_endpoint":                answers,
 		"introspection_endpoint":        answers,
@@ -106,16 +110,33 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"end_session_endpoint":          answers,
 		"device_authorization_endpoint": answers,
 		"jwks_uri":                      answers,
-		"grant_types_supported": each(map[string]func(){"authorization_code": func() { k.byCode("ES256") }, "refresh_token": k.byRefresh, "client_credentials": k.byCredentials,
-			"urn:ietf:params:oauth:grant-type:jwt-bearer": k.byBearer, "urn:ietf:params:oauth:grant-type:device_code": k.byDevice}),
-		"response_types_supported":              each(map[string]func(){"code": nothing}), // byCode
-		"response_modes_supported":              each(map[string]func(){"query": nothing, "fragment": func() { k.mode("fragment") }, "form_post": func() { k.mode("form_post") }}),
-		"code_challenge_methods_supported":      each(map[string]func(){"S256": nothing}),
-		"subject_types_supported":               each(map[string]func(){"public": nothing}), // all applications are told the id of the user
-		"id_token_signing_alg_values_supported": each(map[string]func(){"ES256": func() { k.byCode("ES256") }, "RS256": func() { k.byCode("RS256") }}),
-		"acr_values_supported":                  each(map[string]func(){"urn:signet:acr:single": func() { k.acr(false) }, "urn:signet:acr:multi": func() { k.acr(true) }}),
-		"prompt_values_supported": each(map[string]func(){"none": func() { k.prompt("none", "login_required") }, "login": func() { k.prompt("login", "") },
-			"consent": func() { k.prompt("consent", "") }, "select_account": func() { k.prompt("select_account", "") }, "create": func() { k.prompt("create", "") }}),
+		"grant_types_supported": each(map[string]func(){
+			"authorization_code":                          func() { k.byCode("ES256") },
+			"refresh_token":                               k.byRefresh,
+			"client_credentials":                          k.byCredentials,
+			"urn:ietf:params:oauth:grant-type:jwt-bearer": k.byBearer,
+
+			"urn:ietf:params:oauth:grant-type:device_code": k.byDevice,
+		}),
+		"response_types_supported": each(map[string]func(){"code": nothing}), // byCode
+		"response_modes_supported": each(map[string]func(){"query": nothing,
+			"fragment": func() { k.mode("fragment") }, "form_post": func() { k.mode("form_post") }}),
+		"code_challenge_methods_supported": each(map[string]func(){"S256": nothing}),
+		// all applications are told the id of the user
+		"subject_types_supported": each(map[string]func(){"public": nothing}),
+		"id_token_signing_alg_values_supported": each(map[string]func(){"ES256": func() { k.byCode("ES256") },
+			"RS256": func() { k.byCode("RS256") }}),
+		"acr_values_supported": each(map[string]func(){"urn:signet:acr:single": func() {
+			k.acr(false)
+		}, "urn:signet:acr:multi": func() { k.acr(true) }}),
+		"prompt_values_supported": each(map[string]func(){
+			"none":           func() { k.prompt("none", "login_required") },
+			"login":          func() { k.prompt("login", "") },
+			"consent":        func() { k.prompt("consent", "") },
+			"select_account": func() { k.prompt("select_account", "") },
+
+			"create": func() { k.prompt("create", "") },
+		}),
 		"token_endpoint_auth_methods_supported":                    methods("token_endpoint"),
 		"revocation_endpoint_auth_methods_supported":               methods("revocation_endpoint"),
 		"introspection_endpoint_auth_methods_supported":            methods("introspection_endpoint"),
@@ -145,14 +166,25 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 func (w *world) everything() string {
 	w.t.Helper()
 	id := user.Kind.NewID()
-	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(w.org, syntax.NameKey("all"))}, Decide: func(tx *event.Tx) error {
-		u, err := user.AddHuman(tx, id, w.org, &user.NewHuman{UserName: "all", Email: "all@mail.test", EmailVerified: true, Phone: "+41791234567", PhoneVerified: true,
-			Profile: user.Profile{FirstName: "A", LastName: "B", DisplayName: "A B", NickName: "C", PreferredLanguage: "de", Gender: user.Diverse}})
-		if err != nil {
-			return err
-		}
-		return u.Append(user.MembershipSet{Scope: w.org, Roles: []access.Role{access.OrgOwner}})
-	}})
+	w.do(event.Command{
+		Write:  []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim(w.org, syntax.NameKey("all"))},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.AddHuman(tx, id, w.org, &user.NewHuman{
+				UserName:      "all",
+				Email:         "all@mail.test",
+				EmailVerified: true,
+				Phone:         "+41791234567",
+				PhoneVerified: true,
+				Profile: user.Profile{FirstName: "A", LastName: "B", DisplayName: "A B", NickName: "C",
+					PreferredLanguage: "de", Gender: user.Diverse},
+			})
+			if err != nil {
+				return err
+			}
+			return u.Append(user.MembershipSet{Scope: w.org, Roles: []access.Role{access.OrgOwner}})
+		},
+	})
 	return id
 }
 
@@ -161,7 +193,8 @@ var ownKeys, otherKeys = sync.OnceValues(keys), sync.OnceValues(keys)
 
 func keys() (map[string]crypto.Signer, error) {
 	all := map[string]crypto.Signer{}
-	for name, curve := range map[string]elliptic.Curve{"ES256": elliptic.P256(), "ES384": elliptic.P384(), "ES512": elliptic.P521()} {
+	for name, curve := range map[string]elliptic.Curve{"ES256": elliptic.P256(), "ES384": elliptic.P384(),
+		"ES512": elliptic.P521()} {
 		key, err := ecdsa.GenerateKey(curve, rand.Reader)
 		if err != nil {
 			return nil, err
@@ -194,7 +227,8 @@ func (k *walk) proves(endpoint string, method app.AuthMethod, algorithm string) 
 	switch method {
 	case app.SecretBasic:
 		right, wrong = url.Values{}, url.Values{}
-		headers[0], headers[1] = []string{"Authorization", basic(id, secretText)}, []string{"Authorization", basic(id, secretText+"x")}
+		headers[0], headers[1] = []string{"Authorization", basic(id, secretText)},
+			[]string{"Authorization", basic(id, secretText+"x")}
 	case app.SecretPost:
 		right.Set("client_secret", secretText)
 		wrong = url.Values{"client_id": {id}, "client_secret": {secretText + "x"}}
@@ -204,8 +238,10 @@ func (k *walk) proves(endpoint string, method app.AuthMethod, algorithm string) 
 		other, err := otherKeys()
 		must(k.t, err)
 		k.key(id, public(k.t, own[algorithm]))
-		right = url.Values{"client_assertion_type": {byAssertion}, "client_assertion": {k.signed(id, algorithm, own[algorithm], "")}}
-		wrong = url.Values{"client_assertion_type": {byAssertion}, "client_assertion": {k.signed(id, algorithm, other[algorithm], "")}}
+		right = url.Values{"client_assertion_type": {byAssertion},
+			"client_assertion": {k.signed(id, algorithm, own[algorithm], "")}}
+		wrong = url.Values{"client_assertion_type": {byAssertion},
+			"client_assertion": {k.signed(id, algorithm, other[algorithm], "")}}
 	}
 	send := func(proof url.Values, header []string) int {
 		for name, values := range form {
@@ -225,7 +261,8 @@ func (k *walk) byCode(algorithm string) {
 	id, _ := k.application(app.SPA, app.NoAuth, func(s *app.Settings) { s.SigningAlgorithm = algorithm })
 	p := k.party(id, "")
 	raw, _ := p.tokens(k.in).Extra("id_token").(string)
-	said, err := p.provider.VerifierContext(k.t.Context(), &oidc.Config{ClientID: id, SupportedSigningAlgs: []string{algorithm}}).Verify(k.t.Context(), raw)
+	said, err := p.provider.VerifierContext(k.t.Context(),
+		&oidc.Config{ClientID: id, SupportedSigningAlgs: []string{algorithm}}).Verify(k.t.Context(), raw)
 	must(k.t, err)
 	if said.Subject != k.userID {
 		k.t.Errorf("it is about %s", said.Subject)
@@ -236,7 +273,8 @@ func (k *walk) byRefresh() {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)
 	tokens := k.party(id, "", "offline_access").tokens(k.in)
-	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens.RefreshToken}}))
+	k.fine(k.ask("token_endpoint",
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens.RefreshToken}}))
 }
 
 // fine refuses an answer that has no token that counts.
@@ -251,13 +289,16 @@ func (k *walk) fine(got reply) {
 func (k *walk) byCredentials() {
 	k.t.Helper()
 	id, secretText, _ := k.robot()
-	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"client_credentials"}, "scope": {"openid"}}, "Authorization", basic(id, secretText)))
+	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"client_credentials"}, "scope": {"openid"}},
+		"Authorization", basic(id, secretText)))
 }
 
 func (k *walk) byBearer() {
 	k.t.Helper()
 	id, _, key := k.robot()
-	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {k.assertion(id, key, "")}, "scope": {"openid"}}))
+	k.fine(k.ask("token_endpoint",
+		url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"},
+			"assertion": {k.assertion(id, key, "")}, "scope": {"openid"}}))
 }
 
 func (k *walk) byDevice() {
@@ -268,7 +309,9 @@ func (k *walk) byDevice() {
 		k.t.Fatalf("got %+v", shown)
 	}
 	k.with(k.in).goOn(shown.json["verification_uri_complete"].(string))
-	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id}, "device_code": {shown.json["device_code"].(string)}}))
+	k.fine(k.ask("token_endpoint",
+		url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id},
+			"device_code": {shown.json["device_code"].(string)}}))
 }
 
 // claims reads what was signed for an application.
@@ -288,7 +331,8 @@ func (k *walk) acr(second bool) {
 	id, _ := k.application(app.SPA, app.NoAuth)
 	raw, _ := k.party(id, "").tokens(k.proven(second)).Extra("id_token").(string)
 	claims := k.claims(id, raw)
-	if want := map[bool]string{false: "urn:signet:acr:single", true: "urn:signet:acr:multi"}[second]; claims["acr"] != want {
+	if want := map[bool]string{false: "urn:signet:acr:single",
+		true: "urn:signet:acr:multi"}[second]; claims["acr"] != want {
 		k.t.Errorf("got %v", claims)
 	}
 }
@@ -297,19 +341,31 @@ func (k *walk) acr(second bool) {
 func (w *world) proven(second bool) string {
 	w.t.Helper()
 	text, hash := secret.NewToken(secret.Session)
-	w.do(event.Command{Read: []event.Ref{user.Kind.Ref(w.userID), org.Kind.Ref(w.org)}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, w.userID)
-		if err != nil {
-			return err
-		}
-		proof, err := json.Marshal(session.Proof{Methods: []session.Method{session.ByPassword, session.ByTOTP}, At: tx.Now(), SecondFactor: second})
-		if err != nil {
-			return err
-		}
-		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: w.userID, Epoch: u.Data.SessionEpoch,
-			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: string(proof)})
-		return nil
-	}})
+	w.do(event.Command{
+		Read: []event.Ref{user.Kind.Ref(w.userID), org.Kind.Ref(w.org)},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, w.userID)
+			if err != nil {
+				return err
+			}
+			proof, err := json.Marshal(session.Proof{Methods: []session.Method{session.ByPassword, session.ByTOTP},
+				At: tx.Now(), SecondFactor: second})
+			if err != nil {
+				return err
+			}
+			tx.PutToken(event.Token{
+				ID:      event.NewID("ses"),
+				Hash:    hash,
+				Kind:    string(secret.Session),
+				UserID:  w.userID,
+				Epoch:   u.Data.SessionEpoch,
+				Created: tx.Now(),
+				Expires: tx.Now() + time.Hour.Microseconds(),
+				Data:    string(proof),
+			})
+			return nil
+		},
+	})
 	return text
 }
 
@@ -319,7 +375,8 @@ func (k *walk) scopesAndClaims(scopes any) {
 	id, _ := k.application(app.SPA, app.NoAuth)
 	k.api(k.org, "PUT", "/v1/apps/"+id+"/api_access", `{"scopes":["`+strings.Join(access.APIScopeNames, `","`)+`"]}`)
 	project := k.api(k.org, "POST", "/v1/projects", `{"name":"Shop"}`).json["projectId"].(string)
-	k.api(k.org, "PUT", "/v1/apps/"+id+"/role_settings", `{"projectId":"`+project+`","rolesInTokens":true,"groupsInTokens":true,"metadataKeys":["team"]}`)
+	k.api(k.org, "PUT", "/v1/apps/"+id+"/role_settings",
+		`{"projectId":"`+project+`","rolesInTokens":true,"groupsInTokens":true,"metadataKeys":["team"]}`)
 	k.api(k.org, "PUT", "/v1/users/"+k.whole+"/metadata", `{"set":[{"key":"team","value":"blue"}]}`)
 	var asked []string
 	for _, s := range scopes.([]any) {
@@ -370,10 +427,12 @@ func (k *walk) claimsByName(supported any) {
 func (k *walk) noRequestObjects(supported any) {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)
-	got := k.get(k.party(id, "").oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("request_uri", "https://shop.test/request")))
+	got := k.get(k.party(id, "").oauth.AuthCodeURL("st",
+		oauth2.SetAuthURLParam("request_uri", "https://shop.test/request")))
 	to, err := url.Parse(got.header.Get("Location"))
 	must(k.t, err)
-	if supported != false || to.Query().Get("error") != "request_not_supported" && to.Query().Get("error") != "request_uri_not_supported" {
+	if supported != false || to.Query().Get("error") != "request_not_supported" &&
+		to.Query().Get("error") != "request_uri_not_supported" {
 		k.t.Errorf("sent to %s", to)
 	}
 }
@@ -383,7 +442,9 @@ func (k *walk) noRequestObjects(supported any) {
 func (k *walk) prompt(value, refused string) {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)
-	at := k.with("").visit("GET", k.party(id, "").oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", value), oauth2.S256ChallengeOption(oauth2.GenerateVerifier())), nil).at
+	at := k.with("").visit("GET",
+		k.party(id, "").oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", value),
+			oauth2.S256ChallengeOption(oauth2.GenerateVerifier())), nil).at
 	if at.Query().Get("error") != refused || refused == "" && !strings.HasPrefix(at.Path, "/login") {
 		k.t.Errorf("prompt=%s leads to %s", value, at)
 	}
@@ -394,7 +455,9 @@ func (k *walk) mode(value string) {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)
 	p, verifier := k.party(id, ""), oauth2.GenerateVerifier()
-	got := k.with(k.in).visit("GET", p.oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("response_mode", value), oauth2.S256ChallengeOption(verifier)), nil)
+	got := k.with(k.in).visit("GET",
+		p.oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("response_mode", value),
+			oauth2.S256ChallengeOption(verifier)), nil)
 	back, err := url.ParseQuery(got.at.EscapedFragment())
 	must(k.t, err)
 	if value == "form_post" {
@@ -409,14 +472,18 @@ func (k *walk) mode(value string) {
 	if back.Get("state") != "st" || back.Get("iss") != k.url || got.at.Query().Has("code") {
 		k.t.Errorf("response_mode=%s: at %s with %v", value, got.at, back)
 	}
-	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Get("code")}, "redirect_uri": {callback}, "code_verifier": {verifier}}))
+	k.fine(k.ask("token_endpoint",
+		url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Get("code")},
+			"redirect_uri": {callback}, "code_verifier": {verifier}}))
 }
 
 // backChannel ends a session and waits for the application to be told.
 func (k *walk) backChannel(any) {
 	k.t.Helper()
 	told := make(chan string, 1)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.PostFormValue("logout_token") }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		told <- r.PostFormValue("logout_token")
+	}))
 	defer receiver.Close()
 	id, _ := k.application(app.SPA, app.NoAuth, func(s *app.Settings) { s.BackChannelLogoutURI = receiver.URL })
 	in := k.signIn(k.userID)

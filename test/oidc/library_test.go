@@ -50,13 +50,16 @@ func TestALibraryOfTheBrowsersWorld(t *testing.T) {
 		device.ID, _ = w.application(app.Native, app.NoAuth)
 		robot.ID, robot.Secret, _ = w.robot()
 		given, err := json.Marshal(map[string]any{
-			"issuer": w.url, "callback": callback, "bye": "https://shop.test/bye", "userId": w.userID, "name": w.names[w.userID], "password": password,
-			"basic": basic, "post": post, "device": device, "robot": robot, "signs": client{ID: signs, Key: private, KeyID: keyID},
+			"issuer": w.url, "callback": callback, "bye": "https://shop.test/bye", "userId": w.userID,
+			"name": w.names[w.userID], "password": password,
+			"basic": basic, "post": post, "device": device, "robot": robot,
+			"signs": client{ID: signs, Key: private, KeyID: keyID},
 		})
 		must(t, err)
 		run := exec.CommandContext(t.Context(), node, "openid-client.mjs")
 		run.Dir, run.Stdin = "../clients", bytes.NewReader(given)
-		if said, err := run.CombinedOutput(); err != nil || !strings.HasSuffix(string(said), "every way was gone to its end\n") {
+		if said, err := run.CombinedOutput(); err != nil ||
+			!strings.HasSuffix(string(said), "every way was gone to its end\n") {
 			t.Errorf("%v\n%s", err, said)
 		}
 	})

@@ -29,13 +29,15 @@ func TestApplicationsCountForThemselvesOnceTheyHaveProvenWhoTheyAre(t *testing.T
 		return w.post("/oauth/token", form, "Authorization", authorization)
 	}
 	for i := range 12 {
-		if got := ask(basic(id, secret)); got.status != 400 || got.json["error"] != "invalid_grant" || !strings.HasPrefix(got.header.Get("RateLimit"), `"caller";r=`) {
+		if got := ask(basic(id, secret)); got.status != 400 || got.json["error"] != "invalid_grant" ||
+			!strings.HasPrefix(got.header.Get("RateLimit"), `"caller";r=`) {
 			t.Fatalf("request %d: %+v", i, got)
 		}
 	}
 	refused := func(name string, got reply, kind string) {
 		t.Helper()
-		if got.status != 429 || got.json["error"] != "temporarily_unavailable" || got.header.Get("Retry-After") == "" || !strings.Contains(got.header.Get("RateLimit"), `"`+kind+`";r=0;t=`) {
+		if got.status != 429 || got.json["error"] != "temporarily_unavailable" || got.header.Get("Retry-After") == "" ||
+			!strings.Contains(got.header.Get("RateLimit"), `"`+kind+`";r=0;t=`) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -49,7 +51,8 @@ func TestApplicationsCountForThemselvesOnceTheyHaveProvenWhoTheyAre(t *testing.T
 	if got := w.get(w.url + "/oauth/authorize"); got.status == http.StatusTooManyRequests {
 		t.Errorf("programs use up what people have: %+v", got)
 	}
-	if got := w.get(w.url + "/.well-known/openid-configuration"); got.status != 200 || got.header.Get("RateLimit") != "" {
+	if got := w.get(w.url + "/.well-known/openid-configuration"); got.status != 200 ||
+		got.header.Get("RateLimit") != "" {
 		t.Errorf("discovery: %+v", got)
 	}
 }

@@ -25,7 +25,8 @@ import (
 func built(t *testing.T, module, main string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), module)
-	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("../clients", module), "build", "-o", program, main)
+	build := exec.CommandContext(t.Context(), "go", "-C", filepath.Join("../clients", module), "build",
+		"-o", program, main)
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
@@ -62,7 +63,8 @@ func TestDexRelies(t *testing.T) {
 	r, _ := w.relying("/callback", web)
 	r.runs(program, w.url, r.id, r.secret, r.base)
 	got := r.open(w.visitor(w.userID), "GET", r.base+"/login", nil)
-	if got.json["UserID"] != w.userID || got.json["Username"] != "Jo Doe" || got.json["Email"] != w.names[w.userID]+"@mail.test" || got.json["EmailVerified"] != true {
+	if got.json["UserID"] != w.userID || got.json["Username"] != "Jo Doe" ||
+		got.json["Email"] != w.names[w.userID]+"@mail.test" || got.json["EmailVerified"] != true {
 		t.Errorf("it showed %d %s\nand said %s", got.status, got.body, r.said)
 	}
 }
@@ -72,9 +74,12 @@ func TestDexRelies(t *testing.T) {
 func TestOAuth2ProxyReliesAndRefreshesInParallel(t *testing.T) {
 	program := built(t, "oauth2proxy", "github.com/oauth2-proxy/oauth2-proxy/v7")
 	w := open(t, testdb.New(t, testdb.SQLite))
-	r, port := w.relying("/oauth2/callback", web+`,"grantTypes":["GRANT_TYPE_AUTHORIZATION_CODE","GRANT_TYPE_REFRESH_TOKEN"]`)
-	r.runs(program, "--provider=oidc", "--client-id="+r.id, "--client-secret="+r.secret, "--redirect-url="+r.base+"/oauth2/callback", "--oidc-issuer-url="+w.url,
-		"--cookie-secure=false", "--cookie-secret=a-secret-of-32-bytes-in-this-tes", "--email-domain=*", "--upstream=static://200", fmt.Sprintf("--http-address=127.0.0.1:%d", port),
+	r, port := w.relying("/oauth2/callback",
+		web+`,"grantTypes":["GRANT_TYPE_AUTHORIZATION_CODE","GRANT_TYPE_REFRESH_TOKEN"]`)
+	r.runs(program, "--provider=oidc", "--client-id="+r.id, "--client-secret="+r.secret,
+		"--redirect-url="+r.base+"/oauth2/callback", "--oidc-issuer-url="+w.url,
+		"--cookie-secure=false", "--cookie-secret=a-secret-of-32-bytes-in-this-tes", "--email-domain=*",
+		"--upstream=static://200", fmt.Sprintf("--http-address=127.0.0.1:%d", port),
 		"--scope=openid email profile offline_access", "--cookie-refresh=1s")
 	got := r.open(w.visitor(w.userID), "GET", r.base+"/oauth2/start?rd=/oauth2/userinfo", nil)
 	if got.json["email"] != w.names[w.userID]+"@mail.test" || got.json["user"] != w.userID {
@@ -91,7 +96,9 @@ func (r *relying) refreshesAtOnce(round int) {
 	t := r.t
 	t.Helper()
 	since := time.Now()
-	testkit.Await(t, "oauth2-proxy wants to refresh", func() bool { return time.Now().Truncate(time.Second).Sub(since) > time.Second }) // as it counts
+	// as it counts
+	testkit.Await(t, "oauth2-proxy wants to refresh",
+		func() bool { return time.Now().Truncate(time.Second).Sub(since) > time.Second })
 	at, err := url.Parse(r.base)
 	must(t, err)
 	cookies := r.http.Jar.Cookies(at)
@@ -138,7 +145,8 @@ func startAgent(t *testing.T) *agent {
 	dir, err := os.MkdirTemp("/tmp", "signet-agent-") // the path of a socket is short
 	must(t, err)
 	socket := filepath.Join(dir, "socket")
-	a := &agent{t: t, environment: append(os.Environ(), "OIDC_CONFIG_DIR="+dir, "OIDC_SOCK="+socket, "OIDC_ENCRYPTION_PW=a password of this test")}
+	a := &agent{t: t, environment: append(os.Environ(), "OIDC_CONFIG_DIR="+dir, "OIDC_SOCK="+socket,
+		"OIDC_ENCRYPTION_PW=a password of this test")}
 	run := a.command("oidc-agent", "--console", "--socket-path="+socket)
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) } // it ends its other half
 	must(t, run.Start())
@@ -173,10 +181,12 @@ var userCode = regexp.MustCompile(`enter the code: (\S+)`)
 // them.
 func TestOIDCAgentConnectsAsADevice(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
-	id := w.api(w.org, "POST", "/v1/apps", `{"name":"Agent","type":"APPLICATION_TYPE_NATIVE","grantTypes":["GRANT_TYPE_DEVICE_CODE","GRANT_TYPE_REFRESH_TOKEN"]}`).json["appId"].(string)
+	id := w.api(w.org, "POST", "/v1/apps",
+		`{"name":"Agent","type":"APPLICATION_TYPE_NATIVE","grantTypes":["GRANT_TYPE_DEVICE_CODE","GRANT_TYPE_REFRESH_TOKEN"]}`).json["appId"].(string)
 	a := startAgent(t)
 	said := &testkit.Log{}
-	generate := a.command("oidc-gen", "--flow=device", "--client-id="+id, "--client-secret=", "--iss="+w.url, "--scope=openid profile email offline_access", "--pw-env", "--prompt=none", "signet")
+	generate := a.command("oidc-gen", "--flow=device", "--client-id="+id, "--client-secret=", "--iss="+w.url,
+		"--scope=openid profile email offline_access", "--pw-env", "--prompt=none", "signet")
 	generate.Stdout, generate.Stderr = said, said
 	must(t, generate.Start())
 	t.Cleanup(func() {

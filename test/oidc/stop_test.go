@@ -46,16 +46,20 @@ func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 		w := open(t, db)
 		nodes := w.nodes(db)
 		last := nodes[len(nodes)-1]
-		reader, readerSecret := w.application(app.API, app.SecretPost, func(s *app.Settings) { s.GrantTypes, s.RedirectURIs = nil, nil })
+		reader, readerSecret := w.application(app.API, app.SecretPost,
+			func(s *app.Settings) { s.GrantTypes, s.RedirectURIs = nil, nil })
 		for _, tt := range []struct{ name, method, off, on string }{
-			{"an application that is switched off and on", "POST", "/v1/apps/{app}/_deactivate", "/v1/apps/{app}/_reactivate"},
+			{"an application that is switched off and on", "POST", "/v1/apps/{app}/_deactivate",
+				"/v1/apps/{app}/_reactivate"},
 			{"an application that is removed", "DELETE", "/v1/apps/{app}", ""},
-			{"an organization that is switched off and on", "POST", "/v1/orgs/{org}/_deactivate", "/v1/orgs/{org}/_reactivate"},
+			{"an organization that is switched off and on", "POST", "/v1/orgs/{org}/_deactivate",
+				"/v1/orgs/{org}/_reactivate"},
 			{"an organization that is removed", "DELETE", "/v1/orgs/{org}", ""},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
 				owner := w.organization()
-				id, secret := w.applicationOf(owner, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations = true })
+				id, secret := w.applicationOf(owner, app.Web, app.SecretPost,
+					func(s *app.Settings) { s.AllOrganizations = true })
 				w.approve(reader, id, owner)
 				party := func(scopes ...string) *party {
 					p := w.party(id, secret, append(scopes, "urn:signet:app:"+reader+":aud")...)
@@ -65,7 +69,8 @@ func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 				short, long := party().tokens(w.in), party("offline_access").tokens(w.in)
 				code, verifier := party().code(w.in)
 				post := func(path string, form url.Values) reply {
-					return w.request("POST", last.url+path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+					return w.request("POST", last.url+path, form.Encode(), "Content-Type",
+						"application/x-www-form-urlencoded")
 				}
 				own := func(pairs ...string) url.Values {
 					form := url.Values{"client_id": {id}, "client_secret": {secret}}
@@ -76,9 +81,11 @@ func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 				}
 				alive := func(want bool) {
 					t.Helper()
-					for name, text := range map[string]string{"without offline access": short.AccessToken, "with offline access": long.AccessToken} {
+					for name, text := range map[string]string{"without offline access": short.AccessToken,
+						"with offline access": long.AccessToken} {
 						info := w.get(last.url+"/oauth/userinfo", "Authorization", "Bearer "+text)
-						seen := post("/oauth/introspect", url.Values{"client_id": {reader}, "client_secret": {readerSecret}, "token": {text}})
+						seen := post("/oauth/introspect",
+							url.Values{"client_id": {reader}, "client_secret": {readerSecret}, "token": {text}})
 						if (info.status == 200) != want || seen.status != 200 || seen.json["active"] != want {
 							t.Errorf("a token %s: user info says %d, introspection %v", name, info.status, seen.json)
 						}
@@ -98,8 +105,11 @@ func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 				refused := func(want string) {
 					t.Helper()
 					for name, got := range map[string]reply{
-						"a refresh token": post("/oauth/token", own("grant_type", "refresh_token", "refresh_token", long.RefreshToken)),
-						"a code":          post("/oauth/token", own("grant_type", "authorization_code", "code", code, "redirect_uri", callback, "code_verifier", verifier)),
+						"a refresh token": post("/oauth/token",
+							own("grant_type", "refresh_token", "refresh_token", long.RefreshToken)),
+						"a code": post("/oauth/token",
+							own("grant_type", "authorization_code", "code", code, "redirect_uri", callback,
+								"code_verifier", verifier)),
 					} {
 						if got.status == 200 || got.json["error"] != want {
 							t.Errorf("%s: got %+v", name, got)
@@ -113,7 +123,8 @@ func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 				if got := post("/oauth/introspect", own("token", short.AccessToken)); got.status != 401 {
 					t.Errorf("it still asks about tokens: %+v", got)
 				}
-				if got := w.get(party().oauth.AuthCodeURL("st")); got.status != 400 || got.header.Get("Location") != "" {
+				if got := w.get(party().oauth.AuthCodeURL("st")); got.status != 400 ||
+					got.header.Get("Location") != "" {
 					t.Errorf("people are still sent to sign in: %+v", got)
 				}
 				if tt.on == "" {
@@ -160,7 +171,8 @@ func TestScopesOfTheAPIAreAnApplicationsByPermission(t *testing.T) {
 					t.Error("a token outlives the decision that it was given by")
 				}
 				before = w.party(id, "", strings.Fields(all)...).tokens(in)
-				if self, read, write := calls(before.AccessToken); self != tt.self || read != tt.read || write != tt.write {
+				if self, read, write := calls(before.AccessToken); self != tt.self || read != tt.read ||
+					write != tt.write {
 					t.Errorf("it gets %d, %d, %d", self, read, write)
 				}
 				if given, _ := before.Extra("scope").(string); len(strings.Fields(given)) != len(strings.Fields(tt.scope)) || !subset(given, tt.scope) {
@@ -184,14 +196,18 @@ func TestScopesThatOpenWaysInAreAskedForByNameOnce(t *testing.T) {
 		} {
 			p, v := w.party(id, "", strings.Fields(tt.scopes)...), w.with(in)
 			ask := p.oauth.AuthCodeURL("st", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))
-			if got := v.visit("GET", ask+"&prompt=none", nil).at.Query(); (got.Get("error") == "consent_required") != (tt.asked != "") || (got.Get("code") == "") != (tt.asked != "") {
+			if got := v.visit("GET", ask+"&prompt=none",
+				nil).at.Query(); (got.Get("error") == "consent_required") != (tt.asked != "") ||
+				(got.Get("code") == "") != (tt.asked != "") {
 				t.Errorf("%s, without pages: %v", tt.scopes, got)
 			}
-			if page := v.visit("GET", ask, nil); tt.asked != "" && !strings.Contains(page.body, "set other people’s passwords") {
+			if page := v.visit("GET", ask, nil); tt.asked != "" &&
+				!strings.Contains(page.body, "set other people’s passwords") {
 				t.Errorf("%s: the page says %s", tt.scopes, page.body)
 			}
 			tokens := p.tokensFor(v)
-			if given, _ := tokens.Extra("scope").(string); strings.Join(v.asked, " ") != tt.asked || len(strings.Fields(given)) != len(strings.Fields(tt.scopes))+1 {
+			if given, _ := tokens.Extra("scope").(string); strings.Join(v.asked, " ") != tt.asked ||
+				len(strings.Fields(given)) != len(strings.Fields(tt.scopes))+1 {
 				t.Errorf("%s: asked for %q, given %q", tt.scopes, v.asked, given)
 			}
 		}

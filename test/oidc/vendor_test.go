@@ -23,11 +23,13 @@ func TestAVendorWithTwoCustomers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)
 		nodes := w.nodes(db)
-		given, err := json.Marshal(map[string]string{"issuer": w.url, "other": nodes[len(nodes)-1].url, "callback": callback, "token": w.server.FirstAdmin.Token})
+		given, err := json.Marshal(map[string]string{"issuer": w.url, "other": nodes[len(nodes)-1].url,
+			"callback": callback, "token": w.server.FirstAdmin.Token})
 		must(t, err)
 		run := exec.CommandContext(t.Context(), node, "vendor.mjs")
 		run.Dir, run.Stdin = "../clients", bytes.NewReader(given)
-		if said, err := run.CombinedOutput(); err != nil || !strings.HasSuffix(string(said), "the vendor and the customers got what they should\n") {
+		if said, err := run.CombinedOutput(); err != nil ||
+			!strings.HasSuffix(string(said), "the vendor and the customers got what they should\n") {
 			t.Errorf("%v\n%s", err, said)
 		}
 	})

@@ -112,7 +112,8 @@ func (p *place) read(w *world) {
 			p.form = &form{values: url.Values{}}
 		case n.Data == "form":
 			return
-		case p.form != nil && (n.Data == "input" || n.Data == "button") && get("name") != "" && !p.form.values.Has(get("name")):
+		case p.form != nil && (n.Data == "input" || n.Data == "button") && get("name") != "" &&
+			!p.form.values.Has(get("name")):
 			p.form.values.Set(get("name"), get("value"))
 			p.form.password = p.form.password || get("type") == "password"
 		}

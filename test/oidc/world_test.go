@@ -48,7 +48,9 @@ const callback = "https://shop.test/callback"
 // password is everybody's.
 const password = "correct horse battery staple"
 
-var hashed = sync.OnceValues(func() ([]byte, error) { return secret.NewCheapHasher().Hash(context.Background(), password) })
+var hashed = sync.OnceValues(func() ([]byte, error) {
+	return secret.NewCheapHasher().Hash(context.Background(), password)
+})
 
 var must = testkit.Must
 
@@ -96,23 +98,31 @@ func (w *world) add(service bool, roles ...access.Role) string {
 	w.names[id] = name
 	hash, err := hashed()
 	must(w.t, err)
-	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(w.org, syntax.NameKey(name))}, Decide: func(tx *event.Tx) error {
-		var u *event.Object[user.User]
-		var err error
-		if service {
-			u, err = user.AddService(tx, id, w.org, name, "Robot", "")
-		} else {
-			u, err = user.AddHuman(tx, id, w.org, &user.NewHuman{UserName: name, Email: name + "@mail.test", EmailVerified: true,
-				Profile: user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe"}})
-			if err == nil {
-				err = user.PutPassword(tx, u, hash, user.PasswordSet{})
+	w.do(event.Command{
+		Write:  []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim(w.org, syntax.NameKey(name))},
+		Decide: func(tx *event.Tx) error {
+			var u *event.Object[user.User]
+			var err error
+			if service {
+				u, err = user.AddService(tx, id, w.org, name, "Robot", "")
+			} else {
+				u, err = user.AddHuman(tx, id, w.org, &user.NewHuman{
+					UserName:      name,
+					Email:         name + "@mail.test",
+					EmailVerified: true,
+					Profile:       user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe"},
+				})
+				if err == nil {
+					err = user.PutPassword(tx, u, hash, user.PasswordSet{})
+				}
 			}
-		}
-		if err != nil || len(roles) == 0 {
-			return err
-		}
-		return u.Append(user.MembershipSet{Scope: w.org, Roles: roles})
-	}})
+			if err != nil || len(roles) == 0 {
+				return err
+			}
+			return u.Append(user.MembershipSet{Scope: w.org, Roles: roles})
+		},
+	})
 	return id
 }
 
@@ -129,23 +139,42 @@ func (w *world) signIn(userID string) string {
 		if err != nil {
 			return err
 		}
-		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch,
-			OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: tx.Now() + (12 * time.Hour).Microseconds()})
+		tx.PutToken(event.Token{
+			ID:       event.NewID("ses"),
+			Hash:     hash,
+			Kind:     string(secret.Session),
+			UserID:   userID,
+			Epoch:    u.Data.SessionEpoch,
+			OrgEpoch: o.Data.Epoch,
+			Created:  tx.Now(),
+			Expires:  tx.Now() + (12 * time.Hour).Microseconds(),
+		})
 		return nil
 	}})
 	return text
 }
 
 // application adds one of the organization, with a secret where it needs one.
-func (w *world) application(typ app.Type, method app.AuthMethod, change ...func(*app.Settings)) (id, secretText string) {
+func (w *world) application(typ app.Type, method app.AuthMethod,
+	change ...func(*app.Settings)) (id, secretText string) {
 	w.t.Helper()
 	return w.applicationOf(w.org, typ, method, change...)
 }
 
-func (w *world) applicationOf(owner string, typ app.Type, method app.AuthMethod, change ...func(*app.Settings)) (id, secretText string) {
+func (w *world) applicationOf(owner string, typ app.Type, method app.AuthMethod,
+	change ...func(*app.Settings)) (id, secretText string) {
 	w.t.Helper()
-	s := app.Settings{AuthMethod: method, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode}, RedirectURIs: []string{callback},
-		PostLogoutURIs: []string{"https://shop.test/bye"}, TokenFormat: app.Opaque, SigningAlgorithm: "ES256", AccessTokenSeconds: 3600, RefreshTokenSeconds: 86400}
+	s := app.Settings{
+		AuthMethod:       method,
+		GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
+		RedirectURIs:     []string{callback},
+		PostLogoutURIs:   []string{"https://shop.test/bye"},
+		TokenFormat:      app.Opaque,
+		SigningAlgorithm: "ES256",
+
+		AccessTokenSeconds:  3600,
+		RefreshTokenSeconds: 86400,
+	}
 	for _, c := range change {
 		c(&s)
 	}
@@ -238,5 +267,6 @@ func (w *world) request(method, address, body string, headers ...string) reply {
 // post sends a form, with headers after the parameters where there are any.
 func (w *world) post(path string, form url.Values, headers ...string) reply {
 	w.t.Helper()
-	return w.request(http.MethodPost, w.url+path, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
+	return w.request(http.MethodPost, w.url+path, form.Encode(),
+		append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
 }

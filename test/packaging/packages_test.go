@@ -152,7 +152,8 @@ func unpack(t *testing.T, dir string) (config image, rootfs string) {
 	t.Helper()
 	layout := filepath.Join(dir, "layout")
 	// Another program's reading of the format: it follows every digest.
-	sh(t, "skopeo", "--insecure-policy", "copy", "--quiet", "oci-archive:"+made(t, "*_image.tar"), "oci:"+layout+":test")
+	sh(t, "skopeo", "--insecure-policy", "copy", "--quiet", "oci-archive:"+made(t, "*_image.tar"),
+		"oci:"+layout+":test")
 	var index, manifest struct {
 		Manifests []struct{ Digest string }
 		Config    struct{ Digest string }
@@ -180,7 +181,8 @@ func unpack(t *testing.T, dir string) (config image, rootfs string) {
 		t.Fatal(err)
 	}
 	for _, l := range manifest.Layers {
-		sh(t, "tar", "--extract", "--gzip", "--numeric-owner", "--same-owner", "--same-permissions", "--file", blob(l.Digest, nil), "--directory", rootfs)
+		sh(t, "tar", "--extract", "--gzip", "--numeric-owner", "--same-owner", "--same-permissions", "--file",
+			blob(l.Digest, nil), "--directory", rootfs)
 	}
 	return config, rootfs
 }
@@ -201,7 +203,8 @@ func TestPackagesImage(t *testing.T) {
 			t.Errorf("there is a %s", shell)
 		}
 	}
-	if roots, err := os.ReadFile(filepath.Join(rootfs, "etc/ssl/certs/ca-certificates.crt")); err != nil || bytes.Count(roots, []byte("BEGIN CERTIFICATE")) < 100 {
+	if roots, err := os.ReadFile(filepath.Join(rootfs, "etc/ssl/certs/ca-certificates.crt")); err != nil ||
+		bytes.Count(roots, []byte("BEGIN CERTIFICATE")) < 100 {
 		t.Errorf("the certificates: %d bytes, %v", len(roots), err)
 	}
 	data, run := filepath.Join(dir, "data"), filepath.Join(dir, "run")
@@ -212,15 +215,18 @@ func TestPackagesImage(t *testing.T) {
 	}
 	port := testkit.FreePort(t)
 	env := append(config.Config.Env, "SIGNET_LISTEN=127.0.0.1:"+port, "NOTIFY_SOCKET=/run/notify")
-	bundle(t, dir, rootfs, append(config.Config.Entrypoint, config.Config.Cmd...), env, map[string]string{"/var/lib/signet": data, "/run": run})
+	bundle(t, dir, rootfs, append(config.Config.Entrypoint, config.Config.Cmd...), env,
+		map[string]string{"/var/lib/signet": data, "/run": run})
 	id := "signet-test-" + strconv.Itoa(os.Getpid())
 	t.Cleanup(func() { exec.Command("runc", "delete", "--force", id).Run() })
 	began := time.Now()
 	s := start(t, filepath.Join(run, "notify"), exec.Command("runc", "run", "--bundle", dir, id))
 	t.Logf("the container is ready after %v", time.Since(began).Round(time.Millisecond))
-	exec2 := append([]string{"exec", "--env", "SIGNET_LISTEN=127.0.0.1:" + port, id}, config.Config.Healthcheck.Test[1:]...)
+	exec2 := append([]string{"exec", "--env", "SIGNET_LISTEN=127.0.0.1:" + port, id},
+		config.Config.Healthcheck.Test[1:]...)
 	sh(t, "runc", exec2...)
-	if out, err := exec.Command("runc", "exec", "--env", "SIGNET_LISTEN=127.0.0.1:1", id, "/usr/bin/signet", "health").CombinedOutput(); err == nil {
+	if out, err := exec.Command("runc", "exec", "--env", "SIGNET_LISTEN=127.0.0.1:1", id, "/usr/bin/signet",
+		"health").CombinedOutput(); err == nil {
 		t.Errorf("the health check passes where nobody listens: %s", out)
 	}
 	use(t, "http://127.0.0.1:"+port, sh(t, "runc", "exec", id, "/usr/bin/signet", "admin", "first"))
@@ -248,12 +254,15 @@ func bundle(t *testing.T, dir, rootfs string, args, env []string, mounts map[str
 	process["capabilities"], process["noNewPrivileges"] = map[string]any{}, true
 	delete(process, "rlimits")
 	linux := spec["linux"].(map[string]any)
-	linux["namespaces"] = []any{map[string]any{"type": "pid"}, map[string]any{"type": "mount"}, map[string]any{"type": "ipc"}, map[string]any{"type": "uts"}}
-	list := slices.DeleteFunc(spec["mounts"].([]any), func(m any) bool { // those are for namespaces that it does not have
+	linux["namespaces"] = []any{map[string]any{"type": "pid"}, map[string]any{"type": "mount"},
+		map[string]any{"type": "ipc"}, map[string]any{"type": "uts"}}
+	// those are for namespaces that it does not have
+	list := slices.DeleteFunc(spec["mounts"].([]any), func(m any) bool {
 		return slices.Contains([]any{"/sys", "/sys/fs/cgroup"}, m.(map[string]any)["destination"])
 	})
 	for to, from := range mounts {
-		list = append(list, map[string]any{"destination": to, "source": from, "type": "bind", "options": []string{"rbind", "rw"}})
+		list = append(list, map[string]any{"destination": to, "source": from, "type": "bind",
+			"options": []string{"rbind", "rw"}})
 	}
 	spec["mounts"] = list
 	if text, err = json.Marshal(spec); err != nil {
@@ -309,8 +318,10 @@ func TestPackagesDebian(t *testing.T) {
 	settings.Close()
 	// As the unit does it: its user, the variables of the unit and of the file, and nothing else.
 	service := unit(t, "packaging/systemd/signet.service")
-	env := slices.Concat(service["Environment"], variables(t, in(service["EnvironmentFile"][0])), []string{"NOTIFY_SOCKET=/notify", "WATCHDOG_USEC=3000000"})
-	args := slices.Concat([]string{"--userspec=" + service["User"][0] + ":" + service["Group"][0], debian, "/usr/bin/env", "--ignore-environment"}, env, strings.Fields(service["ExecStart"][0]))
+	env := slices.Concat(service["Environment"], variables(t, in(service["EnvironmentFile"][0])),
+		[]string{"NOTIFY_SOCKET=/notify", "WATCHDOG_USEC=3000000"})
+	args := slices.Concat([]string{"--userspec=" + service["User"][0] + ":" + service["Group"][0], debian,
+		"/usr/bin/env", "--ignore-environment"}, env, strings.Fields(service["ExecStart"][0]))
 	s := start(t, in("notify"), exec.Command("chroot", args...))
 	s.hears(t, "WATCHDOG=1")
 	first, err := os.ReadFile(in("/var/lib/signet/first-admin.json"))
@@ -357,7 +368,8 @@ func listing(t *testing.T, dir string) (names []string) {
 			return err
 		}
 		name := strings.TrimPrefix(path, dir)
-		for _, prefix := range []string{"/var/lib/dpkg", "/var/log", "/var/cache", "/proc", "/sys", "/dev", "/run", "/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock"} {
+		for _, prefix := range []string{"/var/lib/dpkg", "/var/log", "/var/cache", "/proc", "/sys", "/dev", "/run",
+			"/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock"} {
 			if strings.HasPrefix(name, prefix) {
 				return nil
 			}
@@ -387,16 +399,20 @@ func difference(now, before []string) (more []string) {
 func TestPackagesUnit(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"signet.service", "signet.socket", "signet-metrics.socket"} {
-		text := strings.Replace(read(t, "packaging/systemd/"+name), "/usr/bin/signet ", "/bin/true ", 1) // systemd-analyze looks for the program
+		// systemd-analyze looks for the program
+		text := strings.Replace(read(t, "packaging/systemd/"+name), "/usr/bin/signet ", "/bin/true ", 1)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	verify := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", filepath.Join(dir, "signet.service"), filepath.Join(dir, "signet.socket"), filepath.Join(dir, "signet-metrics.socket"))
+	verify := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
+		filepath.Join(dir, "signet.service"), filepath.Join(dir, "signet.socket"),
+		filepath.Join(dir, "signet-metrics.socket"))
 	if out, err := verify.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
-	out := sh(t, "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", filepath.Join(dir, "signet.service"))
+	out := sh(t, "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager",
+		filepath.Join(dir, "signet.service"))
 	t.Log(regexp.MustCompile(`Overall exposure level.*`).FindString(out))
 }
 
@@ -405,16 +421,21 @@ func TestPackagesUnit(t *testing.T) {
 func TestPackagesChart(t *testing.T) {
 	const kubernetes = "1.30.0"
 	chart := made(t, "signet-*.tgz")
-	needed := []string{"--set", "externalUrl=https://id.example.org,existingSecret.name=signet,ingress.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b,trustedProxies={10.0.0.0/8}"}
+	needed := []string{"--set",
+		"externalUrl=https://id.example.org,existingSecret.name=signet,ingress.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b,trustedProxies={10.0.0.0/8}"}
 	sh(t, "helm", append([]string{"lint", "--strict", chart}, needed...)...)
 	for engine, c := range map[string]struct {
 		set         []string
 		want, stops string
 	}{
-		"sqlite":     {[]string{"--set", "engine=sqlite"}, "Ingress NetworkPolicy Service ServiceAccount StatefulSet", "terminationGracePeriodSeconds: 35\n"},
-		"postgresql": {[]string{"--set", "autoscaling.enabled=true"}, "Deployment HorizontalPodAutoscaler Ingress Job NetworkPolicy PodDisruptionBudget Service ServiceAccount", "terminationGracePeriodSeconds: 45\n"},
+		"sqlite": {[]string{"--set", "engine=sqlite"}, "Ingress NetworkPolicy Service ServiceAccount StatefulSet",
+			"terminationGracePeriodSeconds: 35\n"},
+		"postgresql": {[]string{"--set", "autoscaling.enabled=true"},
+			"Deployment HorizontalPodAutoscaler Ingress Job NetworkPolicy PodDisruptionBudget Service ServiceAccount",
+			"terminationGracePeriodSeconds: 45\n"},
 	} {
-		text := sh(t, "helm", slices.Concat([]string{"template", "signet", chart, "--namespace", "id", "--kube-version", kubernetes, "--is-upgrade"}, needed, c.set)...)
+		text := sh(t, "helm", slices.Concat([]string{"template", "signet", chart, "--namespace", "id", "--kube-version",
+			kubernetes, "--is-upgrade"}, needed, c.set)...)
 		var kinds []string
 		for _, m := range regexp.MustCompile(`(?m)^kind: (\w+)`).FindAllStringSubmatch(text, -1) {
 			kinds = append(kinds, m[1])
@@ -437,10 +458,14 @@ func TestPackagesChart(t *testing.T) {
 		t.Error("there are not three nodes")
 	}
 	for set, says := range map[string]string{
-		"existingSecret.name=x": "set externalUrl", "externalUrl=http://id.example.org,existingSecret.name=x": "set externalUrl", "externalUrl=https://id.example.org": "set existingSecret.name",
-		"externalUrl=https://a,existingSecret.name=x,engine=sqlite,autoscaling.enabled=true": "is for one node", "externalUrl=https://a,existingSecret.name=x,engine=mysql": "engine must be",
+		"existingSecret.name=x":                                                              "set externalUrl",
+		"externalUrl=http://id.example.org,existingSecret.name=x":                            "set externalUrl",
+		"externalUrl=https://id.example.org":                                                 "set existingSecret.name",
+		"externalUrl=https://a,existingSecret.name=x,engine=sqlite,autoscaling.enabled=true": "is for one node",
+		"externalUrl=https://a,existingSecret.name=x,engine=mysql":                           "engine must be",
 	} {
-		if out, err := exec.Command("helm", "template", chart, "--kube-version", kubernetes, "--set", set).CombinedOutput(); err == nil || !strings.Contains(string(out), says) {
+		if out, err := exec.Command("helm", "template", chart, "--kube-version", kubernetes, "--set",
+			set).CombinedOutput(); err == nil || !strings.Contains(string(out), says) {
 			t.Errorf("%s: %v, want %q\n%s", set, err, says, out)
 		}
 	}
@@ -452,14 +477,16 @@ func TestPackagesCompose(t *testing.T) {
 		cmd.Env = append(os.Environ(), env...)
 		return cmd.CombinedOutput()
 	}
-	for path, env := range map[string][]string{"compose.yaml": nil, "compose.cluster.yaml": {"SIGNET_MASTER_KEY=k", "POSTGRES_PASSWORD=p", "SIGNET_HOST=id.example.org"}} {
+	for path, env := range map[string][]string{"compose.yaml": nil,
+		"compose.cluster.yaml": {"SIGNET_MASTER_KEY=k", "POSTGRES_PASSWORD=p", "SIGNET_HOST=id.example.org"}} {
 		out, err := check(env, root+"packaging/compose/"+path)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", path, err, out)
 		}
 		t.Logf("%s", out)
 	}
-	if out, err := check(nil, root+"packaging/compose/compose.cluster.yaml"); err == nil || !strings.Contains(string(out), "in .env") {
+	if out, err := check(nil, root+"packaging/compose/compose.cluster.yaml"); err == nil ||
+		!strings.Contains(string(out), "in .env") {
 		t.Errorf("without .env: %v\n%s", err, out)
 	}
 	wrong := filepath.Join(t.TempDir(), "wrong.yaml")

@@ -45,9 +45,12 @@ func unit(t *testing.T, path string) map[string][]string {
 func TestTheUnitLocksTheServiceIn(t *testing.T) {
 	settings := unit(t, "packaging/systemd/signet.service")
 	for name, want := range map[string]string{
-		"Type": "notify", "ExecStart": "/usr/bin/signet start", "User": "signet", "StateDirectory": "signet", "StateDirectoryMode": "0700", "EnvironmentFile": "/etc/signet/signet.env",
-		"WatchdogSec": "30s", "Restart": "on-failure", "CapabilityBoundingSet": "", "NoNewPrivileges": "true", "ProtectSystem": "strict", "ProtectHome": "true", "PrivateTmp": "true",
-		"PrivateDevices": "true", "PrivateUsers": "true", "ProtectProc": "invisible", "MemoryDenyWriteExecute": "true", "RestrictNamespaces": "true", "SystemCallArchitectures": "native",
+		"Type": "notify", "ExecStart": "/usr/bin/signet start", "User": "signet", "StateDirectory": "signet",
+		"StateDirectoryMode": "0700", "EnvironmentFile": "/etc/signet/signet.env",
+		"WatchdogSec": "30s", "Restart": "on-failure", "CapabilityBoundingSet": "", "NoNewPrivileges": "true",
+		"ProtectSystem": "strict", "ProtectHome": "true", "PrivateTmp": "true",
+		"PrivateDevices": "true", "PrivateUsers": "true", "ProtectProc": "invisible", "MemoryDenyWriteExecute": "true",
+		"RestrictNamespaces": "true", "SystemCallArchitectures": "native",
 		"UMask": "0077",
 	} {
 		if got := settings[name]; !slices.Equal(got, []string{want}) {
@@ -57,7 +60,8 @@ func TestTheUnitLocksTheServiceIn(t *testing.T) {
 	if filter := strings.Join(settings["SystemCallFilter"], " "); filter != "@system-service ~@privileged @resources" {
 		t.Errorf("system calls: %s", filter)
 	}
-	if name := unit(t, "packaging/systemd/signet-metrics.socket")["FileDescriptorName"]; !slices.Equal(name, []string{"metrics"}) {
+	if name := unit(t, "packaging/systemd/signet-metrics.socket")["FileDescriptorName"]; !slices.Equal(name,
+		[]string{"metrics"}) {
 		t.Errorf("the server looks for a socket with the name metrics, and the unit says %q", name)
 	}
 }
@@ -85,8 +89,15 @@ func TestThePackageHasItsFiles(t *testing.T) {
 			t.Errorf("an upgrade would overwrite %s", c.Dst)
 		}
 	}
-	for path, mode := range map[string]int{"/usr/bin/signet": 0o755, "/usr/lib/systemd/system/signet.service": 0o644, "/usr/lib/systemd/system/signet.socket": 0o644,
-		"/usr/lib/systemd/system/signet-metrics.socket": 0o644, "/etc/signet/signet.env": 0o640, "/usr/share/doc/signet/copyright": 0o644} {
+	for path, mode := range map[string]int{
+		"/usr/bin/signet":                               0o755,
+		"/usr/lib/systemd/system/signet.service":        0o644,
+		"/usr/lib/systemd/system/signet.socket":         0o644,
+		"/usr/lib/systemd/system/signet-metrics.socket": 0o644,
+		"/etc/signet/signet.env":                        0o640,
+
+		"/usr/share/doc/signet/copyright": 0o644,
+	} {
 		if modes[path] != mode {
 			t.Errorf("%s has mode %o, want %o", path, modes[path], mode)
 		}
@@ -99,7 +110,8 @@ func TestThePackageHasItsFiles(t *testing.T) {
 	if !slices.Contains(config.Depends, "adduser") {
 		t.Error("the package makes its user with adduser, and does not depend on it")
 	}
-	for _, m := range regexp.MustCompile(`(?m)^#?(SIGNET_[A-Z_]+)=`).FindAllStringSubmatch(read(t, "packaging/debian/signet.env"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^#?(SIGNET_[A-Z_]+)=`).FindAllStringSubmatch(read(t,
+		"packaging/debian/signet.env"), -1) {
 		knownSetting(t, "signet.env", m[1])
 	}
 }
@@ -108,7 +120,8 @@ func TestThePackageHasItsFiles(t *testing.T) {
 func knownSetting(t *testing.T, where, variable string) {
 	t.Helper()
 	flag := "`--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, "SIGNET_"), "_", "-")) + "`"
-	if docs := read(t, "docs/operations/README.md"); !strings.Contains(docs, flag) && !strings.Contains(docs, "`"+variable+"`") {
+	if docs := read(t, "docs/operations/README.md"); !strings.Contains(docs, flag) &&
+		!strings.Contains(docs, "`"+variable+"`") {
 		t.Errorf("%s: %s is not a setting", where, variable)
 	}
 }
@@ -135,10 +148,12 @@ func TestComposeFilesRunSignetLockedIn(t *testing.T) {
 				continue
 			}
 			nodes++
-			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.Security, "no-new-privileges:true") {
+			if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) ||
+				!slices.Contains(s.Security, "no-new-privileges:true") {
 				t.Errorf("%s: %s may do more than it needs", path, name)
 			}
-			if len(s.Volumes) != 1 || !strings.HasSuffix(s.Volumes[0], ":/var/lib/signet") || !slices.Equal(s.Healthcheck.Test, []string{"CMD", "/usr/bin/signet", "health"}) {
+			if len(s.Volumes) != 1 || !strings.HasSuffix(s.Volumes[0], ":/var/lib/signet") ||
+				!slices.Equal(s.Healthcheck.Test, []string{"CMD", "/usr/bin/signet", "health"}) {
 				t.Errorf("%s: %s has the volumes %q and the health check %q", path, name, s.Volumes, s.Healthcheck.Test)
 			}
 			for variable := range s.Environment {
@@ -154,14 +169,17 @@ func TestComposeFilesRunSignetLockedIn(t *testing.T) {
 // TestTheChartLocksThePodsIn reads the templates; make packages renders and validates them.
 func TestTheChartLocksThePodsIn(t *testing.T) {
 	helpers, job := read(t, "packaging/chart/templates/_helpers.tpl"), read(t, "packaging/chart/templates/migrate.yaml")
-	for _, needed := range []string{"runAsNonRoot: true", "runAsUser: 65532", "seccompProfile: {type: RuntimeDefault}", "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true",
-		"capabilities: {drop: [ALL]}", "path: /readyz", "path: /healthz", "name: SIGNET_SHUTDOWN_DELAY", `terminationGracePeriodSeconds: {{ add (include "signet.shutdownDelay" .) 35 }}`} {
+	for _, needed := range []string{"runAsNonRoot: true", "runAsUser: 65532", "seccompProfile: {type: RuntimeDefault}",
+		"allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true",
+		"capabilities: {drop: [ALL]}", "path: /readyz", "path: /healthz", "name: SIGNET_SHUTDOWN_DELAY",
+		`terminationGracePeriodSeconds: {{ add (include "signet.shutdownDelay" .) 35 }}`} {
 		if !strings.Contains(helpers, needed) {
 			t.Errorf("the pods lack %s", needed)
 		}
 	}
 	for name, text := range map[string]string{"server": helpers, "migration": job} {
-		for _, needed := range []string{"enableServiceLinks: false", "automountServiceAccountToken: false", `include "signet.podSecurity"`, `include "signet.containerSecurity"`, `include "signet.dataEnv"`} {
+		for _, needed := range []string{"enableServiceLinks: false", "automountServiceAccountToken: false",
+			`include "signet.podSecurity"`, `include "signet.containerSecurity"`, `include "signet.dataEnv"`} {
 			if !strings.Contains(text, needed) {
 				t.Errorf("the %s lacks %s", name, needed)
 			}

@@ -54,7 +54,8 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	sh(t, "cp", "--archive", os.Getenv("PACKAGES_DEBIAN"), m.dir)
-	cmd := exec.Command("unshare", "--mount", "--pid", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "bash", "-c", boot, "boot", m.dir)
+	cmd := exec.Command("unshare", "--mount", "--pid", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "bash",
+		"-c", boot, "boot", m.dir)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -68,7 +69,8 @@ func newMachine(t *testing.T) *machine {
 		}
 	})
 	await(t, "systemd to be there", func() bool {
-		children, _ := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" + strconv.Itoa(cmd.Process.Pid) + "/children")
+		children, _ := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/task/" +
+			strconv.Itoa(cmd.Process.Pid) + "/children")
 		m.pid = strings.TrimSpace(string(children))
 		name, _ := os.ReadFile("/proc/" + m.pid + "/comm")
 		return string(name) == "systemd\n"
@@ -95,8 +97,9 @@ func await(t *testing.T, what string, so func() bool) {
 }
 
 func (m *machine) command(args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{"--target", m.pid, "--mount", "--pid", "--ipc", "--uts", "--cgroup", "--root", "--wd",
-		"env", "--ignore-environment", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, args...)...)
+	return exec.Command("nsenter",
+		append([]string{"--target", m.pid, "--mount", "--pid", "--ipc", "--uts", "--cgroup", "--root", "--wd",
+			"env", "--ignore-environment", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, args...)...)
 }
 
 func (m *machine) run(t *testing.T, args ...string) string {

@@ -22,7 +22,8 @@ func othersAreServed(t *testing.T, c *client, admin firstAdmin) {
 		if status, answer, err := c.do(ctx, "GET", "/v1/users/me", nil); status != 200 {
 			t.Fatalf("a read beside: %d, %v, %v", status, answer, err)
 		}
-		if status, answer, err := c.do(ctx, "POST", "/v1/users/service", object{"userName": fmt.Sprint("beside-", time.Now().UnixNano(), i), "name": "Beside"}); status != 200 {
+		if status, answer, err := c.do(ctx, "POST", "/v1/users/service",
+			object{"userName": fmt.Sprint("beside-", time.Now().UnixNano(), i), "name": "Beside"}); status != 200 {
 			t.Fatalf("a change beside: %d, %v, %v", status, answer, err)
 		}
 	}
@@ -50,7 +51,9 @@ func TestBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) {
 					f := dialFrames(t, p)
 					for i := range streams {
 						id := uint32(2*i + 1)
-						if err := f.request(id, post("/v1/sessions", "content-type", "application/json", "content-length", strconv.Itoa(1<<20))...); err != nil {
+						if err := f.request(id,
+							post("/v1/sessions", "content-type", "application/json", "content-length",
+								strconv.Itoa(1<<20))...); err != nil {
 							t.Fatal(err)
 						}
 						if len(part) > 0 {
@@ -67,7 +70,8 @@ func TestBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) {
 						t.Fatal(err)
 					}
 					t.Cleanup(func() { conn.Close() })
-					if _, err := fmt.Fprintf(conn, "POST /v1/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s", 1<<20, part); err != nil {
+					if _, err := fmt.Fprintf(conn,
+						"POST /v1/sessions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s", 1<<20, part); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -91,13 +95,15 @@ func TestWhoHoldsThePermissionNowhereSendsNoLargeBodies(t *testing.T) {
 		admin := s.admin(t)
 		c := newClient(t, p, admin.Token)
 		c.want(t, 200, "POST", "/v1/users/human", object{"userName": "nobody", "password": "a password of nobody",
-			"profile": object{"firstName": "No", "lastName": "Body"}, "email": object{"email": "nobody@example.com", "isEmailVerified": true}})
+			"profile": object{"firstName": "No", "lastName": "Body"},
+			"email":   object{"email": "nobody@example.com", "isEmailVerified": true}})
 		token := c.with("").signIn(t, "nobody", "a password of nobody")
 		before := statusKiB(t, p, "VmHWM")
 		f := dialFrames(t, p)
 		for i := range bodies {
-			if err := f.request(uint32(2*i+1), post("/v1/users/_import", "content-type", "application/json", "authorization", "Bearer "+token,
-				"content-length", strconv.Itoa(4<<20))...); err != nil {
+			if err := f.request(uint32(2*i+1),
+				post("/v1/users/_import", "content-type", "application/json", "authorization", "Bearer "+token,
+					"content-length", strconv.Itoa(4<<20))...); err != nil {
 				t.Fatal(err)
 			}
 		}

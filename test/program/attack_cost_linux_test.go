@@ -38,7 +38,8 @@ func newMeter(t *testing.T, s *site) *meter {
 	x.try = x.judge
 	for i := range 3 {
 		before := x.used()
-		x.send(&probe{method: "POST", path: "/v1/sessions", header: http.Header{"Content-Type": {"application/json"}}, body: fmt.Appendf(nil, `{"loginName":"no%d","password":"wrong"}`, i)})
+		x.send(&probe{method: "POST", path: "/v1/sessions", header: http.Header{"Content-Type": {"application/json"}},
+			body: fmt.Appendf(nil, `{"loginName":"no%d","password":"wrong"}`, i)})
 		x.hash = min(x.hash, x.used()-before)
 	}
 	return x
@@ -101,7 +102,8 @@ func (x *meter) judge(endpoint string, p *probe) {
 // report lists the worst.
 func (x *meter) report() {
 	x.t.Helper()
-	endpoints := slices.SortedFunc(maps.Keys(x.worst), func(a, b string) int { return cmp.Compare(x.worst[b].cost, x.worst[a].cost) })
+	endpoints := slices.SortedFunc(maps.Keys(x.worst),
+		func(a, b string) int { return cmp.Compare(x.worst[b].cost, x.worst[a].cost) })
 	x.t.Logf("checking a password costs %.1f ms; the most expensive requests:", x.hash.Seconds()*1000)
 	for _, e := range endpoints[:min(len(endpoints), 12)] {
 		x.t.Logf("%8.1f ms  %s", x.worst[e].cost.Seconds()*1000, x.worst[e].name)
@@ -129,7 +131,8 @@ func TestWhoHangsUpIsNotWorkedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := fmt.Fprintf(conn, "POST /oauth/device_authorization HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+			if _, err := fmt.Fprintf(conn,
+				"POST /oauth/device_authorization HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
 				t.Fatal(err)
 			}
 			conn.Close()
@@ -139,7 +142,8 @@ func TestWhoHangsUpIsNotWorkedFor(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("it took %v to stop", took)
 		}
-		if cost := x.p.cmd.ProcessState.UserTime() + x.p.cmd.ProcessState.SystemTime() - before; cost > 8*costtest.Most+2*time.Second {
+		if cost := x.p.cmd.ProcessState.UserTime() +
+			x.p.cmd.ProcessState.SystemTime() - before; cost > 8*costtest.Most+2*time.Second {
 			t.Errorf("the eight requests and the end cost %v", cost)
 		}
 	})

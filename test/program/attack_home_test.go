@@ -34,7 +34,8 @@ func newGuests(t *testing.T, s *site, p *process) *guests {
 // gives has the host give somebody of the firm roles, which that person accepts.
 func (g *guests) gives(t *testing.T, to *client, userID string, roles ...string) {
 	t.Helper()
-	offer := at[string](t, g.root.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+userID, object{"roles": roles}), "offerId")
+	offer := at[string](t, g.root.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+userID,
+		object{"roles": roles}), "offerId")
 	to.want(t, 200, "POST", "/v1/users/me/offers/"+offer+"/_accept", object{})
 }
 
@@ -43,8 +44,10 @@ func (g *guests) gives(t *testing.T, to *client, userID string, roles ...string)
 func (g *guests) person(t *testing.T, name string) *client {
 	t.Helper()
 	c := newClient(t, g.p, "")
-	c.token = at[string](t, c.want(t, 200, "POST", "/v1/sessions", object{"loginName": name, "password": hisPassword, "orgId": g.firm}), "token")
-	c.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": hisPassword, "newPassword": "a password of my own"})
+	c.token = at[string](t, c.want(t, 200, "POST", "/v1/sessions",
+		object{"loginName": name, "password": hisPassword, "orgId": g.firm}), "token")
+	c.want(t, 200, "PUT", "/v1/users/me/password",
+		object{"currentPassword": hisPassword, "newPassword": "a password of my own"})
 	return c
 }
 
@@ -55,16 +58,20 @@ func TestAttackAGuestCannotBeOffboarded(t *testing.T) {
 		p := s.start(t, "--smtp-url", sink.URL, "--smtp-from", "no-reply@id.example")
 		g := newGuests(t, s, p)
 		manager := g.owner.person(t, "manager", "manager@mail.example", true)
-		g.owner.want(t, 200, "PUT", "/v1/orgs/"+g.firm+"/members/"+manager, object{"roles": []string{"ORG_USER_MANAGER"}})
+		g.owner.want(t, 200, "PUT", "/v1/orgs/"+g.firm+"/members/"+manager,
+			object{"roles": []string{"ORG_USER_MANAGER"}})
 		m := newClient(t, p, "")
-		m.token = at[string](t, m.want(t, 200, "POST", "/v1/sessions", object{"loginName": "manager", "password": hisPassword, "orgId": g.firm}), "token")
+		m.token = at[string](t,
+			m.want(t, 200, "POST", "/v1/sessions",
+				object{"loginName": "manager", "password": hisPassword, "orgId": g.firm}), "token")
 
 		id := g.owner.person(t, "mallory", "mallory@mail.example", false)
 		user := "/v1/users/" + id
 		g.gives(t, g.person(t, "mallory"), id, "ORG_OWNER")
 		// Who gives access to the account must own the firm.
 		for _, path := range []string{"/password", "/email", "/user_name"} {
-			body := map[string]object{"/password": {"password": hisPassword}, "/email": {"email": "other@mail.example"}, "/user_name": {"userName": "other"}}[path]
+			body := map[string]object{"/password": {"password": hisPassword}, "/email": {"email": "other@mail.example"},
+				"/user_name": {"userName": "other"}}[path]
 			method := map[bool]string{true: "POST", false: "PUT"}[path == "/password"]
 			if refused := m.want(t, 403, method, user+path, body); reasonOf(t, refused) != "TARGET_HOLDS_MORE" {
 				t.Errorf("%s: %v", path, refused)
@@ -78,7 +85,8 @@ func TestAttackAGuestCannotBeOffboarded(t *testing.T) {
 		}
 		// She is the only one who can act there.
 		auditor := g.hosting.person(t, "auditor", "auditor@mail.example", true)
-		g.hosting.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+auditor, object{"roles": []string{"ORG_OWNER_VIEWER"}})
+		g.hosting.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+auditor,
+			object{"roles": []string{"ORG_OWNER_VIEWER"}})
 		g.root.org = g.host
 		owner := at[string](t, g.hosting.want(t, 200, "GET", "/v1/users/me", nil), "user", "userId")
 		g.hosting.want(t, 200, "DELETE", "/v1/orgs/"+g.host+"/members/"+owner, nil)
@@ -98,7 +106,8 @@ func TestAttackAGuestCannotBeOffboarded(t *testing.T) {
 		}
 		for told := false; !told; {
 			mail := sink.Next(t)
-			told = mail.To == "auditor@mail.example" && strings.Contains(mail.Text, "Host") && strings.Contains(mail.Text, "ORG_OWNER")
+			told = mail.To == "auditor@mail.example" && strings.Contains(mail.Text, "Host") &&
+				strings.Contains(mail.Text, "ORG_OWNER")
 		}
 		p.stop(t)
 		s.run(t, "rebuild", "--check").fine(t)
@@ -127,17 +136,20 @@ func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 		vera := ""
 		users, _ := g.owner.want(t, 200, "GET", "/v1/users", nil)["users"].([]any)
 		for _, u := range users {
-			if id := at[string](t, u.(object), "userId"); id != at[string](t, g.owner.want(t, 200, "GET", "/v1/users/me", nil), "user", "userId") {
+			if id := at[string](t, u.(object),
+				"userId"); id != at[string](t, g.owner.want(t, 200, "GET", "/v1/users/me", nil), "user", "userId") {
 				vera = id
 			}
 		}
 		name := at[string](t, g.owner.want(t, 200, "GET", "/v1/users/"+vera, nil), "user", "userName")
-		g.owner.want(t, 200, "POST", "/v1/users/"+vera+"/password", object{"password": hisPassword, "noChangeRequired": true})
+		g.owner.want(t, 200, "POST", "/v1/users/"+vera+"/password",
+			object{"password": hisPassword, "noChangeRequired": true})
 		her := g.person(t, name)
 		g.gives(t, her, vera) // a guest without roles
 		signsIn()
 		for i := range 200 {
-			group := at[string](t, g.hosting.want(t, 200, "POST", "/v1/groups", object{"name": fmt.Sprint("group ", i)}), "groupId")
+			group := at[string](t,
+				g.hosting.want(t, 200, "POST", "/v1/groups", object{"name": fmt.Sprint("group ", i)}), "groupId")
 			g.hosting.want(t, 200, "PUT", "/v1/groups/"+group+"/members/"+vera, nil)
 		}
 		g.gives(t, her, vera, "ORG_OWNER")
@@ -149,12 +161,15 @@ func TestAttackAHostTakesAGuestAwayFromHome(t *testing.T) {
 		// Home still manages her.
 		group := at[string](t, g.owner.want(t, 200, "POST", "/v1/groups", object{"name": "Ours"}), "groupId")
 		g.owner.want(t, 200, "PUT", "/v1/groups/"+group+"/members/"+vera, nil)
-		g.owner.want(t, 200, "POST", "/v1/users/"+vera+"/password", object{"password": hisPassword, "noChangeRequired": true})
+		g.owner.want(t, 200, "POST", "/v1/users/"+vera+"/password",
+			object{"password": hisPassword, "noChangeRequired": true})
 		// The host's owner drops the own roles. She leaves all the same.
 		owner := at[string](t, g.hosting.want(t, 200, "GET", "/v1/users/me", nil), "user", "userId")
 		g.hosting.want(t, 200, "DELETE", "/v1/orgs/"+g.host+"/members/"+owner, nil)
 		c := newClient(t, p, "")
-		c.token = at[string](t, c.want(t, 200, "POST", "/v1/sessions", object{"loginName": name, "password": hisPassword, "orgId": g.firm}), "token")
+		c.token = at[string](t,
+			c.want(t, 200, "POST", "/v1/sessions",
+				object{"loginName": name, "password": hisPassword, "orgId": g.firm}), "token")
 		c.want(t, 200, "POST", "/v1/users/me/orgs/"+g.host+"/_leave", nil)
 		g.root.org = g.host
 		read, _ := g.root.want(t, 200, "GET", "/v1/events?types=org.owner_lost.v1", nil)["events"].([]any)
@@ -172,8 +187,11 @@ func TestAttackAGuestOfVeryManyOrganizations(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)
 		root := newClient(t, p, s.admin(t).Token)
-		id := at[string](t, root.want(t, 200, "POST", "/v1/users/human", object{"userName": "guest", "profile": object{"firstName": "Jo", "lastName": "Doe"},
-			"email": object{"email": "guest@example.com", "isEmailVerified": true}}), "userId")
+		id := at[string](t, root.want(t, 200, "POST", "/v1/users/human", object{
+			"userName": "guest",
+			"profile":  object{"firstName": "Jo", "lastName": "Doe"},
+			"email":    object{"email": "guest@example.com", "isEmailVerified": true},
+		}), "userId")
 		for i := range event.MaxObjects + 1 {
 			made := root.want(t, 200, "POST", "/v1/orgs/_setup", newOrg(fmt.Sprint("Host ", i), herPassword))
 			members := "/v1/orgs/" + at[string](t, made, "orgId") + "/members/"

@@ -102,7 +102,8 @@ func wantNothingToGuess(t *testing.T, copied []byte, hashes []string, codes ...s
 	for _, code := range codes {
 		for _, form := range []string{code, strings.ReplaceAll(code, "-", "")} {
 			digest := sha256.Sum256([]byte(form))
-			for _, kept := range []string{form, string(digest[:]), hex.EncodeToString(digest[:]), base64.StdEncoding.EncodeToString(digest[:]), base64.RawURLEncoding.EncodeToString(digest[:])} {
+			for _, kept := range []string{form, string(digest[:]), hex.EncodeToString(digest[:]),
+				base64.StdEncoding.EncodeToString(digest[:]), base64.RawURLEncoding.EncodeToString(digest[:])} {
 				if bytes.Contains(copied, []byte(kept)) {
 					t.Errorf("a code of %d characters is there, or its digest", len(code))
 				}
@@ -119,30 +120,47 @@ func TestAttackWithACopyOfTheDatabase(t *testing.T) {
 		admin := s.admin(t)
 		c := newClient(t, p, admin.Token)
 		const word = "correct horse battery staple"
-		made := at[string](t, c.want(t, 200, "POST", "/v1/users/human", object{"userName": "jo", "password": word, "noChangeRequired": true,
-			"email": object{"email": "jo@mail.example"}, "phone": object{"phone": "+41445550123"}, "profile": object{"firstName": "Jo", "lastName": "Doe"}}), "userId")
+		made := at[string](t, c.want(t, 200, "POST", "/v1/users/human", object{
+			"userName":         "jo",
+			"password":         word,
+			"noChangeRequired": true,
+			"email":            object{"email": "jo@mail.example"},
+			"phone":            object{"phone": "+41445550123"},
+
+			"profile": object{"firstName": "Jo", "lastName": "Doe"},
+		}), "userId")
 		c.want(t, 200, "POST", "/v1/users/"+made+"/password", object{"password": word + "!", "noChangeRequired": true})
 		suffix := admin.LoginName[strings.Index(admin.LoginName, "@"):]
 		me := c.with(c.signIn(t, "jo"+suffix, word+"!"))
 		me.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": word + "!", "newPassword": word})
 		me = c.with(c.signIn(t, "jo"+suffix, word))
 		var hashes []string
-		for name, hasher := range map[string]passwap.Hasher{"bcrypt": bcrypt.New(4), "scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
-			"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}), "argon2i": argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16})} {
+		for name, hasher := range map[string]passwap.Hasher{
+			"bcrypt": bcrypt.New(4),
+			"scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
+			"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}),
+
+			"argon2i": argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
+		} {
 			hash, err := hasher.Hash(word)
 			must(t, err)
 			hashes = append(hashes, hash)
 			for _, user := range []string{name, name + "-idle"} {
-				c.want(t, 200, "POST", "/v1/users/_import", object{"users": []object{{"userName": user, "passwordHash": hash, "email": object{"address": user + "@mail.example"}, "profile": object{"firstName": "Im", "lastName": "Ported"}}}})
+				c.want(t, 200, "POST", "/v1/users/_import",
+					object{"users": []object{{"userName": user, "passwordHash": hash,
+						"email":   object{"address": user + "@mail.example"},
+						"profile": object{"firstName": "Im", "lastName": "Ported"}}}})
 			}
 			c.signIn(t, name+suffix, word) // gets a hash of ours; the other one keeps its own
 		}
 		var codes []string
 		for _, kind := range []string{"email", "phone"} {
-			codes = append(codes, at[string](t, c.want(t, 200, "POST", "/v1/users/"+made+"/"+kind+"/_create_code", object{}), "code"))
+			codes = append(codes,
+				at[string](t, c.want(t, 200, "POST", "/v1/users/"+made+"/"+kind+"/_create_code", object{}), "code"))
 		}
 		totp := at[string](t, me.want(t, 200, "POST", "/v1/users/me/factors/totp/_start", object{}), "secret")
-		confirmed := me.want(t, 200, "POST", "/v1/users/me/factors/totp/_confirm", object{"code": factortest.Code(totp, time.Now())})
+		confirmed := me.want(t, 200, "POST", "/v1/users/me/factors/totp/_confirm",
+			object{"code": factortest.Code(totp, time.Now())})
 		if token, renewed := confirmed["token"].(string); renewed {
 			me = c.with(token)
 		}
@@ -150,7 +168,10 @@ func TestAttackWithACopyOfTheDatabase(t *testing.T) {
 		for _, code := range at[[]any](t, me.want(t, 200, "POST", "/v1/users/me/recovery_codes", object{}), "codes") {
 			codes = append(codes, code.(string))
 		}
-		device := at[string](t, c.want(t, 200, "POST", "/v1/apps", object{"name": "TV", "type": "APPLICATION_TYPE_NATIVE", "grantTypes": []string{"GRANT_TYPE_DEVICE_CODE"}}), "appId")
+		device := at[string](t,
+			c.want(t, 200, "POST", "/v1/apps",
+				object{"name": "TV", "type": "APPLICATION_TYPE_NATIVE",
+					"grantTypes": []string{"GRANT_TYPE_DEVICE_CODE"}}), "appId")
 		shown := c.form(t, "/oauth/device_authorization", url.Values{"client_id": {device}, "scope": {"openid"}})
 		codes = append(codes, at[string](t, shown, "user_code"))
 		wantNothingToGuess(t, s.copied(t), hashes, codes...)

@@ -17,19 +17,23 @@ func TestAttackATwinInAnotherOrganizationTakesNobodysWayIn(t *testing.T) {
 		_, olga, prey := root.organization(t, "Acme", "olga@mail.example")
 		org, _, _ := root.organization(t, "Mallory", "mallory@evil.example")
 		mallory := newClient(t, p, "")
-		mallory.token = mallory.signIn(t, "mallory@evil.example", herPassword) // the installation's word counts everywhere
+		// the installation's word counts everywhere
+		mallory.token = mallory.signIn(t, "mallory@evil.example", herPassword)
 		if at[string](t, mallory.want(t, 200, "GET", "/v1/users/me", nil), "user", "details", "resourceOwner") != org {
 			t.Fatal("somebody else was signed in")
 		}
 		mallory.want(t, 403, "POST", "/v1/orgs/"+org+"/domains", object{"domain": "mail.example", "isVerified": true})
 		mallory.want(t, 200, "POST", "/v1/orgs/"+org+"/domains", object{"domain": "mail.example"})
 		mallory.person(t, "twin1", "olga@mail.example", true)
-		mallory.want(t, 200, "PUT", "/v1/users/"+mallory.person(t, "twin2", "other@mail.example", false)+"/email", object{"email": "olga@mail.example", "isEmailVerified": true})
+		mallory.want(t, 200, "PUT", "/v1/users/"+mallory.person(t, "twin2", "other@mail.example", false)+"/email",
+			object{"email": "olga@mail.example", "isEmailVerified": true})
 		// An address that nobody else has is no way in either, outside of Mallory's organization.
 		mallory.person(t, "alone", "alone@mail.example", true)
 		stranger := mallory.with("")
-		stranger.want(t, 401, "POST", "/v1/sessions", object{"loginName": "alone@mail.example", "password": hisPassword})
-		stranger.want(t, 200, "POST", "/v1/sessions", object{"loginName": "alone@mail.example", "password": hisPassword, "orgId": org})
+		stranger.want(t, 401, "POST", "/v1/sessions",
+			object{"loginName": "alone@mail.example", "password": hisPassword})
+		stranger.want(t, 200, "POST", "/v1/sessions",
+			object{"loginName": "alone@mail.example", "password": hisPassword, "orgId": org})
 
 		in := object{"loginName": "Olga@mail.example", "password": hisPassword}
 		stranger.want(t, 401, "POST", "/v1/sessions", in)
@@ -69,12 +73,14 @@ func TestTheLastOwnerOfAnOrganizationLeavesByTheInstallation(t *testing.T) {
 		me := newClient(t, p, "")
 		me.token = me.signIn(t, "owner@"+domain, herPassword)
 		member, user := "/v1/orgs/"+org+"/members/"+owner, "/v1/users/"+owner
-		for path, method := range map[string]string{member: "DELETE", user: "DELETE", user + "/_lock": "POST", user + "/_deactivate": "POST"} {
+		for path, method := range map[string]string{member: "DELETE", user: "DELETE", user + "/_lock": "POST",
+			user + "/_deactivate": "POST"} {
 			var body object
 			if method == "POST" {
 				body = object{}
 			}
-			if answer := me.want(t, 400, method, path, body); reasonOf(t, answer) != "LAST_ORGANIZATION_OWNER" || !strings.Contains(at[string](t, answer, "message"), "grant ORG_OWNER to another") {
+			if answer := me.want(t, 400, method, path, body); reasonOf(t, answer) != "LAST_ORGANIZATION_OWNER" ||
+				!strings.Contains(at[string](t, answer, "message"), "grant ORG_OWNER to another") {
 				t.Errorf("%s %s: %v", method, path, answer)
 			}
 		}

@@ -51,7 +51,8 @@ func newSilent(t *testing.T) *silent {
 func (p *silent) says(subject string, more map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.claims = map[string]any{"sub": subject, "preferred_username": subject, "given_name": "Vi", "family_name": "Sitor", "email": subject + "@provider.example", "email_verified": true}
+	p.claims = map[string]any{"sub": subject, "preferred_username": subject, "given_name": "Vi", "family_name": "Sitor",
+		"email": subject + "@provider.example", "email_verified": true}
 	for name, value := range more {
 		p.claims[name] = value
 	}
@@ -72,26 +73,38 @@ func (p *silent) serve(w http.ResponseWriter, r *http.Request) {
 	answer := any(nil)
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
-		answer = map[string]any{"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-			"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"ES256"}}
+		answer = map[string]any{
+			"issuer":                   p.URL,
+			"authorization_endpoint":   p.URL + "/authorize",
+			"token_endpoint":           p.URL + "/token",
+			"jwks_uri":                 p.URL + "/keys",
+			"response_types_supported": []string{"code"},
+			"subject_types_supported":  []string{"public"},
+
+			"id_token_signing_alg_values_supported": []string{"ES256"},
+		}
 	case "/keys":
-		answer = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k", Use: "sig", Algorithm: "ES256"}}}
+		answer = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k", Use: "sig",
+			Algorithm: "ES256"}}}
 	case "/authorize":
 		q, code := r.URL.Query(), rand.Text()
 		p.asked, p.nonces[code] = append(p.asked, q), q.Get("nonce")
-		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusSeeOther)
+		http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(),
+			http.StatusSeeOther)
 		return
 	case "/token":
 		id, _, _ := r.BasicAuth()
 		if id == "" {
 			id = r.PostFormValue("client_id")
 		}
-		claims := map[string]any{"iss": p.URL, "aud": id, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "nonce": p.nonces[r.PostFormValue("code")]}
+		claims := map[string]any{"iss": p.URL, "aud": id, "iat": time.Now().Unix(),
+			"exp": time.Now().Add(time.Minute).Unix(), "nonce": p.nonces[r.PostFormValue("code")]}
 		for name, value := range p.claims {
 			claims[name] = value
 		}
 		payload, _ := json.Marshal(claims)
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: p.key, KeyID: "k"}}, nil)
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256,
+			Key: jose.JSONWebKey{Key: p.key, KeyID: "k"}}, nil)
 		if err != nil {
 			p.t.Error(err)
 			return
@@ -192,7 +205,8 @@ func (b *visitor) unchanged(s *site, act func()) {
 	before, in := s.events(b.t), b.session()
 	act()
 	if after := s.events(b.t); after != before || b.session() != in {
-		b.t.Fatalf("at %s: %d events were recorded, and the session was %q and is %q", b.at, after-before, in, b.session())
+		b.t.Fatalf("at %s: %d events were recorded, and the session was %q and is %q", b.at, after-before,
+			in, b.session())
 	}
 }
 
@@ -214,7 +228,8 @@ func TestAttackNobodyJoinsByNavigation(t *testing.T) {
 		attack := func() (page string) {
 			b.unchanged(s, func() {
 				b.get(link)
-				page = b.get(base + "/login/idp/" + idp + "?" + url.Values{"to": {"/login/invitation"}, "other": {"1"}}.Encode())
+				page = b.get(base + "/login/idp/" + idp + "?" + url.Values{"to": {"/login/invitation"},
+					"other": {"1"}}.Encode())
 			})
 			return page
 		}
@@ -248,11 +263,13 @@ func TestAttackNobodyIsSignedInByNavigation(t *testing.T) {
 		attacker.sees(attacker.creates(attacker.press(attacker.get(way))), "attacker")
 
 		root.person(t, "victim", "victim@mail.example", true)
-		for name, b := range map[string]*visitor{"nobody is signed in": newBrowser(t, base), "somebody is": newBrowser(t, base)} {
+		for name, b := range map[string]*visitor{"nobody is signed in": newBrowser(t, base),
+			"somebody is": newBrowser(t, base)} {
 			t.Run(name, func(t *testing.T) {
 				if name == "somebody is" {
 					b.get(base + "/login?to=/account")
-					b.sees(b.post(b.at, url.Values{"loginName": {"victim"}, "password": {hisPassword}}), "victim@mail.example")
+					b.sees(b.post(b.at, url.Values{"loginName": {"victim"}, "password": {hisPassword}}),
+						"victim@mail.example")
 				}
 				up.requests()
 				for range 9 {
@@ -280,14 +297,27 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 		root := newClient(t, p, s.admin(t).Token)
 		base := strings.Replace(p.url, "127.0.0.1", "localhost", 1)
 		idp := up.at(t, root, "Corp", object{"autoRegister": true})
-		made := root.want(t, 200, "POST", "/v1/apps", object{"name": "Shop", "type": "APPLICATION_TYPE_SINGLE_PAGE", "redirectUris": []string{"https://app.example/cb"},
-			"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE"}})
+		made := root.want(t, 200, "POST", "/v1/apps", object{
+			"name":         "Shop",
+			"type":         "APPLICATION_TYPE_SINGLE_PAGE",
+			"redirectUris": []string{"https://app.example/cb"},
+			"grantTypes":   []string{"GRANT_TYPE_AUTHORIZATION_CODE"},
+		})
 		app := at[string](t, made, "appId")
 		verifier := strings.Repeat("verifier", 8)
 		sum := sha256.Sum256([]byte(verifier))
 		ask := func(more ...string) string {
-			q := url.Values{"client_id": {app}, "redirect_uri": {"https://app.example/cb"}, "response_type": {"code"}, "scope": {"openid"}, "idp_hint": {idp},
-				"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}, "state": {"s"}}
+			q := url.Values{
+				"client_id":             {app},
+				"redirect_uri":          {"https://app.example/cb"},
+				"response_type":         {"code"},
+				"scope":                 {"openid"},
+				"idp_hint":              {idp},
+				"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+				"code_challenge_method": {"S256"},
+
+				"state": {"s"},
+			}
 			for i := 0; i < len(more); i += 2 {
 				q.Set(more[i], more[i+1])
 			}
@@ -296,7 +326,9 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 		// token gives the claims of the ID token for a code.
 		token := func(t *testing.T, code string) object {
 			t.Helper()
-			resp, err := http.PostForm(base+"/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {app}, "code": {code}, "redirect_uri": {"https://app.example/cb"}, "code_verifier": {verifier}})
+			resp, err := http.PostForm(base+"/oauth/token",
+				url.Values{"grant_type": {"authorization_code"}, "client_id": {app}, "code": {code},
+					"redirect_uri": {"https://app.example/cb"}, "code_verifier": {verifier}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -326,7 +358,8 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 		users := at[[]any](t, root.want(t, 200, "GET", "/v1/users?pageSize=100", nil), "users")
 		for _, u := range users {
 			if u := u.(object); u["userName"] == "val" || u["userName"] == "val@provider.example" {
-				root.want(t, 200, "POST", "/v1/users/"+u["userId"].(string)+"/password", object{"password": hisPassword, "noChangeRequired": true})
+				root.want(t, 200, "POST", "/v1/users/"+u["userId"].(string)+"/password",
+					object{"password": hisPassword, "noChangeRequired": true})
 			}
 		}
 
@@ -342,14 +375,20 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 			{"nothing is asked for", nil, days, url.Values{}, false, true},
 			{"nothing is asked for, and it does not say", nil, nil, url.Values{}, false, false},
 			{"a moment to come is no time", nil, float64(begun + 3600), url.Values{}, false, false},
-			{"prompt=login", []string{"prompt", "login"}, days, url.Values{"prompt": {"login"}, "max_age": {"0"}}, true, false},
-			{"prompt=login, and it does not say", []string{"prompt", "login"}, nil, url.Values{"prompt": {"login"}, "max_age": {"0"}}, true, false},
-			{"prompt=login, and it asks", []string{"prompt", "login"}, now, url.Values{"prompt": {"login"}, "max_age": {"0"}}, false, true},
-			{"max_age=0", []string{"max_age", "0"}, days, url.Values{"max_age": {"0"}, "prompt": {"login"}}, true, false},
+			{"prompt=login", []string{"prompt", "login"}, days,
+				url.Values{"prompt": {"login"}, "max_age": {"0"}}, true, false},
+			{"prompt=login, and it does not say", []string{"prompt", "login"}, nil,
+				url.Values{"prompt": {"login"}, "max_age": {"0"}}, true, false},
+			{"prompt=login, and it asks", []string{"prompt", "login"}, now,
+				url.Values{"prompt": {"login"}, "max_age": {"0"}}, false, true},
+			{"max_age=0", []string{"max_age", "0"}, days,
+				url.Values{"max_age": {"0"}, "prompt": {"login"}}, true, false},
 			{"max_age=60", []string{"max_age", "60"}, days, url.Values{"max_age": {"60"}}, true, false},
-			{"max_age=60, and it does not say", []string{"max_age", "60"}, nil, url.Values{"max_age": {"60"}}, true, false},
+			{"max_age=60, and it does not say", []string{"max_age", "60"}, nil,
+				url.Values{"max_age": {"60"}}, true, false},
 			{"max_age of a week", []string{"max_age", "604800"}, days, url.Values{"max_age": {"604800"}}, false, true},
-			{"auth_time as an essential claim", []string{"claims", `{"id_token":{"auth_time":{"essential":true}}}`}, nil, url.Values{}, true, false},
+			{"auth_time as an essential claim", []string{"claims", `{"id_token":{"auth_time":{"essential":true}}}`},
+				nil, url.Values{}, true, false},
 		} {
 			for _, who := range []string{"vi", "val"} {
 				t.Run(tt.name+" of "+who, func(t *testing.T) {
@@ -364,7 +403,8 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 					b := newBrowser(t, base)
 					page := b.press(b.sees(b.get(ask(tt.asks...)), "Continue with"))
 					asked := up.requests()
-					if len(asked) != 1 || asked[0].Get("prompt") != tt.passed.Get("prompt") || asked[0].Get("max_age") != tt.passed.Get("max_age") {
+					if len(asked) != 1 || asked[0].Get("prompt") != tt.passed.Get("prompt") ||
+						asked[0].Get("max_age") != tt.passed.Get("max_age") {
 						t.Fatalf("the provider was asked for %v", asked)
 					}
 					proven := tt.authTimes
@@ -378,7 +418,8 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 						t.Fatal(err)
 					}
 					if tt.refused && who == "vi" {
-						if got := back.Query(); got.Get("error") != "unmet_authentication_requirements" || got.Get("code") != "" {
+						if got := back.Query(); got.Get("error") != "unmet_authentication_requirements" ||
+							got.Get("code") != "" {
 							t.Fatalf("the application is told %v", got)
 						}
 						return

@@ -35,9 +35,11 @@ func TestAttackAReaderGivesNobodyRolesElsewhere(t *testing.T) {
 			return "/v1/users/me/offers/" + at[string](t, answer, "offerId") + "/_accept"
 		}
 		me := signedIn("mallory", hisPassword)
-		to := accept(root.want(t, 200, "PUT", "/v1/orgs/"+evil+"/members/"+mallory, object{"roles": []string{"ORG_OWNER"}}))
+		to := accept(root.want(t, 200, "PUT", "/v1/orgs/"+evil+"/members/"+mallory,
+			object{"roles": []string{"ORG_OWNER"}}))
 		reason(me.want(t, 400, "POST", to, object{}), "PASSWORD_SET_BY_ANOTHER")
-		me.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": hisPassword, "newPassword": "a password of my own"})
+		me.want(t, 200, "PUT", "/v1/users/me/password",
+			object{"currentPassword": hisPassword, "newPassword": "a password of my own"})
 		me = signedIn("mallory", "a password of my own")
 		me.want(t, 200, "POST", to, object{})
 		me.want(t, 200, "GET", "/v1/orgs/"+evil+"/members", nil)
@@ -51,13 +53,16 @@ func TestAttackAReaderGivesNobodyRolesElsewhere(t *testing.T) {
 				t.Errorf("answered %v", answer)
 			}
 		}
-		group := "/v1/groups/" + at[string](t, in(me, evil).want(t, 200, "POST", "/v1/groups", object{"name": "Owners"}), "groupId")
+		group := "/v1/groups/" + at[string](t,
+			in(me, evil).want(t, 200, "POST", "/v1/groups", object{"name": "Owners"}), "groupId")
 		in(me, evil).want(t, 404, "PUT", group+"/members/"+vera, object{})
-		if after := at[object](t, ofFirm.want(t, 200, "GET", "/v1/users/"+vera, nil), "user", "details")["sequence"]; after != before {
+		if after := at[object](t, ofFirm.want(t, 200, "GET", "/v1/users/"+vera, nil), "user",
+			"details")["sequence"]; after != before {
 			t.Errorf("the person moved from %v to %v", before, after)
 		}
 		her := signedIn("vera", hisPassword)
-		if held := her.want(t, 200, "GET", "/v1/users/me/memberships", nil)["memberships"]; held != nil && len(held.([]any)) > 0 {
+		if held := her.want(t, 200, "GET", "/v1/users/me/memberships", nil)["memberships"]; held != nil &&
+			len(held.([]any)) > 0 {
 			t.Errorf("holds %v", held)
 		}
 		reason(me.want(t, 404, "POST", "/v1/users/me/offers/"+offer+"/_accept", object{}), "OFFER_NOT_FOUND")

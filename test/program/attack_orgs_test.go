@@ -76,7 +76,8 @@ func (a *attacked) open(method, address string, form url.Values) (at *url.URL, b
 // follow follows a link of the attacker's, and gives what came to the application, or the page that asks.
 func (a *attacked) follow(app, scopes, prompt string) (told url.Values, page string, at *url.URL) {
 	a.t.Helper()
-	link := url.Values{"client_id": {app}, "redirect_uri": {attackCallback}, "response_type": {"code"}, "scope": {scopes}}
+	link := url.Values{"client_id": {app}, "redirect_uri": {attackCallback}, "response_type": {"code"},
+		"scope": {scopes}}
 	if prompt != "" {
 		link.Set("prompt", prompt)
 	}
@@ -175,15 +176,18 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 			body := newOrg(name, "a long password")
 			body["roles"] = []string{role}
 			id = at[string](t, root.want(t, 200, "POST", "/v1/orgs/_setup", body), "orgId")
-			in := root.with("").want(t, 200, "POST", "/v1/sessions", object{"loginName": "owner", "password": "a long password", "orgId": id})
+			in := root.with("").want(t, 200, "POST", "/v1/sessions",
+				object{"loginName": "owner", "password": "a long password", "orgId": id})
 			return id, root.with(at[string](t, in, "token"))
 		}
 		theirs, manager := organization("Attackers", "ORG_SETTINGS_MANAGER")
 		ours, victim := organization("Victims", "ORG_OWNER")
-		a := &attacked{t: t, api: root, cookies: map[string]string{"__Host-signet": victim.token}, secrets: map[string]string{}}
+		a := &attacked{t: t, api: root, cookies: map[string]string{"__Host-signet": victim.token},
+			secrets: map[string]string{}}
 
 		// They cannot open an application to all organizations, neither a new one nor one they have.
-		app := object{"name": "Survey", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{attackCallback}, "grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"}}
+		app := object{"name": "Survey", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{attackCallback},
+			"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"}}
 		open := object{"allOrganizations": true}
 		for name, value := range app {
 			open[name] = value
@@ -193,7 +197,8 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 			t.Errorf("nobody is told who can: %s", message)
 		}
 		own := a.add(manager, app)
-		manager.want(t, 403, "PATCH", "/v1/apps/"+own, object{"allOrganizations": true, "updateMask": "allOrganizations"})
+		manager.want(t, 403, "PATCH", "/v1/apps/"+own,
+			object{"allOrganizations": true, "updateMask": "allOrganizations"})
 		manager.want(t, 403, "GET", "/v1/apps/_all_organizations", nil)
 		a.silently(own, "openid", "access_denied")
 
@@ -209,7 +214,8 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 			}
 		}
 		lists(root)
-		manager.want(t, 200, "PATCH", "/v1/apps/"+survey, object{"name": "Prize draw", "allOrganizations": true, "updateMask": "name,allOrganizations"})
+		manager.want(t, 200, "PATCH", "/v1/apps/"+survey,
+			object{"name": "Prize draw", "allOrganizations": true, "updateMask": "name,allOrganizations"})
 		const all = "openid profile email offline_access urn:signet:roles"
 		for _, scopes := range []string{all, "openid", ""} {
 			a.silently(survey, scopes, "consent_required")
@@ -223,7 +229,8 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		api := a.add(victim, object{"name": "Ledger", "type": "APPLICATION_TYPE_API"})
 		audience := "urn:signet:app:" + api + ":aud"
 		unapproved := a.exchange(survey, a.silently(survey, "openid email "+audience, ""))
-		if scope := at[string](t, unapproved, "scope"); strings.Contains(scope, audience) || a.active(api, unapproved) || a.active(api, tokens) {
+		if scope := at[string](t, unapproved, "scope"); strings.Contains(scope, audience) ||
+			a.active(api, unapproved) || a.active(api, tokens) {
 			t.Errorf("unapproved tokens count: %s", scope)
 		}
 		approvals := "/v1/apps/" + api + "/audience_approvals"
@@ -234,7 +241,8 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		victim.want(t, 200, "POST", approvals, object{"clientId": survey})
 		for side, list := range map[string]object{"given": victim.want(t, 200, "GET", "/v1/audience_approvals", nil),
 			"got": manager.want(t, 200, "GET", "/v1/audience_approvals?received=true", nil)} {
-			if found := at[[]any](t, list, "approvals"); len(found) != 1 || at[string](t, found[0].(object), "appId") != api {
+			if found := at[[]any](t, list, "approvals"); len(found) != 1 ||
+				at[string](t, found[0].(object), "appId") != api {
 				t.Errorf("%s: %v", side, found)
 			}
 		}
@@ -248,8 +256,10 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		if a.active(api, approved) || !a.active(survey, approved) {
 			t.Error("a token counts at the API after the withdrawal, or not for its application any more")
 		}
-		again := a.asks(survey, "/oauth/token", "grant_type", "refresh_token", "refresh_token", at[string](t, approved, "refresh_token"))
-		if scope := strings.Fields(at[string](t, again, "scope")); slices.Contains(scope, audience) || !slices.Contains(scope, "email") || a.active(api, again) {
+		again := a.asks(survey, "/oauth/token", "grant_type", "refresh_token", "refresh_token",
+			at[string](t, approved, "refresh_token"))
+		if scope := strings.Fields(at[string](t, again, "scope")); slices.Contains(scope, audience) ||
+			!slices.Contains(scope, "email") || a.active(api, again) {
 			t.Errorf("after the refresh: %v", again)
 		}
 

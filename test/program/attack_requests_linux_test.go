@@ -91,11 +91,21 @@ func newTarget(t *testing.T, s *site) *target {
 	t.Helper()
 	p := s.start(t, "--starts-per-minute", "1000000", "--limit-public", "off")
 	admin := newClient(t, p, s.admin(t).Token)
-	admin.want(t, 200, "POST", "/v1/users/human", object{"userName": "nobody", "password": "a password of nobody", "noChangeRequired": true,
-		"profile": object{"firstName": "No", "lastName": "Body"}, "email": object{"email": "nobody@example.com", "isEmailVerified": true}})
+	admin.want(t, 200, "POST", "/v1/users/human", object{
+		"userName":         "nobody",
+		"password":         "a password of nobody",
+		"noChangeRequired": true,
+		"profile":          object{"firstName": "No", "lastName": "Body"},
+
+		"email": object{"email": "nobody@example.com", "isEmailVerified": true},
+	})
 	callback := "http://localhost/callback"
-	app := admin.want(t, 200, "POST", "/v1/apps", object{"name": "Shop", "type": "APPLICATION_TYPE_NATIVE", "redirectUris": []string{callback},
-		"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN", "GRANT_TYPE_DEVICE_CODE"}})
+	app := admin.want(t, 200, "POST", "/v1/apps", object{
+		"name":         "Shop",
+		"type":         "APPLICATION_TYPE_NATIVE",
+		"redirectUris": []string{callback},
+		"grantTypes":   []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN", "GRANT_TYPE_DEVICE_CODE"},
+	})
 	transport := &http.Transport{MaxIdleConnsPerHost: 4}
 	t.Cleanup(transport.CloseIdleConnections)
 	x := &target{prober: &prober{t: t, p: p, client: &http.Client{Transport: transport, Timeout: patience,
@@ -118,7 +128,8 @@ func TestTheWorstRequestsAreAnswered(t *testing.T) {
 // pages and the parameters of OAuth, so that what is new is covered without anyone remembering.
 func (x *target) sendAll() {
 	x.t.Helper()
-	for name, probes := range map[string]func(){"attacks": x.attacks, "operations": x.operations, "OAuth": x.oauth, "pages": x.pages, "headers": x.headers} {
+	for name, probes := range map[string]func(){"attacks": x.attacks, "operations": x.operations, "OAuth": x.oauth,
+		"pages": x.pages, "headers": x.headers} {
 		before, began := x.sent, time.Now()
 		probes()
 		x.t.Logf("%s: %d requests in %.1f s", name, x.sent-before, time.Since(began).Seconds())
@@ -133,19 +144,24 @@ func (x *target) attacks() {
 	han := func(count int) string { return costtest.Alphabets[0].Text(4 * count) }
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	device := []byte("client_id=" + x.clientID + "&scope=urn:signet:org:domain:" + han(20_900))
-	x.try("device", &probe{name: fmt.Sprintf("a device of %d bytes", len(device)), method: "POST", path: "/oauth/device_authorization", header: form, body: device})
-	x.try("authorize", &probe{name: "a sign-in of 32 KB", method: "GET", path: x.authorize("scope", "urn:signet:org:domain:"+han(3400))})
+	x.try("device", &probe{name: fmt.Sprintf("a device of %d bytes", len(device)), method: "POST",
+		path: "/oauth/device_authorization", header: form, body: device})
+	x.try("authorize", &probe{name: "a sign-in of 32 KB", method: "GET",
+		path: x.authorize("scope", "urn:signet:org:domain:"+han(3400))})
 	asJSON := x.bearer()
 	asJSON.Set("Content-Type", "application/json")
 	domain := han(largestBody / 3)
-	x.try("setup", &probe{name: "an organization with a long domain", method: "POST", path: "/v1/orgs/_setup", header: asJSON, body: []byte(`{"org":{"name":"a","domain":"` + domain[:largestBody-64] + `"}}`)})
+	x.try("setup", &probe{name: "an organization with a long domain", method: "POST", path: "/v1/orgs/_setup",
+		header: asJSON, body: []byte(`{"org":{"name":"a","domain":"` + domain[:largestBody-64] + `"}}`)})
 	// Whoever sends it is told what is wrong with it, once.
 	c := &client{base: x.p.url, token: x.token, http: x.client}
 	answer := c.want(x.t, 400, "POST", "/v1/orgs/any/domains", object{"domain": han(10_000)})
-	if says := fmt.Sprint(answer["details"]); strings.Count(says, "must have at most 200 characters") != 1 || strings.Count(says, "description") != 1 {
+	if says := fmt.Sprint(answer["details"]); strings.Count(says, "must have at most 200 characters") != 1 ||
+		strings.Count(says, "description") != 1 {
 		x.t.Errorf("a domain that is too long: %s", says)
 	}
-	x.try("domain", &probe{name: "a long domain", method: "POST", path: "/v1/orgs/any/domains", header: asJSON, body: []byte(`{"domain":"` + domain[:largestBody-64] + `"}`)})
+	x.try("domain", &probe{name: "a long domain", method: "POST", path: "/v1/orgs/any/domains", header: asJSON,
+		body: []byte(`{"domain":"` + domain[:largestBody-64] + `"}`)})
 }
 
 // operations are those of the API, over REST and gRPC.
@@ -172,7 +188,8 @@ func (x *target) operations() {
 			turn++
 			hostile := []costtest.Alphabet{costtest.Alphabets[0], costtest.Alphabets[turn%len(costtest.Alphabets)]}
 			for _, a := range hostile {
-				p := &probe{name: fmt.Sprintf("%s with %s as %s", name, a.Name, f), method: method, header: header.Clone(), hashes: f.String() == "password" || f.String() == "loginName"}
+				p := &probe{name: fmt.Sprintf("%s with %s as %s", name, a.Name, f), method: method,
+					header: header.Clone(), hashes: f.String() == "password" || f.String() == "loginName"}
 				switch inPath := "{" + string(f[0].Name()) + "}"; {
 				case strings.Contains(path, inPath):
 					p.path = filled(strings.ReplaceAll(path, inPath, url.PathEscape(a.Text(largestHeader/3))))
@@ -190,13 +207,15 @@ func (x *target) operations() {
 			}
 			for kind, body := range bodies {
 				if body != nil {
-					x.try(name, x.grpc(o, fmt.Sprintf("%s over gRPC with a %s as %s", name, kind, f), header, body, false))
+					x.try(name,
+						x.grpc(o, fmt.Sprintf("%s over gRPC with a %s as %s", name, kind, f), header, body, false))
 				}
 			}
 			if f.Last().IsList() && rule.GetBody() != "" {
 				as := header.Clone()
 				as.Set("Content-Type", "application/json")
-				x.try(name, &probe{name: name + " with many " + f.String(), method: method, path: filled(path), header: as, body: f.Crowd(most - 64)})
+				x.try(name, &probe{name: name + " with many " + f.String(), method: method, path: filled(path),
+					header: as, body: f.Crowd(most - 64)})
 			}
 		}
 		if !o.Rule.GetPublic() && name != "SetMyEmail" && name != "ImportUsers" {
@@ -205,7 +224,8 @@ func (x *target) operations() {
 		for kind, body := range costtest.Odd(most - 64) {
 			as := header.Clone()
 			as.Set("Content-Type", "application/json")
-			x.try(name, &probe{name: name + " with " + kind, method: method, path: filled(path), header: as, body: body})
+			x.try(name, &probe{name: name + " with " + kind, method: method, path: filled(path),
+				header: as, body: body})
 		}
 		x.try(name, x.grpc(o, name+" with what unpacks to 200 MiB", header, bomb, true))
 	}
@@ -233,7 +253,8 @@ func (x *target) grpc(o costtest.Operation, name string, header http.Header, mes
 		h.Set("Grpc-Encoding", "gzip")
 	}
 	body := append(encoding.BigEndian.AppendUint32([]byte{flag}, uint32(len(message))), message...)
-	return &probe{name: name, method: "POST", path: fmt.Sprintf("/%s/%s", o.Method.Parent().FullName(), o.Method.Name()), header: h, body: body}
+	return &probe{name: name, method: "POST",
+		path: fmt.Sprintf("/%s/%s", o.Method.Parent().FullName(), o.Method.Name()), header: h, body: body}
 }
 
 // fitting makes a body that is as long as it may be: how long it gets is known only when it is made.
@@ -276,8 +297,14 @@ const (
 
 // authorize is the address of a sign-in that is fine but for one parameter.
 func (x *target) authorize(name, value string) string {
-	query := url.Values{"client_id": {x.clientID}, "redirect_uri": {x.callback}, "response_type": {"code"}, "scope": {"openid"}, "code_challenge_method": {"S256"},
-		"code_challenge": {"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"}}
+	query := url.Values{
+		"client_id":             {x.clientID},
+		"redirect_uri":          {x.callback},
+		"response_type":         {"code"},
+		"scope":                 {"openid"},
+		"code_challenge_method": {"S256"},
+		"code_challenge":        {"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"},
+	}
 	query.Set(name, value)
 	return "/oauth/authorize?" + query.Encode()
 }
@@ -286,9 +313,11 @@ var scopePrefixes = []string{"urn:signet:org:domain:", "urn:signet:org:id:", "ur
 
 func (x *target) oauth() {
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	grants := []string{"authorization_code", "refresh_token", "client_credentials", bearerGrant, deviceGrant, exchangeGrant}
+	grants := []string{"authorization_code", "refresh_token", "client_credentials", bearerGrant,
+		deviceGrant, exchangeGrant}
 	names := oauthParameters(x.t)
-	if len(names) < 25 || !slices.Contains(names, "nonce") || !slices.Contains(names, "client_secret") || !slices.Contains(names, "device_code") {
+	if len(names) < 25 || !slices.Contains(names, "nonce") || !slices.Contains(names, "client_secret") ||
+		!slices.Contains(names, "device_code") {
 		x.t.Fatalf("the provider reads only %v", names)
 	}
 	turn := 0
@@ -298,16 +327,23 @@ func (x *target) oauth() {
 				continue
 			}
 			turn++
-			for _, a := range []costtest.Alphabet{costtest.Alphabets[0], costtest.Alphabets[turn%len(costtest.Alphabets)]} {
+			for _, a := range []costtest.Alphabet{costtest.Alphabets[0],
+				costtest.Alphabets[turn%len(costtest.Alphabets)]} {
 				says := fmt.Sprintf(" with %s as %s", a.Name, name+" "+prefix)
-				x.try("authorize", &probe{name: "authorize" + says, method: "GET", path: x.authorize(name, prefix+a.Text(largestHeader/3-100))})
-				x.try("logout", &probe{name: "logout" + says, method: "GET", path: "/oauth/logout?" + url.Values{name: {prefix + a.Text(largestHeader/3-100)}}.Encode()})
-				for _, path := range []string{"/oauth/authorize", "/oauth/logout", "/oauth/token", "/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke", "/oauth/userinfo"} {
+				x.try("authorize",
+					&probe{name: "authorize" + says, method: "GET",
+						path: x.authorize(name, prefix+a.Text(largestHeader/3-100))})
+				x.try("logout",
+					&probe{name: "logout" + says, method: "GET",
+						path: "/oauth/logout?" + url.Values{name: {prefix + a.Text(largestHeader/3-100)}}.Encode()})
+				for _, path := range []string{"/oauth/authorize", "/oauth/logout", "/oauth/token",
+					"/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke", "/oauth/userinfo"} {
 					values := url.Values{"client_id": {x.clientID}, "scope": {"openid"}}
 					if path == "/oauth/token" {
 						values.Set("grant_type", grants[turn%len(grants)])
 					}
-					p := &probe{name: path + " " + values.Get("grant_type") + says, method: "POST", path: path, header: form}
+					p := &probe{name: path + " " + values.Get("grant_type") + says, method: "POST",
+						path: path, header: form}
 					p.body = fitting(largestForm, func(size int) []byte {
 						values.Set(name, prefix+a.Text(size))
 						return []byte(values.Encode())
@@ -317,11 +353,13 @@ func (x *target) oauth() {
 			}
 		}
 	}
-	own := map[string]string{"authorization_code": "code", "refresh_token": "refresh_token", "client_credentials": "scope", bearerGrant: "assertion", deviceGrant: "device_code"}
+	own := map[string]string{"authorization_code": "code", "refresh_token": "refresh_token",
+		"client_credentials": "scope", bearerGrant: "assertion", deviceGrant: "device_code"}
 	for grant, name := range own {
 		for _, a := range costtest.Alphabets {
 			values := url.Values{"client_id": {x.clientID}, "grant_type": {grant}}
-			p := &probe{name: fmt.Sprintf("/oauth/token %s with %s as %s", grant, a.Name, name), method: "POST", path: "/oauth/token", header: form}
+			p := &probe{name: fmt.Sprintf("/oauth/token %s with %s as %s", grant, a.Name, name), method: "POST",
+				path: "/oauth/token", header: form}
 			p.body = fitting(largestForm, func(size int) []byte {
 				values.Set(name, a.Text(size))
 				return []byte(values.Encode())
@@ -329,13 +367,18 @@ func (x *target) oauth() {
 			x.try("/oauth/token", p)
 		}
 	}
-	for _, path := range []string{"/oauth/token", "/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke", "/oauth/userinfo"} {
+	for _, path := range []string{"/oauth/token", "/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke",
+		"/oauth/userinfo"} {
 		for kind, body := range map[string]string{
-			"many parameters": strings.Repeat("a&", largestForm/2), "many different ones": numbered(largestForm), "deep names": strings.Repeat("scope.", largestForm/6) + "=a",
-			"a far element": "scope.100000=a&scope.99999999=a", "many scopes": "scope=" + strings.Repeat("a+", largestForm/2), "many domains": "client_id=" + x.clientID + "&scope=" +
+			"many parameters": strings.Repeat("a&", largestForm/2), "many different ones": numbered(largestForm),
+			"deep names":    strings.Repeat("scope.", largestForm/6) + "=a",
+			"a far element": "scope.100000=a&scope.99999999=a",
+			"many scopes":   "scope=" + strings.Repeat("a+", largestForm/2),
+			"many domains": "client_id=" + x.clientID + "&scope=" +
 				strings.Repeat("urn:signet:org:domain:ü.example+", 50),
 		} {
-			x.try(path, &probe{name: path + " with " + kind, method: "POST", path: path, header: form, body: []byte(body)})
+			x.try(path, &probe{name: path + " with " + kind, method: "POST", path: path, header: form,
+				body: []byte(body)})
 		}
 	}
 }
@@ -351,7 +394,9 @@ func numbered(size int) string {
 // sitePaths are those that the server has besides the API.
 func sitePaths(t *testing.T) []string {
 	t.Helper()
-	s, err := server.Open(t.Context(), server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0"}, slog.New(slog.DiscardHandler))
+	s, err := server.Open(t.Context(),
+		server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0"},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +408,8 @@ func sitePaths(t *testing.T) []string {
 // has them.
 func fieldNames(t *testing.T) []string {
 	t.Helper()
-	return namesRead(t, readName, "../../internal/transport/pages/*.go", "../../internal/ui/login/*.go", "../../internal/ui/account/*.go")
+	return namesRead(t, readName, "../../internal/transport/pages/*.go", "../../internal/ui/login/*.go",
+		"../../internal/ui/account/*.go")
 }
 
 // namesRead are those that an expression finds in source files.
@@ -388,7 +434,8 @@ var readName = regexp.MustCompile(`(?:\b(?:Field|param)\w+\s+(?:FieldName\s*)?= 
 
 func (x *target) pages() {
 	names := fieldNames(x.t)
-	if len(names) < 20 || !slices.Contains(names, "loginName") || !slices.Contains(names, "request") || !slices.Contains(names, "user_code") {
+	if len(names) < 20 || !slices.Contains(names, "loginName") || !slices.Contains(names, "request") ||
+		!slices.Contains(names, "user_code") {
 		x.t.Fatalf("the pages read only %v", names)
 	}
 	own := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Sec-Fetch-Site": {"same-origin"}}
@@ -413,10 +460,12 @@ func (x *target) pages() {
 			}
 			says := fmt.Sprintf("%s with %s as %s", path, a.Name, name)
 			if turn%4 < 2 {
-				body := fitting(largestForm, func(size int) []byte { return []byte(url.Values{name: {a.Text(size)}}.Encode()) })
+				body := fitting(largestForm,
+					func(size int) []byte { return []byte(url.Values{name: {a.Text(size)}}.Encode()) })
 				x.try(path, &probe{name: says, method: "POST", path: path, header: header, body: body, hashes: true})
 			} else {
-				x.try(path, &probe{name: says + " in the address", method: "GET", path: path + "?" + url.Values{name: {a.Text(largestHeader / 3)}}.Encode(), header: header})
+				x.try(path, &probe{name: says + " in the address", method: "GET",
+					path: path + "?" + url.Values{name: {a.Text(largestHeader / 3)}}.Encode(), header: header})
 			}
 		}
 	}
@@ -424,7 +473,8 @@ func (x *target) pages() {
 	for _, a := range costtest.Alphabets {
 		for _, name := range []string{"loginName", "password"} {
 			values := url.Values{"loginName": {"nobody"}, "password": {"wrong"}}
-			p := &probe{name: fmt.Sprintf("/login with a password and %s as %s", a.Name, name), method: "POST", path: "/login", header: own, hashes: true}
+			p := &probe{name: fmt.Sprintf("/login with a password and %s as %s", a.Name, name), method: "POST",
+				path: "/login", header: own, hashes: true}
 			p.body = fitting(largestForm, func(size int) []byte {
 				values.Set(name, a.Text(size))
 				return []byte(values.Encode())
@@ -436,15 +486,27 @@ func (x *target) pages() {
 
 // headers are sent to one endpoint of each kind.
 func (x *target) headers() {
-	names := []string{"Accept", "Accept-Encoding", "Accept-Language", "Access-Control-Request-Method", "Authorization", "Content-Type", "Cookie", "Content-Encoding", "Dpop", "Forwarded",
-		"Grpc-Encoding", "Grpc-Timeout", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-Id", "Origin", "Range", "Sec-Fetch-Site", "Traceparent", "User-Agent",
+	names := []string{"Accept", "Accept-Encoding", "Accept-Language", "Access-Control-Request-Method", "Authorization",
+		"Content-Type", "Cookie", "Content-Encoding", "Dpop", "Forwarded",
+		"Grpc-Encoding", "Grpc-Timeout", "Idempotency-Key", "If-Match", "If-None-Match", "Last-Event-Id", "Origin",
+		"Range", "Sec-Fetch-Site", "Traceparent", "User-Agent",
 		"X-Forwarded-For", "X-Request-Id", "X-Service-Orgid"}
-	for _, e := range [][2]string{{"POST", "/v1/sessions"}, {"GET", "/v1/users/me"}, {"POST", "/oauth/token"}, {"GET", "/login"}, {"GET", "/account"}, {"POST", "/signet.v1.SessionService/CreateSession"}} {
+	for _, e := range [][2]string{{"POST", "/v1/sessions"}, {"GET", "/v1/users/me"}, {"POST", "/oauth/token"},
+		{"GET", "/login"}, {"GET", "/account"}, {"POST", "/signet.v1.SessionService/CreateSession"}} {
 		for i, name := range names {
-			for _, a := range []costtest.Alphabet{costtest.Alphabets[i%len(costtest.Alphabets)], costtest.Alphabets[(i+7)%len(costtest.Alphabets)], {Name: "pairs", Text: func(size int) string { return strings.Repeat("a=b; ", size/5) }},
-				{Name: "Bearer and Basic", Text: func(size int) string { return "Basic " + strings.Repeat("YWE6", size/4) }}} {
-				x.try(e[1], &probe{name: fmt.Sprintf("%s %s with %s as %s", e[0], e[1], a.Name, name), method: e[0], path: e[1],
-					header: http.Header{"Content-Type": {"application/json"}, name: {sendable(a.Text(largestHeader))}}, body: []byte("{}")})
+			for _, a := range []costtest.Alphabet{costtest.Alphabets[i%len(costtest.Alphabets)],
+				costtest.Alphabets[(i+7)%len(costtest.Alphabets)],
+				{Name: "pairs", Text: func(size int) string { return strings.Repeat("a=b; ", size/5) }},
+				{Name: "Bearer and Basic",
+					Text: func(size int) string { return "Basic " + strings.Repeat("YWE6", size/4) }}} {
+				x.try(e[1], &probe{
+					name:   fmt.Sprintf("%s %s with %s as %s", e[0], e[1], a.Name, name),
+					method: e[0],
+					path:   e[1],
+					header: http.Header{"Content-Type": {"application/json"}, name: {sendable(a.Text(largestHeader))}},
+
+					body: []byte("{}"),
+				})
 			}
 		}
 		many := http.Header{}

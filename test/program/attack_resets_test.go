@@ -24,8 +24,10 @@ func TestAConnectionOfNothingButResetsIsCutOff(t *testing.T) {
 		name, procedure string
 		request         []string
 	}{
-		{"that wait for a body", "signet.v1.SessionService/CreateSession", post("/v1/sessions", "content-type", "application/json")},
-		{"that could be answered at once", "signet.v1.OrganizationService/GetOrganization", []string{":method", "GET", ":scheme", "http", ":authority", "localhost", ":path", "/v1/orgs/any"}},
+		{"that wait for a body", "signet.v1.SessionService/CreateSession",
+			post("/v1/sessions", "content-type", "application/json")},
+		{"that could be answered at once", "signet.v1.OrganizationService/GetOrganization",
+			[]string{":method", "GET", ":scheme", "http", ":authority", "localhost", ":path", "/v1/orgs/any"}},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, s *site) {
@@ -37,12 +39,14 @@ func TestAConnectionOfNothingButResetsIsCutOff(t *testing.T) {
 					for ; sent < streams; sent += together {
 						for i := range uint32(together) {
 							id := uint32(2*sent) + 2*i + 1
-							if err := errors.Join(f.request(id, attack.request...), f.WriteRSTStream(id, http2.ErrCodeCancel)); err != nil {
+							if err := errors.Join(f.request(id, attack.request...),
+								f.WriteRSTStream(id, http2.ErrCodeCancel)); err != nil {
 								gone <- err
 								return
 							}
 						}
-						if err := f.seen(); err != nil { // net/http has a limit on requests that wait to be handled, and it is not reached like that
+						// net/http has a limit on requests that wait to be handled, and it is not reached like that
+						if err := f.seen(); err != nil {
 							gone <- err
 							return
 						}
@@ -66,7 +70,8 @@ func TestAConnectionOfNothingButResetsIsCutOff(t *testing.T) {
 				}
 				slices.Sort(reads)
 				handled := strings.Count(p.stderr.String(), `"operation":"`+attack.procedure+`"`)
-				t.Logf("closed after %d streams, %d of them handled; reads beside took %v in the middle, %v at most", sent, handled, reads[len(reads)/2], reads[len(reads)-1])
+				t.Logf("closed after %d streams, %d of them handled; reads beside took %v in the middle, %v at most",
+					sent, handled, reads[len(reads)/2], reads[len(reads)-1])
 				if handled > streams/20 {
 					t.Errorf("%d of them were handled", handled)
 				}
@@ -98,7 +103,8 @@ func TestWhoGivesUpNowAndThenKeepsTheConnection(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			body, writer := io.Pipe()
 			// The server asks for a body when somebody reads it: then the request is on its way.
-			r, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: cancel}), "POST", p.url+"/v1/sessions", body)
+			r, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx,
+				&httptrace.ClientTrace{Got100Continue: cancel}), "POST", p.url+"/v1/sessions", body)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,8 @@ func newTenant(t *testing.T, admin *client, name string) *tenant {
 	t.Helper()
 	made := admin.want(t, 200, "POST", "/v1/orgs/_setup", newOrg(name, tenantPassword))
 	o := &tenant{client: admin, id: at[string](t, made, "orgId"), owner: at[string](t, made, "userId")}
-	signedIn := admin.with("").want(t, 200, "POST", "/v1/sessions", object{"loginName": "owner", "password": tenantPassword, "orgId": o.id})
+	signedIn := admin.with("").want(t, 200, "POST", "/v1/sessions",
+		object{"loginName": "owner", "password": tenantPassword, "orgId": o.id})
 	o.client = admin.with(at[string](t, signedIn, "token"))
 	return o
 }
@@ -44,13 +45,17 @@ func newTenant(t *testing.T, admin *client, name string) *tenant {
 // person adds somebody to the organization, and gives the id.
 func (o *tenant) person(t *testing.T, name string) string {
 	t.Helper()
-	return at[string](t, o.want(t, 200, "POST", "/v1/users/human", object{"userName": name, "profile": object{"firstName": "Jo", "lastName": "Doe"},
-		"email": object{"email": name + "@example.com", "isEmailVerified": true}}), "userId")
+	return at[string](t, o.want(t, 200, "POST", "/v1/users/human", object{
+		"userName": name,
+		"profile":  object{"firstName": "Jo", "lastName": "Doe"},
+		"email":    object{"email": name + "@example.com", "isEmailVerified": true},
+	}), "userId")
 }
 
 // flood sends n requests of one organization at once, and counts those that were answered. Refusals as too many are
 // answers, too, and so is that the time is over, on a slow machine. stop gives up the others.
-func (o *tenant) flood(t *testing.T, n int, send func(i int) (method, path string, body object)) (answered *atomic.Int64, stop func()) {
+func (o *tenant) flood(t *testing.T, n int,
+	send func(i int) (method, path string, body object)) (answered *atomic.Int64, stop func()) {
 	answered = &atomic.Int64{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -90,7 +95,8 @@ func TestAttackAnOrganizationTakesAllStreams(t *testing.T) {
 		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
 		open := func(token string) int {
-			r, err := http.NewRequestWithContext(ctx, "GET", admin.base+"/v1/events/_stream?from=2020-01-01T00:00:00Z", nil)
+			r, err := http.NewRequestWithContext(ctx, "GET",
+				admin.base+"/v1/events/_stream?from=2020-01-01T00:00:00Z", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,9 +113,12 @@ func TestAttackAnOrganizationTakesAllStreams(t *testing.T) {
 		}
 		var tokens []string
 		for i := range most/perUser + 2 {
-			user := at[string](t, a.want(t, 200, "POST", "/v1/users/service", object{"userName": fmt.Sprint("robot", i), "name": "Robot"}), "userId")
+			user := at[string](t,
+				a.want(t, 200, "POST", "/v1/users/service",
+					object{"userName": fmt.Sprint("robot", i), "name": "Robot"}), "userId")
 			a.want(t, 200, "PUT", "/v1/orgs/"+a.id+"/members/"+user, object{"roles": []string{"ORG_OWNER"}})
-			tokens = append(tokens, at[string](t, a.want(t, 200, "POST", "/v1/users/"+user+"/tokens", object{}), "token"))
+			tokens = append(tokens,
+				at[string](t, a.want(t, 200, "POST", "/v1/users/"+user+"/tokens", object{}), "token"))
 		}
 		var opened, refused atomic.Int64
 		var all sync.WaitGroup
@@ -131,7 +140,8 @@ func TestAttackAnOrganizationTakesAllStreams(t *testing.T) {
 		if opened.Load() != most || refused.Load() != 2*perUser {
 			t.Errorf("%d streams are open, %d were refused", opened.Load(), refused.Load())
 		}
-		if status, answer, err := a.with(tokens[0]).do(ctx, "GET", "/v1/events/_stream", nil); err == nil && (status != 429 || at[[]any](t, answer, "details") == nil) {
+		if status, answer, err := a.with(tokens[0]).do(ctx, "GET", "/v1/events/_stream", nil); err == nil &&
+			(status != 429 || at[[]any](t, answer, "details") == nil) {
 			t.Errorf("one more: %d %v", status, answer)
 		}
 		if status := open(b.token); status != 200 {
@@ -147,7 +157,8 @@ func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
 	const many = 20
 	type request func(i int, o *tenant, user string) (token, path string, body object)
 	setPassword := func(_ int, o *tenant, user string) (string, string, object) {
-		return o.token, "/v1/users/" + user + "/password", object{"password": "another password", "noChangeRequired": true}
+		return o.token, "/v1/users/" + user + "/password",
+			object{"password": "another password", "noChangeRequired": true}
 	}
 	signIn := func(i int, o *tenant, _ string) (string, string, object) {
 		return "", "/v1/sessions", object{"loginName": fmt.Sprint("nobody", i), "password": "wrong", "orgId": o.id}
@@ -180,14 +191,16 @@ func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
 				var all sync.WaitGroup
 				send := func(token, path string, body object) {
 					all.Go(func() {
-						if status, answer, err := admin.with(token).do(t.Context(), "POST", path, body); err != nil || status != 200 && status != 401 {
+						if status, answer, err := admin.with(token).do(t.Context(), "POST", path, body); err != nil ||
+							status != 200 && status != 401 {
 							t.Errorf("%s: %d %v %v", path, status, answer, err)
 						}
 					})
 				}
 				wait := func(n int) {
 					t.Helper()
-					testkit.Await(t, fmt.Sprint(n, " wait"), func() bool { _, waiting := slots.Load(); return waiting == n })
+					testkit.Await(t, fmt.Sprint(n, " wait"),
+						func() bool { _, waiting := slots.Load(); return waiting == n })
 				}
 				for i := range many {
 					send(flood(i, a, ofA))
@@ -254,7 +267,9 @@ func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
 		if n := p.places(t, "in_use", "large_requests"); n != most {
 			t.Fatalf("it holds %d places", n)
 		}
-		b.want(t, 200, "POST", "/v1/users/_import", object{"users": []object{{"userName": "user", "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": "u@example.com"}}}})
+		b.want(t, 200, "POST", "/v1/users/_import",
+			object{"users": []object{{"userName": "user", "profile": object{"firstName": "Jo", "lastName": "Doe"},
+				"email": object{"address": "u@example.com"}}}})
 		if n := answered.Load(); n > 0 {
 			t.Errorf("another organization's import was done when %d were over", n)
 		}
@@ -292,7 +307,9 @@ func TestAttackAnOrganizationChangesRolesOfManyWithoutAPause(t *testing.T) {
 		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
 		users := make([]object, people)
 		for i := range users {
-			users[i] = object{"userName": fmt.Sprint("user", i), "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": fmt.Sprintf("u%d@example.com", i)}}
+			users[i] = object{"userName": fmt.Sprint("user", i),
+				"profile": object{"firstName": "Jo", "lastName": "Doe"},
+				"email":   object{"address": fmt.Sprintf("u%d@example.com", i)}}
 		}
 		imported := a.want(t, 200, "POST", "/v1/users/_import", object{"users": users})
 		group := at[string](t, a.want(t, 200, "POST", "/v1/groups", object{"name": "large"}), "groupId")
@@ -300,19 +317,22 @@ func TestAttackAnOrganizationChangesRolesOfManyWithoutAPause(t *testing.T) {
 			a.want(t, 200, "PUT", "/v1/groups/"+group+"/members/"+at[string](t, r.(object), "userId"), object{})
 		}
 		answered, stop := a.flood(t, many, func(i int) (string, string, object) {
-			return "PUT", "/v1/groups/" + group + "/roles", object{"roles": []string{[]string{"ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"}[i%2]}}
+			return "PUT", "/v1/groups/" + group + "/roles",
+				object{"roles": []string{[]string{"ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"}[i%2]}}
 		})
 		for i := 0; answered.Load() < many; i++ {
 			if n := p.places(t, "in_use", "many_writes"); n > 2 {
 				t.Fatalf("it has %d at a time", n)
 			}
-			b.want(t, 200, "PUT", "/v1/users/me/profile", object{"firstName": "Jo", "lastName": fmt.Sprint("Doe", i), "displayName": "Jo"})
+			b.want(t, 200, "PUT", "/v1/users/me/profile",
+				object{"firstName": "Jo", "lastName": fmt.Sprint("Doe", i), "displayName": "Jo"})
 			b.want(t, 200, "GET", "/v1/users", nil)
 		}
 		stop()
 		// What the group gives in the end, all of its members hold.
 		a.want(t, 200, "PUT", "/v1/groups/"+group+"/roles", object{"roles": []string{"ORG_OWNER_VIEWER"}})
-		if n := len(at[[]any](t, a.want(t, 200, "GET", "/v1/orgs/"+a.id+"/members?pageSize=200", nil), "members")); n != people+1 {
+		if n := len(at[[]any](t, a.want(t, 200, "GET", "/v1/orgs/"+a.id+"/members?pageSize=200", nil),
+			"members")); n != people+1 {
 			t.Errorf("%d hold roles, not %d", n, people+1)
 		}
 	})
@@ -348,13 +368,16 @@ func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
 		dead, came := deadReceiver(t)
 		var paths []string
 		for i := range hooks {
-			paths = append(paths, at[string](t, a.want(t, 200, "POST", "/v1/webhooks", object{"name": fmt.Sprint("Dead ", i), "url": dead, "types": []string{"app.*"}}), "webhookId"))
+			paths = append(paths,
+				at[string](t, a.want(t, 200, "POST", "/v1/webhooks",
+					object{"name": fmt.Sprint("Dead ", i), "url": dead, "types": []string{"app.*"}}), "webhookId"))
 		}
 		began := time.Now()
 		newApplications(t, a.client, objects)
 		awaitCount(t, came, 256) // half of what a server sends at once
 		r := newHookReceiver(t)
-		added := b.want(t, 200, "POST", "/v1/webhooks", object{"name": "Quick", "url": "http://" + r.address, "types": []string{"app.*"}})
+		added := b.want(t, 200, "POST", "/v1/webhooks",
+			object{"name": "Quick", "url": "http://" + r.address, "types": []string{"app.*"}})
 		r.key = decodeSecret(t, at[string](t, added, "secret"))
 		newApplications(t, b.client, 1)
 		r.await(2)
@@ -369,7 +392,8 @@ func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
 		var all sync.WaitGroup
 		for _, id := range paths {
 			all.Go(func() {
-				if _, _, err := a.do(ctx, "POST", "/v1/webhooks/"+id+"/_test", object{}); err != nil && !errors.Is(err, context.Canceled) {
+				if _, _, err := a.do(ctx, "POST", "/v1/webhooks/"+id+"/_test", object{}); err != nil &&
+					!errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
 			})
@@ -377,8 +401,10 @@ func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
 		awaitCount(t, came, before+32)
 		fine := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		defer fine.Close()
-		added = b.want(t, 200, "POST", "/v1/webhooks", object{"name": "Fine", "url": fine.URL, "types": []string{"idp.*"}})
-		if out := b.want(t, 200, "POST", "/v1/webhooks/"+at[string](t, added, "webhookId")+"/_test", object{}); out["delivered"] != true {
+		added = b.want(t, 200, "POST", "/v1/webhooks",
+			object{"name": "Fine", "url": fine.URL, "types": []string{"idp.*"}})
+		if out := b.want(t, 200, "POST", "/v1/webhooks/"+at[string](t, added, "webhookId")+"/_test",
+			object{}); out["delivered"] != true {
 			t.Errorf("another organization: %v", out)
 		}
 		cancel()

@@ -69,8 +69,14 @@ func tried(t *testing.T, c *client, path string, body object) (seen string, retr
 // human adds a person of the default organization, with a verified address.
 func human(t *testing.T, c *client, name, password string) (userID string) {
 	t.Helper()
-	made := c.want(t, 200, "POST", "/v1/users/human", object{"userName": name, "password": password, "noChangeRequired": true,
-		"email": object{"email": name + "@mail.example", "isEmailVerified": true}, "profile": object{"firstName": "First", "lastName": "Last"}})
+	made := c.want(t, 200, "POST", "/v1/users/human", object{
+		"userName":         name,
+		"password":         password,
+		"noChangeRequired": true,
+		"email":            object{"email": name + "@mail.example", "isEmailVerified": true},
+
+		"profile": object{"firstName": "First", "lastName": "Last"},
+	})
 	return at[string](t, made, "userId")
 }
 
@@ -118,12 +124,14 @@ func TestAttackAStrangerCannotKeepTheOwnerOut(t *testing.T) {
 		human(t, c, "jo", "a password of jo")
 		// The waiting time doubles from one second up to this, so a guess comes too early soon, however slow the machine is.
 		const most = 8 * time.Second
-		c.want(t, 200, "PUT", "/v1/policy", object{"policy": object{"networkAttempts": 1, "accountAttempts": 10, "accountWaitSeconds": most.Seconds()}})
+		c.want(t, 200, "PUT", "/v1/policy",
+			object{"policy": object{"networkAttempts": 1, "accountAttempts": 10, "accountWaitSeconds": most.Seconds()}})
 		home := c.from("192.0.2.7").with("")
 		home.signIn(t, "jo", "a password of jo")
 		throttled := false
 		for i := 0; !throttled; i++ {
-			seen, retry := tried(t, c.from(network(i)).with(""), "/v1/sessions", object{"loginName": []string{"jo", "jo@mail.example"}[i%2], "password": "wrong"})
+			seen, retry := tried(t, c.from(network(i)).with(""), "/v1/sessions",
+				object{"loginName": []string{"jo", "jo@mail.example"}[i%2], "password": "wrong"})
 			throttled = strings.HasPrefix(seen, "429")
 			if i > 60 || retry > most {
 				t.Fatalf("guess %d from as many networks: %s, %v", i, seen, retry)
@@ -135,7 +143,8 @@ func TestAttackAStrangerCannotKeepTheOwnerOut(t *testing.T) {
 		// From elsewhere somebody is heard who comes again after the low ceiling.
 		elsewhere := c.from("198.51.100.7").with("")
 		testkit.Await(t, "the owner is heard from elsewhere", func() bool {
-			status, _, err := elsewhere.do(t.Context(), "POST", "/v1/sessions", object{"loginName": "jo", "password": "a password of jo"})
+			status, _, err := elsewhere.do(t.Context(), "POST", "/v1/sessions",
+				object{"loginName": "jo", "password": "a password of jo"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +157,8 @@ func TestAttackAStrangerCannotKeepTheOwnerOut(t *testing.T) {
 func TestAttackCodesAreGuessedAFewTimesADayOverAllNetworks(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		sink := mailtest.Start(t)
-		p := s.start(t, append([]string{"--smtp-url", sink.URL, "--smtp-from", "no-reply@id.example"}, behindProxy...)...)
+		p := s.start(t, append([]string{"--smtp-url", sink.URL, "--smtp-from", "no-reply@id.example"},
+			behindProxy...)...)
 		c := newClient(t, p, s.admin(t).Token)
 		human(t, c, "jo", "a password of jo")
 		in := func(address string) *client {

@@ -32,8 +32,14 @@ func (c *client) organization(t *testing.T, name, email string) (id, owner, doma
 // person adds somebody to the client's organization, and gives the id.
 func (c *client) person(t *testing.T, name, email string, verified bool) string {
 	t.Helper()
-	return at[string](t, c.want(t, 200, "POST", "/v1/users/human", object{"userName": name, "password": hisPassword, "noChangeRequired": true,
-		"profile": object{"firstName": "Tim", "lastName": "Twin"}, "email": object{"email": email, "isEmailVerified": verified}}), "userId")
+	return at[string](t, c.want(t, 200, "POST", "/v1/users/human", object{
+		"userName":         name,
+		"password":         hisPassword,
+		"noChangeRequired": true,
+		"profile":          object{"firstName": "Tim", "lastName": "Twin"},
+
+		"email": object{"email": email, "isEmailVerified": verified},
+	}), "userId")
 }
 
 // reasonOf digs out why a request was refused.
@@ -48,21 +54,27 @@ func TestATwinWithTheOwnersEmailDoesNotKeepTheOwnerOut(t *testing.T) {
 		root := newClient(t, p, s.admin(t).Token)
 		org, owner, domain := root.organization(t, "Acme", "olga@mail.example")
 		root.org = org
-		root.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+root.person(t, "manager", "m@mail.example", false), object{"roles": []string{"ORG_USER_MANAGER"}})
+		root.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+root.person(t, "manager", "m@mail.example", false),
+			object{"roles": []string{"ORG_USER_MANAGER"}})
 		manager := newClient(t, p, "")
 		manager.token = manager.signIn(t, "manager@"+domain, hisPassword)
 
 		// Everything a manager of users can do for a twin: add it verified, import it, set it, and prove it by a code
 		// that the manager was shown.
 		manager.person(t, "twin1", "OLGA@mail.example", true)
-		imported := manager.want(t, 200, "POST", "/v1/users/_import", object{"users": []object{{"userName": "twin2", "profile": object{"firstName": "Tim", "lastName": "Twin"},
-			"email": object{"address": "olga@mail.example", "verified": true}}}})
+		imported := manager.want(t, 200, "POST", "/v1/users/_import", object{
+			"users": []object{{"userName": "twin2", "profile": object{"firstName": "Tim", "lastName": "Twin"},
+				"email": object{"address": "olga@mail.example", "verified": true}}},
+		})
 		if len(at[[]any](t, imported, "results")) != 1 {
 			t.Fatalf("got %v", imported)
 		}
-		manager.want(t, 200, "PUT", "/v1/users/"+manager.person(t, "twin3", "other@mail.example", false)+"/email", object{"email": "olga@mail.example", "isEmailVerified": true})
-		code := manager.want(t, 200, "POST", "/v1/users/"+manager.person(t, "twin4", "olga@mail.example", false)+"/email/_create_code", object{})
-		manager.with(manager.signIn(t, "twin4@"+domain, hisPassword)).want(t, 200, "POST", "/v1/users/me/email/_verify", object{"code": code["code"]})
+		manager.want(t, 200, "PUT", "/v1/users/"+manager.person(t, "twin3", "other@mail.example", false)+"/email",
+			object{"email": "olga@mail.example", "isEmailVerified": true})
+		code := manager.want(t, 200, "POST",
+			"/v1/users/"+manager.person(t, "twin4", "olga@mail.example", false)+"/email/_create_code", object{})
+		manager.with(manager.signIn(t, "twin4@"+domain, hisPassword)).want(t, 200, "POST", "/v1/users/me/email/_verify",
+			object{"code": code["code"]})
 
 		who := object{"loginName": "Olga@Mail.example", "orgId": org, "password": herPassword}
 		if in := manager.with("").want(t, 200, "POST", "/v1/sessions", who); in["userId"] != owner {
@@ -83,14 +95,16 @@ func TestAVerifiedDomainIsNotMovedOverTheHeadOfItsOrganization(t *testing.T) {
 		root := newClient(t, p, s.admin(t).Token)
 		losing, owner, _ := root.organization(t, "Losing", "olga@mail.example")
 		gaining, other, _ := root.organization(t, "Gaining", "otto@mail.example")
-		root.want(t, 200, "PUT", "/v1/members/"+root.person(t, "manager", "m@mail.example", false), object{"roles": []string{"IAM_ORG_MANAGER"}})
+		root.want(t, 200, "PUT", "/v1/members/"+root.person(t, "manager", "m@mail.example", false),
+			object{"roles": []string{"IAM_ORG_MANAGER"}})
 		manager := newClient(t, p, "")
 		manager.token = manager.signIn(t, "manager", hisPassword)
 		theirs, new := "/v1/orgs/"+losing+"/domains", object{"domain": "moving.example", "isVerified": true}
 		manager.want(t, 200, "POST", theirs, new)
 		leadsTo := func(want string) string {
 			t.Helper()
-			in := manager.with("").want(t, 200, "POST", "/v1/sessions", object{"loginName": "owner@moving.example", "password": herPassword})
+			in := manager.with("").want(t, 200, "POST", "/v1/sessions",
+				object{"loginName": "owner@moving.example", "password": herPassword})
 			if in["userId"] != want {
 				t.Fatalf("the login name leads to %v, not to %s", in, want)
 			}
@@ -99,7 +113,8 @@ func TestAVerifiedDomainIsNotMovedOverTheHeadOfItsOrganization(t *testing.T) {
 		leadsTo(owner)
 
 		refusal := manager.want(t, 403, "DELETE", theirs+"/MOVING.example", nil)
-		if text := at[string](t, refusal, "message"); reasonOf(t, refusal) != "DOMAIN_RELEASE_DENIED" || !strings.Contains(text, "1 person") || strings.Contains(text, "owner@") {
+		if text := at[string](t, refusal, "message"); reasonOf(t, refusal) != "DOMAIN_RELEASE_DENIED" ||
+			!strings.Contains(text, "1 person") || strings.Contains(text, "owner@") {
 			t.Errorf("got %v", refusal)
 		}
 		manager.want(t, 409, "POST", "/v1/orgs/"+gaining+"/domains", new)
@@ -110,7 +125,8 @@ func TestAVerifiedDomainIsNotMovedOverTheHeadOfItsOrganization(t *testing.T) {
 
 		// The losing organization may, and learns whose login names end.
 		gone := manager.with(token).want(t, 200, "DELETE", theirs+"/moving.example", nil)
-		if names := at[[]any](t, gone, "loginNames"); gone["affectedUsers"] != 1.0 || !slices.Equal(names, []any{"owner@moving.example"}) {
+		if names := at[[]any](t, gone, "loginNames"); gone["affectedUsers"] != 1.0 ||
+			!slices.Equal(names, []any{"owner@moving.example"}) {
 			t.Errorf("got %v", gone)
 		}
 		manager.want(t, 200, "POST", "/v1/orgs/"+gaining+"/domains", new)
@@ -123,17 +139,26 @@ func TestNobodyIsSentIntoAnotherProgram(t *testing.T) {
 		p := s.start(t)
 		root := newClient(t, p, s.admin(t).Token)
 		native := func(address string) object {
-			return object{"name": "Phone", "type": "APPLICATION_TYPE_NATIVE", "redirectUris": []string{address}, "postLogoutUris": []string{address}}
+			return object{"name": "Phone", "type": "APPLICATION_TYPE_NATIVE", "redirectUris": []string{address},
+				"postLogoutUris": []string{address}}
 		}
-		for _, address := range []string{"ms-msdt:/id%20PCWDiagnostic", "MS-MSDT:/x", "search-ms:query=x", "ssh://host/x", "steam://run/1", "javascript:alert(1)", "myapp:/cb",
+		for _, address := range []string{"ms-msdt:/id%20PCWDiagnostic", "MS-MSDT:/x", "search-ms:query=x",
+			"ssh://host/x", "steam://run/1", "javascript:alert(1)", "myapp:/cb",
 			"x-apple.systempreferences:x", "microsoft.windows.camera:/x", "com.example.app:/cb#x"} {
 			root.want(t, 400, "POST", "/v1/apps", native(address))
 		}
 		app := at[string](t, root.want(t, 200, "POST", "/v1/apps", native("com.example.app:/cb")), "appId")
 		ask := func(address string) *http.Response {
-			browser := &http.Client{Transport: root.http.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-			q := url.Values{"client_id": {app}, "redirect_uri": {address}, "response_type": {"code"}, "scope": {"openid"},
-				"code_challenge": {strings.Repeat("x", 43)}, "code_challenge_method": {"S256"}}
+			browser := &http.Client{Transport: root.http.Transport,
+				CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			q := url.Values{
+				"client_id":             {app},
+				"redirect_uri":          {address},
+				"response_type":         {"code"},
+				"scope":                 {"openid"},
+				"code_challenge":        {strings.Repeat("x", 43)},
+				"code_challenge_method": {"S256"},
+			}
 			return answer(t, browser, newRequest(t, "GET", p.url+"/oauth/authorize?"+q.Encode()))
 		}
 		if r := ask("com.example.app:/cb"); r.StatusCode != http.StatusSeeOther {
@@ -149,7 +174,8 @@ func TestNobodyIsSentIntoAnotherProgram(t *testing.T) {
 			t.Errorf("%d to %q", r.StatusCode, r.Header.Get("Location"))
 		}
 		root.want(t, 200, "PATCH", "/v1/apps/"+app, object{"name": "Telephone", "updateMask": "name"})
-		root.want(t, 400, "PATCH", "/v1/apps/"+app, object{"redirectUris": []string{"ssh://host/cb"}, "updateMask": "redirectUris"})
+		root.want(t, 400, "PATCH", "/v1/apps/"+app,
+			object{"redirectUris": []string{"ssh://host/cb"}, "updateMask": "redirectUris"})
 	})
 }
 
@@ -157,7 +183,8 @@ func TestAnAssertionWorksOnce(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)
 		root := newClient(t, p, s.admin(t).Token)
-		robot := at[string](t, root.want(t, 200, "POST", "/v1/users/service", object{"userName": "robot", "name": "Robot"}), "userId")
+		robot := at[string](t,
+			root.want(t, 200, "POST", "/v1/users/service", object{"userName": "robot", "name": "Robot"}), "userId")
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -166,11 +193,13 @@ func TestAnAssertionWorksOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		root.want(t, 200, "POST", "/v1/users/"+robot+"/keys", object{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		root.want(t, 200, "POST", "/v1/users/"+robot+"/keys",
+			object{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
 		endpoint := at[string](t, root.want(t, 200, "GET", "/.well-known/openid-configuration", nil), "token_endpoint")
 		assertion := func(id string) string {
 			now := time.Now()
-			claims := object{"iss": robot, "sub": robot, "aud": endpoint, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+			claims := object{"iss": robot, "sub": robot, "aud": endpoint, "iat": now.Unix(),
+				"exp": now.Add(time.Hour).Unix()}
 			if id != "" {
 				claims["jti"] = id
 			}
@@ -193,15 +222,21 @@ func TestAnAssertionWorksOnce(t *testing.T) {
 			return compact
 		}
 		asGrant := func(text string) url.Values {
-			return url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {text}, "scope": {"openid"}}
+			return url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {text},
+				"scope": {"openid"}}
 		}
 		asClient := func(text string) url.Values {
-			return url.Values{"grant_type": {"client_credentials"}, "client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
-				"client_assertion": {text}, "scope": {"openid"}}
+			return url.Values{
+				"grant_type":            {"client_credentials"},
+				"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
+				"client_assertion":      {text},
+				"scope":                 {"openid"},
+			}
 		}
 		post := func(form url.Values) (status int, said string) {
 			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/oauth/token", strings.NewReader(form.Encode()))
+			r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/oauth/token",
+				strings.NewReader(form.Encode()))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -103,7 +103,8 @@ func TestATokenOrAnApplicationTakesNoAccountOver(t *testing.T) {
 		v := newVictim(t, s)
 		c := newClient(t, v.process, v.pat)
 		v.takeOver(t, c, "SESSION_REQUIRED")
-		c.want(t, 403, "PUT", "/v1/users/me/password", object{"currentPassword": v.password, "newPassword": "another kettle of fish"})
+		c.want(t, 403, "PUT", "/v1/users/me/password",
+			object{"currentPassword": v.password, "newPassword": "another kettle of fish"})
 		v.takeOver(t, c.with(v.application(t)), "SESSION_REQUIRED", "SCOPE_REQUIRED")
 		// The token is good for what it is there for, and for its own end.
 		c.want(t, 200, "PUT", "/v1/users/me/profile", profile("Olly"))
@@ -171,13 +172,18 @@ func TestTheAddressBeforeTakesTheAccountBack(t *testing.T) {
 		thief.want(t, 200, "POST", "/v1/users/me/email/_request_code", object{})
 		code, _ := url.Parse(link("thief@mail.example", "Confirm your e-mail address"))
 		thief.want(t, 200, "POST", "/v1/users/me/email/_verify", object{"code": code.Query().Get("code")})
-		thief.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": v.password, "newPassword": "the thief's own word"})
+		thief.want(t, 200, "PUT", "/v1/users/me/password",
+			object{"currentPassword": v.password, "newPassword": "the thief's own word"})
 		link("thief@mail.example", "Your password was changed")
-		link(v.email, "Your password was changed")                                                                  // the address before is told as long as it can be had back
-		token := at[string](t, thief.want(t, 200, "POST", "/v1/users/me/tokens", object{"name": "later"}), "token") // too soon after the other one to be told
+		// the address before is told as long as it can be had back
+		link(v.email, "Your password was changed")
+		// too soon after the other one to be told
+		token := at[string](t, thief.want(t, 200, "POST", "/v1/users/me/tokens", object{"name": "later"}), "token")
 		// A reset by mail alone is not possible yet.
-		newClient(t, v.process, "").want(t, 200, "POST", "/v1/users/_request_password_reset", object{"loginName": v.login})
-		if m := v.mail.Next(t); m.To != "thief@mail.example" || m.Subject != "Your password cannot be reset yet" || strings.Contains(m.Text, "/reset") {
+		newClient(t, v.process, "").want(t, 200, "POST", "/v1/users/_request_password_reset",
+			object{"loginName": v.login})
+		if m := v.mail.Next(t); m.To != "thief@mail.example" || m.Subject != "Your password cannot be reset yet" ||
+			strings.Contains(m.Text, "/reset") {
 			t.Errorf("%q: %s", m.Subject, m.Text)
 		}
 
@@ -194,7 +200,8 @@ func TestTheAddressBeforeTakesTheAccountBack(t *testing.T) {
 		}
 		thief.want(t, 401, "GET", "/v1/users/me", nil)
 		thief.with(token).want(t, 401, "GET", "/v1/users/me", nil)
-		thief.with("").want(t, 401, "POST", "/v1/sessions", object{"loginName": v.login, "password": "the thief's own word"})
+		thief.with("").want(t, 401, "POST", "/v1/sessions",
+			object{"loginName": v.login, "password": "the thief's own word"})
 		told := map[string]bool{}
 		for range 2 {
 			m := v.mail.Next(t)
@@ -203,11 +210,15 @@ func TestTheAddressBeforeTakesTheAccountBack(t *testing.T) {
 		if !told[v.email] || !told["thief@mail.example"] {
 			t.Errorf("told: %v", told)
 		}
-		if page = b.post(b.at, url.Values{"newPassword": {"short"}, "repeatPassword": {"shorter"}}); !strings.Contains(page, "Set a new password") {
+		if page = b.post(b.at,
+			url.Values{"newPassword": {"short"}, "repeatPassword": {"shorter"}}); !strings.Contains(page,
+			"Set a new password") {
 			t.Fatalf("with two that differ: %s", page)
 		}
 		v.password = "olga is back again"
-		if page = b.post(b.at, url.Values{"newPassword": {v.password}, "repeatPassword": {v.password}}); !strings.Contains(page, "Your password has been set") {
+		if page = b.post(b.at,
+			url.Values{"newPassword": {v.password}, "repeatPassword": {v.password}}); !strings.Contains(page,
+			"Your password has been set") {
 			t.Fatalf("with a new password: %s", page)
 		}
 		me := at[object](t, v.session(t).want(t, 200, "GET", "/v1/users/me", nil), "user", "human")
@@ -228,15 +239,27 @@ func (v *victim) application(t *testing.T) string {
 	t.Helper()
 	of := *v.root
 	of.org = v.org
-	made := of.want(t, 200, "POST", "/v1/apps", object{"name": "Helper", "type": "APPLICATION_TYPE_SINGLE_PAGE", "redirectUris": []string{"https://app.example/cb"},
-		"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE"}})
+	made := of.want(t, 200, "POST", "/v1/apps", object{
+		"name":         "Helper",
+		"type":         "APPLICATION_TYPE_SINGLE_PAGE",
+		"redirectUris": []string{"https://app.example/cb"},
+		"grantTypes":   []string{"GRANT_TYPE_AUTHORIZATION_CODE"},
+	})
 	id := at[string](t, made, "appId")
 	of.want(t, 200, "PUT", "/v1/apps/"+id+"/api_access", object{"scopes": []string{"signet.self"}})
 	verifier := strings.Repeat("verifier", 8)
 	sum := sha256.Sum256([]byte(verifier))
 	b := newBrowser(t, v.url())
-	b.get(v.url() + "/oauth/authorize?" + url.Values{"client_id": {id}, "redirect_uri": {"https://app.example/cb"}, "response_type": {"code"}, "scope": {"openid signet.self"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}, "state": {"s"}}.Encode())
+	b.get(v.url() + "/oauth/authorize?" + url.Values{
+		"client_id":             {id},
+		"redirect_uri":          {"https://app.example/cb"},
+		"response_type":         {"code"},
+		"scope":                 {"openid signet.self"},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
+
+		"state": {"s"},
+	}.Encode())
 	page := b.post(b.at, url.Values{"loginName": {v.login}, "password": {v.password}})
 	if strings.Contains(page, `value="allow"`) {
 		page = b.post(b.at, url.Values{"do": {"allow"}})
@@ -245,8 +268,13 @@ func (v *victim) application(t *testing.T) string {
 	if err != nil || back.Query().Get("code") == "" {
 		t.Fatalf("the sign-in leads to %s: %s", b.at, page)
 	}
-	resp, err := http.PostForm(v.url()+"/oauth/token", url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Query().Get("code")},
-		"redirect_uri": {"https://app.example/cb"}, "code_verifier": {verifier}})
+	resp, err := http.PostForm(v.url()+"/oauth/token", url.Values{
+		"grant_type":    {"authorization_code"},
+		"client_id":     {id},
+		"code":          {back.Query().Get("code")},
+		"redirect_uri":  {"https://app.example/cb"},
+		"code_verifier": {verifier},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

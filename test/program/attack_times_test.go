@@ -46,15 +46,18 @@ func TestAttackTimesDoNotTellWhichNamesThereAre(t *testing.T) {
 		stranger := c.with("")
 		for what, act := range map[string]func(name string, n int) (counts bool){
 			"asking for a reset by user name": func(name string, n int) bool {
-				stranger.from(network(n)).want(t, 200, "POST", "/v1/users/_request_password_reset", object{"loginName": name})
+				stranger.from(network(n)).want(t, 200, "POST", "/v1/users/_request_password_reset",
+					object{"loginName": name})
 				return true
 			},
 			"asking for a reset by address": func(name string, n int) bool {
-				stranger.from(network(n)).want(t, 200, "POST", "/v1/users/_request_password_reset", object{"loginName": name + "@mail.example"})
+				stranger.from(network(n)).want(t, 200, "POST", "/v1/users/_request_password_reset",
+					object{"loginName": name + "@mail.example"})
 				return true
 			},
 			"being turned away": func(name string, _ int) bool {
-				seen, _ := tried(t, stranger.from("192.0.2.7"), "/v1/sessions", object{"loginName": name, "password": "wrong"})
+				seen, _ := tried(t, stranger.from("192.0.2.7"), "/v1/sessions",
+					object{"loginName": name, "password": "wrong"})
 				return strings.HasPrefix(seen, "429")
 			},
 		} {

@@ -42,25 +42,33 @@ func turns(t *testing.T, app, project string) map[string]any {
 	}
 	return map[string]any{
 		"ModifyApplication": []turn{
-			set("redirectUris", []string{firmCallback, attackCallback}), set("postLogoutUris", []string{attackCallback}), set("backChannelLogoutUri", attackCallback), set("keySetUri", attackCallback),
-			set("authMethod", "AUTH_METHOD_CLIENT_SECRET_POST"), set("grantTypes", []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN", "GRANT_TYPE_DEVICE_CODE"}),
+			set("redirectUris", []string{firmCallback, attackCallback}),
+			set("postLogoutUris", []string{attackCallback}), set("backChannelLogoutUri", attackCallback),
+			set("keySetUri", attackCallback),
+			set("authMethod", "AUTH_METHOD_CLIENT_SECRET_POST"),
+			set("grantTypes", []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN",
+				"GRANT_TYPE_DEVICE_CODE"}),
 			set("tokenFormat", "TOKEN_FORMAT_JWT"), set("consentRequired", false), set("exactAuthMethod", false),
 		},
-		"GenerateApplicationSecret":  []turn{{"POST", path + "/secret", object{}}, {"POST", path + "/secret", object{"keepOldSeconds": 3600}}},
-		"AddApplicationKey":          []turn{{"POST", path + "/keys", object{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}}},
-		"SetApplicationAPIAccess":    []turn{{"PUT", path + "/api_access", object{"scopes": []string{"signet.read", "signet.write", "signet.passwords"}}}},
-		"SetApplicationOwnSignIn":    []turn{{"PUT", path + "/own_sign_in", object{"allowed": true}}},
-		"SetApplicationRoleSettings": []turn{{"PUT", path + "/role_settings", object{"projectId": project}}, {"PUT", path + "/role_settings", object{"groupsInTokens": true}}},
-		"AddApplication":             "a new one has no scopes",
-		"DeactivateApplication":      "takes away",
-		"ReactivateApplication":      "opens what stood there before",
-		"RemoveApplication":          "takes away",
-		"RemoveApplicationSecret":    "takes away",
-		"RemoveApplicationKey":       "takes away",
-		"ApproveAudience":            "lets others send tokens to it, and gives away none of its own",
-		"WithdrawAudience":           "takes away",
-		"SetApplicationMetadata":     "programs keep it; Signet does nothing because of it",
-		"StartSignInTrial":           "changes nothing, and goes to the one who starts it",
+		"GenerateApplicationSecret": []turn{{"POST", path + "/secret", object{}},
+			{"POST", path + "/secret", object{"keepOldSeconds": 3600}}},
+		"AddApplicationKey": []turn{{"POST", path + "/keys",
+			object{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}}},
+		"SetApplicationAPIAccess": []turn{{"PUT", path + "/api_access",
+			object{"scopes": []string{"signet.read", "signet.write", "signet.passwords"}}}},
+		"SetApplicationOwnSignIn": []turn{{"PUT", path + "/own_sign_in", object{"allowed": true}}},
+		"SetApplicationRoleSettings": []turn{{"PUT", path + "/role_settings", object{"projectId": project}},
+			{"PUT", path + "/role_settings", object{"groupsInTokens": true}}},
+		"AddApplication":          "a new one has no scopes",
+		"DeactivateApplication":   "takes away",
+		"ReactivateApplication":   "opens what stood there before",
+		"RemoveApplication":       "takes away",
+		"RemoveApplicationSecret": "takes away",
+		"RemoveApplicationKey":    "takes away",
+		"ApproveAudience":         "lets others send tokens to it, and gives away none of its own",
+		"WithdrawAudience":        "takes away",
+		"SetApplicationMetadata":  "programs keep it; Signet does nothing because of it",
+		"StartSignInTrial":        "changes nothing, and goes to the one who starts it",
 	}
 }
 
@@ -81,19 +89,28 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 		org, _, domain := root.organization(t, "Firm", "olga@mail.example")
 		firm := *root
 		firm.org = org
-		firm.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+firm.person(t, "manager", "m@mail.example", false), object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
+		firm.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+firm.person(t, "manager", "m@mail.example", false),
+			object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
 		manager := root.with(root.with("").signIn(t, "manager@"+domain, hisPassword))
 		owner := root.with(root.with("").signIn(t, "owner@"+domain, herPassword))
-		a := &attacked{t: t, api: root, cookies: map[string]string{"__Host-signet": owner.token}, secrets: map[string]string{}}
-		app := a.add(owner, object{"name": "Tool", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{firmCallback}, "consentRequired": true, "exactAuthMethod": true,
-			"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"}})
+		a := &attacked{t: t, api: root, cookies: map[string]string{"__Host-signet": owner.token},
+			secrets: map[string]string{}}
+		app := a.add(owner, object{
+			"name":            "Tool",
+			"type":            "APPLICATION_TYPE_WEB",
+			"redirectUris":    []string{firmCallback},
+			"consentRequired": true,
+			"exactAuthMethod": true,
+			"grantTypes":      []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"},
+		})
 		project := at[string](t, owner.want(t, 200, "POST", "/v1/projects", object{"name": "Plans"}), "projectId")
 		scopes := []string{"signet.read", "signet.write"}
 		firm.want(t, 200, "PUT", "/v1/apps/"+app+"/api_access", object{"scopes": scopes})
 
 		wanted := "openid offline_access " + strings.Join(scopes, " ")
 		ask := func(prompt, scopes, callback string) (told url.Values, page string, to *url.URL) {
-			link := url.Values{"client_id": {app}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {scopes}}
+			link := url.Values{"client_id": {app}, "redirect_uri": {callback}, "response_type": {"code"},
+				"scope": {scopes}}
 			if prompt != "" {
 				link.Set("prompt", prompt)
 			}
@@ -101,7 +118,8 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 			return to.Query(), page, to
 		}
 		exchange := func(code string) object {
-			got := a.asks(app, "/oauth/token", "grant_type", "authorization_code", "code", code, "redirect_uri", firmCallback)
+			got := a.asks(app, "/oauth/token", "grant_type", "authorization_code", "code", code,
+				"redirect_uri", firmCallback)
 			if got["access_token"] == nil {
 				t.Fatalf("no tokens: %v", got)
 			}
@@ -140,7 +158,8 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 			case []turn:
 				for _, one := range how {
 					for who, c := range map[string]*client{"manager": manager, "owner": owner} {
-						if status, answer, err := c.do(t.Context(), one.method, one.path, one.body); err != nil || status != 403 {
+						if status, answer, err := c.do(t.Context(), one.method, one.path, one.body); err != nil ||
+							status != 403 {
 							t.Errorf("%s: %s by the %s: %d %v %v", name, one.body, who, status, answer, err)
 						}
 					}
@@ -153,23 +172,29 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 		if now := sequence(); now != before {
 			t.Errorf("the application has changed: %s, %s", before, now)
 		}
-		if told, page, to := ask("none", wanted, attackCallback); told.Get("code") != "" || to.Host == mustURL(t, attackCallback).Host {
+		if told, page, to := ask("none", wanted, attackCallback); told.Get("code") != "" ||
+			to.Host == mustURL(t, attackCallback).Host {
 			t.Errorf("a code reached the attacker: %s %s", to, page)
 		}
 		exchange(silently(wanted, ""))
 		asOwner.want(t, 200, "GET", "/v1/users", nil)
 
 		// What takes away is the organization's own, and ends nothing else.
-		manager.want(t, 200, "PATCH", "/v1/apps/"+app, object{"name": "Tool 2", "grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"}, "updateMask": "name,grantTypes"})
+		manager.want(t, 200, "PATCH", "/v1/apps/"+app,
+			object{"name": "Tool 2",
+				"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"},
+				"updateMask": "name,grantTypes"})
 		asOwner.want(t, 200, "GET", "/v1/users", nil)
 
 		// An owner of the installation changes it. People are asked again, and what they gave of the API has ended.
-		firm.want(t, 200, "PATCH", "/v1/apps/"+app, object{"redirectUris": []string{firmCallback, "https://firm.example/cb2"}, "updateMask": "redirectUris"})
+		firm.want(t, 200, "PATCH", "/v1/apps/"+app,
+			object{"redirectUris": []string{firmCallback, "https://firm.example/cb2"}, "updateMask": "redirectUris"})
 		asOwner.want(t, 401, "GET", "/v1/users", nil)
 		if a.active(app, tokens) || !a.active(app, plain) {
 			t.Error("a token for the API counts, or one without it does not")
 		}
-		if got := a.asks(app, "/oauth/token", "grant_type", "refresh_token", "refresh_token", at[string](t, tokens, "refresh_token")); got["error"] != "invalid_grant" {
+		if got := a.asks(app, "/oauth/token", "grant_type", "refresh_token", "refresh_token",
+			at[string](t, tokens, "refresh_token")); got["error"] != "invalid_grant" {
 			t.Errorf("a refresh token with scopes of the API: %v", got)
 		}
 		silently(wanted, "consent_required")
@@ -179,7 +204,8 @@ func TestAttackAnApplicationIsTurned(t *testing.T) {
 
 		// Taking the scopes away, changing it, and having them given again is no way round.
 		firm.want(t, 200, "PUT", "/v1/apps/"+app+"/api_access", object{"scopes": []string{}})
-		manager.want(t, 200, "PATCH", "/v1/apps/"+app, object{"redirectUris": []string{firmCallback, attackCallback}, "updateMask": "redirectUris"})
+		manager.want(t, 200, "PATCH", "/v1/apps/"+app,
+			object{"redirectUris": []string{firmCallback, attackCallback}, "updateMask": "redirectUris"})
 		firm.want(t, 200, "PUT", "/v1/apps/"+app+"/api_access", object{"scopes": scopes})
 		silently(wanted, "consent_required")
 		p.stop(t)
@@ -199,7 +225,8 @@ func TestAttackAProviderIsTurned(t *testing.T) {
 		firm := *root
 		firm.org = org
 		managerID := firm.person(t, "manager", "m@mail.example", false)
-		firm.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+managerID, object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
+		firm.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+managerID,
+			object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
 		manager := root.with(root.with("").signIn(t, "manager@"+domain, hisPassword))
 		owner := root.with(root.with("").signIn(t, "owner@"+domain, herPassword))
 
@@ -220,13 +247,15 @@ func TestAttackAProviderIsTurned(t *testing.T) {
 			if header == "Authorization" {
 				token = "Bearer " + token
 			}
-			return b, b.send(http.MethodGet, root.base+"/login/idp/"+idp+"/callback?"+url.Values{"state": {state}}.Encode(), nil, header, token)
+			return b, b.send(http.MethodGet,
+				root.base+"/login/idp/"+idp+"/callback?"+url.Values{"state": {state}}.Encode(), nil, header, token)
 		}
 		people := map[string]string{}
 		for who, role := range map[string]string{"chief": "ORG_OWNER", "staff": "ORG_USER_MANAGER", "plain": ""} {
 			b, page := through(theirs, who, "Authorization")
 			b.sees(b.creates(page), who+"@portal.test")
-			people[who] = at[string](t, root.with(b.session()).want(t, 200, "GET", "/v1/users/me", nil), "user", "userId")
+			people[who] = at[string](t, root.with(b.session()).want(t, 200, "GET", "/v1/users/me", nil),
+				"user", "userId")
 			if role != "" {
 				owner.want(t, 200, "PUT", "/v1/orgs/"+org+"/members/"+people[who], object{"roles": []string{role}})
 			}
@@ -247,7 +276,8 @@ func TestAttackAProviderIsTurned(t *testing.T) {
 		suspended := func() (all []string) {
 			t.Helper()
 			for _, who := range slices.Sorted(maps.Keys(people)) {
-				for _, l := range at[[]any](t, owner.want(t, 200, "GET", "/v1/users/"+people[who]+"/links", nil), "links") {
+				for _, l := range at[[]any](t,
+					owner.want(t, 200, "GET", "/v1/users/"+people[who]+"/links", nil), "links") {
 					if l.(object)["suspended"] == true {
 						all = append(all, who)
 					}
@@ -273,11 +303,13 @@ func TestAttackAProviderIsTurned(t *testing.T) {
 		}
 
 		looked := sequence()
-		manager.want(t, 200, "PATCH", "/v1/idps/"+idp, object{"jwt": object{"keysEndpoint": evil.URL + "/keys"}, "updateMask": "jwt.keysEndpoint"})
+		manager.want(t, 200, "PATCH", "/v1/idps/"+idp,
+			object{"jwt": object{"keysEndpoint": evil.URL + "/keys"}, "updateMask": "jwt.keysEndpoint"})
 		if got := enter(evil, "Authorization", confirm); got != nil {
 			t.Fatalf("the manager got in as %v", got)
 		}
-		owner.want(t, 200, "PATCH", "/v1/idps/"+idp, object{"jwt": object{"headerName": "X-Portal-Token"}, "updateMask": "jwt.headerName"})
+		owner.want(t, 200, "PATCH", "/v1/idps/"+idp,
+			object{"jwt": object{"headerName": "X-Portal-Token"}, "updateMask": "jwt.headerName"})
 		owner.want(t, 200, "PATCH", "/v1/idps/"+idp, object{"name": "Corporation", "updateMask": "name"})
 		if got := enter(evil, "X-Portal-Token", confirm); got != nil {
 			t.Fatalf("after a change by the owner the manager got in as %v", got)
@@ -285,7 +317,8 @@ func TestAttackAProviderIsTurned(t *testing.T) {
 		if got := suspended(); !slices.Equal(got, everybody) {
 			t.Errorf("suspended are %v", got)
 		}
-		want := []any{object{"userId": managerID, "roles": []any{"ORG_SETTINGS_MANAGER"}, "settings": []any{"jwt.keysEndpoint"}}}
+		want := []any{object{"userId": managerID, "roles": []any{"ORG_SETTINGS_MANAGER"},
+			"settings": []any{"jwt.keysEndpoint"}}}
 		if got := unconfirmed(); !reflect.DeepEqual(got, any(want)) {
 			t.Errorf("unconfirmed are %v", got)
 		}
@@ -296,7 +329,8 @@ func TestAttackAProviderIsTurned(t *testing.T) {
 		// Neither the manager nor an owner who looked before the change confirms it.
 		adopt := func(c *client, match string) int {
 			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), "POST", c.base+"/v1/idps/"+idp+"/_check", strings.NewReader(`{"adopt":true}`))
+			r, err := http.NewRequestWithContext(t.Context(), "POST", c.base+"/v1/idps/"+idp+"/_check",
+				strings.NewReader(`{"adopt":true}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,19 +23,28 @@ func (s *site) webhookAsBefore(t *testing.T, id, url string) (key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = st.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{webhook.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-		tx.PutRow(event.Row{RowKey: event.SecretOf(id), Value: st.RootKey().Wrap("webhook secret", text, []byte(id))})
-		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Followers, Key: "webhook/" + id}, Value: []byte(`{"position":0,"begins":true}`)})
-		_, err := webhook.Kind.Create(tx, id, s.admin(t).OrgID, webhook.AddedV1{Name: "Old", NameKey: "old", URL: url, Selection: webhook.Selection{Types: []string{"app.*"}}})
-		return err
-	}})
+	err = st.Do(t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{webhook.Kind.Ref(id)},
+		Decide: func(tx *event.Tx) error {
+			tx.PutRow(event.Row{RowKey: event.SecretOf(id),
+				Value: st.RootKey().Wrap("webhook secret", text, []byte(id))})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Followers, Key: "webhook/" + id},
+				Value: []byte(`{"position":0,"begins":true}`)})
+			_, err := webhook.Kind.Create(tx, id, s.admin(t).OrgID,
+				webhook.AddedV1{Name: "Old", NameKey: "old", URL: url,
+					Selection: webhook.Selection{Types: []string{"app.*"}}})
+			return err
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.tamper(t, `UPDATE webhooks SET shape = 1, doc = '{"state":"active","name":"Old","nameKey":"old","url":"`+url+`","types":["app.*"]}' WHERE id = '`+id+`'`)
+	s.tamper(t, `UPDATE webhooks SET shape = 1, doc = '{"state":"active","name":"Old","nameKey":"old","url":"`+url+
+		`","types":["app.*"]}' WHERE id = '`+id+`'`)
 	return key
 }
 
@@ -58,13 +67,19 @@ func TestAttackATokenInTheAddressOfAWebhook(t *testing.T) {
 		if got["url"] != shown || got["addressInLog"] != true {
 			t.Errorf("it reads as %v", got)
 		}
-		c.want(t, 400, "PATCH", "/v1/webhooks/whk_old", object{"url": got["url"], "updateMask": "url"}) // what is shown is not set by mistake
-		c.want(t, 200, "PATCH", "/v1/webhooks/whk_old", object{"url": "http://" + r.address + "/" + addressToken + "/2", "updateMask": "url"})
-		made := at[string](t, c.want(t, 200, "POST", "/v1/webhooks", object{"name": "New", "url": "http://" + r.address + "/" + addressToken + "/3", "types": []string{"idp.*"}}), "webhookId")
-		if got := at[object](t, c.want(t, 200, "GET", "/v1/webhooks/whk_old", nil), "webhook"); got["url"] != shown || got["addressInLog"] == true {
+		// what is shown is not set by mistake
+		c.want(t, 400, "PATCH", "/v1/webhooks/whk_old", object{"url": got["url"], "updateMask": "url"})
+		c.want(t, 200, "PATCH", "/v1/webhooks/whk_old",
+			object{"url": "http://" + r.address + "/" + addressToken + "/2", "updateMask": "url"})
+		made := at[string](t, c.want(t, 200, "POST", "/v1/webhooks",
+			object{"name": "New", "url": "http://" + r.address + "/" + addressToken + "/3",
+				"types": []string{"idp.*"}}), "webhookId")
+		if got := at[object](t, c.want(t, 200, "GET", "/v1/webhooks/whk_old", nil), "webhook"); got["url"] != shown ||
+			got["addressInLog"] == true {
 			t.Errorf("afterwards it reads as %v", got)
 		}
-		for _, path := range []string{"/v1/webhooks", "/v1/webhooks/" + made, "/v1/webhooks/whk_old/deliveries", "/v1/events?pageSize=500", "/v1/events/_stream?from=2020-01-01T00:00:00Z"} {
+		for _, path := range []string{"/v1/webhooks", "/v1/webhooks/" + made, "/v1/webhooks/whk_old/deliveries",
+			"/v1/events?pageSize=500", "/v1/events/_stream?from=2020-01-01T00:00:00Z"} {
 			q, err := http.NewRequestWithContext(t.Context(), "GET", c.base+path, nil)
 			if err != nil {
 				t.Fatal(err)

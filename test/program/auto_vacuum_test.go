@@ -59,11 +59,13 @@ func TestAutoVacuumIsRefused(t *testing.T) {
 			p := s.launch(t, nil)
 			return result{p.exit(t), p.stdout.String(), p.stderr.String()}
 		})
-		for _, command := range [][]string{{"backup", backup + ".2"}, {"verify"}, {"rebuild"}, {"move", "--to", filepath.Join(t.TempDir(), "new")}} {
+		for _, command := range [][]string{{"backup", backup + ".2"}, {"verify"}, {"rebuild"},
+			{"move", "--to", filepath.Join(t.TempDir(), "new")}} {
 			refused(s.path("signet.db"), says, func() result { return s.run(t, command...) })
 		}
 		refused(backup, "auto_vacuum is on in "+backup, func() result { return restored.run(t, "restore", backup) })
-		refused(moved.path("signet.db"), "auto_vacuum is on in "+moved.path("signet.db"), func() result { return source.run(t, "move", "--to", moved.dir) })
+		refused(moved.path("signet.db"), "auto_vacuum is on in "+moved.path("signet.db"),
+			func() result { return source.run(t, "move", "--to", moved.dir) })
 		for dir, want := range map[string]string{restored.dir: "master.key", moved.dir: "lock signet.db"} {
 			if got := strings.Join(databaseFiles(t, dir), " "); got != want {
 				t.Errorf("%s holds %q, want %q", dir, got, want)

@@ -48,7 +48,8 @@ func TestBackupAndRestore(t *testing.T) {
 	c := newClient(t, p, admin.Token)
 	provider := at[string](t, c.want(t, 200, "POST", "/v1/idps/jwt", newProvider("before")), "idpId")
 	said := s.run(t, "backup", backup).fine(t)
-	for _, words := range []string{backup + ": ", "events", "checked", "The backup does not contain the master key", s.path("master.key")} {
+	for _, words := range []string{backup + ": ", "events", "checked", "The backup does not contain the master key",
+		s.path("master.key")} {
 		if !strings.Contains(said.stdout, words) {
 			t.Errorf("it does not say %q:\n%s", words, said.stdout)
 		}
@@ -80,7 +81,8 @@ func TestARehearsalForScripts(t *testing.T) {
 	s.start(t)
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	s.run(t, "backup", backup).fine(t)
-	if out := s.run(t, "restore", "--rehearse", backup).fine(t).stdout; !strings.Contains(out, "can be restored: ") || !strings.Contains(out, "\nhead ") {
+	if out := s.run(t, "restore", "--rehearse", backup).fine(t).stdout; !strings.Contains(out, "can be restored: ") ||
+		!strings.Contains(out, "\nhead ") {
 		t.Error(out)
 	}
 	var seen struct {
@@ -88,7 +90,8 @@ func TestARehearsalForScripts(t *testing.T) {
 		Events  int
 		Problem string
 	}
-	if err := json.Unmarshal([]byte(s.run(t, "restore", "--rehearse", "--json", backup).fine(t).stdout), &seen); err != nil || !seen.OK || seen.Events == 0 {
+	if err := json.Unmarshal([]byte(s.run(t, "restore", "--rehearse", "--json", backup).fine(t).stdout),
+		&seen); err != nil || !seen.OK || seen.Events == 0 {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	if err := os.Truncate(backup, 20_000); err != nil {
@@ -104,7 +107,8 @@ func TestARehearsalForScripts(t *testing.T) {
 func TestBackupOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.New(t, testdb.Postgres))
-	s.run(t, "backup", filepath.Join(t.TempDir(), "backup.db")).refused(t, "for PostgreSQL, use pg_dump with all tables, and keep a copy of the master key")
+	s.run(t, "backup", filepath.Join(t.TempDir(), "backup.db")).refused(t,
+		"for PostgreSQL, use pg_dump with all tables, and keep a copy of the master key")
 	s.run(t, "restore", filepath.Join(t.TempDir(), "backup.db")).refused(t, "for PostgreSQL, use pg_restore or psql")
 }
 
@@ -272,7 +276,8 @@ func TestScaleABackupUnderWritingCallersMissesNothing(t *testing.T) {
 	acknowledged := make(chan struct{}, 1024)
 	var writers sync.WaitGroup
 	for i := range all {
-		all[i] = &caller{path: "/v1/idps/" + at[string](t, c.want(t, 200, "POST", "/v1/idps/jwt", newProvider(fmt.Sprint("caller ", i))), "idpId")}
+		all[i] = &caller{path: "/v1/idps/" + at[string](t,
+			c.want(t, 200, "POST", "/v1/idps/jwt", newProvider(fmt.Sprint("caller ", i))), "idpId")}
 		client := newClient(t, p, admin.Token)
 		writers.Go(func() { all[i].write(ctx, t, client, acknowledged) })
 	}
@@ -311,7 +316,8 @@ func TestScaleABackupUnderWritingCallersMissesNothing(t *testing.T) {
 			before += w.check(t, rc, began)
 		}
 		q.stop(t)
-		t.Logf("backup %d under %d callers: %v, %d writes acknowledged before it began, %d meanwhile, %s", round+1, callers, took.Round(time.Millisecond), before, during, strings.TrimSpace(said.stdout))
+		t.Logf("backup %d under %d callers: %v, %d writes acknowledged before it began, %d meanwhile, %s", round+1,
+			callers, took.Round(time.Millisecond), before, during, strings.TrimSpace(said.stdout))
 	}
 	stop()
 	writers.Wait()
@@ -374,7 +380,8 @@ func (w *caller) check(t *testing.T, c *client, before time.Time) (n int) {
 	for _, a := range w.acks {
 		if a.at.Before(before) {
 			if n++; a.sequence > sequence {
-				t.Errorf("%s: sequence %d was acknowledged before the backup began, and it has %d", w.path, a.sequence, sequence)
+				t.Errorf("%s: sequence %d was acknowledged before the backup began, and it has %d", w.path,
+					a.sequence, sequence)
 			}
 		}
 		if a.sequence == sequence && a.value != name {

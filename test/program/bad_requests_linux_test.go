@@ -57,7 +57,8 @@ func TestBadRequestsAreAnsweredAndLeaveNothingBehind(t *testing.T) {
 		t.Errorf("%d KiB are not given back", after-before)
 	}
 	for text := range strings.Lines(x.p.stdout.String() + x.p.stderr.String()) {
-		if strings.Contains(text, `"level":"ERROR"`) || strings.Contains(text, "panic") || strings.Contains(text, "goroutine ") {
+		if strings.Contains(text, `"level":"ERROR"`) || strings.Contains(text, "panic") ||
+			strings.Contains(text, "goroutine ") {
 			t.Errorf("the log says %s", text)
 		}
 	}
@@ -91,13 +92,16 @@ func newBadRequests(t *testing.T, x *target) *badRequests {
 			continue // one that is fine would not end
 		}
 		method, path := restOf(proto.GetExtension(o.Method.Options(), annotations.E_Http).(*annotations.HttpRule))
-		g.entries = append(g.entries, entry{method, path, "rest"}, entry{"POST", fmt.Sprintf("/%s/%s", o.Method.Parent().FullName(), o.Method.Name()), "grpc"})
+		g.entries = append(g.entries, entry{method, path, "rest"},
+			entry{"POST", fmt.Sprintf("/%s/%s", o.Method.Parent().FullName(), o.Method.Name()), "grpc"})
 	}
 	for range 5 { // there are fewer of them
 		for _, path := range sitePathsOnce(t) {
 			g.entries = append(g.entries, entry{"GET", path, "page"}, entry{"POST", path, "page"})
 		}
-		for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/", "/v1/", "/v1/nothing", "/console/token", "/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/signet.v1.UserService/Nothing"} {
+		for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/", "/v1/", "/v1/nothing",
+			"/console/token", "/grpc.health.v1.Health/Check",
+			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/signet.v1.UserService/Nothing"} {
 			g.entries = append(g.entries, entry{"GET", path, "page"}, entry{"POST", path, "grpc"})
 		}
 	}
@@ -205,13 +209,17 @@ func (g *badRequests) raw(t *testing.T, i int, r *maker) {
 	case 1:
 		text = string(r.bytes(400))
 	case 2:
-		text = e.method + " " + e.path + " HTTP/" + pick(r, "1.1", "1.0", "2.0", "9.9", "x") + "\r\nHost: " + pick(r, "localhost", "", "a b", "\x00") + "\r\n" + r.text(20) + ": " + r.text(50) + "\r\n\r\n"
+		text = e.method + " " + e.path + " HTTP/" + pick(r, "1.1", "1.0", "2.0", "9.9", "x") + "\r\nHost: " + pick(r,
+			"localhost", "", "a b", "\x00") + "\r\n" + r.text(20) + ": " + r.text(50) + "\r\n\r\n"
 	case 3:
-		text = e.method + " " + e.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + pick(r, "-1", "5", "99999999999999999999", "0x5", "5, 6") + "\r\nTransfer-Encoding: " + pick(r, "chunked", "gzip", "chunked, chunked", "") + "\r\n\r\n5\r\nhello\r\nzz\r\n"
+		text = e.method + " " + e.path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + pick(r, "-1", "5",
+			"99999999999999999999", "0x5", "5, 6") + "\r\nTransfer-Encoding: " + pick(r, "chunked", "gzip",
+			"chunked, chunked", "") + "\r\n\r\n5\r\nhello\r\nzz\r\n"
 	case 4:
 		text = r.text(10) + " " + r.text(30) + "\r\n\r\n"
 	case 5:
-		text = e.method + " http://[::1" + r.text(5) + e.path + " HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a", r.IntN(40<<10)) + "\r\n\r\n"
+		text = e.method + " http://[::1" + r.text(5) + e.path + " HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("a",
+			r.IntN(40<<10)) + "\r\n\r\n"
 	}
 	_, _ = io.WriteString(conn, text)
 	_ = conn.(*net.TCPConn).CloseWrite()
@@ -243,7 +251,8 @@ func (r *maker) text(most int) string {
 	case 0:
 		return sendable(string(r.bytes(most)))
 	case 1:
-		return pick(r, "../../etc/passwd", "%00", "%2e%2e%2f", "'; DROP TABLE users;--", "<script>", "null", "-1", "1e999", "\u202e", "usr_1", "org_1", "0", "true", "{}", "${jndi}", "*")
+		return pick(r, "../../etc/passwd", "%00", "%2e%2e%2f", "'; DROP TABLE users;--", "<script>", "null", "-1",
+			"1e999", "\u202e", "usr_1", "org_1", "0", "true", "{}", "${jndi}", "*")
 	case 2:
 		return strings.Repeat(pick(r, "a", "é", "漢", "%", "/", ".", "@", "🦄"), r.IntN(most+1))
 	}
@@ -255,7 +264,8 @@ func (r *maker) text(most int) string {
 }
 
 func (r *maker) path(path string) string {
-	path = parameter.ReplaceAllStringFunc(strings.ReplaceAll(path, "*", "{any}"), func(string) string { return escaped(r.text(30)) })
+	path = parameter.ReplaceAllStringFunc(strings.ReplaceAll(path, "*", "{any}"),
+		func(string) string { return escaped(r.text(30)) })
 	switch r.IntN(12) {
 	case 0:
 		return path + "/" + escaped(r.text(20))
@@ -273,7 +283,9 @@ func (r *maker) query() string {
 	if r.IntN(3) > 0 {
 		return ""
 	}
-	return pick(r, "a=%zz", "pageSize=-1", "pageSize=99999999999", "pageToken="+escaped(r.text(60)), "request="+escaped(r.text(30)), "a=b&a=b&&;", "query="+escaped(r.text(40)), "client_id="+r.x.clientID+"&redirect_uri="+escaped(r.text(40)), escaped(r.text(200)))
+	return pick(r, "a=%zz", "pageSize=-1", "pageSize=99999999999", "pageToken="+escaped(r.text(60)),
+		"request="+escaped(r.text(30)), "a=b&a=b&&;", "query="+escaped(r.text(40)),
+		"client_id="+r.x.clientID+"&redirect_uri="+escaped(r.text(40)), escaped(r.text(200)))
 }
 
 func (r *maker) header(kind string) http.Header {
@@ -282,22 +294,29 @@ func (r *maker) header(kind string) http.Header {
 	case 0:
 		h = r.x.bearer()
 	case 1:
-		h["Authorization"] = []string{pick(r, "Bearer ", "bearer x", "Basic "+r.text(30), "Basic Og==", "Bearer "+r.text(100), "Bearer "+r.x.token+"x", r.text(30))}
+		h["Authorization"] = []string{pick(r, "Bearer ", "bearer x", "Basic "+r.text(30), "Basic Og==",
+			"Bearer "+r.text(100), "Bearer "+r.x.token+"x", r.text(30))}
 	}
 	switch kind {
 	case "grpc":
-		h["Content-Type"] = []string{pick(r, "application/grpc", "application/grpc-web+proto", "application/grpc-web-text", "application/grpc+json", "application/json", r.text(20))}
+		h["Content-Type"] = []string{pick(r, "application/grpc", "application/grpc-web+proto",
+			"application/grpc-web-text", "application/grpc+json", "application/json", r.text(20))}
 		h["Te"] = []string{"trailers"}
 	case "rest":
-		h["Content-Type"] = []string{pick(r, "application/json", "application/json", "application/json; charset=latin1", "text/plain", "multipart/form-data", r.text(20))}
+		h["Content-Type"] = []string{pick(r, "application/json", "application/json", "application/json; charset=latin1",
+			"text/plain", "multipart/form-data", r.text(20))}
 	default:
-		h["Content-Type"] = []string{pick(r, "application/x-www-form-urlencoded", "application/x-www-form-urlencoded", "application/json", "multipart/form-data; boundary=x", r.text(20))}
+		h["Content-Type"] = []string{pick(r, "application/x-www-form-urlencoded", "application/x-www-form-urlencoded",
+			"application/json", "multipart/form-data; boundary=x", r.text(20))}
 		h["Origin"] = []string{r.x.p.url}
 	}
 	for range r.IntN(4) {
-		h[pick(r, "If-Match", "X-Service-Orgid", "Idempotency-Key", "Grpc-Timeout", "Grpc-Encoding", "Content-Encoding", "X-Request-Id", "Accept", "Accept-Language", "Cookie", "X-Forwarded-For", "Range", "If-None-Match",
-			"If-Modified-Since", "Last-Event-Id", "Sec-Fetch-Site", "Expect", "Origin", "Host", "Access-Control-Request-Method", "User-Agent", "Upgrade", "X-Http-Method-Override")] =
-			[]string{pick(r, "gzip", "1n", "99999999H", "*", "W/\"1\"", "\"7\"", "__Host-signet-browser="+r.text(26), "bytes=0-,5-", "100-continue", "websocket", "text/html", r.text(60))}
+		h[pick(r, "If-Match", "X-Service-Orgid", "Idempotency-Key", "Grpc-Timeout", "Grpc-Encoding", "Content-Encoding",
+			"X-Request-Id", "Accept", "Accept-Language", "Cookie", "X-Forwarded-For", "Range", "If-None-Match",
+			"If-Modified-Since", "Last-Event-Id", "Sec-Fetch-Site", "Expect", "Origin", "Host",
+			"Access-Control-Request-Method", "User-Agent", "Upgrade", "X-Http-Method-Override")] =
+			[]string{pick(r, "gzip", "1n", "99999999H", "*", "W/\"1\"", "\"7\"", "__Host-signet-browser="+r.text(26),
+				"bytes=0-,5-", "100-continue", "websocket", "text/html", r.text(60))}
 	}
 	return h
 }
@@ -316,14 +335,18 @@ func (r *maker) body(kind string) []byte {
 		if r.IntN(5) == 0 {
 			length = r.Uint32()
 		}
-		return append(encoding.BigEndian.AppendUint32([]byte{pick[byte](r, 0, 0, 0, 1, 2, 128, 255)}, length), message...)
+		return append(encoding.BigEndian.AppendUint32([]byte{pick[byte](r, 0, 0, 0, 1, 2, 128, 255)},
+			length), message...)
 	case "rest":
 		return []byte(r.json(3))
 	}
 	var out []string
 	for range r.IntN(8) {
-		out = append(out, pick(r, "client_id", "client_secret", "grant_type", "code", "redirect_uri", "refresh_token", "token", "loginName", "password", "step", "code_verifier", "assertion", "scope", "logout_token", "state", "csrf", r.text(10))+
-			"="+pick(r, r.x.clientID, "refresh_token", "authorization_code", "client_credentials", "%zz", escaped(r.text(80))))
+		out = append(out, pick(r, "client_id", "client_secret", "grant_type", "code", "redirect_uri", "refresh_token",
+			"token", "loginName", "password", "step", "code_verifier", "assertion", "scope", "logout_token", "state",
+			"csrf", r.text(10))+
+			"="+pick(r, r.x.clientID, "refresh_token", "authorization_code", "client_credentials", "%zz",
+			escaped(r.text(80))))
 	}
 	return []byte(strings.Join(out, "&"))
 }
@@ -333,13 +356,17 @@ func (r *maker) json(depth int) string {
 	case n < 3 && depth > 0:
 		var parts []string
 		for range r.IntN(6) {
-			parts = append(parts, strconv.Quote(pick(r, "userName", "profile", "email", "password", "org", "name", "roles", "pageSize", "metadata", "policy", "users", "loginName", "userId", "ids", "updateMask", r.text(8)))+":"+r.json(depth-1))
+			parts = append(parts,
+				strconv.Quote(pick(r, "userName", "profile", "email", "password", "org", "name", "roles", "pageSize",
+					"metadata", "policy", "users", "loginName", "userId", "ids", "updateMask", r.text(8)))+":"+
+					r.json(depth-1))
 		}
 		return "{" + strings.Join(parts, ",") + pick(r, "}", "}", "}", "}", "", ",}")
 	case n == 3 && depth > 0:
 		return "[" + r.json(depth-1) + "," + r.json(depth-1) + "]"
 	case n == 4:
-		return pick(r, "null", "true", "1e400", "-0", "12345678901234567890123", "0.1", "NaN", "\"\\ud800\"", "\"\\u0000\"", "'a'", "//")
+		return pick(r, "null", "true", "1e400", "-0", "12345678901234567890123", "0.1", "NaN", "\"\\ud800\"",
+			"\"\\u0000\"", "'a'", "//")
 	}
 	return strconv.Quote(r.text(40))
 }

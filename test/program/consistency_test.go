@@ -27,18 +27,22 @@ func TestScaleAReadSeesTheWriteBeforeIt(t *testing.T) {
 			sent := profile(name)
 			sent["displayName"] = name
 			written := at[string](t, writer.want(t, 200, "PUT", "/v1/users/me/profile", sent), "details", "sequence")
-			users := map[string]object{"GetMyUser": at[object](t, reader.want(t, 200, "GET", "/v1/users/me", nil), "user")}
+			users := map[string]object{"GetMyUser": at[object](t,
+				reader.want(t, 200, "GET", "/v1/users/me", nil), "user")}
 			if i%5 == 0 { // the other ways to see a user
 				users["GetUser"] = at[object](t, reader.want(t, 200, "GET", "/v1/users/"+admin.UserID, nil), "user")
-				listed := at[[]any](t, reader.want(t, 200, "GET", "/v1/users?name="+url.QueryEscape(name), nil), "users")
+				listed := at[[]any](t,
+					reader.want(t, 200, "GET", "/v1/users?name="+url.QueryEscape(name), nil), "users")
 				if len(listed) != 1 {
 					t.Fatalf("round %d: the list has %d users", i, len(listed))
 				}
 				users["ListUsers"] = listed[0].(object)
 			}
 			for by, u := range users {
-				if got := at[string](t, u, "human", "profile", "nickName"); got != name || at[string](t, u, "details", "sequence") != written {
-					t.Fatalf("round %d: %s finds %q at sequence %s, not at %s", i, by, got, at[string](t, u, "details", "sequence"), written)
+				if got := at[string](t, u, "human", "profile", "nickName"); got != name ||
+					at[string](t, u, "details", "sequence") != written {
+					t.Fatalf("round %d: %s finds %q at sequence %s, not at %s", i, by, got,
+						at[string](t, u, "details", "sequence"), written)
 				}
 			}
 		}

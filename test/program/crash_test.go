@@ -48,8 +48,14 @@ func TestCrashUnderLoad(t *testing.T) {
 		for i := range 2 {
 			created := owner.want(t, 200, "POST", "/v1/idps/jwt", newProvider(fmt.Sprint("Load ", i)))
 			path := "/v1/idps/" + at[string](t, created, "idpId")
-			load.add(&register{token: admin.Token, write: path, read: path, body: func(value string) object { return object{"name": value} },
-				object: "idp", value: []string{"name"}})
+			load.add(&register{
+				token:  admin.Token,
+				write:  path,
+				read:   path,
+				body:   func(value string) object { return object{"name": value} },
+				object: "idp",
+				value:  []string{"name"},
+			})
 		}
 		for round := range rounds {
 			load.run(t, p, admin.Token, round, time.Duration(100+rand.IntN(500))*time.Millisecond)

@@ -22,14 +22,16 @@ func TestTheDoctorForScripts(t *testing.T) {
 		}
 		return r.stdout
 	}
-	if out := examine(1); !strings.Contains(out, "warning  mail") || !strings.Contains(out, "→ Set --smtp-url") || !strings.Contains(out, "ok       server") {
+	if out := examine(1); !strings.Contains(out, "warning  mail") || !strings.Contains(out, "→ Set --smtp-url") ||
+		!strings.Contains(out, "ok       server") {
 		t.Error(out)
 	}
 	var report struct {
 		Level    string
 		Findings []struct{ Check, Level, What, Do string }
 	}
-	if err := json.Unmarshal([]byte(examine(1, "--json")), &report); err != nil || report.Level != "warning" || len(report.Findings) < 10 {
+	if err := json.Unmarshal([]byte(examine(1, "--json")), &report); err != nil || report.Level != "warning" ||
+		len(report.Findings) < 10 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if err := os.Chmod(s.path("master.key"), 0o644); err != nil {

@@ -62,7 +62,8 @@ func TestFaultsOutOfFileDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit := uint64(len(open)) + 20
-		if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
+		if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		var held []net.Conn
@@ -107,7 +108,8 @@ func TestFaultsOutOfFileDescriptors(t *testing.T) {
 		if w.end(t, p); w.refused.Load() > 0 {
 			t.Errorf("%d writes of those who were connected were refused", w.refused.Load())
 		}
-		t.Logf("%s; longest gap %v; %d warnings in 5 s; others were served %v after the strangers had left", w, gap.Round(time.Millisecond), said, back.Round(time.Millisecond))
+		t.Logf("%s; longest gap %v; %d warnings in 5 s; others were served %v after the strangers had left", w,
+			gap.Round(time.Millisecond), said, back.Round(time.Millisecond))
 		p.stop(t)
 		checked(t, s)
 	})
@@ -151,7 +153,8 @@ func TestFaultsPausedNode(t *testing.T) {
 		if beside.refused.Load() > 0 {
 			t.Errorf("%d writes at the other node were refused", beside.refused.Load())
 		}
-		t.Logf("paused node: %s, back %v after it woke up; the other: %s, longest gap %v", on, back.Round(time.Millisecond), beside, gap.Round(time.Millisecond))
+		t.Logf("paused node: %s, back %v after it woke up; the other: %s, longest gap %v", on,
+			back.Round(time.Millisecond), beside, gap.Round(time.Millisecond))
 		first.stop(t)
 		second.stop(t)
 		checked(t, s)
@@ -172,7 +175,9 @@ func (s *site) startWithin(t *testing.T, bytes int) *process {
 	t.Cleanup(func() { _ = os.Remove(dir) }) // after the process is gone
 	writeFile(t, filepath.Join(dir, limit), strconv.Itoa(bytes), 0o644)
 	cmd := program(nil)
-	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), binary}, append(s.args("start"), "--listen", "localhost:0", "--log-format", "json")...)
+	cmd.Path, cmd.Args = "/bin/sh",
+		append([]string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), binary},
+			append(s.args("start"), "--listen", "localhost:0", "--log-format", "json")...)
 	p := launch(t, cmd)
 	p.awaitReady(t)
 	return p
@@ -186,7 +191,8 @@ func throng(t *testing.T, c *client, p *process, until time.Time) {
 	for i := range 64 {
 		callers.Go(func() {
 			for n := 0; time.Now().Before(until); n++ {
-				if _, _, err := c.do(t.Context(), "POST", "/v1/orgs/_setup", newOrg(fmt.Sprint("Org ", i, " ", n), "a password")); err != nil {
+				if _, _, err := c.do(t.Context(), "POST", "/v1/orgs/_setup",
+					newOrg(fmt.Sprint("Org ", i, " ", n), "a password")); err != nil {
 					select {
 					case <-p.done:
 						return
@@ -297,7 +303,8 @@ func change(t *testing.T, database testdb.Database, how string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	for _, statement := range []string{"ALTER DATABASE " + name + " " + how, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "'"} {
+	for _, statement := range []string{"ALTER DATABASE " + name + " " + how,
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "'"} {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,8 @@ func TestATerminalIsShownTheFirstAdministratorOnce(t *testing.T) {
 		return shown
 	}
 	shown, admin := onTerminal(), s.admin(t)
-	for _, want := range []string{"sign in at " + admin.URL + "/console/", admin.LoginName, admin.Password, admin.Token, s.path("first-admin.json")} {
+	for _, want := range []string{"sign in at " + admin.URL + "/console/", admin.LoginName, admin.Password, admin.Token,
+		s.path("first-admin.json")} {
 		if strings.Count(shown, want) != 1 {
 			t.Errorf("%q is not on the terminal once:\n%s", want, shown)
 		}

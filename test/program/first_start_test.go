@@ -28,7 +28,8 @@ func TestFirstStart(t *testing.T) {
 		if got := slices.Sorted(maps.Keys(fields)); !slices.Equal(got, want) {
 			t.Errorf("first-admin.json has %v", got)
 		}
-		if ready := p.await(t, "ready"); admin.URL != ready.URL || !strings.HasSuffix(admin.URL, p.listen[strings.LastIndex(p.listen, ":"):]) {
+		if ready := p.await(t, "ready"); admin.URL != ready.URL ||
+			!strings.HasSuffix(admin.URL, p.listen[strings.LastIndex(p.listen, ":"):]) {
 			t.Errorf("the URL is %s, the server says %s and listens on %s", admin.URL, ready.URL, p.listen)
 		}
 
@@ -68,7 +69,8 @@ func TestFirstStart(t *testing.T) {
 			t.Error("the second start changed first-admin.json")
 		}
 		c = newClient(t, again, admin.Token)
-		if id := at[string](t, c.want(t, 200, "GET", "/v1/users/me", nil), "user", "userId"); id != admin.ServiceUserID {
+		if id := at[string](t, c.want(t, 200, "GET", "/v1/users/me", nil), "user",
+			"userId"); id != admin.ServiceUserID {
 			t.Errorf("now the token is of %s", id)
 		}
 		checkFiles(t, s)
@@ -159,7 +161,8 @@ func TestAPortInUseCreatesNothing(t *testing.T) {
 	p := s.start(t)
 	other := newSite(t, testdb.New(t, testdb.SQLite))
 	run(t, nil, append(other.args("start"), "--listen", p.listen)...).refused(t, "another program uses this address")
-	run(t, nil, append(other.args("start"), "--listen", "localhost:0", "--metrics-listen", p.listen)...).refused(t, "--metrics-listen")
+	run(t, nil, append(other.args("start"), "--listen", "localhost:0", "--metrics-listen", p.listen)...).refused(t,
+		"--metrics-listen")
 	if _, err := os.Stat(other.path("signet.db")); err == nil {
 		t.Error("there is a database")
 	}
@@ -222,10 +225,12 @@ func TestAFirstStartBesideAnotherInstallationIsRefused(t *testing.T) {
 	first := newSite(t, testdb.New(t, testdb.Postgres))
 	first.start(t).stop(t)
 	admin = readFile(t, first.path("first-admin.json"))
-	refused(&site{Database: testdb.Database{Engine: testdb.SQLite}, dir: first.dir}, "first-admin.json belongs to another installation, and there is no database here")
+	refused(&site{Database: testdb.Database{Engine: testdb.SQLite}, dir: first.dir},
+		"first-admin.json belongs to another installation, and there is no database here")
 	second := &site{Database: testdb.New(t, testdb.Postgres), dir: first.dir}
 	refused(second, "first-admin.json belongs to another installation, but this PostgreSQL database is empty")
-	refused(newSite(t, second.Database), "first-admin.json belongs to another installation", "--first-admin-file", first.path("first-admin.json"))
+	refused(newSite(t, second.Database), "first-admin.json belongs to another installation", "--first-admin-file",
+		first.path("first-admin.json"))
 	if !bytes.Equal(readFile(t, first.path("first-admin.json")), admin) {
 		t.Error("first-admin.json was changed")
 	}

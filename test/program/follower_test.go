@@ -46,7 +46,8 @@ func TestAFollowerSeesEachPositionOnceScale(t *testing.T) {
 		writing.Go(func() {
 			node := i % 2
 			for n := 0; ctx.Err() == nil; n++ {
-				status, answer, err := nodes[node].do(ctx, "PUT", "/v1/idps/"+id, object{"name": fmt.Sprintf("Writer %d, value %d", i, n)})
+				status, answer, err := nodes[node].do(ctx, "PUT", "/v1/idps/"+id,
+					object{"name": fmt.Sprintf("Writer %d, value %d", i, n)})
 				switch {
 				case err == nil && status == 200:
 					acknowledged.Store(id+"."+at[string](t, answer, "details", "sequence"), true)
@@ -88,7 +89,8 @@ func TestAFollowerSeesEachPositionOnceScale(t *testing.T) {
 	if count == 0 {
 		t.Error("nothing was acknowledged")
 	}
-	t.Logf("%d events in %v, %.0f/s, %d acknowledged, %d looks", last, took.Round(time.Millisecond), float64(events)/took.Seconds(), count, f.looks.Load())
+	t.Logf("%d events in %v, %.0f/s, %d acknowledged, %d looks", last, took.Round(time.Millisecond),
+		float64(events)/took.Seconds(), count, f.looks.Load())
 	first.stop(t)
 	runLong(t, s.args("rebuild", "--check")...).fine(t)
 }
@@ -110,7 +112,9 @@ func (s *site) follow(t *testing.T) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, _, err := store.Open(t.Context(), store.Options{Database: s.URL, Kinds: model.Kinds, Master: master, ReadOnly: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, _, err := store.Open(t.Context(),
+		store.Options{Database: s.URL, Kinds: model.Kinds, Master: master, ReadOnly: true,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +210,8 @@ func (s *site) commitLate(t *testing.T, f *follower, node *client) {
 	exec("SELECT pg_advisory_lock(4711)")
 	done := make(chan error, 1)
 	go func() {
-		status, answer, err := node.do(context.Background(), "POST", "/v1/apps", object{"name": "Late", "type": "APPLICATION_TYPE_NATIVE", "grantTypes": []string{"GRANT_TYPE_DEVICE_CODE"}})
+		status, answer, err := node.do(context.Background(), "POST", "/v1/apps",
+			object{"name": "Late", "type": "APPLICATION_TYPE_NATIVE", "grantTypes": []string{"GRANT_TYPE_DEVICE_CODE"}})
 		if err == nil && status != 200 {
 			err = fmt.Errorf("%d %v", status, answer)
 		}

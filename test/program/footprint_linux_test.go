@@ -18,12 +18,14 @@ func TestFootprint(t *testing.T) {
 	const memory = 15 << 10 // KiB
 	eachEngine(t, func(t *testing.T, s *site) {
 		first := s.start(t)
-		testkit.Await(t, "the memory of the password that the first start has hashed is given back", func() bool { return statusKiB(t, first, "RssAnon") <= memory })
+		testkit.Await(t, "the memory of the password that the first start has hashed is given back",
+			func() bool { return statusKiB(t, first, "RssAnon") <= memory })
 		first.stop(t)
 		p := s.start(t)
 		private := statusKiB(t, p, "RssAnon")
 		t.Logf("%.1f MiB private, %.1f MiB resident", float64(private)/1024, float64(statusKiB(t, p, "VmRSS"))/1024)
-		testkit.Await(t, "it has as little private memory as it should have when idle", func() bool { return statusKiB(t, p, "RssAnon") <= memory })
+		testkit.Await(t, "it has as little private memory as it should have when idle",
+			func() bool { return statusKiB(t, p, "RssAnon") <= memory })
 	})
 }
 
@@ -34,7 +36,8 @@ func TestSize(t *testing.T) {
 		t.Skip("the bound is that of the program for amd64")
 	}
 	path := filepath.Join(t.TempDir(), "signet")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, "github.com/signet-idm/signet/cmd/signet")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path,
+		"github.com/signet-idm/signet/cmd/signet")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)

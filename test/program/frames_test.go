@@ -40,7 +40,8 @@ func dialFrames(t *testing.T, p *process) *frames {
 	if err := conn.SetDeadline(time.Now().Add(2 * patience)); err != nil {
 		t.Fatal(err)
 	}
-	f := &frames{Framer: http2.NewFramer(conn, conn), conn: conn, ended: map[uint32]string{}, status: map[uint32]string{}, window: 65535}
+	f := &frames{Framer: http2.NewFramer(conn, conn), conn: conn, ended: map[uint32]string{},
+		status: map[uint32]string{}, window: 65535}
 	f.encoder = hpack.NewEncoder(&f.block)
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {

@@ -128,11 +128,13 @@ func TestScaleImport(t *testing.T) {
 		t.Fatal("it does not end")
 	}
 	took := time.Since(began)
-	if code := importer.exit(t); code != 0 || importer.stdout.String() != fmt.Sprintf("%d users imported, 0 lines rejected\n", n) {
+	if code := importer.exit(t); code != 0 ||
+		importer.stdout.String() != fmt.Sprintf("%d users imported, 0 lines rejected\n", n) {
 		t.Fatalf("exit code %d: %s%s", code, importer.stdout, importer.stderr)
 	}
 	resident := statusKiB(t, p, "VmRSS")
-	t.Logf("%d users in %s: %.0f users/s, %.0f MiB resident", n, took.Round(time.Millisecond), float64(n)/took.Seconds(), float64(resident)/1024)
+	t.Logf("%d users in %s: %.0f users/s, %.0f MiB resident", n, took.Round(time.Millisecond),
+		float64(n)/took.Seconds(), float64(resident)/1024)
 	if resident > 200<<10 {
 		t.Errorf("the server takes %d KiB", resident)
 	}
@@ -189,7 +191,8 @@ func TestScaleImportThatIsCutOff(t *testing.T) {
 	}
 	rejected := rejectedLines(t, file+".rejected")
 	for i, line := range rejected {
-		if at := bad[min(i, len(bad)-1)] + 2 + i; line["line"] != float64(at) || line["reason"] != "USER_NAME_TAKEN" || line["reference"] != fmt.Sprint("bad ", bad[i]) {
+		if at := bad[min(i, len(bad)-1)] + 2 + i; line["line"] != float64(at) || line["reason"] != "USER_NAME_TAKEN" ||
+			line["reference"] != fmt.Sprint("bad ", bad[i]) {
 			t.Errorf("rejected line %d: %v, want line %d", i, line, at)
 		}
 	}
@@ -215,7 +218,8 @@ func TestImportAtOnceAfterTheFirstStart(t *testing.T) {
 		"user4,Joan\r\n"
 	file := writeFile(t, filepath.Join(dir, "users.csv"), "\ufeff"+lines, 0o600)
 	r := run(t, nil, "import", "users", file, "--data-dir", s.dir)
-	if r.code != 1 || r.stdout != "1 users imported, 3 lines rejected\n" || !strings.Contains(r.stderr, "3 lines were rejected: "+file+".rejected says why") {
+	if r.code != 1 || r.stdout != "1 users imported, 3 lines rejected\n" ||
+		!strings.Contains(r.stderr, "3 lines were rejected: "+file+".rejected says why") {
 		t.Errorf("%+v", r)
 	}
 	var got []string
@@ -226,17 +230,21 @@ func TestImportAtOnceAfterTheFirstStart(t *testing.T) {
 		}
 		got = append(got, fmt.Sprint(line["line"], line["reason"], field))
 	}
-	if want := []string{"3INVALID_REQUESTprofile.firstName", "4INVALID_REQUESTpasswordHash", "5LINE_INVALID"}; !slices.Equal(got, want) {
+	if want := []string{"3INVALID_REQUESTprofile.firstName", "4INVALID_REQUESTpasswordHash",
+		"5LINE_INVALID"}; !slices.Equal(got, want) {
 		t.Errorf("rejected %q, want %q", got, want)
 	}
 	for _, name := range []string{file + ".rejected", file + ".import"} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || bytes.Contains(readFile(t, name), []byte("$2b$")) {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 ||
+			bytes.Contains(readFile(t, name), []byte("$2b$")) {
 			t.Errorf("%s: %v %v", name, info, err)
 		}
 	}
 
-	cmd := program(nil, "import", "users", "-", "--format", "csv", "--data-dir", s.dir, "--rejected", filepath.Join(dir, "piped.rejected"))
-	cmd.Stdin = strings.NewReader(strings.ReplaceAll(strings.ReplaceAll(lines, "user", "piped"), "pipedName", "userName"))
+	cmd := program(nil, "import", "users", "-", "--format", "csv", "--data-dir", s.dir, "--rejected",
+		filepath.Join(dir, "piped.rejected"))
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(strings.ReplaceAll(lines, "user", "piped"),
+		"pipedName", "userName"))
 	piped := launch(t, cmd)
 	if code := piped.exit(t); code != 1 || piped.stdout.String() != "1 users imported, 3 lines rejected\n" {
 		t.Errorf("exit code %d: %s%s", code, piped.stdout, piped.stderr)
@@ -265,28 +273,41 @@ func TestImportsThatAreRefused(t *testing.T) {
 		says string
 	}{
 		{"a token that does not count", []string{users, "--server", p.url, "--token-file", wrong}, "UNAUTHENTICATED"},
-		{"an organization that is not there", []string{users, "--server", p.url, "--token-file", token, "--org", "org_x"}, "ORGANIZATION_NOT_FOUND"},
-		{"a server that is not there", []string{users, "--server", "http://127.0.0.1:1", "--token-file", token, "--give-up", "500ms"}, "the server has accepted nothing"},
-		{"what is no address", []string{users, "--server", "localhost:8080", "--token-file", token}, "--server must be a URL such as https://id.example.org"},
-		{"a token for nobody in particular", []string{users, "--token-file", token}, "--server and --token-file belong together"},
-		{"a server that gets the token of another", []string{users, "--server", p.url}, "--server and --token-file belong together"},
-		{"no token", []string{users, "--server", p.url, "--token-file", filepath.Join(dir, "nothing")}, "reading the token"},
+		{"an organization that is not there",
+			[]string{users, "--server", p.url, "--token-file", token, "--org", "org_x"}, "ORGANIZATION_NOT_FOUND"},
+		{"a server that is not there",
+			[]string{users, "--server", "http://127.0.0.1:1", "--token-file", token, "--give-up", "500ms"},
+			"the server has accepted nothing"},
+		{"what is no address", []string{users, "--server", "localhost:8080", "--token-file", token},
+			"--server must be a URL such as https://id.example.org"},
+		{"a token for nobody in particular", []string{users, "--token-file", token},
+			"--server and --token-file belong together"},
+		{"a server that gets the token of another", []string{users, "--server", p.url},
+			"--server and --token-file belong together"},
+		{"no token", []string{users, "--server", p.url, "--token-file", filepath.Join(dir, "nothing")},
+			"reading the token"},
 		{"no first administrator", []string{users, "--data-dir", dir}, "give --server and --token-file"},
 		{"no file", []string{filepath.Join(dir, "nothing.csv"), "--data-dir", s.dir}, "no such file"},
 		{"a file of any kind", []string{file("users.txt", one), "--data-dir", s.dir}, "--format"},
 		{"JSON that may be one list", []string{file("users.json", one), "--data-dir", s.dir}, "--format"},
-		{"columns that are not known", []string{file("users.csv", "name\nada\n"), "--data-dir", s.dir}, `column 1 "name" is unknown`},
-		{"a file that has changed", []string{changed, "--server", p.url, "--token-file", token}, "when its import started"},
-		{"another organization", []string{other, "--server", p.url, "--token-file", token, "--org", "org_x"}, "started with another --org"},
-		{"rejected lines in place of the users", []string{users, "--data-dir", s.dir, "--rejected", users}, "give another one as --rejected"},
-		{"a state that is damaged", []string{filepath.Join(dir, "broken.ndjson"), "--data-dir", s.dir}, "remove it to start over"},
+		{"columns that are not known", []string{file("users.csv", "name\nada\n"), "--data-dir", s.dir},
+			`column 1 "name" is unknown`},
+		{"a file that has changed", []string{changed, "--server", p.url, "--token-file", token},
+			"when its import started"},
+		{"another organization", []string{other, "--server", p.url, "--token-file", token, "--org", "org_x"},
+			"started with another --org"},
+		{"rejected lines in place of the users", []string{users, "--data-dir", s.dir, "--rejected", users},
+			"give another one as --rejected"},
+		{"a state that is damaged", []string{filepath.Join(dir, "broken.ndjson"), "--data-dir", s.dir},
+			"remove it to start over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.events(t)
 			r := run(t, nil, append([]string{"import", "users"}, c.args...)...)
 			last := strings.TrimSpace(r.stderr)
 			last = last[strings.LastIndex(last, "\n")+1:]
-			if r.code == 0 || !strings.HasPrefix(last, "signet: ") || !strings.Contains(last, c.says) || strings.Contains(r.stderr, s.admin(t).Token) {
+			if r.code == 0 || !strings.HasPrefix(last, "signet: ") || !strings.Contains(last, c.says) ||
+				strings.Contains(r.stderr, s.admin(t).Token) {
 				t.Errorf("it should say %q, and said (%d) %s%s", c.says, r.code, r.stdout, r.stderr)
 			}
 			if s.events(t) != before {

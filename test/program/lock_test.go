@@ -19,7 +19,8 @@ func TestOneProcessPerDataDirectory(t *testing.T) {
 		}
 		for _, same := range []*site{s, link} {
 			second := same.launch(t, nil)
-			result{second.exit(t), second.stdout.String(), second.stderr.String()}.refused(t, "in use by another signet process")
+			result{second.exit(t), second.stdout.String(), second.stderr.String()}.refused(t,
+				"in use by another signet process")
 			same.run(t, "rebuild").refused(t, "in use by another signet process")
 			same.run(t, "admin", "recover").refused(t, "in use by another signet process")
 			same.run(t, "rebuild", "--check").fine(t)
@@ -139,12 +140,14 @@ func TestRebuild(t *testing.T) {
 		p.stop(t)
 
 		// A history that was rewritten cannot be repaired, and nothing is lost by trying.
-		s.tamper(t, "UPDATE events SET payload = replace(payload, 'Default', 'Mine') WHERE object_id = '"+admin.OrgID+"' AND sequence = 1")
+		s.tamper(t, "UPDATE events SET payload = replace(payload, 'Default', 'Mine') WHERE object_id = '"+admin.OrgID+
+			"' AND sequence = 1")
 		check(admin.OrgID)
 		if r := s.run(t, "rebuild"); r.code == 0 {
 			t.Error("a rebuild from a broken history succeeds")
 		}
-		s.tamper(t, "UPDATE events SET payload = replace(payload, 'Mine', 'Default') WHERE object_id = '"+admin.OrgID+"' AND sequence = 1")
+		s.tamper(t, "UPDATE events SET payload = replace(payload, 'Mine', 'Default') WHERE object_id = '"+admin.OrgID+
+			"' AND sequence = 1")
 		s.run(t, "rebuild", "--check").fine(t)
 	})
 }
@@ -169,7 +172,8 @@ func TestRecover(t *testing.T) {
 		// It may do what only an owner of the installation may: take the password of the first administrator.
 		admin := s.admin(t)
 		c.want(t, 200, "POST", "/v1/orgs/_setup", newOrg("New", "a password"))
-		c.want(t, 200, "POST", "/v1/users/"+admin.UserID+"/password", object{"password": "recovered", "noChangeRequired": true})
+		c.want(t, 200, "POST", "/v1/users/"+admin.UserID+"/password",
+			object{"password": "recovered", "noChangeRequired": true})
 		c.signIn(t, admin.LoginName, "recovered")
 		s.run(t, "rebuild", "--check").fine(t)
 	})

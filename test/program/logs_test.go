@@ -20,11 +20,13 @@ func TestNoSecretIsLogged(t *testing.T) {
 	for _, format := range []string{"json", "text"} {
 		t.Run(format, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, s *site) {
-				p := launch(t, program(nil, append(s.args("start"), "--listen", "localhost:0", "--metrics-listen", "localhost:0",
-					"--log-format", format, "--log-level", "debug", "--trusted-proxies", "127.0.0.1")...))
+				p := launch(t,
+					program(nil, append(s.args("start"), "--listen", "localhost:0", "--metrics-listen", "localhost:0",
+						"--log-format", format, "--log-level", "debug", "--trusted-proxies", "127.0.0.1")...))
 				p.awaitReady(t)
 				secrets := useSecrets(t, s, p)
-				metrics, err := io.ReadAll(answer(t, http.DefaultClient, newRequest(t, "GET", "http://"+p.metrics+"/metrics")).Body)
+				metrics, err := io.ReadAll(answer(t, http.DefaultClient,
+					newRequest(t, "GET", "http://"+p.metrics+"/metrics")).Body)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,10 +45,13 @@ func TestNoSecretIsLogged(t *testing.T) {
 					t.Errorf("only %d requests are in the log: nothing can be found in it", requests)
 				}
 				for name, secret := range secrets {
-					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), fmt.Sprintf("%q", secret)} {
-						for where, text := range map[string]string{"log": log, "output": p.stdout.String(), "metrics": string(metrics)} {
+					for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret),
+						fmt.Sprintf("%q", secret)} {
+						for where, text := range map[string]string{"log": log, "output": p.stdout.String(),
+							"metrics": string(metrics)} {
 							if i := strings.Index(text, form); i >= 0 {
-								t.Errorf("%s is in the %s: …%s…", name, where, text[max(0, i-200):min(len(text), i+100)])
+								t.Errorf("%s is in the %s: …%s…", name, where,
+									text[max(0, i-200):min(len(text), i+100)])
 							}
 						}
 					}
@@ -87,7 +92,8 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 	secrets["a session token"] = token
 	person, owner := c.with(token), c.with(admin.Token)
 
-	for _, bad := range []string{secret("a token of no form"), "sgn_ses_" + secret("a token that nobody has"), token[:len(token)-1], token + "x"} {
+	for _, bad := range []string{secret("a token of no form"), "sgn_ses_" + secret("a token that nobody has"),
+		token[:len(token)-1], token + "x"} {
 		c.with(bad).want(t, 401, "GET", "/v1/users/me", nil)
 	}
 	person.want(t, 400, "GET", "/v1/users/me?token="+secret("a query value"), nil)
@@ -97,22 +103,29 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 	c.want(t, 404, "POST", "/signet.v1.UserService/"+secret("a method"), object{})
 	owner.want(t, 400, "POST", "/v1/sessions", object{"passwrod": secret("the value of an unknown field")})
 	owner.want(t, 400, "POST", "/v1/sessions", object{secret("the name of an unknown field"): 1})
-	owner.want(t, 400, "POST", "/v1/sessions", object{"loginName": 1, "password": object{"a": secret("a value of the wrong type")}})
-	owner.want(t, 400, "POST", "/v1/users/"+admin.UserID+"/password", object{"password": strings.Repeat(secret("a password too long"), 9)})
-	person.want(t, 400, "PUT", "/v1/users/me/password", object{"currentPassword": secret("a wrong current password"), "newPassword": secret("a new password that is not taken")})
+	owner.want(t, 400, "POST", "/v1/sessions",
+		object{"loginName": 1, "password": object{"a": secret("a value of the wrong type")}})
+	owner.want(t, 400, "POST", "/v1/users/"+admin.UserID+"/password",
+		object{"password": strings.Repeat(secret("a password too long"), 9)})
+	person.want(t, 400, "PUT", "/v1/users/me/password",
+		object{"currentPassword": secret("a wrong current password"),
+			"newPassword": secret("a new password that is not taken")})
 	owner.want(t, 200, "POST", "/v1/orgs/_setup", newOrg("One", secret("an initial password")))
 	refused := newOrg("Two", secret("an initial password that is not taken"))
 	refused["roles"] = []string{secret("a role")}
 	owner.want(t, 400, "POST", "/v1/orgs/_setup", refused)
 	person.want(t, 200, "PUT", "/v1/users/me/profile", profile(secret("a personal name")))
-	person.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": admin.Password, "newPassword": secret("a new password")})
+	person.want(t, 200, "PUT", "/v1/users/me/password",
+		object{"currentPassword": admin.Password, "newPassword": secret("a new password")})
 
-	r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/v1/sessions", strings.NewReader(`{"password": "`+secret("a body that breaks off")))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/v1/sessions",
+		strings.NewReader(`{"password": "`+secret("a body that breaks off")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	for _, name := range []string{"User-Agent", "Cookie", "X-Forwarded-For", "Forwarded", "Origin", "Idempotency-Key", "If-Match", "X-Service-Orgid", "Traceparent"} {
+	for _, name := range []string{"User-Agent", "Cookie", "X-Forwarded-For", "Forwarded", "Origin", "Idempotency-Key",
+		"If-Match", "X-Service-Orgid", "Traceparent"} {
 		r.Header.Set(name, secret("the header "+name))
 	}
 	r.Host = secret("the host")
@@ -124,8 +137,10 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 	r.Header.Set("X-Request-Id", secret("a request id with characters that do harm")+"\t \x80")
 	answer(t, c.http, r)
 
-	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization", "/oauth/userinfo"} {
-		for _, names := range []string{"grant_type client_id client_secret", "client_id client_secret token", "client_id scope access_token", "client_assertion client_assertion_type code"} {
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization",
+		"/oauth/userinfo"} {
+		for _, names := range []string{"grant_type client_id client_secret", "client_id client_secret token",
+			"client_id scope access_token", "client_assertion client_assertion_type code"} {
 			form := url.Values{}
 			for name := range strings.FieldsSeq(names) {
 				form.Set(name, secret(name+" for "+path))
@@ -141,7 +156,8 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 		}
 	}
 
-	for _, text := range []string{"GET /" + secret("a request that is no HTTP") + " HTTP/9.9\r\n\r\n", secret("no request at all") + "\r\n\r\n",
+	for _, text := range []string{"GET /" + secret("a request that is no HTTP") + " HTTP/9.9\r\n\r\n",
+		secret("no request at all") + "\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: x\r\n" + secret("a header that is none") + "\r\n\r\n"} {
 		conn, err := net.Dial("tcp", p.listen)
 		if err != nil {

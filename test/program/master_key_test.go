@@ -95,7 +95,8 @@ func TestNodes(t *testing.T) {
 	a := first.start(t)
 
 	p := second.launch(t, nil)
-	result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t, "its master key is not in "+second.path("master.key"))
+	result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t,
+		"its master key is not in "+second.path("master.key"))
 	other := writeFile(t, filepath.Join(t.TempDir(), "other"), newKey(), 0o600)
 	p = second.launch(t, nil, "--master-key-file", other)
 	result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t, "the master key does not fit this database")
@@ -110,7 +111,8 @@ func TestNodes(t *testing.T) {
 	nodes[1].token = nodes[0].token
 	// What one node ends is over on the other.
 	for i := range 5 {
-		answer := nodes[i%2].want(t, 200, "POST", "/v1/sessions", object{"loginName": admin.LoginName, "password": admin.Password})
+		answer := nodes[i%2].want(t, 200, "POST", "/v1/sessions",
+			object{"loginName": admin.LoginName, "password": admin.Password})
 		id, token := at[string](t, answer, "sessionId"), at[string](t, answer, "token")
 		nodes[1-i%2].with(token).want(t, 200, "GET", "/v1/users/me", nil)
 		nodes[i%2].with(token).want(t, 200, "DELETE", "/v1/sessions/"+id, nil)

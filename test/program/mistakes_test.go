@@ -150,7 +150,8 @@ func TestMistakesOfABeginner(t *testing.T) {
 		testkit.Must(t, os.WriteFile(mistakesFile, out.Bytes(), 0o644))
 	}
 	if !bytes.Equal(readFile(t, mistakesFile), out.Bytes()) {
-		t.Errorf("%s is not up to date: look at what changed, and write it with SIGNET_UPDATE_DOCS=1\n%s", mistakesFile, out)
+		t.Errorf("%s is not up to date: look at what changed, and write it with SIGNET_UPDATE_DOCS=1\n%s",
+			mistakesFile, out)
 	}
 }
 
@@ -171,22 +172,43 @@ func newBeginner(t *testing.T) *beginner {
 	setUp["human"].(object)["userName"] = "ada"
 	acme := c.want(t, 200, "POST", "/v1/orgs/_setup", setUp)
 	org := at[string](t, acme, "orgId")
-	b := &beginner{p: p, tokens: map[string]string{"admin": admin.Token, "nobody": "", "ada": c.signIn(t, "ada@acme.example", "Correct-Horse-1")}}
+	b := &beginner{p: p, tokens: map[string]string{"admin": admin.Token, "nobody": "",
+		"ada": c.signIn(t, "ada@acme.example", "Correct-Horse-1")}}
 	ada := c.with(b.tokens["ada"])
 	bob := at[string](t, ada.want(t, 200, "POST", "/v1/users/human", colleague("bob", true)), "userId")
 	ada.want(t, 200, "POST", "/v1/users/human", colleague("new", false))
-	b.tokens["bob"], b.tokens["new"] = c.signIn(t, "bob@acme.example", "Correct-Horse-2"), c.signIn(t, "new@acme.example", "Correct-Horse-2")
-	app := ada.want(t, 200, "POST", "/v1/apps", object{"name": "Shop", "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{"https://shop.example/callback"}})
+	b.tokens["bob"], b.tokens["new"] = c.signIn(t, "bob@acme.example", "Correct-Horse-2"),
+		c.signIn(t, "new@acme.example", "Correct-Horse-2")
+	app := ada.want(t, 200, "POST", "/v1/apps",
+		object{"name": "Shop", "type": "APPLICATION_TYPE_WEB",
+			"redirectUris": []string{"https://shop.example/callback"}})
 	unknown, _ := secret.NewToken(secret.PAT)
-	b.words = map[string]string{"$RUNNING": p.listen, "$USED": s.dir, "$EMPTY": filepath.Join(t.TempDir(), "empty"), "$DIR": t.TempDir(), "$DEFAULT": admin.OrgID, "$ACME": org, "$BOB": bob,
-		"$ADA": at[string](t, acme, "userId"), "$WEB": at[string](t, app, "appId"), "$SECRET": at[string](t, app, "clientSecret"), "$UNKNOWN": unknown}
+	b.words = map[string]string{
+		"$RUNNING": p.listen,
+		"$USED":    s.dir,
+		"$EMPTY":   filepath.Join(t.TempDir(), "empty"),
+		"$DIR":     t.TempDir(),
+		"$DEFAULT": admin.OrgID,
+		"$ACME":    org,
+		"$BOB":     bob,
+		"$ADA":     at[string](t, acme, "userId"),
+		"$WEB":     at[string](t, app, "appId"),
+
+		"$SECRET":  at[string](t, app, "clientSecret"),
+		"$UNKNOWN": unknown,
+	}
 	writeFile(t, filepath.Join(b.words["$DIR"], "people.txt"), "eve\n", 0o600)
 	return b
 }
 
 func colleague(name string, done bool) object {
-	return object{"userName": name, "password": "Correct-Horse-2", "noChangeRequired": done, "email": object{"email": name + "@example.org"},
-		"profile": object{"firstName": name, "lastName": "Doe"}}
+	return object{
+		"userName":         name,
+		"password":         "Correct-Horse-2",
+		"noChangeRequired": done,
+		"email":            object{"email": name + "@example.org"},
+		"profile":          object{"firstName": name, "lastName": "Doe"},
+	}
 }
 
 // say does what somebody has typed, and gives what is said about it.

@@ -53,11 +53,14 @@ func TestMoveThereAndBackScale(t *testing.T) {
 	to := &site{Database: testdb.New(t, testdb.Postgres), dir: from.dir} // it keeps its master key
 	timed(t, "move to PostgreSQL", events, func() string {
 		return runLong(t, from.args("move", "--to", to.URL)...).fine(t).stdout
-	}, "moved and checked", "signet start --database postgres://… --data-dir "+from.dir, "master.key", "Keep it", "signet move --undo")
+	}, "moved and checked", "signet start --database postgres://… --data-dir "+from.dir, "master.key", "Keep it",
+		"signet move --undo")
 	wantSums(t, from.sums(t), before)
 	wantSums(t, to.sums(t), before)
-	timed(t, "rebuild --check on SQLite", events, func() string { return runLong(t, from.args("rebuild", "--check")...).fine(t).stdout }, "events of")
-	timed(t, "rebuild --check on PostgreSQL", events, func() string { return runLong(t, to.args("rebuild", "--check")...).fine(t).stdout }, "events of")
+	timed(t, "rebuild --check on SQLite", events,
+		func() string { return runLong(t, from.args("rebuild", "--check")...).fine(t).stdout }, "events of")
+	timed(t, "rebuild --check on PostgreSQL", events,
+		func() string { return runLong(t, to.args("rebuild", "--check")...).fine(t).stdout }, "events of")
 	w.goOn(t, to, events)
 
 	after := to.sums(t)
@@ -69,7 +72,8 @@ func TestMoveThereAndBackScale(t *testing.T) {
 	wantSums(t, back.sums(t), after)
 	private(t, back.dir)
 	w.goOn(t, back, to.events(t))
-	timed(t, "rebuild --check on SQLite", events, func() string { return runLong(t, back.args("rebuild", "--check")...).fine(t).stdout }, "events of")
+	timed(t, "rebuild --check on SQLite", events,
+		func() string { return runLong(t, back.args("rebuild", "--check")...).fine(t).stdout }, "events of")
 }
 
 // timed runs a command, says how long it took, and checks what it said.
@@ -77,7 +81,8 @@ func timed(t *testing.T, what string, events int, command func() string, says ..
 	t.Helper()
 	began := time.Now()
 	said := command()
-	t.Logf("%s: %v, %.0f events/s", what, time.Since(began).Round(time.Millisecond), float64(events)/time.Since(began).Seconds())
+	t.Logf("%s: %v, %.0f events/s", what, time.Since(began).Round(time.Millisecond),
+		float64(events)/time.Since(began).Seconds())
 	for _, s := range says {
 		if !strings.Contains(said, s) {
 			t.Errorf("%s does not say %q:\n%s", what, s, said)
@@ -115,13 +120,20 @@ func newInhabitants(t *testing.T, s *site, p *process) *inhabitants {
 	owner := c.with(c.signIn(t, w.ownerName, "a password"))
 	w.token = at[string](t, owner.want(t, 200, "POST", "/v1/users/me/tokens", object{"name": "a token"}), "token")
 	w.idp = at[string](t, owner.want(t, 200, "POST", "/v1/idps/jwt", newProvider("Portal")), "idpId")
-	owner.want(t, 200, "POST", "/v1/idps/oidc", object{"name": "Elsewhere", "issuer": "https://idp.example.com", "clientId": "signet", "clientSecret": "keep this", "scopes": []string{"openid"}})
-	app := owner.want(t, 200, "POST", "/v1/apps", object{"name": "Shop", "type": "APPLICATION_TYPE_WEB", "authMethod": "AUTH_METHOD_CLIENT_SECRET_BASIC",
-		"redirectUris": []string{"https://shop.example/cb"}})
+	owner.want(t, 200, "POST", "/v1/idps/oidc",
+		object{"name": "Elsewhere", "issuer": "https://idp.example.com", "clientId": "signet",
+			"clientSecret": "keep this", "scopes": []string{"openid"}})
+	app := owner.want(t, 200, "POST", "/v1/apps", object{
+		"name":         "Shop",
+		"type":         "APPLICATION_TYPE_WEB",
+		"authMethod":   "AUTH_METHOD_CLIENT_SECRET_BASIC",
+		"redirectUris": []string{"https://shop.example/cb"},
+	})
 	w.app, w.clientSecret = at[string](t, app, "appId"), at[string](t, app, "clientSecret")
 	begun := time.Now()
 	totp := at[string](t, owner.want(t, 200, "POST", "/v1/users/me/factors/totp/_start", object{}), "secret")
-	owner.want(t, 200, "POST", "/v1/users/me/factors/totp/_confirm", object{"code": factortest.Code(totp, begun), "name": "Phone"})
+	owner.want(t, 200, "POST", "/v1/users/me/factors/totp/_confirm",
+		object{"code": factortest.Code(totp, begun), "name": "Phone"})
 	for _, code := range at[[]any](t, owner.want(t, 200, "POST", "/v1/users/me/recovery_codes", object{}), "codes") {
 		w.codes = append(w.codes, code.(string))
 	}
@@ -154,12 +166,14 @@ func (w *inhabitants) goOn(t *testing.T, s *site, events int) {
 	in.want(t, 200, "POST", "/v1/sessions/_prove", object{"recoveryCode": w.codes[0]})
 	w.codes = w.codes[1:]
 	sequence := at[string](t, in.want(t, 200, "GET", "/v1/users/me", nil), "user", "details", "sequence")
-	changed := at[string](t, in.want(t, 200, "PUT", "/v1/users/me/profile", profile("after "+sequence)), "details", "sequence")
+	changed := at[string](t, in.want(t, 200, "PUT", "/v1/users/me/profile", profile("after "+sequence)),
+		"details", "sequence")
 	if len(changed) < len(sequence) || changed == sequence {
 		t.Errorf("sequence %s follows %s", changed, sequence)
 	}
 
-	r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/oauth/introspect", strings.NewReader(url.Values{"token": {"nonsense"}}.Encode()))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+"/oauth/introspect",
+		strings.NewReader(url.Values{"token": {"nonsense"}}.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,14 +185,16 @@ func (w *inhabitants) goOn(t *testing.T, s *site, events int) {
 	}
 	defer resp.Body.Close()
 	var answer object
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != 200 || answer["active"] != false {
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != 200 ||
+		answer["active"] != false {
 		t.Errorf("the application's secret: %d %v %v", resp.StatusCode, answer, err)
 	}
 	p.stop(t)
 	var count, last, head int
 	db := s.open(t)
 	defer db.Close()
-	if err := db.QueryRow("SELECT count(*), max(position), (SELECT position FROM log_head) FROM events").Scan(&count, &last, &head); err != nil {
+	if err := db.QueryRow("SELECT count(*), max(position), (SELECT position FROM log_head) FROM events").Scan(&count,
+		&last, &head); err != nil {
 		t.Fatal(err)
 	}
 	if count <= events || last != count || head != count {
@@ -197,7 +213,9 @@ func (s *site) store(t *testing.T) (*store.Store, secret.MasterKey) {
 	if s.Engine == testdb.SQLite {
 		database = s.path("signet.db")
 	}
-	st, _, err := store.Open(t.Context(), store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, _, err := store.Open(t.Context(),
+		store.Options{Database: database, Kinds: model.Kinds, Master: master,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,8 +259,13 @@ func addHistory(st event.Store, org, name string, events int) error {
 		Origin: event.Origin{Actor: event.System, RequestID: "req_" + name},
 		Write:  []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(org, syntax.NameKey(name))},
 		Decide: func(tx *event.Tx) error {
-			u, err := user.AddHuman(tx, id, org, &user.NewHuman{UserName: name, Email: name + "@example.org", EmailVerified: true,
-				Profile: user.Profile{FirstName: "Zoë", LastName: "Żółć", DisplayName: "Zoë " + name, PreferredLanguage: "pl"}})
+			u, err := user.AddHuman(tx, id, org, &user.NewHuman{
+				UserName:      name,
+				Email:         name + "@example.org",
+				EmailVerified: true,
+				Profile: user.Profile{FirstName: "Zoë", LastName: "Żółć", DisplayName: "Zoë " + name,
+					PreferredLanguage: "pl"},
+			})
 			for i := 1; i < events && err == nil; i++ {
 				nick := fmt.Sprint("nick ", i)
 				err = u.Append(user.ProfileChanged{Personal: user.ProfileFacts{NickName: &nick}})
@@ -369,8 +392,10 @@ func TestMoveCutOff(t *testing.T) {
 			case strings.Contains(r.stderr, "a move into this database was not finished"):
 				halves++
 				started := to.launch(t, nil)
-				result{started.exit(t), started.stdout.String(), started.stderr.String()}.refused(t, "run signet move again, which starts over")
-			case strings.Contains(r.stderr, "there is no installation here yet"), strings.Contains(r.stderr, "no such file or directory"),
+				result{started.exit(t), started.stdout.String(), started.stderr.String()}.refused(t,
+					"run signet move again, which starts over")
+			case strings.Contains(r.stderr, "there is no installation here yet"),
+				strings.Contains(r.stderr, "no such file or directory"),
 				strings.Contains(r.stderr, "the database was cut off while it was made"):
 			case r.code == 0: // it was killed on its last steps
 				whole = true
@@ -381,7 +406,8 @@ func TestMoveCutOff(t *testing.T) {
 		t.Logf("%d times half of a move from %s was left", halves, from.Engine)
 		if !whole {
 			again := runLong(t, from.args("move", "--to", target())...)
-			for strings.Contains(again.stderr, "try again when that is done") { // PostgreSQL has not noticed yet that nobody is there any more
+			// PostgreSQL has not noticed yet that nobody is there any more
+			for strings.Contains(again.stderr, "try again when that is done") {
 				again = runLong(t, from.args("move", "--to", target())...)
 			}
 			again.fine(t)
@@ -414,14 +440,17 @@ func TestMoveMistakes(t *testing.T) {
 	s.run(t, "move").refused(t, "name the target with --to")
 	s.run(t, "move", "--undo").refused(t, "nothing was moved from here")
 	s.run(t, "move", "--undo", "--to", target.URL).refused(t, "--to and --undo exclude each other")
-	s.run(t, "move", "--to", "mysql://signet:geheim@host/db").refused(t, "--to must be a URL such as postgres://user@host:5432/name, or a directory")
-	s.run(t, "move", "--to", "postgres://signet:geheim@localhost:1/db").refused(t, "PostgreSQL at localhost:1 does not answer")
+	s.run(t, "move", "--to", "mysql://signet:geheim@host/db").refused(t,
+		"--to must be a URL such as postgres://user@host:5432/name, or a directory")
+	s.run(t, "move", "--to", "postgres://signet:geheim@localhost:1/db").refused(t,
+		"PostgreSQL at localhost:1 does not answer")
 	s.run(t, "move", "--to", s.dir).refused(t, "the target already contains data")
 	s.run(t, "move", "--to", s.path("master.key")).refused(t, "not a directory")
 	damaged := t.TempDir()
 	writeFile(t, filepath.Join(damaged, "signet.db"), strings.Repeat("no database ", 100), 0o600)
 	s.run(t, "move", "--to", damaged).refused(t, "reading the target: file is not a database")
-	run(t, nil, newSite(t, target).args("move", "--to", damaged)...).refused(t, "give the master key with --master-key-file or SIGNET_MASTER_KEY, or the directory that holds it with --data-dir")
+	run(t, nil, newSite(t, target).args("move", "--to", damaged)...).refused(t,
+		"give the master key with --master-key-file or SIGNET_MASTER_KEY, or the directory that holds it with --data-dir")
 
 	s.run(t, "move", "--to", target.URL).fine(t)
 	s.run(t, "move", "--to", target.URL).refused(t, "this installation was moved to PostgreSQL at")
@@ -436,7 +465,8 @@ func TestMoveMistakes(t *testing.T) {
 	elsewhere := newSite(t, target)
 	key := strings.TrimSpace(string(readFile(t, s.path("master.key"))))
 	back := filepath.Join(t.TempDir(), "back")
-	run(t, []string{"SIGNET_MASTER_KEY=" + key}, elsewhere.args("move", "--to", back)...).refused(t, "other signet nodes are running on this database")
+	run(t, []string{"SIGNET_MASTER_KEY=" + key}, elsewhere.args("move", "--to", back)...).refused(t,
+		"other signet nodes are running on this database")
 	node.stop(t)
 
 	// A key that is there already is not written over.
@@ -446,7 +476,8 @@ func TestMoveMistakes(t *testing.T) {
 	}
 	text := string(secret.NewMasterKey().Text())
 	writeFile(t, filepath.Join(other, "master.key"), text, 0o600)
-	run(t, []string{"SIGNET_MASTER_KEY=" + key}, elsewhere.args("move", "--to", other)...).refused(t, "is a different master key than that of the data")
+	run(t, []string{"SIGNET_MASTER_KEY=" + key}, elsewhere.args("move", "--to", other)...).refused(t,
+		"is a different master key than that of the data")
 	if now := string(readFile(t, filepath.Join(other, "master.key"))); now != text {
 		t.Error("the key was written over")
 	}
@@ -491,7 +522,8 @@ func TestAfterAMoveTheOldDatabaseSaysWhereItWent(t *testing.T) {
 		p := move.from.start(t)
 		p.stop(t)
 		move.from.run(t, "move", "--to", move.target).fine(t)
-		commands := [][]string{{"start", "--listen", "localhost:0"}, {"rebuild"}, {"admin", "recover"}, {"keys", "rotate"}, {"master-key", "rotate"}, {"move", "--to", t.TempDir()}}
+		commands := [][]string{{"start", "--listen", "localhost:0"}, {"rebuild"}, {"admin", "recover"},
+			{"keys", "rotate"}, {"master-key", "rotate"}, {"move", "--to", t.TempDir()}}
 		if move.from.Engine == testdb.SQLite {
 			commands = append(commands, []string{"backup", filepath.Join(t.TempDir(), "backup.db")})
 		}

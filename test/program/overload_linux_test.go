@@ -34,7 +34,8 @@ const (
 // root; without, the callers may take the server's time.
 func TestOverload(t *testing.T) {
 	s := newSite(t, testdb.New(t, testdb.SQLite))
-	server := preferred(program(nil, append(s.args("start"), "--listen", "localhost:0", "--log-format", "json", "--limit-public", "off")...))
+	server := preferred(program(nil,
+		append(s.args("start"), "--listen", "localhost:0", "--log-format", "json", "--limit-public", "off")...))
 	p := launch(t, server)
 	p.awaitReady(t)
 	admin := newClient(t, p, s.admin(t).Token)
@@ -54,7 +55,8 @@ func TestOverload(t *testing.T) {
 	rested := reader(t, p.url, c.reader, 3*time.Second)
 	most := statusKiB(t, p, "VmHWM")
 
-	t.Logf("usual: %v; beside %d callers: %v; after they have left: %v; later: %v; resident memory at most %.1f MiB", usual, manyCallers, crowded, again, rested, float64(most)/1024)
+	t.Logf("usual: %v; beside %d callers: %v; after they have left: %v; later: %v; resident memory at most %.1f MiB",
+		usual, manyCallers, crowded, again, rested, float64(most)/1024)
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range c.counts {
 			if !yield(name) {
@@ -77,7 +79,8 @@ func TestOverload(t *testing.T) {
 	// A virtual machine is not equally fast all the time: without any crowd, the best half seconds of some seconds
 	// differ by up to a third.
 	if again.Best < min(usual.Best, rested.Best)*3/4 || rested.Best < usual.Best*3/4 {
-		t.Errorf("after the crowd has left: %d reads in the best half second, %d before it came, %d later", again.Best, usual.Best, rested.Best)
+		t.Errorf("after the crowd has left: %d reads in the best half second, %d before it came, %d later", again.Best,
+			usual.Best, rested.Best)
 	}
 	if crowded.Failed+usual.Failed+again.Failed+rested.Failed > 0 {
 		t.Error("reads failed")
@@ -120,8 +123,14 @@ func newCrowd(t *testing.T, admin *client) *crowdOf {
 	o := newTenant(t, admin, "Reader")
 	c.reader = o.token
 	person := func(name string) string {
-		return at[string](t, admin.want(t, 200, "POST", "/v1/users/human", object{"userName": name, "password": crowdPassword, "noChangeRequired": true,
-			"profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"email": name + "@example.com", "isEmailVerified": true}}), "userId")
+		return at[string](t, admin.want(t, 200, "POST", "/v1/users/human", object{
+			"userName":         name,
+			"password":         crowdPassword,
+			"noChangeRequired": true,
+			"profile":          object{"firstName": "Jo", "lastName": "Doe"},
+
+			"email": object{"email": name + "@example.com", "isEmailVerified": true},
+		}), "userId")
 	}
 	for i := range crowdUsers {
 		person(fmt.Sprint("visitor", i))
@@ -130,7 +139,8 @@ func newCrowd(t *testing.T, admin *client) *crowdOf {
 	for i := range 4 { // something to list
 		admin.want(t, 200, "POST", "/v1/users/_import", c.people(i))
 	}
-	c.robot = at[string](t, admin.want(t, 200, "POST", "/v1/users/service", object{"userName": "robot", "name": "Robot"}), "userId")
+	c.robot = at[string](t, admin.want(t, 200, "POST", "/v1/users/service",
+		object{"userName": "robot", "name": "Robot"}), "userId")
 	c.secret = at[string](t, admin.want(t, 200, "POST", "/v1/users/"+c.robot+"/secret", object{}), "secret")
 	for _, op := range c.operations() {
 		c.counts[op.name] = &counted{}
@@ -142,7 +152,8 @@ func (c *crowdOf) people(int) object {
 	all := make([]object, 500)
 	for j := range all {
 		n := c.names.Add(1)
-		all[j] = object{"userName": fmt.Sprint("user-", n), "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": fmt.Sprintf("u%d@example.com", n)}}
+		all[j] = object{"userName": fmt.Sprint("user-", n), "profile": object{"firstName": "Jo", "lastName": "Doe"},
+			"email": object{"address": fmt.Sprintf("u%d@example.com", n)}}
 	}
 	return object{"users": all}
 }
@@ -177,15 +188,20 @@ func (c *crowdOf) operations() []crowdOperation {
 	}
 	return []crowdOperation{
 		{"sign in", 4, func(i int) *http.Request {
-			return send("", "POST", "/v1/sessions", object{"loginName": fmt.Sprint("visitor", i%crowdUsers), "password": crowdPassword})
+			return send("", "POST", "/v1/sessions",
+				object{"loginName": fmt.Sprint("visitor", i%crowdUsers), "password": crowdPassword})
 		}},
 		{"set a password", 2, func(i int) *http.Request {
-			return send(c.admin.token, "POST", "/v1/users/"+c.users[i%len(c.users)]+"/password", object{"password": crowdPassword, "noChangeRequired": true})
+			return send(c.admin.token, "POST", "/v1/users/"+c.users[i%len(c.users)]+"/password",
+				object{"password": crowdPassword, "noChangeRequired": true})
 		}},
 		{"set up", 1, func(i int) *http.Request {
-			return send(c.admin.token, "POST", "/v1/orgs/_setup", newOrg(fmt.Sprint("Crowd ", c.names.Add(1)), crowdPassword))
+			return send(c.admin.token, "POST", "/v1/orgs/_setup",
+				newOrg(fmt.Sprint("Crowd ", c.names.Add(1)), crowdPassword))
 		}},
-		{"import", 1, func(i int) *http.Request { return send(c.admin.token, "POST", "/v1/users/_import", c.people(i)) }},
+		{"import", 1, func(i int) *http.Request {
+			return send(c.admin.token, "POST", "/v1/users/_import", c.people(i))
+		}},
 		{"list", 3, func(i int) *http.Request { return send(c.admin.token, "GET", "/v1/users?pageSize=500", nil) }},
 		{"search", 2, func(i int) *http.Request {
 			return send(c.admin.token, "GET", "/v1/users/_search?query=jo&pageSize=100", nil)
@@ -244,13 +260,15 @@ type readings struct {
 }
 
 func (r readings) String() string {
-	return fmt.Sprintf("%d reads, half of them in %v, 99 of 100 in %v, all in %v, at most %d in half a second", r.Reads, r.P50, r.P99, r.Max, r.Best)
+	return fmt.Sprintf("%d reads, half of them in %v, 99 of 100 in %v, all in %v, at most %d in half a second", r.Reads,
+		r.P50, r.P99, r.Max, r.Best)
 }
 
 // reader runs TestOverloadReader in a process of its own, so that it does not wait for the callers of this one.
 func reader(t *testing.T, address, token string, during time.Duration) (r readings) {
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestOverloadReader$", "-test.v")
-	cmd.Env = append(os.Environ(), "SIGNET_TEST_PROGRAM="+binary, "OVERLOAD_URL="+address, "OVERLOAD_TOKEN="+token, "OVERLOAD_TIME="+during.String())
+	cmd.Env = append(os.Environ(), "SIGNET_TEST_PROGRAM="+binary, "OVERLOAD_URL="+address, "OVERLOAD_TOKEN="+token,
+		"OVERLOAD_TIME="+during.String())
 	cmd = preferred(cmd)
 	out, err := cmd.CombinedOutput()
 	_, line, found := strings.Cut(string(out), "READINGS ")

@@ -19,7 +19,8 @@ func TestPostgreSQLRefuses(t *testing.T) {
 		testkit.Must(t, err)
 		defer db.Close()
 		guest := "guest_" + strings.ToLower(rand.Text())
-		for _, statement := range []string{"CREATE ROLE " + guest + " LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "GRANT USAGE ON SCHEMA public TO " + guest} {
+		for _, statement := range []string{"CREATE ROLE " + guest + " LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+			"GRANT USAGE ON SCHEMA public TO " + guest} {
 			_, err := db.ExecContext(t.Context(), statement)
 			testkit.Must(t, err)
 		}
@@ -36,11 +37,16 @@ func TestPostgreSQLRefuses(t *testing.T) {
 			change func(u *url.URL)
 			says   string
 		}{
-			"no such database":       {func(u *url.URL) { u.Path = "/nodb" }, `has no database "nodb": create it (CREATE DATABASE "nodb"), or correct --database`},
-			"no such role":           {func(u *url.URL) { u.User = url.User("no one") }, `does not let the role "no one" in: it does not exist (CREATE ROLE "no one" LOGIN)`},
-			"no right on the schema": {func(u *url.URL) { u.User = url.User(guest) }, `run there GRANT CREATE ON SCHEMA "public" TO "` + guest + `"`},
-			"no such attributes":     {func(u *url.URL) { u.RawQuery += "&target_session_attrs=whatever" }, "the database address is not valid"},
-			"nobody there":           {func(u *url.URL) { u.Host = "127.0.0.1:1" }, "PostgreSQL at 127.0.0.1:1 does not answer: connecting to PostgreSQL failed: connection refused: check --database, and that it is running"},
+			"no such database": {func(u *url.URL) { u.Path = "/nodb" },
+				`has no database "nodb": create it (CREATE DATABASE "nodb"), or correct --database`},
+			"no such role": {func(u *url.URL) { u.User = url.User("no one") },
+				`does not let the role "no one" in: it does not exist (CREATE ROLE "no one" LOGIN)`},
+			"no right on the schema": {func(u *url.URL) { u.User = url.User(guest) },
+				`run there GRANT CREATE ON SCHEMA "public" TO "` + guest + `"`},
+			"no such attributes": {func(u *url.URL) { u.RawQuery += "&target_session_attrs=whatever" },
+				"the database address is not valid"},
+			"nobody there": {func(u *url.URL) { u.Host = "127.0.0.1:1" },
+				"PostgreSQL at 127.0.0.1:1 does not answer: connecting to PostgreSQL failed: connection refused: check --database, and that it is running"},
 		} {
 			t.Run(what, func(t *testing.T) {
 				u := address(t, database.URL)

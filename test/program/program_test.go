@@ -390,7 +390,8 @@ func (r result) refused(t *testing.T, says string) {
 		t.Errorf("it succeeded, but should say %q", says)
 	}
 	text := strings.TrimSuffix(r.stderr, "\n")
-	if !strings.HasPrefix(text, "signet: ") || !strings.Contains(text, says) || strings.Contains(text, "\n") || r.stdout != "" {
+	if !strings.HasPrefix(text, "signet: ") || !strings.Contains(text, says) || strings.Contains(text, "\n") ||
+		r.stdout != "" {
 		t.Errorf("it should say %q in one line, and said:\n%s%s", says, r.stdout, r.stderr)
 	}
 }
@@ -495,7 +496,8 @@ func at[T any](t *testing.T, answer object, path ...string) T {
 }
 
 func profile(nickName string) object {
-	return object{"firstName": "First", "lastName": "Administrator", "displayName": "First Administrator", "nickName": nickName}
+	return object{"firstName": "First", "lastName": "Administrator", "displayName": "First Administrator",
+		"nickName": nickName}
 }
 
 func newOrg(name, password string) object {

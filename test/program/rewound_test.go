@@ -16,7 +16,8 @@ func noticed(t *testing.T, s *site, p *process, c *client) {
 	if lost := at[string](t, c.want(t, 200, "GET", "/v1/status", nil), "log", "lostEvents"); lost == "0" {
 		t.Error("the status knows of no lost events")
 	}
-	if said := at[string](t, c.want(t, 200, "GET", "/readyz", nil), "details", "log"); said != "the database has lost events" {
+	if said := at[string](t, c.want(t, 200, "GET", "/readyz", nil), "details",
+		"log"); said != "the database has lost events" {
 		t.Errorf("the detail of readiness is %q", said)
 	}
 }

@@ -30,7 +30,8 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
 		s := newSite(t, db)
 		p := s.start(t)
-		bad := writeFile(t, filepath.Join(t.TempDir(), "users.ndjson"), `{"reference":"`+"\u202e\u009b"+`","userName":"`+"\u202ex"+`"}`+"\n{\x1b[2J\n", 0o600)
+		bad := writeFile(t, filepath.Join(t.TempDir(), "users.ndjson"),
+			`{"reference":"`+"\u202e\u009b"+`","userName":"`+"\u202ex"+`"}`+"\n{\x1b[2J\n", 0o600)
 		quiet := func(command ...string) {
 			t.Helper()
 			r := s.run(t, command...)
@@ -65,8 +66,10 @@ func TestNoCommandPrintsControlCharacters(t *testing.T) {
 			"INSERT INTO meta (name, value) VALUES ('moved_to', " + quoted + ")",
 		} {
 			s.tamper(t, statement)
-			for _, command := range [][]string{{"verify"}, {"rebuild", "--check"}, {"doctor"}, {"doctor", "--json"}, {"migrate", "--dry-run"}, {"keys", "list"},
-				{"backup", filepath.Join(t.TempDir(), hostile)}, {"restore", "--rehearse", filepath.Join(t.TempDir(), hostile)}} {
+			for _, command := range [][]string{{"verify"}, {"rebuild", "--check"}, {"doctor"}, {"doctor", "--json"},
+				{"migrate", "--dry-run"}, {"keys", "list"},
+				{"backup", filepath.Join(t.TempDir(), hostile)},
+				{"restore", "--rehearse", filepath.Join(t.TempDir(), hostile)}} {
 				quiet(command...)
 			}
 			for _, beside := range []string{"-wal", "-shm"} {

@@ -69,7 +69,8 @@ func hold(t *testing.T, c *client, name string) slow {
 	t.Helper()
 	reader, writer := io.Pipe()
 	running := make(chan struct{})
-	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{Got100Continue: func() { close(running) }})
+	ctx := httptrace.WithClientTrace(context.Background(),
+		&httptrace.ClientTrace{Got100Continue: func() { close(running) }})
 	r, err := http.NewRequestWithContext(ctx, "POST", c.base+"/v1/orgs/_setup", reader)
 	if err != nil {
 		t.Fatal(err)
@@ -178,8 +179,13 @@ func selfSigned(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		DNSNames:     []string{"localhost"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +195,10 @@ func selfSigned(t *testing.T) (cert, key string, roots *x509.CertPool) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cert = writeFile(t, filepath.Join(dir, "cert.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), 0o600)
-	key = writeFile(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})), 0o600)
+	cert = writeFile(t, filepath.Join(dir, "cert.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), 0o600)
+	key = writeFile(t, filepath.Join(dir, "key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})), 0o600)
 	roots = x509.NewCertPool()
 	parsed, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -224,7 +232,8 @@ func TestTLS(t *testing.T) {
 	}
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		for _, two := range []bool{false, true} {
-			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: version}, ForceAttemptHTTP2: two}
+			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MaxVersion: version},
+				ForceAttemptHTTP2: two}
 			if !two {
 				transport.Protocols = new(http.Protocols)
 				transport.Protocols.SetHTTP1(true)
@@ -232,20 +241,25 @@ func TestTLS(t *testing.T) {
 			resp := answer(t, &http.Client{Transport: transport}, newRequest(t, "GET", p.url+"/readyz"))
 			transport.CloseIdleConnections()
 			if resp.StatusCode != 200 || resp.TLS.Version != version || (resp.ProtoMajor == 2) != two {
-				t.Errorf("TLS %x, HTTP/2 %v: status %d, TLS %x, %s", version, two, resp.StatusCode, resp.TLS.Version, resp.Proto)
+				t.Errorf("TLS %x, HTTP/2 %v: status %d, TLS %x, %s", version, two, resp.StatusCode,
+					resp.TLS.Version, resp.Proto)
 			}
 		}
 	}
-	if id := grpcUser(t, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}, p.url, admin.Token); id != admin.ServiceUserID {
+	if id := grpcUser(t, &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}, p.url,
+		admin.Token); id != admin.ServiceUserID {
 		t.Errorf("over gRPC the token is of %s", id)
 	}
 	// An old client is refused, one that does not speak TLS is told so.
-	conn, err := tls.Dial("tcp", p.listen, &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11})
+	conn, err := tls.Dial("tcp", p.listen,
+		&tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS10,
+			MaxVersion: tls.VersionTLS11})
 	if err == nil {
 		conn.Close()
 		t.Error("TLS 1.1 is accepted")
 	}
-	resp := answer(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, newRequest(t, "GET", "http://"+p.listen+"/healthz"))
+	resp := answer(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		newRequest(t, "GET", "http://"+p.listen+"/healthz"))
 	if resp.StatusCode != 400 {
 		t.Errorf("cleartext on the TLS port gets %d", resp.StatusCode)
 	}
@@ -293,7 +307,8 @@ func TestStandardPaths(t *testing.T) {
 	}
 	c.want(t, 401, "GET", "/v1/users/me", nil)
 	status, text := read("/metrics")
-	for _, want := range []string{"signet_requests_total{", "go_goroutines", "process_resident_memory_bytes", `code="UNAUTHENTICATED"`} {
+	for _, want := range []string{"signet_requests_total{", "go_goroutines", "process_resident_memory_bytes",
+		`code="UNAUTHENTICATED"`} {
 		if status != 200 || !strings.Contains(text, want) {
 			t.Errorf("the metrics (%d) have no %s:\n%.2000s", status, want, text)
 		}
@@ -327,12 +342,14 @@ func TestDatabaseAway(t *testing.T) {
 		if _, err := db.Exec(fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS %v", name, yes)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
+		if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+			name); err != nil {
 			t.Fatal(err)
 		}
 	}
 	allow(false)
-	testkit.Await(t, "the server has noticed", func() bool { // readiness does not wait for what it has not found out in time
+	// readiness does not wait for what it has not found out in time
+	testkit.Await(t, "the server has noticed", func() bool {
 		status, _, err := c.do(t.Context(), "GET", "/readyz", nil)
 		testkit.Must(t, err)
 		return status == 503
@@ -366,7 +383,8 @@ func TestDatabaseAway(t *testing.T) {
 		}
 	}
 	c.want(t, 200, "PUT", "/v1/users/me/profile", profile("after"))
-	if got := at[string](t, c.want(t, 200, "GET", "/v1/users/me", nil), "user", "human", "profile", "nickName"); got != "after" {
+	if got := at[string](t, c.want(t, 200, "GET", "/v1/users/me", nil), "user", "human", "profile",
+		"nickName"); got != "after" {
 		t.Errorf("the name is %q", got)
 	}
 }
@@ -424,12 +442,14 @@ func TestLimits(t *testing.T) {
 		encoder := hpack.NewEncoder(&block)
 		for i := range streams + 1 {
 			block.Reset()
-			for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", p.listen}, {":path", "/v1/sessions"}, {"content-type", "application/json"}} {
+			for _, field := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", p.listen},
+				{":path", "/v1/sessions"}, {"content-type", "application/json"}} {
 				if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: block.Bytes(), EndHeaders: true}); err != nil {
+			if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: block.Bytes(),
+				EndHeaders: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -471,7 +491,8 @@ func TestStopEndsStreams(t *testing.T) {
 		p.terminate(t)
 		for _, lines := range streams {
 			rest, err := io.ReadAll(lines)
-			if err != nil || !strings.Contains(string(rest), "\n\nevent: error\ndata: ") || !strings.Contains(string(rest), "STOPPING") {
+			if err != nil || !strings.Contains(string(rest), "\n\nevent: error\ndata: ") ||
+				!strings.Contains(string(rest), "STOPPING") {
 				t.Errorf("%v\n%s", err, rest)
 			}
 		}

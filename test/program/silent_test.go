@@ -22,7 +22,8 @@ func TestASilentDatabaseUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.Host = first.Host() + "," + second.Host()
-		u.RawQuery += "&idle_in_transaction_session_timeout=2s" // the server behind the wire is well: it keeps the locks of who was cut off for so long
+		// the server behind the wire is well: it keeps the locks of who was cut off for so long
+		u.RawQuery += "&idle_in_transaction_session_timeout=2s"
 		s := newSite(t, testdb.Database{Engine: testdb.Postgres, URL: u.String()})
 		p := s.start(t)
 		admin := s.admin(t)

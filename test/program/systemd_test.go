@@ -72,7 +72,8 @@ func TestTheServerTakesSocketsOverFromSystemd(t *testing.T) {
 	}
 	p := s.activated(t, nil, "signet.socket:metrics", listeners...)
 	p.awaitReady(t)
-	if main, metrics := listeners[0].Addr().String(), listeners[1].Addr().String(); p.listen != main || p.metrics != metrics || s.admin(t).URL != "http://"+main {
+	if main, metrics := listeners[0].Addr().String(),
+		listeners[1].Addr().String(); p.listen != main || p.metrics != metrics || s.admin(t).URL != "http://"+main {
 		t.Errorf("it listens on %s and %s, and its URL is %s", p.listen, p.metrics, s.admin(t).URL)
 	}
 	for _, url := range []string{"http://" + p.listen + "/readyz", "http://" + p.metrics + "/metrics"} {
@@ -109,7 +110,8 @@ func TestSocketsThatTheServerCannotUseAreRefused(t *testing.T) {
 // systemd does.
 func (s *site) activated(t *testing.T, env []string, names string, listeners ...net.Listener) *process {
 	t.Helper()
-	server := program(append(env, fmt.Sprint("LISTEN_FDS=", len(listeners)), "LISTEN_FDNAMES="+names), append(s.args("start"), "--log-format", "json")...)
+	server := program(append(env, fmt.Sprint("LISTEN_FDS=", len(listeners)), "LISTEN_FDNAMES="+names),
+		append(s.args("start"), "--log-format", "json")...)
 	cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`}, server.Args...)...)
 	cmd.Env = server.Env
 	for _, l := range listeners {
@@ -152,7 +154,8 @@ func TestTheFirstAdministratorIsPrintedForImagesWithoutAShell(t *testing.T) {
 	if printed != string(readFile(t, s.path("first-admin.json"))) {
 		t.Errorf("it printed %q", printed)
 	}
-	run(t, nil, "admin", "first", "--data-dir", t.TempDir()).refused(t, "only the node that did the first start has the file")
+	run(t, nil, "admin", "first", "--data-dir", t.TempDir()).refused(t,
+		"only the node that did the first start has the file")
 }
 
 func TestMigrateDoesWhatAStartWould(t *testing.T) {
@@ -175,7 +178,8 @@ func TestMigrateDoesWhatAStartWould(t *testing.T) {
 		}
 		if s.Engine == testdb.Postgres { // from anywhere, with nothing but the key
 			key := strings.TrimSpace(string(readFile(t, s.path("master.key"))))
-			run(t, []string{"SIGNET_MASTER_KEY=" + key}, "migrate", "--database", s.URL, "--data-dir", filepath.Join(t.TempDir(), "none")).fine(t)
+			run(t, []string{"SIGNET_MASTER_KEY=" + key}, "migrate", "--database", s.URL, "--data-dir",
+				filepath.Join(t.TempDir(), "none")).fine(t)
 		}
 	})
 }

@@ -26,7 +26,8 @@ func TestVerify(t *testing.T) {
 			t.Helper()
 			r := s.run(t, append([]string{"verify"}, args...)...)
 			head := headLine.FindStringSubmatch(r.stdout)
-			if r.code != 0 || head == nil || !strings.Contains(r.stdout, " events of ") || !strings.Contains(r.stdout, " checkpoint") {
+			if r.code != 0 || head == nil || !strings.Contains(r.stdout, " events of ") ||
+				!strings.Contains(r.stdout, " checkpoint") {
 				t.Fatalf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
 			}
 			if !strings.Contains(r.stderr, "100 %") {
@@ -48,14 +49,16 @@ func TestVerify(t *testing.T) {
 		dirty := func(want string, args ...string) {
 			t.Helper()
 			r := s.run(t, append([]string{"verify"}, args...)...)
-			if r.code != 1 || !strings.Contains(r.stdout, want) || !strings.HasSuffix(r.stderr, "signet: the log was changed\n") || headLine.MatchString(r.stdout) {
+			if r.code != 1 || !strings.Contains(r.stdout, want) ||
+				!strings.HasSuffix(r.stderr, "signet: the log was changed\n") || headLine.MatchString(r.stdout) {
 				t.Errorf("exit code %d, want %q:\n%s%s", r.code, want, r.stdout, r.stderr)
 			}
 		}
 		dirty("position 3, event 3 of installation", "--expect", "3:"+earlier[1])
 		dirty("expected to go on to position 99999", "--expect", "99999:"+earlier[1])
 		for _, wrong := range []string{"", "3", "3:abc", "x:" + earlier[1]} {
-			if r := s.run(t, "verify", "--expect", wrong); r.code != 2 || !strings.Contains(r.stderr, "signet: --expect: it must be a position") || r.stdout != "" {
+			if r := s.run(t, "verify", "--expect", wrong); r.code != 2 ||
+				!strings.Contains(r.stderr, "signet: --expect: it must be a position") || r.stdout != "" {
 				t.Errorf("--expect %q: exit code %d:\n%s%s", wrong, r.code, r.stdout, r.stderr)
 			}
 		}

@@ -23,7 +23,8 @@ func TestTheVersionIsTheNewestOfTheChangelog(t *testing.T) {
 		t.Fatal(`CHANGELOG.md does not begin with "Unreleased" and then a version with its date`)
 	}
 	version := section[1]
-	if said := run(t, nil, "version").fine(t).stdout; !strings.HasPrefix(said, "signet "+version+" ") || strings.Count(said, "\n") != 1 {
+	if said := run(t, nil, "version").fine(t).stdout; !strings.HasPrefix(said, "signet "+version+" ") ||
+		strings.Count(said, "\n") != 1 {
 		t.Errorf("the newest version is %s, and the program says %q", version, said)
 	}
 	p := newSite(t, testdb.New(t, testdb.SQLite)).start(t, "--metrics-listen", "localhost:0")

@@ -40,7 +40,8 @@ type hookReceiver struct {
 }
 
 func newHookReceiver(t *testing.T) *hookReceiver {
-	r := &hookReceiver{t: t, address: "127.0.0.1:" + testkit.FreePort(t), last: map[string]uint64{}, changed: make(chan struct{}, 1)}
+	r := &hookReceiver{t: t, address: "127.0.0.1:" + testkit.FreePort(t), last: map[string]uint64{},
+		changed: make(chan struct{}, 1)}
 	r.start()
 	t.Cleanup(r.kill)
 	return r
@@ -160,7 +161,9 @@ type applications struct {
 func newApplications(t *testing.T, c *client, n int) *applications {
 	a := &applications{t: t}
 	for i := range n {
-		answer := c.want(t, 200, "POST", "/v1/apps", object{"name": fmt.Sprint("App ", i), "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{"https://app.example/cb"}})
+		answer := c.want(t, 200, "POST", "/v1/apps",
+			object{"name": fmt.Sprint("App ", i), "type": "APPLICATION_TYPE_WEB",
+				"redirectUris": []string{"https://app.example/cb"}})
 		a.ids = append(a.ids, at[string](t, answer, "appId"))
 		a.n.Add(2) // it, and its secret
 	}
@@ -180,7 +183,8 @@ func (a *applications) happen(total int, nodes ...*client) {
 			mine := a.ids[(4*i+j)*len(a.ids)/(4*len(nodes)) : (4*i+j+1)*len(a.ids)/(4*len(nodes))]
 			writers.Go(func() {
 				for n := 0; left.Add(-1) >= 0; n++ {
-					status, answer, err := c.do(ctx, "PATCH", "/v1/apps/"+mine[n%len(mine)], object{"name": fmt.Sprint("Name ", n), "updateMask": "name"})
+					status, answer, err := c.do(ctx, "PATCH", "/v1/apps/"+mine[n%len(mine)],
+						object{"name": fmt.Sprint("Name ", n), "updateMask": "name"})
 					if err != nil || status != 200 {
 						a.t.Errorf("status %d, %v, %v", status, answer, err)
 						return
@@ -206,7 +210,8 @@ func TestScaleWebhooksOverTwoNodes(t *testing.T) {
 	b := second.start(t, append(flags, "--master-key-file", first.path("master.key"))...)
 	onA, onB := newClient(t, a, first.admin(t).Token), newClient(t, b, first.admin(t).Token)
 	r := newHookReceiver(t)
-	added := onA.want(t, 200, "POST", "/v1/webhooks", object{"name": "Scale", "url": "http://" + r.address + "/hook", "types": []string{"app.*"}})
+	added := onA.want(t, 200, "POST", "/v1/webhooks",
+		object{"name": "Scale", "url": "http://" + r.address + "/hook", "types": []string{"app.*"}})
 	hook := at[string](t, added, "webhookId")
 	r.key = decodeSecret(t, at[string](t, added, "secret"))
 	var stalls atomic.Int32
@@ -244,9 +249,11 @@ func TestScaleWebhooksOverTwoNodes(t *testing.T) {
 			t.Errorf("nothing of %s has come", id)
 		}
 	}
-	t.Logf("%d events of %d objects in %s, %d doubles, %d stalls; the first node was killed after %d", r.taken, len(apps.ids), took.Round(time.Millisecond), r.doubles, stalls.Load(), killed)
+	t.Logf("%d events of %d objects in %s, %d doubles, %d stalls; the first node was killed after %d", r.taken,
+		len(apps.ids), took.Round(time.Millisecond), r.doubles, stalls.Load(), killed)
 	r.mu.Unlock()
-	if failed := onB.want(t, 200, "GET", "/v1/webhooks/"+hook+"/failures", nil); len(at[[]any](t, failed, "failures")) > 0 {
+	if failed := onB.want(t, 200, "GET", "/v1/webhooks/"+hook+"/failures",
+		nil); len(at[[]any](t, failed, "failures")) > 0 {
 		t.Errorf("failed: %v", failed)
 	}
 	second.run(t, "rebuild", "--check", "--master-key-file", first.path("master.key")).fine(t)
@@ -267,7 +274,8 @@ func TestScaleWebhookThroughput(t *testing.T) {
 		p := s.start(t, "--outbound-allow", "127.0.0.1")
 		c := newClient(t, p, s.admin(t).Token)
 		r := newHookReceiver(t)
-		added := c.want(t, 200, "POST", "/v1/webhooks", object{"name": "Quick", "url": "http://" + r.address, "types": []string{"app.*"}})
+		added := c.want(t, 200, "POST", "/v1/webhooks",
+			object{"name": "Quick", "url": "http://" + r.address, "types": []string{"app.*"}})
 		r.key = decodeSecret(t, at[string](t, added, "secret"))
 		path := "/v1/webhooks/" + at[string](t, added, "webhookId")
 		c.want(t, 200, "POST", path+"/_deactivate", object{})
@@ -277,7 +285,8 @@ func TestScaleWebhookThroughput(t *testing.T) {
 		c.want(t, 200, "POST", path+"/_reactivate", object{})
 		r.await(int(apps.n.Load()))
 		took := time.Since(began)
-		t.Logf("%s: %d events in %s, %.0f a second", s.Engine, r.count(), took.Round(time.Millisecond), float64(r.count())/took.Seconds())
+		t.Logf("%s: %d events in %s, %.0f a second", s.Engine, r.count(), took.Round(time.Millisecond),
+			float64(r.count())/took.Seconds())
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.doubles > 0 && took < webhook.SendTime { // the server has given up none, and its lease lives longer

@@ -34,7 +34,8 @@ func writeThrough(t *testing.T, c *client, count int) *writers {
 	for i := range 2 {
 		created := c.want(t, 200, "POST", "/v1/idps/jwt", newProvider(fmt.Sprint("Load ", i)))
 		path := "/v1/idps/" + at[string](t, created, "idpId")
-		w.add(&register{token: c.token, write: path, read: path, body: func(value string) object { return object{"name": value} }, object: "idp", value: []string{"name"}})
+		w.add(&register{token: c.token, write: path, read: path,
+			body: func(value string) object { return object{"name": value} }, object: "idp", value: []string{"name"}})
 	}
 	for i := range count {
 		r := w.registers[i%2]

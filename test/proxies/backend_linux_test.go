@@ -60,7 +60,8 @@ func newBackend(t *testing.T) *backend {
 	cleartext.Protocols.SetUnencryptedHTTP2(true)
 	t.Cleanup(cleartext.CloseIdleConnections)
 	w.direct = &way{"http://" + w.listen, &http.Client{Transport: cleartext, Timeout: patience, CheckRedirect: stay}}
-	session := w.change("POST", "/v1/sessions", map[string]any{"loginName": s.FirstAdmin.LoginName, "password": s.FirstAdmin.Password})
+	session := w.change("POST", "/v1/sessions",
+		map[string]any{"loginName": s.FirstAdmin.LoginName, "password": s.FirstAdmin.Password})
 	w.token = session["token"].(string)
 	return w
 }
@@ -109,12 +110,16 @@ var all = []proxy{
 		sample, err := os.ReadFile(config)
 		must(t, err)
 		main := filepath.Join(dir, "main")
-		must(t, os.WriteFile(main, append([]byte("{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"), sample...), 0o644))
+		must(t, os.WriteFile(main,
+			append([]byte("{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"),
+				sample...), 0o644))
 		return []string{"run", "--adapter", "caddyfile", "--config", main}
 	}},
 	{name: "Apache", program: "apache2", config: "apache.conf", run: func(t *testing.T, dir, config string) []string {
-		around := "ServerRoot " + dir + "\nDefaultRuntimeDir " + dir + "\nPidFile " + dir + "/pid\nErrorLog /dev/stderr\nLogLevel warn\nServerName localhost\nUser www-data\nGroup www-data\n"
-		for _, module := range []string{"mpm_event", "authz_core", "socache_shmcb", "ssl", "http2", "proxy", "proxy_http", "proxy_http2"} {
+		around := "ServerRoot " + dir + "\nDefaultRuntimeDir " + dir + "\nPidFile " + dir +
+			"/pid\nErrorLog /dev/stderr\nLogLevel warn\nServerName localhost\nUser www-data\nGroup www-data\n"
+		for _, module := range []string{"mpm_event", "authz_core", "socache_shmcb", "ssl", "http2", "proxy",
+			"proxy_http", "proxy_http2"} {
 			around += "LoadModule " + module + "_module /usr/lib/apache2/modules/mod_" + module + ".so\n"
 		}
 		main := filepath.Join(dir, "main.conf")
@@ -124,7 +129,8 @@ var all = []proxy{
 }
 
 func runNginx(t *testing.T, dir, config string) []string {
-	around := "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
+	around := "daemon off;\nworker_processes 1;\npid " + dir +
+		"/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
 	for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		around += "\t" + temp + "_temp_path " + dir + "/" + temp + ";\n"
 	}
@@ -160,14 +166,18 @@ func (w *backend) through(t *testing.T, p proxy) *way {
 	must(t, err)
 	port := testkit.FreePort(t)
 	config := filepath.Join(dir, filepath.Base(p.config))
-	must(t, os.WriteFile(config, []byte(strings.NewReplacer(append(slices.Clone(p.replace), "127.0.0.1:8080", w.listen, "/etc/signet/", w.dir+"/", "id.example.com", "localhost",
-		"listen 443", "listen "+port, "bind :443", "bind :"+port, ":443", ":"+port, "Listen 443", "Listen "+port)...).Replace(string(sample))), 0o644))
+	must(t, os.WriteFile(config,
+		[]byte(strings.NewReplacer(append(slices.Clone(p.replace), "127.0.0.1:8080", w.listen, "/etc/signet/",
+			w.dir+"/", "id.example.com", "localhost",
+			"listen 443", "listen "+port, "bind :443", "bind :"+port, ":443", ":"+port, "Listen 443",
+			"Listen "+port)...).Replace(string(sample))), 0o644))
 	cmd := exec.Command(program, p.run(t, dir, config)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	through := &way{"https://localhost:" + port, &http.Client{Transport: transport, Timeout: patience, CheckRedirect: stay}}
+	through := &way{"https://localhost:" + port,
+		&http.Client{Transport: transport, Timeout: patience, CheckRedirect: stay}}
 	testkit.RunProxy(t, p.name, cmd, through.http, through.url)
 	return through
 }
@@ -175,7 +185,8 @@ func (w *backend) through(t *testing.T, p proxy) *way {
 // grpc connects as gRPC's own library does.
 func (v *way) grpc(t *testing.T, roots *x509.CertPool) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(strings.TrimPrefix(v.url, "https://"), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
+	conn, err := grpc.NewClient(strings.TrimPrefix(v.url, "https://"),
+		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn

@@ -46,8 +46,13 @@ func TestNginxBringsThePortalsToken(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(w.dir) })
 	must(t, os.Chmod(w.dir, 0o755))
 	w.roots = testkit.Certify(t, w.dir)
-	v := w.through(t, proxy{name: "nginx", program: "nginx", config: "../../guides/providers/jwt-nginx.conf", run: runNginx,
-		replace: []string{"127.0.0.1:9000", signing.Listener.Addr().String(), "idp_REPLACE", "idp_1"}})
+	v := w.through(t, proxy{
+		name:    "nginx",
+		program: "nginx",
+		config:  "../../guides/providers/jwt-nginx.conf",
+		run:     runNginx,
+		replace: []string{"127.0.0.1:9000", signing.Listener.Addr().String(), "idp_REPLACE", "idp_1"},
+	})
 
 	const callback = "/login/idp/idp_1/callback?state=s"
 	for _, c := range []struct {
@@ -66,20 +71,24 @@ func TestNginxBringsThePortalsToken(t *testing.T) {
 			signet, portal = nil, nil
 			req, err := http.NewRequestWithContext(t.Context(), "GET", v.url+c.path, nil)
 			must(t, err)
-			req.Header = http.Header{"Cookie": {c.cookie}, "X-Portal-Token": {"forged"}, "X-Forwarded-For": {"192.0.2.66"}, "Authorization": {"Bearer of the API"}}
+			req.Header = http.Header{"Cookie": {c.cookie}, "X-Portal-Token": {"forged"},
+				"X-Forwarded-For": {"192.0.2.66"}, "Authorization": {"Bearer of the API"}}
 			resp, err := v.http.Do(req)
 			must(t, err)
 			resp.Body.Close()
 			mu.Lock()
 			defer mu.Unlock()
-			if signet == nil || signet.Header.Get("X-Portal-Token") != c.token || len(signet.Header.Values("X-Portal-Token")) > 1 || signet.RequestURI != c.path ||
-				signet.Header.Get("X-Forwarded-For") != "127.0.0.1" || signet.Host != strings.TrimPrefix(v.url, "https://") || signet.Header.Get("Authorization") == "" {
+			if signet == nil || signet.Header.Get("X-Portal-Token") != c.token ||
+				len(signet.Header.Values("X-Portal-Token")) > 1 || signet.RequestURI != c.path ||
+				signet.Header.Get("X-Forwarded-For") != "127.0.0.1" ||
+				signet.Host != strings.TrimPrefix(v.url, "https://") || signet.Header.Get("Authorization") == "" {
 				t.Errorf("Signet gets %+v", signet)
 			}
 			if (portal != nil) != c.asked {
 				t.Fatalf("the portal gets %+v", portal)
 			}
-			if c.asked && (portal.RequestURI != "/signet-token" || strings.Contains(portal.Header.Get("Cookie"), "__Host") || portal.Header.Get("Authorization") != "" ||
+			if c.asked && (portal.RequestURI != "/signet-token" ||
+				strings.Contains(portal.Header.Get("Cookie"), "__Host") || portal.Header.Get("Authorization") != "" ||
 				portal.Header.Get("X-Portal-Token") != "") {
 				t.Errorf("the portal gets %+v", portal)
 			}

@@ -34,12 +34,14 @@ func TestBehindProxies(t *testing.T) {
 	for i, p := range all {
 		t.Run(p.name, func(t *testing.T) {
 			way := w.through(t, p)
-			t.Run("the five operations succeed over every protocol", func(t *testing.T) { w.succeed(t, way, fmt.Sprint(i)) })
+			t.Run("the five operations succeed over every protocol",
+				func(t *testing.T) { w.succeed(t, way, fmt.Sprint(i)) })
 			t.Run("refusals arrive as they were sent", func(t *testing.T) { refusals.arrive(t, way) })
 			t.Run("gRPC's own library sees the same", func(t *testing.T) { w.library(t, way) })
 			t.Run("early errors arrive before the largest bodies have", func(t *testing.T) { w.early(t, way) })
 			t.Run("the text mode of gRPC-Web arrives", func(t *testing.T) { w.text(t, way) })
-			t.Run("only the proxy says where a request comes from", func(t *testing.T) { w.origin(t, way, fmt.Sprint(i)) })
+			t.Run("only the proxy says where a request comes from",
+				func(t *testing.T) { w.origin(t, way, fmt.Sprint(i)) })
 			t.Run("events arrive as they happen", func(t *testing.T) { w.follow(t, way, fmt.Sprint(i)) })
 		})
 	}
@@ -63,9 +65,12 @@ func (w *backend) early(t *testing.T, v *way) {
 	large := bytes.Repeat([]byte(" "), 3_900_000)
 	var lost atomic.Int32
 	for want, r := range map[string]request{
-		"401\n":             {"an import without a token", "POST", "/v1/users/_import", w.header(jsonType, false), large},
-		"\nGrpc-Status: 16": {"an import without a token, by gRPC", "POST", "/signet.v1.UserService/ImportUsers", w.header(grpcType, false), frame(large)},
-		"\nGrpc-Status: 12": {"an unknown method", "POST", "/signet.v1.UserService/Nope", w.header(grpcType, true), frame(large)},
+		"401\n": {"an import without a token", "POST", "/v1/users/_import",
+			w.header(jsonType, false), large},
+		"\nGrpc-Status: 16": {"an import without a token, by gRPC", "POST", "/signet.v1.UserService/ImportUsers",
+			w.header(grpcType, false), frame(large)},
+		"\nGrpc-Status: 12": {"an unknown method", "POST", "/signet.v1.UserService/Nope",
+			w.header(grpcType, true), frame(large)},
 	} {
 		var all sync.WaitGroup
 		for i := range min(n, 4) {
@@ -111,7 +116,8 @@ func (r request) send(v *way) (string, error) {
 		return "", err
 	}
 	answer := fmt.Sprintf("%d\n", resp.StatusCode)
-	for _, name := range []string{"Content-Type", "Www-Authenticate", "Retry-After", "Allow", "Location", "X-Request-Id", "Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"} {
+	for _, name := range []string{"Content-Type", "Www-Authenticate", "Retry-After", "Allow", "Location",
+		"X-Request-Id", "Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"} {
 		value := resp.Header.Get(name)
 		if value == "" {
 			value = resp.Trailer.Get(name)
@@ -141,23 +147,43 @@ func (w *backend) header(contentType string, authorized bool) map[string]string 
 }
 
 func (w *backend) succeed(t *testing.T, v *way, unique string) {
-	person := w.change("POST", "/v1/users/human", map[string]any{"userName": "person-" + unique, "password": "a password", "email": map[string]any{"email": "person@example.com"},
-		"profile": map[string]any{"firstName": "A", "lastName": "Person"}})["userId"].(string)
-	provider := w.change("POST", "/v1/idps/jwt", map[string]any{"name": "Provider", "jwtEndpoint": "https://idp.example.com/jwt", "issuer": "https://idp.example.com",
-		"keysEndpoint": "https://idp.example.com/keys"})["idpId"].(string)
+	person := w.change("POST", "/v1/users/human", map[string]any{
+		"userName": "person-" + unique,
+		"password": "a password",
+		"email":    map[string]any{"email": "person@example.com"},
+		"profile":  map[string]any{"firstName": "A", "lastName": "Person"},
+	})["userId"].(string)
+	provider := w.change("POST", "/v1/idps/jwt", map[string]any{
+		"name":         "Provider",
+		"jwtEndpoint":  "https://idp.example.com/jwt",
+		"issuer":       "https://idp.example.com",
+		"keysEndpoint": "https://idp.example.com/keys",
+	})["idpId"].(string)
 	for _, contentType := range []string{jsonType, grpcType, webType} {
 		for _, op := range []struct {
 			procedure, method, path string
 			request                 proto.Message
 		}{
-			{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile", &signetv1.UpdateMyProfileRequest{FirstName: "First", LastName: "Administrator", DisplayName: "First Administrator"}},
-			{"IdentityProviderService/UpdateJWTIdentityProvider", "PUT", "/v1/idps/" + provider + "/jwt_config", &signetv1.UpdateJWTIdentityProviderRequest{
-				IdpId: provider, JwtEndpoint: "https://idp.example.com/jwt", Issuer: "https://idp.example.com", KeysEndpoint: "https://idp.example.com/keys"}},
-			{"OrganizationService/SetupOrganization", "POST", "/v1/orgs/_setup", &signetv1.SetupOrganizationRequest{Org: &signetv1.SetupOrganizationRequest_Org{Name: "Behind"},
-				Human: &signetv1.SetupOrganizationRequest_Human{UserName: "owner", Password: "a password", Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "owner@example.com"},
-					Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "An", LastName: "Owner"}}}},
-			{"IdentityProviderService/UpdateIdentityProvider", "PUT", "/v1/idps/" + provider, &signetv1.UpdateIdentityProviderRequest{IdpId: provider, Name: "Provider"}},
-			{"UserService/SetUserPassword", "POST", "/v1/users/" + person + "/password", &signetv1.SetUserPasswordRequest{UserId: person, Password: "another password"}},
+			{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile",
+				&signetv1.UpdateMyProfileRequest{FirstName: "First", LastName: "Administrator",
+					DisplayName: "First Administrator"}},
+			{"IdentityProviderService/UpdateJWTIdentityProvider", "PUT", "/v1/idps/" + provider + "/jwt_config",
+				&signetv1.UpdateJWTIdentityProviderRequest{
+					IdpId: provider, JwtEndpoint: "https://idp.example.com/jwt", Issuer: "https://idp.example.com",
+					KeysEndpoint: "https://idp.example.com/keys"}},
+			{"OrganizationService/SetupOrganization", "POST", "/v1/orgs/_setup", &signetv1.SetupOrganizationRequest{
+				Org: &signetv1.SetupOrganizationRequest_Org{Name: "Behind"},
+				Human: &signetv1.SetupOrganizationRequest_Human{
+					UserName: "owner",
+					Password: "a password",
+					Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: "owner@example.com"},
+					Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "An", LastName: "Owner"},
+				},
+			}},
+			{"IdentityProviderService/UpdateIdentityProvider", "PUT", "/v1/idps/" + provider,
+				&signetv1.UpdateIdentityProviderRequest{IdpId: provider, Name: "Provider"}},
+			{"UserService/SetUserPassword", "POST", "/v1/users/" + person + "/password",
+				&signetv1.SetUserPasswordRequest{UserId: person, Password: "another password"}},
 		} {
 			r := request{op.procedure, op.method, op.path, w.header(contentType, true), nil}
 			var err error
@@ -218,8 +244,10 @@ func (w *backend) refusals(t *testing.T) *refusals {
 			{"OAuth, unknown client", "POST", "/oauth/token", w.header(formType, false), form},
 			{"OAuth, wrong method", "PUT", "/oauth/token", w.header(formType, false), form},
 			{"OAuth, another type", "POST", "/oauth/token", w.header(jsonType, false), form},
-			{"a page from elsewhere", "POST", "/login", map[string]string{"Content-Type": formType, "Sec-Fetch-Site": "cross-site"}, form},
-			{"a page without a cookie", "POST", "/login", map[string]string{"Content-Type": formType, "Sec-Fetch-Site": "same-origin"}, form},
+			{"a page from elsewhere", "POST", "/login",
+				map[string]string{"Content-Type": formType, "Sec-Fetch-Site": "cross-site"}, form},
+			{"a page without a cookie", "POST", "/login",
+				map[string]string{"Content-Type": formType, "Sec-Fetch-Site": "same-origin"}, form},
 		}...)
 	}
 	for _, r := range all.requests {
@@ -270,10 +298,12 @@ func (all *refusals) arrive(t *testing.T, v *way) {
 func (w *backend) library(t *testing.T, v *way) {
 	conn := v.grpc(t, w.roots)
 	authorized := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+w.token)
-	if err := conn.Invoke(authorized, "/signet.v1.UserService/GetMyUser", &signetv1.GetMyUserRequest{}, &signetv1.GetMyUserResponse{}); err != nil {
+	if err := conn.Invoke(authorized, "/signet.v1.UserService/GetMyUser", &signetv1.GetMyUserRequest{},
+		&signetv1.GetMyUserResponse{}); err != nil {
 		t.Error(err)
 	}
-	err := conn.Invoke(authorized, "/zitadel.admin.v1.AdminService/SetUpOrg", &signetv1.SetupOrganizationRequest{}, &signetv1.SetupOrganizationResponse{})
+	err := conn.Invoke(authorized, "/zitadel.admin.v1.AdminService/SetUpOrg", &signetv1.SetupOrganizationRequest{},
+		&signetv1.SetupOrganizationResponse{})
 	if s := status.Convert(err); s.Code() != codes.InvalidArgument || len(s.Details()) < 3 {
 		t.Errorf("under another name: %v, %v", err, s.Details())
 	}
@@ -283,11 +313,14 @@ func (w *backend) library(t *testing.T, v *way) {
 		t.Errorf("watching the health: %v, %v", m, err)
 	}
 	for range 50 {
-		err := conn.Invoke(authorized, "/signet.v1.UserService/SetUserPassword", &signetv1.SetUserPasswordRequest{UserId: "any"}, &signetv1.SetUserPasswordResponse{})
+		err := conn.Invoke(authorized, "/signet.v1.UserService/SetUserPassword",
+			&signetv1.SetUserPasswordRequest{UserId: "any"}, &signetv1.SetUserPasswordResponse{})
 		if s := status.Convert(err); s.Code() != codes.InvalidArgument || len(s.Details()) < 3 {
 			t.Fatalf("a wrong request: %v, %v", err, s.Details())
 		}
-		err = conn.Invoke(t.Context(), "/signet.v1.UserService/SetUserPassword", &signetv1.SetUserPasswordRequest{UserId: "any", Password: strings.Repeat("x", 60<<10)}, &signetv1.SetUserPasswordResponse{})
+		err = conn.Invoke(t.Context(), "/signet.v1.UserService/SetUserPassword",
+			&signetv1.SetUserPasswordRequest{UserId: "any", Password: strings.Repeat("x", 60<<10)},
+			&signetv1.SetUserPasswordResponse{})
 		if s := status.Convert(err); s.Code() != codes.Unauthenticated || len(s.Details()) < 2 {
 			t.Fatalf("no credential: %v, %v", err, s.Details())
 		}
@@ -296,8 +329,10 @@ func (w *backend) library(t *testing.T, v *way) {
 
 // text reads a call and the beginning of a stream in the text mode of gRPC-Web, while the stream lasts.
 func (w *backend) text(t *testing.T, v *way) {
-	for method, want := range map[string]string{"UserService/GetMyUser": "grpc-status: 0", "EventService/StreamEvents": ""} {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", v.url+"/signet.v1."+method, strings.NewReader("AAAAAAA="))
+	for method, want := range map[string]string{"UserService/GetMyUser": "grpc-status: 0",
+		"EventService/StreamEvents": ""} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", v.url+"/signet.v1."+method,
+			strings.NewReader("AAAAAAA="))
 		must(t, err)
 		req.Header = http.Header{"Content-Type": {"application/grpc-web-text"}, "Authorization": {"Bearer " + w.token}}
 		resp, err := v.http.Do(req)
@@ -311,7 +346,8 @@ func (w *backend) text(t *testing.T, v *way) {
 			must(t, err)
 			text = append(text, rest...)
 		}
-		if got, err := base64.StdEncoding.DecodeString(string(text)); err != nil || got[0] != 0 || !strings.Contains(string(got), want) {
+		if got, err := base64.StdEncoding.DecodeString(string(text)); err != nil || got[0] != 0 ||
+			!strings.Contains(string(got), want) {
 			t.Errorf("%s: %q, %v", method, got, err)
 		}
 	}
@@ -354,14 +390,16 @@ func (w *backend) follow(t *testing.T, v *way, unique string) {
 		t.Fatalf("the stream begins with %q: %v", lines.Text(), lines.Err())
 	}
 	conn := v.grpc(t, w.roots)
-	stream, err := conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+w.token), &grpc.StreamDesc{ServerStreams: true}, "/signet.v1.EventService/StreamEvents")
+	stream, err := conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+w.token),
+		&grpc.StreamDesc{ServerStreams: true}, "/signet.v1.EventService/StreamEvents")
 	must(t, err)
 	must(t, stream.SendMsg(&signetv1.StreamEventsRequest{}))
 	must(t, stream.CloseSend())
 	message := &signetv1.StreamEventsResponse{}
 	must(t, stream.RecvMsg(message)) // a sign of life: it is open
 
-	added := w.change("POST", "/v1/users/service", map[string]any{"userName": "service-" + unique, "name": "Service"})["userId"].(string)
+	added := w.change("POST", "/v1/users/service",
+		map[string]any{"userName": "service-" + unique, "name": "Service"})["userId"].(string)
 	for !strings.Contains(lines.Text(), added) {
 		if !lines.Scan() {
 			t.Fatalf("the stream ends before the event: %v", lines.Err())

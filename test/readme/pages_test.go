@@ -24,7 +24,8 @@ func free(t *testing.T) string {
 func sit(t *testing.T, dir string, databases ...string) *desk {
 	t.Helper()
 	server, example := free(t), free(t)
-	replace := append([]string{"localhost:8080", server, "127.0.0.1:8080", server, "localhost:3000", example}, databases...)
+	replace := append([]string{"localhost:8080", server, "127.0.0.1:8080", server, "localhost:3000",
+		example}, databases...)
 	d := &desk{t: t, dir: dir, say: strings.NewReplacer(replace...),
 		env: []string{"SIGNET_LISTEN=" + server, "ISSUER=http://" + server, "LISTEN=" + example, "GOFLAGS=-trimpath"}}
 	t.Cleanup(d.stop)
@@ -153,7 +154,8 @@ func (p *person) toTheDevice(line string) {
 
 func TestTheReadmePastedFromTopToBottom(t *testing.T) {
 	fresh, moved := testdb.New(t, testdb.Postgres).URL, testdb.New(t, testdb.Postgres).URL
-	d := sit(t, checkout(t), "postgres://signet@db.example.org:5432/signet_moved", moved, "postgres://signet@db.example.org:5432/signet", fresh)
+	d := sit(t, checkout(t), "postgres://signet@db.example.org:5432/signet_moved", moved,
+		"postgres://signet@db.example.org:5432/signet", fresh)
 	p := &person{desk: d, tab: browser.Start(t).Tab(t)}
 	visits := []func(string){p.toTheConsole, p.toTheWebApplication}
 	answers := d.follow("README.md", func(line string) {
@@ -173,16 +175,19 @@ var guides = map[string]struct {
 	visit func(p *person) func(line string)
 	shown string
 }{
-	"web-application.md":      {visit: func(p *person) func(string) { return p.toTheWebApplication }, shown: `"clientSecret":"`},
-	"single-page.md":          {visit: func(p *person) func(string) { return p.toTheSinglePage }, shown: "the client id is app_"},
-	"native.md":               {visit: func(p *person) func(string) { return p.toTheProgram }, shown: `"given_name":`},
-	"service-to-service.md":   {shown: `"active":true`},
-	"webhooks.md":             {shown: `"delivered":true`},
-	"identity-providers.md":   {shown: `"ok":true`},
-	"nginx.md":                {shown: `"status":"ok"`},
-	"vendor-and-customers.md": {visit: func(p *person) func(string) { return p.toTheDevice }, shown: `"urn:signet:app_roles":{"org_`},
-	"caddy.md":                {shown: `"status":"ok"`},
-	"apache.md":               {shown: `"status":"ok"`},
+	"web-application.md": {visit: func(p *person) func(string) { return p.toTheWebApplication },
+		shown: `"clientSecret":"`},
+	"single-page.md": {visit: func(p *person) func(string) { return p.toTheSinglePage },
+		shown: "the client id is app_"},
+	"native.md":             {visit: func(p *person) func(string) { return p.toTheProgram }, shown: `"given_name":`},
+	"service-to-service.md": {shown: `"active":true`},
+	"webhooks.md":           {shown: `"delivered":true`},
+	"identity-providers.md": {shown: `"ok":true`},
+	"nginx.md":              {shown: `"status":"ok"`},
+	"vendor-and-customers.md": {visit: func(p *person) func(string) { return p.toTheDevice },
+		shown: `"urn:signet:app_roles":{"org_`},
+	"caddy.md":  {shown: `"status":"ok"`},
+	"apache.md": {shown: `"status":"ok"`},
 }
 
 func TestTheGuidesPastedFromTopToBottom(t *testing.T) {

@@ -33,7 +33,8 @@ func TestTheReceiverInTheReferenceChecksSignatures(t *testing.T) {
 	key := []byte("a key of thirty-two bytes or so.")
 	_, port, _ := strings.Cut(free(t), ":")
 	code := strings.NewReplacer(`"whsec_…"`, `"whsec_`+base64.StdEncoding.EncodeToString(key)+`"`, "9000", port,
-		"HTTPServer((", "server = HTTPServer((", ".serve_forever()", "; print('ready', flush=True); server.serve_forever()").Replace(block[1])
+		"HTTPServer((", "server = HTTPServer((", ".serve_forever()",
+		"; print('ready', flush=True); server.serve_forever()").Replace(block[1])
 	receiver := exec.Command(python, "-c", code)
 	screen, err := receiver.StdoutPipe()
 	must(t, err)

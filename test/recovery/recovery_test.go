@@ -95,7 +95,8 @@ func TestRecoveryToAPointInTime(t *testing.T) {
 	defer func() { stop(); _ = receiving.Wait() }()
 	testkit.Await(t, "the WAL arrives", func() bool { all, _ := os.ReadDir(archive); return len(all) > 0 })
 
-	c := server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data"), Database: db.URL}, Listen: "localhost:0", Hasher: secret.NewCheapHasher()}
+	c := server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data"), Database: db.URL},
+		Listen: "localhost:0", Hasher: secret.NewCheapHasher()}
 	s, err := server.Open(t.Context(), c, slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	defer s.Close()
@@ -125,7 +126,8 @@ func TestRecoveryToAPointInTime(t *testing.T) {
 	want := position()
 	write(3) // what is not to come back
 	testkit.Must(t, sqldb.QueryRow("SELECT pg_walfile_name(pg_switch_wal())").Scan(&segment))
-	testkit.Await(t, "the archive has it", func() bool { _, err := os.Stat(filepath.Join(archive, segment)); return err == nil })
+	testkit.Await(t, "the archive has it",
+		func() bool { _, err := os.Stat(filepath.Join(archive, segment)); return err == nil })
 	if position() == want {
 		t.Fatal("nothing was written since: this test shows nothing")
 	}
@@ -151,7 +153,9 @@ func TestRecoveryToAPointInTime(t *testing.T) {
 	testkit.Must(t, err)
 	check := func(database, says string, args ...string) {
 		t.Helper()
-		out, err := exec.Command(binary, append(args, "--database", database, "--master-key-file", filepath.Join(c.DataDir, "master.key"))...).CombinedOutput()
+		out, err := exec.Command(binary,
+			append(args, "--database", database, "--master-key-file",
+				filepath.Join(c.DataDir, "master.key"))...).CombinedOutput()
 		t.Logf("signet %s: %s", strings.Join(args, " "), out)
 		if err != nil || !strings.Contains(string(out), says) {
 			t.Errorf("signet %s: %v", strings.Join(args, " "), err)

@@ -100,7 +100,8 @@ func TestEveryEventHasASentenceInTheConsole(t *testing.T) {
 			listed[kind[1]+"."+name] = cmp.Or(version, "1")
 		}
 	}
-	texts, err := os.ReadFile("../../web/console/src/texts/en/events.json") // make console compares the other languages with it
+	// make console compares the other languages with it
+	texts, err := os.ReadFile("../../web/console/src/texts/en/events.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,7 +226,8 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	if defined != len(model.Kinds) {
 		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
 	}
-	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, oauth.Kind, webhook.Kind, failure.Kind,
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind,
+		oauth.Kind, webhook.Kind, failure.Kind,
 		group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind, member.OfferKind}
 	for _, k := range model.Kinds {
 		found := false
@@ -243,7 +244,8 @@ func TestEventsAreNamedInThePastTenseWithAVersion(t *testing.T) {
 	for _, k := range model.Kinds {
 		for _, typ := range k.Types() {
 			parts := strings.Split(string(typ), ".")
-			if len(parts) != 3 || parts[0] != string(k.Name()) || !strings.HasPrefix(parts[2], "v") || strings.ToLower(string(typ)) != string(typ) {
+			if len(parts) != 3 || parts[0] != string(k.Name()) || !strings.HasPrefix(parts[2], "v") ||
+				strings.ToLower(string(typ)) != string(typ) {
 				t.Errorf("%s is not written like object.fact_happened.v1", typ)
 			}
 		}

@@ -27,13 +27,16 @@ var (
 
 	// objects are the packages that hold the rules of the product.
 	objects = []string{"internal/domain", "internal/life", "internal/limit/mailcount", "internal/eventlog/notify",
-		"internal/signin/session", "internal/signin/federated", "internal/signin/newcomer", "internal/signin/ownpage", "internal/oauth"}
+		"internal/signin/session", "internal/signin/federated", "internal/signin/newcomer", "internal/signin/ownpage",
+		"internal/oauth"}
 
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
-	outside = []string{"gen", "net/http", "database/sql", "internal/eventlog/store", "internal/api", "internal/transport", "internal/ops",
+	outside = []string{"gen", "net/http", "database/sql", "internal/eventlog/store", "internal/api",
+		"internal/transport", "internal/ops",
 		"internal/oauth/oidc", "internal/ui", "web"}
 
-	testOnly = []string{"internal/eventlog/event/eventtest", "internal/eventlog/event/storetest", "internal/eventlog/event/listtest",
+	testOnly = []string{"internal/eventlog/event/eventtest", "internal/eventlog/event/storetest",
+		"internal/eventlog/event/listtest",
 		"internal/domain/factor/factortest", "internal/domain/member/membertest", "internal/life/mail/mailtest",
 		"internal/transport/pages/pagestest", "test"}
 
@@ -58,10 +61,14 @@ var (
 		forbidden []string
 	}{
 		{objects, []string{"internal/oauth/oidc"}, outside},
-		{[]string{"internal/domain", "internal/life", "internal/signin", "internal/oauth"}, nil, []string{"internal/base/tracing"}}, // rules know no tracing
+		// rules know no tracing
+		{[]string{"internal/domain", "internal/life", "internal/signin", "internal/oauth"}, nil,
+			[]string{"internal/base/tracing"}},
 		{[]string{"internal/api"}, nil, []string{"internal/transport/rpc", "net/http"}},
-		{[]string{"internal/transport"}, nil, []string{"internal/domain/app", "internal/domain/idp", "internal/domain/org", "internal/domain/user"}},
-		{[]string{"internal", "cmd"}, nil, []string{"buf.build/go/protovalidate"}}, // it costs 6 MB and half of a start: docs/decisions/0063-lean.md
+		{[]string{"internal/transport"}, nil,
+			[]string{"internal/domain/app", "internal/domain/idp", "internal/domain/org", "internal/domain/user"}},
+		// it costs 6 MB and half of a start: docs/decisions/0063-lean.md
+		{[]string{"internal", "cmd"}, nil, []string{"buf.build/go/protovalidate"}},
 	}
 
 	mayBeImportedOnlyBy = []struct {

@@ -15,8 +15,9 @@ var limiters = map[string]struct {
 	made int
 	rows []string
 }{
-	"internal/base/outbound/outbound.go":             {1, []string{"calls to others that somebody waits for"}},
-	"internal/base/secret/password.go":               {2, []string{"hashing of passwords", "expensive imported hashes"}},
+	"internal/base/outbound/outbound.go": {1, []string{"calls to others that somebody waits for"}},
+	"internal/base/secret/password.go": {2,
+		[]string{"hashing of passwords", "expensive imported hashes"}},
 	"internal/domain/user/change.go":                 {0, []string{"events about the credentials of a guest"}},
 	"internal/domain/webhook/dispatch.go":            {1, []string{"webhook messages in flight"}},
 	"internal/eventlog/store/readbatch/readbatch.go": {1, []string{"reads from PostgreSQL"}},

@@ -90,7 +90,8 @@ func TestTheSearchForComparedMessages(t *testing.T) {
 		`show(strings.Replace(v.Message, "request", "user", 1))`:             0,
 		`out.Message = e.Message`:                                            0,
 	} {
-		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() {\n"+code+"\n}", parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() {\n"+code+"\n}",
+			parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,10 @@ func operationsPage(t *testing.T) string {
 			notes = append(notes, "[recent proof](README.md#how-people-change-the-way-they-sign-in)")
 		}
 		name := string(m.Parent().Name())
-		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", m.Name(), parameters.ReplaceAllStringFunc(pathOf(binding), jsonName), whoMay(rule), applicationsNeed(m, rule), strings.Join(notes, ", ")))
+		services[name] = append(services[name],
+			fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", m.Name(),
+				parameters.ReplaceAllStringFunc(pathOf(binding), jsonName), whoMay(rule), applicationsNeed(m, rule),
+				strings.Join(notes, ", ")))
 	})
 	var b strings.Builder
 	b.WriteString("# All operations\n\n`make generate` makes this list from [proto/signet/v1](../../proto/signet/v1), which describes each operation. `/openapi.json` describes them too. " +
@@ -77,7 +80,8 @@ var parameters = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // jsonName is a parameter of a path as it is called in JSON and in all other pages: {userId} for {user_id}.
 func jsonName(parameter string) string {
-	return regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(parameter, func(s string) string { return strings.ToUpper(s[1:]) })
+	return regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(parameter,
+		func(s string) string { return strings.ToUpper(s[1:]) })
 }
 
 func pathOf(rule *annotations.HttpRule) string {

@@ -46,7 +46,8 @@ func reasons(t *testing.T) map[string]*declared {
 					t.Fatal(err)
 				}
 				if twice := byName[name]; twice != nil {
-					t.Errorf("%s: %s is declared already in %s: use that one, or find a reason of your own", where, name, twice.where)
+					t.Errorf("%s: %s is declared already in %s: use that one, or find a reason of your own", where,
+						name, twice.where)
 					byConst[f.dir+"."+spec.Names[i].Name] = twice
 					continue
 				}
@@ -68,7 +69,8 @@ func reasons(t *testing.T) map[string]*declared {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr: // errs.New(kind, reason, message)
-				if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "New" && len(n.Args) == 3 && isIdent(s.X, errs) {
+				if s, ok := n.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "New" && len(n.Args) == 3 &&
+					isIdent(s.X, errs) {
 					raised(n.Args[0], n.Args[1])
 				}
 			case *ast.CompositeLit: // errs.Error{Kind: kind, Reason: reason}

@@ -87,7 +87,8 @@ func TestEveryRPCSaysWhoMayCallIt(t *testing.T) {
 		default:
 			t.Error("its rule does not say who: set permission, authenticated or public")
 		}
-		if _, known := signetv1.Scope_name[int32(rule.GetScope())]; !known || rule.GetScope() == signetv1.Scope_SCOPE_UNSPECIFIED {
+		if _, known := signetv1.Scope_name[int32(rule.GetScope())]; !known ||
+			rule.GetScope() == signetv1.Scope_SCOPE_UNSPECIFIED {
 			t.Error("its rule does not say in which organization: set scope")
 		}
 		orgID := m.Input().Fields().ByName("org_id")
@@ -143,7 +144,8 @@ func TestEveryRPCHasARESTPathOfItsOwn(t *testing.T) {
 		}
 		taken[key] = m.FullName()
 		for _, p := range pathParameter.FindAllStringSubmatch(path, -1) {
-			if f := m.Input().Fields().ByName(protoreflect.Name(p[1])); f == nil || f.Kind() != protoreflect.StringKind {
+			if f := m.Input().Fields().ByName(protoreflect.Name(p[1])); f == nil ||
+				f.Kind() != protoreflect.StringKind {
 				t.Errorf("its path names {%s}, which is no text field of %s", p[1], m.Input().Name())
 			}
 		}

@@ -36,7 +36,8 @@ func isSecret(fd protoreflect.FieldDescriptor) bool {
 }
 
 // everyField calls visit with each field of a message and of what is in it. What visit refuses is not looked into.
-func everyField(md protoreflect.MessageDescriptor, above string, visit func(path string, fd protoreflect.FieldDescriptor) bool) {
+func everyField(md protoreflect.MessageDescriptor, above string,
+	visit func(path string, fd protoreflect.FieldDescriptor) bool) {
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
 		path := above + fd.JSONName()
@@ -98,14 +99,16 @@ func TestScopesFitTheOperationsTheyAreFor(t *testing.T) {
 			if self := name == "signet.self"; self != rule.GetAuthenticated() {
 				t.Errorf("%s: operations about oneself, and no others, have signet.self", name)
 			}
-			if read := name == "signet.read"; read && !strings.HasSuffix(rule.GetPermission(), ".read") || !read && strings.HasSuffix(rule.GetPermission(), ".read") {
+			if read := name == "signet.read"; read && !strings.HasSuffix(rule.GetPermission(), ".read") ||
+				!read && strings.HasSuffix(rule.GetPermission(), ".read") {
 				t.Errorf("%s: operations that read, and no others, have signet.read", name)
 			}
 		}
 		if len(scopes) == 0 && rule.GetPermission() != "" {
 			t.Errorf("nobody holds %s in full any more who acts by an application, since no scope is for this operation", rule.GetPermission())
 		}
-		if len(scopes) > 0 && (rule.GetPublic() || rule.GetRestrictedSession() || rule.GetUnprovenSession() || rule.GetAuthenticated() && rule.GetProof() != 0) {
+		if len(scopes) > 0 && (rule.GetPublic() || rule.GetRestrictedSession() || rule.GetUnprovenSession() ||
+			rule.GetAuthenticated() && rule.GetProof() != 0) {
 			t.Error("it is for sessions of people, or for everybody: it has no scopes")
 		}
 		everyField(m.Input(), "", func(path string, fd protoreflect.FieldDescriptor) bool {

@@ -62,8 +62,9 @@ func TestNobodySleeps(t *testing.T) {
 
 // waysOut are the names by which a program calls others.
 var waysOut = map[string][]string{
-	"net":               {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "Dialer"},
-	"net/http":          {"Client", "DefaultClient", "Transport", "DefaultTransport", "Get", "Head", "Post", "PostForm", "NewRequest", "NewRequestWithContext"},
+	"net": {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "Dialer"},
+	"net/http": {"Client", "DefaultClient", "Transport", "DefaultTransport", "Get", "Head", "Post", "PostForm",
+		"NewRequest", "NewRequestWithContext"},
 	"net/http/httputil": {"ReverseProxy", "NewSingleHostReverseProxy"},
 	"crypto/tls":        {"Dial", "DialWithDialer", "Dialer"},
 }
@@ -71,7 +72,8 @@ var waysOut = map[string][]string{
 // Security list, row 19: whoever calls an address that somebody else chose does so through package outbound. What may
 // call others besides is told where to by its operator.
 func TestOneWayLeadsOut(t *testing.T) {
-	mayCall := []string{"internal/base/outbound", "internal/eventlog/store/engine/silence", "cmd/signet/remote", "internal/ops/doctor", "internal/base/tracing/otlp", "bench"}
+	mayCall := []string{"internal/base/outbound", "internal/eventlog/store/engine/silence", "cmd/signet/remote",
+		"internal/ops/doctor", "internal/base/tracing/otlp", "bench"}
 	found := 0
 	for _, f := range files(t) {
 		if f.test || under(f.dir, testOnly) {
@@ -83,7 +85,8 @@ func TestOneWayLeadsOut(t *testing.T) {
 				if s, ok := n.(*ast.SelectorExpr); ok && as != "" && slices.Contains(names, s.Sel.Name) {
 					if x, ok := s.X.(*ast.Ident); ok && x.Name == as {
 						if found++; !under(f.dir, mayCall) {
-							t.Errorf("%s: use package outbound, which judges every address and bounds every answer", fileSet.Position(s.Pos()))
+							t.Errorf("%s: use package outbound, which judges every address and bounds every answer",
+								fileSet.Position(s.Pos()))
 						}
 					}
 				}

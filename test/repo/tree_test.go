@@ -39,7 +39,9 @@ var tree = sync.OnceValues(func() ([]*file, error) {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"gen", "tools", "testdata", "node_modules"}, name)) {
+			if name := d.Name(); path != root &&
+				(strings.HasPrefix(name, ".") ||
+					slices.Contains([]string{"gen", "tools", "testdata", "node_modules"}, name)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -60,7 +62,8 @@ var tree = sync.OnceValues(func() ([]*file, error) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		f := &file{path: rel, dir: pathDir(rel), test: strings.HasSuffix(rel, "_test.go"), lines: strings.Count(string(text), "\n"), syntax: syntax}
+		f := &file{path: rel, dir: pathDir(rel), test: strings.HasSuffix(rel, "_test.go"),
+			lines: strings.Count(string(text), "\n"), syntax: syntax}
 		for _, i := range syntax.Imports {
 			name, err := strconv.Unquote(i.Path.Value)
 			if err != nil {

@@ -62,7 +62,8 @@ const (
 // judge is the rule of docs/api/errors.md.
 func judge(code, reason string) repeat {
 	switch {
-	case reason == "STOPPING", reason == "NOT_READY", reason == "SERVER_BUSY", reason == "PASSWORD_HASHING_BUSY", reason == "TOO_MUCH_AT_ONCE", reason == "CONTENTION", reason == "NODE_OUTDATED":
+	case reason == "STOPPING", reason == "NOT_READY", reason == "SERVER_BUSY", reason == "PASSWORD_HASHING_BUSY",
+		reason == "TOO_MUCH_AT_ONCE", reason == "CONTENTION", reason == "NODE_OUTDATED":
 		return nothingDone
 	case code == "unavailable", code == "deadline_exceeded", reason == "proxy", reason == "connection":
 		return unknown
@@ -75,7 +76,8 @@ func refused(code, reason, text string) *refusal {
 }
 
 // call sends one request.
-func call[Q, A any](ctx context.Context, w way, op operation, token string, request *Q, header ...string) (*A, *refusal) {
+func call[Q, A any](ctx context.Context, w way, op operation, token string, request *Q,
+	header ...string) (*A, *refusal) {
 	ctx, cancel := context.WithTimeout(ctx, 35*time.Second)
 	defer cancel()
 	if w.protocol == rest {
@@ -87,9 +89,11 @@ func call[Q, A any](ctx context.Context, w way, op operation, token string, requ
 		if op.method == http.MethodGet {
 			text = nil
 		}
-		raw, refusal := w.send(ctx, op.method, op.path, text, append([]string{"Authorization", bearer(token), "Content-Type", "application/json"}, header...)...)
+		raw, refusal := w.send(ctx, op.method, op.path, text,
+			append([]string{"Authorization", bearer(token), "Content-Type", "application/json"}, header...)...)
 		if refusal == nil {
-			if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw, any(answer).(proto.Message)); err != nil {
+			if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(raw,
+				any(answer).(proto.Message)); err != nil {
 				return nil, refused("", "", err.Error())
 			}
 		}
@@ -145,7 +149,8 @@ func (w way) send(ctx context.Context, method, path string, body []byte, header 
 	return raw, refusal
 }
 
-func (w way) exchange(ctx context.Context, method, path string, body []byte, header ...string) ([]byte, *http.Response, *refusal) {
+func (w way) exchange(ctx context.Context, method, path string, body []byte,
+	header ...string) ([]byte, *http.Response, *refusal) {
 	r, err := http.NewRequestWithContext(ctx, method, w.url+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, refused("", "", err.Error())

@@ -81,7 +81,8 @@ func newCluster(t *testing.T, binary string) *cluster {
 	must(t, json.Unmarshal(text, &first))
 	c.token = first.Token
 	c.front("nginx", "nginx-nodes.conf", fronts[0], func(dir, config string) []string {
-		around := "daemon off;\nworker_processes 2;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
+		around := "daemon off;\nworker_processes 2;\npid " + dir +
+			"/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
 		for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 			around += "\t" + temp + "_temp_path " + dir + "/" + temp + ";\n"
 		}
@@ -89,7 +90,8 @@ func newCluster(t *testing.T, binary string) *cluster {
 		must(t, os.WriteFile(main, []byte(around+"\tinclude "+config+";\n}\n"), 0o644))
 		return []string{"-p", dir, "-e", "stderr", "-c", main}
 	})
-	c.front("haproxy", "haproxy-nodes.cfg", fronts[1], func(_, config string) []string { return []string{"-db", "-f", config} })
+	c.front("haproxy", "haproxy-nodes.cfg", fronts[1],
+		func(_, config string) []string { return []string{"-db", "-f", config} })
 	return c
 }
 
@@ -97,13 +99,15 @@ func (c *cluster) dataDir(i int) string { return filepath.Join(c.dir, fmt.Sprint
 
 // dataArgs say where the data of a node is.
 func (c *cluster) dataArgs(i int) []string {
-	return []string{"--data-dir", c.dataDir(i), "--database", c.database, "--master-key-file", filepath.Join(c.dataDir(0), "master.key")}
+	return []string{"--data-dir", c.dataDir(i), "--database", c.database, "--master-key-file",
+		filepath.Join(c.dataDir(0), "master.key")}
 }
 
 // start runs a node and waits until it is ready.
 func (c *cluster) start(i int, binary string) {
 	c.t.Helper()
-	args := []string{"start", "--listen", "127.0.0.1:" + c.ports[i], "--external-url", c.external, "--trusted-proxies", "127.0.0.1", "--starts-per-minute", "1000000", "--log-format", "json", "--shutdown-delay", delay.String()}
+	args := []string{"start", "--listen", "127.0.0.1:" + c.ports[i], "--external-url", c.external, "--trusted-proxies",
+		"127.0.0.1", "--starts-per-minute", "1000000", "--log-format", "json", "--shutdown-delay", delay.String()}
 	if data := c.dataArgs(i); i == 0 {
 		args = append(args, data[:4]...) // it makes the master key
 	} else {
@@ -189,7 +193,8 @@ func (c *cluster) front(name, sample, port string, args func(dir, config string)
 	must(t, os.Mkdir(dir, 0o755))
 	text, err := os.ReadFile(filepath.Join("../../docs/operations/proxies", sample))
 	must(t, err)
-	replace := []string{"/etc/signet/", c.dir + "/", "id.example.com", "localhost", "listen 443", "listen " + port, "bind :443", "bind :" + port}
+	replace := []string{"/etc/signet/", c.dir + "/", "id.example.com", "localhost", "listen 443", "listen " + port,
+		"bind :443", "bind :" + port}
 	for i, node := range c.ports {
 		replace = append(replace, fmt.Sprint("127.0.0.1:", 8081+i), "127.0.0.1:"+node)
 	}
@@ -199,7 +204,9 @@ func (c *cluster) front(name, sample, port string, args func(dir, config string)
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.roots}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	p := &proxy{name: name, url: "https://localhost:" + port, client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	p := &proxy{name: name, url: "https://localhost:" + port,
+		client: &http.Client{Transport: transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	c.proxies = append(c.proxies, p)
 	testkit.RunProxy(t, name, cmd, p.client, p.url)
 }

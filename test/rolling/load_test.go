@@ -137,7 +137,8 @@ func (l *load) begin() {
 			_, token := l.person(fmt.Sprintf("reader-%d-%d", i, j))
 			l.each(func(int) bool {
 				return l.persist("reading over "+w.String(), func(bool) *refusal {
-					_, r := call[signetv1.GetMyUserRequest, signetv1.GetMyUserResponse](l.ctx, w, opMe, token, &signetv1.GetMyUserRequest{})
+					_, r := call[signetv1.GetMyUserRequest, signetv1.GetMyUserResponse](l.ctx, w, opMe, token,
+						&signetv1.GetMyUserRequest{})
 					return r
 				})
 			})
@@ -187,7 +188,8 @@ func human(name string) *signetv1.AddHumanUserRequest {
 func (l *load) person(name string) (id, token string) {
 	l.t.Helper()
 	w := l.ways()[0]
-	added, r := call[signetv1.AddHumanUserRequest, signetv1.AddHumanUserResponse](l.ctx, w, opAddHuman, l.c.token, human(name))
+	added, r := call[signetv1.AddHumanUserRequest, signetv1.AddHumanUserResponse](l.ctx, w, opAddHuman,
+		l.c.token, human(name))
 	if r != nil {
 		l.t.Fatalf("%s: %s", r, r.text)
 	}
@@ -199,7 +201,8 @@ func (l *load) person(name string) (id, token string) {
 }
 
 func (l *load) signIn(w way, name, password string) (string, *refusal) {
-	answer, r := call[signetv1.CreateSessionRequest, signetv1.CreateSessionResponse](l.ctx, w, opSignIn, "", &signetv1.CreateSessionRequest{LoginName: name + "@mail.example", Password: password})
+	answer, r := call[signetv1.CreateSessionRequest, signetv1.CreateSessionResponse](l.ctx, w, opSignIn, "",
+		&signetv1.CreateSessionRequest{LoginName: name + "@mail.example", Password: password})
 	return answer.GetToken(), r
 }
 
@@ -214,7 +217,8 @@ func (l *load) writes(w way, name string) {
 	me := &writer{id: id}
 	l.writers = append(l.writers, me)
 	read := func() (*signetv1.User, *refusal) {
-		answer, r := call[signetv1.GetMyUserRequest, signetv1.GetMyUserResponse](l.ctx, w, opMe, token, &signetv1.GetMyUserRequest{})
+		answer, r := call[signetv1.GetMyUserRequest, signetv1.GetMyUserResponse](l.ctx, w, opMe, token,
+			&signetv1.GetMyUserRequest{})
 		return answer.GetUser(), r
 	}
 	before, r := read()
@@ -225,8 +229,10 @@ func (l *load) writes(w way, name string) {
 	l.each(func(n int) bool {
 		value := strconv.Itoa(n)
 		return l.persist("changing a profile over "+w.String(), func(doubtful bool) *refusal {
-			answer, r := call[signetv1.UpdateMyProfileRequest, signetv1.UpdateMyProfileResponse](l.ctx, w, opProfile, token,
-				&signetv1.UpdateMyProfileRequest{FirstName: "A", LastName: "Person", DisplayName: "A Person", NickName: &value}, "If-Match", strconv.FormatUint(uint64(sequence), 10))
+			answer, r := call[signetv1.UpdateMyProfileRequest, signetv1.UpdateMyProfileResponse](l.ctx, w,
+				opProfile, token,
+				&signetv1.UpdateMyProfileRequest{FirstName: "A", LastName: "Person", DisplayName: "A Person",
+					NickName: &value}, "If-Match", strconv.FormatUint(uint64(sequence), 10))
 			if doubtful && r != nil && r.reason == "SEQUENCE_MISMATCH" {
 				now, r := read()
 				if r != nil {
@@ -254,9 +260,17 @@ func (l *load) setsUp(w way, caller int) {
 		l.orgs[name] = false
 		l.mu.Unlock()
 		ok := l.persist("setting up an organization over "+w.String(), func(bool) *refusal {
-			_, r := call[signetv1.SetupOrganizationRequest, signetv1.SetupOrganizationResponse](l.ctx, w, opSetup, l.c.token, &signetv1.SetupOrganizationRequest{Org: &signetv1.SetupOrganizationRequest_Org{Name: name},
-				Human: &signetv1.SetupOrganizationRequest_Human{UserName: "owner", Password: password, Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "owner@example.com"},
-					Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "An", LastName: "Owner"}}}, "Idempotency-Key", strings.ReplaceAll(name, " ", "-"))
+			_, r := call[signetv1.SetupOrganizationRequest, signetv1.SetupOrganizationResponse](l.ctx, w, opSetup,
+				l.c.token, &signetv1.SetupOrganizationRequest{
+					Org: &signetv1.SetupOrganizationRequest_Org{Name: name},
+					Human: &signetv1.SetupOrganizationRequest_Human{
+						UserName: "owner",
+						Password: password,
+						Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: "owner@example.com"},
+						Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "An", LastName: "Owner"},
+					},
+				},
+				"Idempotency-Key", strings.ReplaceAll(name, " ", "-"))
 			return r
 		})
 		l.mu.Lock()
@@ -279,7 +293,9 @@ func (l *load) setsPasswords(w way, caller int) {
 	l.passwords = append(l.passwords, me)
 	l.each(func(n int) bool {
 		return l.persist("setting a password over "+w.String(), func(bool) *refusal {
-			_, r := call[signetv1.SetUserPasswordRequest, signetv1.SetUserPasswordResponse](l.ctx, w, opPassword(id), l.c.token, &signetv1.SetUserPasswordRequest{UserId: id, Password: fmt.Sprint(password, " ", n), NoChangeRequired: true})
+			_, r := call[signetv1.SetUserPasswordRequest, signetv1.SetUserPasswordResponse](l.ctx, w, opPassword(id),
+				l.c.token, &signetv1.SetUserPasswordRequest{UserId: id, Password: fmt.Sprint(password, " ", n),
+					NoChangeRequired: true})
 			if r == nil {
 				me.acked = n
 			} else if r.repeat == unknown || l.ctx.Err() != nil {
@@ -299,7 +315,8 @@ func (l *load) signsIn(w way, name string) {
 			token, r = l.signIn(w, name, password)
 			return r
 		}) && l.persist("using a session over "+w.String(), func(bool) *refusal {
-			_, r := call[signetv1.GetMyUserRequest, signetv1.GetMyUserResponse](l.ctx, w, opMe, token, &signetv1.GetMyUserRequest{})
+			_, r := call[signetv1.GetMyUserRequest, signetv1.GetMyUserResponse](l.ctx, w, opMe, token,
+				&signetv1.GetMyUserRequest{})
 			return r
 		})
 	})
@@ -315,7 +332,8 @@ func (l *load) usesConsole(w way, name string) {
 			_, r := w.send(l.ctx, "GET", "/console/", nil)
 			return r
 		}) && l.persist("a token of the console through "+w.name, func(bool) *refusal {
-			raw, r := w.send(l.ctx, "POST", "/console/token", []byte("{}"), "Content-Type", "application/json", "Origin", l.c.external, "Sec-Fetch-Site", "same-origin", "Cookie", cookies)
+			raw, r := w.send(l.ctx, "POST", "/console/token", []byte("{}"), "Content-Type", "application/json",
+				"Origin", l.c.external, "Sec-Fetch-Site", "same-origin", "Cookie", cookies)
 			var answer struct{ Token string }
 			if r == nil && (json.Unmarshal(raw, &answer) != nil || answer.Token == "") {
 				return refused("", "", "no token in "+string(raw))
@@ -350,7 +368,9 @@ func (l *load) visit(w way, name string) string {
 	}
 	method, path, form := http.MethodGet, "/login?to="+account, url.Values{}
 	for range 10 {
-		raw, resp, r := w.exchange(l.ctx, method, path, []byte(form.Encode()), "Content-Type", "application/x-www-form-urlencoded", "Origin", l.c.external, "Sec-Fetch-Site", "same-origin", "Cookie", cookies())
+		raw, resp, r := w.exchange(l.ctx, method, path, []byte(form.Encode()), "Content-Type",
+			"application/x-www-form-urlencoded", "Origin", l.c.external, "Sec-Fetch-Site", "same-origin",
+			"Cookie", cookies())
 		if r != nil {
 			l.t.Fatalf("%s: %s: %s", path, r, r.text)
 		}
@@ -438,8 +458,10 @@ func (l *load) follows(w way) {
 }
 
 func (s *reader) followGRPC(ctx context.Context, w way, token string, cursor *string) *refusal {
-	client := connect.NewClient[signetv1.StreamEventsRequest, signetv1.StreamEventsResponse](w.client, w.url+"/signet.v1.EventService/StreamEvents", connect.WithGRPC())
-	request := connect.NewRequest(&signetv1.StreamEventsRequest{AllOrganizations: true, Cursor: *cursor, From: timestamppb.New(time.Unix(1, 0))})
+	client := connect.NewClient[signetv1.StreamEventsRequest, signetv1.StreamEventsResponse](w.client,
+		w.url+"/signet.v1.EventService/StreamEvents", connect.WithGRPC())
+	request := connect.NewRequest(&signetv1.StreamEventsRequest{AllOrganizations: true, Cursor: *cursor,
+		From: timestamppb.New(time.Unix(1, 0))})
 	request.Header().Set("Authorization", "Bearer "+token)
 	stream, err := client.CallServerStream(ctx, request)
 	if err != nil {
@@ -459,7 +481,8 @@ func (s *reader) followGRPC(ctx context.Context, w way, token string, cursor *st
 }
 
 func (s *reader) followREST(ctx context.Context, w way, token string, cursor *string) *refusal {
-	r, err := http.NewRequestWithContext(ctx, "GET", w.url+"/v1/events/_stream?allOrganizations=true&from=1970-01-02T00:00:00Z", nil)
+	r, err := http.NewRequestWithContext(ctx, "GET",
+		w.url+"/v1/events/_stream?allOrganizations=true&from=1970-01-02T00:00:00Z", nil)
 	if err != nil {
 		return refused("", "", err.Error())
 	}
@@ -508,7 +531,8 @@ func (l *load) settle() {
 	l.callers.Wait()
 	w := l.ways()[0]
 	events := l.events(w)
-	t.Logf("%d requests, %d events; the longest a caller waited for an answer, with all tries: %v", l.requests, len(events), l.longest.Round(time.Millisecond))
+	t.Logf("%d requests, %d events; the longest a caller waited for an answer, with all tries: %v", l.requests,
+		len(events), l.longest.Round(time.Millisecond))
 	for _, what := range slices.Sorted(maps.Keys(l.repeated)) {
 		t.Logf("repeated %d times: %s", l.repeated[what], what)
 	}
@@ -562,7 +586,9 @@ type seenEvent struct {
 // events lists the whole log.
 func (l *load) events(w way) (all []seenEvent) {
 	for token := ""; ; {
-		raw, r := w.send(context.Background(), "GET", "/v1/events?allOrganizations=true&order=EVENT_ORDER_OLDEST_FIRST&pageSize=500&pageToken="+url.QueryEscape(token), nil, "Authorization", "Bearer "+l.c.token)
+		raw, r := w.send(context.Background(), "GET",
+			"/v1/events?allOrganizations=true&order=EVENT_ORDER_OLDEST_FIRST&pageSize=500&pageToken="+
+				url.QueryEscape(token), nil, "Authorization", "Bearer "+l.c.token)
 		if r != nil {
 			l.t.Fatalf("%s: %s", r, r.text)
 		}
@@ -582,7 +608,8 @@ func (l *load) checkProfiles(events []seenEvent) {
 	written := map[string][]string{}
 	for _, e := range events {
 		if e.Type == "user.profile_changed.v1" {
-			written[e.ObjectID] = append(written[e.ObjectID], strings.Trim(fmt.Sprint(e.Personal.NickName), "map[to:] "))
+			written[e.ObjectID] = append(written[e.ObjectID],
+				strings.Trim(fmt.Sprint(e.Personal.NickName), "map[to:] "))
 		}
 	}
 	total := 0
@@ -617,7 +644,8 @@ func (l *load) checkPasswords(events []seenEvent) {
 			continue
 		}
 		if n := set[p.id] - 1; n < p.acked || n > p.acked+p.uncertain { // the first came with the user
-			l.t.Errorf("%s: %d passwords were acknowledged, %d uncertain, and %d are in the log", p.name, p.acked, p.uncertain, n)
+			l.t.Errorf("%s: %d passwords were acknowledged, %d uncertain, and %d are in the log", p.name, p.acked,
+				p.uncertain, n)
 		}
 	}
 	l.t.Logf("%d passwords set", total)
@@ -626,7 +654,8 @@ func (l *load) checkPasswords(events []seenEvent) {
 func (l *load) checkOrganizations(w way) {
 	found, acked := map[string]int{}, 0
 	for token := ""; ; {
-		raw, r := w.send(context.Background(), "GET", "/v1/orgs?pageSize=500&pageToken="+url.QueryEscape(token), nil, "Authorization", "Bearer "+l.c.token)
+		raw, r := w.send(context.Background(), "GET", "/v1/orgs?pageSize=500&pageToken="+url.QueryEscape(token), nil,
+			"Authorization", "Bearer "+l.c.token)
 		if r != nil {
 			l.t.Fatalf("%s: %s", r, r.text)
 		}

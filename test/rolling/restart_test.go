@@ -31,7 +31,8 @@ func TestRollingRestartIsInvisible(t *testing.T) {
 	for round := range rounds(t) {
 		for i := range c.nodes {
 			stopped, started := c.replace(i, binary)
-			t.Logf("round %d, node %d: stopped in %.1f s, ready after %.1f s", round+1, i+1, stopped.Seconds(), started.Seconds())
+			t.Logf("round %d, node %d: stopped in %.1f s, ready after %.1f s", round+1, i+1, stopped.Seconds(),
+				started.Seconds())
 		}
 	}
 	l.settle()

@@ -38,7 +38,8 @@ func TestTracePictures(t *testing.T) {
 		all.Go(func() { w.signIn(t, rest, fmt.Sprint("crowd-", i)) })
 	}
 	all.Wait()
-	slowest := slices.MaxFunc(roots(w.collector, t), func(a, b []*tracepb.Span) int { return cmp.Compare(length(a[0]), length(b[0])) })
+	slowest := slices.MaxFunc(roots(w.collector, t),
+		func(a, b []*tracepb.Span) int { return cmp.Compare(length(a[0]), length(b[0])) })
 	draw(t, "slow-sign-in", "A slow sign-in: twelve people sign in at once, and one password is hashed at a time", slowest)
 }
 
@@ -76,7 +77,8 @@ func draw(t *testing.T, name, title string, spans []*tracepb.Span) {
 		x := margin + labels + float64(s.GetStartTimeUnixNano()-root.GetStartTimeUnixNano())*scale
 		wide := max(1.5, float64(length(s))*scale)
 		fmt.Fprintf(&rows, `<text x="%d" y="%d">%s</text><rect class="d%d" x="%.1f" y="%d" width="%.1f" height="14" rx="2"/><text class="time" x="%d" y="%d">%s</text>`+"\n",
-			margin+depth*14, y, html.EscapeString(strings.TrimPrefix(s.GetName(), "signet.v1.")), min(depth, 3), x, y-11, wide, margin+labels+bars+80, y, duration(length(s)))
+			margin+depth*14, y, html.EscapeString(strings.TrimPrefix(s.GetName(), "signet.v1.")), min(depth, 3), x,
+			y-11, wide, margin+labels+bars+80, y, duration(length(s)))
 		below := children[string(s.GetSpanId())]
 		slices.SortStableFunc(below, func(a, b *tracepb.Span) int {
 			return cmp.Compare(a.GetStartTimeUnixNano(), b.GetStartTimeUnixNano())

@@ -23,7 +23,8 @@ type caller struct {
 	options  []connect.ClientOption // nil: REST
 }
 
-var callers = []caller{{"rest", nil}, {"grpc", []connect.ClientOption{connect.WithGRPC()}}, {"grpc-web", []connect.ClientOption{connect.WithGRPCWeb()}}}
+var callers = []caller{{"rest", nil}, {"grpc", []connect.ClientOption{connect.WithGRPC()}},
+	{"grpc-web", []connect.ClientOption{connect.WithGRPCWeb()}}}
 
 func client() *http.Client {
 	transport := &http.Transport{Protocols: &http.Protocols{}}
@@ -67,10 +68,12 @@ func with[T any](m *T, token, requestID string) *connect.Request[T] {
 func (w *world) signIn(t testing.TB, c caller, requestID string) string {
 	t.Helper()
 	if c.options == nil {
-		token, _ := w.rest(t, "POST", "/v1/sessions", "", requestID, map[string]string{"loginName": login, "password": password})["token"].(string)
+		token, _ := w.rest(t, "POST", "/v1/sessions", "", requestID,
+			map[string]string{"loginName": login, "password": password})["token"].(string)
 		return token
 	}
-	answer, err := connect.NewClient[signetv1.CreateSessionRequest, signetv1.CreateSessionResponse](client(), w.URL()+"/"+signInName, c.options...).CallUnary(context.Background(),
+	answer, err := connect.NewClient[signetv1.CreateSessionRequest, signetv1.CreateSessionResponse](client(),
+		w.URL()+"/"+signInName, c.options...).CallUnary(context.Background(),
 		with(&signetv1.CreateSessionRequest{LoginName: login, Password: password}, "", requestID))
 	must(t, err)
 	return answer.Msg.GetToken()
@@ -79,11 +82,15 @@ func (w *world) signIn(t testing.TB, c caller, requestID string) string {
 func (w *world) updateProfile(t testing.TB, c caller, token, requestID string) {
 	t.Helper()
 	if c.options == nil {
-		w.rest(t, "PUT", "/v1/users/me/profile", token, requestID, map[string]string{"firstName": "Hildegard", "lastName": lastName, "displayName": "Frau " + lastName + " " + c.protocol})
+		w.rest(t, "PUT", "/v1/users/me/profile", token, requestID,
+			map[string]string{"firstName": "Hildegard", "lastName": lastName,
+				"displayName": "Frau " + lastName + " " + c.protocol})
 		return
 	}
-	_, err := connect.NewClient[signetv1.UpdateMyProfileRequest, signetv1.UpdateMyProfileResponse](client(), w.URL()+"/"+profileName, c.options...).CallUnary(context.Background(),
-		with(&signetv1.UpdateMyProfileRequest{FirstName: "Hildegard", LastName: lastName, DisplayName: "Frau " + lastName + " " + c.protocol}, token, requestID))
+	_, err := connect.NewClient[signetv1.UpdateMyProfileRequest, signetv1.UpdateMyProfileResponse](client(),
+		w.URL()+"/"+profileName, c.options...).CallUnary(context.Background(),
+		with(&signetv1.UpdateMyProfileRequest{FirstName: "Hildegard", LastName: lastName,
+			DisplayName: "Frau " + lastName + " " + c.protocol}, token, requestID))
 	must(t, err)
 }
 
@@ -115,12 +122,15 @@ func TestEveryRequestShowsWhereItsTimeWent(t *testing.T) {
 		}
 		for _, c := range callers {
 			for _, want := range []struct{ id, name, spans string }{
-				{"sign-in-", signInName, "% > validate, % > operate, operate > password.queue, operate > password.hash, operate > store.queue, operate > store.batch, store.batch > store.load, store.batch > store.decide, store.batch > store.commit, operate > store.sync"},
-				{"profile-", profileName, "% > authenticate, % > validate, % > authorize, % > turn, % > operate, operate > store.queue, operate > store.batch, store.batch > store.load, store.batch > store.decide, store.batch > store.commit, operate > store.sync"},
+				{"sign-in-", signInName,
+					"% > validate, % > operate, operate > password.queue, operate > password.hash, operate > store.queue, operate > store.batch, store.batch > store.load, store.batch > store.decide, store.batch > store.commit, operate > store.sync"},
+				{"profile-", profileName,
+					"% > authenticate, % > validate, % > authorize, % > turn, % > operate, operate > store.queue, operate > store.batch, store.batch > store.load, store.batch > store.decide, store.batch > store.commit, operate > store.sync"},
 			} {
 				spans := w.collector.trace(t, want.id+c.protocol)
 				root, found := spans[0], tree(spans)
-				if root.GetName() != want.name || attribute(root, "signet.protocol") != c.protocol || attribute(root, "signet.code") != "OK" || len(root.GetParentSpanId()) != 0 {
+				if root.GetName() != want.name || attribute(root, "signet.protocol") != c.protocol ||
+					attribute(root, "signet.code") != "OK" || len(root.GetParentSpanId()) != 0 {
 					t.Errorf("the root of %s%s is %v", want.id, c.protocol, root)
 				}
 				for _, line := range strings.Split(strings.ReplaceAll(want.spans, "%", want.name), ", ") {
@@ -129,11 +139,14 @@ func TestEveryRequestShowsWhereItsTimeWent(t *testing.T) {
 					}
 				}
 				for _, s := range spans[1:] {
-					if s.GetStartTimeUnixNano() < root.GetStartTimeUnixNano() || s.GetEndTimeUnixNano() > root.GetEndTimeUnixNano() || s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() {
+					if s.GetStartTimeUnixNano() < root.GetStartTimeUnixNano() ||
+						s.GetEndTimeUnixNano() > root.GetEndTimeUnixNano() ||
+						s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() {
 						t.Errorf("%s lies outside of its request", s.GetName())
 					}
 				}
-				if id := hex.EncodeToString(root.GetTraceId()); !w.log.Has("requestId="+want.id+c.protocol) || !w.log.Has("traceId="+id) {
+				if id := hex.EncodeToString(root.GetTraceId()); !w.log.Has("requestId="+want.id+c.protocol) ||
+					!w.log.Has("traceId="+id) {
 					t.Errorf("the log does not name the trace %s", id)
 				}
 			}
@@ -143,8 +156,10 @@ func TestEveryRequestShowsWhereItsTimeWent(t *testing.T) {
 				t.Errorf("the round trip of the credential does not show: %v", found)
 			}
 		}
-		w.rest(t, "POST", "/v1/sessions?secret="+lastName, "", "refused", map[string]string{"loginName": login, "password": "not " + password})
-		if root := w.collector.trace(t, "refused")[0]; attribute(root, "signet.code") == "OK" || attribute(root, "signet.reason") == "" || root.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR {
+		w.rest(t, "POST", "/v1/sessions?secret="+lastName, "", "refused",
+			map[string]string{"loginName": login, "password": "not " + password})
+		if root := w.collector.trace(t, "refused")[0]; attribute(root, "signet.code") == "OK" ||
+			attribute(root, "signet.reason") == "" || root.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR {
 			t.Errorf("a refusal says why, and is no failure of the server: %v", root)
 		}
 		w.collector.mu.Lock()
@@ -164,9 +179,11 @@ const foreign = "0af7651916cd43dd8448eb211c80319c"
 func TestOnlyTrustedProxiesAreBelievedThatARequestIsPartOfATrace(t *testing.T) {
 	w := open(t, testdb.Database{}, 1)
 	w.rest(t, "GET", "/v1/users/me", "", "stranger", nil, "traceparent", "00-"+foreign+"-b7ad6b7169203331-01")
-	w.rest(t, "GET", "/v1/users/me", "", "stranger-not-sampled", nil, "traceparent", "00-"+foreign+"-b7ad6b7169203331-00")
+	w.rest(t, "GET", "/v1/users/me", "", "stranger-not-sampled", nil, "traceparent",
+		"00-"+foreign+"-b7ad6b7169203331-00")
 	for _, id := range []string{"stranger", "stranger-not-sampled"} {
-		if root := w.collector.trace(t, id)[0]; hex.EncodeToString(root.GetTraceId()) == foreign || len(root.GetParentSpanId()) != 0 {
+		if root := w.collector.trace(t, id)[0]; hex.EncodeToString(root.GetTraceId()) == foreign ||
+			len(root.GetParentSpanId()) != 0 {
 			t.Errorf("a stranger chose the trace: %v", root)
 		}
 	}
@@ -174,10 +191,12 @@ func TestOnlyTrustedProxiesAreBelievedThatARequestIsPartOfATrace(t *testing.T) {
 	trusting := open(t, testdb.Database{}, 0, func(c *server.Config) { c.TrustedProxies = []string{"127.0.0.1"} })
 	trusting.rest(t, "GET", "/v1/users/me", "", "not-sampled", nil, "traceparent", "00-"+foreign+"-b7ad6b7169203331-00")
 	trusting.rest(t, "GET", "/v1/users/me", "", "without", nil)
-	trusting.rest(t, "GET", "/v1/users/me", "", "long", nil, "traceparent", "00-"+foreign+"-b7ad6b7169203331-01"+strings.Repeat("a", 10<<10))
+	trusting.rest(t, "GET", "/v1/users/me", "", "long", nil, "traceparent",
+		"00-"+foreign+"-b7ad6b7169203331-01"+strings.Repeat("a", 10<<10))
 	trusting.rest(t, "GET", "/v1/users/me", "", "proxy", nil, "traceparent", "00-"+foreign+"-b7ad6b7169203331-01")
 	root := trusting.collector.trace(t, "proxy")[0]
-	if hex.EncodeToString(root.GetTraceId()) != foreign || hex.EncodeToString(root.GetParentSpanId()) != "b7ad6b7169203331" {
+	if hex.EncodeToString(root.GetTraceId()) != foreign ||
+		hex.EncodeToString(root.GetParentSpanId()) != "b7ad6b7169203331" {
 		t.Errorf("the proxy's trace goes on: %v", root)
 	}
 	trusting.collector.mu.Lock()
@@ -197,7 +216,8 @@ func TestPagesAreTracedByTheirPath(t *testing.T) {
 	answer, err := http.DefaultClient.Do(r)
 	must(t, err)
 	answer.Body.Close()
-	if root := w.collector.trace(t, "page")[0]; root.GetName() != "/login" || attribute(root, "signet.protocol") != "web" {
+	if root := w.collector.trace(t, "page")[0]; root.GetName() != "/login" ||
+		attribute(root, "signet.protocol") != "web" {
 		t.Errorf("%v", root)
 	}
 }

@@ -131,13 +131,23 @@ func open(t testing.TB, db testdb.Database, sample float64, change ...func(*serv
 	hash, err := hasher.Hash(context.Background(), password)
 	must(t, err)
 	org := w.FirstAdmin.OrgID
-	must(t, w.Store().Do(context.Background(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{user.Kind.Ref(w.userID)}, Claims: []event.Claim{user.NameClaim(org, syntax.NameKey(login))}, Decide: func(tx *event.Tx) error {
-		u, err := user.AddHuman(tx, w.userID, org, &user.NewHuman{UserName: login, Email: email, EmailVerified: true,
-			Profile: user.Profile{FirstName: "Hildegard", LastName: lastName, DisplayName: "Hildegard " + lastName}})
-		if err != nil {
-			return err
-		}
-		return user.PutPassword(tx, u, hash, user.PasswordSet{})
-	}}))
+	must(t, w.Store().Do(context.Background(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{user.Kind.Ref(w.userID)},
+		Claims: []event.Claim{user.NameClaim(org, syntax.NameKey(login))},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.AddHuman(tx, w.userID, org, &user.NewHuman{
+				UserName:      login,
+				Email:         email,
+				EmailVerified: true,
+				Profile: user.Profile{FirstName: "Hildegard", LastName: lastName,
+					DisplayName: "Hildegard " + lastName},
+			})
+			if err != nil {
+				return err
+			}
+			return user.PutPassword(tx, u, hash, user.PasswordSet{})
+		},
+	}))
 	return w
 }

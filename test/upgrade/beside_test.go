@@ -50,7 +50,8 @@ func TestTheVersionBeforeWorksBesideThisOne(t *testing.T) {
 	n.wantOldUsersToBeFound(t, before, now)
 	n.wantPasswordsToCross(t, before, now)
 	// The version before could not read sealed hashes.
-	if plain, all := s.plainHashes(t), s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password'"); plain != all {
+	if plain, all := s.plainHashes(t),
+		s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password'"); plain != all {
 		t.Errorf("of %d password hashes %d can be read by the version before", all, plain)
 	}
 
@@ -86,8 +87,10 @@ func (s *site) grown(t *testing.T, table string) bool {
 func (n *notes) wantWritesToCross(t *testing.T, writer, reader *node, round int) {
 	t.Helper()
 	name := fmt.Sprint("Round ", round)
-	writer.want(t, caller{token: n.Admin}, "PUT", "/v1/policy", object{"policy": object{"passwordMinLength": 11 + round}})
-	added := at[string](t, writer.want(t, n.admin(), "POST", "/v1/apps", object{"name": name, "type": "APPLICATION_TYPE_API"}), "appId")
+	writer.want(t, caller{token: n.Admin}, "PUT", "/v1/policy",
+		object{"policy": object{"passwordMinLength": 11 + round}})
+	added := at[string](t, writer.want(t, n.admin(), "POST", "/v1/apps",
+		object{"name": name, "type": "APPLICATION_TYPE_API"}), "appId")
 	human := n.addHuman(t, writer, fmt.Sprint("round", round))
 	for path, want := range map[string]string{
 		"/v1/apps/" + added: name, "/v1/users/" + human.ID: fmt.Sprint("round", round, "@mail.example"),
@@ -106,8 +109,10 @@ func (n *notes) wantProvidersToCross(t *testing.T, before, now *node, grown bool
 	t.Helper()
 	name, path := fmt.Sprint("Round ", round), "/v1/idps/"+n.JWT
 	now.want(t, n.admin(), "PUT", path, object{"name": name})
-	now.want(t, n.admin(), "PUT", path+"/jwt_config", object{"jwtEndpoint": "https://other.example", "issuer": name, "keysEndpoint": "https://other.example/keys"})
-	if got := before.want(t, n.admin(), "GET", path, nil); at[string](t, got, "idp", "name") != name || at[string](t, got, "idp", "jwt", "issuer") != name {
+	now.want(t, n.admin(), "PUT", path+"/jwt_config",
+		object{"jwtEndpoint": "https://other.example", "issuer": name, "keysEndpoint": "https://other.example/keys"})
+	if got := before.want(t, n.admin(), "GET", path, nil); at[string](t, got, "idp", "name") != name ||
+		at[string](t, got, "idp", "jwt", "issuer") != name {
 		t.Errorf("round %d: %s does not tell of %s: %s", round, path, name, got)
 	}
 	n.wantChange(t, before, grown, "PUT", path, object{"name": "Changed"})
@@ -119,7 +124,8 @@ func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, grown 
 	t.Helper()
 	name, org := fmt.Sprint("Round ", round), "/v1/orgs/"+n.Org
 	now.want(t, n.admin(), "PUT", org, object{"name": name})
-	now.want(t, n.admin(), "POST", org+"/domains", object{"domain": fmt.Sprint("round", round, ".example"), "isVerified": true})
+	now.want(t, n.admin(), "POST", org+"/domains",
+		object{"domain": fmt.Sprint("round", round, ".example"), "isVerified": true})
 	now.want(t, n.admin(), "PUT", org+"/policy", object{"policy": object{"passwordMinLength": 11 + round}})
 	for path, want := range map[string]string{org: name, org + "/domains": fmt.Sprint("round", round, ".example")} {
 		if got := fmt.Sprint(before.want(t, n.admin(), "GET", path, nil)); !strings.Contains(got, want) {
@@ -134,10 +140,13 @@ func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, grown 
 // both.
 func (n *notes) wantGroupsToCross(t *testing.T, writer, reader *node, round int) {
 	t.Helper()
-	group := at[string](t, writer.want(t, n.admin(), "POST", "/v1/groups", object{"name": fmt.Sprint("Round ", round)}), "groupId")
-	joins := n.addHuman(t, writer, fmt.Sprint("joins", round)) // whom the writer has written, so that it may change them
+	group := at[string](t, writer.want(t, n.admin(), "POST", "/v1/groups",
+		object{"name": fmt.Sprint("Round ", round)}), "groupId")
+	// whom the writer has written, so that it may change them
+	joins := n.addHuman(t, writer, fmt.Sprint("joins", round))
 	writer.want(t, n.admin(), "PUT", "/v1/groups/"+group+"/members/"+joins.ID, object{})
-	if got := fmt.Sprint(reader.want(t, n.admin(), "GET", "/v1/groups/"+group+"/members", nil)); !strings.Contains(got, joins.ID) {
+	if got := fmt.Sprint(reader.want(t, n.admin(), "GET", "/v1/groups/"+group+"/members",
+		nil)); !strings.Contains(got, joins.ID) {
 		t.Errorf("round %d: the group has %s", round, got)
 	}
 	for _, server := range []*node{writer, reader} {
@@ -187,7 +196,8 @@ func (n *notes) wantChange(t *testing.T, before *node, grown bool, method, path 
 // wantUpgrade: the version before does not change what it does not wholly understand, and says what to do.
 func (n *notes) wantUpgrade(t *testing.T, before *node, method, path string, body any) {
 	t.Helper()
-	if answer := wantStatus(t, before, n.admin(), method, path, body, http.StatusServiceUnavailable); !strings.Contains(fmt.Sprint(answer), "upgrade this node") {
+	if answer := wantStatus(t, before, n.admin(), method, path, body,
+		http.StatusServiceUnavailable); !strings.Contains(fmt.Sprint(answer), "upgrade this node") {
 		t.Errorf("%s %s: %v", method, path, answer)
 	}
 }
@@ -197,7 +207,8 @@ func (n *notes) wantUpgrade(t *testing.T, before *node, method, path string, bod
 func (n *notes) wantNewShapesToStay(t *testing.T, before, now *node, grown map[string]bool) {
 	t.Helper()
 	user, app, webhook := "/v1/users/"+n.Ada.ID, "/v1/apps/"+n.App, "/v1/webhooks/"+n.Webhook
-	now.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile", object{"firstName": "Ada", "lastName": "Byron", "displayName": "Ada B."})
+	now.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile",
+		object{"firstName": "Ada", "lastName": "Byron", "displayName": "Ada B."})
 	now.want(t, n.admin(), "PUT", user+"/email", object{"email": "byron@mail.example", "isEmailVerified": true})
 	client := at[string](t, now.want(t, caller{token: n.Admin}, "GET", "/v1/users/me", nil), "user", "userId")
 	now.want(t, n.admin(), "POST", app+"/audience_approvals", object{"clientId": client})
@@ -207,7 +218,8 @@ func (n *notes) wantNewShapesToStay(t *testing.T, before, now *node, grown map[s
 			t.Errorf("%s does not tell of %s: %s", path, want, got)
 		}
 	}
-	n.wantChange(t, before, grown["users"], "PUT", user+"/profile", object{"firstName": "Ada", "lastName": "Byron", "displayName": "Ada B."})
+	n.wantChange(t, before, grown["users"], "PUT", user+"/profile",
+		object{"firstName": "Ada", "lastName": "Byron", "displayName": "Ada B."})
 	n.wantChange(t, before, grown["apps"], "PATCH", app, object{"name": "Shop!", "updateMask": "name"})
 	n.wantChange(t, before, grown["webhooks"], "POST", webhook+"/_deactivate", object{})
 
@@ -217,7 +229,8 @@ func (n *notes) wantNewShapesToStay(t *testing.T, before, now *node, grown map[s
 	if !strings.Contains(fmt.Sprint(approvals), client) {
 		t.Errorf("the approval is gone: %v", approvals)
 	}
-	if got := at[string](t, now.want(t, n.admin(), "GET", user, nil), "user", "human", "profile", "displayName"); got != "Ada B." {
+	if got := at[string](t, now.want(t, n.admin(), "GET", user, nil), "user", "human", "profile",
+		"displayName"); got != "Ada B." {
 		t.Errorf("the profile says %s", got)
 	}
 }
@@ -228,9 +241,16 @@ func (n *notes) wantOldUsersToBeFound(t *testing.T, before, now *node) {
 	t.Helper()
 	first := n.addHuman(t, before, "twin")
 	now.signInTo(t, n.Org, "twin@mail.example", password)
-	second := at[string](t, now.want(t, n.admin(), "POST", "/v1/users/human", object{"userName": "second", "password": "another " + password, "noChangeRequired": true,
-		"email": object{"email": "twin@mail.example", "isEmailVerified": true}, "profile": object{"firstName": "Second", "lastName": "Twin"}}), "userId")
-	me := at[string](t, now.want(t, now.signInTo(t, n.Org, "twin@mail.example", password), "GET", "/v1/users/me", nil), "user", "userId")
+	second := at[string](t, now.want(t, n.admin(), "POST", "/v1/users/human", object{
+		"userName":         "second",
+		"password":         "another " + password,
+		"noChangeRequired": true,
+		"email":            object{"email": "twin@mail.example", "isEmailVerified": true},
+
+		"profile": object{"firstName": "Second", "lastName": "Twin"},
+	}), "userId")
+	me := at[string](t, now.want(t, now.signInTo(t, n.Org, "twin@mail.example", password), "GET", "/v1/users/me", nil),
+		"user", "userId")
 	if me != first.ID || me == second {
 		t.Errorf("the address leads to %s, not to %s", me, first.ID)
 	}
@@ -243,10 +263,12 @@ func (n *notes) wantPasswordsToCross(t *testing.T, before, now *node) {
 		writer, reader := way[0], way[1]
 		human := n.addHuman(t, writer, "password-"+name)
 		session := writer.signIn(t, human.LoginName, password)
-		writer.want(t, n.admin(), "POST", "/v1/users/"+human.ID+"/password", object{"password": "another " + password, "noChangeRequired": true})
+		writer.want(t, n.admin(), "POST", "/v1/users/"+human.ID+"/password",
+			object{"password": "another " + password, "noChangeRequired": true})
 		for _, server := range way {
 			wantStatus(t, server, session, "GET", "/v1/users/me", nil, http.StatusUnauthorized)
-			wantStatus(t, server, caller{}, "POST", "/v1/sessions", object{"loginName": human.LoginName, "password": password}, http.StatusUnauthorized)
+			wantStatus(t, server, caller{}, "POST", "/v1/sessions",
+				object{"loginName": human.LoginName, "password": password}, http.StatusUnauthorized)
 		}
 		writer.want(t, reader.signIn(t, human.LoginName, "another "+password), "GET", "/v1/users/me", nil)
 	}
@@ -257,10 +279,13 @@ func (n *notes) wantPasswordsToCross(t *testing.T, before, now *node) {
 func TestNoEventIsLostWhileVersionsWorkBesideEachOther(t *testing.T) {
 	t.Parallel()
 	received := make(chan string, 100)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received <- r.Header.Get("Webhook-Id") }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		received <- r.Header.Get("Webhook-Id")
+	}))
 	defer receiver.Close()
 	_, n, before, now := beside(t)
-	webhook := at[string](t, before.want(t, n.admin(), "POST", "/v1/webhooks", object{"name": "Hook", "url": receiver.URL + "/hook", "types": []string{"idp.*"}}), "webhookId")
+	webhook := at[string](t, before.want(t, n.admin(), "POST", "/v1/webhooks",
+		object{"name": "Hook", "url": receiver.URL + "/hook", "types": []string{"idp.*"}}), "webhookId")
 	now.want(t, n.admin(), "PATCH", "/v1/webhooks/"+webhook, object{"name": "Renamed", "updateMask": "name"})
 	const events = 6
 	for i := range events {

@@ -81,8 +81,9 @@ func wantIncluded(t *testing.T, path string, want, got any) {
 func (n *notes) wantCredentialsToWork(t *testing.T, server *node) {
 	t.Helper()
 	for name, c := range map[string]caller{
-		"the administrator's token": {token: n.Admin}, "a service user's token": {token: n.Token}, "an application's token": {token: n.Access},
-		"a session": n.Ada.caller(), "a session with a second factor": n.Grace.caller(),
+		"the administrator's token": {token: n.Admin}, "a service user's token": {token: n.Token},
+		"an application's token": {token: n.Access},
+		"a session":              n.Ada.caller(), "a session with a second factor": n.Grace.caller(),
 	} {
 		if status, answer := server.call(t, c, "GET", "/v1/users/me", nil); status != 200 {
 			t.Errorf("%s: %d %v", name, status, answer)
@@ -130,7 +131,9 @@ func (s *site) wantDoctorToFind(t *testing.T, what string) {
 // plainHashes is how many hashes of passwords are as the version before has written them.
 func (s *site) plainHashes(t *testing.T) (n int) {
 	t.Helper()
-	return s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password' AND length(value) > 0 AND "+map[string]string{testdb.SQLite: "substr(value, 1, 1) = x'24'", testdb.Postgres: `substr(value, 1, 1) = '\x24'`}[s.Engine])
+	return s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password' AND length(value) > 0 AND "+
+		map[string]string{testdb.SQLite: "substr(value, 1, 1) = x'24'",
+			testdb.Postgres: `substr(value, 1, 1) = '\x24'`}[s.Engine])
 }
 
 // wantNoHashes: the files of the embedded database have no hash of a password any more as the version before has
@@ -157,7 +160,8 @@ func (n *notes) wantGuestsToHoldWhatTheyHeld(t *testing.T, server *node) {
 		wantStatus(t, server, here, "POST", "/v1/projects", object{"name": "Mine"}, http.StatusForbidden)
 	}
 	visitor := caller{token: n.Visitor.Session, org: n.Org}
-	server.want(t, visitor, "PUT", "/v1/users/"+n.Linked.ID+"/profile", object{"firstName": "Lin", "lastName": "Ked", "displayName": "Linked"})
+	server.want(t, visitor, "PUT", "/v1/users/"+n.Linked.ID+"/profile",
+		object{"firstName": "Lin", "lastName": "Ked", "displayName": "Linked"})
 	helper := caller{token: n.Helper.Session, org: n.Partner}
 	wantStatus(t, server, helper, "GET", "/v1/users", nil, http.StatusForbidden)
 }
@@ -165,11 +169,14 @@ func (n *notes) wantGuestsToHoldWhatTheyHeld(t *testing.T, server *node) {
 // wantLinksToWork: those that were sent before the upgrade, which come back after it.
 func (n *notes) wantLinksToWork(t *testing.T, server *node) {
 	t.Helper()
-	server.want(t, caller{}, "POST", "/v1/invitations/_accept", object{"invitationToken": n.Invited, "userName": "open", "firstName": "O", "lastName": "Pen", "password": password})
+	server.want(t, caller{}, "POST", "/v1/invitations/_accept",
+		object{"invitationToken": n.Invited, "userName": "open", "firstName": "O", "lastName": "Pen",
+			"password": password})
 	server.signIn(t, "open@fixture.example", password)
 	link, err := url.Parse(n.SetupLink)
 	must(t, err)
-	v := &visitor{t: t, server: server, cookies: map[string]string{}, answers: map[string]string{"newPassword": password, "repeatPassword": password}}
+	v := &visitor{t: t, server: server, cookies: map[string]string{},
+		answers: map[string]string{"newPassword": password, "repeatPassword": password}}
 	v.send(http.MethodGet, link.RequestURI(), nil) // the token goes into a cookie
 	form, _ := v.send(http.MethodGet, link.Path, nil)
 	v.send(http.MethodPost, link.Path, form)
@@ -179,12 +186,19 @@ func (n *notes) wantLinksToWork(t *testing.T, server *node) {
 // wantCoreOperationsToWork changes what is there with each of the five core operations.
 func (n *notes) wantCoreOperationsToWork(t *testing.T, server *node) {
 	t.Helper()
-	server.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile", object{"firstName": "Ada", "lastName": "King", "displayName": "Ada K.", "nickName": "Enchantress"})
-	setUp := server.want(t, caller{token: n.Admin}, "POST", "/v1/orgs/_setup", object{"org": object{"name": "Next"}, "human": object{"userName": "next", "password": password,
-		"email": object{"email": "next@mail.example"}, "profile": object{"firstName": "Next", "lastName": "Owner"}}})
+	server.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile",
+		object{"firstName": "Ada", "lastName": "King", "displayName": "Ada K.", "nickName": "Enchantress"})
+	setUp := server.want(t, caller{token: n.Admin}, "POST", "/v1/orgs/_setup", object{
+		"org": object{"name": "Next"},
+		"human": object{"userName": "next", "password": password,
+			"email": object{"email": "next@mail.example"}, "profile": object{"firstName": "Next", "lastName": "Owner"}},
+	})
 	next := "next " + password
-	server.want(t, n.admin(), "POST", "/v1/users/"+n.Grace.ID+"/password", object{"password": next, "noChangeRequired": true})
-	server.want(t, n.admin(), "PUT", "/v1/idps/"+n.JWT+"/jwt_config", object{"jwtEndpoint": "https://next.example/t", "issuer": "https://next.example", "keysEndpoint": "https://next.example/keys"})
+	server.want(t, n.admin(), "POST", "/v1/users/"+n.Grace.ID+"/password",
+		object{"password": next, "noChangeRequired": true})
+	server.want(t, n.admin(), "PUT", "/v1/idps/"+n.JWT+"/jwt_config",
+		object{"jwtEndpoint": "https://next.example/t", "issuer": "https://next.example",
+			"keysEndpoint": "https://next.example/keys"})
 	server.want(t, n.admin(), "PUT", "/v1/idps/"+n.JWT, object{"name": "Next"})
 
 	user := server.want(t, n.admin(), "GET", "/v1/users/"+n.Ada.ID, nil)
@@ -194,7 +208,8 @@ func (n *notes) wantCoreOperationsToWork(t *testing.T, server *node) {
 	server.want(t, caller{token: n.Admin}, "GET", "/v1/orgs/"+at[string](t, setUp, "orgId"), nil)
 	server.signIn(t, n.Grace.LoginName, next)
 	provider := server.want(t, n.admin(), "GET", "/v1/idps/"+n.JWT, nil)
-	if at[string](t, provider, "idp", "name") != "Next" || !strings.Contains(fmt.Sprint(provider), "https://next.example/keys") {
+	if at[string](t, provider, "idp", "name") != "Next" ||
+		!strings.Contains(fmt.Sprint(provider), "https://next.example/keys") {
 		t.Errorf("the provider is %v", provider)
 	}
 }

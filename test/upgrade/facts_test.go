@@ -25,7 +25,8 @@ func (allowed) EventType() event.Type { return "sign_in.allowed.v1" }
 func (allowed) Apply(*thing)          {}
 func (allowed) Since() int            { return event.FactVersion + 1 }
 
-var things = event.Define(event.Schema[thing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1, Facts: []event.Fact[thing]{allowed{}}})
+var things = event.Define(event.Schema[thing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1,
+	Facts: []event.Fact[thing]{allowed{}}})
 
 // TestAFactWaitsForTheVersionBeforeToStop: what the version before would misread is refused for as long as it runs.
 func TestAFactWaitsForTheVersionBeforeToStop(t *testing.T) {
@@ -36,14 +37,17 @@ func TestAFactWaitsForTheVersionBeforeToStop(t *testing.T) {
 	must(t, err)
 	master, err := secret.ParseMasterKey(text)
 	must(t, err)
-	next, _, err := store.Open(t.Context(), store.Options{Database: s.URL, Kinds: []event.Definition{things}, Master: master, FactVersion: event.FactVersion + 1})
+	next, _, err := store.Open(t.Context(),
+		store.Options{Database: s.URL, Kinds: []event.Definition{things}, Master: master,
+			FactVersion: event.FactVersion + 1})
 	must(t, err)
 	defer next.Close()
 	allow := event.Command{Write: []event.Ref{things.Ref("x_1")}, Decide: func(tx *event.Tx) error {
 		_, err := things.Create(tx, "x_1", "org_1", allowed{})
 		return err
 	}}
-	if e, ok := errors.AsType[*errs.Error](next.Do(t.Context(), allow)); !ok || e.Kind != errs.FailedPrecondition || e.Reason != event.OlderNodes {
+	if e, ok := errors.AsType[*errs.Error](next.Do(t.Context(), allow)); !ok || e.Kind != errs.FailedPrecondition ||
+		e.Reason != event.OlderNodes {
 		t.Fatalf("beside the version before: %v", e)
 	}
 	before.stop(t)

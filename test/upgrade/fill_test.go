@@ -88,14 +88,19 @@ func (p person) caller() caller { return caller{token: p.Session} }
 func (n *notes) views() []string {
 	org, partner := "/v1/orgs/"+n.Org, "/v1/orgs/"+n.Partner
 	views := []string{" /v1/policy", " /v1/members", " /v1/orgs"} // of the installation
-	for _, path := range []string{org, org + "/domains", org + "/policy", org + "/members", org + "/invitations", "/v1/users", "/v1/apps", "/v1/idps", "/v1/webhooks",
-		"/v1/groups", "/v1/groups/" + n.Group, "/v1/groups/" + n.Group + "/members", "/v1/groups/" + n.Group + "/app_roles",
-		"/v1/projects", "/v1/projects/" + n.Project, "/v1/projects/" + n.Project + "/grants", "/v1/projects/" + n.Project + "/users", "/v1/projects/" + n.Project + "/groups",
-		"/v1/users/" + n.Grace.ID + "/factors", "/v1/users/" + n.Robot + "/keys", "/v1/users/" + n.Ada.ID + "/app_roles", "/v1/users/" + n.Grace.ID + "/groups",
+	for _, path := range []string{org, org + "/domains", org + "/policy", org + "/members", org + "/invitations",
+		"/v1/users", "/v1/apps", "/v1/idps", "/v1/webhooks",
+		"/v1/groups", "/v1/groups/" + n.Group, "/v1/groups/" + n.Group + "/members",
+		"/v1/groups/" + n.Group + "/app_roles",
+		"/v1/projects", "/v1/projects/" + n.Project, "/v1/projects/" + n.Project + "/grants",
+		"/v1/projects/" + n.Project + "/users", "/v1/projects/" + n.Project + "/groups",
+		"/v1/users/" + n.Grace.ID + "/factors", "/v1/users/" + n.Robot + "/keys",
+		"/v1/users/" + n.Ada.ID + "/app_roles", "/v1/users/" + n.Grace.ID + "/groups",
 		"/v1/users/" + n.Linked.ID + "/links", "/v1/users/" + n.Confirmed.ID + "/links"} {
 		views = append(views, n.Org+" "+path)
 	}
-	for _, path := range []string{partner, partner + "/members", "/v1/users", "/v1/granted_projects", "/v1/users/" + n.Helper.ID + "/app_roles", "/v1/projects/" + n.Project + "/users"} {
+	for _, path := range []string{partner, partner + "/members", "/v1/users", "/v1/granted_projects",
+		"/v1/users/" + n.Helper.ID + "/app_roles", "/v1/projects/" + n.Project + "/users"} {
 		views = append(views, n.Partner+" "+path)
 	}
 	return views
@@ -105,7 +110,8 @@ func (n *notes) views() []string {
 func (n *notes) ownViews() map[string]person {
 	views := map[string]person{}
 	for name, who := range map[string]person{"Ada": n.Ada, "Visitor": n.Visitor, "Helper": n.Helper} {
-		for _, path := range []string{"/v1/users/me/memberships", "/v1/users/me/app_roles", "/v1/users/me/groups", "/v1/users/me/access"} {
+		for _, path := range []string{"/v1/users/me/memberships", "/v1/users/me/app_roles", "/v1/users/me/groups",
+			"/v1/users/me/access"} {
 			views[name+" "+path] = who
 		}
 	}
@@ -156,11 +162,16 @@ func fill(t *testing.T, s *site, server *node) *notes {
 func (n *notes) fillOrg(t *testing.T, server *node) {
 	t.Helper()
 	admin := caller{token: n.Admin}
-	server.want(t, admin, "PUT", "/v1/policy", object{"policy": object{"passwordMinLength": 10, "sessionSeconds": 2592000}})
+	server.want(t, admin, "PUT", "/v1/policy",
+		object{"policy": object{"passwordMinLength": 10, "sessionSeconds": 2592000}})
 	setUp := func(name string) (org, owner string) {
 		t.Helper()
-		made := server.want(t, admin, "POST", "/v1/orgs/_setup", object{"org": object{"name": name}, "human": object{"userName": "owner", "password": password,
-			"email": object{"email": "owner@" + name + ".example", "isEmailVerified": true}, "profile": object{"firstName": "Olga", "lastName": "Owner"}}})
+		made := server.want(t, admin, "POST", "/v1/orgs/_setup", object{
+			"org": object{"name": name},
+			"human": object{"userName": "owner", "password": password,
+				"email":   object{"email": "owner@" + name + ".example", "isEmailVerified": true},
+				"profile": object{"firstName": "Olga", "lastName": "Owner"}},
+		})
 		return at[string](t, made, "orgId"), at[string](t, made, "userId")
 	}
 	n.Org, n.Owner.ID = setUp("fixture")
@@ -173,7 +184,8 @@ func (n *notes) fillOrg(t *testing.T, server *node) {
 	n.Owner.LoginName = "owner@fixture.example"
 	n.Owner.Session = server.signIn(t, n.Owner.LoginName, password).token
 	partner, _ := setUp("partner")
-	server.want(t, admin, "POST", "/v1/orgs/"+partner+"/domains", object{"domain": "partner.example", "isVerified": true})
+	server.want(t, admin, "POST", "/v1/orgs/"+partner+"/domains",
+		object{"domain": "partner.example", "isVerified": true})
 	server.want(t, admin, "POST", "/v1/orgs/"+partner+"/domains/partner.example/_set_primary", object{})
 	n.Partner = partner
 	idle, _ := setUp("idle")
@@ -186,9 +198,16 @@ func (n *notes) fillOrg(t *testing.T, server *node) {
 // addHuman adds somebody to the organization who can sign in.
 func (n *notes) addHuman(t *testing.T, server *node, userName string) person {
 	t.Helper()
-	made := server.want(t, n.admin(), "POST", "/v1/users/human", object{"userName": userName, "password": password, "noChangeRequired": true,
-		"email": object{"email": userName + "@mail.example", "isEmailVerified": true}, "phone": object{"phone": "+41445550123"},
-		"profile": object{"firstName": strings.ToUpper(userName[:1]) + userName[1:], "lastName": "Example", "preferredLanguage": "de"}})
+	made := server.want(t, n.admin(), "POST", "/v1/users/human", object{
+		"userName":         userName,
+		"password":         password,
+		"noChangeRequired": true,
+		"email":            object{"email": userName + "@mail.example", "isEmailVerified": true},
+
+		"phone": object{"phone": "+41445550123"},
+		"profile": object{"firstName": strings.ToUpper(userName[:1]) + userName[1:], "lastName": "Example",
+			"preferredLanguage": "de"},
+	})
 	return person{ID: at[string](t, made, "userId"), LoginName: userName + "@fixture.example"}
 }
 
@@ -196,25 +215,37 @@ func (n *notes) fillPeople(t *testing.T, server *node) {
 	t.Helper()
 	n.Ada, n.AdaEmail = n.addHuman(t, server, "ada"), "ada@mail.example"
 	user := "/v1/users/" + n.Ada.ID
-	server.want(t, n.admin(), "POST", user+"/password", object{"password": "another " + password, "noChangeRequired": true})
+	server.want(t, n.admin(), "POST", user+"/password",
+		object{"password": "another " + password, "noChangeRequired": true})
 	ada := server.signInTo(t, n.Org, n.AdaEmail, "another "+password)
-	server.want(t, ada, "PUT", "/v1/users/me/password", object{"currentPassword": "another " + password, "newPassword": password})
-	server.want(t, ada, "PUT", "/v1/users/me/profile", object{"firstName": "Ada", "lastName": "Lovelace", "displayName": "Ada L.", "nickName": "Countess"})
+	server.want(t, ada, "PUT", "/v1/users/me/password",
+		object{"currentPassword": "another " + password, "newPassword": password})
+	server.want(t, ada, "PUT", "/v1/users/me/profile",
+		object{"firstName": "Ada", "lastName": "Lovelace", "displayName": "Ada L.", "nickName": "Countess"})
 	code := server.want(t, n.admin(), "POST", user+"/phone/_create_code", object{})
 	server.want(t, ada, "POST", "/v1/users/me/phone/_verify", object{"code": code["code"]})
-	server.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org+"/members/"+n.Ada.ID, object{"roles": []string{"ORG_USER_MANAGER"}})
-	server.want(t, caller{token: n.Admin}, "PUT", "/v1/members/"+n.Ada.ID, object{"roles": []string{"IAM_OWNER_VIEWER"}})
+	server.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org+"/members/"+n.Ada.ID,
+		object{"roles": []string{"ORG_USER_MANAGER"}})
+	server.want(t, caller{token: n.Admin}, "PUT", "/v1/members/"+n.Ada.ID,
+		object{"roles": []string{"IAM_OWNER_VIEWER"}})
 	n.Ada.Session = server.signIn(t, n.Ada.LoginName, password).token
 
 	for name, hash := range importable(t) {
-		server.want(t, n.admin(), "POST", "/v1/users/_import", object{"users": []object{{"userName": name, "passwordHash": hash,
-			"email": object{"address": name + "@mail.example", "verified": true}, "profile": object{"firstName": "Im", "lastName": "Ported"}}}})
+		server.want(t, n.admin(), "POST", "/v1/users/_import", object{
+			"users": []object{{"userName": name, "passwordHash": hash,
+				"email":   object{"address": name + "@mail.example", "verified": true},
+				"profile": object{"firstName": "Im", "lastName": "Ported"}}},
+		})
 		n.Imported = append(n.Imported, person{LoginName: name + "@fixture.example"})
 	}
-	made := server.want(t, n.admin(), "POST", "/v1/users/human", object{"userName": "setup", "email": object{"email": "setup@mail.example", "isEmailVerified": true},
-		"profile": object{"firstName": "Set", "lastName": "Up"}})
+	made := server.want(t, n.admin(), "POST", "/v1/users/human", object{
+		"userName": "setup",
+		"email":    object{"email": "setup@mail.example", "isEmailVerified": true},
+		"profile":  object{"firstName": "Set", "lastName": "Up"},
+	})
 	n.Setup = person{ID: at[string](t, made, "userId"), LoginName: "setup@fixture.example"}
-	n.SetupLink = at[string](t, server.want(t, n.admin(), "POST", "/v1/users/"+n.Setup.ID+"/_send_password_setup", object{}), "link")
+	n.SetupLink = at[string](t,
+		server.want(t, n.admin(), "POST", "/v1/users/"+n.Setup.ID+"/_send_password_setup", object{}), "link")
 
 	n.Locked = n.addHuman(t, server, "locked")
 	server.want(t, n.admin(), "POST", "/v1/users/"+n.Locked.ID+"/_lock", object{})
@@ -224,7 +255,8 @@ func (n *notes) fillPeople(t *testing.T, server *node) {
 	server.signIn(t, erased.LoginName, password)
 	server.want(t, n.admin(), "DELETE", "/v1/users/"+erased.ID, nil)
 	n.Erased = erased.ID
-	if status, _ := server.call(t, caller{}, "POST", "/v1/sessions", object{"loginName": n.Ada.LoginName, "password": "wrong password"}); status == http.StatusOK {
+	if status, _ := server.call(t, caller{}, "POST", "/v1/sessions",
+		object{"loginName": n.Ada.LoginName, "password": "wrong password"}); status == http.StatusOK {
 		t.Fatal("a wrong password is right")
 	}
 }
@@ -233,9 +265,14 @@ func (n *notes) fillPeople(t *testing.T, server *node) {
 func importable(t *testing.T) map[string]string {
 	t.Helper()
 	hashes := map[string]string{}
-	for name, hasher := range map[string]passwap.Hasher{"bcrypt": bcrypt.New(4), "scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
-		"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}), "argon2i": argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
-		"argon2id": argon2.NewArgon2id(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16})} {
+	for name, hasher := range map[string]passwap.Hasher{
+		"bcrypt": bcrypt.New(4),
+		"scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
+		"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}),
+
+		"argon2i":  argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
+		"argon2id": argon2.NewArgon2id(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
+	} {
 		hash, err := hasher.Hash(password)
 		must(t, err)
 		hashes[name] = hash
@@ -248,22 +285,27 @@ func (n *notes) fillFactors(t *testing.T, server *node) {
 	n.Grace = n.addHuman(t, server, "grace")
 	grace := server.signIn(t, n.Grace.LoginName, password)
 	n.TOTP = at[string](t, server.want(t, grace, "POST", "/v1/users/me/factors/totp/_start", object{}), "secret")
-	confirmed := server.want(t, grace, "POST", "/v1/users/me/factors/totp/_confirm", object{"code": factortest.Code(n.TOTP, time.Now())})
+	confirmed := server.want(t, grace, "POST", "/v1/users/me/factors/totp/_confirm",
+		object{"code": factortest.Code(n.TOTP, time.Now())})
 	if token, renewed := confirmed["token"].(string); renewed {
 		grace.token = token
 	}
-	n.Recovery = at[[]any](t, server.want(t, grace, "POST", "/v1/users/me/recovery_codes", object{}), "codes")[0].(string)
-	options := at[string](t, server.want(t, grace, "POST", "/v1/users/me/factors/passkey/_start", object{}), "creationOptions")
+	n.Recovery = at[[]any](t, server.want(t, grace, "POST", "/v1/users/me/recovery_codes", object{}),
+		"codes")[0].(string)
+	options := at[string](t, server.want(t, grace, "POST", "/v1/users/me/factors/passkey/_start", object{}),
+		"creationOptions")
 	device := factortest.Authenticator{Origin: base}
 	credential, err := device.Create(options)
 	must(t, err)
-	server.want(t, grace, "POST", "/v1/users/me/factors/passkey/_confirm", object{"credential": credential, "name": "Key ring"})
+	server.want(t, grace, "POST", "/v1/users/me/factors/passkey/_confirm",
+		object{"credential": credential, "name": "Key ring"})
 	n.Grace.Session = grace.token
 }
 
 func (n *notes) fillServices(t *testing.T, server *node) {
 	t.Helper()
-	made := server.want(t, n.admin(), "POST", "/v1/users/service", object{"userName": "robot", "name": "Robot", "description": "Turns the lights on"})
+	made := server.want(t, n.admin(), "POST", "/v1/users/service",
+		object{"userName": "robot", "name": "Robot", "description": "Turns the lights on"})
 	n.Robot = at[string](t, made, "userId")
 	user := "/v1/users/" + n.Robot
 	n.Token = at[string](t, server.want(t, n.admin(), "POST", user+"/tokens", object{"name": "Night shift"}), "token")
@@ -292,8 +334,13 @@ func (n *notes) fillApps(t *testing.T, server *node) {
 		}
 		return server.want(t, n.admin(), "POST", "/v1/apps", request)
 	}
-	shop := add("Shop", "WEB", object{"consentRequired": true, "allOrganizations": true, "refreshTokenSeconds": 7776000, "accessTokenSeconds": 86400,
-		"grantTypes": []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"}})
+	shop := add("Shop", "WEB", object{
+		"consentRequired":     true,
+		"allOrganizations":    true,
+		"refreshTokenSeconds": 7776000,
+		"accessTokenSeconds":  86400,
+		"grantTypes":          []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"},
+	})
 	n.App, n.AppKey = at[string](t, shop, "appId"), at[string](t, shop, "clientSecret")
 	server.want(t, n.admin(), "PUT", "/v1/apps/"+n.App+"/api_access", object{"scopes": []string{"signet.self"}})
 	browser := add("Browser", "SINGLE_PAGE", nil)
@@ -308,10 +355,21 @@ func (n *notes) fillApps(t *testing.T, server *node) {
 func (n *notes) allow(t *testing.T, server *node) (access, refresh string) {
 	t.Helper()
 	verifier := oauth2.GenerateVerifier()
-	v := &visitor{t: t, server: server, cookies: map[string]string{}, answers: map[string]string{"loginName": n.Ada.LoginName, "password": password}}
-	code := v.goTo("/oauth/authorize?" + url.Values{"client_id": {n.App}, "response_type": {"code"}, "redirect_uri": {callback}, "state": {"st"},
-		"scope": {"openid profile email offline_access signet.self"}, "code_challenge_method": {"S256"}, "code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}}.Encode()).Get("code")
-	tokens := n.exchange(t, server, url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {verifier}})
+	v := &visitor{t: t, server: server, cookies: map[string]string{},
+		answers: map[string]string{"loginName": n.Ada.LoginName, "password": password}}
+	code := v.goTo("/oauth/authorize?" + url.Values{
+		"client_id":             {n.App},
+		"response_type":         {"code"},
+		"redirect_uri":          {callback},
+		"state":                 {"st"},
+		"scope":                 {"openid profile email offline_access signet.self"},
+		"code_challenge_method": {"S256"},
+
+		"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)},
+	}.Encode()).Get("code")
+	tokens := n.exchange(t, server,
+		url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {callback},
+			"code_verifier": {verifier}})
 	return at[string](t, tokens, "access_token"), at[string](t, tokens, "refresh_token")
 }
 
@@ -340,12 +398,14 @@ func (n *node) tokens(t *testing.T, client, secret string, form url.Values) (ans
 
 func (n *notes) fillRest(t *testing.T, server *node) {
 	t.Helper()
-	provider := object{"name": "Partner", "jwtEndpoint": "https://jwt.example/t", "issuer": "https://jwt.example", "keysEndpoint": "https://jwt.example/keys", "headerName": "x-token"}
+	provider := object{"name": "Partner", "jwtEndpoint": "https://jwt.example/t", "issuer": "https://jwt.example",
+		"keysEndpoint": "https://jwt.example/keys", "headerName": "x-token"}
 	n.JWT = at[string](t, server.want(t, n.admin(), "POST", "/v1/idps/jwt", provider), "idpId")
 	gone := at[string](t, server.want(t, n.admin(), "POST", "/v1/idps/jwt", provider), "idpId")
 	server.want(t, n.admin(), "DELETE", "/v1/idps/"+gone, nil)
 	n.OIDC = at[string](t, server.want(t, n.admin(), "POST", "/v1/idps/oidc",
-		object{"name": "Login", "issuer": "https://oidc.example", "clientId": "fixture", "clientSecret": "not a secret", "scopes": []string{"openid"}}), "idpId")
+		object{"name": "Login", "issuer": "https://oidc.example", "clientId": "fixture", "clientSecret": "not a secret",
+			"scopes": []string{"openid"}}), "idpId")
 	server.want(t, n.admin(), "POST", "/v1/idps/"+n.OIDC+"/_deactivate", object{})
 	// Nothing is sent to it: no event of these types happens.
 	hook := object{"name": "Hook", "url": "https://hooks.example/fixture", "types": []string{"signing.*"}}
@@ -357,8 +417,14 @@ func (n *notes) fillRest(t *testing.T, server *node) {
 // addTo adds somebody to an organization who can sign in.
 func (n *notes) addTo(t *testing.T, server *node, org, domain, userName string) person {
 	t.Helper()
-	made := server.want(t, caller{token: n.Admin, org: org}, "POST", "/v1/users/human", object{"userName": userName, "password": password, "noChangeRequired": true,
-		"email": object{"email": userName + "@mail.example", "isEmailVerified": true}, "profile": object{"firstName": userName, "lastName": "Example"}})
+	made := server.want(t, caller{token: n.Admin, org: org}, "POST", "/v1/users/human", object{
+		"userName":         userName,
+		"password":         password,
+		"noChangeRequired": true,
+		"email":            object{"email": userName + "@mail.example", "isEmailVerified": true},
+
+		"profile": object{"firstName": userName, "lastName": "Example"},
+	})
 	who := person{ID: at[string](t, made, "userId"), LoginName: userName + "@" + domain}
 	who.Session = server.signIn(t, who.LoginName, password).token
 	return who
@@ -375,7 +441,8 @@ func (n *notes) fillGuests(t *testing.T, server *node) {
 	server.want(t, n.admin(), "PUT", members+n.Helper.ID, object{"roles": []string{"ORG_OWNER_VIEWER"}})
 	server.want(t, n.admin(), "PUT", members+gone.ID, object{"roles": []string{"ORG_OWNER_VIEWER"}})
 	server.want(t, n.admin(), "DELETE", members+gone.ID, nil)
-	n.Group = at[string](t, server.want(t, n.admin(), "POST", "/v1/groups", object{"name": "Support", "description": "Helps people"}), "groupId")
+	n.Group = at[string](t, server.want(t, n.admin(), "POST", "/v1/groups",
+		object{"name": "Support", "description": "Helps people"}), "groupId")
 	group := "/v1/groups/" + n.Group
 	server.want(t, n.admin(), "PUT", group+"/roles", object{"roles": []string{"ORG_USER_MANAGER"}})
 	for _, member := range []string{n.Grace.ID, n.Visitor.ID} {
@@ -396,14 +463,20 @@ func (n *notes) fillProjects(t *testing.T, server *node) {
 	for _, key := range []string{"reader", "writer", "auditor"} {
 		server.want(t, n.admin(), "PUT", project+"/roles/"+key, object{"name": key})
 	}
-	server.want(t, n.admin(), "PUT", "/v1/users/"+n.Ada.ID+"/app_roles/"+n.Project, object{"roleKeys": []string{"reader", "writer"}})
-	server.want(t, n.admin(), "PUT", "/v1/users/"+n.Visitor.ID+"/app_roles/"+n.Project, object{"roleKeys": []string{"auditor"}})
-	server.want(t, n.admin(), "PUT", "/v1/groups/"+n.Group+"/app_roles/"+n.Project, object{"roleKeys": []string{"reader"}})
+	server.want(t, n.admin(), "PUT", "/v1/users/"+n.Ada.ID+"/app_roles/"+n.Project,
+		object{"roleKeys": []string{"reader", "writer"}})
+	server.want(t, n.admin(), "PUT", "/v1/users/"+n.Visitor.ID+"/app_roles/"+n.Project,
+		object{"roleKeys": []string{"auditor"}})
+	server.want(t, n.admin(), "PUT", "/v1/groups/"+n.Group+"/app_roles/"+n.Project,
+		object{"roleKeys": []string{"reader"}})
 	for _, to := range []string{n.Partner, n.idle} {
-		n.Grants = append(n.Grants, at[string](t, server.want(t, n.admin(), "POST", project+"/grants", object{"grantedOrgId": to, "roleKeys": []string{"reader", "auditor"}}), "grantId"))
+		n.Grants = append(n.Grants,
+			at[string](t, server.want(t, n.admin(), "POST", project+"/grants",
+				object{"grantedOrgId": to, "roleKeys": []string{"reader", "auditor"}}), "grantId"))
 	}
 	server.want(t, partner, "POST", "/v1/granted_projects/"+n.Grants[0]+"/_accept", object{})
-	server.want(t, partner, "PUT", "/v1/users/"+n.Helper.ID+"/app_roles/"+n.Project, object{"roleKeys": []string{"reader"}})
+	server.want(t, partner, "PUT", "/v1/users/"+n.Helper.ID+"/app_roles/"+n.Project,
+		object{"roleKeys": []string{"reader"}})
 	gone := at[string](t, server.want(t, n.admin(), "POST", "/v1/projects", object{"name": "Gone"}), "projectId")
 	server.want(t, n.admin(), "DELETE", "/v1/projects/"+gone, nil)
 }
@@ -413,8 +486,10 @@ func (n *notes) fillProjects(t *testing.T, server *node) {
 func (n *notes) fillLinks(t *testing.T, server *node) {
 	t.Helper()
 	site := portal.Start(t)
-	n.Portal = at[string](t, server.want(t, n.Owner.caller(), "POST", "/v1/idps/jwt", site.Config("Portal", "")), "idpId")
-	n.Changed = at[string](t, server.want(t, n.Owner.caller(), "POST", "/v1/idps/jwt", site.Config("Changed", "")), "idpId")
+	n.Portal = at[string](t, server.want(t, n.Owner.caller(), "POST", "/v1/idps/jwt",
+		site.Config("Portal", "")), "idpId")
+	n.Changed = at[string](t, server.want(t, n.Owner.caller(), "POST", "/v1/idps/jwt",
+		site.Config("Changed", "")), "idpId")
 	n.Linked, n.Confirmed = n.addHuman(t, server, "linked"), n.addHuman(t, server, "confirmed")
 	for _, who := range []*person{&n.Linked, &n.Confirmed} {
 		who.Session = server.signIn(t, who.LoginName, password).token
@@ -423,15 +498,18 @@ func (n *notes) fillLinks(t *testing.T, server *node) {
 		}
 	}
 	manager := n.addHuman(t, server, "settings")
-	server.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org+"/members/"+manager.ID, object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
+	server.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org+"/members/"+manager.ID,
+		object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
 	as := server.signIn(t, manager.LoginName, password)
 	config := site.Config("", "")
 	delete(config, "name")
 	config["issuer"] = "https://changed.example"
 	server.want(t, as, "PUT", "/v1/idps/"+n.Changed+"/jwt_config", config)
-	for _, l := range at[[]any](t, server.want(t, n.admin(), "GET", "/v1/users/"+n.Confirmed.ID+"/links", nil), "links") {
+	for _, l := range at[[]any](t,
+		server.want(t, n.admin(), "GET", "/v1/users/"+n.Confirmed.ID+"/links", nil), "links") {
 		if l := l.(object); fmt.Sprint(l["idpId"]) == n.Changed {
-			server.want(t, n.Owner.caller(), "POST", "/v1/users/"+n.Confirmed.ID+"/links/"+at[string](t, l, "linkId")+"/_confirm", object{})
+			server.want(t, n.Owner.caller(), "POST",
+				"/v1/users/"+n.Confirmed.ID+"/links/"+at[string](t, l, "linkId")+"/_confirm", object{})
 		}
 	}
 }
@@ -448,8 +526,10 @@ func (n *notes) link(t *testing.T, server *node, site *portal.Portal, provider s
 	v := &visitor{t: t, server: server, cookies: map[string]string{}, answers: map[string]string{"do": "allow"}}
 	sent := v.goTo(strings.TrimPrefix(at[string](t, started, "address"), base))
 	v.header = http.Header{"Authorization": {"Bearer " + site.Token(provider, who.LoginName, nil)}}
-	code := v.goTo("/login/idp/" + provider + "/callback?" + url.Values{"state": {sent.Get("state")}}.Encode()).Get("code")
-	server.want(t, who.caller(), "POST", "/v1/users/me/links", shop(object{"attemptToken": started["attemptToken"], "code": code}))
+	code := v.goTo("/login/idp/" + provider + "/callback?" +
+		url.Values{"state": {sent.Get("state")}}.Encode()).Get("code")
+	server.want(t, who.caller(), "POST", "/v1/users/me/links",
+		shop(object{"attemptToken": started["attemptToken"], "code": code}))
 }
 
 // fillInvitations has one that is open, one that somebody has accepted, one of a guest, and one that was withdrawn.
@@ -457,14 +537,18 @@ func (n *notes) fillInvitations(t *testing.T, server *node) {
 	t.Helper()
 	invitations := "/v1/orgs/" + n.Org + "/invitations"
 	invite := func(email string) (id, token string) {
-		made := server.want(t, n.admin(), "POST", invitations, object{"email": email, "roles": []string{"ORG_OWNER_VIEWER"}, "groupIds": []string{n.Group}, "lifetimeSeconds": 2592000})
+		made := server.want(t, n.admin(), "POST", invitations,
+			object{"email": email, "roles": []string{"ORG_OWNER_VIEWER"}, "groupIds": []string{n.Group},
+				"lifetimeSeconds": 2592000})
 		link, err := url.Parse(at[string](t, made, "link"))
 		must(t, err)
 		return at[string](t, made, "invitationId"), link.Query().Get("token")
 	}
 	_, n.Invited = invite("open@mail.example")
 	_, token := invite("accepted@mail.example")
-	server.want(t, caller{}, "POST", "/v1/invitations/_accept", object{"invitationToken": token, "userName": "accepted", "firstName": "Ac", "lastName": "Cepted", "password": password})
+	server.want(t, caller{}, "POST", "/v1/invitations/_accept",
+		object{"invitationToken": token, "userName": "accepted", "firstName": "Ac", "lastName": "Cepted",
+			"password": password})
 	_, token = invite("helper@mail.example")
 	server.want(t, n.Helper.caller(), "POST", "/v1/users/me/invitations/_accept", object{"invitationToken": token})
 	withdrawn, _ := invite("withdrawn@mail.example")

@@ -65,11 +65,13 @@ func makeFixture(t *testing.T, db testdb.Database) {
 // servers.
 func dump(t *testing.T, address string) []byte {
 	t.Helper()
-	text, err := exec.Command("pg_dump", "--inserts", "--no-owner", "--no-privileges", "--no-comments", "--dbname", address).Output()
+	text, err := exec.Command("pg_dump", "--inserts", "--no-owner", "--no-privileges", "--no-comments", "--dbname",
+		address).Output()
 	must(t, err)
 	var kept bytes.Buffer
 	for line := range strings.Lines(string(text)) {
-		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "SET ") && !strings.HasPrefix(line, "--") && !strings.HasPrefix(line, `\`) {
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "SET ") && !strings.HasPrefix(line, "--") &&
+			!strings.HasPrefix(line, `\`) {
 			kept.WriteString(line)
 		}
 	}

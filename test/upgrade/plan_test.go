@@ -53,7 +53,8 @@ func (s *site) work(t *testing.T) (steps bool, objects []string) {
 	t.Helper()
 	p, _ := s.plan(t)
 	for _, k := range model.Kinds {
-		if s.has(t, k.Table()) && s.count(t, "SELECT count(*) FROM "+k.Table()+" WHERE shape < "+strconv.Itoa(k.Shape())) > 0 {
+		if s.has(t, k.Table()) &&
+			s.count(t, "SELECT count(*) FROM "+k.Table()+" WHERE shape < "+strconv.Itoa(k.Shape())) > 0 {
 			objects = append(objects, k.Table())
 		}
 	}
@@ -90,7 +91,8 @@ func TestADryRunSaysWhatAnUpgradeWillDo(t *testing.T) {
 		}
 		for range 2 { // the first has changed nothing
 			p, got := s.plan(t)
-			if got != code || p.Schema.Have != schemaBefore || (len(p.Steps) > 0) != steps || p.Nodes != 0 || p.OlderNodes || p.StopsWriters {
+			if got != code || p.Schema.Have != schemaBefore || (len(p.Steps) > 0) != steps || p.Nodes != 0 ||
+				p.OlderNodes || p.StopsWriters {
 				t.Errorf("%d %+v", got, p)
 			}
 			var tables []string
@@ -105,8 +107,12 @@ func TestADryRunSaysWhatAnUpgradeWillDo(t *testing.T) {
 			}
 		}
 		said, got := s.dryRun(t)
-		for want, due := range map[string]bool{fmt.Sprint("The schema goes from version ", schemaBefore, " to "): steps, "Objects are brought into their new shape:": len(objects) > 0,
-			"Nothing was changed.": code == 3, "There is nothing to do": code == 0} {
+		for want, due := range map[string]bool{
+			fmt.Sprint("The schema goes from version ", schemaBefore, " to "): steps,
+			"Objects are brought into their new shape:":                       len(objects) > 0,
+			"Nothing was changed.":                                            code == 3,
+			"There is nothing to do":                                          code == 0,
+		} {
 			if strings.Contains(said, want) != due {
 				t.Errorf("whether it says %q should be %v:\n%s", want, due, said)
 			}
@@ -131,14 +137,16 @@ func TestAMigrationBesideTheVersionBefore(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	said := s.run(t, thisVersion(t), "migrate")
-	if waits := strings.Contains(said, "Objects get their new shape in the background, when the last node of an older version has stopped."); waits != (len(objects) > 0) {
+	if waits := strings.Contains(said,
+		"Objects get their new shape in the background, when the last node of an older version has stopped."); waits != (len(objects) > 0) {
 		t.Errorf("it says %s", said)
 	}
 	if p, _ := s.plan(t); len(p.Steps) > 0 || (len(p.Objects) > 0) != (len(objects) > 0) {
 		t.Errorf("%+v", p)
 	}
 	// The version before goes on with all it has.
-	before.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile", object{"firstName": "Ada", "lastName": "King", "displayName": "Ada K."})
+	before.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile",
+		object{"firstName": "Ada", "lastName": "King", "displayName": "Ada K."})
 	before.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org, object{"name": "Goes on"})
 	before.stop(t)
 	if said := s.run(t, thisVersion(t), "migrate"); !strings.Contains(said, "The data is at version") {

@@ -102,8 +102,9 @@ type node struct {
 // start runs a server on the site and waits until it is ready.
 func (s *site) start(t *testing.T, binary string) *node {
 	t.Helper()
-	cmd := testkit.Command(binary, append(s.args("start"), "--listen", "localhost:0", "--external-url", base, "--log-format", "json",
-		"--outbound-allow", "127.0.0.1/32", "--webhook-retry", "100ms")...)
+	cmd := testkit.Command(binary,
+		append(s.args("start"), "--listen", "localhost:0", "--external-url", base, "--log-format", "json",
+			"--outbound-allow", "127.0.0.1/32", "--webhook-retry", "100ms")...)
 	logs, err := cmd.StderrPipe()
 	must(t, err)
 	must(t, cmd.Start())
@@ -115,7 +116,8 @@ func (s *site) start(t *testing.T, binary string) *node {
 		return dialer.DialContext(ctx, network, address)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	n.http = &http.Client{Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	n.http = &http.Client{Transport: transport, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return n
 }
 
@@ -164,7 +166,8 @@ func (n *node) call(t *testing.T, c caller, method, path string, body any) (stat
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, base+path, bytes.NewReader(text))
 	must(t, err)
-	for name, value := range map[string]string{"Authorization": "Bearer " + c.token, "X-Service-Orgid": c.org, "Content-Type": "application/json"} {
+	for name, value := range map[string]string{"Authorization": "Bearer " + c.token, "X-Service-Orgid": c.org,
+		"Content-Type": "application/json"} {
 		if value != "" && value != "Bearer " {
 			r.Header.Set(name, value)
 		}
@@ -195,7 +198,9 @@ func (n *node) signIn(t *testing.T, loginName, password string) caller {
 // signInTo opens a session of somebody in an organization, who may be named by a verified e-mail address.
 func (n *node) signInTo(t *testing.T, org, loginName, password string) caller {
 	t.Helper()
-	return caller{token: at[string](t, n.want(t, caller{}, "POST", "/v1/sessions", object{"loginName": loginName, "password": password, "orgId": org}), "token")}
+	return caller{token: at[string](t,
+		n.want(t, caller{}, "POST", "/v1/sessions",
+			object{"loginName": loginName, "password": password, "orgId": org}), "token")}
 }
 
 // at digs a value out of an answer.

@@ -44,7 +44,8 @@ func readAll(t *testing.T, format Format, text string) (people []*person, reject
 			for _, f := range rejection.Fields {
 				fields = append(fields, f.Field)
 			}
-			rejected = append(rejected, fmt.Sprint(rejection.Line, ":", rejection.Reason, ":", strings.Join(fields, " ")))
+			rejected = append(rejected,
+				fmt.Sprint(rejection.Line, ":", rejection.Reason, ":", strings.Join(fields, " ")))
 			if strings.Contains(fmt.Sprint(*rejection), bcryptHash[7:]) {
 				t.Errorf("it quotes the hash: %+v", rejection)
 			}
@@ -55,14 +56,18 @@ func readAll(t *testing.T, format Format, text string) (people []*person, reject
 }
 
 func ada() *person {
-	return &person{UserName: "ada", Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace, Countess"},
-		Email: &signetv1.ImportUsersRequest_User_Email{Address: "ada@example.org"}}
+	return &person{
+		UserName: "ada",
+		Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace, Countess"},
+		Email:    &signetv1.ImportUsersRequest_User_Email{Address: "ada@example.org"},
+	}
 }
 
 func TestBothFormatsGiveTheSamePeople(t *testing.T) {
 	full := ada()
 	full.Reference = "17"
-	full.Profile.NickName, full.Profile.DisplayName, full.Profile.PreferredLanguage, full.Profile.Gender = `A "the" L`, "Ada L.", "en", signetv1.Gender_GENDER_FEMALE
+	full.Profile.NickName, full.Profile.DisplayName, full.Profile.PreferredLanguage, full.Profile.Gender = `A "the" L`,
+		"Ada L.", "en", signetv1.Gender_GENDER_FEMALE
 	full.Email.Verified = true
 	full.Phone = &signetv1.ImportUsersRequest_User_Phone{Number: "+44-20-1234", Verified: true}
 	full.PasswordHash, full.PasswordChangeRequired = bcryptHash, true
@@ -84,7 +89,8 @@ ada@example.org,17,ada,"Ada","Lovelace, Countess","A ""the"" L",Ada L.,en,GENDER
 			"with empty lines":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n\n \t\n") },
 		} {
 			people, rejected := readAll(t, format, change(text))
-			if len(rejected) > 0 || len(people) != 2 || !proto.Equal(people[0], ada()) || !proto.Equal(people[1], full) {
+			if len(rejected) > 0 || len(people) != 2 || !proto.Equal(people[0], ada()) ||
+				!proto.Equal(people[1], full) {
 				t.Errorf("%s %s: %v, rejected %q", format, name, people, rejected)
 			}
 		}
@@ -92,8 +98,10 @@ ada@example.org,17,ada,"Ada","Lovelace, Countess","A ""the"" L",Ada L.,en,GENDER
 }
 
 func TestALineThatIsWrongIsRejectedAlone(t *testing.T) {
-	good := map[Format]string{NDJSON: `{"userName":"ada","profile":{"firstName":"Ada","lastName":"Lovelace, Countess"},"email":{"address":"ada@example.org"}}` + "\n",
-		CSV: `ada,Ada,"Lovelace, Countess",ada@example.org,,` + "\n"}
+	good := map[Format]string{
+		NDJSON: `{"userName":"ada","profile":{"firstName":"Ada","lastName":"Lovelace, Countess"},"email":{"address":"ada@example.org"}}` + "\n",
+		CSV:    `ada,Ada,"Lovelace, Countess",ada@example.org,,` + "\n",
+	}
 	long := strings.Repeat("x", maxLine)
 	for _, c := range []struct {
 		name   string
@@ -106,7 +114,9 @@ func TestALineThatIsWrongIsRejectedAlone(t *testing.T) {
 		{"two objects", NDJSON, `{"userName":"ada"}{}`, "INVALID_REQUEST:"},
 		{"a list", NDJSON, `[]`, "INVALID_REQUEST:"},
 		{"an unknown field", NDJSON, `{"userName":"ada","name":"Ada"}`, "INVALID_REQUEST:name"},
-		{"values of other types", NDJSON, `{"userName":5,"email":{"verified":"yes"},"passwordHash":["` + bcryptHash + `"]}`, "INVALID_REQUEST:userName email.verified passwordHash"},
+		{"values of other types", NDJSON,
+			`{"userName":5,"email":{"verified":"yes"},"passwordHash":["` + bcryptHash + `"]}`,
+			"INVALID_REQUEST:userName email.verified passwordHash"},
 		{"text that is not UTF-8", NDJSON, `{"userName":"` + "\xff" + `"}`, "INVALID_REQUEST:userName"},
 		{"a line that is too long", NDJSON, `{"userName":"` + long + `"}`, "LINE_TOO_LONG:"},
 		{"a line that is far too long", NDJSON, strings.Repeat(long, 20), "LINE_TOO_LONG:"},
@@ -115,7 +125,8 @@ func TestALineThatIsWrongIsRejectedAlone(t *testing.T) {
 		{"a quote that does not end", CSV, `ada,"Ada,Lovelace,a@b.example,,` + bcryptHash, "LINE_INVALID:"},
 		{"a quote inside", CSV, `ada,A"d"a,Lovelace,a@b.example,,`, "LINE_INVALID:"},
 		{"something behind a quote", CSV, `ada,"Ada"x,Lovelace,a@b.example,,`, "LINE_INVALID:"},
-		{"what is not a boolean", CSV, "ada,Ada,Lovelace,a@b.example,yes," + bcryptHash, "INVALID_REQUEST:email.verified"},
+		{"what is not a boolean", CSV, "ada,Ada,Lovelace,a@b.example,yes," + bcryptHash,
+			"INVALID_REQUEST:email.verified"},
 		{"text that is not UTF-8, in CSV", CSV, "ada,\xff,Lovelace,a@b.example,,", "INVALID_REQUEST:profile.firstName"},
 		{"a NUL", CSV, "ada,A\x00,Lovelace,a@b.example,,", "INVALID_REQUEST:profile.firstName"},
 		{"a line that is too long, in CSV", CSV, long + "x", "LINE_TOO_LONG:"},
@@ -126,7 +137,8 @@ func TestALineThatIsWrongIsRejectedAlone(t *testing.T) {
 				first, line = header+",email.verified,passwordHash\n", 3
 			}
 			people, rejected := readAll(t, c.format, first+good[c.format]+c.line+"\n"+good[c.format])
-			if want := fmt.Sprint(line, ":", c.want); len(people) != 2 || !proto.Equal(people[1], ada()) || !slices.Equal(rejected, []string{want}) {
+			if want := fmt.Sprint(line, ":", c.want); len(people) != 2 || !proto.Equal(people[1], ada()) ||
+				!slices.Equal(rejected, []string{want}) {
 				t.Errorf("%d people, rejected %q, want %q", len(people), rejected, want)
 			}
 		})
@@ -140,7 +152,8 @@ func TestALineThatIsNoObjectIsCalledALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rejected, err := r.next()
-	if err != nil || rejected.Message != "the line is not valid: the line must be a JSON object" || len(rejected.Fields) > 0 {
+	if err != nil || rejected.Message != "the line is not valid: the line must be a JSON object" ||
+		len(rejected.Fields) > 0 {
 		t.Errorf("%+v %v", rejected, err)
 	}
 }
@@ -151,9 +164,11 @@ func TestColumnsThatAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		{"an unknown one", header + ",name", `column 5 "name" is unknown`},
 		{"one twice", header + ",userName", "two columns userName"},
 		{"a message", header + ",profile", `"profile" is unknown`},
-		{"semicolons", strings.ReplaceAll(header, ",", ";"), "column 1 is unknown: the first line must name the columns, separated by commas"},
+		{"semicolons", strings.ReplaceAll(header, ",", ";"),
+			"column 1 is unknown: the first line must name the columns, separated by commas"},
 		{"UTF-16", "\xff\xfeu\x00s\x00e\x00r\x00", "not UTF-8"},
-		{"a required one missing", "userName,profile.firstName,profile.lastName", "the required column email.address is missing"},
+		{"a required one missing", "userName,profile.firstName,profile.lastName",
+			"the required column email.address is missing"},
 		{"no names, but a user with a hash", bcryptHash + ",Ada,Lovelace,a@b.example", "column 1 is unknown"},
 		{"quotes that do not end", `"userName`, "does not end"},
 		{"a line without end", strings.Repeat("x", maxLine+1), "more than"},
@@ -213,13 +228,15 @@ func TestChunksAreTheSameWhereverReadingBegins(t *testing.T) {
 	people, seen := 0, map[string]bool{}
 	for i, c := range chunks {
 		people += len(c.people)
-		if size := proto.Size(&signetv1.ImportUsersRequest{Users: c.people}); len(c.people) > chunkLines || size > 1<<20 || seen[key(c)] {
+		if size := proto.Size(&signetv1.ImportUsersRequest{Users: c.people}); len(c.people) > chunkLines ||
+			size > 1<<20 || seen[key(c)] {
 			t.Errorf("chunk %d: %d people, %d bytes", i, len(c.people), size)
 		}
 		seen[key(c)] = true
 		rest := all(c)
 		for j := range rest {
-			if other := chunks[i+1+j]; key(rest[j]) != key(other) || rest[j].digest != other.digest || !slices.Equal(rest[j].lines, other.lines) {
+			if other := chunks[i+1+j]; key(rest[j]) != key(other) || rest[j].digest != other.digest ||
+				!slices.Equal(rest[j].lines, other.lines) {
 				t.Fatalf("after %d, chunk %d is another one", i, i+1+j)
 			}
 		}

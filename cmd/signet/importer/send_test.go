@@ -83,7 +83,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 }
 
 func TestACertificateThatIsNotTrustedEndsItAtOnce(t *testing.T) {
-	err := connect.NewError(connect.CodeUnavailable, &tls.CertificateVerificationError{Err: errors.New("signed by nobody")})
+	err := connect.NewError(connect.CodeUnavailable,
+		&tls.CertificateVerificationError{Err: errors.New("signed by nobody")})
 	if _, again := judge(err, 0); again {
 		t.Error("it is tried again")
 	}
@@ -123,14 +124,19 @@ func TestAServerThatIsAwayIsTalkedAboutOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out strings.Builder
 				var until time.Time
-				r := &run{Import: Import{GiveUp: 5 * time.Minute}, notes: &notebook{}, bar: progress.New(&out, false, "lines", 0),
-					client: network{away: func() bool { return time.Now().Before(until) }}}
+				r := &run{
+					Import: Import{GiveUp: 5 * time.Minute},
+					notes:  &notebook{},
+					bar:    progress.New(&out, false, "lines", 0),
+					client: network{away: func() bool { return time.Now().Before(until) }},
+				}
 				for _, outage := range c.outage {
 					until = time.Now().Add(outage)
 					var all sync.WaitGroup
 					for range remote.InFlight {
 						all.Go(func() {
-							if a := r.send(t.Context(), &chunk{people: []*person{ada()}}); a.err != nil || len(a.results) != 1 {
+							if a := r.send(t.Context(), &chunk{people: []*person{ada()}}); a.err != nil ||
+								len(a.results) != 1 {
 								t.Errorf("%+v", a)
 							}
 						})
@@ -151,8 +157,12 @@ func TestARefusalAfterABrokenConnectionIsNotForgotten(t *testing.T) {
 	for outage, want := range map[time.Duration]bool{0: true, time.Second: false} {
 		synctest.Test(t, func(t *testing.T) {
 			until := time.Now().Add(outage)
-			r := &run{Import: Import{GiveUp: time.Minute}, notes: &notebook{}, client: network{away: func() bool { return time.Now().Before(until) },
-				refuses: said(t, connect.CodeUnauthenticated, "UNAUTHENTICATED", 0)}}
+			r := &run{
+				Import: Import{GiveUp: time.Minute},
+				notes:  &notebook{},
+				client: network{away: func() bool { return time.Now().Before(until) },
+					refuses: said(t, connect.CodeUnauthenticated, "UNAUTHENTICATED", 0)},
+			}
 			a := r.send(t.Context(), &chunk{people: []*person{ada()}})
 			if _, refused := errors.AsType[*refusal](a.err); a.err == nil || refused != want {
 				t.Errorf("after %s: %v, a refusal %t", outage, a.err, refused)

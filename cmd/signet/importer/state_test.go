@@ -33,10 +33,12 @@ func TestRejectedLinesBehindTheLastNoteAreTakenBack(t *testing.T) {
 	}
 	r.close()
 	text, err := os.ReadFile(path)
-	if want := `{"line":1,"reason":"A","message":""}` + "\n" + `{"line":3,"reason":"C","message":""}` + "\n"; err != nil || string(text) != want {
+	if want := `{"line":1,"reason":"A","message":""}` + "\n" + `{"line":3,"reason":"C","message":""}` +
+		"\n"; err != nil || string(text) != want {
 		t.Errorf("%s (%v), want %s", text, err, want)
 	}
-	if _, err := openRejects(path, int64(len(text))+1); err == nil || !strings.Contains(err.Error(), "shorter than before") {
+	if _, err := openRejects(path, int64(len(text))+1); err == nil ||
+		!strings.Contains(err.Error(), "shorter than before") {
 		t.Errorf("a file that has lost lines: %v", err)
 	}
 	if _, err := openRejects(path, 0); err != nil {
@@ -108,7 +110,8 @@ func TestFilesThatAreInEachOthersWay(t *testing.T) {
 	for _, c := range []struct{ name, file, state, rejected, says string }{
 		{"none", "users.csv", "users.csv.import", "users.csv.rejected", ""},
 		{"a report that is there already", "users.csv", "users.csv.import", "other", ""},
-		{"rejected lines in place of the users", "users.csv", "s", "users.csv", "is both the file to import and --rejected"},
+		{"rejected lines in place of the users", "users.csv", "s", "users.csv",
+			"is both the file to import and --rejected"},
 		{"the same by another name", "users.csv", "s", "link", "is both the file to import and --rejected"},
 		{"a state in place of the users", "users.csv", "users.csv", "r", "is both the file to import and --state"},
 		{"rejected lines in place of the state", "users.csv", "s", "./s", "is both --state and --rejected"},
@@ -120,7 +123,8 @@ func TestFilesThatAreInEachOthersWay(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// No Clean: another name of a file stays one.
-			err := Import{Path: dir + "/" + c.file, State: dir + "/" + c.state, Rejected: dir + "/" + c.rejected}.checkFiles()
+			err := Import{Path: dir + "/" + c.file, State: dir + "/" + c.state,
+				Rejected: dir + "/" + c.rejected}.checkFiles()
 			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 				t.Errorf("%v, want %q", err, c.says)
 			}

@@ -101,7 +101,9 @@ func TestInvalidSaysNoMoreThanAnAnswerHolds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := errs.Invalid(c.fields...)
-			if len(err.Fields) != c.kept || strings.Count(err.Message, "x f")+strings.Count(err.Message, "x; f")+1 != c.said || !strings.HasSuffix(err.Message, c.ending) {
+			if len(err.Fields) != c.kept ||
+				strings.Count(err.Message, "x f")+strings.Count(err.Message, "x; f")+1 != c.said ||
+				!strings.HasSuffix(err.Message, c.ending) {
 				t.Errorf("%d violations: %s", len(err.Fields), err.Message)
 			}
 		})
@@ -134,13 +136,16 @@ func TestInvalidNamesEveryField(t *testing.T) {
 		message string
 	}{
 		{"none", nil, "the request is not valid"},
-		{"one", []errs.Violation{{Field: "org.name", Message: "must not be empty"}}, "the request is not valid: org.name must not be empty"},
-		{"two", []errs.Violation{{Field: "a", Message: "is wrong"}, {Field: "b[1]", Message: "too"}}, "the request is not valid: a is wrong; b[1] too"},
+		{"one", []errs.Violation{{Field: "org.name", Message: "must not be empty"}},
+			"the request is not valid: org.name must not be empty"},
+		{"two", []errs.Violation{{Field: "a", Message: "is wrong"}, {Field: "b[1]", Message: "too"}},
+			"the request is not valid: a is wrong; b[1] too"},
 		{"the body as a whole", []errs.Violation{{Message: "is not JSON"}}, "the request is not valid: is not JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := errs.Invalid(c.fields...)
-			if err.Kind != errs.InvalidArgument || err.Reason != errs.InvalidRequest || len(err.Fields) != len(c.fields) {
+			if err.Kind != errs.InvalidArgument || err.Reason != errs.InvalidRequest ||
+				len(err.Fields) != len(c.fields) {
 				t.Errorf("got %+v", err)
 			}
 			if err.Message != c.message {

@@ -163,7 +163,8 @@ func TestThePublicHasEveryFourthTurn(t *testing.T) {
 			s.start(fmt.Sprint("signs in ", i), Claim{Org: "a", Network: "n", Public: true})
 		}
 		s.end(11)
-		s.begins("at work", "sets 0", "sets 1", "sets 2", "signs in 0", "sets 3", "sets 4", "sets 5", "signs in 1", "sets 6", "sets 7")
+		s.begins("at work", "sets 0", "sets 1", "sets 2", "signs in 0", "sets 3", "sets 4", "sets 5", "signs in 1",
+			"sets 6", "sets 7")
 	})
 }
 
@@ -222,10 +223,16 @@ func TestWhereTheLineIsFullTheLongestMakesRoom(t *testing.T) {
 		{"the same organization", []Claim{{Org: "a"}, {Org: "a"}, {Org: "a"}}, Claim{Org: "a"}, errFull},
 		{"one that has its share", []Claim{{Org: "a"}, {Org: "a"}, {Org: "b"}}, Claim{Org: "b"}, ErrUsedUp},
 		{"everybody has one", []Claim{{Org: "a"}, {Org: "b"}, {Org: "c"}}, Claim{Org: "d"}, errFull},
-		{"another network of the same organization", []Claim{{Org: "a", Network: "n1"}, {Org: "a", Network: "n1"}, {Org: "a", Network: "n1"}}, Claim{Org: "a", Network: "n2"}, nil},
-		{"one network at many organizations", []Claim{{Org: "a", Network: "n1"}, {Org: "b", Network: "n1"}, {Org: "c", Network: "n1"}}, Claim{Org: "d", Network: "n2"}, nil},
-		{"another organization with little", []Claim{{Org: "a", Bytes: 40}, {Org: "a", Bytes: 40}}, Claim{Org: "b", Bytes: 40}, nil},
-		{"another organization with much", []Claim{{Org: "a", Bytes: 40}, {Org: "a", Bytes: 40}}, Claim{Org: "b", Bytes: 90}, errFull},
+		{"another network of the same organization",
+			[]Claim{{Org: "a", Network: "n1"}, {Org: "a", Network: "n1"}, {Org: "a", Network: "n1"}},
+			Claim{Org: "a", Network: "n2"}, nil},
+		{"one network at many organizations",
+			[]Claim{{Org: "a", Network: "n1"}, {Org: "b", Network: "n1"}, {Org: "c", Network: "n1"}},
+			Claim{Org: "d", Network: "n2"}, nil},
+		{"another organization with little", []Claim{{Org: "a", Bytes: 40}, {Org: "a", Bytes: 40}},
+			Claim{Org: "b", Bytes: 40}, nil},
+		{"another organization with much", []Claim{{Org: "a", Bytes: 40}, {Org: "a", Bytes: 40}},
+			Claim{Org: "b", Bytes: 90}, errFull},
 		{"more than fits", nil, Claim{Org: "b", Bytes: 101}, errFull},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -274,9 +281,11 @@ func TestWhereTheLineIsFullTheLongestMakesRoom(t *testing.T) {
 func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 	const room = 100
 	for name, of := range map[string]func(i int) Claim{
-		"an organization each": func(i int) Claim { return Claim{Org: fmt.Sprint("made up ", i), Network: "n1", Public: true} },
-		"one organization":     func(int) Claim { return Claim{Network: "n1", Public: true} },
-		"a network each":       func(i int) Claim { return Claim{Network: fmt.Sprint("n", i), Public: true} },
+		"an organization each": func(i int) Claim {
+			return Claim{Org: fmt.Sprint("made up ", i), Network: "n1", Public: true}
+		},
+		"one organization": func(int) Claim { return Claim{Network: "n1", Public: true} },
+		"a network each":   func(i int) Claim { return Claim{Network: fmt.Sprint("n", i), Public: true} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -286,7 +295,8 @@ func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 				for i := range 3 * room {
 					s.start("made up", of(i))
 					if i%room == room/2 {
-						real = append(real, s.start("real", Claim{Org: "real", Network: fmt.Sprint("own ", len(real)+1), Public: true}))
+						real = append(real,
+							s.start("real", Claim{Org: "real", Network: fmt.Sprint("own ", len(real)+1), Public: true}))
 					}
 				}
 				if _, waiting := s.Load(); waiting != room {
@@ -314,7 +324,8 @@ func TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom(t *testing.T) {
 		s.start("at work", Claim{Org: "z", Network: "n", Public: true})
 		var people []<-chan error
 		for i := range 40 {
-			people = append(people, s.start("popular", Claim{Org: "popular", Network: fmt.Sprint("home ", i), Public: true}))
+			people = append(people,
+				s.start("popular", Claim{Org: "popular", Network: fmt.Sprint("home ", i), Public: true}))
 		}
 		for i := range 60 {
 			s.start("one client", Claim{Org: fmt.Sprint("org ", i), Network: "client", Public: true})
@@ -430,7 +441,8 @@ func TestNoWorkIsDoneForAContextThatHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 { // more often than there are slots, so that one that is kept would show
-		if err := p.Do(ctx, Claim{}, func() error { t.Error("work ran for nobody"); return nil }); !errors.Is(err, context.Canceled) {
+		if err := p.Do(ctx, Claim{}, func() error { t.Error("work ran for nobody"); return nil }); !errors.Is(err,
+			context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -475,7 +487,8 @@ func TestWhoeverComesIsForgottenAgain(t *testing.T) {
 		if err := p.Do(t.Context(), Claim{Org: fmt.Sprint(i)}, func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Do(t.Context(), Claim{Org: "busy", Network: strings.Repeat("n", i%99)}, func() error { return nil }); err != nil {
+		if err := p.Do(t.Context(), Claim{Org: "busy", Network: strings.Repeat("n", i%99)},
+			func() error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,9 +29,11 @@ func TestALineThatIsTooLongIsNotJoined(t *testing.T) {
 		ahead  int
 		within time.Duration
 		retry  time.Duration // 0: it may wait
-	}{{0, time.Millisecond, 0}, {4, time.Minute, 0}, {4, 5 * time.Second, 8 * time.Second}, {1000, time.Minute, time.Minute}} {
+	}{{0, time.Millisecond, 0}, {4, time.Minute, 0}, {4, 5 * time.Second, 8 * time.Second},
+		{1000, time.Minute, time.Minute}} {
 		err := p.Admit(within(t, c.within), c.ahead, ErrBusy)
-		if e, _ := errors.AsType[*errs.Error](err); (e != nil) != (c.retry > 0) || e != nil && (!errors.Is(e, ErrBusy) || e.RetryAfter.Round(time.Second) != c.retry) {
+		if e, _ := errors.AsType[*errs.Error](err); (e != nil) != (c.retry > 0) ||
+			e != nil && (!errors.Is(e, ErrBusy) || e.RetryAfter.Round(time.Second) != c.retry) {
 			t.Errorf("%d ahead and %v left: %+v", c.ahead, c.within, e)
 		}
 	}

@@ -84,7 +84,8 @@ func (p *publisher) find(t *testing.T, keyID string, want, wantFetched int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(keys) != want || p.fetched != wantFetched {
-		t.Errorf("found %d keys of %q after %d questions, want %d after %d", len(keys), keyID, p.fetched, want, wantFetched)
+		t.Errorf("found %d keys of %q after %d questions, want %d after %d", len(keys), keyID, p.fetched,
+			want, wantFetched)
 	}
 }
 
@@ -149,7 +150,8 @@ func TestAServerThatIsAwayIsForgivenForAWhile(t *testing.T) {
 	p.find(t, "a", 1, 2) // it is not asked all the time
 	p.after(maxSetAge - defSetAge)
 	for range 3 {
-		if keys, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", "/keys"), "a"); !errors.Is(err, ErrFailed) || keys != nil {
+		if keys, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", "/keys"),
+			"a"); !errors.Is(err, ErrFailed) || keys != nil {
 			t.Errorf("keys that nobody has confirmed for too long still count: %v, %v", keys, err)
 		}
 	}
@@ -249,7 +251,8 @@ func TestWhatIsInAKeySet(t *testing.T) {
 			p.find(t, "a", c.want, 1)
 		})
 	}
-	for name, body := range map[string]string{"nothing": "", "no JSON": "<html>secret</html>", "something else": `{"secret": 1}`, "no list": `{"keys": "secret"}`} {
+	for name, body := range map[string]string{"nothing": "", "no JSON": "<html>secret</html>",
+		"something else": `{"secret": 1}`, "no list": `{"keys": "secret"}`} {
 		t.Run(name, func(t *testing.T) {
 			p := newPublisher(t)
 			p.body = body

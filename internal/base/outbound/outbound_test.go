@@ -61,7 +61,8 @@ const (
 
 func newSide(t *testing.T, handler http.HandlerFunc) *side {
 	t.Helper()
-	s := &side{Server: httptest.NewTLSServer(handler), names: &names{answers: map[string][][]string{"example.com": {{here}}, "inside.example.com": {{inside}}}}}
+	s := &side{Server: httptest.NewTLSServer(handler),
+		names: &names{answers: map[string][][]string{"example.com": {{here}}, "inside.example.com": {{inside}}}}}
 	t.Cleanup(s.Close)
 	return s
 }
@@ -141,7 +142,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"too long":                             s.at("example.com", "/"+strings.Repeat("a", maxURL)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := c.Get(t.Context(), address, 100); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "secret") {
+			if _, err := c.Get(t.Context(), address, 100); !errors.Is(err, ErrRefused) ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("GET: %v", err)
 			}
 			if _, err := c.Post(t.Context(), address, "text/plain", nil, 100); !errors.Is(err, ErrRefused) {
@@ -159,7 +161,9 @@ func TestAddressesThatAreRefused(t *testing.T) {
 }
 
 func TestPlainHTTPReachesAllowedNetworks(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "hello")
+	}))
 	defer s.Close()
 	c := New(Config{Allow: prefixes(here + "/32")})
 	defer c.Close()
@@ -206,7 +210,8 @@ func TestHeadersAreForNobodyElse(t *testing.T) {
 		}
 		http.Redirect(w, r, "/end", http.StatusFound)
 	})
-	got, err := s.client(t, nil).GetWith(t.Context(), s.at("example.com", "/start"), map[string]string{"Authorization": "Bearer x"}, 100)
+	got, err := s.client(t, nil).GetWith(t.Context(), s.at("example.com", "/start"),
+		map[string]string{"Authorization": "Bearer x"}, 100)
 	if err != nil || got.Status != http.StatusFound {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -217,18 +222,26 @@ func TestRedirects(t *testing.T) {
 		to   func(s *side) string
 		want error
 	}{
-		"to another path":                        {func(*side) string { return "/end" }, nil},
-		"three of them":                          {func(*side) string { return "/3" }, nil},
-		"four of them":                           {func(*side) string { return "/4" }, ErrFailed},
-		"in a circle":                            {func(*side) string { return "/start" }, ErrFailed},
-		"to another host":                        {func(s *side) string { return s.at(here, "/end") }, nil},
-		"to an address inside":                   {func(s *side) string { return s.at(inside, "/end") }, ErrRefused},
-		"to a name that leads inside":            {func(s *side) string { return s.at("inside.example.com", "/end") }, ErrRefused},
-		"to an address inside, without a scheme": {func(s *side) string { return strings.TrimPrefix(s.at(inside, "/end"), "https:") }, ErrRefused},
-		"out of https":                           {func(s *side) string { return strings.Replace(s.at(here, "/end"), "https:", "http:", 1) }, ErrRefused},
-		"to a file":                              {func(*side) string { return "file:///etc/passwd" }, ErrRefused},
-		"with a user":                            {func(s *side) string { return strings.Replace(s.at(here, "/end"), "https://", "https://me@", 1) }, ErrRefused},
-		"to no URL":                              {func(*side) string { return "https://[" }, ErrRefused},
+		"to another path":      {func(*side) string { return "/end" }, nil},
+		"three of them":        {func(*side) string { return "/3" }, nil},
+		"four of them":         {func(*side) string { return "/4" }, ErrFailed},
+		"in a circle":          {func(*side) string { return "/start" }, ErrFailed},
+		"to another host":      {func(s *side) string { return s.at(here, "/end") }, nil},
+		"to an address inside": {func(s *side) string { return s.at(inside, "/end") }, ErrRefused},
+		"to a name that leads inside": {func(s *side) string {
+			return s.at("inside.example.com", "/end")
+		}, ErrRefused},
+		"to an address inside, without a scheme": {func(s *side) string {
+			return strings.TrimPrefix(s.at(inside, "/end"), "https:")
+		}, ErrRefused},
+		"out of https": {func(s *side) string {
+			return strings.Replace(s.at(here, "/end"), "https:", "http:", 1)
+		}, ErrRefused},
+		"to a file": {func(*side) string { return "file:///etc/passwd" }, ErrRefused},
+		"with a user": {func(s *side) string {
+			return strings.Replace(s.at(here, "/end"), "https://", "https://me@", 1)
+		}, ErrRefused},
+		"to no URL": {func(*side) string { return "https://[" }, ErrRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s *side
@@ -287,9 +300,12 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 		query   string
 		want    error
 	}{
-		"as large as may be":        {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit) }, "?chunked", nil},
-		"too large":                 {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit+100) }, "", ErrFailed},
-		"too large, piece by piece": {func(w http.ResponseWriter, r *http.Request) { flood(w, r, 100*limit) }, "?chunked", ErrFailed},
+		"as large as may be": {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit) },
+			"?chunked", nil},
+		"too large": {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit+100) },
+			"", ErrFailed},
+		"too large, piece by piece": {func(w http.ResponseWriter, r *http.Request) { flood(w, r, 100*limit) },
+			"?chunked", ErrFailed},
 		"too large, and without an end": {func(w http.ResponseWriter, r *http.Request) {
 			flood(w, r, limit+100)
 			<-r.Context().Done()
@@ -333,22 +349,27 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 			if !errors.Is(err, c.want) || errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v", err)
 			}
-			if e, _ := errors.AsType[*errs.Error](err); strings.Contains(err.Error(), "secret") || e.Message != c.want.(*errs.Error).Message {
+			if e, _ := errors.AsType[*errs.Error](err); strings.Contains(err.Error(), "secret") ||
+				e.Message != c.want.(*errs.Error).Message {
 				t.Errorf("what was answered is in the error: %v", err)
 			}
 		})
 	}
 	s := newSide(t, func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit) })
-	if got, err := s.client(t, nil).Post(t.Context(), s.at("example.com", "/"), "", nil, 0); err != nil || got.Body != nil {
+	if got, err := s.client(t, nil).Post(t.Context(), s.at("example.com", "/"), "", nil, 0); err != nil ||
+		got.Body != nil {
 		t.Errorf("a body that nobody wants is in the way: %v, %v", got, err)
 	}
 }
 
 func TestWhoIsSlowIsLeft(t *testing.T) {
 	for name, begin := range map[string]func(w http.ResponseWriter){
-		"before the answer":    func(http.ResponseWriter) {},
-		"in the middle of it":  func(w http.ResponseWriter) { io.WriteString(w, "a"); w.(http.Flusher).Flush() },
-		"after a redirect too": func(w http.ResponseWriter) { w.Header().Set("Location", "/"); w.WriteHeader(http.StatusFound) },
+		"before the answer":   func(http.ResponseWriter) {},
+		"in the middle of it": func(w http.ResponseWriter) { io.WriteString(w, "a"); w.(http.Flusher).Flush() },
+		"after a redirect too": func(w http.ResponseWriter) {
+			w.Header().Set("Location", "/")
+			w.WriteHeader(http.StatusFound)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			over := make(chan struct{})
@@ -358,7 +379,8 @@ func TestWhoIsSlowIsLeft(t *testing.T) {
 			})
 			defer close(over)
 			c := s.client(t, func(c *Config) { c.Timeout = 50 * time.Millisecond })
-			if _, err := c.Get(t.Context(), s.at("example.com", "/"), 100); !errors.Is(err, ErrFailed) || !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := c.Get(t.Context(), s.at("example.com", "/"), 100); !errors.Is(err, ErrFailed) ||
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -376,10 +398,12 @@ func TestWhoSpeaksOnlyOldTLSOrHasNoCertificateIsNotTrusted(t *testing.T) {
 	}
 	good := newSide(t, func(http.ResponseWriter, *http.Request) {})
 	good.names.answers["other.example.org"] = [][]string{{here}}
-	if _, err := good.client(t, nil).Get(t.Context(), good.at("other.example.org", "/"), 100); !errors.Is(err, ErrFailed) {
+	if _, err := good.client(t, nil).Get(t.Context(), good.at("other.example.org", "/"),
+		100); !errors.Is(err, ErrFailed) {
 		t.Errorf("a certificate for somebody else: %v", err)
 	}
-	if _, err := good.client(t, func(c *Config) { c.Roots = x509.NewCertPool() }).Get(t.Context(), good.at("example.com", "/"), 100); !errors.Is(err, ErrFailed) {
+	if _, err := good.client(t, func(c *Config) { c.Roots = x509.NewCertPool() }).Get(t.Context(),
+		good.at("example.com", "/"), 100); !errors.Is(err, ErrFailed) {
 		t.Errorf("a certificate that nobody vouches for: %v", err)
 	}
 }
@@ -441,7 +465,8 @@ func TestHeadersAreSentAndConnectionsUsedAgain(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		from[r.RemoteAddr] = true
-		if r.Header.Get("Webhook-Id") != "1" || r.UserAgent() != "signet" || r.Header.Get("Content-Type") != "application/json" {
+		if r.Header.Get("Webhook-Id") != "1" || r.UserAgent() != "signet" ||
+			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%v", r.Header)
 		}
 		fmt.Fprint(w, "an answer that nobody reads")

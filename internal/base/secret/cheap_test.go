@@ -20,11 +20,13 @@ func TestACheapHasherWorksLikeTheOther(t *testing.T) {
 	if ok, upgraded, err := cheap.Verify(t.Context(), encoded, "battery staple"); ok || upgraded != nil || err != nil {
 		t.Errorf("a wrong password: %v, %s, %v", ok, upgraded, err)
 	}
-	if ok, upgraded, err := cheap.Verify(t.Context(), []byte(importedArgon2Weak), horse); !ok || !bytes.HasPrefix(upgraded, []byte(cheapPrefix)) || err != nil {
+	if ok, upgraded, err := cheap.Verify(t.Context(), []byte(importedArgon2Weak), horse); !ok ||
+		!bytes.HasPrefix(upgraded, []byte(cheapPrefix)) || err != nil {
 		t.Errorf("a hash of another system: %v, %s, %v", ok, upgraded, err)
 	}
 	// A server never takes such a hash for a strong one.
-	if ok, upgraded, err := usual.Verify(t.Context(), encoded, "correct horse"); !ok || !bytes.HasPrefix(upgraded, []byte(currentParametersStart)) || err != nil {
+	if ok, upgraded, err := usual.Verify(t.Context(), encoded, "correct horse"); !ok ||
+		!bytes.HasPrefix(upgraded, []byte(currentParametersStart)) || err != nil {
 		t.Errorf("verified by the other: %v, %s, %v", ok, upgraded, err)
 	}
 	if m, problem := inspect(cheapNothing); m.algorithm != algorithmArgon2 || problem != "" {

@@ -56,7 +56,8 @@ func TestAKeyFileThatCannotBeTrustedIsRefusedAndKept(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
-			if err := errors.Join(os.WriteFile(path, []byte(test.content), 0o600), os.Chmod(path, test.mode)); err != nil {
+			if err := errors.Join(os.WriteFile(path, []byte(test.content), 0o600),
+				os.Chmod(path, test.mode)); err != nil {
 				t.Fatal(err)
 			}
 			_, created, err := LoadOrCreateKeyFile(path, true)
@@ -90,7 +91,8 @@ func TestAKeyFileThatOnlyTheOwnerReadsIsAccepted(t *testing.T) {
 
 func TestAKeyFileIsNotMadeInAMissingDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "master.key")
-	if _, created, err := LoadOrCreateKeyFile(path, true); created || err == nil || !strings.Contains(err.Error(), path) {
+	if _, created, err := LoadOrCreateKeyFile(path, true); created || err == nil ||
+		!strings.Contains(err.Error(), path) {
 		t.Errorf("got %v, %v", created, err)
 	}
 }

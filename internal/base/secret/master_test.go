@@ -27,7 +27,8 @@ func parsed(t testing.TB, text string) MasterKey {
 
 func TestParseMasterKeyReadsWhatTextWrites(t *testing.T) {
 	key := NewMasterKey()
-	for name, end := range map[string]string{"as it is": "", "with a newline": "\n", "with a newline of Windows": "\r\n"} {
+	for name, end := range map[string]string{"as it is": "", "with a newline": "\n",
+		"with a newline of Windows": "\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			again := parsed(t, string(key.Text())+end)
 			if !bytes.Equal(again.Text(), key.Text()) || !bytes.Equal(again.CheckValue(), key.CheckValue()) {

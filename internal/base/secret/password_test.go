@@ -75,18 +75,20 @@ func TestImportedHashesVerifyAndAreReplacedWhenWeaker(t *testing.T) {
 		encoded string
 		upgrade bool
 	}{
-		"argon2id of the current cost":           {importedArgon2Current, false},
-		"argon2id of a lower cost":               {importedArgon2Weak, true},
-		"argon2id of a higher cost":              {importedArgon2Strong, false},
-		"argon2id of one pass over more memory":  {importedArgon2OnePass, false},
-		"bcrypt":                                 {importedBcrypt, true},
-		"scrypt":                                 {importedScrypt, true},
-		"PBKDF2 with SHA-1":                      {importedPBKDF2SHA1, true},
-		"PBKDF2 with SHA-256":                    {importedPBKDF2SHA256, true},
-		"PBKDF2 with SHA-256, padded":            {importedPBKDF2Padded, true},
-		"PBKDF2 with SHA-512":                    {importedPBKDF2SHA512, true},
-		"PBKDF2 in the PHC form":                 {strings.Replace(importedPBKDF2SHA256, "$1000$", "$i=1000,l=32$", 1), true},
-		"PBKDF2 in the PHC form without length":  {strings.Replace(importedPBKDF2SHA256, "$1000$", "$i=1000$", 1), true},
+		"argon2id of the current cost":          {importedArgon2Current, false},
+		"argon2id of a lower cost":              {importedArgon2Weak, true},
+		"argon2id of a higher cost":             {importedArgon2Strong, false},
+		"argon2id of one pass over more memory": {importedArgon2OnePass, false},
+		"bcrypt":                                {importedBcrypt, true},
+		"scrypt":                                {importedScrypt, true},
+		"PBKDF2 with SHA-1":                     {importedPBKDF2SHA1, true},
+		"PBKDF2 with SHA-256":                   {importedPBKDF2SHA256, true},
+		"PBKDF2 with SHA-256, padded":           {importedPBKDF2Padded, true},
+		"PBKDF2 with SHA-512":                   {importedPBKDF2SHA512, true},
+		"PBKDF2 in the PHC form": {strings.Replace(importedPBKDF2SHA256, "$1000$",
+			"$i=1000,l=32$", 1), true},
+		"PBKDF2 in the PHC form without length": {strings.Replace(importedPBKDF2SHA256, "$1000$",
+			"$i=1000$", 1), true},
 		"bcrypt under the name that PHP uses":    {"$2y" + importedBcrypt[3:], true},
 		"bcrypt under the name that OpenBSD had": {"$2a" + importedBcrypt[3:], true},
 	}
@@ -128,7 +130,8 @@ func TestACheapHashTakesTheWorkOfOursToo(t *testing.T) {
 		}
 		return argon2.Verify(encoded, password)
 	})
-	for encoded, want := range map[string]int{importedArgon2Weak: 1, importedBcrypt: 1, importedScrypt: 1, importedPBKDF2SHA1: 1, importedArgon2Current: 0} {
+	for encoded, want := range map[string]int{importedArgon2Weak: 1, importedBcrypt: 1, importedScrypt: 1,
+		importedPBKDF2SHA1: 1, importedArgon2Current: 0} {
 		spent = 0
 		if ok, _, err := h.Verify(t.Context(), []byte(encoded), "wrong"); ok || err != nil {
 			t.Fatal(ok, err)
@@ -174,23 +177,25 @@ func TestBcryptDoesNotAcceptWhatItCutsOff(t *testing.T) {
 func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 	const salt, digest = "$MDEyMzQ1Njc4OWFiY2RlZg", "$rk2Mi3E4dgRMg0fHaYaptWVZRKqs//6b6k3/nntqGJk"
 	tests := map[string]string{
-		"nothing":                                  "",
-		"a plain password":                         horse,
-		"an unknown algorithm":                     "$1$salt$digest",
-		"argon2d":                                  "$argon2d$v=19$m=64,t=2,p=1" + salt + digest,
-		"argon2 of an old version":                 "$argon2id$v=16$m=64,t=2,p=1" + salt + digest,
-		"argon2 with too much memory":              "$argon2id$v=19$m=262145,t=1,p=1" + salt + digest,
-		"argon2 with too many passes":              "$argon2id$v=19$m=64,t=4294967295,p=1" + salt + digest,
-		"argon2 with too much of both":             "$argon2id$v=19$m=262144,t=5,p=1" + salt + digest,
-		"argon2 without a pass, which panics":      "$argon2id$v=19$m=64,t=0,p=1" + salt + digest,
-		"argon2 without a lane, which panics":      "$argon2id$v=19$m=64,t=2,p=0" + salt + digest,
-		"argon2 with too many lanes":               "$argon2id$v=19$m=64,t=2,p=17" + salt + digest,
-		"argon2 with a number beyond 32 bits":      "$argon2id$v=19$m=4294967360,t=2,p=1" + salt + digest,
-		"argon2 with a signed number":              "$argon2id$v=19$m=+64,t=2,p=1" + salt + digest,
-		"argon2 with an empty digest":              "$argon2id$v=19$m=64,t=2,p=1" + salt + "$",
-		"argon2 with a digest of one byte":         "$argon2id$v=19$m=64,t=2,p=1" + salt + "$AA",
-		"argon2 with a huge digest":                "$argon2id$v=19$m=64,t=2,p=1" + salt + "$" + strings.Repeat("A", 400),
-		"argon2 with a digest that is not base64":  "$argon2id$v=19$m=64,t=2,p=1" + salt + "$" + strings.Repeat("!", 43),
+		"nothing":                             "",
+		"a plain password":                    horse,
+		"an unknown algorithm":                "$1$salt$digest",
+		"argon2d":                             "$argon2d$v=19$m=64,t=2,p=1" + salt + digest,
+		"argon2 of an old version":            "$argon2id$v=16$m=64,t=2,p=1" + salt + digest,
+		"argon2 with too much memory":         "$argon2id$v=19$m=262145,t=1,p=1" + salt + digest,
+		"argon2 with too many passes":         "$argon2id$v=19$m=64,t=4294967295,p=1" + salt + digest,
+		"argon2 with too much of both":        "$argon2id$v=19$m=262144,t=5,p=1" + salt + digest,
+		"argon2 without a pass, which panics": "$argon2id$v=19$m=64,t=0,p=1" + salt + digest,
+		"argon2 without a lane, which panics": "$argon2id$v=19$m=64,t=2,p=0" + salt + digest,
+		"argon2 with too many lanes":          "$argon2id$v=19$m=64,t=2,p=17" + salt + digest,
+		"argon2 with a number beyond 32 bits": "$argon2id$v=19$m=4294967360,t=2,p=1" + salt + digest,
+		"argon2 with a signed number":         "$argon2id$v=19$m=+64,t=2,p=1" + salt + digest,
+		"argon2 with an empty digest":         "$argon2id$v=19$m=64,t=2,p=1" + salt + "$",
+		"argon2 with a digest of one byte":    "$argon2id$v=19$m=64,t=2,p=1" + salt + "$AA",
+		"argon2 with a huge digest": "$argon2id$v=19$m=64,t=2,p=1" + salt + "$" +
+			strings.Repeat("A", 400),
+		"argon2 with a digest that is not base64": "$argon2id$v=19$m=64,t=2,p=1" + salt + "$" +
+			strings.Repeat("!", 43),
 		"argon2 with a field too many":             "$argon2id$v=19$m=64,t=2,p=1" + salt + digest + "$x",
 		"argon2 with a field of one of the others": "$argon2id$v=19$ln=64,t=2,p=1" + salt + digest,
 		"argon2 with a space":                      "$argon2id$v=19$m=64,t=2,p=1" + salt + " " + digest,
@@ -203,7 +208,8 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 		"scrypt with a shift beyond the word":      "$scrypt$ln=64,r=8,p=1" + salt + digest,
 		"scrypt with huge blocks":                  "$scrypt$ln=1,r=4294967295,p=1" + salt + digest,
 		"scrypt with too many lanes":               "$scrypt$ln=4,r=8,p=17" + salt + digest,
-		"scrypt with large blocks for a few lanes": "$scrypt$ln=1,r=524288,p=8" + salt + digest, // 128 MiB, and 768 MiB beside them
+		// 128 MiB, and 768 MiB beside them
+		"scrypt with large blocks for a few lanes": "$scrypt$ln=1,r=524288,p=8" + salt + digest,
 		"scrypt with a salt that is not base64":    "$scrypt$ln=4,r=8,p=1$!!!!" + digest,
 		"scrypt with an empty digest":              "$scrypt$ln=4,r=8,p=1" + salt + "$",
 		"PBKDF2 with too many rounds":              "$pbkdf2-sha256$4000001" + salt + digest,
@@ -276,7 +282,8 @@ func TestVerifyNothingDoesTheWorkOfAWrongPassword(t *testing.T) {
 }
 
 func FuzzInspect(f *testing.F) {
-	for _, encoded := range []string{importedArgon2Weak, importedBcrypt, importedScrypt, importedPBKDF2SHA1, "$pbkdf2-sha256$i=1,l=32$A$rk2Mi3E4dgRMg0fHaYaptWVZRKqs//6b6k3/nntqGJk", ""} {
+	for _, encoded := range []string{importedArgon2Weak, importedBcrypt, importedScrypt, importedPBKDF2SHA1,
+		"$pbkdf2-sha256$i=1,l=32$A$rk2Mi3E4dgRMg0fHaYaptWVZRKqs//6b6k3/nntqGJk", ""} {
 		f.Add(encoded)
 	}
 	h := NewHasher(0, 0)

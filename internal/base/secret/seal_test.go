@@ -10,7 +10,8 @@ import (
 func TestOpenReturnsWhatSealWasGiven(t *testing.T) {
 	key := NewDataKey()
 	for name, plain := range map[string][]byte{
-		"nothing": {}, "one byte": {7}, "a sentence": []byte("what belongs to one person"), "a megabyte": make([]byte, 1<<20),
+		"nothing": {}, "one byte": {7}, "a sentence": []byte("what belongs to one person"),
+		"a megabyte": make([]byte, 1<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
 			aad := []byte("user 1")
@@ -160,11 +161,15 @@ func BenchmarkUnwrapDataKey(b *testing.B) {
 func TestAKeyOfSomethingThatIsNotStoredNeedsAllOfIt(t *testing.T) {
 	m := NewMasterKey()
 	sealed := m.DataKeyOf("test", []byte("cookie")).Seal([]byte("text"), []byte("place"))
-	if plain, err := m.DataKeyOf("test", []byte("cookie")).Open(sealed, []byte("place")); err != nil || string(plain) != "text" {
+	if plain, err := m.DataKeyOf("test", []byte("cookie")).Open(sealed, []byte("place")); err != nil ||
+		string(plain) != "text" {
 		t.Fatalf("%q, %v", plain, err)
 	}
-	for name, key := range map[string]DataKey{"another key": NewMasterKey().DataKeyOf("test", []byte("cookie")), "another purpose": m.DataKeyOf("tests", []byte("cookie")),
-		"another owner": m.DataKeyOf("test", []byte("cooky"))} {
+	for name, key := range map[string]DataKey{
+		"another key":     NewMasterKey().DataKeyOf("test", []byte("cookie")),
+		"another purpose": m.DataKeyOf("tests", []byte("cookie")),
+		"another owner":   m.DataKeyOf("test", []byte("cooky")),
+	} {
 		if _, err := key.Open(sealed, []byte("place")); err == nil {
 			t.Errorf("%s opens it", name)
 		}

@@ -115,7 +115,8 @@ func TestCostlyHashesOfOthersLeaveHalfOfTheSlots(t *testing.T) {
 				var all sync.WaitGroup
 				for range 10 {
 					all.Go(func() {
-						if _, _, err := h.Public("", "net", 0).Verify(t.Context(), []byte(c.encoded), "password"); err != nil {
+						if _, _, err := h.Public("", "net", 0).Verify(t.Context(), []byte(c.encoded),
+							"password"); err != nil {
 							t.Error(err)
 						}
 					})
@@ -160,7 +161,8 @@ func TestNewHasherFillsInDefaults(t *testing.T) {
 				synctest.Wait()
 			}
 			if held, _ := h.limit.Load(); held != c.wantSlots || busy[false] != 1 || busy[true] != 1 {
-				t.Errorf("%d and %d: %d work, and one more than should fit was refused %d and %d times", c.slots, c.queue, held, busy[false], busy[true])
+				t.Errorf("%d and %d: %d work, and one more than should fit was refused %d and %d times", c.slots,
+					c.queue, held, busy[false], busy[true])
 			}
 			close(m.release)
 			all.Wait()
@@ -282,10 +284,14 @@ func TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting(t *testing.T) {
 		name         string
 		flood, other func(h *Hasher) *Hasher
 	}{
-		{"people who sign in there", func(h *Hasher) *Hasher { return h.Public("a", "net", 0) }, func(h *Hasher) *Hasher { return h.Public("b", "net", 0) }},
-		{"passwords that are set there", func(h *Hasher) *Hasher { return h.For("a") }, func(h *Hasher) *Hasher { return h.For("b") }},
-		{"passwords that are set there, and somebody signs in elsewhere", func(h *Hasher) *Hasher { return h.For("a") }, func(h *Hasher) *Hasher { return h.Public("b", "net", 0) }},
-		{"one network that signs in there", func(h *Hasher) *Hasher { return h.Public("a", "net", 0) }, func(h *Hasher) *Hasher { return h.Public("a", "other net", 0) }},
+		{"people who sign in there", func(h *Hasher) *Hasher { return h.Public("a", "net", 0) },
+			func(h *Hasher) *Hasher { return h.Public("b", "net", 0) }},
+		{"passwords that are set there", func(h *Hasher) *Hasher { return h.For("a") },
+			func(h *Hasher) *Hasher { return h.For("b") }},
+		{"passwords that are set there, and somebody signs in elsewhere", func(h *Hasher) *Hasher { return h.For("a") },
+			func(h *Hasher) *Hasher { return h.Public("b", "net", 0) }},
+		{"one network that signs in there", func(h *Hasher) *Hasher { return h.Public("a", "net", 0) },
+			func(h *Hasher) *Hasher { return h.Public("a", "other net", 0) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,7 +299,9 @@ func TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting(t *testing.T) {
 				var all sync.WaitGroup
 				for range 2000 { // more than can wait
 					all.Go(func() {
-						if err := c.flood(h).VerifyNothing(t.Context(), "password"); err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, fairqueue.ErrUsedUp) {
+						if err := c.flood(h).VerifyNothing(t.Context(),
+							"password"); err != nil && !errors.Is(err, ErrBusy) &&
+							!errors.Is(err, fairqueue.ErrUsedUp) {
 							t.Error(err)
 						}
 					})

@@ -26,9 +26,12 @@ func TestTokensHaveTheDocumentedForm(t *testing.T) {
 		token  string
 		hash   string
 	}{
-		"a session":                {Session, rising, goldenSession, "73369d246bb80549d5c2324c4b69338a84e6e1661d473a410db92fdf360eb58d"},
-		"the greatest random part": {PAT, ones, goldenPAT, "304a654981a9d2e6bdb44a03b22b25ce6e103f936cb8725d19df25a9526c6075"},
-		"the least random part":    {PAT, zeros, goldenZero, "9ed135eba77a9864739c9a00b3a5ce1ed4b7cbe0806ddce815239840c2f56470"},
+		"a session": {Session, rising, goldenSession,
+			"73369d246bb80549d5c2324c4b69338a84e6e1661d473a410db92fdf360eb58d"},
+		"the greatest random part": {PAT, ones, goldenPAT,
+			"304a654981a9d2e6bdb44a03b22b25ce6e103f936cb8725d19df25a9526c6075"},
+		"the least random part": {PAT, zeros, goldenZero,
+			"9ed135eba77a9864739c9a00b3a5ce1ed4b7cbe0806ddce815239840c2f56470"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

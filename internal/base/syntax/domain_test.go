@@ -89,7 +89,8 @@ func TestDomainOfEveryCharacterKeepsItsPromises(t *testing.T) {
 
 func FuzzDomain(f *testing.F) {
 	for _, s := range []string{
-		"", "Example.org", "bücher.example", "例え。テスト", "xn--bcher-kva", "xn--", "xn--a", "xn--.ü", "a＠b", "℀", "\u00ad", "¨", "İ", "K",
+		"", "Example.org", "bücher.example", "例え。テスト", "xn--bcher-kva", "xn--", "xn--a", "xn--.ü", "a＠b", "℀", "\u00ad",
+		"¨", "İ", "K",
 		"1א", "a\u200db", "ꭰ\u200d", "Ꭰ", "\xff", "..", "ﷺ", "ü.", "xn--\u00e9", "≯", "⒈com", "faß", "ǅ\u200d",
 	} {
 		f.Add(s)
@@ -153,7 +154,8 @@ func TestDomainLabel(t *testing.T) {
 		{"a long name is cut", strings.Repeat("x", 60), strings.Repeat("x", 50)},
 		{"a name of just the length stays", strings.Repeat("x", 50), strings.Repeat("x", 50)},
 		{"a hyphen at the cut goes", strings.Repeat("x", 49) + " yy", strings.Repeat("x", 49)},
-		{"a letter that no longer fits behind its hyphen goes with it", strings.Repeat("x", 48) + " yy", strings.Repeat("x", 48) + "-y"},
+		{"a letter that no longer fits behind its hyphen goes with it", strings.Repeat("x", 48) + " yy",
+			strings.Repeat("x", 48) + "-y"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := DomainLabel(c.in); got != c.want {

@@ -103,7 +103,8 @@ func TestNameKeyIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func FuzzNameKey(f *testing.F) {
-	for _, s := range []string{"", "Ada", "Straße", "ᾼ\u0301", "İ", "ﬁ", "\xff", "a\u0345\u0301", "ﷺ", "가", "ｶﾞ", "\u0344\u0345"} {
+	for _, s := range []string{"", "Ada", "Straße", "ᾼ\u0301", "İ", "ﬁ", "\xff", "a\u0345\u0301", "ﷺ", "가", "ｶﾞ",
+		"\u0344\u0345"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -125,7 +126,8 @@ func FuzzNameKey(f *testing.F) {
 			t.Errorf("NameKey(%+q) = %+q, want %+q", s, key, slow)
 		}
 		// The encoding of accents makes no difference.
-		if valid := strings.ToValidUTF8(s, "\uFFFD"); NameKey(norm.NFC.String(valid)) != NameKey(norm.NFD.String(valid)) {
+		if valid := strings.ToValidUTF8(s,
+			"\uFFFD"); NameKey(norm.NFC.String(valid)) != NameKey(norm.NFD.String(valid)) {
 			t.Errorf("NFC and NFD of %+q have different keys", s)
 		}
 	})

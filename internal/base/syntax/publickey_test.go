@@ -60,12 +60,14 @@ func TestPublicKeysThatAreTaken(t *testing.T) {
 	for name, text := range map[string]string{
 		"RSA 2048": rsaPEM(t, 2048, 65537), "RSA 3072": rsaPEM(t, 3072, 65537), "RSA 8192": rsaPEM(t, 8192, 65537),
 		"RSA, the least exponent": rsaPEM(t, 2048, 3), "RSA, the greatest exponent": rsaPEM(t, 2048, 1<<31-1),
-		"P-256": curvePEM(t, elliptic.P256()), "P-384": curvePEM(t, elliptic.P384()), "P-521": curvePEM(t, elliptic.P521()),
+		"P-256": curvePEM(t, elliptic.P256()), "P-384": curvePEM(t, elliptic.P384()),
+		"P-521":   curvePEM(t, elliptic.P521()),
 		"Ed25519": edPEM(t),
 	} {
 		for way, written := range map[string]string{
-			"as it is": text, "without the last newline": strings.TrimSpace(text), "with white space around it": "\n\t " + text + " \r\n\n",
-			"with other ends of lines": strings.ReplaceAll(text, "\n", "\r\n"),
+			"as it is": text, "without the last newline": strings.TrimSpace(text),
+			"with white space around it": "\n\t " + text + " \r\n\n",
+			"with other ends of lines":   strings.ReplaceAll(text, "\n", "\r\n"),
 		} {
 			if form, problem := PublicKey(written); form != text || problem != nil {
 				t.Errorf("%s, %s: %q, %q", name, way, form, problem)
@@ -96,22 +98,23 @@ func TestPublicKeysThatAreRefused(t *testing.T) {
 		text    string
 		problem *errs.Problem
 	}{
-		"nothing":                     {"", keyNotPEM},
-		"white space":                 {" \n", keyNotPEM},
-		"some text":                   {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI", keyNotPEM},
-		"a private key":               {pemOf(t, "PRIVATE KEY", pkcs8, err8), keyPrivate},
-		"a private key beside it":     {good + pemOf(t, "EC PRIVATE KEY", pkcs8, nil), keyPrivate},
-		"a private key dressed up":    {pemOf(t, "PUBLIC KEY", pkcs8, nil), keyUnusable},
-		"a key of PKCS #1":            {pemOf(t, "RSA PUBLIC KEY", block.Bytes, nil), keyNotPEM},
-		"a certificate":               {pemOf(t, "CERTIFICATE", block.Bytes, nil), keyNotPEM},
-		"two keys":                    {good + edPEM(t), keyNotPEM},
-		"the same key twice":          {good + good, keyNotPEM},
-		"something before":            {"key:\n" + good, keyNotPEM},
-		"something after":             {good + "x", keyNotPEM},
-		"a broken block before":       {"-----BEGIN PUBLIC KEY-----\n!\n" + good, keyNotPEM},
-		"no end":                      {strings.Split(good, "-----END")[0], keyNotPEM},
-		"another end":                 {strings.Replace(good, "END PUBLIC", "END RSA PUBLIC", 1), keyNotPEM},
-		"headers":                     {strings.Replace(good, "KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n\n", 1), keyNotPEM},
+		"nothing":                  {"", keyNotPEM},
+		"white space":              {" \n", keyNotPEM},
+		"some text":                {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI", keyNotPEM},
+		"a private key":            {pemOf(t, "PRIVATE KEY", pkcs8, err8), keyPrivate},
+		"a private key beside it":  {good + pemOf(t, "EC PRIVATE KEY", pkcs8, nil), keyPrivate},
+		"a private key dressed up": {pemOf(t, "PUBLIC KEY", pkcs8, nil), keyUnusable},
+		"a key of PKCS #1":         {pemOf(t, "RSA PUBLIC KEY", block.Bytes, nil), keyNotPEM},
+		"a certificate":            {pemOf(t, "CERTIFICATE", block.Bytes, nil), keyNotPEM},
+		"two keys":                 {good + edPEM(t), keyNotPEM},
+		"the same key twice":       {good + good, keyNotPEM},
+		"something before":         {"key:\n" + good, keyNotPEM},
+		"something after":          {good + "x", keyNotPEM},
+		"a broken block before":    {"-----BEGIN PUBLIC KEY-----\n!\n" + good, keyNotPEM},
+		"no end":                   {strings.Split(good, "-----END")[0], keyNotPEM},
+		"another end":              {strings.Replace(good, "END PUBLIC", "END RSA PUBLIC", 1), keyNotPEM},
+		"headers": {strings.Replace(good, "KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n\n",
+			1), keyNotPEM},
 		"an empty block":              {pemOf(t, "PUBLIC KEY", nil, nil), keyUnusable},
 		"bytes that are no key":       {pemOf(t, "PUBLIC KEY", []byte{1, 2, 3}, nil), keyUnusable},
 		"bytes behind the key":        {pemOf(t, "PUBLIC KEY", append(block.Bytes, 0), nil), keyUnusable},
@@ -145,7 +148,8 @@ func dsaPEM(t *testing.T) string {
 	}
 	var i info
 	i.Algorithm.ID = asn1.ObjectIdentifier{1, 2, 840, 10040, 4, 1}
-	i.Algorithm.Parameters.P, i.Algorithm.Parameters.Q, i.Algorithm.Parameters.G = big.NewInt(23), big.NewInt(11), big.NewInt(4)
+	i.Algorithm.Parameters.P, i.Algorithm.Parameters.Q, i.Algorithm.Parameters.G = big.NewInt(23),
+		big.NewInt(11), big.NewInt(4)
 	y, err := asn1.Marshal(big.NewInt(8))
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +164,8 @@ func dsaPEM(t *testing.T) string {
 }
 
 func FuzzPublicKey(f *testing.F) {
-	for _, s := range []string{"", "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n", rsaPEM(f, 2048, 65537), curvePEM(f, elliptic.P256()), edPEM(f), edPEM(f) + edPEM(f)} {
+	for _, s := range []string{"", "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n", rsaPEM(f, 2048, 65537),
+		curvePEM(f, elliptic.P256()), edPEM(f), edPEM(f) + edPEM(f)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -61,7 +61,8 @@ func TestQueryTerms(t *testing.T) {
 
 // What has the words has the terms.
 func FuzzTerms(f *testing.F) {
-	for _, seed := range []string{"anna.schmidt@example.com|anna.s ex", "Maria Smith7|smith7", "sm1|sm", "a1b2|a1b", "Müller-Lüdenscheidt|müller-l", "a|a", strings.Repeat("ü", 9) + "1x|" + strings.Repeat("ü", 9) + "1"} {
+	for _, seed := range []string{"anna.schmidt@example.com|anna.s ex", "Maria Smith7|smith7", "sm1|sm", "a1b2|a1b",
+		"Müller-Lüdenscheidt|müller-l", "a|a", strings.Repeat("ü", 9) + "1x|" + strings.Repeat("ü", 9) + "1"} {
 		text, query, _ := strings.Cut(seed, "|")
 		f.Add(text, query)
 	}
@@ -77,7 +78,8 @@ func FuzzTerms(f *testing.F) {
 			}
 		}
 		terms := syntax.Terms(words)
-		if len(terms) > 2*syntax.MaxWords || slices.ContainsFunc(terms, func(term string) bool { return term == "" || len(term) > syntax.MaxTerm }) {
+		if len(terms) > 2*syntax.MaxWords ||
+			slices.ContainsFunc(terms, func(term string) bool { return term == "" || len(term) > syntax.MaxTerm }) {
 			t.Errorf("%q: %q", text, terms)
 		}
 		for _, q := range syntax.QueryTerms(looked) {
@@ -91,7 +93,8 @@ func FuzzTerms(f *testing.F) {
 // What a change of texts changes is what differs between all words and terms before and after.
 func FuzzAChangeOfTexts(f *testing.F) {
 	many := strings.Repeat("a.b ", 40)
-	for _, seed := range []string{"Anna|Smith|anna@example.com>Anna|Smith7|anna@example.com", "a|b>a|b", "ann|x>ann|anna", "|>|x", "a|b>a", many + "|x>" + many + "|y",
+	for _, seed := range []string{"Anna|Smith|anna@example.com>Anna|Smith7|anna@example.com", "a|b>a|b",
+		"ann|x>ann|anna", "|>|x", "a|b>a", many + "|x>" + many + "|y",
 		many + "|" + many + ">" + many + "|x", "a1 b2 c3 d4 e5 f6 g7|same>h8 i9 j0 k1 l2 m3 n4|same"} {
 		f.Add(seed)
 	}
@@ -107,12 +110,15 @@ func FuzzAChangeOfTexts(f *testing.F) {
 		}
 		without := func(words, others []string) []string {
 			terms := syntax.Terms(others)
-			return slices.DeleteFunc(syntax.Terms(words), func(term string) bool { return slices.Contains(terms, term) })
+			return slices.DeleteFunc(syntax.Terms(words),
+				func(term string) bool { return slices.Contains(terms, term) })
 		}
-		if got, want := syntax.TermsWithout(wordsBefore, wordsAfter), without(wordsBefore, wordsAfter); !slices.Equal(got, want) {
+		if got, want := syntax.TermsWithout(wordsBefore, wordsAfter),
+			without(wordsBefore, wordsAfter); !slices.Equal(got, want) {
 			t.Errorf("lost: %q, want %q", got, want)
 		}
-		if got, want := syntax.TermsWithout(wordsAfter, wordsBefore), without(wordsAfter, wordsBefore); !slices.Equal(got, want) {
+		if got, want := syntax.TermsWithout(wordsAfter, wordsBefore),
+			without(wordsAfter, wordsBefore); !slices.Equal(got, want) {
 			t.Errorf("found: %q, want %q", got, want)
 		}
 	})

@@ -38,7 +38,8 @@ func TestTextsAreRefusedForReasons(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			problem := c.judge(c.in)
-			if c.fine && problem != nil || !c.fine && (problem == nil || problem.Message == "" || problem.Reason != c.reason) {
+			if c.fine && problem != nil ||
+				!c.fine && (problem == nil || problem.Message == "" || problem.Reason != c.reason) {
 				t.Errorf("got %+v, want fine %t or the reason %q", problem, c.fine, c.reason)
 			}
 		})

@@ -16,7 +16,8 @@ func TestWords(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"Anna"}, []string{"anna"}},
-		{[]string{"anna.schmidt@example.com", "Anna", "Schmidt", "Anna Schmidt"}, []string{"anna.schmidt@example.com", "com", "example.com", "schmidt@example.com"}},
+		{[]string{"anna.schmidt@example.com", "Anna", "Schmidt", "Anna Schmidt"},
+			[]string{"anna.schmidt@example.com", "com", "example.com", "schmidt@example.com"}},
 		{[]string{"  Anna\t Maria\u00A0van\u3000der  "}, []string{"anna", "der", "maria", "van"}},
 		{[]string{"Müller-Lüdenscheidt"}, []string{"lüdenscheidt", "müller-lüdenscheidt"}},
 		{[]string{"Mu\u0308ller", "MÜLLER"}, []string{"müller"}},
@@ -45,12 +46,15 @@ func TestWordsAreBounded(t *testing.T) {
 		t.Errorf("%d words: %q", len(got), got)
 	}
 	address := strings.Repeat("a.", 100) + "example"
-	if got := syntax.Words(address, address, "Anna Maria Berg"); len(got) > syntax.MaxWords || !slices.Contains(got, "anna") || !slices.Contains(got, "berg") {
+	if got := syntax.Words(address, address, "Anna Maria Berg"); len(got) > syntax.MaxWords ||
+		!slices.Contains(got, "anna") || !slices.Contains(got, "berg") {
 		t.Errorf("a name is hidden by an address of many words: %q", got)
 	}
-	for _, long := range []string{strings.Repeat("x", 1000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000), strings.Repeat("\U00020000", 1000)} {
+	for _, long := range []string{strings.Repeat("x", 1000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000),
+		strings.Repeat("\U00020000", 1000)} {
 		got := syntax.Words(long)
-		if len(got) != 1 || len(got[0]) > syntax.MaxWord || len(got[0]) < syntax.MaxWord-3 || !utf8.ValidString(got[0]) {
+		if len(got) != 1 || len(got[0]) > syntax.MaxWord || len(got[0]) < syntax.MaxWord-3 ||
+			!utf8.ValidString(got[0]) {
 			t.Errorf("%q", got)
 		}
 	}
@@ -120,7 +124,8 @@ func FuzzWords(f *testing.F) {
 				t.Fatalf("%q of %q", w, text)
 			}
 			// Whoever types a word finds it.
-			if asked, _ := syntax.QueryWords(w); len(asked) == 1 && !slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, asked[0]) }) {
+			if asked, _ := syntax.QueryWords(w); len(asked) == 1 &&
+				!slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, asked[0]) }) {
 				t.Fatalf("%q is not found by %q", text, w)
 			}
 		}

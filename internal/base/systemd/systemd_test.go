@@ -153,7 +153,8 @@ func serveSockets() {
 	for _, s := range sockets {
 		os.Stdout.WriteString(s.Name + " " + s.Addr().String() + "\n")
 	}
-	os.Stdout.WriteString("left " + os.Getenv("LISTEN_PID") + os.Getenv("LISTEN_FDS") + os.Getenv("LISTEN_FDNAMES") + "\n")
+	os.Stdout.WriteString("left " + os.Getenv("LISTEN_PID") + os.Getenv("LISTEN_FDS") +
+		os.Getenv("LISTEN_FDNAMES") + "\n")
 	os.Exit(0)
 }
 

@@ -53,11 +53,13 @@ func TestSpansLieBelowEachOther(t *testing.T) {
 	child.End(errors.New("somebody@example.org"))
 	root.End(nil)
 	ended := spans.Ended()
-	if len(ended) != 3 || ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() || ended[1].Parent().SpanID() != ended[2].SpanContext().SpanID() {
+	if len(ended) != 3 || ended[0].Parent().SpanID() != ended[1].SpanContext().SpanID() ||
+		ended[1].Parent().SpanID() != ended[2].SpanContext().SpanID() {
 		t.Fatalf("%v", ended)
 	}
 	if ended[0].Status().Description != "SOME_REASON" || ended[1].Status().Description != "error" {
-		t.Errorf("of an error its reason is noted, and nothing else: %q, %q", ended[0].Status().Description, ended[1].Status().Description)
+		t.Errorf("of an error its reason is noted, and nothing else: %q, %q", ended[0].Status().Description,
+			ended[1].Status().Description)
 	}
 }
 

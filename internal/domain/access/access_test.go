@@ -155,13 +155,20 @@ func TestARoleCountsOnlyWhereItBelongs(t *testing.T) {
 		want  bool
 	}{
 		{"nobody holds nothing", nil, access.UserRead, "org_a", false},
-		{"an installation's role in an organization is worth nothing", access.Memberships{"org_a": {access.IAMOwner}}, access.UserRead, "org_a", false},
-		{"an organization's role in the installation is worth nothing", access.Memberships{access.Installation: {access.OrgOwner}}, access.UserRead, "org_a", false},
-		{"nor is it in the installation itself", access.Memberships{access.Installation: {access.OrgOwner}}, access.UserRead, access.Installation, false},
-		{"an unknown role is worth nothing", access.Memberships{"org_a": {"ORG_EMPEROR"}}, access.UserRead, "org_a", false},
-		{"an empty scope is no organization", access.Memberships{"org_a": {access.OrgOwner}}, access.UserRead, "", false},
-		{"several roles add up", access.Memberships{"org_a": {access.OrgUserManager, access.OrgSettingsManager}}, access.IDPWrite, "org_a", true},
-		{"roles in a foreign organization count there", access.Memberships{"org_b": {access.OrgUserManager}}, access.UserWrite, "org_b", true},
+		{"an installation's role in an organization is worth nothing", access.Memberships{"org_a": {access.IAMOwner}},
+			access.UserRead, "org_a", false},
+		{"an organization's role in the installation is worth nothing",
+			access.Memberships{access.Installation: {access.OrgOwner}}, access.UserRead, "org_a", false},
+		{"nor is it in the installation itself", access.Memberships{access.Installation: {access.OrgOwner}},
+			access.UserRead, access.Installation, false},
+		{"an unknown role is worth nothing", access.Memberships{"org_a": {"ORG_EMPEROR"}}, access.UserRead,
+			"org_a", false},
+		{"an empty scope is no organization", access.Memberships{"org_a": {access.OrgOwner}},
+			access.UserRead, "", false},
+		{"several roles add up", access.Memberships{"org_a": {access.OrgUserManager, access.OrgSettingsManager}},
+			access.IDPWrite, "org_a", true},
+		{"roles in a foreign organization count there", access.Memberships{"org_b": {access.OrgUserManager}},
+			access.UserWrite, "org_b", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.m.Hold(c.p, c.scope); got != c.want {
@@ -181,17 +188,30 @@ func TestCoverWantsEveryPermissionInEveryScope(t *testing.T) {
 	}{
 		{"whoever holds nothing is covered by anybody", nil, nil, true},
 		{"equals cover each other", owner, owner, true},
-		{"an owner covers a lesser role", owner, access.Memberships{"org_a": {access.OrgUserManager, access.OrgSettingsManager}}, true},
+		{"an owner covers a lesser role", owner,
+			access.Memberships{"org_a": {access.OrgUserManager, access.OrgSettingsManager}}, true},
 		{"a user manager does not cover an owner", access.Memberships{"org_a": {access.OrgUserManager}}, owner, false},
-		{"a user manager does not cover a settings manager", access.Memberships{"org_a": {access.OrgUserManager}}, access.Memberships{"org_a": {access.OrgSettingsManager}}, false},
-		{"a user manager does not cover one who may read everything", access.Memberships{"org_a": {access.OrgUserManager}}, access.Memberships{"org_a": {access.OrgOwnerViewer}}, false},
-		{"two lesser roles together may cover a third", access.Memberships{"org_a": {access.OrgUserManager, access.OrgOwnerViewer}}, access.Memberships{"org_a": {access.OrgOwnerViewer}}, true},
-		{"an owner does not cover a role in another organization", owner, access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}}, false},
-		{"an owner does not cover the installation's viewer", owner, access.Memberships{access.Installation: {access.IAMOwnerViewer}}, false},
-		{"an owner does not cover the installation's organization manager", owner, access.Memberships{access.Installation: {access.IAMOrgManager}}, false},
-		{"an organization manager does not cover an owner", access.Memberships{access.Installation: {access.IAMOrgManager}}, owner, false},
-		{"the installation's owner covers everybody", iam, access.Memberships{access.Installation: {access.IAMOwner}, "org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}}, true},
-		{"a role nobody knows is worth nothing, so it is covered", nil, access.Memberships{"org_a": {"ORG_EMPEROR"}}, true},
+		{"a user manager does not cover a settings manager", access.Memberships{"org_a": {access.OrgUserManager}},
+			access.Memberships{"org_a": {access.OrgSettingsManager}}, false},
+		{"a user manager does not cover one who may read everything",
+			access.Memberships{"org_a": {access.OrgUserManager}},
+			access.Memberships{"org_a": {access.OrgOwnerViewer}}, false},
+		{"two lesser roles together may cover a third",
+			access.Memberships{"org_a": {access.OrgUserManager, access.OrgOwnerViewer}},
+			access.Memberships{"org_a": {access.OrgOwnerViewer}}, true},
+		{"an owner does not cover a role in another organization", owner,
+			access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}}, false},
+		{"an owner does not cover the installation's viewer", owner,
+			access.Memberships{access.Installation: {access.IAMOwnerViewer}}, false},
+		{"an owner does not cover the installation's organization manager", owner,
+			access.Memberships{access.Installation: {access.IAMOrgManager}}, false},
+		{"an organization manager does not cover an owner",
+			access.Memberships{access.Installation: {access.IAMOrgManager}}, owner, false},
+		{"the installation's owner covers everybody", iam,
+			access.Memberships{access.Installation: {access.IAMOwner}, "org_a": {access.OrgOwner},
+				"org_b": {access.OrgOwner}}, true},
+		{"a role nobody knows is worth nothing, so it is covered", nil,
+			access.Memberships{"org_a": {"ORG_EMPEROR"}}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.mine.Cover(c.theirs); got != c.want {
@@ -202,7 +222,8 @@ func TestCoverWantsEveryPermissionInEveryScope(t *testing.T) {
 }
 
 func TestWrongRolesAreNamedAllAtOnce(t *testing.T) {
-	wrong := access.RoleViolations(access.Installation, []string{"IAM_OWNER", "ORG_OWNER", "", strings.Repeat("x", 1000)})
+	wrong := access.RoleViolations(access.Installation,
+		[]string{"IAM_OWNER", "ORG_OWNER", "", strings.Repeat("x", 1000)})
 	if len(wrong) != 3 || wrong[0].Field != "roles[1]" || wrong[1].Field != "roles[2]" || wrong[2].Field != "roles[3]" {
 		t.Fatalf("got %v", wrong)
 	}
@@ -225,9 +246,11 @@ func TestWithReplacesTheRolesOfOneScope(t *testing.T) {
 		roles []access.Role
 		want  access.Memberships
 	}{
-		{"others stay", "org_a", []access.Role{access.OrgOwnerViewer}, access.Memberships{"org_a": {access.OrgOwnerViewer}, "org_b": {access.OrgUserManager}}},
+		{"others stay", "org_a", []access.Role{access.OrgOwnerViewer},
+			access.Memberships{"org_a": {access.OrgOwnerViewer}, "org_b": {access.OrgUserManager}}},
 		{"sorted and each once", "org_c", []access.Role{access.OrgUserManager, access.OrgOwner, access.OrgUserManager},
-			access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}, "org_c": {access.OrgOwner, access.OrgUserManager}}},
+			access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager},
+				"org_c": {access.OrgOwner, access.OrgUserManager}}},
 		{"none ends the membership", "org_a", nil, access.Memberships{"org_b": {access.OrgUserManager}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -242,7 +265,8 @@ func TestWithReplacesTheRolesOfOneScope(t *testing.T) {
 }
 
 func TestAPermitReachesOnlyTheScopeItWasGivenFor(t *testing.T) {
-	caller := &access.Caller{UserID: "usr_a", RequestID: "req_1", OrgID: "org_a", Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
+	caller := &access.Caller{UserID: "usr_a", RequestID: "req_1", OrgID: "org_a",
+		Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
 	permit, err := caller.In("org_a", access.UserRead)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +282,8 @@ func TestAPermitReachesOnlyTheScopeItWasGivenFor(t *testing.T) {
 	if got := permit.Origin(); got != (event.Origin{Actor: "usr_a", RequestID: "req_1"}) {
 		t.Errorf("origin %+v", got)
 	}
-	if err := permit.Covers(access.Memberships{"org_a": {access.OrgOwner}}); !errors.Is(err, access.ErrTargetHoldsMore) {
+	if err := permit.Covers(access.Memberships{"org_a": {access.OrgOwner}}); !errors.Is(err,
+		access.ErrTargetHoldsMore) {
 		t.Errorf("covers an owner: %v", err)
 	}
 	if err := permit.Covers(access.Memberships{"org_a": {access.OrgUserManager}}); err != nil {
@@ -267,7 +292,8 @@ func TestAPermitReachesOnlyTheScopeItWasGivenFor(t *testing.T) {
 }
 
 func TestWithoutThePermissionThereIsNoPermit(t *testing.T) {
-	caller := &access.Caller{UserID: "usr_a", OrgID: "org_a", Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
+	caller := &access.Caller{UserID: "usr_a", OrgID: "org_a",
+		Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
 	for _, c := range []struct {
 		name  string
 		scope string
@@ -309,7 +335,8 @@ func TestAnInstallationRoleWithoutAnOrganizationReachesNothing(t *testing.T) {
 }
 
 func TestAPermitThatWasNotMadeForARequestRenewsToItself(t *testing.T) {
-	caller := &access.Caller{UserID: "usr_a", RequestID: "req_1", Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
+	caller := &access.Caller{UserID: "usr_a", RequestID: "req_1",
+		Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
 	permit, err := caller.In("org_a", access.UserWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +356,9 @@ func TestARenewedPermitIsWhatTheCheckFindsNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	permit := first.Renewing(func(context.Context) (access.Permit, error) { return caller.In("org_a", access.UserWrite) })
+	permit := first.Renewing(func(context.Context) (access.Permit, error) {
+		return caller.In("org_a", access.UserWrite)
+	})
 	caller.Memberships = access.Memberships{"org_a": {access.OrgUserManager}}
 	owner := access.Memberships{"org_a": {access.OrgOwner}}
 	if err := permit.Covers(owner); err != nil {
@@ -356,14 +385,21 @@ func TestWhoSpeaksForTheInstallation(t *testing.T) {
 		want   bool
 	}{
 		{"an owner of everything", access.Memberships{access.Installation: {access.IAMOwner}}, nil, true},
-		{"somebody of the organization with any role in the installation", access.Memberships{access.Installation: {access.IAMOwnerViewer}, "org_a": {access.OrgUserManager}}, nil, true},
+		{"somebody of the organization with any role in the installation",
+			access.Memberships{access.Installation: {access.IAMOwnerViewer},
+				"org_a": {access.OrgUserManager}}, nil, true},
 		{"somebody of the organization", access.Memberships{"org_a": {access.OrgOwner}}, nil, false},
-		{"an owner of another organization", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}}, nil, false},
-		{"an application that may do all of it for an owner of everything", access.Memberships{access.Installation: {access.IAMOwner}}, []string{"signet.write", "signet.contacts"}, true},
-		{"an application that may do a part of it", access.Memberships{access.Installation: {access.IAMOwner}}, []string{"signet.contacts"}, false},
+		{"an owner of another organization",
+			access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}}, nil, false},
+		{"an application that may do all of it for an owner of everything",
+			access.Memberships{access.Installation: {access.IAMOwner}},
+			[]string{"signet.write", "signet.contacts"}, true},
+		{"an application that may do a part of it", access.Memberships{access.Installation: {access.IAMOwner}},
+			[]string{"signet.contacts"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			permit, err := (&access.Caller{Memberships: c.holds, Scopes: c.scopes, Needs: needs}).In("org_a", access.UserWrite)
+			permit, err := (&access.Caller{Memberships: c.holds, Scopes: c.scopes, Needs: needs}).In("org_a",
+				access.UserWrite)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -380,7 +416,8 @@ func TestWhoeverSendsEventsSomewhereMayReadThem(t *testing.T) {
 	for _, scope := range []string{"org_a", access.Installation} {
 		for _, role := range access.RolesIn(scope) {
 			m := access.Memberships{scope: {role}}
-			if m.Hold(access.WebhookWrite, scope) && (!m.Hold(access.EventRead, scope) || !m.Hold(access.UserRead, scope)) {
+			if m.Hold(access.WebhookWrite, scope) &&
+				(!m.Hold(access.EventRead, scope) || !m.Hold(access.UserRead, scope)) {
 				t.Errorf("%s redirects events that it may not read", role)
 			}
 		}

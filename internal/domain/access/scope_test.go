@@ -17,12 +17,18 @@ func TestEveryScopeHasItsName(t *testing.T) {
 		scope access.APIScopes
 		name  string
 	}{
-		{access.SelfScope, "signet.self"}, {access.ReadScope, "signet.read"}, {access.WriteScope, "signet.write"}, {access.PasswordsScope, "signet.passwords"},
-		{access.ContactsScope, "signet.contacts"}, {access.RolesScope, "signet.roles"}, {access.CredentialsScope, "signet.credentials"},
-		{access.AppCredentialsScope, "signet.app_credentials"}, {access.RedirectsScope, "signet.redirects"}, {access.APIAccessScope, "signet.api_access"},
-		{access.AllOrganizationsScope, "signet.all_organizations"}, {access.ApprovalsScope, "signet.approvals"}, {access.DomainsScope, "signet.domains"},
-		{access.WebhooksScope, "signet.webhooks"}, {access.ProvidersScope, "signet.providers"}, {access.PoliciesScope, "signet.policies"}, {access.SigningKeysScope, "signet.signing_keys"},
-		{access.GroupsScope, "signet.groups"}, {access.AppRolesScope, "signet.app_roles"}, {access.InvitationsScope, "signet.invitations"}, {access.MetadataScope, "signet.metadata"},
+		{access.SelfScope, "signet.self"}, {access.ReadScope, "signet.read"}, {access.WriteScope, "signet.write"},
+		{access.PasswordsScope, "signet.passwords"},
+		{access.ContactsScope, "signet.contacts"}, {access.RolesScope, "signet.roles"},
+		{access.CredentialsScope, "signet.credentials"},
+		{access.AppCredentialsScope, "signet.app_credentials"}, {access.RedirectsScope, "signet.redirects"},
+		{access.APIAccessScope, "signet.api_access"},
+		{access.AllOrganizationsScope, "signet.all_organizations"}, {access.ApprovalsScope, "signet.approvals"},
+		{access.DomainsScope, "signet.domains"},
+		{access.WebhooksScope, "signet.webhooks"}, {access.ProvidersScope, "signet.providers"},
+		{access.PoliciesScope, "signet.policies"}, {access.SigningKeysScope, "signet.signing_keys"},
+		{access.GroupsScope, "signet.groups"}, {access.AppRolesScope, "signet.app_roles"},
+		{access.InvitationsScope, "signet.invitations"}, {access.MetadataScope, "signet.metadata"},
 	} {
 		if got := access.ScopesNamed(c.name); got != c.scope || !access.IsAPIScope(c.name) {
 			t.Errorf("%s is %b, not %b", c.name, got, c.scope)
@@ -42,7 +48,8 @@ func TestATokenIsGoodForItsScopesOnly(t *testing.T) {
 		want  access.APIScopes
 	}{
 		{nil, 0},
-		{[]string{"openid", "signet", "signet.", "signet.*", "signet.reads", "SIGNET.READ", "urn:signet:roles", " signet.read"}, 0},
+		{[]string{"openid", "signet", "signet.", "signet.*", "signet.reads", "SIGNET.READ", "urn:signet:roles",
+			" signet.read"}, 0},
 		{[]string{"openid", "signet.read"}, access.ReadScope},
 		{[]string{"signet.write"}, access.WriteScope | access.ReadScope},
 		{[]string{"signet.passwords", "signet.self"}, access.PasswordsScope | access.SelfScope},
@@ -56,8 +63,11 @@ func TestATokenIsGoodForItsScopesOnly(t *testing.T) {
 // needs is a small definition: what can be done with user.credential.write needs two scopes, and nothing lets an
 // application hold org.setup.
 var needs = map[access.Permission]access.APIScopes{
-	access.UserRead: access.ReadScope, access.UserWrite: access.WriteScope | access.PasswordsScope, access.CredentialWrite: access.PasswordsScope | access.CredentialsScope,
-	access.GroupRead: access.ReadScope, access.GroupWrite: access.WriteScope, access.InvitationRead: access.ReadScope, access.InvitationWrite: access.WriteScope,
+	access.UserRead: access.ReadScope, access.UserWrite: access.WriteScope | access.PasswordsScope,
+	access.CredentialWrite: access.PasswordsScope | access.CredentialsScope,
+	access.GroupRead:       access.ReadScope, access.GroupWrite: access.WriteScope,
+	access.InvitationRead:  access.ReadScope,
+	access.InvitationWrite: access.WriteScope,
 }
 
 func asApplication(scopes ...string) *access.Caller {
@@ -81,7 +91,8 @@ func TestAnApplicationHoldsWhatThePersonHoldsAndItsScopesAllowInFull(t *testing.
 		{"writing", asApplication("signet.self", "signet.write"), true, false, false, false, false, false, false},
 		{"passwords", asApplication("signet.passwords"), false, false, false, false, true, false, false},
 		{"some", asApplication("signet.write", "signet.passwords"), true, true, false, false, true, false, false},
-		{"all of a role", asApplication("signet.write", "signet.passwords", "signet.credentials"), true, true, true, false, true, true, false},
+		{"all of a role", asApplication("signet.write", "signet.passwords", "signet.credentials"), true, true, true,
+			false, true, true, false},
 		{"every scope", asApplication(access.APIScopeNames...), true, true, true, false, true, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,7 +102,8 @@ func TestAnApplicationHoldsWhatThePersonHoldsAndItsScopesAllowInFull(t *testing.
 			}
 			check := func(permit access.Permit) {
 				t.Helper()
-				for p, want := range map[access.Permission]bool{access.UserRead: c.reads, access.UserWrite: c.writes, access.CredentialWrite: c.credentials, access.OrgSetup: c.setup} {
+				for p, want := range map[access.Permission]bool{access.UserRead: c.reads, access.UserWrite: c.writes,
+					access.CredentialWrite: c.credentials, access.OrgSetup: c.setup} {
 					if got := permit.Holds(p, access.Installation); got != want {
 						t.Errorf("holds %s: %t", p, got)
 					}
@@ -110,7 +122,9 @@ func TestAnApplicationHoldsWhatThePersonHoldsAndItsScopesAllowInFull(t *testing.
 				}
 			}
 			check(permit)
-			renewed, err := permit.Renewing(func(context.Context) (access.Permit, error) { return c.caller.In("org_a", access.UserRead) }).Renew(t.Context())
+			renewed, err := permit.Renewing(func(context.Context) (access.Permit, error) {
+				return c.caller.In("org_a", access.UserRead)
+			}).Renew(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,7 +140,9 @@ func TestScopesGiveNothingThatThePersonDoesNotHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if permit.Holds(access.UserWrite, "org_a") || permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, "org_a") || permit.Covers(access.Memberships{"org_a": {access.OrgUserManager}}) == nil {
+	if permit.Holds(access.UserWrite, "org_a") ||
+		permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, "org_a") ||
+		permit.Covers(access.Memberships{"org_a": {access.OrgUserManager}}) == nil {
 		t.Error("a scope made a manager of a viewer")
 	}
 }
@@ -138,7 +154,8 @@ func TestACallerWithScopesThatNobodyExplainedHoldsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if permit.Holds(access.UserRead, "org_a") || permit.Covers(access.Memberships{"org_a": {access.OrgOwnerViewer}}) == nil {
+	if permit.Holds(access.UserRead, "org_a") ||
+		permit.Covers(access.Memberships{"org_a": {access.OrgOwnerViewer}}) == nil {
 		t.Error("it holds something")
 	}
 }
@@ -148,7 +165,8 @@ func TestAnApplicationGivesAwayOnlyWhatItHas(t *testing.T) {
 	for _, c := range []struct {
 		scopes access.APIScopes
 		ok     bool
-	}{{0, true}, {access.ReadScope, true}, {access.ReadScope | access.APIAccessScope, true}, {access.WriteScope, false}, {access.ReadScope | access.PasswordsScope, false}} {
+	}{{0, true}, {access.ReadScope, true}, {access.ReadScope | access.APIAccessScope, true}, {access.WriteScope, false},
+		{access.ReadScope | access.PasswordsScope, false}} {
 		if err := permit.CoversScopes(c.scopes); (err == nil) != c.ok {
 			t.Errorf("%v: %v", c.scopes.Names(), err)
 		}
@@ -167,14 +185,16 @@ func TestARefusalNamesTheScopesThatAreMissing(t *testing.T) {
 		access.WriteScope | access.RolesScope | access.PasswordsScope: "this needs the scopes signet.write, signet.passwords and signet.roles: ",
 	} {
 		e, ours := errors.AsType[*errs.Error](access.ErrScopes(scopes))
-		if !ours || e.Reason != access.ScopeRequired || e.Kind != errs.PermissionDenied || !strings.HasPrefix(e.Message, want) {
+		if !ours || e.Reason != access.ScopeRequired || e.Kind != errs.PermissionDenied ||
+			!strings.HasPrefix(e.Message, want) {
 			t.Errorf("got %v", e)
 		}
 	}
 }
 
 func TestRolesOfAPermitAreThoseThatItsScopesAllowInFull(t *testing.T) {
-	both := access.Memberships{access.Installation: {access.IAMOwner}, "org_a": {access.OrgUserManager, access.OrgOwner}, "org_b": {access.OrgUserManager}}
+	both := access.Memberships{access.Installation: {access.IAMOwner},
+		"org_a": {access.OrgUserManager, access.OrgOwner}, "org_b": {access.OrgUserManager}}
 	for _, c := range []struct {
 		name   string
 		scopes []string
@@ -183,7 +203,8 @@ func TestRolesOfAPermitAreThoseThatItsScopesAllowInFull(t *testing.T) {
 		{"a person", nil, both},
 		{"no scope", []string{}, access.Memberships{}},
 		{"some of a role", []string{"signet.write", "signet.passwords"}, access.Memberships{}},
-		{"all of a role", []string{"signet.write", "signet.passwords", "signet.credentials"}, access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgUserManager}}},
+		{"all of a role", []string{"signet.write", "signet.passwords", "signet.credentials"},
+			access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgUserManager}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			caller := asApplication(c.scopes...)

@@ -19,10 +19,24 @@ var (
 	ownerA = permit("org_a")
 	moved  = errs.New(errs.Aborted, event.SequenceMismatch, "")
 	stale  = event.IfMatch{Set: true, Sequence: 99}
-	shop   = app.Settings{AuthMethod: app.SecretBasic, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken}, RedirectURIs: []string{"https://shop.example/cb"},
-		PostLogoutURIs: []string{"https://shop.example/"}, BackChannelLogoutURI: "https://shop.example/out", KeySetURI: "https://shop.example/keys",
-		TokenFormat: app.JWT, SigningAlgorithm: app.RS256, AccessTokenSeconds: 300, RefreshTokenSeconds: 400, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true,
-		IDTokenClaims: app.MinimalClaims}
+	shop   = app.Settings{
+		AuthMethod:           app.SecretBasic,
+		GrantTypes:           []app.GrantType{app.AuthorizationCode, app.RefreshToken},
+		RedirectURIs:         []string{"https://shop.example/cb"},
+		PostLogoutURIs:       []string{"https://shop.example/"},
+		BackChannelLogoutURI: "https://shop.example/out",
+
+		KeySetURI:           "https://shop.example/keys",
+		TokenFormat:         app.JWT,
+		SigningAlgorithm:    app.RS256,
+		AccessTokenSeconds:  300,
+		RefreshTokenSeconds: 400,
+
+		ConsentRequired:  true,
+		AllOrganizations: true,
+		ExactAuthMethod:  true,
+		IDTokenClaims:    app.MinimalClaims,
+	}
 )
 
 // permit is that of an owner of the installation.
@@ -43,17 +57,23 @@ func world(t *testing.T) *eventtest.Store {
 	for _, id := range []string{"org_a", "org_b", "org_off", "org_gone"} {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
 	}
-	for id, owner := range map[string]string{"app_active": "org_a", "app_inactive": "org_a", "app_gone": "org_a", "app_foreign": "org_b", "app_off": "org_off", "app_orphan": "org_gone"} {
-		eventtest.Given(t, s, app.Kind, id, owner, nil, app.Added{Name: "Shop", NameKey: "shop", Type: app.Web, Settings: shop})
+	for id, owner := range map[string]string{"app_active": "org_a", "app_inactive": "org_a", "app_gone": "org_a",
+		"app_foreign": "org_b", "app_off": "org_off", "app_orphan": "org_gone"} {
+		eventtest.Given(t, s, app.Kind, id, owner, nil,
+			app.Added{Name: "Shop", NameKey: "shop", Type: app.Web, Settings: shop})
 	}
 	eventtest.Given(t, s, org.Kind, "org_off", "", nil, org.Deactivated{})
 	eventtest.Given(t, s, org.Kind, "org_gone", "", nil, org.WasRemoved{})
 	eventtest.Given(t, s, app.Kind, "app_inactive", "", nil, app.Deactivated{})
 	eventtest.Given(t, s, app.Kind, "app_gone", "", nil, app.WasRemoved{})
-	public := app.Settings{AuthMethod: app.NoAuth, GrantTypes: []app.GrantType{app.AuthorizationCode}, RedirectURIs: []string{"https://shop.example/cb"}}
-	eventtest.Given(t, s, app.Kind, "app_spa", "org_a", nil, app.Added{Name: "Page", NameKey: "page", Type: app.SPA, Settings: public})
-	eventtest.Given(t, s, app.Kind, "app_native", "org_a", nil, app.Added{Name: "Phone", NameKey: "phone", Type: app.Native, Settings: public})
-	eventtest.Given(t, s, app.Kind, "app_api", "org_a", nil, app.Added{Name: "Api", NameKey: "api", Type: app.API, Settings: app.Settings{AuthMethod: app.SecretPost}})
+	public := app.Settings{AuthMethod: app.NoAuth, GrantTypes: []app.GrantType{app.AuthorizationCode},
+		RedirectURIs: []string{"https://shop.example/cb"}}
+	eventtest.Given(t, s, app.Kind, "app_spa", "org_a", nil,
+		app.Added{Name: "Page", NameKey: "page", Type: app.SPA, Settings: public})
+	eventtest.Given(t, s, app.Kind, "app_native", "org_a", nil,
+		app.Added{Name: "Phone", NameKey: "phone", Type: app.Native, Settings: public})
+	eventtest.Given(t, s, app.Kind, "app_api", "org_a", nil,
+		app.Added{Name: "Api", NameKey: "api", Type: app.API, Settings: app.Settings{AuthMethod: app.SecretPost}})
 	return s
 }
 
@@ -73,15 +93,19 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 			`{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic","grantTypes":["authorization_code"],"redirectUris":["https://shop.example/cb"],` + settledWeb, true},
 		{"in a browser", app.New{Name: "Ärzte", Type: app.SPA, Settings: uris},
 			`{"name":"Ärzte","nameKey":"ärzte","type":"spa","authMethod":"none","grantTypes":["authorization_code"],"redirectUris":["https://shop.example/cb"],` + settledWeb, false},
-		{"on a television", app.New{Name: "TV", Type: app.Native, Settings: app.Settings{GrantTypes: []app.GrantType{app.DeviceCode}}},
+		{"on a television", app.New{Name: "TV", Type: app.Native,
+			Settings: app.Settings{GrantTypes: []app.GrantType{app.DeviceCode}}},
 			`{"name":"TV","nameKey":"tv","type":"native","authMethod":"none","grantTypes":["urn:ietf:params:oauth:grant-type:device_code"],` + settledWeb, false},
-		{"that checks tokens", app.New{Name: "Api", Type: app.API}, `{"name":"Api","nameKey":"api","type":"api","authMethod":"client_secret_basic",` + settled, true},
-		{"with a key of its own", app.New{Name: "Api", Type: app.API, Settings: app.Settings{AuthMethod: app.PrivateKeyJWT}},
+		{"that checks tokens", app.New{Name: "Api", Type: app.API},
+			`{"name":"Api","nameKey":"api","type":"api","authMethod":"client_secret_basic",` + settled, true},
+		{"with a key of its own",
+			app.New{Name: "Api", Type: app.API, Settings: app.Settings{AuthMethod: app.PrivateKeyJWT}},
 			`{"name":"Api","nameKey":"api","type":"api","authMethod":"private_key_jwt",` + settled, false},
-		{"with everything", app.New{Name: "Shop", Type: app.Web, Settings: shop}, `{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic",` +
-			`"grantTypes":["authorization_code","refresh_token"],"redirectUris":["https://shop.example/cb"],"postLogoutUris":["https://shop.example/"],` +
-			`"backChannelLogoutUri":"https://shop.example/out","keySetUri":"https://shop.example/keys","tokenFormat":"jwt","signingAlgorithm":"RS256",` +
-			`"accessTokenSeconds":300,"refreshTokenSeconds":400,"consentRequired":true,"allOrganizations":true,"exactAuthMethod":true,"idTokenClaims":"minimal"}`, true},
+		{"with everything", app.New{Name: "Shop", Type: app.Web, Settings: shop},
+			`{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic",` +
+				`"grantTypes":["authorization_code","refresh_token"],"redirectUris":["https://shop.example/cb"],"postLogoutUris":["https://shop.example/"],` +
+				`"backChannelLogoutUri":"https://shop.example/out","keySetUri":"https://shop.example/keys","tokenFormat":"jwt","signingAlgorithm":"RS256",` +
+				`"accessTokenSeconds":300,"refreshTokenSeconds":400,"consentRequired":true,"allOrganizations":true,"exactAuthMethod":true,"idTokenClaims":"minimal"}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -95,7 +119,8 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 			s.Then(t, mark, want...)
 			a, err := app.Get(t.Context(), s, ownerA, created.ID)
 			must(t, err)
-			if a.Data.State != app.Active || a.Org != "org_a" || created.Details != a.Details() || a.Data.HasSecret != c.secret || !strings.HasPrefix(a.ID, "app_") {
+			if a.Data.State != app.Active || a.Org != "org_a" || created.Details != a.Details() ||
+				a.Data.HasSecret != c.secret || !strings.HasPrefix(a.ID, "app_") {
 				t.Errorf("got %+v, details %+v", a, created.Details)
 			}
 			if proves(t, s, created.ID, created.Secret) != c.secret || (created.Secret != "") != c.secret {
@@ -129,38 +154,72 @@ func TestWhichSettingsGoTogether(t *testing.T) {
 		settings app.Settings
 		wrong    []string
 	}{
-		{"a server by a secret in the header", app.Web, app.Settings{AuthMethod: app.SecretBasic, RedirectURIs: uris}, nil},
-		{"a server by a secret in the body", app.Web, app.Settings{AuthMethod: app.SecretPost, RedirectURIs: uris}, nil},
+		{"a server by a secret in the header", app.Web,
+			app.Settings{AuthMethod: app.SecretBasic, RedirectURIs: uris}, nil},
+		{"a server by a secret in the body", app.Web,
+			app.Settings{AuthMethod: app.SecretPost, RedirectURIs: uris}, nil},
 		{"a server by its key", app.Web, app.Settings{AuthMethod: app.PrivateKeyJWT, RedirectURIs: uris}, nil},
-		{"a server without a proof", app.Web, app.Settings{AuthMethod: app.NoAuth, RedirectURIs: uris}, []string{"authMethod"}},
-		{"a page with a secret", app.SPA, app.Settings{AuthMethod: app.SecretBasic, RedirectURIs: uris}, []string{"authMethod"}},
-		{"a page with a key", app.SPA, app.Settings{AuthMethod: app.PrivateKeyJWT, RedirectURIs: uris}, []string{"authMethod"}},
+		{"a server without a proof", app.Web, app.Settings{AuthMethod: app.NoAuth, RedirectURIs: uris},
+			[]string{"authMethod"}},
+		{"a page with a secret", app.SPA, app.Settings{AuthMethod: app.SecretBasic, RedirectURIs: uris},
+			[]string{"authMethod"}},
+		{"a page with a key", app.SPA, app.Settings{AuthMethod: app.PrivateKeyJWT, RedirectURIs: uris},
+			[]string{"authMethod"}},
 		{"a page without a proof", app.SPA, app.Settings{AuthMethod: app.NoAuth, RedirectURIs: uris}, nil},
-		{"a phone with a secret", app.Native, app.Settings{AuthMethod: app.SecretPost, RedirectURIs: uris}, []string{"authMethod"}},
-		{"an API by its key", app.API, app.Settings{AuthMethod: app.PrivateKeyJWT, KeySetURI: "https://api.example/keys"}, nil},
+		{"a phone with a secret", app.Native, app.Settings{AuthMethod: app.SecretPost, RedirectURIs: uris},
+			[]string{"authMethod"}},
+		{"an API by its key", app.API,
+			app.Settings{AuthMethod: app.PrivateKeyJWT, KeySetURI: "https://api.example/keys"}, nil},
 		{"an API without a proof", app.API, app.Settings{AuthMethod: app.NoAuth}, []string{"authMethod"}},
-		{"an API that signs people in", app.API, app.Settings{GrantTypes: grants{app.AuthorizationCode}, RedirectURIs: uris, PostLogoutURIs: uris, BackChannelLogoutURI: uris[0]},
+		{"an API that signs people in", app.API,
+			app.Settings{GrantTypes: grants{app.AuthorizationCode}, RedirectURIs: uris, PostLogoutURIs: uris,
+				BackChannelLogoutURI: uris[0]},
 			[]string{"grantTypes", "redirectUris", "postLogoutUris", "backChannelLogoutUri"}},
-		{"a code without an address", app.Web, app.Settings{GrantTypes: grants{app.AuthorizationCode}}, []string{"redirectUris"}},
+		{"a code without an address", app.Web, app.Settings{GrantTypes: grants{app.AuthorizationCode}},
+			[]string{"redirectUris"}},
 		{"a code by default without an address", app.SPA, app.Settings{}, []string{"redirectUris"}},
-		{"a device without an address", app.Native, app.Settings{GrantTypes: grants{app.RefreshToken, app.DeviceCode}}, nil},
-		{"nothing to refresh", app.Web, app.Settings{GrantTypes: grants{app.RefreshToken}, RedirectURIs: uris}, []string{"grantTypes"}},
-		{"a grant that there is not", app.Web, app.Settings{GrantTypes: grants{app.AuthorizationCode, ""}, RedirectURIs: uris}, []string{"grantTypes[1]"}},
-		{"the shortest lives", app.Web, app.Settings{RedirectURIs: uris, AccessTokenSeconds: 300, RefreshTokenSeconds: 300}, nil},
-		{"the longest lives", app.Web, app.Settings{RedirectURIs: uris, AccessTokenSeconds: 86400, RefreshTokenSeconds: 7776000}, nil},
-		{"lives too short", app.Web, app.Settings{RedirectURIs: uris, AccessTokenSeconds: 299, RefreshTokenSeconds: 1}, []string{"accessTokenSeconds", "refreshTokenSeconds"}},
-		{"lives too long", app.Web, app.Settings{RedirectURIs: uris, AccessTokenSeconds: 86401, RefreshTokenSeconds: 7776001}, []string{"accessTokenSeconds", "refreshTokenSeconds"}},
-		{"lives that are over before they begin", app.Web, app.Settings{RedirectURIs: uris, AccessTokenSeconds: -1, RefreshTokenSeconds: -300}, []string{"accessTokenSeconds", "refreshTokenSeconds"}},
-		{"an address twice", app.Web, app.Settings{RedirectURIs: append(uris, "https://b.example", uris[0]), PostLogoutURIs: append(uris, uris[0])}, []string{"redirectUris[2]", "postLogoutUris[1]"}},
-		{"addresses of its own", app.Native, app.Settings{RedirectURIs: []string{"app.example:/cb"}, PostLogoutURIs: []string{"app.example:/out"}}, nil},
-		{"addresses of its own on the web", app.Web, app.Settings{RedirectURIs: []string{"app.example:/cb"}, PostLogoutURIs: []string{"app.example:/out"}}, []string{"redirectUris[0]", "postLogoutUris[0]"}},
-		{"calls without protection", app.Web, app.Settings{RedirectURIs: uris, BackChannelLogoutURI: "http://shop.example/out", KeySetURI: "http://shop.example/keys"},
+		{"a device without an address", app.Native,
+			app.Settings{GrantTypes: grants{app.RefreshToken, app.DeviceCode}}, nil},
+		{"nothing to refresh", app.Web, app.Settings{GrantTypes: grants{app.RefreshToken}, RedirectURIs: uris},
+			[]string{"grantTypes"}},
+		{"a grant that there is not", app.Web,
+			app.Settings{GrantTypes: grants{app.AuthorizationCode, ""}, RedirectURIs: uris}, []string{"grantTypes[1]"}},
+		{"the shortest lives", app.Web,
+			app.Settings{RedirectURIs: uris, AccessTokenSeconds: 300, RefreshTokenSeconds: 300}, nil},
+		{"the longest lives", app.Web,
+			app.Settings{RedirectURIs: uris, AccessTokenSeconds: 86400, RefreshTokenSeconds: 7776000}, nil},
+		{"lives too short", app.Web, app.Settings{RedirectURIs: uris, AccessTokenSeconds: 299, RefreshTokenSeconds: 1},
+			[]string{"accessTokenSeconds", "refreshTokenSeconds"}},
+		{"lives too long", app.Web,
+			app.Settings{RedirectURIs: uris, AccessTokenSeconds: 86401, RefreshTokenSeconds: 7776001},
+			[]string{"accessTokenSeconds", "refreshTokenSeconds"}},
+		{"lives that are over before they begin", app.Web,
+			app.Settings{RedirectURIs: uris, AccessTokenSeconds: -1, RefreshTokenSeconds: -300},
+			[]string{"accessTokenSeconds", "refreshTokenSeconds"}},
+		{"an address twice", app.Web,
+			app.Settings{RedirectURIs: append(uris, "https://b.example", uris[0]),
+				PostLogoutURIs: append(uris, uris[0])}, []string{"redirectUris[2]", "postLogoutUris[1]"}},
+		{"addresses of its own", app.Native,
+			app.Settings{RedirectURIs: []string{"app.example:/cb"}, PostLogoutURIs: []string{"app.example:/out"}}, nil},
+		{"addresses of its own on the web", app.Web,
+			app.Settings{RedirectURIs: []string{"app.example:/cb"}, PostLogoutURIs: []string{"app.example:/out"}},
+			[]string{"redirectUris[0]", "postLogoutUris[0]"}},
+		{"calls without protection", app.Web,
+			app.Settings{RedirectURIs: uris, BackChannelLogoutURI: "http://shop.example/out",
+				KeySetURI: "http://shop.example/keys"},
 			[]string{"backChannelLogoutUri", "keySetUri"}},
-		{"calls to itself", app.Web, app.Settings{RedirectURIs: uris, BackChannelLogoutURI: "http://localhost:1/out", KeySetURI: "http://[::1]/keys"}, nil},
-		{"calls to a program", app.Native, app.Settings{RedirectURIs: uris, BackChannelLogoutURI: "app.example:/out", KeySetURI: "app.example:/keys"}, []string{"backChannelLogoutUri", "keySetUri"}},
-		{"what no type may have", "", app.Settings{RedirectURIs: []string{"data:x"}, PostLogoutURIs: []string{"http://shop.example"}, KeySetURI: "x", AccessTokenSeconds: 1},
+		{"calls to itself", app.Web,
+			app.Settings{RedirectURIs: uris, BackChannelLogoutURI: "http://localhost:1/out",
+				KeySetURI: "http://[::1]/keys"}, nil},
+		{"calls to a program", app.Native,
+			app.Settings{RedirectURIs: uris, BackChannelLogoutURI: "app.example:/out", KeySetURI: "app.example:/keys"},
+			[]string{"backChannelLogoutUri", "keySetUri"}},
+		{"what no type may have", "",
+			app.Settings{RedirectURIs: []string{"data:x"}, PostLogoutURIs: []string{"http://shop.example"},
+				KeySetURI: "x", AccessTokenSeconds: 1},
 			[]string{"redirectUris[0]", "postLogoutUris[0]", "keySetUri", "accessTokenSeconds"}},
-		{"what some type may have", "", app.Settings{AuthMethod: app.NoAuth, RedirectURIs: []string{"app.example:/cb"}}, nil},
+		{"what some type may have", "",
+			app.Settings{AuthMethod: app.NoAuth, RedirectURIs: []string{"app.example:/cb"}}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
@@ -177,14 +236,24 @@ func TestWhichSettingsGoTogether(t *testing.T) {
 // Today's defaults are for new applications. What an existing one has was agreed with those who use it.
 func TestAnExistingApplicationKeepsWhatItsTokensAreLike(t *testing.T) {
 	s := world(t)
-	old := app.Settings{AuthMethod: app.SecretBasic, GrantTypes: []app.GrantType{app.AuthorizationCode}, RedirectURIs: []string{"https://shop.example/cb"}, TokenFormat: app.Opaque,
-		SigningAlgorithm: app.ES256, AccessTokenSeconds: 3600, RefreshTokenSeconds: 3600}
-	eventtest.Given(t, s, app.Kind, "app_old", "org_a", nil, app.Added{Name: "Old", NameKey: "old", Type: app.Web, Settings: old})
+	old := app.Settings{
+		AuthMethod:          app.SecretBasic,
+		GrantTypes:          []app.GrantType{app.AuthorizationCode},
+		RedirectURIs:        []string{"https://shop.example/cb"},
+		TokenFormat:         app.Opaque,
+		SigningAlgorithm:    app.ES256,
+		AccessTokenSeconds:  3600,
+		RefreshTokenSeconds: 3600,
+	}
+	eventtest.Given(t, s, app.Kind, "app_old", "org_a", nil,
+		app.Added{Name: "Old", NameKey: "old", Type: app.Web, Settings: old})
 	mark := s.Mark()
 	_, err := app.Modify(t.Context(), s, ownerA, "app_old", event.IfMatch{}, app.SettingsChanged{Name: new("Older")})
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: "app_old", Type: "app.settings_changed.v1", Payload: `{"name":"Older","nameKey":"older"}`})
-	if a := eventtest.State(t, s, app.Kind, "app_old").Data; a.SigningAlgorithm != app.ES256 || a.IDTokenClaims != app.MinimalClaims {
+	s.Then(t, mark, eventtest.Fact{Object: "app_old", Type: "app.settings_changed.v1",
+		Payload: `{"name":"Older","nameKey":"older"}`})
+	if a := eventtest.State(t, s, app.Kind, "app_old").Data; a.SigningAlgorithm != app.ES256 ||
+		a.IDTokenClaims != app.MinimalClaims {
 		t.Errorf("got %+v", a.Settings)
 	}
 }
@@ -196,27 +265,48 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 		payload string
 		state   func(a *app.App)
 	}{
-		{"the name", app.SettingsChanged{Name: new("Ärzte")}, `{"name":"Ärzte","nameKey":"ärzte"}`, func(a *app.App) { a.Name, a.NameKey = "Ärzte", "ärzte" }},
-		{"a key without a name does not count", app.SettingsChanged{NameKey: new("x"), ConsentRequired: new(false)}, `{"consentRequired":false}`,
+		{"the name", app.SettingsChanged{Name: new("Ärzte")}, `{"name":"Ärzte","nameKey":"ärzte"}`,
+			func(a *app.App) { a.Name, a.NameKey = "Ärzte", "ärzte" }},
+		{"a key without a name does not count", app.SettingsChanged{NameKey: new("x"), ConsentRequired: new(false)},
+			`{"consentRequired":false}`,
 			func(a *app.App) { a.ConsentRequired = false }},
-		{"nothing differs: an event without content", app.SettingsChanged{Name: new("Shop"), GrantTypes: &[]app.GrantType{app.RefreshToken, app.AuthorizationCode, app.RefreshToken},
-			AccessTokenSeconds: new(int64(300))}, `{}`, func(*app.App) {}},
-		{"the addresses", app.SettingsChanged{RedirectURIs: &[]string{"https://b.example/1", "https://b.example/2"}, PostLogoutURIs: new([]string(nil))},
+		{"nothing differs: an event without content", app.SettingsChanged{
+			Name:               new("Shop"),
+			GrantTypes:         &[]app.GrantType{app.RefreshToken, app.AuthorizationCode, app.RefreshToken},
+			AccessTokenSeconds: new(int64(300)),
+		}, `{}`, func(*app.App) {}},
+		{"the addresses", app.SettingsChanged{RedirectURIs: &[]string{"https://b.example/1", "https://b.example/2"},
+			PostLogoutURIs: new([]string(nil))},
 			`{"redirectUris":["https://b.example/1","https://b.example/2"],"postLogoutUris":[]}`,
 			func(a *app.App) {
 				a.RedirectURIs, a.PostLogoutURIs = []string{"https://b.example/1", "https://b.example/2"}, nil
 			}},
-		{"a way that needs no address, and no address", app.SettingsChanged{RedirectURIs: &[]string{}, GrantTypes: &[]app.GrantType{app.DeviceCode}},
+		{"a way that needs no address, and no address",
+			app.SettingsChanged{RedirectURIs: &[]string{}, GrantTypes: &[]app.GrantType{app.DeviceCode}},
 			`{"grantTypes":["urn:ietf:params:oauth:grant-type:device_code"],"redirectUris":[]}`,
 			func(a *app.App) { a.RedirectURIs, a.GrantTypes = nil, []app.GrantType{app.DeviceCode} }},
-		{"the method", app.SettingsChanged{AuthMethod: new(app.PrivateKeyJWT)}, `{"authMethod":"private_key_jwt"}`, func(a *app.App) { a.AuthMethod = app.PrivateKeyJWT }},
-		{"that its secret may be sent in either way", app.SettingsChanged{ExactAuthMethod: new(false)}, `{"exactAuthMethod":false}`, func(a *app.App) { a.ExactAuthMethod = false }},
-		{"the claims of ID tokens", app.SettingsChanged{IDTokenClaims: new(app.ScopeClaims)}, `{"idTokenClaims":"scopes"}`, func(a *app.App) { a.IDTokenClaims = app.ScopeClaims }},
-		{"the algorithm", app.SettingsChanged{SigningAlgorithm: new(app.ES256)}, `{"signingAlgorithm":"ES256"}`, func(a *app.App) { a.SigningAlgorithm = app.ES256 }},
-		{"people of other organizations, whose tokens end", app.SettingsChanged{AllOrganizations: new(false)}, `{"allOrganizations":false}`,
+		{"the method", app.SettingsChanged{AuthMethod: new(app.PrivateKeyJWT)}, `{"authMethod":"private_key_jwt"}`,
+			func(a *app.App) { a.AuthMethod = app.PrivateKeyJWT }},
+		{"that its secret may be sent in either way", app.SettingsChanged{ExactAuthMethod: new(false)},
+			`{"exactAuthMethod":false}`, func(a *app.App) { a.ExactAuthMethod = false }},
+		{"the claims of ID tokens", app.SettingsChanged{IDTokenClaims: new(app.ScopeClaims)},
+			`{"idTokenClaims":"scopes"}`, func(a *app.App) { a.IDTokenClaims = app.ScopeClaims }},
+		{"the algorithm", app.SettingsChanged{SigningAlgorithm: new(app.ES256)}, `{"signingAlgorithm":"ES256"}`,
+			func(a *app.App) { a.SigningAlgorithm = app.ES256 }},
+		{"people of other organizations, whose tokens end", app.SettingsChanged{AllOrganizations: new(false)},
+			`{"allOrganizations":false}`,
 			func(a *app.App) { a.AllOrganizations, a.Epoch = false, 1 }},
-		{"what is empty goes back to its default", app.SettingsChanged{AuthMethod: new(app.AuthMethod("")), GrantTypes: new([]app.GrantType(nil)), TokenFormat: new(app.TokenFormat("")),
-			IDTokenClaims: new(app.IDTokenClaims("")), AccessTokenSeconds: new(int64(0)), RefreshTokenSeconds: new(int64(0)), BackChannelLogoutURI: new(""), KeySetURI: new("")},
+		{"what is empty goes back to its default", app.SettingsChanged{
+			AuthMethod:         new(app.AuthMethod("")),
+			GrantTypes:         new([]app.GrantType(nil)),
+			TokenFormat:        new(app.TokenFormat("")),
+			IDTokenClaims:      new(app.IDTokenClaims("")),
+			AccessTokenSeconds: new(int64(0)),
+
+			RefreshTokenSeconds:  new(int64(0)),
+			BackChannelLogoutURI: new(""),
+			KeySetURI:            new(""),
+		},
 			`{"grantTypes":["authorization_code"],"backChannelLogoutUri":"","keySetUri":"","tokenFormat":"opaque","accessTokenSeconds":3600,"refreshTokenSeconds":2592000,"idTokenClaims":"scopes"}`,
 			func(a *app.App) {
 				a.GrantTypes, a.BackChannelLogoutURI, a.KeySetURI, a.TokenFormat, a.IDTokenClaims = []app.GrantType{app.AuthorizationCode}, "", "", app.Opaque, app.ScopeClaims
@@ -239,7 +329,8 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 	}
 	// Allowing more people ends nothing.
 	s := world(t)
-	_, err := app.Modify(t.Context(), s, ownerA, "app_spa", event.IfMatch{}, app.SettingsChanged{AllOrganizations: new(true)})
+	_, err := app.Modify(t.Context(), s, ownerA, "app_spa", event.IfMatch{},
+		app.SettingsChanged{AllOrganizations: new(true)})
 	must(t, err)
 	if a := eventtest.State(t, s, app.Kind, "app_spa").Data; a.Epoch != 0 || !a.AllOrganizations {
 		t.Errorf("got %+v", a)
@@ -252,11 +343,16 @@ func TestWhatAModificationCannotLeaveBehind(t *testing.T) {
 		m        app.SettingsChanged
 		wrong    []string
 	}{
-		{"no address for a code", "app_active", app.SettingsChanged{RedirectURIs: &[]string{}}, []string{"redirectUris"}},
+		{"no address for a code", "app_active", app.SettingsChanged{RedirectURIs: &[]string{}},
+			[]string{"redirectUris"}},
 		{"no proof", "app_active", app.SettingsChanged{AuthMethod: new(app.NoAuth)}, []string{"authMethod"}},
-		{"a secret in a page", "app_spa", app.SettingsChanged{AuthMethod: new(app.SecretBasic)}, []string{"authMethod"}},
-		{"a scheme of its own in a page", "app_spa", app.SettingsChanged{RedirectURIs: &[]string{"app.example:/cb"}}, []string{"redirectUris[0]"}},
-		{"people who sign in to an API", "app_api", app.SettingsChanged{RedirectURIs: &[]string{"https://a.example"}, GrantTypes: &[]app.GrantType{app.AuthorizationCode}},
+		{"a secret in a page", "app_spa", app.SettingsChanged{AuthMethod: new(app.SecretBasic)},
+			[]string{"authMethod"}},
+		{"a scheme of its own in a page", "app_spa", app.SettingsChanged{RedirectURIs: &[]string{"app.example:/cb"}},
+			[]string{"redirectUris[0]"}},
+		{"people who sign in to an API", "app_api",
+			app.SettingsChanged{RedirectURIs: &[]string{"https://a.example"},
+				GrantTypes: &[]app.GrantType{app.AuthorizationCode}},
 			[]string{"grantTypes", "redirectUris"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -270,27 +366,32 @@ func TestWhatAModificationCannotLeaveBehind(t *testing.T) {
 		})
 	}
 	s := world(t)
-	_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{}, app.SettingsChanged{RedirectURIs: &[]string{"app.example:/cb"}})
+	_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{},
+		app.SettingsChanged{RedirectURIs: &[]string{"app.example:/cb"}})
 	must(t, err)
 }
 
 func TestAnAddressThatNobodyCouldRegisterTodayIsInTheWayOfNothingElse(t *testing.T) {
 	s := world(t)
 	old := []string{"myapp:/cb", "https://shop.example/cb"}
-	eventtest.Given(t, s, app.Kind, "app_native", "", nil, app.SettingsChanged{RedirectURIs: &old, PostLogoutURIs: &old})
+	eventtest.Given(t, s, app.Kind, "app_native", "", nil,
+		app.SettingsChanged{RedirectURIs: &old, PostLogoutURIs: &old})
 	_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{}, app.SettingsChanged{Name: new("Other")})
 	must(t, err)
-	for field, m := range map[string]app.SettingsChanged{"redirectUris[0]": {RedirectURIs: &old}, "postLogoutUris[0]": {PostLogoutURIs: &old}} {
+	for field, m := range map[string]app.SettingsChanged{"redirectUris[0]": {RedirectURIs: &old},
+		"postLogoutUris[0]": {PostLogoutURIs: &old}} {
 		_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{}, m)
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, field)
 	}
-	if got := eventtest.State(t, s, app.Kind, "app_native").Data; got.Name != "Other" || !slices.Equal(got.RedirectURIs, old) {
+	if got := eventtest.State(t, s, app.Kind, "app_native").Data; got.Name != "Other" ||
+		!slices.Equal(got.RedirectURIs, old) {
 		t.Errorf("got %+v", got)
 	}
 }
 
 // changes are all of them, on an application that has a secret and a key.
-func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, string, event.IfMatch) (event.Details, error) {
+func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, string,
+	event.IfMatch) (event.Details, error) {
 	t.Helper()
 	return map[string]func(access.Permit, string, event.IfMatch) (event.Details, error){
 		"modify": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
@@ -354,9 +455,12 @@ func TestWhichApplicationsCanBeChanged(t *testing.T) {
 			t.Run(c.name+"/"+what, func(t *testing.T) {
 				s := world(t)
 				for _, id := range []string{"app_active", "app_foreign"} {
-					eventtest.Given(t, s, app.Kind, id, "", nil, app.SecretSet{}, app.KeyAdded{KeyID: "pky_1", Public: "x"}, app.AudienceApproved{ClientID: "app_1", ClientOrg: "org_b"})
+					eventtest.Given(t, s, app.Kind, id, "", nil, app.SecretSet{},
+						app.KeyAdded{KeyID: "pky_1", Public: "x"},
+						app.AudienceApproved{ClientID: "app_1", ClientOrg: "org_b"})
 				}
-				eventtest.Given(t, s, app.Kind, "app_spa", "", nil, app.APIConsentsEnded{}) // the first fact of a version raises that of the store
+				// the first fact of a version raises that of the store
+				eventtest.Given(t, s, app.Kind, "app_spa", "", nil, app.APIConsentsEnded{})
 				match := c.match
 				if what == "reactivate" {
 					eventtest.Given(t, s, app.Kind, "app_active", "", nil, app.Deactivated{})
@@ -408,7 +512,8 @@ func TestStatesOfAnApplication(t *testing.T) {
 	if row, _ := s.Row(t.Context(), app.SecretRow("app_active")); row != nil {
 		t.Error("its secret is still there")
 	}
-	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !reflect.DeepEqual(a, app.App{Standing: app.Standing{State: app.Removed, Epoch: 3}}) {
+	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !reflect.DeepEqual(a,
+		app.App{Standing: app.Standing{State: app.Removed, Epoch: 3}}) {
 		t.Errorf("left: %+v", a)
 	}
 }
@@ -422,9 +527,12 @@ func TestAnotherAPIAccessEndsTheTokens(t *testing.T) {
 		epoch   int64
 		asks    bool // consents to scopes from before do not count
 	}{
-		{"some", []string{"signet.self", "signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1, true},
-		{"the same in another order", []string{"signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1, false},
-		{"more", []string{"signet.read", "signet.self", "signet.write"}, `{"scopes":["signet.read","signet.self","signet.write"]}`, 2, false},
+		{"some", []string{"signet.self", "signet.read", "signet.self"},
+			`{"scopes":["signet.read","signet.self"]}`, 1, true},
+		{"the same in another order", []string{"signet.read", "signet.self"},
+			`{"scopes":["signet.read","signet.self"]}`, 1, false},
+		{"more", []string{"signet.read", "signet.self", "signet.write"},
+			`{"scopes":["signet.read","signet.self","signet.write"]}`, 2, false},
 		{"none", nil, `{"scopes":[]}`, 3, false},
 		{"still none", nil, `{"scopes":[]}`, 3, false},
 		{"again", []string{"signet.read"}, `{"scopes":["signet.read"]}`, 4, true},
@@ -441,7 +549,8 @@ func TestAnotherAPIAccessEndsTheTokens(t *testing.T) {
 			t.Errorf("%s: epoch %d, want %d", c.name, a.Epoch, c.epoch)
 		}
 	}
-	_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, []string{"signet.self", "openid", "signet.*", ""})
+	_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{},
+		[]string{"signet.self", "openid", "signet.*", ""})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "scopes[1]", "scopes[2]", "scopes[3]")
 }
 
@@ -473,19 +582,23 @@ func TestApplicationsAreListedByNameStateAndType(t *testing.T) {
 	for id, name := range map[string]string{"app_1": "Alpha", "app_2": "ALPINE"} {
 		eventtest.Given(t, s, app.Kind, id, "org_b", nil, app.Added{Name: name, Type: app.SPA})
 	}
-	eventtest.Given(t, s, app.Kind, "app_0", "org_b", nil, app.Added{Name: "alps", NameKey: "alps", Type: app.API}, app.Deactivated{})
+	eventtest.Given(t, s, app.Kind, "app_0", "org_b", nil, app.Added{Name: "alps", NameKey: "alps", Type: app.API},
+		app.Deactivated{})
 	for _, c := range []struct {
 		name   string
 		org    string
 		filter app.Filter
 		want   []string
 	}{
-		{"all of an organization, the oldest first", "org_b", app.Filter{}, []string{"app_0", "app_1", "app_2", "app_foreign"}},
+		{"all of an organization, the oldest first", "org_b", app.Filter{},
+			[]string{"app_0", "app_1", "app_2", "app_foreign"}},
 		{"none that is removed", "org_a", app.Filter{Type: app.Web}, []string{"app_active", "app_inactive"}},
-		{"by the beginning of the name, in its order", "org_b", app.Filter{Name: "AlP"}, []string{"app_1", "app_2", "app_0"}},
+		{"by the beginning of the name, in its order", "org_b", app.Filter{Name: "AlP"},
+			[]string{"app_1", "app_2", "app_0"}},
 		{"by state", "org_b", app.Filter{State: app.Inactive}, []string{"app_0"}},
 		{"by type", "org_a", app.Filter{Type: app.Native}, []string{"app_native"}},
-		{"by all of them", "org_b", app.Filter{Name: "al", State: app.Active, Type: app.SPA}, []string{"app_1", "app_2"}},
+		{"by all of them", "org_b", app.Filter{Name: "al", State: app.Active, Type: app.SPA},
+			[]string{"app_1", "app_2"}},
 		{"by what does not come together", "org_b", app.Filter{Name: "al", State: app.Active, Type: app.API}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -34,7 +34,8 @@ func TestOnlyTheInstallationOpensAnApplicationToAllOrganizations(t *testing.T) {
 		"an owner of the organization": {access.Memberships{"org_a": {access.OrgOwner}}, false},
 		"a settings manager of it":     {access.Memberships{"org_a": {access.OrgSettingsManager}}, false},
 		"who owns it, and looks after organizations": {
-			access.Memberships{"org_a": {access.OrgOwner}, access.Installation: {access.IAMOrgManager, access.IAMOwnerViewer}}, false},
+			access.Memberships{"org_a": {access.OrgOwner},
+				access.Installation: {access.IAMOrgManager, access.IAMOwnerViewer}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, permit := world(t), of(t, "org_a", access.AppWrite, c.holds)
@@ -51,19 +52,25 @@ func TestOnlyTheInstallationOpensAnApplicationToAllOrganizations(t *testing.T) {
 			settle("a new one", err)
 			_, err = app.Add(t.Context(), s, permit, app.New{Name: "Shop", Type: app.Web, Settings: uris})
 			must(t, err)
-			_, err = app.Modify(t.Context(), s, permit, "app_spa", event.IfMatch{}, app.SettingsChanged{Name: new("Spa"), AllOrganizations: new(true)})
+			_, err = app.Modify(t.Context(), s, permit, "app_spa", event.IfMatch{},
+				app.SettingsChanged{Name: new("Spa"), AllOrganizations: new(true)})
 			settle("one that was not", err)
 			// One that is open stays so, whoever changes it, and its organization can close it.
-			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{}, app.SettingsChanged{Name: new("Shop 2"), AllOrganizations: new(true)})
+			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{},
+				app.SettingsChanged{Name: new("Shop 2"), AllOrganizations: new(true)})
 			must(t, err)
-			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{}, app.SettingsChanged{Name: new("Shop 3")})
+			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{},
+				app.SettingsChanged{Name: new("Shop 3")})
 			must(t, err)
-			if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.AllOrganizations || a.Epoch != 0 || a.Name != "Shop 3" {
+			if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.AllOrganizations || a.Epoch != 0 ||
+				a.Name != "Shop 3" {
 				t.Errorf("got %+v", a)
 			}
-			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{}, app.SettingsChanged{AllOrganizations: new(false)})
+			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{},
+				app.SettingsChanged{AllOrganizations: new(false)})
 			must(t, err)
-			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{}, app.SettingsChanged{AllOrganizations: new(true)})
+			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{},
+				app.SettingsChanged{AllOrganizations: new(true)})
 			settle("one that was once", err)
 		})
 	}
@@ -72,9 +79,11 @@ func TestOnlyTheInstallationOpensAnApplicationToAllOrganizations(t *testing.T) {
 func TestTheInstallationSeesWhichApplicationsAreOpen(t *testing.T) {
 	s := world(t)
 	installation := access.Memberships{access.Installation: {access.IAMOwnerViewer}}
-	found, next, err := app.ListOpen(t.Context(), s, of(t, access.Installation, access.SystemRead, installation), event.Cursor{}, 10)
+	found, next, err := app.ListOpen(t.Context(), s, of(t, access.Installation, access.SystemRead, installation),
+		event.Cursor{}, 10)
 	must(t, err)
-	if got := ids(found); next != nil || got != "app_active app_foreign app_inactive app_off app_orphan" { // and not the one that was removed
+	// and not the one that was removed
+	if got := ids(found); next != nil || got != "app_active app_foreign app_inactive app_off app_orphan" {
 		t.Errorf("got %s", got)
 	}
 	if _, _, err := app.ListOpen(t.Context(), s, ownerA, event.Cursor{}, 10); !errors.Is(err, access.ErrDenied) {
@@ -92,7 +101,8 @@ func ids(found []*event.Object[app.App]) string {
 
 func TestAClientIsApprovedOnceAndWithdrawn(t *testing.T) {
 	s := world(t)
-	eventtest.Given(t, s, app.Kind, "app_theirs", "org_b", nil, app.Added{Name: "Theirs", NameKey: "theirs", Type: app.Web, Settings: shop})
+	eventtest.Given(t, s, app.Kind, "app_theirs", "org_b", nil,
+		app.Added{Name: "Theirs", NameKey: "theirs", Type: app.Web, Settings: shop})
 	approve := func(client string) error {
 		_, err := app.ApproveAudience(t.Context(), s, ownerA, "app_api", event.IfMatch{}, client)
 		return err
@@ -131,7 +141,8 @@ func TestAClientIsApprovedOnceAndWithdrawn(t *testing.T) {
 	}
 	s.Then(t, mark)
 	must(t, withdraw("app_foreign"))
-	s.Then(t, mark, eventtest.Fact{Object: "app_api", Type: "app.audience_withdrawn.v1", Payload: `{"clientId":"app_foreign"}`})
+	s.Then(t, mark, eventtest.Fact{Object: "app_api", Type: "app.audience_withdrawn.v1",
+		Payload: `{"clientId":"app_foreign"}`})
 	if takes("app_foreign", "org_b") || !errors.Is(withdraw("app_foreign"), app.ErrApprovalNotFound) {
 		t.Error("it is still approved")
 	}
@@ -140,11 +151,14 @@ func TestAClientIsApprovedOnceAndWithdrawn(t *testing.T) {
 func TestServiceUsersAreApprovedAndPeopleAreNot(t *testing.T) {
 	s := eventtest.New(t, app.Kind, user.Kind)
 	eventtest.Given(t, s, app.Kind, "app_api", "org_a", nil, app.Added{Name: "Api", NameKey: "api", Type: app.API})
-	eventtest.Given(t, s, user.Kind, "usr_robot", "org_b", []event.Claim{user.NameClaim("org_b", "robot")}, user.ServiceAdded{Personal: user.ServiceFacts{Name: "Robot", UserName: "robot", UserNameKey: "robot"}})
-	eventtest.Given(t, s, user.Kind, "usr_jo", "org_b", []event.Claim{user.NameClaim("org_b", "jo")}, user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo"}})
+	eventtest.Given(t, s, user.Kind, "usr_robot", "org_b", []event.Claim{user.NameClaim("org_b", "robot")},
+		user.ServiceAdded{Personal: user.ServiceFacts{Name: "Robot", UserName: "robot", UserNameKey: "robot"}})
+	eventtest.Given(t, s, user.Kind, "usr_jo", "org_b", []event.Claim{user.NameClaim("org_b", "jo")},
+		user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo"}})
 	_, err := app.ApproveAudience(t.Context(), s, ownerA, "app_api", event.IfMatch{}, "usr_robot")
 	must(t, err)
-	if _, err := app.ApproveAudience(t.Context(), s, ownerA, "app_api", event.IfMatch{}, "usr_jo"); !errors.Is(err, app.ErrClientNotFound) {
+	if _, err := app.ApproveAudience(t.Context(), s, ownerA, "app_api", event.IfMatch{}, "usr_jo"); !errors.Is(err,
+		app.ErrClientNotFound) {
 		t.Errorf("a person: %v", err)
 	}
 }
@@ -152,7 +166,8 @@ func TestServiceUsersAreApprovedAndPeopleAreNot(t *testing.T) {
 func TestApprovalsAreBounded(t *testing.T) {
 	s := world(t)
 	for i := range app.MaxApprovals {
-		eventtest.Given(t, s, app.Kind, "app_api", "", nil, app.AudienceApproved{ClientID: fmt.Sprintf("app_%d", i), ClientOrg: "org_b"})
+		eventtest.Given(t, s, app.Kind, "app_api", "", nil,
+			app.AudienceApproved{ClientID: fmt.Sprintf("app_%d", i), ClientOrg: "org_b"})
 	}
 	_, err := app.ApproveAudience(t.Context(), s, ownerA, "app_api", event.IfMatch{}, "app_foreign")
 	if !errors.Is(err, app.ErrTooManyApprovals) {
@@ -163,9 +178,11 @@ func TestApprovalsAreBounded(t *testing.T) {
 func TestApprovalsAreSeenFromBothSides(t *testing.T) {
 	s := world(t)
 	for client, clientOrg := range map[string]string{"app_foreign": "org_b", "app_off": "org_off"} {
-		eventtest.Given(t, s, app.Kind, "app_api", "", nil, app.AudienceApproved{ClientID: client, ClientOrg: clientOrg})
+		eventtest.Given(t, s, app.Kind, "app_api", "", nil,
+			app.AudienceApproved{ClientID: client, ClientOrg: clientOrg})
 	}
-	eventtest.Given(t, s, app.Kind, "app_off", "", nil, app.AudienceApproved{ClientID: "app_active", ClientOrg: "org_a"})
+	eventtest.Given(t, s, app.Kind, "app_off", "", nil,
+		app.AudienceApproved{ClientID: "app_active", ClientOrg: "org_a"})
 	clients := func(found []*event.Object[app.App], next *event.Cursor, err error) string {
 		t.Helper()
 		must(t, err)

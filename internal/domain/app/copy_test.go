@@ -13,10 +13,17 @@ import (
 // A state that stays in memory is copied for whoever reads it: what they do to their copy must not show elsewhere.
 func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 	s := eventtest.New(t, Kind)
-	eventtest.Given(t, s, Kind, "app_1", "org_1", nil, Added{Name: "Shop", Type: Web, Settings: Settings{GrantTypes: []GrantType{AuthorizationCode},
-		RedirectURIs: []string{"https://a.test"}, PostLogoutURIs: []string{"https://b.test"}}}, KeyAdded{KeyID: "key_1"}, APIAccessSet{Scopes: []string{"signet.self"}},
-		AudienceApproved{ClientID: "app_2", ClientOrg: "org_2"}, OwnSignInSet{Allowed: true}, Vouched{By: "usr_1", Roles: access.Memberships{"org_1": {access.OrgOwner}}})
-	eventtest.Given(t, s, Kind, "app_1", "", nil, MetadataSet{Change: metadata.Change{Set: map[string]string{"a": "1"}}})
+	eventtest.Given(t, s, Kind, "app_1", "org_1", nil, Added{
+		Name: "Shop",
+		Type: Web,
+		Settings: Settings{GrantTypes: []GrantType{AuthorizationCode},
+			RedirectURIs: []string{"https://a.test"}, PostLogoutURIs: []string{"https://b.test"}},
+	},
+		KeyAdded{KeyID: "key_1"}, APIAccessSet{Scopes: []string{"signet.self"}},
+		AudienceApproved{ClientID: "app_2", ClientOrg: "org_2"}, OwnSignInSet{Allowed: true},
+		Vouched{By: "usr_1", Roles: access.Memberships{"org_1": {access.OrgOwner}}})
+	eventtest.Given(t, s, Kind, "app_1", "", nil,
+		MetadataSet{Change: metadata.Change{Set: map[string]string{"a": "1"}}})
 	record, err := s.Record(t.Context(), Kind.Ref("app_1"))
 	if err != nil {
 		t.Fatal(err)

@@ -71,8 +71,10 @@ func TestAnOldSecretWorksAsLongAsItIsKept(t *testing.T) {
 	until := s.Now().Add(time.Hour)
 	mark := s.Mark()
 	second := generate(t, s, time.Hour)
-	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.secret_set.v1", Payload: `{"oldUntil":` + strconv.FormatInt(event.Micros(until), 10) + `}`})
-	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.HasSecret || a.OldSecretUntil != event.Micros(until) {
+	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.secret_set.v1",
+		Payload: `{"oldUntil":` + strconv.FormatInt(event.Micros(until), 10) + `}`})
+	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.HasSecret ||
+		a.OldSecretUntil != event.Micros(until) {
 		t.Errorf("got %+v", a)
 	}
 	s.Advance(time.Hour - time.Microsecond)
@@ -91,7 +93,8 @@ func TestAnOldSecretWorksAsLongAsItIsKept(t *testing.T) {
 	}
 	// At once means at once.
 	fifth := generate(t, s, 0)
-	if counts(third) || counts(fourth) || !counts(fifth) || eventtest.State(t, s, app.Kind, "app_active").Data.OldSecretUntil != 0 {
+	if counts(third) || counts(fourth) || !counts(fifth) ||
+		eventtest.State(t, s, app.Kind, "app_active").Data.OldSecretUntil != 0 {
 		t.Error("an old one counts")
 	}
 	generate(t, s, time.Hour)
@@ -123,7 +126,8 @@ func TestWhenASecretCounts(t *testing.T) {
 		}
 		return b
 	}
-	active := app.App{Standing: app.Standing{State: app.Active}, Settings: app.Settings{AuthMethod: app.SecretBasic}, HasSecret: true}
+	active := app.App{Standing: app.Standing{State: app.Active}, Settings: app.Settings{AuthMethod: app.SecretBasic},
+		HasSecret: true}
 	change := func(f func(*app.App)) *app.App {
 		a := active
 		f(&a)
@@ -154,8 +158,10 @@ func TestWhenASecretCounts(t *testing.T) {
 		{"one without a secret", change(func(a *app.App) { a.HasSecret = false }), row(hash), text, false},
 		{"an inactive one", change(func(a *app.App) { a.State = app.Inactive }), row(hash), text, false},
 		{"a removed one", change(func(a *app.App) { a.State = app.Removed }), row(hash), text, false},
-		{"one that proves itself by a key", change(func(a *app.App) { a.AuthMethod = app.PrivateKeyJWT }), row(hash), text, false},
-		{"one that cannot prove itself", change(func(a *app.App) { a.AuthMethod = app.NoAuth }), row(hash), text, false},
+		{"one that proves itself by a key", change(func(a *app.App) { a.AuthMethod = app.PrivateKeyJWT }),
+			row(hash), text, false},
+		{"one that cannot prove itself", change(func(a *app.App) { a.AuthMethod = app.NoAuth }),
+			row(hash), text, false},
 	} {
 		if got := app.SecretMatches(c.a, c.row, c.text, now); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
@@ -221,8 +227,12 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	_, id, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, n)
 	must(t, err)
 	now := event.Micros(s.Now())
-	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.key_added.v1", Payload: `{"keyId":"` + id + `","public":` + strconv.Quote(form) +
-		`,"created":` + strconv.FormatInt(now, 10) + `,"expires":` + strconv.FormatInt(now+3_600_000_001, 10) + `}`})
+	s.Then(t, mark, eventtest.Fact{
+		Object: "app_active",
+		Type:   "app.key_added.v1",
+		Payload: `{"keyId":"` + id + `","public":` + strconv.Quote(form) +
+			`,"created":` + strconv.FormatInt(now, 10) + `,"expires":` + strconv.FormatInt(now+3_600_000_001, 10) + `}`,
+	})
 	_, second, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, newKey(t))
 	must(t, err)
 	ids := func(keys []app.Key) (ids []string) {
@@ -236,7 +246,8 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 		t.Errorf("keys %q", got)
 	}
 	end := event.Time(now + 3_600_000_001)
-	if before, after := ids(a.KeysAt(end.Add(-time.Microsecond))), ids(a.KeysAt(end)); !slices.Equal(before, []string{id, second}) || !slices.Equal(after, []string{second}) {
+	if before, after := ids(a.KeysAt(end.Add(-time.Microsecond))),
+		ids(a.KeysAt(end)); !slices.Equal(before, []string{id, second}) || !slices.Equal(after, []string{second}) {
 		t.Errorf("before its end %q count, afterwards %q", before, after)
 	}
 	_, _, err = app.AddKey(t.Context(), s, ownerA, "app_active", stale, user.NewKey{PublicKey: form})
@@ -257,7 +268,8 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	_, _, err = app.AddKey(t.Context(), s, ownerA, "app_active", stale, newKey(t))
 	eventtest.As(t, err, app.ErrTooManyKeys)
 	over := s.Now()
-	_, keyID, err := app.AddKey(t.Context(), s, ownerA, "app_api", event.IfMatch{}, user.NewKey{PublicKey: "x", Expires: &over})
+	_, keyID, err := app.AddKey(t.Context(), s, ownerA, "app_api", event.IfMatch{},
+		user.NewKey{PublicKey: "x", Expires: &over})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "publicKey", "expirationDate")
 	if keyID != "" {
 		t.Error("a refusal names a key")

@@ -10,7 +10,8 @@ import (
 func Unguarded() (problems []string) {
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if g, there := guards[name]; !there || (g.widens == nil) != (g.harmless != "") {
-			problems = append(problems, fmt.Sprintf("%s of App is not on the list in trust.go: say by which changes of it codes, tokens or data reach somebody, or why by none", name))
+			problems = append(problems,
+				fmt.Sprintf("%s of App is not on the list in trust.go: say by which changes of it codes, tokens or data reach somebody, or why by none", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(guards)) {

@@ -33,12 +33,14 @@ func addKey(t *testing.T, s event.Store, p access.Permit) error {
 // application.
 func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 	with := func(scopes ...string) access.Permit {
-		caller := &access.Caller{UserID: "usr_iam", Scopes: scopes, Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+		caller := &access.Caller{UserID: "usr_iam", Scopes: scopes,
+			Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 		p, err := caller.In("org_a", access.AppWrite)
 		must(t, err)
 		return p
 	}
-	less, same := with("signet.write", "signet.redirects", "signet.app_credentials"), with("signet.self", "signet.passwords", "signet.api_access")
+	less, same := with("signet.write", "signet.redirects", "signet.app_credentials"),
+		with("signet.self", "signet.passwords", "signet.api_access")
 	for name, takesOver := range map[string]operation{
 		"redirect":                 modify(app.SettingsChanged{RedirectURIs: &[]string{"https://attacker.example/cb"}}),
 		"no consent, and a rename": modify(app.SettingsChanged{Name: new("Shop"), ConsentRequired: new(false)}),
@@ -49,7 +51,8 @@ func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 			return err
 		},
 		"one more scope": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, err := app.SetAPIAccess(t.Context(), s, p, "app_active", event.IfMatch{}, []string{"signet.self", "signet.passwords"})
+			_, err := app.SetAPIAccess(t.Context(), s, p, "app_active", event.IfMatch{},
+				[]string{"signet.self", "signet.passwords"})
 			return err
 		},
 	} {
@@ -74,7 +77,8 @@ func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 
 	s := world(t)
 	for _, id := range []string{"app_active", "app_spa"} {
-		_, err := app.SetAPIAccess(t.Context(), s, ownerA, id, event.IfMatch{}, []string{"signet.passwords", "signet.self"})
+		_, err := app.SetAPIAccess(t.Context(), s, ownerA, id, event.IfMatch{},
+			[]string{"signet.passwords", "signet.self"})
 		must(t, err)
 	}
 	// Who may not is told that, whatever state the application is in.

@@ -31,15 +31,18 @@ var unguarded = map[string]string{
 }
 
 func TestEveryChangeOfAnApplicationIsJudged(t *testing.T) {
-	own, others := regexp.MustCompile(`\w\.Append\(`), regexp.MustCompile(`\bapp\.(Added|SettingsChanged|SecretSet|SecretRemoved|KeyAdded|KeyRemoved|APIAccessSet|APIConsentsEnded|AudienceApproved|AudienceWithdrawn|OwnSignInSet|Vouched|RoleSettingsSet|MetadataSet|Deactivated|Reactivated|WasRemoved)\{`)
+	own, others := regexp.MustCompile(`\w\.Append\(`),
+		regexp.MustCompile(`\bapp\.(Added|SettingsChanged|SecretSet|SecretRemoved|KeyAdded|KeyRemoved|APIAccessSet|APIConsentsEnded|AudienceApproved|AudienceWithdrawn|OwnSignInSet|Vouched|RoleSettingsSet|MetadataSet|Deactivated|Reactivated|WasRemoved)\{`)
 	root := os.DirFS("..")
 	must(t, fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || unguarded[path] != "" {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			unguarded[path] != "" {
 			return err
 		}
 		text, err := fs.ReadFile(root, path)
 		for n, line := range strings.Split(string(text), "\n") {
-			if strings.HasPrefix(path, "app/") && own.MatchString(line) || others.MatchString(line) && !strings.Contains(line, "app.Append(permit, ") {
+			if strings.HasPrefix(path, "app/") && own.MatchString(line) ||
+				others.MatchString(line) && !strings.Contains(line, "app.Append(permit, ") {
 				t.Errorf("internal/%s:%d changes an application without app.Append, which judges what that lets others have", path, n+1)
 			}
 		}
@@ -48,15 +51,24 @@ func TestEveryChangeOfAnApplicationIsJudged(t *testing.T) {
 }
 
 // What is on the way to whom: settings of an application that has all of them.
-var full = app.SettingsChanged{RedirectURIs: &[]string{"https://a.example/cb", "https://b.example/cb"}, PostLogoutURIs: &[]string{"https://a.example/", "https://b.example/"},
-	BackChannelLogoutURI: new("https://a.example/out"), KeySetURI: new("https://a.example/keys"), GrantTypes: &[]app.GrantType{app.AuthorizationCode, app.RefreshToken},
-	ConsentRequired: new(true), ExactAuthMethod: new(true), IDTokenClaims: new(app.ScopeClaims)}
+var full = app.SettingsChanged{
+	RedirectURIs:         &[]string{"https://a.example/cb", "https://b.example/cb"},
+	PostLogoutURIs:       &[]string{"https://a.example/", "https://b.example/"},
+	BackChannelLogoutURI: new("https://a.example/out"),
+	KeySetURI:            new("https://a.example/keys"),
+
+	GrantTypes:      &[]app.GrantType{app.AuthorizationCode, app.RefreshToken},
+	ConsentRequired: new(true),
+	ExactAuthMethod: new(true),
+	IDTokenClaims:   new(app.ScopeClaims),
+}
 
 // trusted is a world with an application of org_a that an owner of the installation gave these scopes.
 func trusted(t *testing.T, scopes ...string) *eventtest.Store {
 	t.Helper()
 	s := world(t)
-	eventtest.Given(t, s, app.Kind, "app_active", "", nil, full, app.SecretSet{}, app.KeyAdded{KeyID: "pky_1", Public: "x"})
+	eventtest.Given(t, s, app.Kind, "app_active", "", nil, full, app.SecretSet{},
+		app.KeyAdded{KeyID: "pky_1", Public: "x"})
 	_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, scopes)
 	must(t, err)
 	return s
@@ -70,12 +82,15 @@ func TestAnApplicationWithScopesOfTheAPIIsNotTurned(t *testing.T) {
 		return err
 	}
 	turns := map[string]operation{
-		"another address":           modify(app.SettingsChanged{RedirectURIs: &[]string{"https://attacker.example/cb"}}),
-		"one more address":          modify(app.SettingsChanged{RedirectURIs: &[]string{"https://a.example/cb", "https://b.example/cb", "https://attacker.example/cb"}}),
-		"a name and an address":     modify(app.SettingsChanged{Name: new("Shop 2"), RedirectURIs: &[]string{"https://attacker.example/cb"}}),
-		"a post-logout address":     modify(app.SettingsChanged{PostLogoutURIs: &[]string{"https://attacker.example/"}}),
-		"a back-channel address":    modify(app.SettingsChanged{BackChannelLogoutURI: new("https://attacker.example/out")}),
-		"a grant type":              modify(app.SettingsChanged{GrantTypes: &[]app.GrantType{app.AuthorizationCode, app.DeviceCode}}),
+		"another address": modify(app.SettingsChanged{RedirectURIs: &[]string{"https://attacker.example/cb"}}),
+		"one more address": modify(app.SettingsChanged{RedirectURIs: &[]string{"https://a.example/cb",
+			"https://b.example/cb", "https://attacker.example/cb"}}),
+		"a name and an address": modify(app.SettingsChanged{Name: new("Shop 2"),
+			RedirectURIs: &[]string{"https://attacker.example/cb"}}),
+		"a post-logout address":  modify(app.SettingsChanged{PostLogoutURIs: &[]string{"https://attacker.example/"}}),
+		"a back-channel address": modify(app.SettingsChanged{BackChannelLogoutURI: new("https://attacker.example/out")}),
+		"a grant type": modify(app.SettingsChanged{GrantTypes: &[]app.GrantType{app.AuthorizationCode,
+			app.DeviceCode}}),
 		"an authentication method":  modify(app.SettingsChanged{AuthMethod: new(app.SecretPost)}),
 		"any way to send a secret":  modify(app.SettingsChanged{ExactAuthMethod: new(false)}),
 		"a key set":                 modify(app.SettingsChanged{KeySetURI: new("https://attacker.example/keys")}),
@@ -96,7 +111,8 @@ func TestAnApplicationWithScopesOfTheAPIIsNotTurned(t *testing.T) {
 				epoch := func() int64 { return eventtest.State(t, s, app.Kind, "app_active").Data.APIEpoch }
 				before, mark := epoch(), s.Mark()
 				for who, holds := range managers {
-					if err := turn(t, s, of(t, "org_a", access.AppWrite, holds)); !errors.Is(err, app.ErrOpensWaysIn) || !strings.Contains(err.Error(), "IAM_OWNER") {
+					if err := turn(t, s, of(t, "org_a", access.AppWrite, holds)); !errors.Is(err, app.ErrOpensWaysIn) ||
+						!strings.Contains(err.Error(), "IAM_OWNER") {
 						t.Errorf("%s: %v", who, err)
 					}
 				}
@@ -117,15 +133,17 @@ func TestAnApplicationWithScopesOfTheAPIIsNotTurned(t *testing.T) {
 func TestTheOrganizationTakesAwayFromAnApplicationWithScopesOfTheAPI(t *testing.T) {
 	manager := of(t, "org_a", access.AppWrite, access.Memberships{"org_a": {access.OrgSettingsManager}})
 	for name, take := range map[string]operation{
-		"an address":               modify(app.SettingsChanged{RedirectURIs: &[]string{"https://b.example/cb"}}),
-		"another order":            modify(app.SettingsChanged{RedirectURIs: &[]string{"https://b.example/cb", "https://a.example/cb"}}),
+		"an address": modify(app.SettingsChanged{RedirectURIs: &[]string{"https://b.example/cb"}}),
+		"another order": modify(app.SettingsChanged{RedirectURIs: &[]string{"https://b.example/cb",
+			"https://a.example/cb"}}),
 		"the post-logout ones":     modify(app.SettingsChanged{PostLogoutURIs: &[]string{}}),
 		"the back-channel address": modify(app.SettingsChanged{BackChannelLogoutURI: new("")}),
 		"the key set":              modify(app.SettingsChanged{KeySetURI: new("")}),
 		"a grant type":             modify(app.SettingsChanged{GrantTypes: &[]app.GrantType{app.AuthorizationCode}}),
 		"claims of ID tokens":      modify(app.SettingsChanged{IDTokenClaims: new(app.MinimalClaims)}),
-		"life of tokens":           modify(app.SettingsChanged{AccessTokenSeconds: new(int64(600)), Name: new("Shop 2")}),
-		"what it was":              modify(full),
+		"life of tokens": modify(app.SettingsChanged{AccessTokenSeconds: new(int64(600)),
+			Name: new("Shop 2")}),
+		"what it was": modify(full),
 		"the secret": func(t *testing.T, s event.Store, p access.Permit) error {
 			_, err := app.RemoveSecret(t.Context(), s, p, "app_active", event.IfMatch{})
 			return err

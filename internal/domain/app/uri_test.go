@@ -145,9 +145,11 @@ func TestWhichAddressesAnApplicationMayHave(t *testing.T) {
 }
 
 func TestOnlyWhatWasRegisteredIsAllowed(t *testing.T) {
-	registered := []string{"https://app.example.org/cb", "https://app.example.org/cb?x=1", "http://127.0.0.1/cb", "http://localhost:3000/cb", "http://[::1]/cb?y=2",
+	registered := []string{"https://app.example.org/cb", "https://app.example.org/cb?x=1", "http://127.0.0.1/cb",
+		"http://localhost:3000/cb", "http://[::1]/cb?y=2",
 		"https://127.0.0.1/tls", "com.example.app:/cb", "http://intranet.example/cb",
-		"myapp:/cb", "ssh://app.example.org/cb", "search-ms:query=x", "javascript:alert(1)"} // some that nobody could register today
+		// some that nobody could register today
+		"myapp:/cb", "ssh://app.example.org/cb", "search-ms:query=x", "javascript:alert(1)"}
 	for _, c := range []struct {
 		uri          string
 		web, devices bool
@@ -205,10 +207,12 @@ func TestOnlyWhatWasRegisteredIsAllowed(t *testing.T) {
 		{"COM.example.app:/cb", false, false},
 	} {
 		for typ, want := range map[app.Type]bool{app.Web: c.web, app.SPA: c.web, app.Native: c.devices} {
-			if got := app.RedirectAllowed(&app.App{Type: typ, Settings: app.Settings{RedirectURIs: registered}}, c.uri); got != want {
+			if got := app.RedirectAllowed(&app.App{Type: typ, Settings: app.Settings{RedirectURIs: registered}},
+				c.uri); got != want {
 				t.Errorf("%s: people are sent to %q: %t", typ, c.uri, got)
 			}
-			if got := app.PostLogoutAllowed(&app.App{Type: typ, Settings: app.Settings{PostLogoutURIs: registered}}, c.uri); got != want {
+			if got := app.PostLogoutAllowed(&app.App{Type: typ, Settings: app.Settings{PostLogoutURIs: registered}},
+				c.uri); got != want {
 				t.Errorf("%s: people who sign out are sent to %q: %t", typ, c.uri, got)
 			}
 			if app.RedirectAllowed(&app.App{Type: typ, Settings: app.Settings{PostLogoutURIs: registered}}, c.uri) ||
@@ -221,8 +225,10 @@ func TestOnlyWhatWasRegisteredIsAllowed(t *testing.T) {
 
 // FuzzRedirect looks for an address that leads elsewhere than what was registered, in the eyes of another parser.
 func FuzzRedirect(f *testing.F) {
-	for _, uri := range []string{"https://app.example.org/cb", "http://127.0.0.1:1/cb", "http://[::1]:1/cb", "http://localhost/cb?x=%41", "com.example.app:/cb",
-		"http://127.0.0.1:1@evil.example/cb", `http://localhost:1\@evil.example/cb`, "javascript:alert(1)", "http://127.0.0.1:99999/cb"} {
+	for _, uri := range []string{"https://app.example.org/cb", "http://127.0.0.1:1/cb", "http://[::1]:1/cb",
+		"http://localhost/cb?x=%41", "com.example.app:/cb",
+		"http://127.0.0.1:1@evil.example/cb", `http://localhost:1\@evil.example/cb`, "javascript:alert(1)",
+		"http://127.0.0.1:99999/cb"} {
 		f.Add("http://127.0.0.1/cb", uri)
 		f.Add(uri, uri)
 	}
@@ -245,7 +251,8 @@ func FuzzRedirect(f *testing.F) {
 		}
 		a, errA := url.Parse(registered)
 		b, errB := url.Parse(uri)
-		if errA != nil || errB != nil || b.Scheme != "http" || !loops(b.Hostname()) || b.User != nil || b.Fragment != "" || a.Hostname() != b.Hostname() ||
+		if errA != nil || errB != nil || b.Scheme != "http" || !loops(b.Hostname()) || b.User != nil ||
+			b.Fragment != "" || a.Hostname() != b.Hostname() ||
 			a.EscapedPath() != b.EscapedPath() || a.RawQuery != b.RawQuery {
 			t.Fatalf("%q was registered, and people are sent to %q", registered, uri)
 		}

@@ -17,7 +17,8 @@ func TestTheDescriptionTravelsWithTheContext(t *testing.T) {
 
 func TestOutsideARequestTheDescriptionIsEmptyAndGrantsNothing(t *testing.T) {
 	info := call.From(context.Background())
-	if info == nil || info.Caller != nil || info.IdempotencyKey != "" || info.IfMatch.Set || info.Permit.Reaches("org_a") {
+	if info == nil || info.Caller != nil || info.IdempotencyKey != "" || info.IfMatch.Set ||
+		info.Permit.Reaches("org_a") {
 		t.Errorf("got %+v", info)
 	}
 }

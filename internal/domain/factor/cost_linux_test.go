@@ -23,9 +23,11 @@ func TestNoPasskeyCostsMuchToRead(t *testing.T) {
 	cbor := func(head byte) func(int) string {
 		return func(size int) string { return strings.Repeat(string([]byte{head}), size) }
 	}
-	alphabets := append([]costtest.Alphabet{{Name: "nested arrays", Text: cbor(0x81)}, {Name: "nested maps", Text: cbor(0xa1)}, {Name: "nested tags", Text: cbor(0xc1)},
+	alphabets := append([]costtest.Alphabet{{Name: "nested arrays", Text: cbor(0x81)},
+		{Name: "nested maps", Text: cbor(0xa1)}, {Name: "nested tags", Text: cbor(0xc1)},
 		{Name: "an array that does not end", Text: cbor(0x9f)}}, costtest.Alphabets...)
-	for _, part := range []string{"clientDataJSON", "authenticatorData", "attestationObject", "signature", "userHandle", "publicKey"} {
+	for _, part := range []string{"clientDataJSON", "authenticatorData", "attestationObject", "signature",
+		"userHandle", "publicKey"} {
 		for _, a := range alphabets {
 			costtest.Grows(t, part+" of "+a.Name, longest, costtest.Most, func(size int) func() {
 				value := a.Text(size / 4 * 3)
@@ -35,7 +37,8 @@ func TestNoPasskeyCostsMuchToRead(t *testing.T) {
 						response[other] = base64.RawURLEncoding.EncodeToString([]byte(`{"type":"webauthn.get","challenge":"AAAA","origin":"https://id.signet.test"}`))
 					}
 				}
-				text, err := json.Marshal(map[string]any{"id": "AAAA", "rawId": "AAAA", "type": "public-key", "response": response})
+				text, err := json.Marshal(map[string]any{"id": "AAAA", "rawId": "AAAA", "type": "public-key",
+					"response": response})
 				if err != nil {
 					t.Fatal(err)
 				}

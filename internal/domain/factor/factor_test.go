@@ -31,23 +31,28 @@ func world(t *testing.T) (*eventtest.Store, *factor.Factors) {
 	t.Helper()
 	s := eventtest.New(t, user.Kind)
 	eventtest.Given(t, s, user.Kind, "usr_jo", "org_a", []event.Claim{user.NameClaim("org_a", "jo")},
-		user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Profile: user.Profile{DisplayName: "Jo D."}}})
+		user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo",
+			Profile: user.Profile{DisplayName: "Jo D."}}})
 	f, err := factor.New(s.Master, external)
 	must(t, err)
 	return s, f
 }
 
 // do runs a command about jo.
-func do(t *testing.T, s *eventtest.Store, rows []event.RowKey, decide func(tx *event.Tx, jo *event.Object[user.User]) error) error {
+func do(t *testing.T, s *eventtest.Store, rows []event.RowKey,
+	decide func(tx *event.Tx, jo *event.Object[user.User]) error) error {
 	t.Helper()
-	return s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_jo")}, Rows: append(rows, user.FactorsRow("usr_jo")),
+	return s.Do(t.Context(), event.Command{
+		Write: []event.Ref{user.Kind.Ref("usr_jo")},
+		Rows:  append(rows, user.FactorsRow("usr_jo")),
 		Decide: func(tx *event.Tx) error {
 			u, err := user.Kind.Get(tx, "usr_jo")
 			if err != nil {
 				return err
 			}
 			return decide(tx, u)
-		}})
+		},
+	})
 }
 
 func jo(t *testing.T, s *eventtest.Store) *event.Object[user.User] {
@@ -67,7 +72,9 @@ func withTOTP(t *testing.T, s *eventtest.Store, f *factor.Factors) (secret, id s
 	t.Helper()
 	var made factor.NewTOTP
 	factortest.Choose(s.Now(), nil, func() string { made = f.NewTOTP("jo"); return made.Secret })
-	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.StartTOTP(tx, jo, ses, made) }))
+	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+		return f.StartTOTP(tx, jo, ses, made)
+	}))
 	code := factortest.Code(made.Secret, s.Now())
 	must(t, do(t, s, []event.RowKey{factor.TOTPRow(ses)}, func(tx *event.Tx, jo *event.Object[user.User]) (err error) {
 		id, err = f.AddTOTP(tx, jo, ses, "phone", code)
@@ -93,7 +100,8 @@ func TestASecretIsInAFormThatAppsRead(t *testing.T) {
 	if u.Scheme != "otpauth" || u.Host != "totp" || u.Path != "/id.signet.test:jo & co@id" {
 		t.Errorf("the URI is %s", made.URI)
 	}
-	if q := u.Query(); q.Get("secret") != made.Secret || q.Get("issuer") != "id.signet.test" || q.Get("digits") != "6" || q.Get("period") != "30" || q.Get("algorithm") != "SHA1" {
+	if q := u.Query(); q.Get("secret") != made.Secret || q.Get("issuer") != "id.signet.test" ||
+		q.Get("digits") != "6" || q.Get("period") != "30" || q.Get("algorithm") != "SHA1" {
 		t.Errorf("the URI is %s", made.URI)
 	}
 	if other := f.NewTOTP("jo"); len(made.Secret) != 32 || other.Secret == made.Secret {
@@ -151,22 +159,30 @@ func TestCodesThatAreNone(t *testing.T) {
 func TestASecretWaitsFiveMinutesInItsOwnSession(t *testing.T) {
 	s, f := world(t)
 	made := f.NewTOTP("jo")
-	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.StartTOTP(tx, jo, ses, made) }))
+	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+		return f.StartTOTP(tx, jo, ses, made)
+	}))
 	add := func(session, code string) error {
 		return do(t, s, []event.RowKey{factor.TOTPRow(session)}, func(tx *event.Tx, jo *event.Object[user.User]) error {
 			_, err := f.AddTOTP(tx, jo, session, "phone", code)
 			return err
 		})
 	}
-	eventtest.Refused(t, add("ses_2", factortest.Code(made.Secret, s.Now())), errs.InvalidArgument, errs.InvalidRequest, "code")
+	eventtest.Refused(t, add("ses_2", factortest.Code(made.Secret, s.Now())), errs.InvalidArgument,
+		errs.InvalidRequest, "code")
 	wrong := factortest.Wrong(s.Now(), made.Secret)
 	eventtest.Refused(t, add(ses, wrong), errs.InvalidArgument, errs.InvalidRequest, "code")
 	s.Advance(5*time.Minute - time.Microsecond)
 	must(t, add(ses, factortest.Code(made.Secret, s.Now())))
-	eventtest.Refused(t, add(ses, factortest.Code(made.Secret, s.Now().Add(30*time.Second))), errs.InvalidArgument, errs.InvalidRequest, "code") // it is used up
-	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.StartTOTP(tx, jo, ses, made) }))
+	// it is used up
+	eventtest.Refused(t, add(ses, factortest.Code(made.Secret, s.Now().Add(30*time.Second))), errs.InvalidArgument,
+		errs.InvalidRequest, "code")
+	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+		return f.StartTOTP(tx, jo, ses, made)
+	}))
 	s.Advance(5 * time.Minute)
-	eventtest.Refused(t, add(ses, factortest.Code(made.Secret, s.Now())), errs.InvalidArgument, errs.InvalidRequest, "code")
+	eventtest.Refused(t, add(ses, factortest.Code(made.Secret, s.Now())), errs.InvalidArgument,
+		errs.InvalidRequest, "code")
 }
 
 func TestWhatIsKeptOfFactorsTellsNothing(t *testing.T) {
@@ -174,9 +190,12 @@ func TestWhatIsKeptOfFactorsTellsNothing(t *testing.T) {
 	mark := s.Mark()
 	secret, id := withTOTP(t, s, f)
 	codes := factor.NewRecoveryCodes()
-	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.PutRecoveryCodes(tx, jo, codes) }))
+	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+		return f.PutRecoveryCodes(tx, jo, codes)
+	}))
 	s.Then(t, mark,
-		eventtest.Fact{Object: "usr_jo", Type: "user.totp_added.v1", Payload: `{"factorId":"` + id + `","created":` + micros(s) + `}`, Personal: `{"name":"phone"}`},
+		eventtest.Fact{Object: "usr_jo", Type: "user.totp_added.v1",
+			Payload: `{"factorId":"` + id + `","created":` + micros(s) + `}`, Personal: `{"name":"phone"}`},
 		eventtest.Fact{Object: "usr_jo", Type: "user.recovery_codes_made.v1", Payload: `{"count":10}`})
 	for _, text := range append(codes, secret, strings.ReplaceAll(codes[0], "-", "")) {
 		if s.Stored(t, text) {
@@ -187,13 +206,16 @@ func TestWhatIsKeptOfFactorsTellsNothing(t *testing.T) {
 	s.GivenRow(event.Row{RowKey: user.FactorsRow("usr_x"), Value: row(t, s).Value})
 	s.Advance(time.Minute)
 	code := factortest.Code(secret, s.Now())
-	err := s.Do(t.Context(), event.Command{Rows: []event.RowKey{user.FactorsRow("usr_x")}, Decide: func(tx *event.Tx) error {
-		right, err := f.UseTOTP(tx, "usr_x", code)
-		if right {
-			t.Error("a code of jo's counts for somebody else")
-		}
-		return err
-	}})
+	err := s.Do(t.Context(), event.Command{
+		Rows: []event.RowKey{user.FactorsRow("usr_x")},
+		Decide: func(tx *event.Tx) error {
+			right, err := f.UseTOTP(tx, "usr_x", code)
+			if right {
+				t.Error("a code of jo's counts for somebody else")
+			}
+			return err
+		},
+	})
 	if err == nil {
 		t.Error("a secret that was moved could be opened")
 	}
@@ -203,7 +225,9 @@ func TestRecoveryCodes(t *testing.T) {
 	s, f := world(t)
 	codes := factor.NewRecoveryCodes()
 	put := func() error {
-		return do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.PutRecoveryCodes(tx, jo, codes) })
+		return do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+			return f.PutRecoveryCodes(tx, jo, codes)
+		})
 	}
 	use := func(code string) (right bool) {
 		must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) (err error) {
@@ -252,10 +276,12 @@ func TestRecoveryCodes(t *testing.T) {
 func TestAdministratorsRemoveFactors(t *testing.T) {
 	s, f := world(t)
 	_, id := withTOTP(t, s, f)
-	eventtest.Given(t, s, user.Kind, "usr_boss", "org_a", []event.Claim{user.NameClaim("org_a", "boss")}, user.HumanAdded{Personal: user.HumanFacts{UserName: "boss", UserNameKey: "boss"}},
+	eventtest.Given(t, s, user.Kind, "usr_boss", "org_a", []event.Claim{user.NameClaim("org_a", "boss")},
+		user.HumanAdded{Personal: user.HumanFacts{UserName: "boss", UserNameKey: "boss"}},
 		user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, user.TOTPAdded{FactorID: "fac_boss"})
 	permit := func(org string) access.Permit {
-		p, err := (&access.Caller{UserID: "usr_m", Memberships: access.Memberships{org: {access.OrgUserManager}}}).In(org, access.CredentialWrite)
+		p, err := (&access.Caller{UserID: "usr_m",
+			Memberships: access.Memberships{org: {access.OrgUserManager}}}).In(org, access.CredentialWrite)
 		must(t, err)
 		return p
 	}
@@ -271,7 +297,8 @@ func TestAdministratorsRemoveFactors(t *testing.T) {
 		{"without a permit", access.Permit{}, "usr_jo", id, event.IfMatch{}, user.ErrNotFound},
 		{"of who holds more", permit("org_a"), "usr_boss", "fac_boss", event.IfMatch{}, access.ErrTargetHoldsMore},
 		{"an unknown one", permit("org_a"), "usr_jo", "fac_x", stale, factor.ErrNotFound},
-		{"at another sequence", permit("org_a"), "usr_jo", id, stale, errs.New(errs.Aborted, event.SequenceMismatch, "x")},
+		{"at another sequence", permit("org_a"), "usr_jo", id, stale,
+			errs.New(errs.Aborted, event.SequenceMismatch, "x")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.Fingerprint()
@@ -302,7 +329,9 @@ func TestThereAreTwentyFactorsAtMost(t *testing.T) {
 	eventtest.As(t, more(), factor.ErrTooMany)
 	_, err := f.StartPasskey(jo(t, s), row(t, s), ses)
 	eventtest.As(t, err, factor.ErrTooMany)
-	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return factor.Remove(tx, jo, first) }))
+	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+		return factor.Remove(tx, jo, first)
+	}))
 	must(t, more())
 }
 

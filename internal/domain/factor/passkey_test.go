@@ -71,7 +71,8 @@ func withPasskey(t *testing.T, s *eventtest.Store, f *factor.Factors) *factortes
 // signsIn tells whether an answer would sign jo in.
 func signsIn(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string) bool {
 	t.Helper()
-	return accepted(t, s, f, answer, func(a *factor.Assertion) (bool, error) { return f.VerifySignIn(t.Context(), s, a, jo(t, s)) })
+	return accepted(t, s, f, answer,
+		func(a *factor.Assertion) (bool, error) { return f.VerifySignIn(t.Context(), s, a, jo(t, s)) })
 }
 
 // proves tells whether an answer would prove a second factor in a session of jo's.
@@ -83,7 +84,8 @@ func proves(t *testing.T, s *eventtest.Store, f *factor.Factors, session, answer
 }
 
 // accepted tells whether an answer is verified, and then accepted.
-func accepted(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string, verify func(*factor.Assertion) (bool, error)) bool {
+func accepted(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string,
+	verify func(*factor.Assertion) (bool, error)) bool {
 	t.Helper()
 	a, err := factor.ReadAssertion("assertion", answer)
 	must(t, err)
@@ -113,7 +115,8 @@ func TestAPasskeyIsAddedAndUsed(t *testing.T) {
 				} `json:"authenticatorSelection"`
 			}
 			must(t, json.Unmarshal([]byte(options), &shown))
-			if shown.RP.ID != "id.signet.test" || shown.Selection.ResidentKey != "required" || shown.Selection.UserVerification != "required" {
+			if shown.RP.ID != "id.signet.test" || shown.Selection.ResidentKey != "required" ||
+				shown.Selection.UserVerification != "required" {
 				t.Errorf("the options are %s", options)
 			}
 			credential, err := device.Create(options)
@@ -121,7 +124,8 @@ func TestAPasskeyIsAddedAndUsed(t *testing.T) {
 			mark := s.Mark()
 			id, err := add(t, s, f, ses, credential)
 			must(t, err)
-			s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.passkey_added.v1", Payload: `{"factorId":"` + id + `","created":` + micros(s) + `}`, Personal: `{"name":"laptop"}`})
+			s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.passkey_added.v1",
+				Payload: `{"factorId":"` + id + `","created":` + micros(s) + `}`, Personal: `{"name":"laptop"}`})
 			for range 3 {
 				options := toSignIn(t, s, f)
 				answer, err := device.Get(options)
@@ -173,7 +177,8 @@ func TestNewPasskeysThatAreRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, text := range []string{"", "{}", "null", "[]", "nonsense", `{"id":"x","rawId":"x","type":"public-key","response":{}}`} {
+	for _, text := range []string{"", "{}", "null", "[]", "nonsense",
+		`{"id":"x","rawId":"x","type":"public-key","response":{}}`} {
 		_, err := factor.ReadNewPasskey(text)
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "credential")
 		_, err = factor.ReadAssertion("assertion", text)
@@ -212,16 +217,25 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 		start func(t *testing.T, s *eventtest.Store, f *factor.Factors) (options string)
 		bend  func(t *testing.T, s *eventtest.Store, device *factortest.Authenticator)
 	}{
-		{"from another page", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Origin = "https://evil.test" }},
-		{"without its owner", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Unverified = true }},
+		{"from another page", signIn,
+			func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Origin = "https://evil.test" }},
+		{"without its owner", signIn,
+			func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Unverified = true }},
 		{"untouched", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Absent = true }},
-		{"too late", signIn, func(_ *testing.T, s *eventtest.Store, _ *factortest.Authenticator) { s.Advance(5 * time.Minute) }},
-		{"of a copy", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Passkeys[0].Count = 1 }},
-		{"that counts no further", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Passkeys[0].Still = true }},
+		{"too late", signIn, func(_ *testing.T, s *eventtest.Store, _ *factortest.Authenticator) {
+			s.Advance(5 * time.Minute)
+		}},
+		{"of a copy", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) {
+			d.Passkeys[0].Count = 1
+		}},
+		{"that counts no further", signIn,
+			func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Passkeys[0].Still = true }},
 		{"of somebody else", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) {
 			d.Passkeys[0].Handle = []byte("usr_x")
 		}},
-		{"of nobody", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Passkeys[0].Handle = nil }},
+		{"of nobody", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) {
+			d.Passkeys[0].Handle = nil
+		}},
 		{"of another passkey", signIn, func(t *testing.T, _ *eventtest.Store, d *factortest.Authenticator) {
 			_, err := d.Create(`{"rp":{"id":"id.signet.test"},"challenge":"eA"}`)
 			must(t, err)
@@ -398,8 +412,10 @@ func TestOnlyOurOwnChallengesSignIn(t *testing.T) {
 	var theirs struct{ Challenge string }
 	must(t, json.Unmarshal([]byte(toSignIn(t, s, elsewhere)), &theirs))
 	for name, challenge := range map[string]string{
-		"another number": bent(0), "another end": bent(39), "another MAC": bent(71), "cut off": ours.Challenge[:92], "one more": ours.Challenge + "AAAA",
-		"written otherwise": ours.Challenge[:4] + "\n" + ours.Challenge[4:], "of another installation": theirs.Challenge, "invented": strings.Repeat("A", 96),
+		"another number": bent(0), "another end": bent(39), "another MAC": bent(71), "cut off": ours.Challenge[:92],
+		"one more":                ours.Challenge + "AAAA",
+		"written otherwise":       ours.Challenge[:4] + "\n" + ours.Challenge[4:],
+		"of another installation": theirs.Challenge, "invented": strings.Repeat("A", 96),
 	} {
 		answer, err := device.Assert(device.Passkeys[0], challenge)
 		must(t, err)
@@ -416,7 +432,8 @@ func TestOnlyOurOwnChallengesSignIn(t *testing.T) {
 
 func TestPasskeysNeedAHostName(t *testing.T) {
 	for external, want := range map[string]string{
-		"http://127.0.0.1:8080": "", "http://[::1]:8080": "", "http://localhost:8080": "http://localhost:8080", "https://id.example.org:443": "https://id.example.org",
+		"http://127.0.0.1:8080": "", "http://[::1]:8080": "", "http://localhost:8080": "http://localhost:8080",
+		"https://id.example.org:443":  "https://id.example.org",
 		"https://id.example.org:8443": "https://id.example.org:8443",
 	} {
 		t.Run(external, func(t *testing.T) {

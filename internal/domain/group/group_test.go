@@ -32,7 +32,8 @@ var (
 // in gives a permit of org_a to somebody who holds something there.
 func in(t testing.TB, holds access.Memberships) access.Permit {
 	t.Helper()
-	permit, err := (&access.Caller{UserID: "usr_me", OrgID: "org_a", RequestID: "req_1", Memberships: holds}).In("org_a", access.GroupWrite)
+	permit, err := (&access.Caller{UserID: "usr_me", OrgID: "org_a", RequestID: "req_1",
+		Memberships: holds}).In("org_a", access.GroupWrite)
 	must(t, err)
 	return permit
 }
@@ -83,7 +84,8 @@ func holds(t testing.TB, s *eventtest.Store, id string, want ...access.Role) {
 func TestGroupsHaveNamesOfTheirOwn(t *testing.T) {
 	s := newInstallation(t)
 	permit := in(t, owner)
-	made, err := group.Add(t.Context(), s, permit, group.New{Name: "Engineering", Description: "Builds things"}, event.Once{})
+	made, err := group.Add(t.Context(), s, permit,
+		group.New{Name: "Engineering", Description: "Builds things"}, event.Once{})
 	must(t, err)
 	_, err = group.Add(t.Context(), s, permit, group.New{Name: "ENGINEERING"}, event.Once{})
 	eventtest.As(t, err, group.ErrNameTaken)
@@ -96,9 +98,11 @@ func TestGroupsHaveNamesOfTheirOwn(t *testing.T) {
 	_, err = group.Add(t.Context(), s, permit, group.New{Name: "Engineering"}, event.Once{})
 	must(t, err)
 	for _, wrong := range []struct{ name, description, field string }{
-		{"", "", "name"}, {strings.Repeat("x", 201), "", "name"}, {"x", strings.Repeat("x", 501), "description"}, {"a\x00", "", "name"},
+		{"", "", "name"}, {strings.Repeat("x", 201), "", "name"}, {"x", strings.Repeat("x", 501), "description"},
+		{"a\x00", "", "name"},
 	} {
-		_, err = group.Add(t.Context(), s, permit, group.New{Name: wrong.name, Description: wrong.description}, event.Once{})
+		_, err = group.Add(t.Context(), s, permit,
+			group.New{Name: wrong.name, Description: wrong.description}, event.Once{})
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, wrong.field)
 	}
 	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.WasRemoved{})
@@ -136,7 +140,8 @@ func TestGroupsAreFoundByTheBeginningOfTheirNames(t *testing.T) {
 
 // Who may put whom into which group, and take whom out: by what the group gives.
 func TestWhoMayPutWhomIntoWhichGroup(t *testing.T) {
-	apps := group.AppRolesSet{Place: "prj_x", Project: "prj_x", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}
+	apps := group.AppRolesSet{Place: "prj_x", Project: "prj_x", Org: "org_a",
+		Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}
 	for _, c := range []struct {
 		name  string
 		me    access.Memberships
@@ -149,17 +154,32 @@ func TestWhoMayPutWhomIntoWhichGroup(t *testing.T) {
 	}{
 		{name: "a user manager, into a group that gives nothing", me: manager, who: "usr_a"},
 		{name: "a guest", me: manager, who: "usr_guest"},
-		{name: "a user of another organization", me: manager, who: "usr_stranger", want: user.ErrNotFound, takes: user.ErrNotFound},
-		{name: "by the installation, too", me: iam, who: "usr_stranger", want: user.ErrNotFound, takes: user.ErrNotFound},
+		{name: "a user of another organization", me: manager, who: "usr_stranger", want: user.ErrNotFound,
+			takes: user.ErrNotFound},
+		{name: "by the installation, too", me: iam, who: "usr_stranger", want: user.ErrNotFound,
+			takes: user.ErrNotFound},
 		{name: "nobody", me: manager, who: "usr_x", want: user.ErrNotFound, takes: user.ErrNotFound},
-		{name: "into a group of another organization", me: owner, who: "usr_a", group: "grp_other", want: group.ErrNotFound, takes: group.ErrNotFound},
-		{name: "into no group", me: owner, who: "usr_a", group: "grp_x", want: group.ErrNotFound, takes: group.ErrNotFound},
-		{name: "an owner, into a group that makes owners", me: owner, gives: []access.Role{access.OrgOwner}, who: "usr_a"},
-		{name: "a user manager makes no owner by a group", me: manager, gives: []access.Role{access.OrgOwner}, who: "usr_a", want: access.ErrDenied, takes: access.ErrDenied},
-		{name: "nor somebody like itself", me: manager, gives: []access.Role{access.OrgUserManager}, who: "usr_a", want: access.ErrDenied, takes: access.ErrDenied},
-		{name: "who may give roles, but has less", me: access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
-			gives: []access.Role{access.OrgOwnerViewer}, who: "usr_a", want: member.ErrGrantsMore, takes: access.ErrTargetHoldsMore},
-		{name: "roles of applications take a permission of their own", me: manager, apps: true, who: "usr_a", want: access.ErrDenied},
+		{name: "into a group of another organization", me: owner, who: "usr_a", group: "grp_other",
+			want: group.ErrNotFound, takes: group.ErrNotFound},
+		{name: "into no group", me: owner, who: "usr_a", group: "grp_x", want: group.ErrNotFound,
+			takes: group.ErrNotFound},
+		{name: "an owner, into a group that makes owners", me: owner,
+			gives: []access.Role{access.OrgOwner}, who: "usr_a"},
+		{name: "a user manager makes no owner by a group", me: manager, gives: []access.Role{access.OrgOwner},
+			who: "usr_a", want: access.ErrDenied, takes: access.ErrDenied},
+		{name: "nor somebody like itself", me: manager, gives: []access.Role{access.OrgUserManager}, who: "usr_a",
+			want: access.ErrDenied, takes: access.ErrDenied},
+		{
+			name:  "who may give roles, but has less",
+			me:    access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
+			gives: []access.Role{access.OrgOwnerViewer},
+			who:   "usr_a",
+			want:  member.ErrGrantsMore,
+
+			takes: access.ErrTargetHoldsMore,
+		},
+		{name: "roles of applications take a permission of their own", me: manager, apps: true, who: "usr_a",
+			want: access.ErrDenied},
 		{name: "which owners have", me: owner, apps: true, who: "usr_a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,12 +228,24 @@ func TestWhoMayGiveAGroupWhichRoles(t *testing.T) {
 	}{
 		{name: "an owner", me: owner, now: []access.Role{access.OrgOwner}},
 		{name: "an owner takes them back", me: owner, before: []access.Role{access.OrgOwner}},
-		{name: "a user manager gives none", me: manager, now: []access.Role{access.OrgUserManager}, want: access.ErrDenied},
-		{name: "who may give roles, but has less", me: access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
-			now: []access.Role{access.OrgOwner}, want: member.ErrGrantsMore},
-		{name: "nor takes back what it does not have", me: access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
-			before: []access.Role{access.OrgOwner}, now: []access.Role{access.OrgUserManager}, want: access.ErrTargetHoldsMore},
-		{name: "a group of another organization", me: owner, now: []access.Role{access.OrgOwner}, group: "grp_other", want: group.ErrNotFound},
+		{name: "a user manager gives none", me: manager, now: []access.Role{access.OrgUserManager},
+			want: access.ErrDenied},
+		{
+			name: "who may give roles, but has less",
+			me:   access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
+			now:  []access.Role{access.OrgOwner},
+			want: member.ErrGrantsMore,
+		},
+		{
+			name:   "nor takes back what it does not have",
+			me:     access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
+			before: []access.Role{access.OrgOwner},
+			now:    []access.Role{access.OrgUserManager},
+
+			want: access.ErrTargetHoldsMore,
+		},
+		{name: "a group of another organization", me: owner, now: []access.Role{access.OrgOwner}, group: "grp_other",
+			want: group.ErrNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newInstallation(t, c.before...)
@@ -259,13 +291,17 @@ func TestRolesComeAndGoForAllMembersInOneCommand(t *testing.T) {
 	join(t, s, "usr_a")
 	join(t, s, "usr_guest")
 	mark := s.Mark()
-	_, err := group.SetRoles(t.Context(), s, in(t, owner), "grp_g", event.IfMatch{}, []string{"ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"})
+	_, err := group.SetRoles(t.Context(), s, in(t, owner), "grp_g", event.IfMatch{},
+		[]string{"ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"})
 	must(t, err)
 	s.Then(t, mark,
 		eventtest.Fact{Object: "grp_g", Type: "group.members_counted.v1", Payload: `{"members":2}`},
-		eventtest.Fact{Object: "grp_g", Type: "group.roles_set.v1", Payload: `{"roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"],"members":2}`},
-		eventtest.Fact{Object: "usr_a", Type: "user.group_roles_set.v1", Payload: `{"group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`},
-		eventtest.Fact{Object: "usr_guest", Type: "user.group_roles_set.v1", Payload: `{"group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
+		eventtest.Fact{Object: "grp_g", Type: "group.roles_set.v1",
+			Payload: `{"roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"],"members":2}`},
+		eventtest.Fact{Object: "usr_a", Type: "user.group_roles_set.v1",
+			Payload: `{"group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`},
+		eventtest.Fact{Object: "usr_guest", Type: "user.group_roles_set.v1",
+			Payload: `{"group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
 	membertest.User(t, s, "usr_late", "org_a", nil)
 	join(t, s, "usr_late")
 	holds(t, s, "usr_late", access.OrgOwnerViewer, access.OrgUserManager)
@@ -291,7 +327,8 @@ func TestAGroupThatGivesNothingIsNotWrittenByItsMembers(t *testing.T) {
 	s := newInstallation(t)
 	mark := s.Mark()
 	join(t, s, "usr_a")
-	s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.group_joined.v1", Payload: `{"org":"org_a","group":"grp_g"}`})
+	s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.group_joined.v1",
+		Payload: `{"org":"org_a","group":"grp_g"}`})
 	mark = s.Mark()
 	join(t, s, "usr_a") // again
 	s.Then(t, mark)
@@ -316,12 +353,14 @@ func TestAGroupThatGivesRolesIsBounded(t *testing.T) {
 		}
 	}
 	// As many as there can be, of which the group has seen all, and one was removed without it.
-	add(0, group.MaxRoleMembers-1, user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{access.OrgOwnerViewer}})
+	add(0, group.MaxRoleMembers-1,
+		user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{access.OrgOwnerViewer}})
 	eventtest.Given(t, s, group.Kind, "grp_g", "", nil, group.MembersCounted{Members: group.MaxRoleMembers})
 	mark := s.Mark()
 	join(t, s, "usr_a")
 	s.Then(t, mark,
-		eventtest.Fact{Object: "usr_a", Type: "user.group_joined.v1", Payload: `{"org":"org_a","group":"grp_g","roles":["ORG_OWNER_VIEWER"]}`},
+		eventtest.Fact{Object: "usr_a", Type: "user.group_joined.v1",
+			Payload: `{"org":"org_a","group":"grp_g","roles":["ORG_OWNER_VIEWER"]}`},
 		eventtest.Fact{Object: "grp_g", Type: "group.members_counted.v1", Payload: `{"members":999}`},
 		eventtest.Fact{Object: "grp_g", Type: "group.member_added.v1", Payload: `{"userId":"usr_a"}`})
 	_, err := group.AddMember(t.Context(), s, in(t, owner), "grp_g", "usr_guest", event.IfMatch{})
@@ -397,9 +436,15 @@ func TestTheLastOwnerThroughAGroupStays(t *testing.T) {
 		}{
 			{"nobody else", owner, nil, member.ErrLastOrgOwner},
 			{"by the installation", iam, nil, nil},
-			{"another owner", owner, []event.Fact[user.User]{user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}}, nil},
-			{"another one through another group", owner, []event.Fact[user.User]{user.GroupJoined{Org: "org_a", Group: "grp_2", Roles: []access.Role{access.OrgOwner}}}, nil},
-			{"another one who is locked", owner, []event.Fact[user.User]{user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, user.WasLocked{}}, member.ErrLastOrgOwner},
+			{"another owner", owner,
+				[]event.Fact[user.User]{user.MembershipSet{Scope: "org_a",
+					Roles: []access.Role{access.OrgOwner}}}, nil},
+			{"another one through another group", owner,
+				[]event.Fact[user.User]{user.GroupJoined{Org: "org_a", Group: "grp_2",
+					Roles: []access.Role{access.OrgOwner}}}, nil},
+			{"another one who is locked", owner,
+				[]event.Fact[user.User]{user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}},
+					user.WasLocked{}}, member.ErrLastOrgOwner},
 		} {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				s := newInstallation(t, access.OrgOwner)
@@ -410,7 +455,9 @@ func TestTheLastOwnerThroughAGroupStays(t *testing.T) {
 				}
 				before, mark := s.Fingerprint(), s.Mark()
 				eventtest.As(t, end(t, s, c.me), c.want)
-				if told, lost := ownerLost(t, s, mark), c.want == nil && c.facts == nil; lost && told != `{"userId":"usr_a","org":"org_a"}` || !lost && told != "" {
+				if told, lost := ownerLost(t, s, mark),
+					c.want == nil && c.facts == nil; lost && told != `{"userId":"usr_a","org":"org_a"}` ||
+					!lost && told != "" {
 					t.Errorf("the organization reads %q", told)
 				}
 				if changed := s.Fingerprint() != before; changed != (c.want == nil) {
@@ -468,7 +515,8 @@ func ownerLost(t *testing.T, s *eventtest.Store, mark int64) (told string) {
 func TestWhoOwnsThroughAGroupIsProtected(t *testing.T) {
 	s := newInstallation(t, access.OrgOwner)
 	join(t, s, "usr_a")
-	permit, err := (&access.Caller{UserID: "usr_me", OrgID: "org_a", Memberships: manager}).In("org_a", access.UserWrite)
+	permit, err := (&access.Caller{UserID: "usr_me", OrgID: "org_a", Memberships: manager}).In("org_a",
+		access.UserWrite)
 	must(t, err)
 	_, err = user.SetUserName(t.Context(), s, permit, "usr_a", event.IfMatch{}, "mine")
 	eventtest.As(t, err, access.ErrTargetHoldsMore)

@@ -24,10 +24,13 @@ import (
 // granted.
 func givenPlaces(t testing.TB, s event.Store, roles []user.AppRole) {
 	t.Helper()
-	eventtest.Given(t, s, project.Kind, "prj_x", "org_a", nil, project.Added{Name: "x", NameKey: "x"}, project.GroupRolesSet{Group: "grp_g", Roles: roles})
+	eventtest.Given(t, s, project.Kind, "prj_x", "org_a", nil, project.Added{Name: "x", NameKey: "x"},
+		project.GroupRolesSet{Group: "grp_g", Roles: roles})
 	eventtest.Given(t, s, project.AccessKind, "pac_x", "org_a", []event.Claim{project.AccessClaim("prj_y", "org_a")},
-		project.AccessAdded{Project: "prj_y", Owner: "org_b", Grant: "pgr_x"}, project.AccessGroupRolesSet{Group: "grp_g", Roles: roles})
-	eventtest.Given(t, s, group.Kind, "grp_g", "", nil, group.AppRolesSet{Place: "prj_x", Project: "prj_x", Org: "org_a", Roles: roles},
+		project.AccessAdded{Project: "prj_y", Owner: "org_b", Grant: "pgr_x"},
+		project.AccessGroupRolesSet{Group: "grp_g", Roles: roles})
+	eventtest.Given(t, s, group.Kind, "grp_g", "", nil,
+		group.AppRolesSet{Place: "prj_x", Project: "prj_x", Org: "org_a", Roles: roles},
 		group.AppRolesSet{Place: "pac_x", Project: "prj_y", Org: "org_a", Roles: roles})
 }
 
@@ -45,7 +48,8 @@ func TestWhoJoinsWhileRolesAreGivenGetsThem(t *testing.T) {
 					join(t, s, id)
 				}
 			}}
-			_, err := group.SetRoles(t.Context(), meanwhile, in(t, owner), "grp_g", event.IfMatch{}, []string{"ORG_USER_MANAGER"})
+			_, err := group.SetRoles(t.Context(), meanwhile, in(t, owner), "grp_g", event.IfMatch{},
+				[]string{"ORG_USER_MANAGER"})
 			must(t, err)
 			holds(t, s, "usr_m1", access.OrgUserManager)
 			holds(t, s, "usr_m2", access.OrgUserManager)
@@ -124,10 +128,12 @@ func TestRolesOfAGroupWhileManyJoinAndLeave(t *testing.T) {
 				}
 			})
 		}
-		for i, roles := range [][]string{{"ORG_OWNER_VIEWER"}, {}, {"ORG_USER_MANAGER"}, {"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}, {}, {"ORG_OWNER_VIEWER"}} {
+		for i, roles := range [][]string{{"ORG_OWNER_VIEWER"}, {}, {"ORG_USER_MANAGER"},
+			{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}, {}, {"ORG_OWNER_VIEWER"}} {
 			wait.Go(func() {
 				again(t, func() error {
-					_, err := group.SetRoles(event.WritesMany(t.Context()), all[i%len(all)], permit, "grp_g", event.IfMatch{}, roles)
+					_, err := group.SetRoles(event.WritesMany(t.Context()), all[i%len(all)], permit, "grp_g",
+						event.IfMatch{}, roles)
 					return err
 				})
 			})
@@ -145,7 +151,8 @@ func TestRolesOfAGroupWhileManyJoinAndLeave(t *testing.T) {
 				inside++
 			}
 			if u.Data.In("org_a", "grp_g") != (i%3 != 0) || !slices.Equal(u.Data.Memberships["org_a"], want) {
-				t.Errorf("%s is in %v and holds %v, and the group gives %v", u.ID, u.Data.Groups, u.Data.Memberships, g.Data.Roles)
+				t.Errorf("%s is in %v and holds %v, and the group gives %v", u.ID, u.Data.Groups,
+					u.Data.Memberships, g.Data.Roles)
 			}
 		}
 		if len(g.Data.Roles) > 0 && g.Data.Members != inside {
@@ -204,24 +211,29 @@ func TestNobodySeesHalfOfAGroupWithNewRoles(t *testing.T) {
 			join(t, writes, id)
 		}
 		look := func() {
-			users, _, err := user.Kind.List(t.Context(), reads, event.Query{Group: user.InGroupOf("grp_g"), Limit: 2 * many})
+			users, _, err := user.Kind.List(t.Context(), reads,
+				event.Query{Group: user.InGroupOf("grp_g"), Limit: 2 * many})
 			must(t, err)
 			for _, u := range users {
-				if len(users) != many || !slices.Equal(u.Data.Memberships["org_a"], users[0].Data.Memberships["org_a"]) {
-					t.Fatalf("of %d, %s holds %v and %s holds %v", len(users), u.ID, u.Data.Memberships, users[0].ID, users[0].Data.Memberships)
+				if len(users) != many ||
+					!slices.Equal(u.Data.Memberships["org_a"], users[0].Data.Memberships["org_a"]) {
+					t.Fatalf("of %d, %s holds %v and %s holds %v", len(users), u.ID, u.Data.Memberships, users[0].ID,
+						users[0].Data.Memberships)
 				}
 			}
 		}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			for i, roles := range [][]string{{"ORG_USER_MANAGER"}, {"ORG_OWNER_VIEWER"}, nil, {"ORG_SETTINGS_MANAGER"}, {"ORG_USER_MANAGER"}} {
+			for i, roles := range [][]string{{"ORG_USER_MANAGER"}, {"ORG_OWNER_VIEWER"}, nil, {"ORG_SETTINGS_MANAGER"},
+				{"ORG_USER_MANAGER"}} {
 				ctx, cancel := context.WithCancel(t.Context())
 				var s event.Store = writes
 				if i == 3 {
 					s = &before{Store: writes, happens: func() { go cancel() }} // somewhere in between
 				}
-				if _, err := group.SetRoles(event.WritesMany(ctx), s, in(t, owner), "grp_g", event.IfMatch{}, roles); err != nil && i != 3 {
+				if _, err := group.SetRoles(event.WritesMany(ctx), s, in(t, owner), "grp_g", event.IfMatch{},
+					roles); err != nil && i != 3 {
 					t.Error(err)
 				}
 				cancel()
@@ -263,7 +275,8 @@ func TestWhatARequestForRolesWrites(t *testing.T) {
 	set("ORG_OWNER_VIEWER")
 	short := `{"group":"grp_g","roles":["ORG_OWNER_VIEWER"]}`
 	s.Then(t, mark,
-		eventtest.Fact{Object: "grp_g", Type: "group.roles_set.v1", Payload: `{"roles":["ORG_OWNER_VIEWER"],"members":3}`},
+		eventtest.Fact{Object: "grp_g", Type: "group.roles_set.v1",
+			Payload: `{"roles":["ORG_OWNER_VIEWER"],"members":3}`},
 		eventtest.Fact{Object: "usr_m0", Type: "user.group_roles_set.v1", Payload: short},
 		eventtest.Fact{Object: "usr_m1", Type: "user.group_roles_set.v1", Payload: short},
 		eventtest.Fact{Object: "usr_m2", Type: "user.group_roles_set.v1", Payload: short})

@@ -35,18 +35,23 @@ func TestANewOIDCProviderKeepsItsSecretBesideTheLog(t *testing.T) {
 	}{
 		"with a secret": {idp.OIDC{Issuer: "https://i", ClientID: "c", Scopes: []string{"a", "b"}}, clientSecret,
 			`{"issuer":"https://i","clientId":"c","hasClientSecret":true,"scopes":["a","b"]}`},
-		"without":                           {idp.OIDC{Issuer: "i", ClientID: "c"}, "", `{"issuer":"i","clientId":"c"}`},
-		"without, whatever the caller says": {idp.OIDC{Issuer: "i", ClientID: "c", HasClientSecret: true}, "", `{"issuer":"i","clientId":"c"}`},
+		"without": {idp.OIDC{Issuer: "i", ClientID: "c"}, "",
+			`{"issuer":"i","clientId":"c"}`},
+		"without, whatever the caller says": {idp.OIDC{Issuer: "i", ClientID: "c", HasClientSecret: true}, "",
+			`{"issuer":"i","clientId":"c"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(t)
 			mark := s.Mark()
-			added, err := idp.AddOIDC(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "Corp"}, c.oidc, c.secret)
+			added, err := idp.AddOIDC(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "Corp"},
+				c.oidc, c.secret)
 			must(t, err)
-			s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.oidc_added.v1", Payload: `{"general":{"name":"Corp","nameKey":"corp"},"oidc":` + c.payload + `}`}, vouchedFor(added.ID))
+			s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.oidc_added.v1",
+				Payload: `{"general":{"name":"Corp","nameKey":"corp"},"oidc":` + c.payload + `}`}, vouchedFor(added.ID))
 			p, err := idp.Get(t.Context(), s, ownerA, added.ID)
 			must(t, err)
-			if p.Data.Type() != idp.IsOIDC || p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() {
+			if p.Data.Type() != idp.IsOIDC || p.Data.State != idp.Active || p.Org != "org_a" ||
+				added.Details != p.Details() {
 				t.Errorf("got %+v", p)
 			}
 			if got := storedSecret(t, s, added.ID); got != c.secret {
@@ -57,7 +62,8 @@ func TestANewOIDCProviderKeepsItsSecretBesideTheLog(t *testing.T) {
 			}
 		})
 	}
-	_, err := idp.AddOIDC(t.Context(), world(t), eventtest.New(t).Master, permit("org_gone"), event.Once{}, general, oidc, "x")
+	_, err := idp.AddOIDC(t.Context(), world(t), eventtest.New(t).Master, permit("org_gone"), event.Once{},
+		general, oidc, "x")
 	eventtest.As(t, err, org.ErrNotFound)
 }
 
@@ -80,25 +86,39 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 		{"the name", "idp_active", idp.Modification{General: idp.Changed{Name: new("Ärzte")}},
 			changedIt("idp_active", "idp.changed.v1", `{"name":"Ärzte","nameKey":"ärzte"}`),
 			func(p *idp.Provider) { p.General.Name, p.General.NameKey = "Ärzte", "ärzte" }, ""},
-		{"a key without a name does not count", "idp_active", idp.Modification{General: idp.Changed{NameKey: new("x"), AutoRegister: new(false)}},
+		{"a key without a name does not count", "idp_active",
+			idp.Modification{General: idp.Changed{NameKey: new("x"), AutoRegister: new(false)}},
 			changedIt("idp_active", "idp.changed.v1", `{"autoRegister":false}`),
 			func(p *idp.Provider) { p.General.AutoRegister = false }, ""},
-		{"nothing differs: an event without content", "idp_active", idp.Modification{General: idp.Changed{Name: new("Corp")}, JWT: &idp.JWTChanged{Audience: new("us")}},
+		{"nothing differs: an event without content", "idp_active",
+			idp.Modification{General: idp.Changed{Name: new("Corp")}, JWT: &idp.JWTChanged{Audience: new("us")}},
 			changedIt("idp_active", "idp.changed.v1", `{}`), func(*idp.Provider) {}, ""},
 		{"the audience alone", "idp_inactive", idp.Modification{JWT: &idp.JWTChanged{Audience: new("")}},
-			changedIt("idp_inactive", "idp.jwt_changed.v1", `{"audience":""}`), func(p *idp.Provider) { p.JWT.Audience = "" }, ""},
-		{"both parts of a JWT provider", "idp_active", idp.Modification{General: idp.Changed{Styling: new(idp.Styling(""))}, JWT: &idp.JWTChanged{Endpoint: new("e"), Issuer: new("corp"), HeaderName: new("h")}},
-			changedIt("idp_active", "idp.changed.v1", `{"styling":""}`, "idp.jwt_changed.v1", `{"endpoint":"e","headerName":"h"}`),
+			changedIt("idp_inactive", "idp.jwt_changed.v1", `{"audience":""}`),
+			func(p *idp.Provider) { p.JWT.Audience = "" }, ""},
+		{"both parts of a JWT provider", "idp_active",
+			idp.Modification{General: idp.Changed{Styling: new(idp.Styling(""))},
+				JWT: &idp.JWTChanged{Endpoint: new("e"), Issuer: new("corp"), HeaderName: new("h")}},
+			changedIt("idp_active", "idp.changed.v1", `{"styling":""}`, "idp.jwt_changed.v1",
+				`{"endpoint":"e","headerName":"h"}`),
 			func(p *idp.Provider) { p.General.Styling, p.JWT.Endpoint, p.JWT.HeaderName = "", "e", "h" }, ""},
-		{"an OpenID Connect provider without touching its secret", "idp_oidc", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://oidc.example/i"), ClientChanged: idp.ClientChanged{ClientID: new("signet"), Scopes: &[]string{"groups"}}}},
-			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"issuer":"https://oidc.example/i"}`), func(p *idp.Provider) { p.OIDC.Issuer = "https://oidc.example/i" }, "old"},
-		{"no scopes", "idp_oidc", idp.Modification{OIDC: &idp.OIDCChanged{ClientChanged: idp.ClientChanged{Scopes: new([]string(nil))}}},
-			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"scopes":[]}`), func(p *idp.Provider) { p.OIDC.Scopes = []string{} }, "old"},
+		{"an OpenID Connect provider without touching its secret", "idp_oidc",
+			idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://oidc.example/i"),
+				ClientChanged: idp.ClientChanged{ClientID: new("signet"), Scopes: &[]string{"groups"}}}},
+			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"issuer":"https://oidc.example/i"}`),
+			func(p *idp.Provider) { p.OIDC.Issuer = "https://oidc.example/i" }, "old"},
+		{"no scopes", "idp_oidc",
+			idp.Modification{OIDC: &idp.OIDCChanged{ClientChanged: idp.ClientChanged{Scopes: new([]string(nil))}}},
+			changedIt("idp_oidc", "idp.oidc_changed.v1", `{"scopes":[]}`),
+			func(p *idp.Provider) { p.OIDC.Scopes = []string{} }, "old"},
 		{"another secret", "idp_oidc", idp.Modification{OIDCSecret: new("new")},
 			changedIt("idp_oidc", "idp.client_secret_set.v1", `{}`), func(*idp.Provider) {}, "new"},
 		{"no secret", "idp_oidc", idp.Modification{OIDCSecret: new("")},
-			changedIt("idp_oidc", "idp.client_secret_removed.v1", `{}`), func(p *idp.Provider) { p.OIDC.HasClientSecret = false }, ""},
-		{"a secret where there was none", "idp_public", idp.Modification{OIDC: &idp.OIDCChanged{ClientChanged: idp.ClientChanged{ClientID: new("d")}}, OIDCSecret: new("new")},
+			changedIt("idp_oidc", "idp.client_secret_removed.v1", `{}`),
+			func(p *idp.Provider) { p.OIDC.HasClientSecret = false }, ""},
+		{"a secret where there was none", "idp_public",
+			idp.Modification{OIDC: &idp.OIDCChanged{ClientChanged: idp.ClientChanged{ClientID: new("d")}},
+				OIDCSecret: new("new")},
 			changedIt("idp_public", "idp.oidc_changed.v1", `{"clientId":"d"}`, "idp.client_secret_set.v1", `{}`),
 			func(p *idp.Provider) { p.OIDC.ClientID, p.OIDC.HasClientSecret = "d", true }, "new"},
 		{"no secret where there was none", "idp_public", idp.Modification{OIDCSecret: new("")},
@@ -106,15 +126,18 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
-			eventtest.Given(t, s, idp.Kind, "idp_public", "org_a", nil, idp.OIDCAdded{General: general, OIDC: idp.OIDC{Issuer: "i", ClientID: "c"}})
-			s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_oidc"), Value: s.Master.Wrap("idp client secret", []byte("old"), []byte("idp_oidc"))})
+			eventtest.Given(t, s, idp.Kind, "idp_public", "org_a", nil,
+				idp.OIDCAdded{General: general, OIDC: idp.OIDC{Issuer: "i", ClientID: "c"}})
+			s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_oidc"),
+				Value: s.Master.Wrap("idp client secret", []byte("old"), []byte("idp_oidc"))})
 			want := eventtest.State(t, s, idp.Kind, c.id).Data
 			mark := s.Mark()
 			d, err := idp.Modify(t.Context(), s, s.Master, ownerA, c.id, event.IfMatch{}, c.m)
 			must(t, err)
 			// Nothing of the general configuration counts here. What is sent again counts where nobody answers for it
 			// yet.
-			if c.m.JWT != nil || c.m.OIDC != nil || slices.ContainsFunc(c.want, func(f eventtest.Fact) bool { return f.Type != "idp.changed.v1" }) {
+			if c.m.JWT != nil || c.m.OIDC != nil ||
+				slices.ContainsFunc(c.want, func(f eventtest.Fact) bool { return f.Type != "idp.changed.v1" }) {
 				c.want = append(c.want, vouchedFor(c.id))
 				want.Changer = &idp.Changer{UserID: "usr_iam", Roles: iamOwner, Version: 1}
 			}
@@ -132,7 +155,8 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 }
 
 func TestWhatCannotBeModified(t *testing.T) {
-	ofJWT, ofOIDC := idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}}, idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("x")}}
+	ofJWT, ofOIDC := idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}},
+		idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("x")}}
 	secret := idp.Modification{OIDCSecret: new("x")}
 	stale := event.IfMatch{Set: true, Sequence: 9}
 	for _, c := range []struct {
@@ -146,7 +170,8 @@ func TestWhatCannotBeModified(t *testing.T) {
 		{"what is JWT's of an OpenID Connect provider", ownerA, "idp_oidc", event.IfMatch{}, ofJWT, idp.ErrNotJWT},
 		{"what is OpenID Connect's of a JWT provider", ownerA, "idp_active", event.IfMatch{}, ofOIDC, idp.ErrNotOIDC},
 		{"a secret of a JWT provider", ownerA, "idp_active", event.IfMatch{}, secret, idp.ErrNotOIDC},
-		{"no secret of a JWT provider", ownerA, "idp_active", event.IfMatch{}, idp.Modification{OIDCSecret: new("")}, idp.ErrNotOIDC},
+		{"no secret of a JWT provider", ownerA, "idp_active", event.IfMatch{}, idp.Modification{OIDCSecret: new("")},
+			idp.ErrNotOIDC},
 		{"the type comes before the sequence", ownerA, "idp_oidc", stale, ofJWT, idp.ErrNotJWT},
 		{"another sequence", ownerA, "idp_oidc", stale, secret, moved},
 		{"of another organization", ownerA, "idp_foreign", event.IfMatch{}, ofOIDC, idp.ErrNotFound},
@@ -167,14 +192,18 @@ func TestWhatCannotBeModified(t *testing.T) {
 }
 
 func TestStatesOfAProvider(t *testing.T) {
-	type do = func(t *testing.T, s *eventtest.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error)
-	deactivate := func(t *testing.T, s *eventtest.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	type do = func(t *testing.T, s *eventtest.Store, permit access.Permit, id string,
+		match event.IfMatch) (event.Details, error)
+	deactivate := func(t *testing.T, s *eventtest.Store, permit access.Permit, id string,
+		match event.IfMatch) (event.Details, error) {
 		return idp.Deactivate(t.Context(), s, permit, id, match)
 	}
-	reactivate := func(t *testing.T, s *eventtest.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	reactivate := func(t *testing.T, s *eventtest.Store, permit access.Permit, id string,
+		match event.IfMatch) (event.Details, error) {
 		return idp.Reactivate(t.Context(), s, permit, id, match)
 	}
-	remove := func(t *testing.T, s *eventtest.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	remove := func(t *testing.T, s *eventtest.Store, permit access.Permit, id string,
+		match event.IfMatch) (event.Details, error) {
 		return idp.Remove(t.Context(), s, permit, id, match)
 	}
 	stale := event.IfMatch{Set: true, Sequence: 9}
@@ -187,9 +216,11 @@ func TestStatesOfAProvider(t *testing.T) {
 		typ     event.Type
 		then    idp.State
 	}{
-		{"deactivate an active one", deactivate, "idp_active", event.IfMatch{Set: true, Sequence: 1}, nil, "idp.deactivated.v1", idp.Inactive},
+		{"deactivate an active one", deactivate, "idp_active", event.IfMatch{Set: true, Sequence: 1}, nil,
+			"idp.deactivated.v1", idp.Inactive},
 		{"deactivate an inactive one", deactivate, "idp_inactive", stale, idp.ErrNotActive, "", ""},
-		{"reactivate an inactive one", reactivate, "idp_inactive", event.IfMatch{}, nil, "idp.reactivated.v1", idp.Active},
+		{"reactivate an inactive one", reactivate, "idp_inactive", event.IfMatch{}, nil,
+			"idp.reactivated.v1", idp.Active},
 		{"reactivate an active one", reactivate, "idp_active", stale, idp.ErrNotInactive, "", ""},
 		{"remove an active one", remove, "idp_active", event.IfMatch{}, nil, "idp.removed.v1", idp.Removed},
 		{"remove an inactive one", remove, "idp_inactive", event.IfMatch{}, nil, "idp.removed.v1", idp.Removed},
@@ -228,21 +259,26 @@ func TestStatesOfAProvider(t *testing.T) {
 func TestProvidersAreListedByNameStateAndType(t *testing.T) {
 	s := world(t)
 	for id, name := range map[string]string{"idp_1": "Alpha", "idp_2": "ALPINE"} {
-		eventtest.Given(t, s, idp.Kind, id, "org_b", nil, idp.JWTAdded{General: idp.General{Name: name}}) // from before keys were recorded
+		// from before keys were recorded
+		eventtest.Given(t, s, idp.Kind, id, "org_b", nil, idp.JWTAdded{General: idp.General{Name: name}})
 	}
-	eventtest.Given(t, s, idp.Kind, "idp_0", "org_b", nil, idp.OIDCAdded{General: idp.General{Name: "alps", NameKey: "alps"}}, idp.Deactivated{})
+	eventtest.Given(t, s, idp.Kind, "idp_0", "org_b", nil,
+		idp.OIDCAdded{General: idp.General{Name: "alps", NameKey: "alps"}}, idp.Deactivated{})
 	for _, c := range []struct {
 		name   string
 		org    string
 		filter idp.Filter
 		want   []string
 	}{
-		{"all of an organization, the oldest first", "org_b", idp.Filter{}, []string{"idp_0", "idp_1", "idp_2", "idp_foreign"}},
+		{"all of an organization, the oldest first", "org_b", idp.Filter{},
+			[]string{"idp_0", "idp_1", "idp_2", "idp_foreign"}},
 		{"none that is removed", "org_a", idp.Filter{}, []string{"idp_active", "idp_inactive", "idp_oidc"}},
-		{"by the beginning of the name, in its order", "org_b", idp.Filter{Name: "AlP"}, []string{"idp_1", "idp_2", "idp_0"}},
+		{"by the beginning of the name, in its order", "org_b", idp.Filter{Name: "AlP"},
+			[]string{"idp_1", "idp_2", "idp_0"}},
 		{"by state", "org_b", idp.Filter{State: idp.Inactive}, []string{"idp_0"}},
 		{"by type", "org_a", idp.Filter{Type: idp.IsOIDC}, []string{"idp_oidc"}},
-		{"by all of them", "org_b", idp.Filter{Name: "al", State: idp.Active, Type: idp.IsJWT}, []string{"idp_1", "idp_2"}},
+		{"by all of them", "org_b", idp.Filter{Name: "al", State: idp.Active, Type: idp.IsJWT},
+			[]string{"idp_1", "idp_2"}},
 		{"by what does not come together", "org_b", idp.Filter{Name: "al", State: idp.Active, Type: idp.IsOIDC}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,9 +14,11 @@ import (
 )
 
 var (
-	general  = idp.General{Name: "Corp", NameKey: "corp", Styling: idp.Google, AutoRegister: true}
-	jwt      = idp.JWT{Endpoint: "https://corp.example/jwt", Issuer: "corp", KeysEndpoint: "https://corp.example/keys", HeaderName: "x-corp", Audience: "us"}
-	oidc     = idp.OIDC{Issuer: "https://oidc.example", ClientID: "signet", HasClientSecret: true, Scopes: []string{"groups"}}
+	general = idp.General{Name: "Corp", NameKey: "corp", Styling: idp.Google, AutoRegister: true}
+	jwt     = idp.JWT{Endpoint: "https://corp.example/jwt", Issuer: "corp", KeysEndpoint: "https://corp.example/keys",
+		HeaderName: "x-corp", Audience: "us"}
+	oidc = idp.OIDC{Issuer: "https://oidc.example", ClientID: "signet", HasClientSecret: true,
+		Scopes: []string{"groups"}}
 	ownerA   = permit("org_a")
 	iamOwner = access.Memberships{access.Installation: {access.IAMOwner}}
 	moved    = errs.New(errs.Aborted, event.SequenceMismatch, "")
@@ -34,7 +36,8 @@ func permit(org string) access.Permit {
 
 // vouchedFor is the fact that the owner of the installation answers for a provider.
 func vouchedFor(id string) eventtest.Fact {
-	return eventtest.Fact{Object: id, Type: "idp.vouched.v1", Payload: `{"by":"usr_iam","roles":{"installation":["IAM_OWNER"]}}`}
+	return eventtest.Fact{Object: id, Type: "idp.vouched.v1",
+		Payload: `{"by":"usr_iam","roles":{"installation":["IAM_OWNER"]}}`}
 }
 
 // world has an active, an inactive and a removed JWT provider of org_a, one of OpenID Connect with a secret, one of
@@ -46,10 +49,12 @@ func world(t *testing.T) *eventtest.Store {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
 	}
 	eventtest.Given(t, s, org.Kind, "org_gone", "", nil, org.WasRemoved{})
-	for id, owner := range map[string]string{"idp_active": "org_a", "idp_inactive": "org_a", "idp_gone": "org_a", "idp_foreign": "org_b", "idp_orphan": "org_gone"} {
+	for id, owner := range map[string]string{"idp_active": "org_a", "idp_inactive": "org_a", "idp_gone": "org_a",
+		"idp_foreign": "org_b", "idp_orphan": "org_gone"} {
 		eventtest.Given(t, s, idp.Kind, id, owner, nil, idp.JWTAdded{General: general, JWT: jwt})
 	}
-	eventtest.Given(t, s, idp.Kind, "idp_foreign", "", nil, idp.Vouched{By: "usr_b"}) // the log takes such facts from here on
+	// the log takes such facts from here on
+	eventtest.Given(t, s, idp.Kind, "idp_foreign", "", nil, idp.Vouched{By: "usr_b"})
 	eventtest.Given(t, s, idp.Kind, "idp_inactive", "", nil, idp.Deactivated{})
 	eventtest.Given(t, s, idp.Kind, "idp_gone", "", nil, idp.WasRemoved{})
 	eventtest.Given(t, s, idp.Kind, "idp_oidc", "org_a", nil, idp.OIDCAdded{General: general, OIDC: oidc})
@@ -66,10 +71,14 @@ func TestTheGeneralConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testin
 		payload string
 	}{
 		{"nothing differs: an event without content", general, `{}`},
-		{"another name", idp.General{Name: "Other", NameKey: "other", Styling: idp.Google, AutoRegister: true}, `{"name":"Other","nameKey":"other"}`},
-		{"another spelling", idp.General{Name: "CORP", NameKey: "corp", Styling: idp.Google, AutoRegister: true}, `{"name":"CORP"}`},
-		{"what is left out goes back to its default", idp.General{Name: "Corp", NameKey: "corp"}, `{"styling":"","autoRegister":false}`},
-		{"everything", idp.General{Name: " ", NameKey: " "}, `{"name":" ","nameKey":" ","styling":"","autoRegister":false}`},
+		{"another name", idp.General{Name: "Other", NameKey: "other", Styling: idp.Google, AutoRegister: true},
+			`{"name":"Other","nameKey":"other"}`},
+		{"another spelling", idp.General{Name: "CORP", NameKey: "corp", Styling: idp.Google, AutoRegister: true},
+			`{"name":"CORP"}`},
+		{"what is left out goes back to its default", idp.General{Name: "Corp", NameKey: "corp"},
+			`{"styling":"","autoRegister":false}`},
+		{"everything", idp.General{Name: " ", NameKey: " "},
+			`{"name":" ","nameKey":" ","styling":"","autoRegister":false}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -99,7 +108,8 @@ func TestTheJWTConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T)
 		payload string
 	}{
 		{"nothing differs: an event without content", jwt, `{}`},
-		{"a header name left out is empty afterwards", idp.JWT{Endpoint: jwt.Endpoint, Issuer: jwt.Issuer, KeysEndpoint: jwt.KeysEndpoint}, `{"headerName":""}`},
+		{"a header name left out is empty afterwards",
+			idp.JWT{Endpoint: jwt.Endpoint, Issuer: jwt.Issuer, KeysEndpoint: jwt.KeysEndpoint}, `{"headerName":""}`},
 		{"everything, stored as sent", idp.JWT{Endpoint: "a", Issuer: "b ", KeysEndpoint: "FTP://c", HeaderName: "D"},
 			`{"endpoint":"a","issuer":"b ","keysEndpoint":"FTP://c","headerName":"D"}`},
 	} {
@@ -109,7 +119,8 @@ func TestTheJWTConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T)
 			d, err := idp.ReplaceJWT(t.Context(), s, ownerA, "idp_active", event.IfMatch{}, c.to)
 			must(t, err)
 			// Nobody has answered for it before, so that whoever sends the same values does.
-			s.Then(t, mark, eventtest.Fact{Object: "idp_active", Type: "idp.jwt_changed.v1", Payload: c.payload}, vouchedFor("idp_active"))
+			s.Then(t, mark, eventtest.Fact{Object: "idp_active", Type: "idp.jwt_changed.v1", Payload: c.payload},
+				vouchedFor("idp_active"))
 			p := eventtest.State(t, s, idp.Kind, "idp_active")
 			to := c.to
 			to.Audience = "us" // the request has no field for it
@@ -140,8 +151,10 @@ func TestWhichProvidersCanBeChanged(t *testing.T) {
 		{"not one of another organization", ownerA, "idp_foreign", event.IfMatch{}, idp.ErrNotFound, idp.ErrNotFound},
 		{"not an unknown one", ownerA, "idp_x", event.IfMatch{}, idp.ErrNotFound, idp.ErrNotFound},
 		{"not without a permit", access.Permit{}, "idp_active", event.IfMatch{}, idp.ErrNotFound, idp.ErrNotFound},
-		{"one of another type has a general configuration only", ownerA, "idp_oidc", event.IfMatch{}, nil, idp.ErrNotJWT},
-		{"the wrong type comes before the wrong sequence", ownerA, "idp_oidc", event.IfMatch{Set: true, Sequence: 9}, moved, idp.ErrNotJWT},
+		{"one of another type has a general configuration only", ownerA, "idp_oidc", event.IfMatch{}, nil,
+			idp.ErrNotJWT},
+		{"the wrong type comes before the wrong sequence", ownerA, "idp_oidc", event.IfMatch{Set: true, Sequence: 9},
+			moved, idp.ErrNotJWT},
 		{"not at another sequence", ownerA, "idp_active", event.IfMatch{Set: true, Sequence: 2}, moved, moved},
 		{"at the sequence last seen", ownerA, "idp_inactive", event.IfMatch{Set: true, Sequence: 2}, nil, nil},
 	} {
@@ -178,13 +191,17 @@ func TestAChangeNeverChangesTheState(t *testing.T) {
 func TestThePermissionForAnUpdateByIdIsThatOfTheOwner(t *testing.T) {
 	settings := []access.Role{access.OrgSettingsManager}
 	callers := map[string]*access.Caller{
-		"the owner's administrator":   {OrgID: "org_a", Memberships: access.Memberships{"org_a": settings}},
-		"another administrator":       {OrgID: "org_b", Memberships: access.Memberships{"org_b": settings}},
-		"a guest administrator":       {OrgID: "org_b", Memberships: access.Memberships{"org_a": settings}},
-		"the installation's owner":    {OrgID: "org_b", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}},
-		"the installation's viewer":   {OrgID: "org_b", Memberships: access.Memberships{access.Installation: {access.IAMOwnerViewer}}},
-		"the organization manager":    {OrgID: "org_b", Memberships: access.Memberships{access.Installation: {access.IAMOrgManager}}},
-		"the owner's user manager":    {OrgID: "org_a", Memberships: access.Memberships{"org_a": {access.OrgUserManager}}},
+		"the owner's administrator": {OrgID: "org_a", Memberships: access.Memberships{"org_a": settings}},
+		"another administrator":     {OrgID: "org_b", Memberships: access.Memberships{"org_b": settings}},
+		"a guest administrator":     {OrgID: "org_b", Memberships: access.Memberships{"org_a": settings}},
+		"the installation's owner": {OrgID: "org_b",
+			Memberships: access.Memberships{access.Installation: {access.IAMOwner}}},
+		"the installation's viewer": {OrgID: "org_b",
+			Memberships: access.Memberships{access.Installation: {access.IAMOwnerViewer}}},
+		"the organization manager": {OrgID: "org_b",
+			Memberships: access.Memberships{access.Installation: {access.IAMOrgManager}}},
+		"the owner's user manager": {OrgID: "org_a",
+			Memberships: access.Memberships{"org_a": {access.OrgUserManager}}},
 		"somebody without any rights": {OrgID: "org_a"},
 		"a member of what is gone":    {OrgID: "org_a", Memberships: access.Memberships{"org_gone": settings}},
 	}
@@ -239,7 +256,8 @@ func TestANewProviderIsActiveAndBelongsToThePermitsOrganization(t *testing.T) {
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.jwt_added.v1",
 		Payload: `{"general":{"name":"Corp","nameKey":"corp","styling":"google","autoRegister":true},"jwt":{"endpoint":"https://corp.example/jwt",` +
-			`"issuer":"corp","keysEndpoint":"https://corp.example/keys","headerName":"x-corp","audience":"us"}}`}, vouchedFor(added.ID))
+			`"issuer":"corp","keysEndpoint":"https://corp.example/keys","headerName":"x-corp","audience":"us"}}`},
+		vouchedFor(added.ID))
 	p, err := idp.Get(t.Context(), s, ownerA, added.ID)
 	must(t, err)
 	if p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() || added.Details.Sequence != 2 {

@@ -35,7 +35,9 @@ func many(t *testing.T, n int) (s *counting, own, shared []string) {
 		eventtest.Given(t, store, org.Kind, id, id, nil, org.Added{Name: id})
 	}
 	add := func(id, owner, name string, more ...event.Fact[idp.Provider]) string {
-		eventtest.Given(t, store, idp.Kind, id, owner, nil, append([]event.Fact[idp.Provider]{idp.JWTAdded{General: idp.General{Name: name, NameKey: syntax.NameKey(name)}, JWT: jwt}}, more...)...)
+		eventtest.Given(t, store, idp.Kind, id, owner, nil,
+			append([]event.Fact[idp.Provider]{idp.JWTAdded{General: idp.General{Name: name,
+				NameKey: syntax.NameKey(name)}, JWT: jwt}}, more...)...)
 		return id
 	}
 	vouched := idp.Vouched{By: "usr_a"}
@@ -77,7 +79,9 @@ func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 	if got := walk(t, s, providers, idp.Part{}); !slices.Equal(got, slices.Concat(own, shared)) {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, providers, idp.Part{Begins: "cORP 00"}); len(got) != 45 || got[0] != own[44] || got[44] != own[0] { // by name
+	// by name
+	if got := walk(t, s, providers, idp.Part{Begins: "cORP 00"}); len(got) != 45 || got[0] != own[44] ||
+		got[44] != own[0] {
 		t.Errorf("got %v", got)
 	}
 	if got := walk(t, s, providers, idp.Part{Begins: "corp 0001"}); !slices.Equal(got, own[44:]) {
@@ -86,10 +90,14 @@ func TestEveryProviderThatIsOfferedIsReached(t *testing.T) {
 	if got := walk(t, s, providers, idp.Part{Begins: "nobody"}); got != nil {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, providers, idp.Part{Skip: func(p *event.Object[idp.Provider]) bool { return p.ID != own[30] }}); !slices.Equal(got, own[30:31]) {
+	if got := walk(t, s, providers,
+		idp.Part{Skip: func(p *event.Object[idp.Provider]) bool {
+			return p.ID != own[30]
+		}}); !slices.Equal(got, own[30:31]) {
 		t.Errorf("got %v", got)
 	}
-	if got := walk(t, s, idp.SignInProviders{Org: "org_default", DefaultOrg: "org_default"}, idp.Part{}); !slices.Equal(got, shared) {
+	if got := walk(t, s, idp.SignInProviders{Org: "org_default", DefaultOrg: "org_default"},
+		idp.Part{}); !slices.Equal(got, shared) {
 		t.Errorf("got %v", got)
 	}
 	for _, wrong := range []string{"idp_none", "idp_foreign"} { // nobody leads there
@@ -109,7 +117,8 @@ func TestAPolicyComesBeforeAnyCut(t *testing.T) {
 	if got := walk(t, s, providers, idp.Part{Begins: "shared"}); !slices.Equal(got, shared[1:2]) {
 		t.Errorf("got %v", got)
 	}
-	for id, want := range map[string]bool{own[44]: false, own[43]: true, shared[1]: true, shared[0]: false, "idp_foreign": false, "idp_0000_a": false, "idp_0000_b": false, "idp_none": false, "": false} {
+	for id, want := range map[string]bool{own[44]: false, own[43]: true, shared[1]: true, shared[0]: false,
+		"idp_foreign": false, "idp_0000_a": false, "idp_0000_b": false, "idp_none": false, "": false} {
 		if found, err := providers.Offered(t.Context(), s, id); err != nil || (found != nil) != want {
 			t.Errorf("%s: %v, %v", id, found, err)
 		}

@@ -42,52 +42,98 @@ func TestWhatMakesSomebodyAnswerForAProvider(t *testing.T) {
 		{"style", "idp_jwt", idp.Modification{General: idp.Changed{Styling: new(idp.Styling(""))}}, false},
 		{"registration", "idp_jwt", idp.Modification{General: idp.Changed{AutoRegister: new(false)}}, false},
 		{"linking by e-mail", "idp_jwt", idp.Modification{General: idp.Changed{LinkByEmail: new(true)}}, true},
-		{"linking by e-mail as it is", "idp_jwt", idp.Modification{General: idp.Changed{LinkByEmail: new(false)}}, false},
+		{"linking by e-mail as it is", "idp_jwt",
+			idp.Modification{General: idp.Changed{LinkByEmail: new(false)}}, false},
 		{"JWT: endpoint", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{Endpoint: new("x")}}, true},
 		{"JWT: issuer", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}}, true},
 		{"JWT: keys", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{KeysEndpoint: new("x")}}, true},
 		{"JWT: header", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{HeaderName: new("x")}}, true},
 		{"JWT: audience", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{Audience: new("x")}}, true},
-		{"JWT: all as it is", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{Endpoint: &jwt.Endpoint, Issuer: &jwt.Issuer, KeysEndpoint: &jwt.KeysEndpoint, HeaderName: &jwt.HeaderName, Audience: &jwt.Audience}}, false},
-		{"OIDC: issuer", "idp_o", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://oidc.example/other")}}, true},
+		{"JWT: all as it is", "idp_jwt",
+			idp.Modification{JWT: &idp.JWTChanged{Endpoint: &jwt.Endpoint, Issuer: &jwt.Issuer,
+				KeysEndpoint: &jwt.KeysEndpoint, HeaderName: &jwt.HeaderName, Audience: &jwt.Audience}}, false},
+		{"OIDC: issuer", "idp_o",
+			idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://oidc.example/other")}}, true},
 		{"OIDC: client", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{ClientID: new("x")})}, true},
 		{"OIDC: scopes", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{Scopes: &[]string{"x"}})}, true},
-		{"OIDC: preset", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{Preset: new(idp.GooglePreset)})}, true},
-		{"OIDC: authentication", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{ClientAuth: new(idp.PrivateKeyJWT)})}, true},
-		{"OIDC: parameters", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{Parameters: &idp.Parameters{"a": "b"}})}, true},
-		{"OIDC: claims", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{Claims: &idp.ClaimsChanged{Email: new("mail")}})}, true},
+		{"OIDC: preset", "idp_o",
+			idp.Modification{OIDC: client(idp.ClientChanged{Preset: new(idp.GooglePreset)})}, true},
+		{"OIDC: authentication", "idp_o",
+			idp.Modification{OIDC: client(idp.ClientChanged{ClientAuth: new(idp.PrivateKeyJWT)})}, true},
+		{"OIDC: parameters", "idp_o",
+			idp.Modification{OIDC: client(idp.ClientChanged{Parameters: &idp.Parameters{"a": "b"}})}, true},
+		{"OIDC: claims", "idp_o",
+			idp.Modification{OIDC: client(idp.ClientChanged{Claims: &idp.ClaimsChanged{Email: new("mail")}})}, true},
 		{"OIDC: form", "idp_o", idp.Modification{OIDC: &idp.OIDCChanged{FormPost: new(true)}}, true},
-		{"OIDC: tenants", "idp_google", idp.Modification{OIDC: &idp.OIDCChanged{Tenants: &[]string{"b.example"}}}, true},
+		{"OIDC: tenants", "idp_google",
+			idp.Modification{OIDC: &idp.OIDCChanged{Tenants: &[]string{"b.example"}}}, true},
 		{"OIDC: another secret", "idp_o", idp.Modification{OIDCSecret: new("x")}, true},
 		{"OIDC: the same secret, which nobody can compare", "idp_o", idp.Modification{OIDCSecret: new("old")}, true},
 		{"OIDC: no secret", "idp_o", idp.Modification{OIDCSecret: new("")}, true},
 		{"OIDC: no secret where there is none", "idp_google", idp.Modification{OIDCSecret: new("")}, false},
-		{"OIDC: all as it is", "idp_google", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://accounts.google.com"), Tenants: &[]string{"a.example"}, FormPost: new(false), TeamID: new(""), KeyID: new(""),
-			ClientChanged: idp.ClientChanged{ClientID: new("g"), Scopes: &[]string{"profile", "email"}, Preset: new(idp.GooglePreset), ClientAuth: new(idp.SecretInHeader), Parameters: &idp.Parameters{"a": "b"},
-				Claims: &idp.ClaimsChanged{UserName: new(""), FirstName: new(""), LastName: new(""), NickName: new(""), Email: new(""), Language: new("lang")}}}}, false},
-		{"OAuth: authorization", "idp_oauth", idp.Modification{OAuth: &idp.OAuthChanged{AuthorizationEndpoint: new("x")}}, true},
+		{"OIDC: all as it is", "idp_google", idp.Modification{
+			OIDC: &idp.OIDCChanged{
+				Issuer:   new("https://accounts.google.com"),
+				Tenants:  &[]string{"a.example"},
+				FormPost: new(false),
+				TeamID:   new(""),
+				KeyID:    new(""),
+				ClientChanged: idp.ClientChanged{
+					ClientID:   new("g"),
+					Scopes:     &[]string{"profile", "email"},
+					Preset:     new(idp.GooglePreset),
+					ClientAuth: new(idp.SecretInHeader),
+					Parameters: &idp.Parameters{"a": "b"},
+					Claims: &idp.ClaimsChanged{
+						UserName:  new(""),
+						FirstName: new(""),
+						LastName:  new(""),
+						NickName:  new(""),
+						Email:     new(""),
+						Language:  new("lang"),
+					},
+				},
+			},
+		}, false},
+		{"OAuth: authorization", "idp_oauth",
+			idp.Modification{OAuth: &idp.OAuthChanged{AuthorizationEndpoint: new("x")}}, true},
 		{"OAuth: token", "idp_oauth", idp.Modification{OAuth: &idp.OAuthChanged{TokenEndpoint: new("x")}}, true},
 		{"OAuth: user", "idp_oauth", idp.Modification{OAuth: &idp.OAuthChanged{UserEndpoint: new("x")}}, true},
 		{"OAuth: addresses", "idp_oauth", idp.Modification{OAuth: &idp.OAuthChanged{EmailsEndpoint: new("x")}}, true},
 		{"OAuth: subject", "idp_oauth", idp.Modification{OAuth: &idp.OAuthChanged{Subject: new("number")}}, true},
 		{"OAuth: client", "idp_oauth", idp.Modification{OAuth: oauth(idp.ClientChanged{ClientID: new("x")})}, true},
-		{"OAuth: claims", "idp_oauth", idp.Modification{OAuth: oauth(idp.ClientChanged{Claims: &idp.ClaimsChanged{NickName: new("x")}})}, true},
+		{"OAuth: claims", "idp_oauth",
+			idp.Modification{OAuth: oauth(idp.ClientChanged{Claims: &idp.ClaimsChanged{NickName: new("x")}})}, true},
 		{"OAuth: secret", "idp_oauth", idp.Modification{OAuthSecret: new("x")}, true},
-		{"OAuth: as it is", "idp_oauth", idp.Modification{OAuth: &idp.OAuthChanged{TokenEndpoint: new("t"), ClientChanged: idp.ClientChanged{Parameters: &idp.Parameters{}, Scopes: &[]string{}}}}, false},
+		{"OAuth: as it is", "idp_oauth",
+			idp.Modification{OAuth: &idp.OAuthChanged{TokenEndpoint: new("t"),
+				ClientChanged: idp.ClientChanged{Parameters: &idp.Parameters{}, Scopes: &[]string{}}}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
 			first := idp.Vouched{By: "usr_first", Roles: iamOwner}
 			eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: general, JWT: jwt}, first)
 			eventtest.Given(t, s, idp.Kind, "idp_o", "org_a", nil, idp.OIDCAdded{General: general, OIDC: oidc}, first)
-			eventtest.Given(t, s, idp.Kind, "idp_google", "org_a", nil, idp.OIDCAdded{General: general, OIDC: idp.OIDC{Issuer: "https://accounts.google.com", ClientID: "g", Scopes: []string{"profile", "email"},
-				Preset: idp.GooglePreset, Tenants: []string{"a.example"}, Parameters: idp.Parameters{"a": "b"}, Claims: idp.Claims{Language: "lang"}}}, first)
-			eventtest.Given(t, s, idp.Kind, "idp_oauth", "org_a", nil, idp.OAuthAdded{General: general, OAuth: otherGitHub}, first)
+			eventtest.Given(t, s, idp.Kind, "idp_google", "org_a", nil, idp.OIDCAdded{
+				General: general,
+				OIDC: idp.OIDC{
+					Issuer:     "https://accounts.google.com",
+					ClientID:   "g",
+					Scopes:     []string{"profile", "email"},
+					Preset:     idp.GooglePreset,
+					Tenants:    []string{"a.example"},
+					Parameters: idp.Parameters{"a": "b"},
+					Claims:     idp.Claims{Language: "lang"},
+				},
+			}, first)
+			eventtest.Given(t, s, idp.Kind, "idp_oauth", "org_a", nil,
+				idp.OAuthAdded{General: general, OAuth: otherGitHub}, first)
 			_, err := idp.Modify(t.Context(), s, s.Master, by(t, "usr_second", iamOwner), c.id, event.IfMatch{}, c.m)
 			must(t, err)
 			want, fields := idp.Changer{UserID: "usr_first", Roles: iamOwner, Version: 1}, 0
 			if c.counts {
-				want, fields = idp.Changer{UserID: "usr_second", Roles: iamOwner, Version: 2, Earlier: []access.Answer{{UserID: "usr_first", Roles: iamOwner}}}, 1
+				want, fields = idp.Changer{UserID: "usr_second", Roles: iamOwner, Version: 2,
+					Earlier: []access.Answer{{UserID: "usr_first", Roles: iamOwner}}}, 1
 			}
 			got := *eventtest.State(t, s, idp.Kind, c.id).Data.Changer
 			want.Fields = got.Fields
@@ -117,7 +163,10 @@ func TestTheOldUpdatesMakeSomebodyAnswerForAProviderToo(t *testing.T) {
 	to.KeysEndpoint = "https://evil.example/keys"
 	_, err = idp.ReplaceJWT(t.Context(), s, by(t, "usr_s", settings), "idp_active", event.IfMatch{}, to)
 	must(t, err)
-	if got := who(); got == nil || !reflect.DeepEqual(*got, idp.Changer{UserID: "usr_s", Roles: settings, Version: 2, Fields: []string{"jwt.keysEndpoint"}, Earlier: []access.Answer{{UserID: "usr_iam", Roles: iamOwner}}}) {
+	if got := who(); got == nil ||
+		!reflect.DeepEqual(*got,
+			idp.Changer{UserID: "usr_s", Roles: settings, Version: 2, Fields: []string{"jwt.keysEndpoint"},
+				Earlier: []access.Answer{{UserID: "usr_iam", Roles: iamOwner}}}) {
 		t.Errorf("other keys: %+v", got)
 	}
 }
@@ -151,7 +200,8 @@ func TestOnlyWhoSetsPoliciesSwitchesLinkingByEmail(t *testing.T) {
 		{"the settings manager", settings, idp.ErrLinkByEmail},
 		{"the owner", orgOwner, nil},
 		{"the installation's owner", iamOwner, nil},
-		{"an owner elsewhere", access.Memberships{"org_a": {access.OrgSettingsManager}, "org_b": {access.OrgOwner}}, idp.ErrLinkByEmail},
+		{"an owner elsewhere", access.Memberships{"org_a": {access.OrgSettingsManager}, "org_b": {access.OrgOwner}},
+			idp.ErrLinkByEmail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -159,12 +209,16 @@ func TestOnlyWhoSetsPoliciesSwitchesLinkingByEmail(t *testing.T) {
 			eventtest.Given(t, s, idp.Kind, "idp_on", "org_a", nil, idp.JWTAdded{General: linked, JWT: jwt})
 			before := s.Fingerprint()
 			for what, err := range map[string]error{
-				"on":           second(idp.Modify(t.Context(), s, s.Master, permit, "idp_active", event.IfMatch{}, idp.Modification{General: idp.Changed{LinkByEmail: new(true)}})),
-				"off":          second(idp.Modify(t.Context(), s, s.Master, permit, "idp_on", event.IfMatch{}, idp.Modification{General: idp.Changed{LinkByEmail: new(false)}})),
-				"a new JWT":    second(idp.AddJWT(t.Context(), s, permit, event.Once{}, linked, jwt)),
-				"a new OIDC":   second(idp.AddOIDC(t.Context(), s, s.Master, permit, event.Once{}, linked, oidc, "")),
-				"a new OAuth":  second(idp.AddOAuth(t.Context(), s, s.Master, permit, event.Once{}, linked, otherGitHub, "")),
-				"with another": second(idp.Modify(t.Context(), s, s.Master, permit, "idp_inactive", event.IfMatch{}, idp.Modification{General: idp.Changed{Name: new("n"), LinkByEmail: new(true)}})),
+				"on": second(idp.Modify(t.Context(), s, s.Master, permit, "idp_active", event.IfMatch{},
+					idp.Modification{General: idp.Changed{LinkByEmail: new(true)}})),
+				"off": second(idp.Modify(t.Context(), s, s.Master, permit, "idp_on", event.IfMatch{},
+					idp.Modification{General: idp.Changed{LinkByEmail: new(false)}})),
+				"a new JWT":  second(idp.AddJWT(t.Context(), s, permit, event.Once{}, linked, jwt)),
+				"a new OIDC": second(idp.AddOIDC(t.Context(), s, s.Master, permit, event.Once{}, linked, oidc, "")),
+				"a new OAuth": second(idp.AddOAuth(t.Context(), s, s.Master, permit, event.Once{}, linked,
+					otherGitHub, "")),
+				"with another": second(idp.Modify(t.Context(), s, s.Master, permit, "idp_inactive", event.IfMatch{},
+					idp.Modification{General: idp.Changed{Name: new("n"), LinkByEmail: new(true)}})),
 			} {
 				t.Run(what, func(t *testing.T) { eventtest.As(t, err, c.refusal) })
 			}
@@ -176,7 +230,8 @@ func TestOnlyWhoSetsPoliciesSwitchesLinkingByEmail(t *testing.T) {
 	// As it is, anybody may send it; and the old update leaves it alone.
 	s := world(t)
 	eventtest.Given(t, s, idp.Kind, "idp_on", "org_a", nil, idp.JWTAdded{General: linked, JWT: jwt})
-	_, err := idp.Modify(t.Context(), s, s.Master, by(t, "usr_x", settings), "idp_on", event.IfMatch{}, idp.Modification{General: idp.Changed{LinkByEmail: new(true)}})
+	_, err := idp.Modify(t.Context(), s, s.Master, by(t, "usr_x", settings), "idp_on", event.IfMatch{},
+		idp.Modification{General: idp.Changed{LinkByEmail: new(true)}})
 	must(t, err)
 	_, err = idp.Replace(t.Context(), s, by(t, "usr_x", settings), "idp_on", event.IfMatch{}, idp.General{Name: "n"})
 	must(t, err)
@@ -205,7 +260,8 @@ func (f found) Check(context.Context, *event.Object[idp.Provider]) []idp.Problem
 }
 
 func TestWhoAnswersForAProviderAfterACheck(t *testing.T) {
-	warning, problem := idp.Problem{Check: "clock", Message: "m", Hint: "h", Warning: true}, idp.Problem{Check: "issuer", Message: "m", Hint: "h"}
+	warning, problem := idp.Problem{Check: "clock", Message: "m", Hint: "h", Warning: true},
+		idp.Problem{Check: "issuer", Message: "m", Hint: "h"}
 	for _, c := range []struct {
 		name     string
 		vouched  bool
@@ -247,7 +303,9 @@ func TestWhoAnswersForAProviderAfterACheck(t *testing.T) {
 
 func TestWhichChecksAreRefused(t *testing.T) {
 	renewed := func() access.Permit {
-		return ownerA.Renewing(func(context.Context) (access.Permit, error) { return access.Permit{}, access.ErrDenied })
+		return ownerA.Renewing(func(context.Context) (access.Permit, error) {
+			return access.Permit{}, access.ErrDenied
+		})
 	}
 	for _, c := range []struct {
 		name    string
@@ -263,10 +321,13 @@ func TestWhichChecksAreRefused(t *testing.T) {
 		{"a removed one", ownerA, "idp_gone", event.IfMatch{}, false, false, 0, idp.ErrNotFound},
 		{"a foreign one without a checker", ownerA, "idp_foreign", event.IfMatch{}, true, false, 0, idp.ErrNotFound},
 		{"without a checker", ownerA, "idp_active", event.IfMatch{}, true, false, 0, idp.ErrNoChecker},
-		{"at another sequence, before anybody is called", ownerA, "idp_active", event.IfMatch{Set: true, Sequence: 9}, false, false, 0, moved},
+		{"at another sequence, before anybody is called", ownerA, "idp_active", event.IfMatch{Set: true, Sequence: 9},
+			false, false, 0, moved},
 		{"changed meanwhile", ownerA, "idp_active", event.IfMatch{}, false, true, 1, moved},
-		{"changed meanwhile, with the sequence seen before", ownerA, "idp_active", event.IfMatch{Set: true, Sequence: 1}, false, true, 1, moved},
-		{"the permission was taken away meanwhile", renewed(), "idp_active", event.IfMatch{}, false, false, 1, access.ErrDenied},
+		{"changed meanwhile, with the sequence seen before", ownerA, "idp_active",
+			event.IfMatch{Set: true, Sequence: 1}, false, true, 1, moved},
+		{"the permission was taken away meanwhile", renewed(), "idp_active", event.IfMatch{}, false, false, 1,
+			access.ErrDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -328,15 +389,22 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 	}{
 		{"another setting", []step{
 			{"less: keys", setKeys, "usr_s", settings, nil, 2},
-			{"more: header", modify(idp.Modification{JWT: &idp.JWTChanged{HeaderName: new("x")}}), "usr_o", orgOwner, map[string][]string{"usr_s": {"jwt.keysEndpoint"}}, 3},
-			{"more: name", modify(idp.Modification{General: idp.Changed{Name: new("n")}}), "usr_o", orgOwner, map[string][]string{"usr_s": {"jwt.keysEndpoint"}}, 3},
-			{"most: issuer", modify(idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}}), "usr_i", iamOwner, map[string][]string{"usr_s": {"jwt.keysEndpoint"},
-				"usr_first": {"jwt.jwtEndpoint"}, "usr_o": {"jwt.headerName"}}, 4},
+			{"more: header", modify(idp.Modification{JWT: &idp.JWTChanged{HeaderName: new("x")}}), "usr_o", orgOwner,
+				map[string][]string{"usr_s": {"jwt.keysEndpoint"}}, 3},
+			{"more: name", modify(idp.Modification{General: idp.Changed{Name: new("n")}}), "usr_o", orgOwner,
+				map[string][]string{"usr_s": {"jwt.keysEndpoint"}}, 3},
+			{"most: issuer", modify(idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}}), "usr_i", iamOwner,
+				map[string][]string{
+					"usr_s":     {"jwt.keysEndpoint"},
+					"usr_first": {"jwt.jwtEndpoint"},
+					"usr_o":     {"jwt.headerName"},
+				}, 4},
 			{"most: confirms", adopt, "usr_i", iamOwner, nil, 5},
 		}},
 		{"the same setting", []step{
 			{"less: keys", setKeys, "usr_s", settings, nil, 2},
-			{"more: keys", modify(idp.Modification{JWT: &idp.JWTChanged{KeysEndpoint: new("x")}}), "usr_o", orgOwner, nil, 3},
+			{"more: keys", modify(idp.Modification{JWT: &idp.JWTChanged{KeysEndpoint: new("x")}}), "usr_o",
+				orgOwner, nil, 3},
 		}},
 		{"the same value", []step{
 			{"less: keys", setKeys, "usr_s", settings, nil, 2},
@@ -352,8 +420,10 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 			{"most: replaces all", replace(turned), "usr_i", iamOwner, nil, 2},
 		}},
 		{"all but one that the request does not carry", []step{
-			{"less: audience", modify(idp.Modification{JWT: &idp.JWTChanged{Audience: new("x")}}), "usr_s", settings, nil, 2},
-			{"most: replaces all", replace(turned), "usr_i", iamOwner, map[string][]string{"usr_s": {"jwt.audience"}}, 3},
+			{"less: audience", modify(idp.Modification{JWT: &idp.JWTChanged{Audience: new("x")}}), "usr_s",
+				settings, nil, 2},
+			{"most: replaces all", replace(turned), "usr_i", iamOwner,
+				map[string][]string{"usr_s": {"jwt.audience"}}, 3},
 		}},
 		{"somebody with as much, in turns", []step{
 			{"one", setKeys, "usr_1", orgOwner, nil, 2},
@@ -363,7 +433,8 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
-			eventtest.Given(t, s, idp.Kind, id, "org_a", nil, idp.JWTAdded{General: general, JWT: base}, idp.Vouched{By: "usr_first", Roles: orgOwner})
+			eventtest.Given(t, s, idp.Kind, id, "org_a", nil, idp.JWTAdded{General: general, JWT: base},
+				idp.Vouched{By: "usr_first", Roles: orgOwner})
 			for _, step := range c.steps {
 				must(t, step.do(s, by(t, step.by, step.as)))
 				p := eventtest.State(t, s, idp.Kind, id).Data
@@ -371,10 +442,14 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 				for _, a := range p.Unconfirmed() {
 					left[a.UserID] = a.Fields
 				}
-				if len(left)+len(step.left) > 0 && !reflect.DeepEqual(left, step.left) || p.Changer.Version != step.version {
-					t.Errorf("%s: %v is to be confirmed, version %d: %+v", step.name, left, p.Changer.Version, p.Changer)
+				if len(left)+len(step.left) > 0 && !reflect.DeepEqual(left, step.left) ||
+					p.Changer.Version != step.version {
+					t.Errorf("%s: %v is to be confirmed, version %d: %+v", step.name, left,
+						p.Changer.Version, p.Changer)
 				}
-				if least := p.Changer.All(func(roles access.Memberships) bool { return roles.Cover(step.as) }); least != (step.left == nil) {
+				if least := p.Changer.All(func(roles access.Memberships) bool {
+					return roles.Cover(step.as)
+				}); least != (step.left == nil) {
 					t.Errorf("%s: the provider's word is worth what the editor holds: %t", step.name, least)
 				}
 			}
@@ -386,7 +461,8 @@ func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
 // the same.
 func TestWhoAnswersIsRecordedOnce(t *testing.T) {
 	s := world(t)
-	eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: general, JWT: jwt}, idp.Vouched{By: "usr_o", Roles: orgOwner})
+	eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: general, JWT: jwt},
+		idp.Vouched{By: "usr_o", Roles: orgOwner})
 	for _, c := range []struct {
 		name, issuer, by string
 		as               access.Memberships
@@ -404,7 +480,8 @@ func TestWhoAnswersIsRecordedOnce(t *testing.T) {
 		must(t, second(idp.Modify(t.Context(), s, s.Master, by(t, c.by, c.as), "idp_jwt", event.IfMatch{}, m)))
 		p := eventtest.State(t, s, idp.Kind, "idp_jwt")
 		who := p.Data.Changer
-		if got := uint64(p.Sequence - before); got != c.events || who.Version != c.version || who.UserID != c.by && c.events > 0 {
+		if got := uint64(p.Sequence - before); got != c.events || who.Version != c.version ||
+			who.UserID != c.by && c.events > 0 {
 			t.Errorf("%s: %d events, version %d, %s answers", c.name, got, who.Version, who.UserID)
 		}
 	}

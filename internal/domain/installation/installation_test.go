@@ -19,7 +19,8 @@ func TestBeforeTheFirstStartThereIsNoInstallation(t *testing.T) {
 func TestTheInstallationKnowsItsDefaultOrganizationAndItsOwners(t *testing.T) {
 	s := eventtest.New(t, installation.Kind)
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
-		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"}, installation.OwnerAdded{UserID: "usr_a"})
+		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"},
+		installation.OwnerAdded{UserID: "usr_a"})
 	i, err := installation.Read(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,8 @@ func TestTheInstallationKnowsItsDefaultOrganizationAndItsOwners(t *testing.T) {
 func TestAnOwnerWhoLeavesIsNoLongerOne(t *testing.T) {
 	s := eventtest.New(t, installation.Kind)
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
-		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"}, installation.MembersChanged{UserID: "usr_b"},
+		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"},
+		installation.MembersChanged{UserID: "usr_b"},
 		installation.OwnerRemoved{UserID: "usr_a"}, installation.OwnerRemoved{UserID: "usr_x"})
 	if i := eventtest.State(t, s, installation.Kind, installation.ID); !slices.Equal(i.Data.Owners, []string{"usr_b"}) {
 		t.Errorf("got %+v", i.Data)

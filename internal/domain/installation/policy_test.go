@@ -29,8 +29,10 @@ func TestThePolicyOfTheInstallationIsReplaced(t *testing.T) {
 		policy  policy.Policy
 		payload string
 	}{
-		{policy.Policy{SecondFactorRequired: true, PasswordMinLength: 8}, `{"secondFactorRequired":true,"passwordMinLength":8}`},
-		{policy.Policy{SecondFactorRequired: true, SessionSeconds: 300}, `{"passwordMinLength":0,"sessionSeconds":300}`},
+		{policy.Policy{SecondFactorRequired: true, PasswordMinLength: 8},
+			`{"secondFactorRequired":true,"passwordMinLength":8}`},
+		{policy.Policy{SecondFactorRequired: true, SessionSeconds: 300},
+			`{"passwordMinLength":0,"sessionSeconds":300}`},
 		{policy.Policy{SecondFactorRequired: true, SessionSeconds: 300}, `{}`},
 		{policy.Policy{}, `{"secondFactorRequired":false,"sessionSeconds":0}`},
 	} {
@@ -39,7 +41,8 @@ func TestThePolicyOfTheInstallationIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Then(t, mark, eventtest.Fact{Object: installation.ID, Type: "installation.policy_set.v1", Payload: step.payload})
+		s.Then(t, mark, eventtest.Fact{Object: installation.ID, Type: "installation.policy_set.v1",
+			Payload: step.payload})
 		i, err := installation.Get(t.Context(), s, permit(t, access.Installation))
 		if err != nil || !reflect.DeepEqual(i.Data.Policy, step.policy) || d != i.Details() {
 			t.Errorf("set %+v, %v", i, err)
@@ -66,7 +69,8 @@ func TestThePolicyOfTheInstallationIsSetByItsOwners(t *testing.T) {
 			eventtest.As(t, err, access.ErrDenied)
 		}
 	}
-	_, err := installation.SetPolicy(t.Context(), s, permit(t, access.Installation), event.IfMatch{Set: true, Sequence: 7}, policy.Policy{PasswordMinLength: 8})
+	_, err := installation.SetPolicy(t.Context(), s, permit(t, access.Installation),
+		event.IfMatch{Set: true, Sequence: 7}, policy.Policy{PasswordMinLength: 8})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
 	if s.Fingerprint() != before {
 		t.Error("something was written")
@@ -81,7 +85,8 @@ func TestBeforeTheFirstStartThereIsNoPolicy(t *testing.T) {
 	if _, err := installation.Get(t.Context(), s, permit(t, access.Installation)); err == nil {
 		t.Error("it is read")
 	}
-	if _, err := installation.SetPolicy(t.Context(), s, permit(t, access.Installation), event.IfMatch{}, policy.Policy{PasswordMinLength: 8}); err == nil {
+	if _, err := installation.SetPolicy(t.Context(), s, permit(t, access.Installation), event.IfMatch{},
+		policy.Policy{PasswordMinLength: 8}); err == nil {
 		t.Error("it is set")
 	}
 }

@@ -27,7 +27,9 @@ import (
 // node opens a store on a database, and its journal.
 func node(t *testing.T, db testdb.Database, master secret.MasterKey) (*store.Store, *Journal) {
 	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: db.Patient(), Kinds: []event.Definition{installation.Kind, session.Kind, signing.Kind, user.Kind}, Master: master})
+	s, _, err := store.Open(t.Context(),
+		store.Options{Database: db.Patient(),
+			Kinds: []event.Definition{installation.Kind, session.Kind, signing.Kind, user.Kind}, Master: master})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,42 +41,49 @@ func node(t *testing.T, db testdb.Database, master secret.MasterKey) (*store.Sto
 
 // happen records something about an object of an organization, with a personal part.
 func happen(s event.Store, org, id, what string, decided ...func()) error {
-	return s.Do(context.Background(), event.Command{Origin: event.Origin{Actor: "usr_actor"}, Write: []event.Ref{session.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-		for _, f := range decided {
-			f()
-		}
-		fact := session.Succeeded{SessionID: what, Personal: session.RequestSource{Address: "192.0.2.1"}}
-		o, err := session.Kind.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		if o == nil {
-			_, err = session.Kind.Create(tx, id, org, fact)
-			return err
-		}
-		return o.Append(fact)
-	}})
+	return s.Do(context.Background(), event.Command{
+		Origin: event.Origin{Actor: "usr_actor"},
+		Write:  []event.Ref{session.Kind.Ref(id)},
+		Decide: func(tx *event.Tx) error {
+			for _, f := range decided {
+				f()
+			}
+			fact := session.Succeeded{SessionID: what, Personal: session.RequestSource{Address: "192.0.2.1"}}
+			o, err := session.Kind.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if o == nil {
+				_, err = session.Kind.Create(tx, id, org, fact)
+				return err
+			}
+			return o.Append(fact)
+		},
+	})
 }
 
 // happenOften records so many events, which is a multiple of 50, about an object of org_a.
 func happenOften(t *testing.T, s event.Store, n int, what string) {
 	t.Helper()
 	for range n / 50 {
-		err := s.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref("sgi_1")}, Decide: func(tx *event.Tx) error {
-			facts := make([]event.Fact[session.SignIns], 50)
-			for i := range facts {
-				facts[i] = session.Ended{SessionID: what}
-			}
-			o, err := session.Kind.Get(tx, "sgi_1")
-			if err == nil && o == nil {
-				_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
-				return err
-			}
-			if err != nil {
-				return err
-			}
-			return o.Append(facts...)
-		}})
+		err := s.Do(t.Context(), event.Command{
+			Write: []event.Ref{session.Kind.Ref("sgi_1")},
+			Decide: func(tx *event.Tx) error {
+				facts := make([]event.Fact[session.SignIns], 50)
+				for i := range facts {
+					facts[i] = session.Ended{SessionID: what}
+				}
+				o, err := session.Kind.Get(tx, "sgi_1")
+				if err == nil && o == nil {
+					_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
+					return err
+				}
+				if err != nil {
+					return err
+				}
+				return o.Append(facts...)
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +97,8 @@ func may(t *testing.T, scope string) access.Permit {
 	if scope == access.Installation {
 		role = access.IAMOwnerViewer
 	}
-	permit, err := (&access.Caller{UserID: "usr_reader", Memberships: access.Memberships{scope: {role}}}).In(organization(scope), access.EventRead)
+	permit, err := (&access.Caller{UserID: "usr_reader",
+		Memberships: access.Memberships{scope: {role}}}).In(organization(scope), access.EventRead)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +138,9 @@ func TestAStreamThatBreaksOffGoesOnWithoutGapAndDouble(t *testing.T) {
 			{"org_a", Query{}, writers * each / 2},
 			{access.Installation, Query{Everywhere: true}, writers * each},
 			{"org_b", Query{Filter: Filter{ObjectIDs: []string{"sgi_1", "sgi_3", "sgi_0"}}}, writers * each / 2},
-			{access.Installation, Query{Everywhere: true, Filter: Filter{Types: []string{"sign_in.succeeded.v1"}, Actor: "usr_actor"}}, writers * each},
+			{access.Installation,
+				Query{Everywhere: true, Filter: Filter{Types: []string{"sign_in.succeeded.v1"}, Actor: "usr_actor"}},
+				writers * each},
 		} {
 			var seen []string
 			var after int64
@@ -218,7 +230,8 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s, j := node(t, db, secret.NewMasterKey())
 		happenOften(t, s, keptEvents, "x")
-		for _, query := range []Query{{}, {Filter: Filter{Types: []string{"sign_in.session_ended.v1"}}}, {Filter: Filter{ObjectIDs: []string{"sgi_1"}, From: 1}}} {
+		for _, query := range []Query{{}, {Filter: Filter{Types: []string{"sign_in.session_ended.v1"}}},
+			{Filter: Filter{ObjectIDs: []string{"sgi_1"}, From: 1}}} {
 			end, err := s.Position(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -286,7 +299,8 @@ func TestWhoCatchesUpWithNothingIsToldHowFarThatIs(t *testing.T) {
 			}
 			return nil
 		})
-		if got := slices.Compact(positions); !errors.Is(err, context.Canceled) || !slices.Equal(got, []int64{0, looked}) {
+		if got := slices.Compact(positions); !errors.Is(err, context.Canceled) ||
+			!slices.Equal(got, []int64{0, looked}) {
 			t.Errorf("%v, though it left at %d, %v", got, looked, err)
 		}
 	})
@@ -307,7 +321,8 @@ func TestLargeEventsAreSentInSmallParts(t *testing.T) {
 			"from the store":                 func(f *follower) { f.tail.Begin(all) },
 		} {
 			var sent int64
-			f := follower{Journal: j, permit: may(t, "org_a"), tail: &tail{Tail: event.Tail{MaxEvents: all, MaxBytes: 1 << 30}}}
+			f := follower{Journal: j, permit: may(t, "org_a"),
+				tail: &tail{Tail: event.Tail{MaxEvents: all, MaxBytes: 1 << 30}}}
 			f.send = func(e *Entry, position int64) error {
 				if sent++; position != sent || e.Sequence != uint64(sent) {
 					t.Errorf("%s: position %d where %d was next", name, position, sent)
@@ -445,7 +460,8 @@ func TestACursorAheadOfTheLogIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := j.Follow(t.Context(), may(t, "org_a"), Query{}, 2, func(*Entry, int64) error { return errEnough })
-		if e, ours := errors.AsType[*errs.Error](err); !ours || e.Kind != errs.InvalidArgument || e.Fields[0].Field != "cursor" {
+		if e, ours := errors.AsType[*errs.Error](err); !ours || e.Kind != errs.InvalidArgument ||
+			e.Fields[0].Field != "cursor" {
 			t.Error(err)
 		}
 	})
@@ -487,7 +503,9 @@ func TestWhatIsErasedIsNotShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := event.RowKey{Table: event.Keys, Key: events[0].KeyID}
-		if err := s.Do(t.Context(), event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error { tx.DropRow(key); return nil }}); err != nil {
+		if err := s.Do(t.Context(),
+			event.Command{Rows: []event.RowKey{key},
+				Decide: func(tx *event.Tx) error { tx.DropRow(key); return nil }}); err != nil {
 			t.Fatal(err)
 		}
 		look(true)
@@ -499,17 +517,20 @@ func TestAnOrganizationSeesItsOwnBusinessOnly(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s, j := node(t, db, secret.NewMasterKey())
 		err := s.Do(t.Context(), event.Command{
-			Write:  []event.Ref{installation.Kind.Ref(installation.ID), user.Kind.Ref("usr_1"), signing.Kind.Ref(signing.ID)},
+			Write: []event.Ref{installation.Kind.Ref(installation.ID), user.Kind.Ref("usr_1"),
+				signing.Kind.Ref(signing.ID)},
 			Claims: []event.Claim{user.NameClaim("org_a", "robot")},
 			Decide: func(tx *event.Tx) error {
-				if _, err := installation.Kind.Create(tx, installation.ID, "org_a", installation.Added{DefaultOrg: "org_a"}); err != nil {
+				if _, err := installation.Kind.Create(tx, installation.ID, "org_a",
+					installation.Added{DefaultOrg: "org_a"}); err != nil {
 					return err
 				}
 				u, err := user.AddService(tx, "usr_1", "org_a", "robot", "Robot", "")
 				if err != nil {
 					return err
 				}
-				return u.Append(user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}}, user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}},
+				return u.Append(user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}},
+					user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}},
 					user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
 			},
 		})
@@ -528,11 +549,14 @@ func TestAnOrganizationSeesItsOwnBusinessOnly(t *testing.T) {
 			{"its own", "org_a", Query{}, []string{"usr_1.1", "usr_1.4"}},
 			{"another's", "org_b", Query{}, []string{"sgi_b.1"}},
 			{"another's object", "org_a", Query{Filter: Filter{ObjectIDs: []string{"sgi_b"}}}, nil},
-			{"the installation by its identifier", "org_a", Query{Filter: Filter{ObjectIDs: []string{installation.ID}}}, nil},
-			{"an organization that the query names itself", "org_a", Query{Filter: Filter{OrgIDs: []string{"org_b"}}}, []string{"usr_1.1", "usr_1.4"}},
+			{"the installation by its identifier", "org_a",
+				Query{Filter: Filter{ObjectIDs: []string{installation.ID}}}, nil},
+			{"an organization that the query names itself", "org_a", Query{Filter: Filter{OrgIDs: []string{"org_b"}}},
+				[]string{"usr_1.1", "usr_1.4"}},
 			{"everything, for those who may", access.Installation, Query{Everywhere: true},
 				[]string{installation.ID + ".1", "usr_1.1", "usr_1.2", "usr_1.3", "usr_1.4", "sgi_b.1"}},
-			{"one organization, for those who may everywhere", access.Installation, Query{}, []string{"usr_1.1", "usr_1.4"}},
+			{"one organization, for those who may everywhere", access.Installation, Query{},
+				[]string{"usr_1.1", "usr_1.4"}},
 		} {
 			entries, _, err := j.List(t.Context(), may(t, c.scope), c.query, true, 0, 100)
 			if err != nil {
@@ -565,7 +589,8 @@ func TestAnOrganizationSeesItsOwnBusinessOnly(t *testing.T) {
 			}
 		}
 		for _, permit := range []access.Permit{may(t, "org_a"), {}} {
-			if _, _, err := j.List(t.Context(), permit, Query{Everywhere: true}, true, 0, 100); !errors.Is(err, access.ErrDenied) {
+			if _, _, err := j.List(t.Context(), permit, Query{Everywhere: true}, true, 0, 100); !errors.Is(err,
+				access.ErrDenied) {
 				t.Errorf("everything, for those who may not: %v", err)
 			}
 		}

@@ -7,7 +7,8 @@ import (
 )
 
 func TestFilter(t *testing.T) {
-	e := &event.Event{ObjectID: "usr_1", Sequence: 3, Org: "org_a", Type: "user.profile_changed.v1", Origin: event.Origin{Actor: "usr_2"}, Time: 1000}
+	e := &event.Event{ObjectID: "usr_1", Sequence: 3, Org: "org_a", Type: "user.profile_changed.v1",
+		Origin: event.Origin{Actor: "usr_2"}, Time: 1000}
 	for _, c := range []struct {
 		name   string
 		filter Filter
@@ -44,10 +45,14 @@ func TestWhatIsKeptWithAnOrganizationAndIsNotItsBusiness(t *testing.T) {
 		e    event.Event
 		want bool
 	}{
-		{"the installation, which is kept in the default one", event.Event{Type: "installation.policy_set.v1", Payload: []byte("{}")}, false},
-		{"roles of its user in it", event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_a"}`)}, true},
-		{"roles of its user in another", event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_b"}`)}, false},
-		{"roles of its user in the installation", event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"installation"}`)}, false},
+		{"the installation, which is kept in the default one",
+			event.Event{Type: "installation.policy_set.v1", Payload: []byte("{}")}, false},
+		{"roles of its user in it",
+			event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_a"}`)}, true},
+		{"roles of its user in another",
+			event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_b"}`)}, false},
+		{"roles of its user in the installation",
+			event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"installation"}`)}, false},
 		{"anything else", event.Event{Type: "user.removed.v1", Payload: []byte("{}")}, true},
 	} {
 		c.e.Org = "org_a"

@@ -33,7 +33,8 @@ func TestNewPeopleAreShownWithTheirDisplayName(t *testing.T) {
 			}
 		}
 	}
-	if got := string(personalOf(&event.Event{Type: "user.profile_changed.v1"}, []byte(`{"firstName":"Jo"}`))); got != `{"firstName":"Jo"}` {
+	if got := string(personalOf(&event.Event{Type: "user.profile_changed.v1"},
+		[]byte(`{"firstName":"Jo"}`))); got != `{"firstName":"Jo"}` {
 		t.Error(got)
 	}
 }

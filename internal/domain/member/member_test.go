@@ -49,13 +49,16 @@ func inInstallation(t *testing.T) member.Members {
 
 func TestRolesReplaceThoseOfBeforeInTheirScopeOnly(t *testing.T) {
 	s := newInstallation(t)
-	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}})
+	membertest.User(t, s, "usr_a", "org_a",
+		access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}})
 	membertest.User(t, s, "usr_keeps", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
 	mark := s.Mark()
 	m := inOrg(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}})
-	d, err := m.Set(t.Context(), s, "usr_a", event.IfMatch{}, []string{"ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"})
+	d, err := m.Set(t.Context(), s, "usr_a", event.IfMatch{},
+		[]string{"ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"})
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.membership_set.v1", Payload: `{"scope":"org_a","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
+	s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.membership_set.v1",
+		Payload: `{"scope":"org_a","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
 	if d.Details != u.Details() || !slices.Equal(u.Data.Memberships["org_b"], []access.Role{access.OrgUserManager}) {
 		t.Errorf("details %+v, state %+v", d, u.Data)
@@ -89,23 +92,39 @@ func TestWhoMayGiveAndTakeWhat(t *testing.T) {
 		orgGone   bool // the target's organization is removed
 		scopeGone bool
 	}{
-		{name: "an owner makes a user of the organization one", me: ownerOf("org_a"), home: "org_a", roles: []string{"ORG_OWNER"}},
-		{name: "a manager of organizations cannot give what it does not hold", me: manager, home: "org_a", roles: []string{"ORG_SETTINGS_MANAGER"}, want: member.ErrGrantsMore},
-		{name: "who holds less cannot make an owner", me: manager, home: "org_a", roles: []string{"ORG_OWNER"}, want: member.ErrGrantsMore},
-		{name: "nor lower one", me: manager, home: "org_a", held: []access.Role{access.OrgOwner}, roles: []string{"ORG_OWNER"}, want: member.ErrGrantsMore},
-		{name: "nor take the roles of one away", me: manager, home: "org_a", held: []access.Role{access.OrgOwner}, want: access.ErrTargetHoldsMore},
-		{name: "a stranger cannot be made a member", me: ownerOf("org_a"), home: "org_b", roles: []string{"ORG_OWNER"}, want: user.ErrNotFound},
-		{name: "whoever sees users there can", me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}}, home: "org_b", roles: []string{"ORG_OWNER"}},
-		{name: "whoever sees members there can", me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwnerViewer}}, home: "org_b", roles: []string{"ORG_OWNER"}},
-		{name: "whoever sees neither there cannot", me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgSettingsManager}}, home: "org_b", roles: []string{"ORG_OWNER"}, want: user.ErrNotFound},
-		{name: "a member from elsewhere can be changed", me: ownerOf("org_a"), home: "org_b", held: []access.Role{access.OrgOwner}, roles: []string{"ORG_OWNER_VIEWER"}},
+		{name: "an owner makes a user of the organization one", me: ownerOf("org_a"), home: "org_a",
+			roles: []string{"ORG_OWNER"}},
+		{name: "a manager of organizations cannot give what it does not hold", me: manager, home: "org_a",
+			roles: []string{"ORG_SETTINGS_MANAGER"}, want: member.ErrGrantsMore},
+		{name: "who holds less cannot make an owner", me: manager, home: "org_a", roles: []string{"ORG_OWNER"},
+			want: member.ErrGrantsMore},
+		{name: "nor lower one", me: manager, home: "org_a", held: []access.Role{access.OrgOwner},
+			roles: []string{"ORG_OWNER"}, want: member.ErrGrantsMore},
+		{name: "nor take the roles of one away", me: manager, home: "org_a", held: []access.Role{access.OrgOwner},
+			want: access.ErrTargetHoldsMore},
+		{name: "a stranger cannot be made a member", me: ownerOf("org_a"), home: "org_b", roles: []string{"ORG_OWNER"},
+			want: user.ErrNotFound},
+		{name: "whoever sees users there can",
+			me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}}, home: "org_b",
+			roles: []string{"ORG_OWNER"}},
+		{name: "whoever sees members there can",
+			me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwnerViewer}}, home: "org_b",
+			roles: []string{"ORG_OWNER"}},
+		{name: "whoever sees neither there cannot",
+			me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgSettingsManager}}, home: "org_b",
+			roles: []string{"ORG_OWNER"}, want: user.ErrNotFound},
+		{name: "a member from elsewhere can be changed", me: ownerOf("org_a"), home: "org_b",
+			held: []access.Role{access.OrgOwner}, roles: []string{"ORG_OWNER_VIEWER"}},
 		{name: "and sent away", me: ownerOf("org_a"), home: "org_b", held: []access.Role{access.OrgOwner}},
 		{name: "who is no member cannot be sent away", me: ownerOf("org_a"), home: "org_a", want: member.ErrNotFound},
 		{name: "nor a stranger", me: ownerOf("org_a"), home: "org_b", want: member.ErrNotFound},
-		{name: "a removed user is nobody", me: ownerOf("org_a"), home: "org_a", roles: []string{"ORG_OWNER"}, gone: true, want: user.ErrNotFound},
+		{name: "a removed user is nobody", me: ownerOf("org_a"), home: "org_a", roles: []string{"ORG_OWNER"},
+			gone: true, want: user.ErrNotFound},
 		{name: "to be sent away either", me: ownerOf("org_a"), home: "org_a", gone: true, want: member.ErrNotFound},
-		{name: "so is one of a removed organization", me: iam, home: "org_b", roles: []string{"ORG_OWNER"}, orgGone: true, want: user.ErrNotFound},
-		{name: "a removed organization has no members", me: iam, home: "org_b", roles: []string{"ORG_OWNER"}, scopeGone: true, want: org.ErrNotFound},
+		{name: "so is one of a removed organization", me: iam, home: "org_b", roles: []string{"ORG_OWNER"},
+			orgGone: true, want: user.ErrNotFound},
+		{name: "a removed organization has no members", me: iam, home: "org_b", roles: []string{"ORG_OWNER"},
+			scopeGone: true, want: org.ErrNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newInstallation(t)
@@ -157,9 +176,11 @@ func TestRolesMustBeKnownInTheirScope(t *testing.T) {
 func TestIfMatchIsAboutTheUser(t *testing.T) {
 	s := newInstallation(t)
 	membertest.User(t, s, "usr_a", "org_a", nil)
-	_, err := inOrg(t, "org_a", iam).Set(t.Context(), s, "usr_a", event.IfMatch{Set: true, Sequence: 7}, []string{"ORG_OWNER"})
+	_, err := inOrg(t, "org_a", iam).Set(t.Context(), s, "usr_a", event.IfMatch{Set: true, Sequence: 7},
+		[]string{"ORG_OWNER"})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
-	_, err = inInstallation(t).Set(t.Context(), s, "usr_a", event.IfMatch{Set: true, Sequence: 7}, []string{"IAM_OWNER"})
+	_, err = inInstallation(t).Set(t.Context(), s, "usr_a", event.IfMatch{Set: true, Sequence: 7},
+		[]string{"IAM_OWNER"})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
 	if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; len(owners) != 1 {
 		t.Errorf("owners %v", owners)
@@ -167,8 +188,10 @@ func TestIfMatchIsAboutTheUser(t *testing.T) {
 }
 
 func TestAPermitForTheInstallationIsNoneForAnOrganizationOfThatName(t *testing.T) {
-	manager := &access.Caller{UserID: "usr_me", Memberships: access.Memberships{access.Installation: {access.IAMOrgManager}}}
-	permit, err := manager.In(access.Installation, access.MemberWrite) // what an organization called "installation" leads to
+	manager := &access.Caller{UserID: "usr_me",
+		Memberships: access.Memberships{access.Installation: {access.IAMOrgManager}}}
+	// what an organization called "installation" leads to
+	permit, err := manager.In(access.Installation, access.MemberWrite)
 	must(t, err)
 	_, err = member.OfOrganization(permit)
 	eventtest.As(t, err, org.ErrNotFound)
@@ -214,7 +237,8 @@ func TestTheInstallationKnowsItsOwners(t *testing.T) {
 	_, err := m.Remove(t.Context(), s, "usr_a", event.IfMatch{})
 	must(t, err)
 	told(other, added, other, removed, added, removed)
-	if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; !slices.Equal(owners, []string{"usr_root"}) {
+	if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; !slices.Equal(owners,
+		[]string{"usr_root"}) {
 		t.Errorf("owners %v", owners)
 	}
 }
@@ -256,7 +280,8 @@ func TestTheLastOwnerWhoCanActStaysOne(t *testing.T) {
 				c.given(t, s)
 				var err error
 				if how == "demoted" {
-					_, err = inInstallation(t).Set(t.Context(), s, "usr_root", event.IfMatch{}, []string{"IAM_OWNER_VIEWER"})
+					_, err = inInstallation(t).Set(t.Context(), s, "usr_root", event.IfMatch{},
+						[]string{"IAM_OWNER_VIEWER"})
 				} else {
 					_, err = inInstallation(t).Remove(t.Context(), s, "usr_root", event.IfMatch{})
 				}
@@ -264,7 +289,8 @@ func TestTheLastOwnerWhoCanActStaysOne(t *testing.T) {
 			}
 			s := newInstallation(t)
 			c.given(t, s)
-			_, err := inInstallation(t).Set(t.Context(), s, "usr_root", event.IfMatch{}, []string{"IAM_OWNER", "IAM_ORG_MANAGER"})
+			_, err := inInstallation(t).Set(t.Context(), s, "usr_root", event.IfMatch{},
+				[]string{"IAM_OWNER", "IAM_ORG_MANAGER"})
 			must(t, err) // still one
 		})
 	}
@@ -308,11 +334,16 @@ func TestTheLastOwnerOfAnOrganizationStays(t *testing.T) {
 	}{
 		{"the last one", owner, nil, member.ErrLastOrgOwner},
 		{"by the installation", iam, nil, nil},
-		{"by an owner with a role in the installation", access.Memberships{"org_a": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}}, nil, nil},
-		{"one of two", owner, func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_a", owner) }, nil},
-		{"one of two, the other from elsewhere", owner, func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_b", owner) }, nil},
+		{"by an owner with a role in the installation",
+			access.Memberships{"org_a": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}}, nil, nil},
+		{"one of two", owner, func(t *testing.T, s *eventtest.Store) {
+			membertest.User(t, s, "usr_o", "org_a", owner)
+		}, nil},
+		{"one of two, the other from elsewhere", owner,
+			func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_b", owner) }, nil},
 		{"the other holds less", owner, func(t *testing.T, s *eventtest.Store) {
-			membertest.User(t, s, "usr_o", "org_a", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}})
+			membertest.User(t, s, "usr_o", "org_a",
+				access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}})
 		}, member.ErrLastOrgOwner},
 		{"the other is locked", owner, func(t *testing.T, s *eventtest.Store) {
 			membertest.User(t, s, "usr_o", "org_a", owner)
@@ -347,8 +378,10 @@ func TestTheLastOwnerOfAnOrganizationStays(t *testing.T) {
 						told = append(told, f)
 					}
 				}
-				lost := eventtest.Fact{Object: "org_a", Type: "org.owner_lost.v1", Payload: `{"userId":"usr_t","org":"org_a"}`}
-				if isLost := c.want == nil && c.other == nil; isLost && (len(told) != 1 || told[0] != lost) || !isLost && told != nil {
+				lost := eventtest.Fact{Object: "org_a", Type: "org.owner_lost.v1",
+					Payload: `{"userId":"usr_t","org":"org_a"}`}
+				if isLost := c.want == nil && c.other == nil; isLost && (len(told) != 1 || told[0] != lost) ||
+					!isLost && told != nil {
 					t.Errorf("the organization reads %v", told)
 				}
 				if changed := s.Fingerprint() != before; changed != (c.want == nil) {
@@ -379,7 +412,8 @@ func TestOfTheLastTwoOwnersOfAnOrganizationOneStays(t *testing.T) {
 				failed <- err
 			}()
 		}
-		first, second := testkit.Receive(t, failed, "one is removed, or not"), testkit.Receive(t, failed, "the other, too")
+		first, second := testkit.Receive(t, failed, "one is removed, or not"),
+			testkit.Receive(t, failed, "the other, too")
 		if first == nil {
 			first = second
 		} else if second != nil {

@@ -56,10 +56,12 @@ func TestRolesElsewhereCountOnlyOnceTheyAreAccepted(t *testing.T) {
 	if u := eventtest.State(t, s, user.Kind, "usr_p"); u.Sequence != before || user.IsGuest(u, "org_a") {
 		t.Errorf("the offer touched the person: %+v", u.Data.Memberships)
 	}
-	if o := eventtest.State(t, s, member.OfferKind, set.Offer); o.Org != "org_a" || o.Details() != set.Details || !slices.Equal(offers(t, s), []string{set.Offer}) {
+	if o := eventtest.State(t, s, member.OfferKind, set.Offer); o.Org != "org_a" || o.Details() != set.Details ||
+		!slices.Equal(offers(t, s), []string{set.Offer}) {
 		t.Errorf("offered %+v", o)
 	}
-	_, err := member.AcceptOffer(t.Context(), s, &access.Caller{UserID: "usr_me", OrgID: "org_a"}, set.Offer, event.IfMatch{})
+	_, err := member.AcceptOffer(t.Context(), s, &access.Caller{UserID: "usr_me", OrgID: "org_a"}, set.Offer,
+		event.IfMatch{})
 	eventtest.As(t, err, member.ErrOfferNotFound)
 	mark := s.Mark()
 	_, err = member.AcceptOffer(t.Context(), s, person, set.Offer, event.IfMatch{})
@@ -74,7 +76,8 @@ func TestRolesElsewhereCountOnlyOnceTheyAreAccepted(t *testing.T) {
 	eventtest.As(t, err, member.ErrOfferNotOpen)
 
 	// Within what was accepted nobody is asked, and what takes away is done at once.
-	if set := give(t, s, m, "ORG_USER_MANAGER"); set.Offer != "" || !slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) {
+	if set := give(t, s, m, "ORG_USER_MANAGER"); set.Offer != "" ||
+		!slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) {
 		t.Errorf("offered %q, holds %v", set.Offer, held(t, s))
 	}
 	if set := give(t, s, m, "ORG_OWNER"); set.Offer != "" || !slices.Equal(held(t, s), []access.Role{access.OrgOwner}) {
@@ -138,7 +141,8 @@ func TestTheGiverDoesNotLearnThatAnOfferWasDeclined(t *testing.T) {
 	if facts := s.Since(t, mark); len(facts) != 0 {
 		t.Errorf("recorded %v", facts)
 	}
-	if o := eventtest.State(t, s, member.OfferKind, set.Offer); o.Data.StateAt(s.Now()) != member.OfferOpen || o.Details() != set.Details || offers(t, s) != nil {
+	if o := eventtest.State(t, s, member.OfferKind, set.Offer); o.Data.StateAt(s.Now()) != member.OfferOpen ||
+		o.Details() != set.Details || offers(t, s) != nil {
 		t.Errorf("the offer is %+v", o)
 	}
 	_, err := member.AcceptOffer(t.Context(), s, person, set.Offer, event.IfMatch{})
@@ -163,12 +167,15 @@ func TestWhatKeepsAnOfferFromBeingAccepted(t *testing.T) {
 			_, err = member.Withdraw(t.Context(), s, permit, id, event.IfMatch{})
 			eventtest.As(t, err, member.ErrOfferNotOpen)
 		}, member.ErrOfferNotOpen},
-		{"it has expired", func(_ *testing.T, s *eventtest.Store, _ member.Members, _ string) { s.Advance(member.OfferLife) }, member.ErrOfferNotOpen},
+		{"it has expired", func(_ *testing.T, s *eventtest.Store, _ member.Members, _ string) {
+			s.Advance(member.OfferLife)
+		}, member.ErrOfferNotOpen},
 		{"the organization is off", func(t *testing.T, s *eventtest.Store, _ member.Members, _ string) {
 			eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.Deactivated{})
 		}, member.ErrOfferNotOpen},
 		{"the giver may no longer", func(t *testing.T, s *eventtest.Store, _ member.Members, _ string) {
-			eventtest.Given(t, s, user.Kind, "usr_me", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgUserManager}})
+			eventtest.Given(t, s, user.Kind, "usr_me", "", nil,
+				user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgUserManager}})
 		}, member.ErrGiverMayNot},
 		{"the giver is locked", func(t *testing.T, s *eventtest.Store, _ member.Members, _ string) {
 			eventtest.Given(t, s, user.Kind, "usr_me", "", nil, user.WasLocked{})
@@ -219,7 +226,8 @@ func TestAPersonSeesTwentyOffersAndOthersWaitForRoom(t *testing.T) {
 func TestAPersonIsInAThousandOtherOrganizations(t *testing.T) {
 	s := newInstallation(t)
 	membertest.Owner(t, s, "usr_me", "org_d")
-	holds := access.Memberships{"org_b": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}} // neither is another one
+	// neither is another one
+	holds := access.Memberships{"org_b": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}}
 	for i := range user.MaxGuest - 1 {
 		holds[fmt.Sprint("org_", i)] = []access.Role{access.OrgOwner}
 	}
@@ -228,7 +236,8 @@ func TestAPersonIsInAThousandOtherOrganizations(t *testing.T) {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
 	}
 	accept := func(id string, roles ...string) error {
-		_, err := member.AcceptOffer(t.Context(), s, person, give(t, s, inOrg(t, id, iam), roles...).Offer, event.IfMatch{})
+		_, err := member.AcceptOffer(t.Context(), s, person, give(t, s, inOrg(t, id, iam), roles...).Offer,
+			event.IfMatch{})
 		return err
 	}
 	must(t, accept("org_y", "ORG_USER_MANAGER"))
@@ -248,8 +257,11 @@ func TestPeopleOfTheDefaultOrganizationAreNotAskedByAnOwnerOfTheInstallation(t *
 	}{
 		{"by an owner of the installation", iam, "org_d", false},
 		{"others are asked", iam, "org_b", true},
-		{"by somebody else", access.Memberships{"org_a": {access.OrgOwner}, "org_d": {access.OrgOwnerViewer}}, "org_d", true},
-		{"by somebody who sees everything", access.Memberships{"org_a": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}}, "org_d", true},
+		{"by somebody else", access.Memberships{"org_a": {access.OrgOwner}, "org_d": {access.OrgOwnerViewer}},
+			"org_d", true},
+		{"by somebody who sees everything",
+			access.Memberships{"org_a": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}},
+			"org_d", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newInstallation(t)
@@ -282,16 +294,19 @@ func TestRolesFromBeforeAnybodyWasAsked(t *testing.T) {
 		s, _ := asked(t, before)
 		groupGives(t, s, access.OrgOwner)
 		u := eventtest.State(t, s, user.Kind, "usr_p")
-		if !slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) || !slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || !user.Unaccepted(u, "org_a") {
+		if !slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) ||
+			!slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || !user.Unaccepted(u, "org_a") {
 			t.Errorf("holds %v, waiting %v", held(t, s), u.Data.Waiting("org_a"))
 		}
 		for _, roles := range [][]string{nil, {"ORG_OWNER"}, {"ORG_OWNER", "ORG_USER_MANAGER", "ORG_OWNER_VIEWER"}} {
 			_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, roles)
 			eventtest.As(t, err, member.ErrRolesChanged)
 		}
-		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, []string{"ORG_USER_MANAGER", "ORG_OWNER"})
+		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{},
+			[]string{"ORG_USER_MANAGER", "ORG_OWNER"})
 		must(t, err)
-		if u := eventtest.State(t, s, user.Kind, "usr_p"); len(held(t, s)) != 2 || user.Unaccepted(u, "org_a") || u.Data.Waiting("org_a") != nil {
+		if u := eventtest.State(t, s, user.Kind, "usr_p"); len(held(t, s)) != 2 || user.Unaccepted(u, "org_a") ||
+			u.Data.Waiting("org_a") != nil {
 			t.Errorf("holds %v", held(t, s))
 		}
 	})
@@ -299,7 +314,8 @@ func TestRolesFromBeforeAnybodyWasAsked(t *testing.T) {
 		s, _ := asked(t, before)
 		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, []string{"ORG_USER_MANAGER"})
 		must(t, err)
-		if u := eventtest.State(t, s, user.Kind, "usr_p"); user.Unaccepted(u, "org_a") || !slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) {
+		if u := eventtest.State(t, s, user.Kind, "usr_p"); user.Unaccepted(u, "org_a") ||
+			!slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) {
 			t.Errorf("holds %v", held(t, s))
 		}
 		_, err = member.AcceptRoles(t.Context(), s, person, "org_b", event.IfMatch{}, nil)
@@ -317,21 +333,27 @@ func TestRolesFromBeforeAnybodyWasAsked(t *testing.T) {
 // groupGives records that a group of org_a gives usr_p a role, as package group does.
 func groupGives(t *testing.T, s event.Store, role access.Role) {
 	t.Helper()
-	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: "usr_me"}, Write: []event.Ref{user.Kind.Ref("usr_p")}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, "usr_p")
-		if err != nil {
-			return err
-		}
-		if err := member.Give(u, "org_a", []access.Role{role}, ""); err != nil {
-			return err
-		}
-		return u.Append(user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{role}})
-	}}))
+	must(t, s.Do(t.Context(), event.Command{
+		Origin: event.Origin{Actor: "usr_me"},
+		Write:  []event.Ref{user.Kind.Ref("usr_p")},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, "usr_p")
+			if err != nil {
+				return err
+			}
+			if err := member.Give(u, "org_a", []access.Role{role}, ""); err != nil {
+				return err
+			}
+			return u.Append(user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{role}})
+		},
+	}))
 }
 
 func TestWhoAnswersForAServiceUserAcceptsForIt(t *testing.T) {
 	s, m := asked(t)
-	eventtest.Given(t, s, user.Kind, "usr_h", "org_b", []event.Claim{user.NameClaim("org_b", "h")}, user.HumanAdded{Personal: user.HumanFacts{UserName: "h", UserNameKey: "h", Email: "h@b.test", EmailKey: "h@b.test"}})
+	eventtest.Given(t, s, user.Kind, "usr_h", "org_b", []event.Claim{user.NameClaim("org_b", "h")},
+		user.HumanAdded{Personal: user.HumanFacts{UserName: "h", UserNameKey: "h", Email: "h@b.test",
+			EmailKey: "h@b.test"}})
 	in := func(id string, holds access.Memberships) access.Permit {
 		permit, err := (&access.Caller{UserID: "usr_x", Memberships: holds}).In(id, access.CredentialWrite)
 		must(t, err)

@@ -38,7 +38,8 @@ func TestWhatMetadataCanBe(t *testing.T) {
 		"a key twice":          {set: append(pair("a", "1"), pair("a", "2")...), want: []string{"set[1].key"}},
 		"set and removed":      {set: pair("a", "1"), remove: []string{"a"}, want: []string{"remove[0]"}},
 		"a removed key is bad": {remove: []string{"a", "/"}, want: []string{"remove[1]"}},
-		"too many":             {set: make([]metadata.Pair, 51), remove: make([]string, 51), want: []string{"set", "remove"}},
+		"too many": {set: make([]metadata.Pair, 51), remove: make([]string, 51),
+			want: []string{"set", "remove"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -55,7 +56,8 @@ func TestWhatMetadataCanBe(t *testing.T) {
 func TestAChangeLeavesWhatWasThereAlone(t *testing.T) {
 	before := map[string]string{"a": "1", "b": "2"}
 	after := metadata.Change{Set: map[string]string{"b": "3", "c": "4"}, Remove: []string{"a", "z"}}.Apply(before)
-	if !maps.Equal(after, map[string]string{"b": "3", "c": "4"}) || !maps.Equal(before, map[string]string{"a": "1", "b": "2"}) {
+	if !maps.Equal(after, map[string]string{"b": "3", "c": "4"}) ||
+		!maps.Equal(before, map[string]string{"a": "1", "b": "2"}) {
 		t.Errorf("%v became %v", before, after)
 	}
 	if got := (metadata.Change{Remove: []string{"b", "c"}}).Apply(after); got != nil {
@@ -74,21 +76,24 @@ func world(t *testing.T) *eventtest.Store {
 	s := eventtest.New(t, org.Kind, user.Kind)
 	for _, id := range []string{"a", "b"} {
 		eventtest.Given(t, s, org.Kind, "org_"+id, "org_"+id, nil, org.Added{Name: id})
-		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, "u")}, user.HumanAdded{Personal: user.HumanFacts{UserNameKey: "u"}})
+		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, "u")},
+			user.HumanAdded{Personal: user.HumanFacts{UserNameKey: "u"}})
 	}
 	return s
 }
 
 func owner(t *testing.T) access.Permit {
 	t.Helper()
-	p, err := (&access.Caller{UserID: "usr_a", OrgID: "org_a", Memberships: access.Memberships{"org_a": {access.OrgOwner}}}).In("org_a", access.MetadataWrite)
+	p, err := (&access.Caller{UserID: "usr_a", OrgID: "org_a",
+		Memberships: access.Memberships{"org_a": {access.OrgOwner}}}).In("org_a", access.MetadataWrite)
 	testkit.Must(t, err)
 	return p
 }
 
 func set(t *testing.T, s event.Store, id string, pairs []metadata.Pair, remove ...string) (event.Details, error) {
 	return metadata.Set(t.Context(), s, user.Within(owner(t), id), event.IfMatch{}, pairs, remove,
-		func(u *user.User) map[string]string { return u.Metadata }, func(c metadata.Change) event.Fact[user.User] { return user.MetadataSet{Personal: c} })
+		func(u *user.User) map[string]string { return u.Metadata },
+		func(c metadata.Change) event.Fact[user.User] { return user.MetadataSet{Personal: c} })
 }
 
 func TestMetadataIsBounded(t *testing.T) {
@@ -114,7 +119,8 @@ func TestMetadataIsBounded(t *testing.T) {
 	for i := range 16 {
 		all = append(all, metadata.Pair{Key: fmt.Sprintf("k%02d.", i), Value: strings.Repeat("€", 340)})
 	}
-	_, err = set(t, s, "usr_a", all[:1], slices.Collect(maps.Keys(eventtest.State(t, s, user.Kind, "usr_a").Data.Metadata))...)
+	_, err = set(t, s, "usr_a", all[:1],
+		slices.Collect(maps.Keys(eventtest.State(t, s, user.Kind, "usr_a").Data.Metadata))...)
 	testkit.Must(t, err)
 	_, err = set(t, s, "usr_a", all)
 	testkit.Must(t, err)

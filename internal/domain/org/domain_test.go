@@ -28,10 +28,14 @@ var (
 func world(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, org.Kind)
-	eventtest.Given(t, s, org.Kind, "org_a", "org_a", []event.Claim{org.DomainClaim("a.test"), org.DomainClaim("a2.test")}, org.Added{Name: "A", NameKey: "a"},
-		org.DomainAdded{Domain: "a.test", Verified: true, Primary: true}, org.DomainAdded{Domain: "a2.test", Verified: true}, org.DomainAdded{Domain: "wanted.test", Challenge: "aaa"})
-	eventtest.Given(t, s, org.Kind, "org_b", "org_b", []event.Claim{org.DomainClaim("b.test"), org.DomainClaim("taken.test")}, org.Added{Name: "B", NameKey: "b"},
-		org.DomainAdded{Domain: "b.test", Verified: true, Primary: true}, org.DomainAdded{Domain: "taken.test", Verified: true}, org.DomainAdded{Domain: "wanted.test", Challenge: "bbb"})
+	eventtest.Given(t, s, org.Kind, "org_a", "org_a",
+		[]event.Claim{org.DomainClaim("a.test"), org.DomainClaim("a2.test")}, org.Added{Name: "A", NameKey: "a"},
+		org.DomainAdded{Domain: "a.test", Verified: true, Primary: true},
+		org.DomainAdded{Domain: "a2.test", Verified: true}, org.DomainAdded{Domain: "wanted.test", Challenge: "aaa"})
+	eventtest.Given(t, s, org.Kind, "org_b", "org_b",
+		[]event.Claim{org.DomainClaim("b.test"), org.DomainClaim("taken.test")}, org.Added{Name: "B", NameKey: "b"},
+		org.DomainAdded{Domain: "b.test", Verified: true, Primary: true},
+		org.DomainAdded{Domain: "taken.test", Verified: true}, org.DomainAdded{Domain: "wanted.test", Challenge: "bbb"})
 	eventtest.Given(t, s, org.Kind, "org_gone", "org_gone", nil, org.Added{Name: "Gone"}, org.WasRemoved{})
 	return s
 }
@@ -61,12 +65,15 @@ func names(o *event.Object[org.Org]) (all []string) {
 func TestANewDomainWaitsForItsProof(t *testing.T) {
 	s := world(t)
 	mark := s.Mark()
-	added, d, err := org.AddDomain(t.Context(), s, permitFor(t, "org_a", access.Memberships{"org_a": {access.OrgSettingsManager}}), event.IfMatch{}, org.NewDomain{Name: "BÜCHER.test"})
+	added, d, err := org.AddDomain(t.Context(), s,
+		permitFor(t, "org_a", access.Memberships{"org_a": {access.OrgSettingsManager}}), event.IfMatch{},
+		org.NewDomain{Name: "BÜCHER.test"})
 	eventtest.As(t, err, nil)
 	if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(added.Challenge) {
 		t.Errorf("challenge %q", added.Challenge)
 	}
-	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_added.v1", Payload: `{"domain":"xn--bcher-kva.test","challenge":"` + added.Challenge + `"}`})
+	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_added.v1",
+		Payload: `{"domain":"xn--bcher-kva.test","challenge":"` + added.Challenge + `"}`})
 	o := eventtest.State(t, s, org.Kind, "org_a")
 	if last := o.Data.Domains[3]; last != added || added.Verified || d != o.Details() {
 		t.Errorf("%+v was added, %+v is there", added, last)
@@ -80,7 +87,8 @@ func TestANewDomainWaitsForItsProof(t *testing.T) {
 	}
 
 	// Each organization has a challenge of its own, also for the same domain.
-	other, _, err := org.AddDomain(t.Context(), s, permit(t, "org_b"), event.IfMatch{}, org.NewDomain{Name: "bücher.test"})
+	other, _, err := org.AddDomain(t.Context(), s, permit(t, "org_b"), event.IfMatch{},
+		org.NewDomain{Name: "bücher.test"})
 	eventtest.As(t, err, nil)
 	if other.Challenge == added.Challenge {
 		t.Error("two organizations got the same challenge")
@@ -90,13 +98,18 @@ func TestANewDomainWaitsForItsProof(t *testing.T) {
 func TestADomainThatSomebodyVouchesForIsClaimedAtOnce(t *testing.T) {
 	s := world(t)
 	mark := s.Mark()
-	added, _, err := org.AddDomain(t.Context(), s, permitFor(t, "org_a", access.Memberships{access.Installation: {access.IAMOrgManager}}), event.IfMatch{}, org.NewDomain{Name: "new.test", Verified: true})
+	added, _, err := org.AddDomain(t.Context(), s,
+		permitFor(t, "org_a", access.Memberships{access.Installation: {access.IAMOrgManager}}), event.IfMatch{},
+		org.NewDomain{Name: "new.test", Verified: true})
 	eventtest.As(t, err, nil)
-	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_added.v1", Payload: `{"domain":"new.test","verified":true}`})
+	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_added.v1",
+		Payload: `{"domain":"new.test","verified":true}`})
 	if holder(t, s, "new.test") != "org_a" || prover(t, s, "new.test") != "" || added.Proven {
-		t.Errorf("%+v was added, %q holds it, %q has proven it", added, holder(t, s, "new.test"), prover(t, s, "new.test"))
+		t.Errorf("%+v was added, %q holds it, %q has proven it", added, holder(t, s, "new.test"),
+			prover(t, s, "new.test"))
 	}
-	if again := eventtest.State(t, s, org.Kind, "org_a").Data.Domains; again[len(again)-1] != added || !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(added.Challenge) {
+	if again := eventtest.State(t, s, org.Kind, "org_a").Data.Domains; again[len(again)-1] != added ||
+		!regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(added.Challenge) {
 		t.Errorf("%+v was added, and is %+v", added, again)
 	}
 }
@@ -110,16 +123,22 @@ func TestADomainThatSomebodyVouchesForIsProvenByItsRecord(t *testing.T) {
 		t.Fatalf("the record is %q %q, domains %+v", name, value, domains)
 	}
 	before := s.Fingerprint()
-	_, err := org.VerifyDomain(t.Context(), s, &dns{texts: []string{"signet-domain-verification=" + domains[0].Challenge}}, permit(t, "org_a"), event.IfMatch{}, "a2.test")
+	_, err := org.VerifyDomain(t.Context(), s,
+		&dns{texts: []string{"signet-domain-verification=" + domains[0].Challenge}}, permit(t, "org_a"),
+		event.IfMatch{}, "a2.test")
 	eventtest.As(t, err, org.ErrDomainNotProven)
 	if s.Fingerprint() != before {
 		t.Error("a refusal wrote something")
 	}
 	mark := s.Mark()
-	_, err = org.VerifyDomain(t.Context(), s, &dns{texts: []string{value}}, permit(t, "org_a"), event.IfMatch{}, "a2.test")
+	_, err = org.VerifyDomain(t.Context(), s, &dns{texts: []string{value}}, permit(t, "org_a"),
+		event.IfMatch{}, "a2.test")
 	eventtest.As(t, err, nil)
-	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_verified.v1", Payload: `{"domain":"a2.test","proven":true}`})
-	if d := eventtest.State(t, s, org.Kind, "org_a").Data.Domains[1]; d != (org.Domain{Name: "a2.test", Verified: true, Proven: true}) || prover(t, s, "a2.test") != "org_a" {
+	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_verified.v1",
+		Payload: `{"domain":"a2.test","proven":true}`})
+	if d := eventtest.State(t, s, org.Kind,
+		"org_a").Data.Domains[1]; d != (org.Domain{Name: "a2.test", Verified: true, Proven: true}) ||
+		prover(t, s, "a2.test") != "org_a" {
 		t.Errorf("got %+v, proven by %q", d, prover(t, s, "a2.test"))
 	}
 	_, err = org.RemoveDomain(t.Context(), s, permit(t, "org_a"), event.IfMatch{}, "a2.test")
@@ -128,9 +147,12 @@ func TestADomainThatSomebodyVouchesForIsProvenByItsRecord(t *testing.T) {
 		t.Error("a domain that was removed is still held")
 	}
 	// The old record proves nothing of the same domain once it was added again.
-	_, _, err = org.AddDomain(t.Context(), s, permitFor(t, "org_a", access.Memberships{access.Installation: {access.IAMOrgManager}}), event.IfMatch{}, org.NewDomain{Name: "a2.test", Verified: true})
+	_, _, err = org.AddDomain(t.Context(), s,
+		permitFor(t, "org_a", access.Memberships{access.Installation: {access.IAMOrgManager}}), event.IfMatch{},
+		org.NewDomain{Name: "a2.test", Verified: true})
 	eventtest.As(t, err, nil)
-	_, err = org.VerifyDomain(t.Context(), s, &dns{texts: []string{value}}, permit(t, "org_a"), event.IfMatch{}, "a2.test")
+	_, err = org.VerifyDomain(t.Context(), s, &dns{texts: []string{value}}, permit(t, "org_a"),
+		event.IfMatch{}, "a2.test")
 	eventtest.As(t, err, org.ErrDomainNotProven)
 }
 
@@ -142,16 +164,26 @@ func TestWhatOlderEventsProve(t *testing.T) {
 		want  bool
 	}{
 		{"vouched for", []event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Verified: true}}, false},
-		{"verified after an addition that was not", []event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Challenge: "ccc"}, org.DomainVerified{Domain: "x.test"}}, true},
-		{"verified again", []event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Challenge: "ccc"}, org.DomainVerified{Domain: "x.test"}, org.DomainVerified{Domain: "x.test"}}, true},
-		{"vouched for, and verified without a look at DNS", []event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Verified: true}, org.DomainVerified{Domain: "x.test"}}, false},
-		{"proven once, then removed and vouched for", []event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Challenge: "ccc"}, org.DomainVerified{Domain: "x.test"},
-			org.DomainRemoved{Domain: "x.test"}, org.DomainAdded{Domain: "x.test", Verified: true}, org.DomainVerified{Domain: "x.test"}}, false},
+		{"verified after an addition that was not",
+			[]event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Challenge: "ccc"},
+				org.DomainVerified{Domain: "x.test"}}, true},
+		{"verified again", []event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Challenge: "ccc"},
+			org.DomainVerified{Domain: "x.test"}, org.DomainVerified{Domain: "x.test"}}, true},
+		{"vouched for, and verified without a look at DNS",
+			[]event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Verified: true},
+				org.DomainVerified{Domain: "x.test"}}, false},
+		{"proven once, then removed and vouched for",
+			[]event.Fact[org.Org]{org.DomainAdded{Domain: "x.test", Challenge: "ccc"},
+				org.DomainVerified{Domain: "x.test"},
+				org.DomainRemoved{Domain: "x.test"}, org.DomainAdded{Domain: "x.test", Verified: true},
+				org.DomainVerified{Domain: "x.test"}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
-			eventtest.Given(t, s, org.Kind, "org_a", "", []event.Claim{org.DomainClaim("x.test"), org.ProvenClaim("x.test")}, c.facts...)
-			if d := eventtest.State(t, s, org.Kind, "org_a").Data.Domains[3]; d.Proven != c.want || (prover(t, s, "x.test") == "org_a") != c.want || !d.Verified || (d.Challenge == "") != c.want {
+			eventtest.Given(t, s, org.Kind, "org_a", "",
+				[]event.Claim{org.DomainClaim("x.test"), org.ProvenClaim("x.test")}, c.facts...)
+			if d := eventtest.State(t, s, org.Kind, "org_a").Data.Domains[3]; d.Proven != c.want ||
+				(prover(t, s, "x.test") == "org_a") != c.want || !d.Verified || (d.Challenge == "") != c.want {
 				t.Errorf("got %+v, proven by %q", d, prover(t, s, "x.test"))
 			}
 		})
@@ -168,15 +200,21 @@ func TestWhichDomainsCannotBeAdded(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"one that the organization has", owner, event.IfMatch{}, org.NewDomain{Name: "A2.test"}, org.ErrDomainExists},
-		{"one that it waits to verify", owner, event.IfMatch{}, org.NewDomain{Name: "wanted.test"}, org.ErrDomainExists},
-		{"one that it waits to verify, with somebody's word", permit(t, "org_a"), event.IfMatch{}, org.NewDomain{Name: "wanted.test", Verified: true}, org.ErrDomainExists},
-		{"an owner cannot vouch", owner, event.IfMatch{}, org.NewDomain{Name: "new.test", Verified: true}, org.ErrVouching},
-		{"vouched for, but of another organization", permit(t, "org_a"), event.IfMatch{}, org.NewDomain{Name: "taken.test", Verified: true}, org.ErrDomainTaken},
+		{"one that it waits to verify", owner, event.IfMatch{}, org.NewDomain{Name: "wanted.test"},
+			org.ErrDomainExists},
+		{"one that it waits to verify, with somebody's word", permit(t, "org_a"), event.IfMatch{},
+			org.NewDomain{Name: "wanted.test", Verified: true}, org.ErrDomainExists},
+		{"an owner cannot vouch", owner, event.IfMatch{}, org.NewDomain{Name: "new.test", Verified: true},
+			org.ErrVouching},
+		{"vouched for, but of another organization", permit(t, "org_a"), event.IfMatch{},
+			org.NewDomain{Name: "taken.test", Verified: true}, org.ErrDomainTaken},
 		{"of another organization: may be tried", owner, event.IfMatch{}, org.NewDomain{Name: "taken.test"}, nil},
 		{"at another sequence", owner, stale, org.NewDomain{Name: "new.test"}, moved},
 		{"the name comes before the sequence", owner, stale, org.NewDomain{Name: "a2.test"}, org.ErrDomainExists},
-		{"the other organization comes before the sequence", permit(t, "org_a"), stale, org.NewDomain{Name: "taken.test", Verified: true}, org.ErrDomainTaken},
-		{"of a removed organization", permit(t, "org_gone"), event.IfMatch{}, org.NewDomain{Name: "new.test"}, org.ErrNotFound},
+		{"the other organization comes before the sequence", permit(t, "org_a"), stale,
+			org.NewDomain{Name: "taken.test", Verified: true}, org.ErrDomainTaken},
+		{"of a removed organization", permit(t, "org_gone"), event.IfMatch{}, org.NewDomain{Name: "new.test"},
+			org.ErrNotFound},
 		{"of no organization", access.Permit{}, event.IfMatch{}, org.NewDomain{Name: "new.test"}, org.ErrNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -196,7 +234,8 @@ func TestWhichDomainsCannotBeAdded(t *testing.T) {
 func TestAnOrganizationHasAtMostAHundredDomains(t *testing.T) {
 	s := world(t)
 	for i := len(eventtest.State(t, s, org.Kind, "org_a").Data.Domains); i < 100; i++ {
-		_, _, err := org.AddDomain(t.Context(), s, permit(t, "org_a"), event.IfMatch{}, org.NewDomain{Name: fmt.Sprintf("d%d.test", i)})
+		_, _, err := org.AddDomain(t.Context(), s, permit(t, "org_a"), event.IfMatch{},
+			org.NewDomain{Name: fmt.Sprintf("d%d.test", i)})
 		eventtest.As(t, err, nil)
 	}
 	_, _, err := org.AddDomain(t.Context(), s, permit(t, "org_a"), stale, org.NewDomain{Name: "more.test"})
@@ -231,19 +270,23 @@ func TestADomainIsVerifiedByItsRecord(t *testing.T) {
 			t.Errorf("DNS has until %v", until)
 		}
 	}}
-	details, err := org.VerifyDomain(t.Context(), s, d, permit(t, "org_a"), event.IfMatch{Set: true, Sequence: 4}, "WANTED.test")
+	details, err := org.VerifyDomain(t.Context(), s, d, permit(t, "org_a"),
+		event.IfMatch{Set: true, Sequence: 4}, "WANTED.test")
 	eventtest.As(t, err, nil)
-	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_verified.v1", Payload: `{"domain":"wanted.test","proven":true}`})
+	s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.domain_verified.v1",
+		Payload: `{"domain":"wanted.test","proven":true}`})
 	if !slices.Equal(d.asked, []string{"_signet-challenge.wanted.test."}) {
 		t.Errorf("asked for %q", d.asked)
 	}
 	o := eventtest.State(t, s, org.Kind, "org_a")
-	if o.Data.Domains[2] != (org.Domain{Name: "wanted.test", Verified: true, Proven: true}) || prover(t, s, "wanted.test") != "org_a" || details != o.Details() || holder(t, s, "wanted.test") != "org_a" {
+	if o.Data.Domains[2] != (org.Domain{Name: "wanted.test", Verified: true, Proven: true}) ||
+		prover(t, s, "wanted.test") != "org_a" || details != o.Details() || holder(t, s, "wanted.test") != "org_a" {
 		t.Errorf("got %+v", o.Data.Domains)
 	}
 
 	// Once more it is an event, and needs no record.
-	details, err = org.VerifyDomain(t.Context(), s, &dns{err: errors.New("asked")}, permit(t, "org_a"), event.IfMatch{}, "wanted.test")
+	details, err = org.VerifyDomain(t.Context(), s, &dns{err: errors.New("asked")}, permit(t, "org_a"),
+		event.IfMatch{}, "wanted.test")
 	if err != nil || details.Sequence != 6 {
 		t.Errorf("%+v, %v", details, err)
 	}
@@ -269,24 +312,36 @@ func TestWhatDoesNotVerifyADomain(t *testing.T) {
 		asked   bool
 	}{
 		{"no record", "wanted.test", dns{}, event.IfMatch{}, org.ErrDomainNotProven, true},
-		{"no such name", "wanted.test", dns{err: &net.DNSError{Err: "no such host", IsNotFound: true}}, event.IfMatch{}, org.ErrDomainNotProven, true},
-		{"the record of another organization", "wanted.test", dns{texts: []string{"signet-domain-verification=bbb"}}, event.IfMatch{}, org.ErrDomainNotProven, true},
-		{"only a part of the record", "wanted.test", dns{texts: []string{"aaa", "signet-domain-verification=", "signet-domain-verification=aaaa", " signet-domain-verification=aaa"}}, event.IfMatch{}, org.ErrDomainNotProven, true},
-		{"DNS does not answer", "wanted.test", dns{err: &net.DNSError{Err: "timeout", IsTimeout: true}}, event.IfMatch{}, org.ErrDNSAway, true},
-		{"DNS fails", "wanted.test", dns{texts: []string{"signet-domain-verification=aaa"}, err: errors.New("broken")}, event.IfMatch{}, org.ErrDNSAway, true},
-		{"a domain that the organization does not have", "b.test", dns{}, event.IfMatch{}, org.ErrDomainNotFound, false},
+		{"no such name", "wanted.test", dns{err: &net.DNSError{Err: "no such host", IsNotFound: true}}, event.IfMatch{},
+			org.ErrDomainNotProven, true},
+		{"the record of another organization", "wanted.test", dns{texts: []string{"signet-domain-verification=bbb"}},
+			event.IfMatch{}, org.ErrDomainNotProven, true},
+		{"only a part of the record", "wanted.test",
+			dns{texts: []string{"aaa", "signet-domain-verification=", "signet-domain-verification=aaaa",
+				" signet-domain-verification=aaa"}}, event.IfMatch{}, org.ErrDomainNotProven, true},
+		{"DNS does not answer", "wanted.test", dns{err: &net.DNSError{Err: "timeout", IsTimeout: true}},
+			event.IfMatch{}, org.ErrDNSAway, true},
+		{"DNS fails", "wanted.test", dns{texts: []string{"signet-domain-verification=aaa"}, err: errors.New("broken")},
+			event.IfMatch{}, org.ErrDNSAway, true},
+		{"a domain that the organization does not have", "b.test", dns{}, event.IfMatch{},
+			org.ErrDomainNotFound, false},
 		{"what is no domain", "a b", dns{}, event.IfMatch{}, org.ErrDomainNotFound, false},
 		{"another sequence", "wanted.test", dns{texts: []string{"signet-domain-verification=aaa"}}, stale, moved, true},
 		{"no record comes before another sequence", "wanted.test", dns{}, stale, org.ErrDomainNotProven, true},
 		{"no record of one that somebody vouches for", "a2.test", dns{}, stale, org.ErrDomainNotProven, true},
 		{"another sequence of one that is proven", "proven.test", dns{}, stale, moved, false},
-		{"a label that DNS cannot have", long, dns{texts: []string{"signet-domain-verification=ccc"}}, event.IfMatch{}, org.ErrDomainNotProven, false},
-		{"a domain of an event without a challenge", "old.test", dns{texts: []string{"signet-domain-verification="}}, event.IfMatch{}, org.ErrDomainNotProven, false},
+		{"a label that DNS cannot have", long, dns{texts: []string{"signet-domain-verification=ccc"}}, event.IfMatch{},
+			org.ErrDomainNotProven, false},
+		{"a domain of an event without a challenge", "old.test", dns{texts: []string{"signet-domain-verification="}},
+			event.IfMatch{}, org.ErrDomainNotProven, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
-			eventtest.Given(t, s, org.Kind, "org_a", "", []event.Claim{org.DomainClaim("proven.test"), org.ProvenClaim("proven.test")}, org.DomainAdded{Domain: long, Challenge: "ccc"},
-				org.DomainAdded{Domain: "old.test"}, org.DomainAdded{Domain: "proven.test", Challenge: "ddd"}, org.DomainVerified{Domain: "proven.test"})
+			eventtest.Given(t, s, org.Kind, "org_a", "",
+				[]event.Claim{org.DomainClaim("proven.test"), org.ProvenClaim("proven.test")},
+				org.DomainAdded{Domain: long, Challenge: "ccc"},
+				org.DomainAdded{Domain: "old.test"}, org.DomainAdded{Domain: "proven.test", Challenge: "ddd"},
+				org.DomainVerified{Domain: "proven.test"})
 			before := s.Fingerprint()
 			_, err := org.VerifyDomain(t.Context(), s, &c.dns, permit(t, "org_a"), c.match, c.domain)
 			eventtest.As(t, err, c.refusal)
@@ -297,7 +352,9 @@ func TestWhatDoesNotVerifyADomain(t *testing.T) {
 				t.Errorf("asked DNS for %q", c.dns.asked)
 			}
 			e, _ := errors.AsType[*errs.Error](err)
-			if c.domain == "wanted.test" && e.Reason == org.DomainNotProven && !(strings.Contains(e.Message, "_signet-challenge.wanted.test") && strings.Contains(e.Message, "signet-domain-verification=aaa")) {
+			if c.domain == "wanted.test" && e.Reason == org.DomainNotProven &&
+				!(strings.Contains(e.Message, "_signet-challenge.wanted.test") &&
+					strings.Contains(e.Message, "signet-domain-verification=aaa")) {
 				t.Errorf("it does not say what to do: %s", e.Message)
 			}
 			if e.Kind == errs.Unavailable && e.RetryAfter <= 0 {
@@ -313,7 +370,8 @@ func TestWhatDoesNotVerifyADomain(t *testing.T) {
 func TestNamesThatDNSCannotHaveAreNotLookedUp(t *testing.T) {
 	for domain, asked := range map[string]bool{
 		"a-b_c.9.test": true, "test.": true, strings.Repeat("x", 63): true, strings.Repeat("x.", 100) + "xx": true,
-		strings.Repeat("x", 64): false, "a..test": false, ".test": false, "a\\b.test": false, "ä\u200d\uffff.test": false,
+		strings.Repeat("x", 64): false, "a..test": false, ".test": false, "a\\b.test": false,
+		"ä\u200d\uffff.test": false,
 		strings.Repeat(strings.Repeat("x", 60)+".", 4) + "test": false,
 	} {
 		t.Run(domain, func(t *testing.T) {
@@ -344,18 +402,24 @@ func TestWhatHappensWhileDNSAnswersCounts(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"nothing", nil, nil, nil},
-		{"the caller may no longer", nil, func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrDenied }, access.ErrDenied},
+		{"the caller may no longer", nil,
+			func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrDenied }, access.ErrDenied},
 		{"the domain is removed", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.DomainRemoved{Domain: "wanted.test"})
 		}, nil, org.ErrDomainNotFound},
 		{"it gets another challenge", func(t *testing.T, s *eventtest.Store) {
-			eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.DomainRemoved{Domain: "wanted.test"}, org.DomainAdded{Domain: "wanted.test", Challenge: "zzz"})
+			eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.DomainRemoved{Domain: "wanted.test"},
+				org.DomainAdded{Domain: "wanted.test", Challenge: "zzz"})
 		}, nil, org.ErrDomainNotProven},
 		{"another organization is faster", func(t *testing.T, s *eventtest.Store) {
-			eventtest.Given(t, s, org.Kind, "org_b", "", []event.Claim{org.DomainClaim("wanted.test"), org.ProvenClaim("wanted.test")}, org.DomainVerified{Domain: "wanted.test"})
+			eventtest.Given(t, s, org.Kind, "org_b", "",
+				[]event.Claim{org.DomainClaim("wanted.test"), org.ProvenClaim("wanted.test")},
+				org.DomainVerified{Domain: "wanted.test"})
 		}, nil, org.ErrDomainTaken},
 		{"a twin is faster", func(t *testing.T, s *eventtest.Store) {
-			eventtest.Given(t, s, org.Kind, "org_a", "", []event.Claim{org.DomainClaim("wanted.test"), org.ProvenClaim("wanted.test")}, org.DomainVerified{Domain: "wanted.test"})
+			eventtest.Given(t, s, org.Kind, "org_a", "",
+				[]event.Claim{org.DomainClaim("wanted.test"), org.ProvenClaim("wanted.test")},
+				org.DomainVerified{Domain: "wanted.test"})
 		}, nil, nil},
 		{"the organization is removed", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.WasRemoved{})
@@ -377,7 +441,8 @@ func TestWhatHappensWhileDNSAnswersCounts(t *testing.T) {
 	}
 	// Who gives up waiting is not told that DNS is away.
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := org.VerifyDomain(ctx, world(t), &dns{err: context.Canceled, do: func(context.Context) { cancel() }}, permit(t, "org_a"), event.IfMatch{}, "wanted.test")
+	_, err := org.VerifyDomain(ctx, world(t), &dns{err: context.Canceled, do: func(context.Context) { cancel() }},
+		permit(t, "org_a"), event.IfMatch{}, "wanted.test")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -409,7 +474,8 @@ func TestThePrimaryDomainIsAVerifiedOneAndStays(t *testing.T) {
 			}
 			if c.primary == nil {
 				o := eventtest.State(t, s, org.Kind, c.org)
-				if o.Data.PrimaryDomain() != strings.ToLower(c.domain) || len(o.Data.Domains) != 3 || d != o.Details() || d.Sequence != 5 {
+				if o.Data.PrimaryDomain() != strings.ToLower(c.domain) || len(o.Data.Domains) != 3 ||
+					d != o.Details() || d.Sequence != 5 {
 					t.Errorf("got %q", names(o))
 				}
 			}
@@ -423,7 +489,8 @@ func TestThePrimaryDomainIsAVerifiedOneAndStays(t *testing.T) {
 			}
 			if c.leave == nil {
 				o := eventtest.State(t, s, org.Kind, c.org)
-				if slices.Contains(names(o), strings.ToLower(c.domain)) || len(o.Data.Domains) != 2 || d != o.Details() || holder(t, s, strings.ToLower(c.domain)) != "" {
+				if slices.Contains(names(o), strings.ToLower(c.domain)) || len(o.Data.Domains) != 2 ||
+					d != o.Details() || holder(t, s, strings.ToLower(c.domain)) != "" {
 					t.Errorf("got %q", names(o))
 				}
 			}
@@ -442,12 +509,16 @@ func TestAVerifiedDomainIsForItsOrganizationToGiveUp(t *testing.T) {
 		{"an owner of it", access.Memberships{"org_a": {access.OrgOwner}}, "a2.test", nil},
 		{"who manages its settings", access.Memberships{"org_a": {access.OrgSettingsManager}}, "A2.test", nil},
 		{"an owner of everything", access.Memberships{access.Installation: {access.IAMOwner}}, "a2.test", nil},
-		{"who manages organizations", access.Memberships{access.Installation: manager}, "a2.test", org.ErrReleaseDenied},
-		{"the same, under another spelling", access.Memberships{access.Installation: manager}, "A2.TEST", org.ErrReleaseDenied},
+		{"who manages organizations", access.Memberships{access.Installation: manager}, "a2.test",
+			org.ErrReleaseDenied},
+		{"the same, under another spelling", access.Memberships{access.Installation: manager}, "A2.TEST",
+			org.ErrReleaseDenied},
 		{"the same, one that is not verified", access.Memberships{access.Installation: manager}, "wanted.test", nil},
 		{"the same, the primary one", access.Memberships{access.Installation: manager}, "a.test", org.ErrReleaseDenied},
-		{"who owns the one that wants it", access.Memberships{access.Installation: manager, "org_b": {access.OrgOwner}}, "a2.test", org.ErrReleaseDenied},
-		{"who manages settings here, too", access.Memberships{access.Installation: manager, "org_a": {access.OrgSettingsManager}}, "a2.test", nil},
+		{"who owns the one that wants it", access.Memberships{access.Installation: manager, "org_b": {access.OrgOwner}},
+			"a2.test", org.ErrReleaseDenied},
+		{"who manages settings here, too",
+			access.Memberships{access.Installation: manager, "org_a": {access.OrgSettingsManager}}, "a2.test", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)

@@ -24,24 +24,41 @@ func TestWhatHappensToAnOrganizationFoldsIntoItsState(t *testing.T) {
 		want  string
 	}{
 		{"a new one is active", []event.Fact[org.Org]{added}, `{"state":"active","name":"Acme"}`},
-		{"domains keep their order", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", false, false)},
+		{"domains keep their order",
+			[]event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", false, false)},
 			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example"}]}`},
-		{"a primary domain comes first", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, true)},
+		{"a primary domain comes first",
+			[]event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, true)},
 			`{"state":"active","name":"Acme","domains":[{"name":"b.example","verified":true},{"name":"a.example","verified":true}]}`},
-		{"another name", []event.Fact[org.Org]{added, org.Renamed{Name: new("Ümit"), NameKey: new("ümit")}}, `{"state":"active","name":"Ümit","nameKey":"ümit"}`},
+		{"another name", []event.Fact[org.Org]{added, org.Renamed{Name: new("Ümit"), NameKey: new("ümit")}},
+			`{"state":"active","name":"Ümit","nameKey":"ümit"}`},
 		{"a new name that is none", []event.Fact[org.Org]{added, org.Renamed{}}, `{"state":"active","name":"Acme"}`},
-		{"a domain that is verified needs no challenge any more", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged, org.DomainVerified{Domain: "b.example"}},
+		{"a domain that is verified needs no challenge any more",
+			[]event.Fact[org.Org]{added, domain("a.example", true, true), challenged,
+				org.DomainVerified{Domain: "b.example"}},
 			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example","verified":true,"proven":true}]}`},
-		{"another primary domain", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, false), domain("c.example", true, false), org.PrimaryDomainSet{Domain: "c.example"}},
+		{"another primary domain",
+			[]event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, false),
+				domain("c.example", true, false), org.PrimaryDomainSet{Domain: "c.example"}},
 			`{"state":"active","name":"Acme","domains":[{"name":"c.example","verified":true},{"name":"a.example","verified":true},{"name":"b.example","verified":true}]}`},
-		{"a domain less", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged, org.DomainRemoved{Domain: "b.example"}},
+		{"a domain less", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged,
+			org.DomainRemoved{Domain: "b.example"}},
 			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true}]}`},
-		{"what is said of other domains changes nothing", []event.Fact[org.Org]{added, challenged, org.DomainVerified{Domain: "x"}, org.PrimaryDomainSet{Domain: "x"}, org.DomainRemoved{Domain: "x"}},
+		{"what is said of other domains changes nothing",
+			[]event.Fact[org.Org]{added, challenged, org.DomainVerified{Domain: "x"}, org.PrimaryDomainSet{Domain: "x"},
+				org.DomainRemoved{Domain: "x"}},
 			`{"state":"active","name":"Acme","domains":[{"name":"b.example","challenge":"c0ffee"}]}`},
-		{"deactivating starts a new epoch", []event.Fact[org.Org]{added, org.Deactivated{}}, `{"state":"inactive","epoch":1,"name":"Acme"}`},
-		{"reactivating does not go back to the old epoch", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}}, `{"state":"active","epoch":1,"name":"Acme"}`},
-		{"every deactivation counts", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}, org.Deactivated{}}, `{"state":"inactive","epoch":2,"name":"Acme"}`},
-		{"a removed one has no name, no domain and a new epoch", []event.Fact[org.Org]{added, domain("a.example", true, true), org.WasRemoved{}}, `{"state":"removed","epoch":1,"name":""}`},
+		{"deactivating starts a new epoch", []event.Fact[org.Org]{added, org.Deactivated{}},
+			`{"state":"inactive","epoch":1,"name":"Acme"}`},
+		{"reactivating does not go back to the old epoch",
+			[]event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}},
+			`{"state":"active","epoch":1,"name":"Acme"}`},
+		{"every deactivation counts",
+			[]event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}, org.Deactivated{}},
+			`{"state":"inactive","epoch":2,"name":"Acme"}`},
+		{"a removed one has no name, no domain and a new epoch",
+			[]event.Fact[org.Org]{added, domain("a.example", true, true), org.WasRemoved{}},
+			`{"state":"removed","epoch":1,"name":""}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var state org.Org
@@ -63,8 +80,12 @@ func TestLoginNamesComeFromVerifiedDomains(t *testing.T) {
 		names   []string
 	}{
 		{"none without a domain", nil, "", nil},
-		{"the primary domain first", []org.Domain{{Name: "a.example", Verified: true}, {Name: "b.example", Verified: true}}, "a.example", []string{"jo@a.example", "jo@b.example"}},
-		{"none for a domain that is not verified", []org.Domain{{Name: "a.example", Verified: true}, {Name: "b.example"}}, "a.example", []string{"jo@a.example"}},
+		{"the primary domain first",
+			[]org.Domain{{Name: "a.example", Verified: true}, {Name: "b.example", Verified: true}}, "a.example",
+			[]string{"jo@a.example", "jo@b.example"}},
+		{"none for a domain that is not verified",
+			[]org.Domain{{Name: "a.example", Verified: true}, {Name: "b.example"}}, "a.example",
+			[]string{"jo@a.example"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := org.Org{Domains: c.domains}
@@ -81,10 +102,14 @@ func add(t *testing.T, s *eventtest.Store, id string, candidates ...string) erro
 	for _, c := range candidates {
 		claims = append(claims, org.DomainClaim(c))
 	}
-	return s.Do(t.Context(), event.Command{Write: []event.Ref{org.Kind.Ref(id)}, Claims: claims, Decide: func(tx *event.Tx) error {
-		_, err := org.Add(tx, id, "Acme", candidates)
-		return err
-	}})
+	return s.Do(t.Context(), event.Command{
+		Write:  []event.Ref{org.Kind.Ref(id)},
+		Claims: claims,
+		Decide: func(tx *event.Tx) error {
+			_, err := org.Add(tx, id, "Acme", candidates)
+			return err
+		},
+	})
 }
 
 func TestAddTakesTheFirstFreeDomain(t *testing.T) {
@@ -92,7 +117,8 @@ func TestAddTakesTheFirstFreeDomain(t *testing.T) {
 	fact := func(id, domain string) []eventtest.Fact {
 		return []eventtest.Fact{
 			{Object: id, Type: "org.added.v1", Payload: `{"name":"Acme","nameKey":"acme"}`},
-			{Object: id, Type: "org.domain_added.v1", Payload: `{"domain":"` + domain + `","verified":true,"primary":true}`},
+			{Object: id, Type: "org.domain_added.v1",
+				Payload: `{"domain":"` + domain + `","verified":true,"primary":true}`},
 		}
 	}
 	eventtest.As(t, add(t, s, "org_a", "acme.test", "acme-2.test"), nil)
@@ -122,9 +148,11 @@ func TestAnOrganizationIsReadWithinItsPermit(t *testing.T) {
 	}
 	eventtest.Given(t, s, org.Kind, "org_inactive", "", nil, org.Deactivated{})
 	eventtest.Given(t, s, org.Kind, "org_removed", "", nil, org.WasRemoved{})
-	for id, found := range map[string]bool{"org_active": true, "org_inactive": true, "org_removed": false, "org_unknown": false, "../x": false, access.Installation: false} {
+	for id, found := range map[string]bool{"org_active": true, "org_inactive": true, "org_removed": false,
+		"org_unknown": false, "../x": false, access.Installation: false} {
 		t.Run(id, func(t *testing.T) {
-			caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+			caller := &access.Caller{UserID: "usr_iam",
+				Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 			permit, err := caller.In(id, access.OrgRead)
 			eventtest.As(t, err, nil)
 			o, err := org.Get(t.Context(), s, permit)
@@ -170,7 +198,8 @@ func TestRenamingRecordsWhatDiffers(t *testing.T) {
 			d, err := org.Rename(t.Context(), s, permit(t, "org_a"), event.IfMatch{Set: true, Sequence: 1}, c.to)
 			eventtest.As(t, err, nil)
 			s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.renamed.v1", Payload: c.payload})
-			if o := eventtest.State(t, s, org.Kind, "org_a"); o.Data.Name != c.to || d != o.Details() || d.Sequence != 2 {
+			if o := eventtest.State(t, s, org.Kind, "org_a"); o.Data.Name != c.to || d != o.Details() ||
+				d.Sequence != 2 {
 				t.Errorf("got %+v, details %+v", o.Data, d)
 			}
 		})
@@ -187,7 +216,8 @@ func TestWhatCannotBeRenamed(t *testing.T) {
 		match    event.IfMatch
 		refusal  *errs.Error
 	}{
-		{"one that moved on", "org_a", event.IfMatch{Set: true, Sequence: 2}, errs.New(errs.Aborted, event.SequenceMismatch, "")},
+		{"one that moved on", "org_a", event.IfMatch{Set: true, Sequence: 2},
+			errs.New(errs.Aborted, event.SequenceMismatch, "")},
 		{"a removed one", "org_gone", event.IfMatch{}, org.ErrNotFound},
 		{"a removed one that moved on", "org_gone", event.IfMatch{Set: true, Sequence: 9}, org.ErrNotFound},
 		{"an unknown one", "org_x", event.IfMatch{}, org.ErrNotFound},
@@ -206,7 +236,8 @@ func TestOrganizationsAreListedByNameDomainAndState(t *testing.T) {
 	s := eventtest.New(t, org.Kind)
 	given := func(id, name string, key string, facts ...event.Fact[org.Org]) {
 		t.Helper()
-		facts = append([]event.Fact[org.Org]{org.Added{Name: name, NameKey: key}, org.DomainAdded{Domain: id + ".test", Verified: true, Primary: true},
+		facts = append([]event.Fact[org.Org]{org.Added{Name: name, NameKey: key},
+			org.DomainAdded{Domain: id + ".test", Verified: true, Primary: true},
 			org.DomainAdded{Domain: "wanted.test", Challenge: "x"}}, facts...)
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(id + ".test")}, facts...)
 	}

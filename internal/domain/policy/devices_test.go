@@ -7,7 +7,8 @@ import (
 
 func TestDevicesAreRememberedOnlyWhereBothLetIt(t *testing.T) {
 	const day = 24 * time.Hour
-	on, shorter, off := Devices{RememberDeviceSeconds: 864000}, Devices{RememberDeviceSeconds: 86400}, Devices{RememberDeviceSeconds: 86400, DevicesNotRemembered: true}
+	on, shorter, off := Devices{RememberDeviceSeconds: 864000}, Devices{RememberDeviceSeconds: 86400},
+		Devices{RememberDeviceSeconds: 86400, DevicesNotRemembered: true}
 	for _, tt := range []struct {
 		name              string
 		installation, org Devices
@@ -21,7 +22,8 @@ func TestDevicesAreRememberedOnlyWhereBothLetIt(t *testing.T) {
 		{"the organization never", on, off, 0},
 		{"the installation never", off, on, 0},
 	} {
-		if got := Effective(Policy{Devices: tt.installation}, Policy{Devices: tt.org}).RememberDevice(); got != tt.want {
+		if got := Effective(Policy{Devices: tt.installation},
+			Policy{Devices: tt.org}).RememberDevice(); got != tt.want {
 			t.Errorf("%s: %s", tt.name, got)
 		}
 	}

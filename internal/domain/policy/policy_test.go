@@ -12,12 +12,14 @@ import (
 )
 
 func TestWhereNothingIsSetTheDefaultsCount(t *testing.T) {
-	want := Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, PasswordsOf: People, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
+	want := Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, PasswordsOf: People, NetworkAttempts: 5,
+		NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
 	s := Effective(Policy{}, Policy{})
 	if !reflect.DeepEqual(s.Policy, want) {
 		t.Errorf("got %+v", s.Policy)
 	}
-	if s.SessionLife() != 12*time.Hour || s.SessionIdle() != 0 || s.NetworkWait() != 15*time.Minute || s.AccountWait() != 10*time.Second {
+	if s.SessionLife() != 12*time.Hour || s.SessionIdle() != 0 || s.NetworkWait() != 15*time.Minute ||
+		s.AccountWait() != 10*time.Second {
 		t.Errorf("got %v, %v, %v, %v", s.SessionLife(), s.SessionIdle(), s.NetworkWait(), s.AccountWait())
 	}
 }
@@ -79,7 +81,8 @@ func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 		}
 	}
 	for _, field := range []string{"SecondFactorRequired", "DevicesNotRemembered"} {
-		for _, c := range [][3]bool{{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
+		for _, c := range [][3]bool{{false, false, false}, {true, false, true}, {false, true, true},
+			{true, true, true}} {
 			var i, o Policy
 			reflect.ValueOf(&i).Elem().FieldByName(field).SetBool(c[0])
 			reflect.ValueOf(&o).Elem().FieldByName(field).SetBool(c[1])
@@ -138,9 +141,11 @@ func TestHowPeopleMaySignIn(t *testing.T) {
 		{"nothing is set", SignIn{}, Ways, "ab"},
 		{"passwords only", SignIn{SignInMethods: []Way{WithPassword}}, []Way{WithPassword}, ""},
 		{"providers only", SignIn{SignInMethods: []Way{WithProvider}}, []Way{WithProvider}, "ab"},
-		{"one provider only", SignIn{SignInMethods: []Way{WithProvider}, Providers: []string{"b"}}, []Way{WithProvider}, "b"},
+		{"one provider only", SignIn{SignInMethods: []Way{WithProvider}, Providers: []string{"b"}},
+			[]Way{WithProvider}, "b"},
 		{"one provider and everything else", SignIn{Providers: []string{"a"}}, Ways, "a"},
-		{"a provider that is of no use", SignIn{SignInMethods: []Way{WithPasskey}, Providers: []string{"a"}}, []Way{WithPasskey}, ""},
+		{"a provider that is of no use", SignIn{SignInMethods: []Way{WithPasskey}, Providers: []string{"a"}},
+			[]Way{WithPasskey}, ""},
 	} {
 		for _, w := range Ways {
 			if c.policy.Allows(w) != slices.Contains(c.allowed, w) {
@@ -153,10 +158,12 @@ func TestHowPeopleMaySignIn(t *testing.T) {
 			}
 		}
 	}
-	if s := Effective(Policy{SignIn: SignIn{SignInMethods: []Way{WithPassword}}}, Policy{SignIn: SignIn{DefaultProvider: "a"}}); s.SignInMethods != nil || s.DefaultProvider != "a" {
+	if s := Effective(Policy{SignIn: SignIn{SignInMethods: []Way{WithPassword}}},
+		Policy{SignIn: SignIn{DefaultProvider: "a"}}); s.SignInMethods != nil || s.DefaultProvider != "a" {
 		t.Errorf("how people sign in is for their organization to say, but %+v", s.SignIn)
 	}
-	for _, next := range []SignIn{{SignInMethods: Ways[:1]}, {Providers: []string{"a"}}, {DefaultProvider: "a"}, {SecondFactorProviders: []string{"a"}}, {RegistersFromDefault: true}} {
+	for _, next := range []SignIn{{SignInMethods: Ways[:1]}, {Providers: []string{"a"}}, {DefaultProvider: "a"},
+		{SecondFactorProviders: []string{"a"}}, {RegistersFromDefault: true}} {
 		if since := (Policy{}).DiffTo(Policy{SignIn: next}).Since(); since != 3 {
 			t.Errorf("%+v is known since %d", next, since)
 		}
@@ -177,7 +184,8 @@ func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
 		{"everything is set", Policy{}, p, fieldsOf(reflect.TypeOf(p))},
 		{"everything is taken back", p, Policy{}, fieldsOf(reflect.TypeOf(p))},
 		{"one value", Policy{}, Policy{PasswordMinLength: 8}, 1},
-		{"one value is taken back", Policy{SecondFactorRequired: true, SessionSeconds: 300}, Policy{SessionSeconds: 300}, 1},
+		{"one value is taken back", Policy{SecondFactorRequired: true, SessionSeconds: 300},
+			Policy{SessionSeconds: 300}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text, err := json.Marshal(c.from.DiffTo(c.to))
@@ -231,10 +239,13 @@ func TestWhichPasswordsAreTaken(t *testing.T) {
 		{"too short for everybody", whose(long, Everybody), Policy{}, "kx7-uvø", false, false},
 		{"common for everybody, by default", whose(long, Everybody), Policy{}, "Passw0rd!", false, false},
 		{"the defaults for everybody", whose(Policy{}, Everybody), Policy{}, "kx7-uvø", false, false},
-		{"an organization binds its administrators", whose(long, People), whose(Policy{}, Everybody), "kx7-uvø", false, false},
-		{"an organization does not free its administrators", whose(long, Everybody), whose(Policy{}, People), "kx7-uvø", false, false},
+		{"an organization binds its administrators", whose(long, People), whose(Policy{}, Everybody),
+			"kx7-uvø", false, false},
+		{"an organization does not free its administrators", whose(long, Everybody), whose(Policy{}, People),
+			"kx7-uvø", false, false},
 		{"the installation asks for less", whose(Policy{PasswordMinLength: 3}, People), Policy{}, "kx7", true, true},
-		{"an organization asks for more", whose(Policy{PasswordMinLength: 3}, People), whose(Policy{PasswordMinLength: 10}, People), "kx7-uvøz", false, true},
+		{"an organization asks for more", whose(Policy{PasswordMinLength: 3}, People),
+			whose(Policy{PasswordMinLength: 10}, People), "kx7-uvøz", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := Effective(c.policy, c.org)
@@ -248,7 +259,8 @@ func TestWhichPasswordsAreTaken(t *testing.T) {
 					t.Errorf("of %s: got %v", by.who, wrong)
 				}
 				for _, w := range wrong {
-					if w.Field != "human.password" || w.Message == "" || c.password != "" && strings.Contains(w.Message, c.password) {
+					if w.Field != "human.password" || w.Message == "" ||
+						c.password != "" && strings.Contains(w.Message, c.password) {
 						t.Errorf("of %s: got %+v", by.who, w)
 					}
 				}
@@ -259,9 +271,13 @@ func TestWhichPasswordsAreTaken(t *testing.T) {
 
 func TestPasswordsThatAreGuessedFirst(t *testing.T) {
 	for _, p := range []string{
-		"password", "PASSWORD", "Password1", "Password123!", "p@ssw0rd", "P@$$w0rd2024", "ｐａｓｓｗｏｒｄ", "123456", "123456789", "987654321", "111111", "qwerty", "qwertyuiop", "QWERTY123",
-		"1q2w3e4r", "1qaz2wsx", "zaq12wsx", "asdfghjkl", "abc123", "abcdefgh", "letmein", "welcome1", "We1come!", "admin", "admin@123", "adminadmin", "iloveyou", "monkey12", "Summer2025!", "Winter24",
-		"liverpool1", "Michael1987", "dragon", "trustno1", "München2023", "MÜNCHEN", "contraseña1", "01011990", "1990-01-01", "31.12.85", "aaaaaaaa", "zzz", "x", "123123", "123321", "qweasdzxc", "654321", "00000000", "secret", "changeme",
+		"password", "PASSWORD", "Password1", "Password123!", "p@ssw0rd", "P@$$w0rd2024", "ｐａｓｓｗｏｒｄ", "123456",
+		"123456789", "987654321", "111111", "qwerty", "qwertyuiop", "QWERTY123",
+		"1q2w3e4r", "1qaz2wsx", "zaq12wsx", "asdfghjkl", "abc123", "abcdefgh", "letmein", "welcome1", "We1come!",
+		"admin", "admin@123", "adminadmin", "iloveyou", "monkey12", "Summer2025!", "Winter24",
+		"liverpool1", "Michael1987", "dragon", "trustno1", "München2023", "MÜNCHEN", "contraseña1", "01011990",
+		"1990-01-01", "31.12.85", "aaaaaaaa", "zzz", "x", "123123", "123321", "qweasdzxc", "654321", "00000000",
+		"secret", "changeme",
 		"4dm1n", "testtest", "hunter2", "passwordpassword",
 	} {
 		if !Common(p) {
@@ -269,7 +285,8 @@ func TestPasswordsThatAreGuessedFirst(t *testing.T) {
 		}
 	}
 	for _, p := range []string{
-		"", "vq7-kettle-brume", "correct donkey battery", "Ahk3ooj8Oa", "blåbærgrød er rødt", "tr0ub4dor&3x", "passwordless entry", "kept-4-monkeys", "93847501", "20251340", "aaaaaaab", "my dog is called frida",
+		"", "vq7-kettle-brume", "correct donkey battery", "Ahk3ooj8Oa", "blåbærgrød er rødt", "tr0ub4dor&3x",
+		"passwordless entry", "kept-4-monkeys", "93847501", "20251340", "aaaaaaab", "my dog is called frida",
 	} {
 		if Common(p) {
 			t.Errorf("%q is common", p)

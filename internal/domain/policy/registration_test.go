@@ -30,14 +30,17 @@ func TestWhichAddressesOfTermsAreTaken(t *testing.T) {
 		"https://example.org/" + strings.Repeat("a", MaxURI-19): false,
 	} {
 		wrong := Registering{TermsURI: address, PrivacyURI: address}.RegisteringViolations("policy.")
-		if taken != (len(wrong) == 0) || !taken && (len(wrong) != 2 || wrong[0].Field != "policy.termsUri" || wrong[1].Field != "policy.privacyUri") {
+		if taken != (len(wrong) == 0) ||
+			!taken && (len(wrong) != 2 || wrong[0].Field != "policy.termsUri" ||
+				wrong[1].Field != "policy.privacyUri") {
 			t.Errorf("%q: %v", address, wrong)
 		}
 	}
 }
 
 func TestRegistrationIsForOrganizationsToSayAndWaitsForEveryNode(t *testing.T) {
-	for _, r := range []Registering{{Registration: ToAll}, {Registration: ToDomains}, {TermsURI: "https://example.org"}, {PrivacyURI: "https://example.org"}} {
+	for _, r := range []Registering{{Registration: ToAll}, {Registration: ToDomains}, {TermsURI: "https://example.org"},
+		{PrivacyURI: "https://example.org"}} {
 		p := Policy{Registering: r, SignIn: SignIn{DefaultProvider: "idp_1"}}
 		if since := (Policy{}).DiffTo(p).Since(); since != 4 {
 			t.Errorf("%+v is known since %d", r, since)

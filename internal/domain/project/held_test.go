@@ -46,14 +46,17 @@ type fair struct {
 
 func newFair(t *testing.T) *fair {
 	t.Helper()
-	m := &fair{t: t, Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, group.Kind, project.Kind, project.GrantKind, project.AccessKind)}
+	m := &fair{t: t, Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, group.Kind, project.Kind,
+		project.GrantKind, project.AccessKind)}
 	for _, id := range []string{"v", "1", "2", "x"} {
 		eventtest.Given(t, m.Store, org.Kind, "org_"+id, "org_"+id, nil, org.Added{Name: id})
 		eventtest.Given(t, m.Store, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, "jo")},
 			user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo"}})
-		eventtest.Given(t, m.Store, group.Kind, "grp_"+id, "org_"+id, []event.Claim{group.NameClaim("org_"+id, "g")}, group.Added{Name: "g", NameKey: "g"})
+		eventtest.Given(t, m.Store, group.Kind, "grp_"+id, "org_"+id, []event.Claim{group.NameClaim("org_"+id, "g")},
+			group.Added{Name: "g", NameKey: "g"})
 	}
-	eventtest.Given(t, m.Store, project.Kind, "prj_p", "org_v", nil, project.Added{Name: "p", NameKey: "p"}, project.RoleSet{Key: "admin"}, project.RoleSet{Key: "viewer"})
+	eventtest.Given(t, m.Store, project.Kind, "prj_p", "org_v", nil, project.Added{Name: "p", NameKey: "p"},
+		project.RoleSet{Key: "admin"}, project.RoleSet{Key: "viewer"})
 	m.access("pac_1", "org_1", role("admin", 1), role("viewer", 2))
 	m.access("pac_2", "org_2", role("viewer", 2))
 	eventtest.Given(t, m.Store, app.Kind, "app_p", "org_v", nil, app.Added{Name: "p", NameKey: "p", Type: app.Web})
@@ -102,18 +105,22 @@ func (m *fair) look(who, bound string) (p *project.Places, w project.Person, hel
 // inCommand judges inside a command what was looked for before it.
 func (m *fair) inCommand(p *project.Places, who string) (v project.Verdict, err error) {
 	m.t.Helper()
-	err = m.Do(m.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Read: append(p.Reads(), user.Kind.Ref(who), app.Kind.Ref("app_p")), Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, who)
-		if err != nil {
+	err = m.Do(m.t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Read:   append(p.Reads(), user.Kind.Ref(who), app.Kind.Ref("app_p")),
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, who)
+			if err != nil {
+				return err
+			}
+			a, err := app.Kind.Get(tx, "app_p")
+			if err != nil {
+				return err
+			}
+			v, _, err = p.JudgeIn(tx, project.ClientOf(a), project.PersonOf(u), "")
 			return err
-		}
-		a, err := app.Kind.Get(tx, "app_p")
-		if err != nil {
-			return err
-		}
-		v, _, err = p.JudgeIn(tx, project.ClientOf(a), project.PersonOf(u), "")
-		return err
-	}})
+		},
+	})
 	return v, err
 }
 
@@ -134,14 +141,22 @@ func TestWhichRolesCount(t *testing.T) {
 		want  string
 	}{
 		{"none", "usr_v", "", func(*fair) {}, `{}`},
-		{"in the own organization", "usr_v", "", func(m *fair) { m.give("usr_v", "prj_p", "org_v", both...) }, `{"org_v":["admin","viewer"]}`},
-		{"in an organization with an access", "usr_1", "", func(m *fair) { m.give("usr_1", "pac_1", "org_1", both...) }, `{"org_1":["admin","viewer"]}`},
-		{"more than was granted", "usr_2", "", func(m *fair) { m.give("usr_2", "pac_2", "org_2", role("admin", 1), role("viewer", 1)) }, `{"org_2":["viewer"]}`},
+		{"in the own organization", "usr_v", "", func(m *fair) { m.give("usr_v", "prj_p", "org_v", both...) },
+			`{"org_v":["admin","viewer"]}`},
+		{"in an organization with an access", "usr_1", "", func(m *fair) { m.give("usr_1", "pac_1", "org_1", both...) },
+			`{"org_1":["admin","viewer"]}`},
+		{"more than was granted", "usr_2", "",
+			func(m *fair) { m.give("usr_2", "pac_2", "org_2", role("admin", 1), role("viewer", 1)) },
+			`{"org_2":["viewer"]}`},
 		{"of another epoch", "usr_v", "", func(m *fair) { m.give("usr_v", "prj_p", "org_v", role("admin", 2)) }, `{}`},
-		{"of another epoch in an access", "usr_1", "", func(m *fair) { m.give("usr_1", "pac_1", "org_1", role("admin", 3)) }, `{}`},
-		{"in a place of another organization", "usr_2", "", func(m *fair) { m.give("usr_2", "pac_1", "org_2", both...) }, `{}`},
-		{"in another organization's place under its name", "usr_2", "", func(m *fair) { m.give("usr_2", "pac_1", "org_1", both...) }, `{}`},
-		{"in the project by somebody who is not there", "usr_1", "", func(m *fair) { m.give("usr_1", "prj_p", "org_v", both...) }, `{}`},
+		{"of another epoch in an access", "usr_1", "",
+			func(m *fair) { m.give("usr_1", "pac_1", "org_1", role("admin", 3)) }, `{}`},
+		{"in a place of another organization", "usr_2", "",
+			func(m *fair) { m.give("usr_2", "pac_1", "org_2", both...) }, `{}`},
+		{"in another organization's place under its name", "usr_2", "",
+			func(m *fair) { m.give("usr_2", "pac_1", "org_1", both...) }, `{}`},
+		{"in the project by somebody who is not there", "usr_1", "",
+			func(m *fair) { m.give("usr_1", "prj_p", "org_v", both...) }, `{}`},
 		{"in the project by a guest", "usr_1", "", func(m *fair) {
 			change(m, user.Kind, "usr_1", guest("org_v"))
 			m.give("usr_1", "prj_p", "org_v", both...)
@@ -165,12 +180,15 @@ func TestWhichRolesCount(t *testing.T) {
 			change(m, project.AccessKind, "pac_1", project.AccessGroupRolesSet{Group: "grp_other", Roles: both})
 		}, `{}`},
 		{"of a project of another organization", "usr_v", "", func(m *fair) {
-			eventtest.Given(m.t, m.Store, project.Kind, "prj_q", "org_x", nil, project.Added{Name: "q", NameKey: "q"}, project.RoleSet{Key: "admin"})
+			eventtest.Given(m.t, m.Store, project.Kind, "prj_q", "org_x", nil, project.Added{Name: "q", NameKey: "q"},
+				project.RoleSet{Key: "admin"})
 			change(m, user.Kind, "usr_v", user.AppRolesSet{Place: "prj_q", Project: "prj_q", Org: "org_v", Roles: both})
-			change(m, app.Kind, "app_p", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q", Roles: true}})
+			change(m, app.Kind, "app_p",
+				app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q", Roles: true}})
 		}, `{}`},
 		{"through a group that somebody left", "usr_1", "", func(m *fair) {
-			change(m, user.Kind, "usr_1", user.GroupJoined{Org: "org_1", Group: "grp_1"}, user.GroupLeft{Org: "org_1", Group: "grp_1"})
+			change(m, user.Kind, "usr_1", user.GroupJoined{Org: "org_1", Group: "grp_1"},
+				user.GroupLeft{Org: "org_1", Group: "grp_1"})
 			change(m, project.AccessKind, "pac_1", project.AccessGroupRolesSet{Group: "grp_1", Roles: both})
 		}, `{}`},
 		{"in two organizations", "usr_1", "", inTwo, `{"org_1":["admin"],"org_2":["viewer"]}`},
@@ -196,7 +214,8 @@ func TestWhichRolesCount(t *testing.T) {
 		}, `{"org_1":["viewer"]}`},
 		{"of a role that was taken out of the access and came again", "usr_1", "", func(m *fair) {
 			m.give("usr_1", "pac_1", "org_1", both...)
-			change(m, project.AccessKind, "pac_1", project.AccessRolesSet{Roles: both[1:]}, project.AccessRolesSet{Roles: both})
+			change(m, project.AccessKind, "pac_1", project.AccessRolesSet{Roles: both[1:]},
+				project.AccessRolesSet{Roles: both})
 		}, `{"org_1":["viewer"]}`},
 		{"of a project that was removed", "usr_1", "", func(m *fair) {
 			m.give("usr_1", "pac_1", "org_1", both...)
@@ -243,28 +262,36 @@ func TestWhoMayUseAnApplicationOfAProject(t *testing.T) {
 		{"people of an organization with an access", "usr_1", "", func(*fair) {}, project.Admitted},
 		{"people of an organization without one", "usr_x", "", func(*fair) {}, project.NotForThem},
 		{"people of an organization without one, where it is open", "usr_x", "", open, project.Admitted},
-		{"guests of an organization with an access", "usr_x", "", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_1")) }, project.Admitted},
+		{"guests of an organization with an access", "usr_x", "",
+			func(m *fair) { change(m, user.Kind, "usr_x", guest("org_1")) }, project.Admitted},
 		{"guests of an organization with an access that is off", "usr_x", "", func(m *fair) {
 			change(m, user.Kind, "usr_x", guest("org_1"))
 			change(m, org.Kind, "org_1", org.Deactivated{})
 		}, project.NotForThem},
-		{"guests of its organization", "usr_x", "", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_v")) }, project.Admitted},
+		{"guests of its organization", "usr_x", "", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_v")) },
+			project.Admitted},
 		{"guests of its organization, where it has no project", "usr_x", "", func(m *fair) {
 			change(m, user.Kind, "usr_x", guest("org_v"))
 			change(m, app.Kind, "app_p", app.RoleSettingsSet{})
 		}, project.NotForThem},
 		{"owners of the installation", "usr_x", "", func(m *fair) {
-			change(m, user.Kind, "usr_x", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
+			change(m, user.Kind, "usr_x",
+				user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
 		}, project.NotForThem},
-		{"people whose access was withdrawn", "usr_1", "", func(m *fair) { change(m, project.AccessKind, "pac_1", project.AccessRemoved{}) }, project.NotForThem},
+		{"people whose access was withdrawn", "usr_1", "",
+			func(m *fair) { change(m, project.AccessKind, "pac_1", project.AccessRemoved{}) }, project.NotForThem},
 		{"people whose access is to another project", "usr_x", "", func(m *fair) {
-			eventtest.Given(m.t, m.Store, project.AccessKind, "pac_x", "org_x", []event.Claim{project.AccessClaim("prj_q", "org_x")},
+			eventtest.Given(m.t, m.Store, project.AccessKind, "pac_x", "org_x",
+				[]event.Claim{project.AccessClaim("prj_q", "org_x")},
 				project.AccessAdded{Project: "prj_q", Owner: "org_v"})
 		}, project.NotForThem},
-		{"people whose access is to a project that was removed", "usr_1", "", func(m *fair) { change(m, project.Kind, "prj_p", project.WasRemoved{}) }, project.NotForThem},
+		{"people whose access is to a project that was removed", "usr_1", "",
+			func(m *fair) { change(m, project.Kind, "prj_p", project.WasRemoved{}) }, project.NotForThem},
 		{"people whose access is to a project of a third organization", "usr_1", "", func(m *fair) {
 			eventtest.Given(m.t, m.Store, project.Kind, "prj_q", "org_x", nil, project.Added{Name: "q", NameKey: "q"})
-			eventtest.Given(m.t, m.Store, project.AccessKind, "pac_q", "org_1", []event.Claim{project.AccessClaim("prj_q", "org_1")}, project.AccessAdded{Project: "prj_q", Owner: "org_x"})
+			eventtest.Given(m.t, m.Store, project.AccessKind, "pac_q", "org_1",
+				[]event.Claim{project.AccessClaim("prj_q", "org_1")},
+				project.AccessAdded{Project: "prj_q", Owner: "org_x"})
 			change(m, app.Kind, "app_p", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q"}})
 		}, project.NotForThem},
 
@@ -273,15 +300,20 @@ func TestWhoMayUseAnApplicationOfAProject(t *testing.T) {
 		{"bound to another organization", "usr_1", "org_2", func(*fair) {}, project.OtherOrg},
 		{"bound to another organization, where it is open", "usr_1", "org_x", open, project.OtherOrg},
 		{"bound to the application's organization", "usr_1", "org_v", func(*fair) {}, project.OtherOrg},
-		{"bound as a guest", "usr_x", "org_1", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_1")) }, project.Admitted},
-		{"bound as a guest of the application's organization", "usr_x", "org_v", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_v")) }, project.Admitted},
-		{"bound as a guest of the vendor's people", "usr_v", "org_1", func(m *fair) { change(m, user.Kind, "usr_v", guest("org_1")) }, project.Admitted},
-		{"bound as a guest of an organization without an access", "usr_1", "org_x", func(m *fair) { change(m, user.Kind, "usr_1", guest("org_x")) }, project.OtherOrg},
+		{"bound as a guest", "usr_x", "org_1", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_1")) },
+			project.Admitted},
+		{"bound as a guest of the application's organization", "usr_x", "org_v",
+			func(m *fair) { change(m, user.Kind, "usr_x", guest("org_v")) }, project.Admitted},
+		{"bound as a guest of the vendor's people", "usr_v", "org_1",
+			func(m *fair) { change(m, user.Kind, "usr_v", guest("org_1")) }, project.Admitted},
+		{"bound as a guest of an organization without an access", "usr_1", "org_x",
+			func(m *fair) { change(m, user.Kind, "usr_1", guest("org_x")) }, project.OtherOrg},
 		{"bound as a guest of an organization without an access, where it is open", "usr_1", "org_x", func(m *fair) {
 			open(m)
 			change(m, user.Kind, "usr_1", guest("org_x"))
 		}, project.OtherOrg},
-		{"bound to home, though only another organization has an access", "usr_x", "org_x", func(m *fair) { change(m, user.Kind, "usr_x", guest("org_1")) }, project.NotForThem},
+		{"bound to home, though only another organization has an access", "usr_x", "org_x",
+			func(m *fair) { change(m, user.Kind, "usr_x", guest("org_1")) }, project.NotForThem},
 
 		{"a role is required and there is none", "usr_v", "", withRole, project.NoRole},
 		{"a role is required", "usr_v", "", func(m *fair) {
@@ -292,11 +324,12 @@ func TestWhoMayUseAnApplicationOfAProject(t *testing.T) {
 			withRole(m)
 			m.give("usr_v", "prj_p", "org_v", role("viewer", 7))
 		}, project.NoRole},
-		{"a role is required, and it was given in another organization than the sign-in is bound to", "usr_1", "org_1", func(m *fair) {
-			withRole(m)
-			inTwo(m)
-			m.give("usr_1", "pac_1", "org_1")
-		}, project.NoRole},
+		{"a role is required, and it was given in another organization than the sign-in is bound to", "usr_1", "org_1",
+			func(m *fair) {
+				withRole(m)
+				inTwo(m)
+				m.give("usr_1", "pac_1", "org_1")
+			}, project.NoRole},
 		{"a role is required where it is open", "usr_x", "", func(m *fair) {
 			withRole(m)
 			open(m)
@@ -335,10 +368,16 @@ func TestACommandJudgesByItsOwnMoment(t *testing.T) {
 		moved     bool
 	}{
 		{"nothing", app.RoleSettings{Required: true}, func(*fair) {}, project.Admitted, false},
-		{"the access is withdrawn", app.RoleSettings{}, func(m *fair) { change(m, project.AccessKind, "pac_1", project.AccessRemoved{}) }, project.NotForThem, false},
-		{"the project is removed", app.RoleSettings{}, func(m *fair) { change(m, project.Kind, "prj_p", project.WasRemoved{}) }, project.NotForThem, false},
-		{"the role is taken away", app.RoleSettings{Required: true}, func(m *fair) { m.give("usr_1", "pac_1", "org_1") }, project.NoRole, false},
-		{"the role is removed", app.RoleSettings{Required: true}, func(m *fair) { change(m, project.Kind, "prj_p", project.RoleRemoved{Key: "admin"}) }, project.NoRole, false},
+		{"the access is withdrawn", app.RoleSettings{},
+			func(m *fair) { change(m, project.AccessKind, "pac_1", project.AccessRemoved{}) },
+			project.NotForThem, false},
+		{"the project is removed", app.RoleSettings{},
+			func(m *fair) { change(m, project.Kind, "prj_p", project.WasRemoved{}) }, project.NotForThem, false},
+		{"the role is taken away", app.RoleSettings{Required: true},
+			func(m *fair) { m.give("usr_1", "pac_1", "org_1") }, project.NoRole, false},
+		{"the role is removed", app.RoleSettings{Required: true},
+			func(m *fair) { change(m, project.Kind, "prj_p", project.RoleRemoved{Key: "admin"}) },
+			project.NoRole, false},
 		{"roles are required from now on", app.RoleSettings{}, func(m *fair) {
 			m.give("usr_1", "pac_1", "org_1")
 			m.settings(app.RoleSettings{Required: true})
@@ -377,7 +416,8 @@ func TestWhichGroupsAreTold(t *testing.T) {
 		want             string
 	}{
 		{"none", "usr_v", "", func(*fair) {}, `{}`},
-		{"of the own organization and of one with an access", "usr_v", "", everywhere("usr_v"), `{"org_1":["grp_1"],"org_v":["grp_v"]}`},
+		{"of the own organization and of one with an access", "usr_v", "", everywhere("usr_v"),
+			`{"org_1":["grp_1"],"org_v":["grp_v"]}`},
 		{"bound to one", "usr_v", "org_1", everywhere("usr_v"), `{"org_1":["grp_1"]}`},
 		{"bound to one without an access", "usr_v", "org_x", everywhere("usr_v"), `{}`},
 		{"of an organization whose access was withdrawn", "usr_v", "", func(m *fair) {
@@ -484,11 +524,13 @@ func TestHowMuchIsRead(t *testing.T) {
 		{"a role is required, at home", "usr_v", app.RoleSettings{Required: true}, crowd, 1, 0},
 		{"an access", "usr_1", app.RoleSettings{}, func(*fair) {}, 2, 1},
 		{"an access, and a role in the installation", "usr_1", app.RoleSettings{}, func(m *fair) {
-			change(m, user.Kind, "usr_1", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
+			change(m, user.Kind, "usr_1",
+				user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
 		}, 2, 1},
 		{"an access and roles", "usr_1", app.RoleSettings{Roles: true, Required: true}, func(*fair) {}, 2, 1},
 		{"an access and a guest's", "usr_1", app.RoleSettings{Roles: true}, inTwo, 4, 2},
-		{"a guest who has nothing there", "usr_v", app.RoleSettings{Roles: true}, func(m *fair) { change(m, user.Kind, "usr_v", guest("org_x")) }, 1, 0},
+		{"a guest who has nothing there", "usr_v", app.RoleSettings{Roles: true},
+			func(m *fair) { change(m, user.Kind, "usr_v", guest("org_x")) }, 1, 0},
 		{"groups, in 200", "usr_v", app.RoleSettings{Groups: true}, crowd, 1 + user.MaxGroups, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -508,7 +550,8 @@ func TestHowMuchIsRead(t *testing.T) {
 			w.Memberships[fmt.Sprintf("org_many_%d", i)] = nil
 		}
 		counted := &reads{Store: m.Store}
-		p, err := project.Look(t.Context(), counted, project.ClientOf(eventtest.State(t, m.Store, app.Kind, "app_p")), w, "")
+		p, err := project.Look(t.Context(), counted,
+			project.ClientOf(eventtest.State(t, m.Store, app.Kind, "app_p")), w, "")
 		testkit.Must(t, err)
 		if n := counted.holders.Load(); n > 101 || judged(p, w) != project.Admitted {
 			t.Errorf("%d claims were read", n)

@@ -24,12 +24,14 @@ import (
 
 var must = testkit.Must
 
-var kinds = []event.Definition{org.Kind, user.Kind, group.Kind, app.Kind, project.Kind, project.GrantKind, project.AccessKind}
+var kinds = []event.Definition{org.Kind, user.Kind, group.Kind, app.Kind, project.Kind, project.GrantKind,
+	project.AccessKind}
 
 // owner is the permit of an owner of an organization.
 func owner(t testing.TB, orgID string) access.Permit {
 	t.Helper()
-	caller := &access.Caller{UserID: "usr_owner_of_" + orgID, OrgID: orgID, Memberships: access.Memberships{orgID: {access.OrgOwner}}}
+	caller := &access.Caller{UserID: "usr_owner_of_" + orgID, OrgID: orgID,
+		Memberships: access.Memberships{orgID: {access.OrgOwner}}}
 	p, err := caller.In(orgID, access.AppRoleWrite)
 	must(t, err)
 	return p
@@ -43,14 +45,17 @@ func market(t *testing.T, s event.Store) {
 	for _, id := range []string{"org_vendor", "org_one", "org_two", "org_gone"} {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: "Name of " + id})
 		who := "usr_of_" + strings.TrimPrefix(id, "org_")
-		eventtest.Given(t, s, user.Kind, who, id, []event.Claim{user.NameClaim(id, "u")}, user.HumanAdded{Personal: user.HumanFacts{UserNameKey: "u"}})
+		eventtest.Given(t, s, user.Kind, who, id, []event.Claim{user.NameClaim(id, "u")},
+			user.HumanAdded{Personal: user.HumanFacts{UserNameKey: "u"}})
 		g := "grp_of_" + strings.TrimPrefix(id, "org_")
-		eventtest.Given(t, s, group.Kind, g, id, []event.Claim{group.NameClaim(id, "g")}, group.Added{Name: "G", NameKey: "g"})
+		eventtest.Given(t, s, group.Kind, g, id, []event.Claim{group.NameClaim(id, "g")},
+			group.Added{Name: "G", NameKey: "g"})
 		eventtest.Given(t, s, user.Kind, who, "", nil, user.GroupJoined{Org: id, Group: g})
 	}
 	eventtest.Given(t, s, org.Kind, "org_gone", "", nil, org.WasRemoved{})
 	eventtest.Given(t, s, project.Kind, "prj_shop", "org_vendor", nil, project.Added{Name: "Shop", NameKey: "shop"},
-		project.RoleSet{Key: "admin", Name: "Administrator"}, project.RoleSet{Key: "reader"}, project.RoleSet{Key: "writer"})
+		project.RoleSet{Key: "admin", Name: "Administrator"}, project.RoleSet{Key: "reader"},
+		project.RoleSet{Key: "writer"})
 }
 
 func newMarket(t *testing.T) *eventtest.Store {
@@ -108,8 +113,23 @@ func want(t testing.TB, got []string, want ...string) {
 }
 
 func TestWhatKeysOfRolesLookLike(t *testing.T) {
-	for key, fine := range map[string]bool{"a": true, "0": true, "a.b_c:d-E9": true, ".a": true, strings.Repeat("x", 100): true,
-		"": false, ".": false, "..": false, "-_:": false, "a b": false, "a/b": false, "é": false, "a\x00": false, strings.Repeat("x", 101): false} {
+	for key, fine := range map[string]bool{
+		"a":                      true,
+		"0":                      true,
+		"a.b_c:d-E9":             true,
+		".a":                     true,
+		strings.Repeat("x", 100): true,
+		"":                       false,
+		".":                      false,
+		"..":                     false,
+		"-_:":                    false,
+		"a b":                    false,
+		"a/b":                    false,
+		"é":                      false,
+		"a\x00":                  false,
+
+		strings.Repeat("x", 101): false,
+	} {
 		if got := project.RoleKey(key) == nil; got != fine {
 			t.Errorf("%q: %t", key, got)
 		}
@@ -129,7 +149,8 @@ func TestAProjectOfAnotherOrganizationIsNotThere(t *testing.T) {
 		"grant":  second(project.AddGrant(t.Context(), s, stranger, event.Once{}, "prj_shop", "org_two", nil)),
 		"give":   give(t, s, "one", "admin"),
 		"group":  giveGroup(t, s, "one", "admin"),
-		"app":    second(project.SetRoleSettings(t.Context(), s, stranger, "app_one", always, app.RoleSettings{Project: "prj_shop"})),
+		"app": second(project.SetRoleSettings(t.Context(), s, stranger, "app_one", always,
+			app.RoleSettings{Project: "prj_shop"})),
 		"users":  third(project.ListUsers(t.Context(), s, stranger, "prj_shop", event.Cursor{}, 10)),
 		"groups": second(project.ListGroups(t.Context(), s, stranger, "prj_shop")),
 		"grants": third(project.ListGrants(t.Context(), s, stranger, "prj_shop", event.Cursor{}, 10)),
@@ -159,9 +180,11 @@ func TestACustomerGivesNoRoleThatWasNotGranted(t *testing.T) {
 	// What was granted to one is nothing to the other.
 	eventtest.As(t, give(t, s, "two", "reader"), project.ErrNotFound)
 	// And it is for the own people.
-	_, err := project.SetUserRoles(t.Context(), s, owner(t, "org_one"), "usr_of_two", "prj_shop", always, []string{"reader"})
+	_, err := project.SetUserRoles(t.Context(), s, owner(t, "org_one"), "usr_of_two", "prj_shop", always,
+		[]string{"reader"})
 	eventtest.As(t, err, user.ErrNotFound)
-	_, err = project.SetGroupRoles(t.Context(), s, owner(t, "org_one"), "grp_of_two", "prj_shop", always, []string{"reader"})
+	_, err = project.SetGroupRoles(t.Context(), s, owner(t, "org_one"), "grp_of_two", "prj_shop", always,
+		[]string{"reader"})
 	eventtest.As(t, err, group.ErrNotFound)
 }
 
@@ -172,7 +195,8 @@ func TestACustomerSeesNoGrantsOfOthers(t *testing.T) {
 	for id, grant := range grants {
 		found, _, err := project.ListGranted(t.Context(), s, owner(t, id), event.Cursor{}, 10)
 		must(t, err)
-		if len(found) != 1 || found[0].ID != grant || found[0].OwnerName != "Name of org_vendor" || len(found[0].Roles) != 1 {
+		if len(found) != 1 || found[0].ID != grant || found[0].OwnerName != "Name of org_vendor" ||
+			len(found[0].Roles) != 1 {
 			t.Errorf("%s sees %+v", id, found)
 		}
 	}
@@ -182,15 +206,21 @@ func TestACustomerSeesNoGrantsOfOthers(t *testing.T) {
 		t.Errorf("the vendor was granted %+v", found)
 	}
 	for _, stranger := range []string{"org_two", "org_vendor"} {
-		eventtest.As(t, second(project.DeclineGrant(t.Context(), s, owner(t, stranger), grants["org_one"], always)), project.ErrGrantNotFound)
-		eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, stranger), grants["org_one"], always)), project.ErrGrantNotFound)
+		eventtest.As(t, second(project.DeclineGrant(t.Context(), s, owner(t, stranger), grants["org_one"], always)),
+			project.ErrGrantNotFound)
+		eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, stranger), grants["org_one"], always)),
+			project.ErrGrantNotFound)
 	}
 	for _, stranger := range []string{"org_two", "org_one"} {
-		eventtest.As(t, second(project.WithdrawGrant(t.Context(), s, owner(t, stranger), "prj_shop", grants["org_one"], always)), project.ErrGrantNotFound)
-		eventtest.As(t, second(project.SetGrantRoles(t.Context(), s, owner(t, stranger), "prj_shop", grants["org_one"], always, nil)), project.ErrGrantNotFound)
+		eventtest.As(t, second(project.WithdrawGrant(t.Context(), s, owner(t, stranger), "prj_shop", grants["org_one"],
+			always)), project.ErrGrantNotFound)
+		eventtest.As(t, second(project.SetGrantRoles(t.Context(), s, owner(t, stranger), "prj_shop", grants["org_one"],
+			always, nil)), project.ErrGrantNotFound)
 	}
-	eventtest.As(t, second(project.WithdrawGrant(t.Context(), s, owner(t, "org_vendor"), "prj_other", grants["org_one"], always)), project.ErrGrantNotFound)
-	eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, "org_one"), grants["org_one"], always)), project.ErrGrantWrongState)
+	eventtest.As(t, second(project.WithdrawGrant(t.Context(), s, owner(t, "org_vendor"), "prj_other", grants["org_one"],
+		always)), project.ErrGrantNotFound)
+	eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, "org_one"), grants["org_one"], always)),
+		project.ErrGrantWrongState)
 }
 
 // Security list 5: where a command is about objects of both, each has an event that names the other organization and
@@ -201,7 +231,8 @@ func TestNeitherSideLearnsWhoActsInTheOther(t *testing.T) {
 	grant := sell(t, s, "org_one", "reader", "writer")
 	must(t, give(t, s, "one", "reader"))
 	must(t, giveGroup(t, s, "one", "writer"))
-	_, err := project.SetGrantRoles(t.Context(), s, owner(t, "org_vendor"), "prj_shop", grant, always, []string{"reader"})
+	_, err := project.SetGrantRoles(t.Context(), s, owner(t, "org_vendor"), "prj_shop", grant, always,
+		[]string{"reader"})
 	must(t, err)
 	_, err = project.DeclineGrant(t.Context(), s, owner(t, "org_one"), grant, always)
 	must(t, err)
@@ -210,7 +241,8 @@ func TestNeitherSideLearnsWhoActsInTheOther(t *testing.T) {
 	must(t, err)
 	events, err := s.Events(t.Context(), mark, 100)
 	must(t, err)
-	hidden := map[string][]string{"org_vendor": {"usr_owner_of_org_one", "usr_of_one", "grp_of_one"}, "org_one": {"usr_owner_of_org_vendor"}}
+	hidden := map[string][]string{"org_vendor": {"usr_owner_of_org_one", "usr_of_one", "grp_of_one"},
+		"org_one": {"usr_owner_of_org_vendor"}}
 	foreign := 0
 	for _, e := range events {
 		if e.Actor == "org_one" || e.Actor == "org_vendor" {
@@ -244,9 +276,11 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 			sell(t, s, one, "reader")
 		},
 		"the grant is narrowed and widened": func(t *testing.T, s event.Store, grant string) {
-			must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always, []string{"writer"})))
+			must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always,
+				[]string{"writer"})))
 			want(t, has(t, s, "one"))
-			must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always, []string{"reader", "writer"})))
+			must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always,
+				[]string{"reader", "writer"})))
 		},
 		"the role is removed and declared again": func(t *testing.T, s event.Store, grant string) {
 			must(t, second(project.RemoveRole(t.Context(), s, owner(t, vendor), "prj_shop", always, "reader")))
@@ -254,7 +288,8 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 			must(t, second(project.SetRole(t.Context(), s, owner(t, vendor), "prj_shop", always, "reader", "", "")))
 			eventtest.As(t, give(t, s, "one", "reader"), project.ErrRoleNotFound) // it was not granted again
 			want(t, has(t, s, "one"))
-			must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always, []string{"reader"})))
+			must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always,
+				[]string{"reader"})))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,8 +316,10 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 		s := newMarket(t)
 		grant := sell(t, s, one, "reader")
 		must(t, give(t, s, "one", "reader"))
-		must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always, []string{"reader", "admin"})))
-		must(t, second(project.SetRole(t.Context(), s, owner(t, vendor), "prj_shop", always, "reader", "Another name", "")))
+		must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always,
+			[]string{"reader", "admin"})))
+		must(t, second(project.SetRole(t.Context(), s, owner(t, vendor), "prj_shop", always, "reader",
+			"Another name", "")))
 		want(t, has(t, s, "one"), "reader")
 	})
 }
@@ -291,7 +328,8 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 func TestRemovingAProjectEndsEverythingInOneChange(t *testing.T) {
 	s := newMarket(t)
 	grant := sell(t, s, "org_one", "reader")
-	waiting, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_two", []string{"reader"})
+	waiting, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_two",
+		[]string{"reader"})
 	must(t, err)
 	must(t, give(t, s, "one", "reader"))
 	must(t, giveGroup(t, s, "one", "reader"))
@@ -302,15 +340,18 @@ func TestRemovingAProjectEndsEverythingInOneChange(t *testing.T) {
 	want(t, has(t, s, "one"))
 	want(t, has(t, s, "vendor"))
 	for name, err := range map[string]error{
-		"give": give(t, s, "one", "reader"), "give at home": give(t, s, "vendor", "admin"), "group": giveGroup(t, s, "one", "reader"),
-		"grant":  second(project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_x", nil)),
+		"give": give(t, s, "one", "reader"), "give at home": give(t, s, "vendor", "admin"),
+		"group": giveGroup(t, s, "one", "reader"),
+		"grant": second(project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop",
+			"org_x", nil)),
 		"change": second(project.SetGrantRoles(t.Context(), s, owner(t, "org_vendor"), "prj_shop", grant, always, nil)),
 	} {
 		if !errors.Is(err, project.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, "org_two"), waiting.ID, always)), project.ErrGrantNotFound)
+	eventtest.As(t, second(project.AcceptGrant(t.Context(), s, owner(t, "org_two"), waiting.ID, always)),
+		project.ErrGrantNotFound)
 	for _, id := range []string{"org_one", "org_two"} {
 		found, _, err := project.ListGranted(t.Context(), s, owner(t, id), event.Cursor{}, 10)
 		must(t, err)
@@ -333,7 +374,8 @@ func TestRemovingAProjectEndsEverythingInOneChange(t *testing.T) {
 
 func TestNobodyLearnsWhichOrganizationsThereAre(t *testing.T) {
 	s := newMarket(t)
-	iam := &access.Caller{UserID: "usr_iam", OrgID: "org_x", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	iam := &access.Caller{UserID: "usr_iam", OrgID: "org_x",
+		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 	of, err := iam.In("org_vendor", access.AppRoleWrite)
 	must(t, err)
 	add := func(permit access.Permit, to string) error {
@@ -347,8 +389,10 @@ func TestNobodyLearnsWhichOrganizationsThereAre(t *testing.T) {
 		eventtest.As(t, add(owner(t, "org_vendor"), to), project.ErrGrantExists)
 	}
 	must(t, add(of, "org_two"))
-	eventtest.Refused(t, add(owner(t, "org_vendor"), "org_vendor"), errs.InvalidArgument, errs.InvalidRequest, "grantedOrgId")
-	eventtest.Refused(t, add(owner(t, "org_vendor"), strings.Repeat("x", 101)), errs.InvalidArgument, errs.InvalidRequest, "grantedOrgId")
+	eventtest.Refused(t, add(owner(t, "org_vendor"), "org_vendor"), errs.InvalidArgument, errs.InvalidRequest,
+		"grantedOrgId")
+	eventtest.Refused(t, add(owner(t, "org_vendor"), strings.Repeat("x", 101)), errs.InvalidArgument,
+		errs.InvalidRequest, "grantedOrgId")
 }
 
 // interrupted is a store in which something happens just before the next command.
@@ -378,7 +422,8 @@ func TestWhatHappensBetweenLookingAndDecidingCounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newMarket(t)
-			made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_one", []string{"reader"})
+			made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_one",
+				[]string{"reader"})
 			must(t, err)
 			between := &interrupted{Store: s, happens: func() { must(t, c.meanwhile(t, s, made.ID)) }}
 			if err := c.then(t, between, made.ID); !errors.Is(err, c.want) {
@@ -420,7 +465,8 @@ func withdraw(t *testing.T, s event.Store, grant string) error {
 }
 
 func narrow(t *testing.T, s event.Store, grant string) error {
-	return second(project.SetGrantRoles(t.Context(), s, owner(t, "org_vendor"), "prj_shop", grant, always, []string{"admin"}))
+	return second(project.SetGrantRoles(t.Context(), s, owner(t, "org_vendor"), "prj_shop", grant, always,
+		[]string{"admin"}))
 }
 
 // Security list 13: of many who accept and withdraw on two nodes at once, one withdraws, and no access is left.
@@ -434,7 +480,8 @@ func TestAcceptingAndWithdrawingAtOnceLeavesNothing(t *testing.T) {
 		s := nodes[0]
 		market(t, s)
 		for round := range 5 {
-			made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_one", []string{"reader"})
+			made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_one",
+				[]string{"reader"})
 			must(t, err)
 			var wait sync.WaitGroup
 			errors64 := make([]error, 64)
@@ -458,7 +505,8 @@ func TestAcceptingAndWithdrawingAtOnceLeavesNothing(t *testing.T) {
 					accepted++
 				case err == nil:
 					withdrawn++
-				case !errors.Is(err, project.ErrGrantNotFound) && !errors.Is(err, project.ErrGrantWrongState) && errs.KindOf(err) != errs.Aborted:
+				case !errors.Is(err, project.ErrGrantNotFound) && !errors.Is(err, project.ErrGrantWrongState) &&
+					errs.KindOf(err) != errs.Aborted:
 					t.Errorf("round %d: %v", round, err)
 				}
 			}
@@ -484,12 +532,15 @@ func TestPlacesOfAUserAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
 		if state != nil {
 			eventtest.Given(t, s, project.Kind, id, "", nil, state)
 		}
-		eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil, user.AppRolesSet{Place: id, Project: id, Org: "org_vendor", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
-		eventtest.Given(t, s, group.Kind, "grp_of_vendor", "", nil, group.AppRolesSet{Place: id, Project: id, Org: "org_vendor", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
+		eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil,
+			user.AppRolesSet{Place: id, Project: id, Org: "org_vendor", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
+		eventtest.Given(t, s, group.Kind, "grp_of_vendor", "", nil,
+			group.AppRolesSet{Place: id, Project: id, Org: "org_vendor", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
 	}
 	for i := range user.MaxAppRoles { // what another organization gives takes no place away
 		id := fmt.Sprint("acc_", i)
-		eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil, user.AppRolesSet{Place: id, Project: id, Org: "org_other", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
+		eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil,
+			user.AppRolesSet{Place: id, Project: id, Org: "org_other", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
 	}
 	must(t, give(t, s, "vendor", "reader"))
 	must(t, give(t, s, "vendor"))
@@ -503,11 +554,13 @@ func TestPlacesOfAUserAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
 	must(t, second(project.SetUserRoles(t.Context(), s, owner(t, "org_vendor"), "usr_of_vendor", "prj_0", always, nil)))
 	must(t, give(t, s, "vendor", "reader"))
 	must(t, give(t, s, "vendor", "admin"))
-	eventtest.As(t, second(project.SetUserRoles(t.Context(), s, owner(t, "org_vendor"), "usr_of_vendor", "prj_0", always, []string{"r"})), project.ErrTooManyPlaces)
+	eventtest.As(t, second(project.SetUserRoles(t.Context(), s, owner(t, "org_vendor"), "usr_of_vendor", "prj_0",
+		always, []string{"r"})), project.ErrTooManyPlaces)
 	for _, id := range []string{"prj_3", "prj_4"} {
 		must(t, second(project.Remove(t.Context(), s, owner(t, "org_vendor"), id, always)))
 	}
-	must(t, second(project.SetUserRoles(t.Context(), s, owner(t, "org_vendor"), "usr_of_vendor", "prj_0", always, []string{"r"})))
+	must(t, second(project.SetUserRoles(t.Context(), s, owner(t, "org_vendor"), "usr_of_vendor", "prj_0", always,
+		[]string{"r"})))
 	must(t, giveGroup(t, s, "vendor", "reader"))
 	if u := eventtest.State(t, s, user.Kind, "usr_of_vendor"); len(u.Data.AppRoles) != user.MaxAppRoles-1 {
 		t.Errorf("the user has roles in %d places", len(u.Data.AppRoles))
@@ -521,11 +574,13 @@ func TestGroupsInAPlaceAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
 	s := newMarket(t)
 	grant := sell(t, s, "org_one", "reader")
 	set := func(id string) error {
-		return second(project.SetGroupRoles(t.Context(), s, owner(t, "org_one"), id, "prj_shop", always, []string{"reader"}))
+		return second(project.SetGroupRoles(t.Context(), s, owner(t, "org_one"), id, "prj_shop", always,
+			[]string{"reader"}))
 	}
 	for i := range project.MaxGroupRoles + 1 {
 		id := fmt.Sprint("grp_", i)
-		eventtest.Given(t, s, group.Kind, id, "org_one", []event.Claim{group.NameClaim("org_one", id)}, group.Added{Name: id, NameKey: id})
+		eventtest.Given(t, s, group.Kind, id, "org_one", []event.Claim{group.NameClaim("org_one", id)},
+			group.Added{Name: id, NameKey: id})
 		if i < project.MaxGroupRoles {
 			must(t, set(id))
 		}
@@ -651,7 +706,8 @@ func TestAGroupThatIsGoneGivesNothing(t *testing.T) {
 
 func TestNothingIsGivenInAnOrganizationThatIsGone(t *testing.T) {
 	s := newMarket(t)
-	made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_two", []string{"reader"})
+	made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_two",
+		[]string{"reader"})
 	must(t, err)
 	sell(t, s, "org_one", "reader")
 	for _, id := range []string{"org_one", "org_two"} {
@@ -666,11 +722,13 @@ func TestNothingIsGivenInAnOrganizationThatIsGone(t *testing.T) {
 func TestWhoMayNotReadMetadataSendsNoneToAnApplication(t *testing.T) {
 	s := newMarket(t)
 	eventtest.Given(t, s, app.Kind, "app_shop", "org_vendor", nil, app.Added{Name: "A", Type: app.Web})
-	caller := &access.Caller{UserID: "usr_settings", OrgID: "org_vendor", Memberships: access.Memberships{"org_vendor": {access.OrgSettingsManager}}}
+	caller := &access.Caller{UserID: "usr_settings", OrgID: "org_vendor",
+		Memberships: access.Memberships{"org_vendor": {access.OrgSettingsManager}}}
 	settings, err := caller.In("org_vendor", access.AppWrite)
 	must(t, err)
 	set := func(permit access.Permit, keys ...string) error {
-		return second(project.SetRoleSettings(t.Context(), s, permit, "app_shop", always, app.RoleSettings{Project: "prj_shop", Metadata: keys}))
+		return second(project.SetRoleSettings(t.Context(), s, permit, "app_shop", always,
+			app.RoleSettings{Project: "prj_shop", Metadata: keys}))
 	}
 	must(t, set(settings))
 	eventtest.As(t, set(settings, "key"), project.ErrMetadataDenied)
@@ -681,7 +739,9 @@ func TestWhoMayNotReadMetadataSendsNoneToAnApplication(t *testing.T) {
 		t.Errorf("it has %q", a.Data.RoleSettings.Metadata)
 	}
 	eventtest.Given(t, s, app.Kind, "app_shop", "", nil, app.APIAccessSet{Scopes: []string{"signet.passwords"}})
-	caller = &access.Caller{UserID: "usr_owner", OrgID: "org_vendor", Memberships: access.Memberships{"org_vendor": {access.OrgOwner}}, Client: "app_other", Scopes: []string{"signet.app_roles"}}
+	caller = &access.Caller{UserID: "usr_owner", OrgID: "org_vendor",
+		Memberships: access.Memberships{"org_vendor": {access.OrgOwner}}, Client: "app_other",
+		Scopes: []string{"signet.app_roles"}}
 	weak, err := caller.In("org_vendor", access.AppWrite)
 	must(t, err)
 	eventtest.As(t, set(weak), access.ErrMoreScopes)

@@ -218,7 +218,8 @@ func TestPrivateHalvesAreWrappedAtRest(t *testing.T) {
 		}
 		for _, needle := range needles {
 			for form, text := range map[string][]byte{"as it is": needle, "in hex": []byte(hex.EncodeToString(needle)),
-				"in base64": []byte(base64.RawStdEncoding.EncodeToString(needle)), "in base64 for URLs": []byte(base64.RawURLEncoding.EncodeToString(needle))} {
+				"in base64":          []byte(base64.RawStdEncoding.EncodeToString(needle)),
+				"in base64 for URLs": []byte(base64.RawURLEncoding.EncodeToString(needle))} {
 				if bytes.Contains(stored, text) {
 					t.Errorf("a private half is in the database %s", form)
 				}
@@ -252,7 +253,8 @@ func everything(t *testing.T, s *store.Store, db testdb.Database) (all []byte) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	for _, query := range []string{"SELECT value FROM secrets", "SELECT convert_to(payload, 'UTF8') FROM events", "SELECT sealed FROM events",
+	for _, query := range []string{"SELECT value FROM secrets", "SELECT convert_to(payload, 'UTF8') FROM events",
+		"SELECT sealed FROM events",
 		"SELECT convert_to(doc, 'UTF8') FROM signing", "SELECT value FROM flows", "SELECT value FROM idempotency"} {
 		rows, err := conn.Query(t.Context(), query)
 		if err != nil {

@@ -108,7 +108,8 @@ func (b *bench) counts(token string) bool {
 	outside := false
 	for _, k := range set.Key(parsed.Signatures[0].Protected.KeyID) {
 		_, verifyErr := parsed.Verify(k.Key)
-		outside = outside || verifyErr == nil && k.IsPublic() && k.Use == "sig" && k.Algorithm == parsed.Signatures[0].Protected.Algorithm
+		outside = outside || verifyErr == nil && k.IsPublic() && k.Use == "sig" &&
+			k.Algorithm == parsed.Signatures[0].Protected.Algorithm
 	}
 	if outside != (err == nil) {
 		b.t.Errorf("here it counts: %t; by the published keys: %t", err == nil, outside)
@@ -150,7 +151,8 @@ func (b *bench) hasPrivate(id string) bool {
 // iam is a permit in the installation.
 func iam(t *testing.T, p access.Permission) access.Permit {
 	t.Helper()
-	permit, err := (&access.Caller{UserID: "usr_root", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}).In(access.Installation, p)
+	permit, err := (&access.Caller{UserID: "usr_root",
+		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}).In(access.Installation, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +352,8 @@ var mismatch = errs.New(errs.Aborted, event.SequenceMismatch, "")
 func TestWhoMayRotateAndLook(t *testing.T) {
 	b := newBench(t)
 	b.tend()
-	org, err := (&access.Caller{UserID: "usr_a", OrgID: "org_a", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}).In("org_a", access.SigningWrite)
+	org, err := (&access.Caller{UserID: "usr_a", OrgID: "org_a",
+		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}).In("org_a", access.SigningWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,14 +369,17 @@ func TestWhoMayRotateAndLook(t *testing.T) {
 	if err != nil || len(keys) != 1 || d.Sequence != 1 || d.Org != access.Installation {
 		t.Errorf("got %v, %+v, %v", keys, d, err)
 	}
-	if _, err := b.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 7}, false); !errors.Is(err, mismatch) {
+	if _, err := b.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 7},
+		false); !errors.Is(err, mismatch) {
 		t.Errorf("another sequence: %v", err)
 	}
-	if d, err = b.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 1}, false); err != nil || d.Sequence != 2 {
+	if d, err = b.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 1},
+		false); err != nil || d.Sequence != 2 {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	empty := newBench(t)
-	if _, err := empty.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 7}, false); !errors.Is(err, mismatch) {
+	if _, err := empty.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 7},
+		false); !errors.Is(err, mismatch) {
 		t.Errorf("where there is nothing yet: %v", err)
 	}
 	if _, err := empty.RotateByOperator(t.Context(), true); err != nil || len(empty.published()) != 1 {
@@ -393,7 +399,8 @@ func TestTokensThatAreNotOurs(t *testing.T) {
 	encode := base64.RawURLEncoding.EncodeToString
 	header := func(alg string) string { return encode(fmt.Appendf(nil, `{"alg":%q,"kid":%q,"typ":"JWT"}`, alg, id)) }
 	with := func(alg jose.SignatureAlgorithm, key any) string {
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: id}}, (&jose.SignerOptions{}).WithType(typ))
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: id}},
+			(&jose.SignerOptions{}).WithType(typ))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,24 +424,28 @@ func TestTokensThatAreNotOurs(t *testing.T) {
 	damaged := []byte(parts[2])
 	damaged[10] ^= 1
 	for name, text := range map[string]string{
-		"nothing":                         "",
-		"no token":                        "a.b.c",
-		"somebody else's":                 theirs,
-		"meant for something else":        access,
-		"without a signature":             header("none") + "." + parts[1] + ".",
-		"with none in capitals":           header("NONE") + "." + parts[1] + ".",
-		"by HMAC with the public key":     with(jose.HS256, public),
-		"of another algorithm":            header("RS256") + "." + parts[1] + "." + parts[2],
-		"with other claims":               parts[0] + "." + encode([]byte(`{"sub":"usr_b"}`)) + "." + parts[2],
-		"with a damaged signature":        parts[0] + "." + parts[1] + "." + string(damaged),
-		"cut off":                         token[:len(token)-4],
-		"with something behind it":        token + ".x",
-		"as JSON":                         `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`,
-		"too long":                        mustSign(t, b, claims{strings.Repeat("a", maxToken)}),
-		"by a key of another algorithm":   strings.Replace(with(jose.HS256, public), header("HS256"), encode(fmt.Appendf(nil, `{"alg":"ES256","kid":%q,"typ":"JWT"}`, rsaID)), 1),
-		"with claims of another form":     mustSign(t, b, []string{"usr_a"}),
-		"by a key that nobody knows here": strings.Replace(token, parts[0], encode([]byte(`{"alg":"ES256","kid":"x","typ":"JWT"}`)), 1),
-		"by no key":                       strings.Replace(token, parts[0], encode([]byte(`{"alg":"ES256","typ":"JWT"}`)), 1),
+		"nothing":                     "",
+		"no token":                    "a.b.c",
+		"somebody else's":             theirs,
+		"meant for something else":    access,
+		"without a signature":         header("none") + "." + parts[1] + ".",
+		"with none in capitals":       header("NONE") + "." + parts[1] + ".",
+		"by HMAC with the public key": with(jose.HS256, public),
+		"of another algorithm":        header("RS256") + "." + parts[1] + "." + parts[2],
+		"with other claims":           parts[0] + "." + encode([]byte(`{"sub":"usr_b"}`)) + "." + parts[2],
+		"with a damaged signature":    parts[0] + "." + parts[1] + "." + string(damaged),
+		"cut off":                     token[:len(token)-4],
+		"with something behind it":    token + ".x",
+		"as JSON": `{"payload":"` + parts[1] + `","protected":"` + parts[0] +
+			`","signature":"` + parts[2] + `"}`,
+		"too long": mustSign(t, b, claims{strings.Repeat("a", maxToken)}),
+		"by a key of another algorithm": strings.Replace(with(jose.HS256, public), header("HS256"),
+			encode(fmt.Appendf(nil, `{"alg":"ES256","kid":%q,"typ":"JWT"}`, rsaID)), 1),
+		"with claims of another form": mustSign(t, b, []string{"usr_a"}),
+		"by a key that nobody knows here": strings.Replace(token, parts[0],
+			encode([]byte(`{"alg":"ES256","kid":"x","typ":"JWT"}`)), 1),
+		"by no key": strings.Replace(token, parts[0],
+			encode([]byte(`{"alg":"ES256","typ":"JWT"}`)), 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got claims

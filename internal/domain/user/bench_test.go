@@ -24,7 +24,8 @@ func BenchmarkReplaceProfile(b *testing.B) {
 	for _, engine := range []string{testdb.SQLite, testdb.Postgres} {
 		for _, what := range []string{"name", "nickname"} {
 			for _, callers := range []int{1, 64} {
-				b.Run(fmt.Sprintf("%s/%s/%d", engine, what, callers), func(b *testing.B) { replaceProfiles(b, engine, what, callers) })
+				b.Run(fmt.Sprintf("%s/%s/%d", engine, what, callers),
+					func(b *testing.B) { replaceProfiles(b, engine, what, callers) })
 			}
 		}
 	}
@@ -33,19 +34,24 @@ func BenchmarkReplaceProfile(b *testing.B) {
 func replaceProfiles(b *testing.B, engine, what string, callers int) {
 	const people = 64
 	db := testdb.New(b, engine)
-	s, _, err := store.Open(b.Context(), store.Options{Database: db.URL, Kinds: []event.Definition{user.Kind}, Master: secret.NewMasterKey()})
+	s, _, err := store.Open(b.Context(),
+		store.Options{Database: db.URL, Kinds: []event.Definition{user.Kind}, Master: secret.NewMasterKey()})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
 	who := make([]*access.Caller, people)
 	for i := range who {
-		who[i] = &access.Caller{UserID: fmt.Sprintf("usr_%032d", i), OrgID: fmt.Sprintf("org_%032d", i), RequestID: "req_0"}
+		who[i] = &access.Caller{UserID: fmt.Sprintf("usr_%032d", i), OrgID: fmt.Sprintf("org_%032d", i),
+			RequestID: "req_0"}
 		n := jo
 		n.Email = fmt.Sprintf("jo%d@example.org", i)
 		must(b, s.Do(b.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(who[i].UserID)},
 			Claims: []event.Claim{user.NameClaim(who[i].OrgID, strings.ToLower(n.UserName))},
-			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, who[i].UserID, who[i].OrgID, &n); return err }}))
+			Decide: func(tx *event.Tx) error {
+				_, err := user.AddHuman(tx, who[i].UserID, who[i].OrgID, &n)
+				return err
+			}}))
 	}
 	var next atomic.Int64
 	b.ReportAllocs()
@@ -60,7 +66,8 @@ func replaceProfiles(b *testing.B, engine, what string, callers int) {
 				if what == "name" {
 					p.DisplayName = fmt.Sprintf("Johanna Beispiel %010d", i)
 				}
-				if _, err := user.ReplaceProfile(context.Background(), s, who[i%people], event.IfMatch{}, p); err != nil {
+				if _, err := user.ReplaceProfile(context.Background(), s, who[i%people], event.IfMatch{},
+					p); err != nil {
 					b.Error(err)
 				}
 			}

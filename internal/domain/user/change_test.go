@@ -16,28 +16,35 @@ type operation struct {
 	name      string
 	protected bool        // only for whoever holds all that the user holds
 	only      *errs.Error // what a user of the other type is refused with; nil: either type will do
-	do        func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error)
+	do        func(ctx context.Context, s event.Store, p access.Permit, id string,
+		m event.IfMatch) (event.Details, error)
 }
 
 var operations = []operation{
-	{"profile", false, user.ErrNotHuman, func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-		return user.ReplaceProfileOf(ctx, s, p, id, m, jo.Profile)
-	}},
-	{"service", false, user.ErrNotService, func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-		return user.ReplaceService(ctx, s, p, id, m, "N", "D")
-	}},
-	{"user name", true, nil, func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+	{"profile", false, user.ErrNotHuman,
+		func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return user.ReplaceProfileOf(ctx, s, p, id, m, jo.Profile)
+		}},
+	{"service", false, user.ErrNotService,
+		func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return user.ReplaceService(ctx, s, p, id, m, "N", "D")
+		}},
+	{"user name", true, nil, func(ctx context.Context, s event.Store, p access.Permit, id string,
+		m event.IfMatch) (event.Details, error) {
 		return user.SetUserName(ctx, s, p, id, m, "renamed")
 	}},
-	{"e-mail", true, user.ErrNotHuman, func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-		return user.SetEmail(ctx, s, p, id, m, "new@example.org", true)
-	}},
-	{"phone", true, user.ErrNotHuman, func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-		return user.SetPhone(ctx, s, p, id, m, "+1", true)
-	}},
-	{"no phone", true, user.ErrNotHuman, func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-		return user.RemovePhone(ctx, s, p, id, m)
-	}},
+	{"e-mail", true, user.ErrNotHuman,
+		func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return user.SetEmail(ctx, s, p, id, m, "new@example.org", true)
+		}},
+	{"phone", true, user.ErrNotHuman,
+		func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return user.SetPhone(ctx, s, p, id, m, "+1", true)
+		}},
+	{"no phone", true, user.ErrNotHuman,
+		func(ctx context.Context, s event.Store, p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return user.RemovePhone(ctx, s, p, id, m)
+		}},
 }
 
 func TestWhoMayChangeAUser(t *testing.T) {
@@ -60,14 +67,21 @@ func TestWhoMayChangeAUser(t *testing.T) {
 			match   event.IfMatch
 			refusal *errs.Error
 		}{
-			{"a manager changes a plain user", nil, permit(t, "org_a", manager), right, event.IfMatch{Set: true, Sequence: 1}, nil},
-			{"an inactive one too", []event.Fact[user.User]{user.Deactivated{}}, permit(t, "org_a", manager), right, event.IfMatch{}, nil},
-			{"somebody who holds more", []event.Fact[user.User]{user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}}, permit(t, "org_a", manager), right, event.IfMatch{}, holdsMore},
-			{"a permit of another organization finds nobody", nil, permit(t, "org_b", iam), right, event.IfMatch{}, user.ErrNotFound},
+			{"a manager changes a plain user", nil, permit(t, "org_a", manager), right,
+				event.IfMatch{Set: true, Sequence: 1}, nil},
+			{"an inactive one too", []event.Fact[user.User]{user.Deactivated{}}, permit(t, "org_a", manager), right,
+				event.IfMatch{}, nil},
+			{"somebody who holds more",
+				[]event.Fact[user.User]{user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}},
+				permit(t, "org_a", manager), right, event.IfMatch{}, holdsMore},
+			{"a permit of another organization finds nobody", nil, permit(t, "org_b", iam), right, event.IfMatch{},
+				user.ErrNotFound},
 			{"no permit finds nobody", nil, access.Permit{}, right, event.IfMatch{}, user.ErrNotFound},
 			{"an unknown user", nil, permit(t, "org_a", iam), "usr_x", event.IfMatch{}, user.ErrNotFound},
-			{"a removed user", []event.Fact[user.User]{user.WasRemoved{}}, permit(t, "org_a", iam), right, event.IfMatch{}, user.ErrNotFound},
-			{"the other type, before the sequence", nil, permit(t, "org_a", manager), other, event.IfMatch{Set: true, Sequence: 9}, op.only},
+			{"a removed user", []event.Fact[user.User]{user.WasRemoved{}}, permit(t, "org_a", iam), right,
+				event.IfMatch{}, user.ErrNotFound},
+			{"the other type, before the sequence", nil, permit(t, "org_a", manager), other,
+				event.IfMatch{Set: true, Sequence: 9}, op.only},
 			{"another sequence", nil, permit(t, "org_a", manager), right, event.IfMatch{Set: true, Sequence: 9}, moved},
 		} {
 			if c.id == other && op.only == nil {
@@ -116,10 +130,13 @@ func TestAServiceUserIsDescribedAnew(t *testing.T) {
 			s := eventtest.New(t, user.Kind)
 			must(t, service(t, s, "usr_robot", "org_a", "robot"))
 			mark := s.Mark()
-			_, err := user.ReplaceService(t.Context(), s, permit(t, "org_a", manager), "usr_robot", event.IfMatch{}, c.to, c.description)
+			_, err := user.ReplaceService(t.Context(), s, permit(t, "org_a", manager), "usr_robot", event.IfMatch{},
+				c.to, c.description)
 			must(t, err)
-			s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.service_changed.v1", Payload: `{}`, Personal: c.personal})
-			if got := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service; got.Name != c.to || got.Description != c.description {
+			s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.service_changed.v1", Payload: `{}`,
+				Personal: c.personal})
+			if got := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service; got.Name != c.to ||
+				got.Description != c.description {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -153,7 +170,8 @@ func TestAUserNameMovesItsClaim(t *testing.T) {
 	fact := func(id, personal string) eventtest.Fact {
 		return eventtest.Fact{Object: id, Type: "user.user_name_changed.v1", Payload: `{}`, Personal: personal}
 	}
-	s.Then(t, mark, fact("usr_a", `{"userName":"JO"}`), fact("usr_a", ``), fact("usr_a", `{"userName":"Zoë","userNameKey":"zoë"}`),
+	s.Then(t, mark, fact("usr_a", `{"userName":"JO"}`), fact("usr_a", ``),
+		fact("usr_a", `{"userName":"Zoë","userNameKey":"zoë"}`),
 		fact("usr_robot", `{"userName":"jo","userNameKey":"jo"}`))
 	for name, want := range map[string]string{"zoë": "usr_a", "jo": "usr_robot", "robot": ""} {
 		if got, err := s.Holder(t.Context(), user.NameClaim("org_a", name)); got != want || err != nil {

@@ -63,19 +63,23 @@ func TestACodeProvesWhatItWasMadeForOnce(t *testing.T) {
 			mark := s.Mark()
 			c, err := user.CreateCode(t.Context(), s, s.Master, permit(t, "org_a", manager), "usr_a", by)
 			must(t, err)
-			if !regexp.MustCompile(`^[2-9A-HJ-NP-Z]{8}$`).MatchString(c.Text) || !c.Expires.Equal(eventtest.Start.Add(time.Hour)) {
+			if !regexp.MustCompile(`^[2-9A-HJ-NP-Z]{8}$`).MatchString(c.Text) ||
+				!c.Expires.Equal(eventtest.Start.Add(time.Hour)) {
 				t.Errorf("made %+v", c)
 			}
 			s.Then(t, mark) // that there is a code says nothing about the user
 			if s.Stored(t, c.Text) || s.Stored(t, strings.ToLower(c.Text)) {
 				t.Error("the code is stored")
 			}
-			d, err := user.VerifyMine(t.Context(), s, s.Master, me, by, event.IfMatch{Set: true, Sequence: 1}, strings.ToLower(c.Text))
+			d, err := user.VerifyMine(t.Context(), s, s.Master, me, by, event.IfMatch{Set: true, Sequence: 1},
+				strings.ToLower(c.Text))
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: event.Type("user." + string(by) + "_verified.v1"),
-				Payload: map[user.Contact]string{user.ByEmail: `{` + vouched + `}`, user.ByPhone: `{}`}[by]}) // the manager has seen the code
+				// the manager has seen the code
+				Payload: map[user.Contact]string{user.ByEmail: `{` + vouched + `}`, user.ByPhone: `{}`}[by]})
 			u := eventtest.State(t, s, user.Kind, "usr_a")
-			if h := u.Data.Human; h.Email.Verified != (by == user.ByEmail) || h.Phone.Verified != (by == user.ByPhone) || d != u.Details() {
+			if h := u.Data.Human; h.Email.Verified != (by == user.ByEmail) ||
+				h.Phone.Verified != (by == user.ByPhone) || d != u.Details() {
 				t.Errorf("state %+v, details %+v", h, d)
 			}
 			before := s.Fingerprint()
@@ -107,7 +111,8 @@ func TestACodeThatDoesNotCount(t *testing.T) {
 			counts  bool
 		}{
 			{"at once", nil, nil, by, true},
-			{"just before it expires", func(_ *testing.T, s *eventtest.Store) { s.Advance(time.Hour - time.Microsecond) }, nil, by, true},
+			{"just before it expires",
+				func(_ *testing.T, s *eventtest.Store) { s.Advance(time.Hour - time.Microsecond) }, nil, by, true},
 			{"when it has expired", func(_ *testing.T, s *eventtest.Store) { s.Advance(time.Hour) }, nil, by, false},
 			{"a wrong one", nil, another, by, false},
 			{"with something on", nil, func(c string) string { return c + "2" }, by, false},
@@ -115,18 +120,22 @@ func TestACodeThatDoesNotCount(t *testing.T) {
 			{"nothing", nil, func(string) string { return "" }, by, false},
 			{"for the other contact", nil, nil, other, false},
 			{"after the next one was made", func(t *testing.T, s *eventtest.Store) { code(t, s, by) }, nil, by, false},
-			{"after one was made for the other contact", func(t *testing.T, s *eventtest.Store) { code(t, s, other) }, nil, by, true},
-			{"after the address changed", func(t *testing.T, s *eventtest.Store) { set(t, s, "new@example.org", "+1") }, nil, by, false},
+			{"after one was made for the other contact", func(t *testing.T, s *eventtest.Store) { code(t, s, other) },
+				nil, by, true},
+			{"after the address changed", func(t *testing.T, s *eventtest.Store) { set(t, s, "new@example.org", "+1") },
+				nil, by, false},
 			{"after the address changed and came back", func(t *testing.T, s *eventtest.Store) {
 				set(t, s, "new@example.org", "+1")
 				set(t, s, jo.Email, jo.Phone)
 			}, nil, by, false},
-			{"after the same address was set again", func(t *testing.T, s *eventtest.Store) { set(t, s, jo.Email, jo.Phone) }, nil, by, true},
+			{"after the same address was set again",
+				func(t *testing.T, s *eventtest.Store) { set(t, s, jo.Email, jo.Phone) }, nil, by, true},
 			{"after four wrong ones", func(t *testing.T, s *eventtest.Store) { wrong(t, s, by, 4) }, nil, by, true},
 			{"after five wrong ones", func(t *testing.T, s *eventtest.Store) { wrong(t, s, by, 5) }, nil, by, false},
 			{"after five wrong ones with a sequence that does not hold", func(t *testing.T, s *eventtest.Store) {
 				for range 5 {
-					_, err := user.VerifyMine(t.Context(), s, s.Master, me, by, event.IfMatch{Set: true, Sequence: 9}, "x")
+					_, err := user.VerifyMine(t.Context(), s, s.Master, me, by,
+						event.IfMatch{Set: true, Sequence: 9}, "x")
 					refusedCode(t, err)
 				}
 			}, nil, by, false},
@@ -188,7 +197,8 @@ func TestACodeIsBoundToUserAndAddress(t *testing.T) {
 	copied := *row
 	copied.RowKey = user.CodeRow("usr_b", user.ByEmail)
 	s.GivenRow(copied)
-	_, err = user.VerifyMine(t.Context(), s, s.Master, &access.Caller{UserID: "usr_b"}, user.ByEmail, event.IfMatch{}, made)
+	_, err = user.VerifyMine(t.Context(), s, s.Master, &access.Caller{UserID: "usr_b"}, user.ByEmail,
+		event.IfMatch{}, made)
 	refusedCode(t, err)
 	_, err = user.SetMyEmail(t.Context(), s, me, event.IfMatch{}, "new@example.org")
 	must(t, err)
@@ -248,7 +258,8 @@ func TestForWhomACodeIsMade(t *testing.T) {
 		by      user.Contact
 		refusal *errs.Error
 	}{
-		{"an address that is verified", permit(t, "org_a", manager), "usr_proven", user.ByEmail, user.ErrAlreadyVerified},
+		{"an address that is verified", permit(t, "org_a", manager), "usr_proven", user.ByEmail,
+			user.ErrAlreadyVerified},
 		{"a number that is verified", permit(t, "org_a", manager), "usr_proven", user.ByPhone, user.ErrAlreadyVerified},
 		{"no number", permit(t, "org_a", manager), "usr_none", user.ByPhone, user.ErrNothingToVerify},
 		{"a service user", permit(t, "org_a", manager), "usr_robot", user.ByEmail, user.ErrNotHuman},
@@ -259,9 +270,13 @@ func TestForWhomACodeIsMade(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := unproven(t)
 			must(t, human(t, s, "usr_none", "org_a", none))
-			must(t, human(t, s, "usr_proven", "org_a", user.NewHuman{UserName: "proven", Profile: jo.Profile, Email: jo.Email, EmailVerified: true, Phone: jo.Phone, PhoneVerified: true}))
-			must(t, human(t, s, "usr_owner", "org_a", user.NewHuman{UserName: "owner", Profile: jo.Profile, Email: jo.Email}))
-			eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
+			must(t, human(t, s, "usr_proven", "org_a",
+				user.NewHuman{UserName: "proven", Profile: jo.Profile, Email: jo.Email, EmailVerified: true,
+					Phone: jo.Phone, PhoneVerified: true}))
+			must(t, human(t, s, "usr_owner", "org_a",
+				user.NewHuman{UserName: "owner", Profile: jo.Profile, Email: jo.Email}))
+			eventtest.Given(t, s, user.Kind, "usr_owner", "", nil,
+				user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
 			must(t, service(t, s, "usr_robot", "org_a", "robot"))
 			before := s.Fingerprint()
 			_, err := user.CreateCode(t.Context(), s, s.Master, c.permit, c.id, c.by)
@@ -284,22 +299,26 @@ func TestACodeIsSentToThePersonAndAnsweredToNobody(t *testing.T) {
 				t.Error("a code was made that nobody gets")
 			}
 			var sent user.Delivery
-			expires, err := user.SendMyCode(t.Context(), s, s.Master, me, by, func(_ context.Context, d user.Delivery) error { sent = d; return nil })
+			expires, err := user.SendMyCode(t.Context(), s, s.Master, me, by,
+				func(_ context.Context, d user.Delivery) error { sent = d; return nil })
 			must(t, err)
 			want := jo.Email
 			if by == user.ByPhone {
 				want = jo.Phone
 			}
-			if sent.UserID != "usr_a" || sent.By != by || sent.Address != want || sent.Language != "de-CH" || !sent.Expires.Equal(expires) || !expires.Equal(eventtest.Start.Add(time.Hour)) {
+			if sent.UserID != "usr_a" || sent.By != by || sent.Address != want || sent.Language != "de-CH" ||
+				!sent.Expires.Equal(expires) || !expires.Equal(eventtest.Start.Add(time.Hour)) {
 				t.Errorf("sent %+v, expires %v", sent, expires)
 			}
 			must(t, verify(t, s, by, sent.Text))
-			_, err = user.SendMyCode(t.Context(), s, s.Master, me, by, func(context.Context, user.Delivery) error { t.Error("sent again"); return nil })
+			_, err = user.SendMyCode(t.Context(), s, s.Master, me, by,
+				func(context.Context, user.Delivery) error { t.Error("sent again"); return nil })
 			eventtest.As(t, err, user.ErrAlreadyVerified)
 		})
 	}
 	s := unproven(t)
-	_, err := user.SendMyCode(t.Context(), s, s.Master, me, user.ByEmail, func(context.Context, user.Delivery) error { return errors.New("no line") })
+	_, err := user.SendMyCode(t.Context(), s, s.Master, me, user.ByEmail,
+		func(context.Context, user.Delivery) error { return errors.New("no line") })
 	eventtest.Refused(t, err, errs.Unavailable, user.DeliveryFailed)
 }
 

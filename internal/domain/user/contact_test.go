@@ -14,7 +14,8 @@ import (
 // pend gives usr_a a pending code for both contacts, whatever they are.
 func pend(s *eventtest.Store) {
 	for _, by := range []user.Contact{user.ByEmail, user.ByPhone} {
-		s.GivenRow(event.Row{RowKey: user.CodeRow("usr_a", by), Value: []byte(`{}`), Expires: event.Micros(s.Now()) + 1})
+		s.GivenRow(event.Row{RowKey: user.CodeRow("usr_a", by), Value: []byte(`{}`),
+			Expires: event.Micros(s.Now()) + 1})
 	}
 }
 
@@ -37,18 +38,27 @@ func TestAnEmailIsReplaced(t *testing.T) {
 		want              user.Email
 		codeStays         bool
 	}{
-		{"by oneself: unverified", true, "New@Example.org", false, `{"verified":false}`, `{"email":"New@Example.org","emailKey":"new@example.org"}`,
+		{"by oneself: unverified", true, "New@Example.org", false, `{"verified":false}`,
+			`{"email":"New@Example.org","emailKey":"new@example.org"}`,
 			user.Email{Address: "New@Example.org", Key: "new@example.org"}, false},
-		{"by oneself, the same text: as before", true, jo.Email, false, `{}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true, Verification: before}, false},
-		{"by oneself, in another case: another address", true, "jo@example.org", false, `{"verified":false}`, `{"email":"jo@example.org"}`,
+		{"by oneself, the same text: as before", true, jo.Email, false, `{}`, ``,
+			user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true, Verification: before}, false},
+		{"by oneself, in another case: another address", true, "jo@example.org", false, `{"verified":false}`,
+			`{"email":"jo@example.org"}`,
 			user.Email{Address: "jo@example.org", Key: "jo@example.org"}, false},
-		{"by an administrator who vouches for it", false, "new@example.org", true, `{"verification":{"by":"administrator","at":1767323105678901}}`,
-			`{"email":"new@example.org","emailKey":"new@example.org"}`, user.Email{Address: "new@example.org", Key: "new@example.org", Verified: true, Verification: since}, false},
-		{"by an administrator who does not", false, "new@example.org", false, `{"verified":false}`, `{"email":"new@example.org","emailKey":"new@example.org"}`,
+		{"by an administrator who vouches for it", false, "new@example.org", true,
+			`{"verification":{"by":"administrator","at":1767323105678901}}`,
+			`{"email":"new@example.org","emailKey":"new@example.org"}`,
+			user.Email{Address: "new@example.org", Key: "new@example.org", Verified: true, Verification: since}, false},
+		{"by an administrator who does not", false, "new@example.org", false, `{"verified":false}`,
+			`{"email":"new@example.org","emailKey":"new@example.org"}`,
 			user.Email{Address: "new@example.org", Key: "new@example.org"}, false},
-		{"by an administrator, the same one unverified", false, jo.Email, false, `{"verified":false}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org"}, true},
-		{"by an administrator, the same one verified", false, jo.Email, true, `{}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true, Verification: before}, false},
-		{"by an administrator, the same one in another case, verified: the older word stays", false, "jo@example.org", true, `{}`, `{"email":"jo@example.org"}`,
+		{"by an administrator, the same one unverified", false, jo.Email, false, `{"verified":false}`, ``,
+			user.Email{Address: jo.Email, Key: "jo@example.org"}, true},
+		{"by an administrator, the same one verified", false, jo.Email, true, `{}`, ``,
+			user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true, Verification: before}, false},
+		{"by an administrator, the same one in another case, verified: the older word stays", false, "jo@example.org",
+			true, `{}`, `{"email":"jo@example.org"}`,
 			user.Email{Address: "jo@example.org", Key: "jo@example.org", Verified: true, Verification: before}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,10 +72,12 @@ func TestAnEmailIsReplaced(t *testing.T) {
 			if c.mine {
 				d, err = user.SetMyEmail(t.Context(), s, me, event.IfMatch{Set: true, Sequence: 1}, c.to)
 			} else {
-				d, err = user.SetEmail(t.Context(), s, permit(t, "org_a", manager), "usr_a", event.IfMatch{}, c.to, c.verified)
+				d, err = user.SetEmail(t.Context(), s, permit(t, "org_a", manager), "usr_a", event.IfMatch{},
+					c.to, c.verified)
 			}
 			must(t, err)
-			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.email_changed.v1", Payload: c.payload, Personal: c.personal})
+			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.email_changed.v1", Payload: c.payload,
+				Personal: c.personal})
 			u := eventtest.State(t, s, user.Kind, "usr_a")
 			if u.Data.Human.Email != c.want || d != u.Details() {
 				t.Errorf("e-mail %+v, details %+v", u.Data.Human.Email, d)
@@ -73,7 +85,8 @@ func TestAnEmailIsReplaced(t *testing.T) {
 			if got := pending(t, s, user.ByEmail); got != c.codeStays || !pending(t, s, user.ByPhone) {
 				t.Errorf("the code is still there: %t, that of the phone: %t", got, pending(t, s, user.ByPhone))
 			}
-			found, err := s.RecordsWhere(t.Context(), "user", "org_a", user.VerifiedEmail, user.EmailDigest(c.want.Key), user.FirstByEmail, 2)
+			found, err := s.RecordsWhere(t.Context(), "user", "org_a", user.VerifiedEmail, user.EmailDigest(c.want.Key),
+				user.FirstByEmail, 2)
 			if must(t, err); (len(found) == 1) != c.want.Verified {
 				t.Errorf("a sign-in by the address finds %d", len(found))
 			}
@@ -110,13 +123,20 @@ func TestAPhoneIsReplacedAndRemoved(t *testing.T) {
 		want              user.Phone
 		codeStays         bool
 	}{
-		{"by oneself: unverified", jo, true, "+1-2", false, "user.phone_changed.v1", `{"verified":false}`, `{"phone":"+1-2","phoneNormal":"+12"}`, user.Phone{Number: "+1-2", Normal: "+12"}, false},
-		{"by oneself, the first one", none, true, "+1-2", false, "user.phone_changed.v1", `{}`, `{"phone":"+1-2","phoneNormal":"+12"}`, user.Phone{Number: "+1-2", Normal: "+12"}, false},
-		{"by oneself, the same text: as before", same, true, jo.Phone, false, "user.phone_changed.v1", `{}`, ``, user.Phone{Number: jo.Phone, Normal: "+41445550123", Verified: true}, false},
-		{"by oneself, another extension", jo, true, "+41-44-555(01)23;ext=8", false, "user.phone_changed.v1", `{"verified":false}`, `{"phone":"+41-44-555(01)23;ext=8"}`,
+		{"by oneself: unverified", jo, true, "+1-2", false, "user.phone_changed.v1", `{"verified":false}`,
+			`{"phone":"+1-2","phoneNormal":"+12"}`, user.Phone{Number: "+1-2", Normal: "+12"}, false},
+		{"by oneself, the first one", none, true, "+1-2", false, "user.phone_changed.v1", `{}`,
+			`{"phone":"+1-2","phoneNormal":"+12"}`, user.Phone{Number: "+1-2", Normal: "+12"}, false},
+		{"by oneself, the same text: as before", same, true, jo.Phone, false, "user.phone_changed.v1", `{}`, ``,
+			user.Phone{Number: jo.Phone, Normal: "+41445550123", Verified: true}, false},
+		{"by oneself, another extension", jo, true, "+41-44-555(01)23;ext=8", false, "user.phone_changed.v1",
+			`{"verified":false}`, `{"phone":"+41-44-555(01)23;ext=8"}`,
 			user.Phone{Number: "+41-44-555(01)23;ext=8", Normal: "+41445550123"}, false},
-		{"by an administrator who vouches for it", none, false, "+12", true, "user.phone_changed.v1", `{"verified":true}`, `{"phone":"+12","phoneNormal":"+12"}`, user.Phone{Number: "+12", Normal: "+12", Verified: true}, false},
-		{"by an administrator, the same one unverified", jo, false, jo.Phone, false, "user.phone_changed.v1", `{"verified":false}`, ``, user.Phone{Number: jo.Phone, Normal: "+41445550123"}, true},
+		{"by an administrator who vouches for it", none, false, "+12", true, "user.phone_changed.v1",
+			`{"verified":true}`, `{"phone":"+12","phoneNormal":"+12"}`,
+			user.Phone{Number: "+12", Normal: "+12", Verified: true}, false},
+		{"by an administrator, the same one unverified", jo, false, jo.Phone, false, "user.phone_changed.v1",
+			`{"verified":false}`, ``, user.Phone{Number: jo.Phone, Normal: "+41445550123"}, true},
 		{"removed by oneself", jo, true, "", false, "user.phone_removed.v1", `{}`, ``, user.Phone{}, false},
 		{"removed by an administrator", jo, false, "", false, "user.phone_removed.v1", `{}`, ``, user.Phone{}, false},
 		{"none, removed all the same", none, true, "", false, "user.phone_removed.v1", `{}`, ``, user.Phone{}, false},
@@ -186,7 +206,8 @@ func TestAServiceUserHasNoContacts(t *testing.T) {
 func TestFactsAboutContactsSurviveAnErasedPerson(t *testing.T) {
 	yes := true
 	for _, u := range []user.User{{}, {Human: &user.Human{}}} {
-		for _, f := range []event.Fact[user.User]{user.EmailChanged{Verified: &yes}, user.EmailVerified{}, user.PhoneChanged{Verified: &yes}, user.PhoneVerified{},
+		for _, f := range []event.Fact[user.User]{user.EmailChanged{Verified: &yes}, user.EmailVerified{},
+			user.PhoneChanged{Verified: &yes}, user.PhoneVerified{},
 			user.PhoneRemoved{}, user.PhoneVerified{}, user.ServiceChanged{}, user.UserNameChanged{}} {
 			f.Apply(&u)
 		}

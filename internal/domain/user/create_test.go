@@ -31,9 +31,11 @@ func TestAPersonIsCreatedWithOrWithoutAPassword(t *testing.T) {
 		facts  []event.Type
 		want   user.Password
 	}{
-		{"without one", user.CreateHuman{NewHuman: jo, ChangeRequired: true}, []event.Type{"user.human_added.v1"}, user.Password{}},
+		{"without one", user.CreateHuman{NewHuman: jo, ChangeRequired: true}, []event.Type{"user.human_added.v1"},
+			user.Password{}},
 		{"to be changed", user.CreateHuman{NewHuman: jo, Password: "correct horse", ChangeRequired: true},
-			[]event.Type{"user.human_added.v1", "user.password_set.v1"}, user.Password{Version: 1, ChangeRequired: true, Given: true}},
+			[]event.Type{"user.human_added.v1", "user.password_set.v1"},
+			user.Password{Version: 1, ChangeRequired: true, Given: true}},
 		{"to be kept", user.CreateHuman{NewHuman: jo, Password: "correct horse"},
 			[]event.Type{"user.human_added.v1", "user.password_set.v1"}, user.Password{Version: 1, Given: true}},
 	} {
@@ -49,7 +51,8 @@ func TestAPersonIsCreatedWithOrWithoutAPassword(t *testing.T) {
 				}
 			}
 			u := eventtest.State(t, s, user.Kind, added.ID)
-			if len(facts) != len(c.facts) || u.Data.Password != c.want || added.Details != u.Details() || u.Org != "org_a" || u.Data.Human.Email.Address != jo.Email {
+			if len(facts) != len(c.facts) || u.Data.Password != c.want || added.Details != u.Details() ||
+				u.Org != "org_a" || u.Data.Human.Email.Address != jo.Email {
 				t.Errorf("created %+v, details %+v", u, added.Details)
 			}
 			row, err := s.Row(t.Context(), user.PasswordRow(added.ID))
@@ -72,7 +75,8 @@ func TestAPersonIsCreatedWithOrWithoutAPassword(t *testing.T) {
 func TestAServiceUserIsCreated(t *testing.T) {
 	s := place(t)
 	mark := s.Mark()
-	added, err := user.CreateService{UserName: "Robot", Name: "Röbot", Description: "does things"}.Do(t.Context(), s, permit(t, "org_a", manager), event.Once{})
+	added, err := user.CreateService{UserName: "Robot", Name: "Röbot", Description: "does things"}.Do(t.Context(), s,
+		permit(t, "org_a", manager), event.Once{})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "user.service_added.v1", Payload: `{}`,
 		Personal: `{"userName":"Robot","userNameKey":"robot","name":"Röbot","nameKey":"röbot","description":"does things"}`})
@@ -94,12 +98,15 @@ func TestWhoIsNotCreated(t *testing.T) {
 		permit  access.Permit
 		refusal *errs.Error
 	}{
-		{"a name that is taken", user.CreateHuman{NewHuman: taken, Password: "x"}, permit(t, "org_a", manager), user.ErrUserNameTaken},
-		{"in an organization that was removed", user.CreateHuman{NewHuman: jo}, permit(t, "org_gone", iam), org.ErrNotFound},
+		{"a name that is taken", user.CreateHuman{NewHuman: taken, Password: "x"}, permit(t, "org_a", manager),
+			user.ErrUserNameTaken},
+		{"in an organization that was removed", user.CreateHuman{NewHuman: jo}, permit(t, "org_gone", iam),
+			org.ErrNotFound},
 		{"in an organization that never was", user.CreateHuman{NewHuman: jo}, permit(t, "org_x", iam), org.ErrNotFound},
 		{"in the installation", user.CreateHuman{NewHuman: jo}, permit(t, access.Installation, iam), org.ErrNotFound},
 		{"without a permit", user.CreateHuman{NewHuman: jo}, access.Permit{}, org.ErrNotFound},
-		{"with a password, by somebody who may not set one", user.CreateHuman{NewHuman: jo, Password: "x"}, noCredentials(t), access.ErrDenied},
+		{"with a password, by somebody who may not set one", user.CreateHuman{NewHuman: jo, Password: "x"},
+			noCredentials(t), access.ErrDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := place(t)
@@ -109,7 +116,8 @@ func TestWhoIsNotCreated(t *testing.T) {
 			_, err := c.create.Do(t.Context(), s, hasher, c.permit, event.Once{})
 			eventtest.As(t, err, c.refusal)
 			if c.refusal != access.ErrDenied {
-				_, err = user.CreateService{UserName: c.create.UserName, Name: "N"}.Do(t.Context(), s, c.permit, event.Once{})
+				_, err = user.CreateService{UserName: c.create.UserName, Name: "N"}.Do(t.Context(), s,
+					c.permit, event.Once{})
 				eventtest.As(t, err, c.refusal)
 			}
 			if s.Fingerprint() != before {
@@ -122,7 +130,8 @@ func TestWhoIsNotCreated(t *testing.T) {
 	cancel()
 	_, err := user.CreateHuman{NewHuman: jo, Password: "x"}.Do(over, place(t), hasher, noCredentials(t), event.Once{})
 	eventtest.As(t, err, access.ErrDenied)
-	_, err = user.CreateHuman{NewHuman: wrong, Password: "x"}.Do(t.Context(), place(t), hasher, permit(t, "org_a", manager), event.Once{})
+	_, err = user.CreateHuman{NewHuman: wrong, Password: "x"}.Do(t.Context(), place(t), hasher,
+		permit(t, "org_a", manager), event.Once{})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "email.email")
 }
 
@@ -133,15 +142,21 @@ func TestAPersonIsNotCreatedByACallerWhoMayNoLongerOnceThePasswordIsHashed(t *te
 		refusal *errs.Error
 	}{
 		{"still may", func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", manager), nil }, nil},
-		{"the credential has ended", func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrUnauthenticated }, access.ErrUnauthenticated},
+		{"the credential has ended",
+			func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrUnauthenticated },
+			access.ErrUnauthenticated},
 		{"may no longer set passwords", func(t *testing.T) (access.Permit, error) {
-			return (&access.Caller{UserID: "usr_admin", Memberships: access.Memberships{"org_a": {access.OrgOwnerViewer}}}).In("org_a", access.UserRead)
+			return (&access.Caller{UserID: "usr_admin",
+				Memberships: access.Memberships{"org_a": {access.OrgOwnerViewer}}}).In("org_a", access.UserRead)
 		}, access.ErrDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := place(t)
 			before, asked := s.Fingerprint(), 0
-			p := permit(t, "org_a", manager).Renewing(func(context.Context) (access.Permit, error) { asked++; return c.renewed(t) })
+			p := permit(t, "org_a", manager).Renewing(func(context.Context) (access.Permit, error) {
+				asked++
+				return c.renewed(t)
+			})
 			_, err := user.CreateHuman{NewHuman: jo, Password: "x"}.Do(t.Context(), s, hasher, p, event.Once{})
 			eventtest.As(t, err, c.refusal)
 			if wrote := s.Fingerprint() != before; asked != 1 || wrote != (c.refusal == nil) {

@@ -56,7 +56,8 @@ func TestASecretIsShownOnceAndKeptAsItsHash(t *testing.T) {
 	d, text, err := user.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.secret_set.v1", Payload: `{}`})
-	if u := eventtest.State(t, s, user.Kind, "usr_robot"); d != u.Details() || d.Sequence != 2 || !u.Data.Service.HasSecret {
+	if u := eventtest.State(t, s, user.Kind, "usr_robot"); d != u.Details() || d.Sequence != 2 ||
+		!u.Data.Service.HasSecret {
 		t.Errorf("details %+v, state %+v", d, u.Data)
 	}
 	if !strings.HasPrefix(text, "sgn_sec_") || s.Stored(t, text) {
@@ -125,7 +126,8 @@ func TestWhenASecretCounts(t *testing.T) {
 		{"a user without one", change(func(u *user.User) { u.Service.HasSecret = false }), stored, text, false},
 		{"an inactive user", change(func(u *user.User) { u.State = user.Inactive }), stored, text, false},
 		{"a locked user", change(func(u *user.User) { u.State = user.Locked }), stored, text, false},
-		{"a removed user", change(func(u *user.User) { *u = user.User{Standing: user.Standing{State: user.Removed}} }), stored, text, false},
+		{"a removed user", change(func(u *user.User) { *u = user.User{Standing: user.Standing{State: user.Removed}} }),
+			stored, text, false},
 		{"a person", change(func(u *user.User) { u.Service, u.Human = nil, &user.Human{} }), stored, text, false},
 	} {
 		if got := user.SecretMatches(c.u, c.row, c.text); got != c.want {
@@ -157,8 +159,12 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 		user.NewKey{PublicKey: "\n" + strings.ReplaceAll(text, "\n", "\r\n"), Expires: &expires})
 	must(t, err)
 	now := event.Micros(s.Now())
-	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.key_added.v1", Payload: `{"keyId":"` + id + `","publicKey":` + strconv.Quote(text) +
-		`,"created":` + strconv.FormatInt(now, 10) + `,"expires":` + strconv.FormatInt(now+3_600_000_001, 10) + `}`})
+	s.Then(t, mark, eventtest.Fact{
+		Object: "usr_robot",
+		Type:   "user.key_added.v1",
+		Payload: `{"keyId":"` + id + `","publicKey":` + strconv.Quote(text) +
+			`,"created":` + strconv.FormatInt(now, 10) + `,"expires":` + strconv.FormatInt(now+3_600_000_001, 10) + `}`,
+	})
 	if !strings.HasPrefix(id, "pky_") || d.Sequence != 2 {
 		t.Errorf("key %s, details %+v", id, d)
 	}
@@ -262,7 +268,9 @@ func TestWhichKeysAreNotAdded(t *testing.T) {
 			must(t, err)
 			continue
 		}
-		t.Run(name, func(t *testing.T) { eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.fields...) })
+		t.Run(name, func(t *testing.T) {
+			eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.fields...)
+		})
 	}
 }
 
@@ -272,7 +280,8 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 	must(t, service(t, s, "usr_owner", "org_a", "owner"))
 	must(t, service(t, s, "usr_gone", "org_a", "gone"))
 	must(t, service(t, s, "usr_off", "org_a", "off"))
-	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
+	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil,
+		user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
 	eventtest.Given(t, s, user.Kind, "usr_gone", "", nil, user.WasRemoved{})
 	eventtest.Given(t, s, user.Kind, "usr_off", "", nil, user.Deactivated{})
 	operations := map[string]func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error{
@@ -308,7 +317,9 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 			id      string
 			refusal *errs.Error
 		}{
-			{"a permit of another organization", permit(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), "usr_robot", user.ErrNotFound},
+			{"a permit of another organization",
+				permit(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), "usr_robot",
+				user.ErrNotFound},
 			{"no permit", access.Permit{}, "usr_robot", user.ErrNotFound},
 			{"an unknown user", permit(t, "org_a", manages), "usr_x", user.ErrNotFound},
 			{"a removed user", permit(t, "org_a", manages), "usr_gone", user.ErrNotFound},
@@ -333,7 +344,8 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 	}
 	_, err := user.GetService(t.Context(), s, permit(t, "org_a", manages), "usr_a")
 	eventtest.As(t, err, user.ErrNotService)
-	_, err = user.GetService(t.Context(), s, permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}), "usr_robot")
+	_, err = user.GetService(t.Context(), s,
+		permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}), "usr_robot")
 	eventtest.As(t, err, user.ErrNotFound)
 }
 

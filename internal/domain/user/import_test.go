@@ -38,12 +38,16 @@ func TestAnImportedPersonIsOneFactAndTheHashIsBesideIt(t *testing.T) {
 		payload string
 		want    user.Password
 	}{
-		{"without a password", user.Imported{NewHuman: jo, ChangeRequired: true}, `{"emailVerified":true,` + vouched + `,"phoneVerified":true}`, user.Password{}},
-		{"with a hash", user.Imported{NewHuman: jo, PasswordHash: joHash}, `{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true}`, user.Password{Version: 1}},
+		{"without a password", user.Imported{NewHuman: jo, ChangeRequired: true},
+			`{"emailVerified":true,` + vouched + `,"phoneVerified":true}`, user.Password{}},
+		{"with a hash", user.Imported{NewHuman: jo, PasswordHash: joHash},
+			`{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true}`, user.Password{Version: 1}},
 		{"with a hash that has to be replaced", user.Imported{NewHuman: jo, PasswordHash: joHash, ChangeRequired: true},
-			`{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true,"changeRequired":true}`, user.Password{Version: 1, ChangeRequired: true}},
+			`{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true,"changeRequired":true}`,
+			user.Password{Version: 1, ChangeRequired: true}},
 	} {
-		for name, run := range map[string]func(user.Import, context.Context, event.Store, access.Permit, event.Once) ([]user.Added, error){
+		for name, run := range map[string]func(user.Import, context.Context, event.Store, access.Permit,
+			event.Once) ([]user.Added, error){
 			"together": user.Import.Together, "each": user.Import.Each,
 		} {
 			t.Run(c.name+", "+name, func(t *testing.T) {
@@ -51,7 +55,9 @@ func TestAnImportedPersonIsOneFactAndTheHashIsBesideIt(t *testing.T) {
 				mark := s.Mark()
 				added, err := run(user.Import{c.person}, t.Context(), s, permit(t, "org_a", manager), event.Once{})
 				must(t, err)
-				s.Then(t, mark, eventtest.Fact{Object: added[0].ID, Type: "user.human_imported.v1", Payload: c.payload, Personal: facts})
+				s.Then(t, mark,
+					eventtest.Fact{Object: added[0].ID, Type: "user.human_imported.v1", Payload: c.payload,
+						Personal: facts})
 				u := eventtest.State(t, s, user.Kind, added[0].ID)
 				if u.Data.Password != c.want || added[0].Details != u.Details() {
 					t.Errorf("%+v, %+v", u, added[0].Details)
@@ -74,11 +80,15 @@ func TestWhatIsWrongWithAnImportedPerson(t *testing.T) {
 	}{
 		{"nothing", func(*user.Imported) {}, nil},
 		{"no phone and no hash", func(p *user.Imported) { p.Phone, p.PasswordHash = "", "" }, nil},
-		{"an address that is none", func(p *user.Imported) { p.Email = "Jo <jo@example.org>" }, []string{"email.address"}},
+		{"an address that is none", func(p *user.Imported) { p.Email = "Jo <jo@example.org>" },
+			[]string{"email.address"}},
 		{"a number that is none", func(p *user.Imported) { p.Phone = "044" }, []string{"phone.number"}},
-		{"a password instead of a hash", func(p *user.Imported) { p.PasswordHash = "opensesame" }, []string{"passwordHash"}},
-		{"a hash that takes hours", func(p *user.Imported) { p.PasswordHash = "$2b$31" + joHash[6:] }, []string{"passwordHash"}},
-		{"everything", func(p *user.Imported) { p.Email, p.Phone, p.PasswordHash = "jo", "044", "opensesame" }, []string{"email.address", "phone.number", "passwordHash"}},
+		{"a password instead of a hash", func(p *user.Imported) { p.PasswordHash = "opensesame" },
+			[]string{"passwordHash"}},
+		{"a hash that takes hours", func(p *user.Imported) { p.PasswordHash = "$2b$31" + joHash[6:] },
+			[]string{"passwordHash"}},
+		{"everything", func(p *user.Imported) { p.Email, p.Phone, p.PasswordHash = "jo", "044", "opensesame" },
+			[]string{"email.address", "phone.number", "passwordHash"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := user.Imported{NewHuman: jo, PasswordHash: joHash}
@@ -189,7 +199,8 @@ func (s *limitedStore) Do(ctx context.Context, c event.Command) error {
 
 func TestAnApplicationSetsPasswordsOnlyWithTheirScope(t *testing.T) {
 	with := func(scopes ...string) access.Permit {
-		p, err := (&access.Caller{UserID: "usr_admin", Memberships: manager, Scopes: scopes}).In("org_a", access.UserWrite)
+		p, err := (&access.Caller{UserID: "usr_admin", Memberships: manager, Scopes: scopes}).In("org_a",
+			access.UserWrite)
 		must(t, err)
 		return p
 	}
@@ -198,7 +209,8 @@ func TestAnApplicationSetsPasswordsOnlyWithTheirScope(t *testing.T) {
 	for _, c := range []struct {
 		permit  access.Permit
 		refusal *errs.Error
-	}{{with("signet.write", "signet.credentials", "signet.contacts"), access.ErrDenied}, {with("signet.write", "signet.passwords"), nil}} {
+	}{{with("signet.write", "signet.credentials", "signet.contacts"), access.ErrDenied},
+		{with("signet.write", "signet.passwords"), nil}} {
 		s := place(t)
 		_, err := people.Each(t.Context(), s, c.permit, event.Once{})
 		eventtest.As(t, err, c.refusal)

@@ -26,9 +26,13 @@ func TestWhoIsListed(t *testing.T) {
 		{"usr_6", "org_a", wide + "1", "x", "x1@example.org"},
 		{"usr_7", "org_a", wide + "2", "x", "x2@example.org"},
 	} {
-		n := user.NewHuman{UserName: p.userName, Email: p.email, Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: p.name}}
-		must(t, s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(p.id)}, Claims: []event.Claim{user.NameClaim(p.org, syntax.NameKey(p.userName))},
-			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, p.id, p.org, &n); return err }}))
+		n := user.NewHuman{UserName: p.userName, Email: p.email,
+			Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: p.name}}
+		must(t, s.Do(t.Context(), event.Command{
+			Write:  []event.Ref{user.Kind.Ref(p.id)},
+			Claims: []event.Claim{user.NameClaim(p.org, syntax.NameKey(p.userName))},
+			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, p.id, p.org, &n); return err },
+		}))
 	}
 	must(t, service(t, s, "usr_8", "org_a", "zobot"))
 	eventtest.Given(t, s, user.Kind, "usr_2", "", nil, user.Deactivated{})
@@ -81,8 +85,10 @@ func TestWhoIsListed(t *testing.T) {
 	if _, _, err := user.List(t.Context(), s, access.Permit{}, user.Filter{}, event.Cursor{}, 10); err == nil {
 		t.Error("without a permit, everybody everywhere is listed")
 	}
-	other, _, err := user.List(t.Context(), s, permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}), user.Filter{}, event.Cursor{}, 10)
-	if must(t, err); !slices.ContainsFunc(other, func(u *event.Object[user.User]) bool { return u.ID == "usr_5" }) || len(other) != 1 {
+	other, _, err := user.List(t.Context(), s, permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}),
+		user.Filter{}, event.Cursor{}, 10)
+	if must(t, err); !slices.ContainsFunc(other, func(u *event.Object[user.User]) bool { return u.ID == "usr_5" }) ||
+		len(other) != 1 {
 		t.Errorf("%d users are in the other organization", len(other))
 	}
 }

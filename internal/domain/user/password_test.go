@@ -39,11 +39,14 @@ func TestASetPasswordEndsEverythingAndLeavesOnlyAFactInTheLog(t *testing.T) {
 			mark := s.Mark()
 			// 72 characters in four bytes each, with a tail that a shortening hash would not see.
 			password := strings.Repeat("🔑", 71) + "!"
-			d, err := user.SetPassword(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}), "usr_a", event.IfMatch{}, user.NewPassword{Password: password, ChangeRequired: c.changeRequired})
+			d, err := user.SetPassword(t.Context(), s, hasher,
+				permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}), "usr_a", event.IfMatch{},
+				user.NewPassword{Password: password, ChangeRequired: c.changeRequired})
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.password_set.v1", Payload: c.payload})
 			u := eventtest.State(t, s, user.Kind, "usr_a")
-			if p := u.Data.Password; p.Version != 1 || p.ChangeRequired != c.changeRequired || u.Data.SessionEpoch != 1 || u.Data.TokenEpoch != 1 {
+			if p := u.Data.Password; p.Version != 1 || p.ChangeRequired != c.changeRequired ||
+				u.Data.SessionEpoch != 1 || u.Data.TokenEpoch != 1 {
 				t.Errorf("state %+v", u.Data)
 			}
 			if d.Sequence != 2 || d != u.Details() {
@@ -60,7 +63,8 @@ func TestASetPasswordEndsEverythingAndLeavesOnlyAFactInTheLog(t *testing.T) {
 			events, err := s.Events(t.Context(), 0, 10)
 			must(t, err)
 			for _, e := range events {
-				if strings.Contains(string(e.Payload), "argon2") || strings.Contains(string(e.Payload), string(row.Value)) {
+				if strings.Contains(string(e.Payload), "argon2") ||
+					strings.Contains(string(e.Payload), string(row.Value)) {
 					t.Errorf("the hash is in the event %s", e.Type)
 				}
 			}
@@ -91,7 +95,9 @@ func TestAPasswordIsSetInEveryStateButRemoved(t *testing.T) {
 			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, c.facts...)
-			_, err := user.SetPassword(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}), "usr_a", event.IfMatch{}, user.NewPassword{Password: "x"})
+			_, err := user.SetPassword(t.Context(), s, hasher,
+				permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}), "usr_a", event.IfMatch{},
+				user.NewPassword{Password: "x"})
 			eventtest.As(t, err, c.refusal)
 			if got := eventtest.State(t, s, user.Kind, "usr_a").Data.State; got != c.state {
 				t.Errorf("the state became %s", got)
@@ -120,7 +126,8 @@ func TestAPasswordIsOnlySetByWhoeverMay(t *testing.T) {
 		}
 	}
 	robotIsOwner := func(t *testing.T) {
-		eventtest.Given(t, s, user.Kind, "usr_robot", "", nil, user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
+		eventtest.Given(t, s, user.Kind, "usr_robot", "", nil,
+			user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
 	}
 	moved := errs.New(errs.Aborted, event.SequenceMismatch, "")
 	for _, c := range []struct {
@@ -131,21 +138,34 @@ func TestAPasswordIsOnlySetByWhoeverMay(t *testing.T) {
 		match   event.IfMatch
 		refusal *errs.Error
 	}{
-		{"a manager sets that of a plain user", nil, permit(t, "org_a", manager), "usr_a", event.IfMatch{Set: true, Sequence: 1}, nil},
+		{"a manager sets that of a plain user", nil, permit(t, "org_a", manager), "usr_a",
+			event.IfMatch{Set: true, Sequence: 1}, nil},
 		{"a manager sets that of an equal", nil, permit(t, "org_a", manager), "usr_manager", event.IfMatch{}, nil},
-		{"a manager does not set that of an owner", nil, permit(t, "org_a", manager), "usr_owner", event.IfMatch{}, access.ErrTargetHoldsMore},
-		{"an owner sets that of somebody with a role in another organization", nil, permit(t, "org_a", owner), "usr_abroad", event.IfMatch{}, nil},
-		{"a manager does not, also with the same roles", nil, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgUserManager}}), "usr_abroad", event.IfMatch{},
+		{"a manager does not set that of an owner", nil, permit(t, "org_a", manager), "usr_owner", event.IfMatch{},
+			access.ErrTargetHoldsMore},
+		{"an owner sets that of somebody with a role in another organization", nil, permit(t, "org_a", owner),
+			"usr_abroad", event.IfMatch{}, nil},
+		{"a manager does not, also with the same roles", nil,
+			permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgUserManager}}),
+			"usr_abroad", event.IfMatch{},
 			access.ErrHasRolesElsewhere},
-		{"an owner of the other organization finds nobody", nil, permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}), "usr_abroad", event.IfMatch{}, user.ErrNotFound},
-		{"an owner does not set that of somebody who may read the installation", nil, permit(t, "org_a", owner), "usr_viewer", event.IfMatch{}, access.ErrTargetHoldsMore},
-		{"an owner does not set that of an owner of the installation", nil, permit(t, "org_a", owner), "usr_iam", event.IfMatch{}, access.ErrTargetHoldsMore},
-		{"an owner of the installation sets everybody's", nil, permit(t, "org_a", iam), "usr_iam", event.IfMatch{}, nil},
-		{"a permit of another organization finds nobody", nil, permit(t, "org_b", iam), "usr_a", event.IfMatch{}, user.ErrNotFound},
+		{"an owner of the other organization finds nobody", nil,
+			permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}), "usr_abroad", event.IfMatch{},
+			user.ErrNotFound},
+		{"an owner does not set that of somebody who may read the installation", nil, permit(t, "org_a", owner),
+			"usr_viewer", event.IfMatch{}, access.ErrTargetHoldsMore},
+		{"an owner does not set that of an owner of the installation", nil, permit(t, "org_a", owner), "usr_iam",
+			event.IfMatch{}, access.ErrTargetHoldsMore},
+		{"an owner of the installation sets everybody's", nil, permit(t, "org_a", iam), "usr_iam",
+			event.IfMatch{}, nil},
+		{"a permit of another organization finds nobody", nil, permit(t, "org_b", iam), "usr_a", event.IfMatch{},
+			user.ErrNotFound},
 		{"no permit finds nobody", nil, access.Permit{}, "usr_a", event.IfMatch{}, user.ErrNotFound},
 		{"an unknown user", nil, permit(t, "org_a", iam), "usr_x", event.IfMatch{}, user.ErrNotFound},
-		{"a service user has no password", nil, permit(t, "org_a", manager), "usr_robot", event.IfMatch{}, user.ErrNotHuman},
-		{"the permission is asked before the type", robotIsOwner, permit(t, "org_a", manager), "usr_robot", event.IfMatch{}, access.ErrTargetHoldsMore},
+		{"a service user has no password", nil, permit(t, "org_a", manager), "usr_robot", event.IfMatch{},
+			user.ErrNotHuman},
+		{"the permission is asked before the type", robotIsOwner, permit(t, "org_a", manager), "usr_robot",
+			event.IfMatch{}, access.ErrTargetHoldsMore},
 		{"another sequence", nil, permit(t, "org_a", manager), "usr_a", event.IfMatch{Set: true, Sequence: 1}, moved},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -183,14 +203,17 @@ func TestWhatHappensWhileThePasswordIsHashedCounts(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"the user was removed", user.WasRemoved{}, event.IfMatch{}, user.ErrNotFound},
-		{"the user became an owner", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, event.IfMatch{}, access.ErrTargetHoldsMore},
-		{"the user moved on", user.Deactivated{}, event.IfMatch{Set: true, Sequence: 1}, errs.New(errs.Aborted, event.SequenceMismatch, "")},
+		{"the user became an owner", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}},
+			event.IfMatch{}, access.ErrTargetHoldsMore},
+		{"the user moved on", user.Deactivated{}, event.IfMatch{Set: true, Sequence: 1},
+			errs.New(errs.Aborted, event.SequenceMismatch, "")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			m := &meanwhile{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_a", "", nil, c.fact) }}
-			_, err := user.SetPassword(t.Context(), m, hasher, permit(t, "org_a", manager), "usr_a", c.match, user.NewPassword{Password: "x"})
+			_, err := user.SetPassword(t.Context(), m, hasher, permit(t, "org_a", manager), "usr_a", c.match,
+				user.NewPassword{Password: "x"})
 			eventtest.As(t, err, c.refusal)
 			if row, _ := s.Row(t.Context(), user.PasswordRow("usr_a")); row != nil {
 				t.Error("a hash was stored")
@@ -208,14 +231,20 @@ func TestAPasswordIsNotSetByACallerWhoMayNoLongerOnceItIsHashed(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"still may", func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", owner), nil }, nil},
-		{"the credential has ended", func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrUnauthenticated }, access.ErrUnauthenticated},
-		{"the permission is gone", func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrDenied }, access.ErrDenied},
-		{"holds less than the user now", func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", manager), nil }, access.ErrTargetHoldsMore},
+		{"the credential has ended",
+			func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrUnauthenticated },
+			access.ErrUnauthenticated},
+		{"the permission is gone", func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrDenied },
+			access.ErrDenied},
+		{"holds less than the user now",
+			func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", manager), nil },
+			access.ErrTargetHoldsMore},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
-			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
+			eventtest.Given(t, s, user.Kind, "usr_a", "", nil,
+				user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
 			before := s.Fingerprint()
 			asked := 0
 			p := permit(t, "org_a", owner).Renewing(func(context.Context) (access.Permit, error) {
@@ -253,7 +282,8 @@ func TestHostsReadThatACredentialWasSet(t *testing.T) {
 	owner := permit(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}})
 	set := func() {
 		t.Helper()
-		_, err := user.SetPassword(t.Context(), s, hasher, owner, "usr_a", event.IfMatch{}, user.NewPassword{Password: "x"})
+		_, err := user.SetPassword(t.Context(), s, hasher, owner, "usr_a", event.IfMatch{},
+			user.NewPassword{Password: "x"})
 		must(t, err)
 	}
 	told := func() (facts []eventtest.Fact) {
@@ -270,10 +300,13 @@ func TestHostsReadThatACredentialWasSet(t *testing.T) {
 		t.Errorf("about somebody without roles elsewhere: %v", got)
 	}
 	for _, id := range []string{"org_b", "org_gone", "org_unknown"} {
-		eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: id, Roles: []access.Role{access.OrgOwnerViewer}})
+		eventtest.Given(t, s, user.Kind, "usr_a", "", nil,
+			user.MembershipSet{Scope: id, Roles: []access.Role{access.OrgOwnerViewer}})
 	}
-	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_quiet", Stays: true}) // a guest without roles
-	want := eventtest.Fact{Object: "org_b", Type: "org.guest_credential_set.v1", Payload: `{"userId":"usr_a","org":"org_a","event":"user.password_set.v1"}`}
+	// a guest without roles
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_quiet", Stays: true})
+	want := eventtest.Fact{Object: "org_b", Type: "org.guest_credential_set.v1",
+		Payload: `{"userId":"usr_a","org":"org_a","event":"user.password_set.v1"}`}
 	if got := told(); len(got) != 1 || got[0] != want {
 		t.Errorf("told %v", got)
 	}
@@ -301,11 +334,13 @@ func TestHostsReadThatACodeWasShown(t *testing.T) {
 		create(by)
 	}
 	s.Then(t, mark)
-	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwnerViewer}})
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil,
+		user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwnerViewer}})
 	for by, leadsTo := range want {
 		mark := s.Mark()
 		create(by)
-		s.Then(t, mark, eventtest.Fact{Object: "org_b", Type: "org.guest_credential_set.v1", Payload: `{"userId":"usr_a","org":"org_a","event":"` + string(leadsTo) + `"}`})
+		s.Then(t, mark, eventtest.Fact{Object: "org_b", Type: "org.guest_credential_set.v1",
+			Payload: `{"userId":"usr_a","org":"org_a","event":"` + string(leadsTo) + `"}`})
 		mark = s.Mark()
 		create(by)
 		s.Then(t, mark)

@@ -19,12 +19,17 @@ func TestWhoMaySearchWhere(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for i, id := range []string{"usr_1", "usr_2"} { // they are found by age
 		org := []string{"org_a", "org_b"}[i]
-		n := user.NewHuman{UserName: "anna", Email: "anna@" + org[4:] + ".example", Profile: user.Profile{FirstName: "Anna", LastName: long + org}}
-		must(t, s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(org, syntax.NameKey("anna"))},
-			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, id, org, &n); return err }}))
+		n := user.NewHuman{UserName: "anna", Email: "anna@" + org[4:] + ".example",
+			Profile: user.Profile{FirstName: "Anna", LastName: long + org}}
+		must(t, s.Do(t.Context(), event.Command{
+			Write:  []event.Ref{user.Kind.Ref(id)},
+			Claims: []event.Claim{user.NameClaim(org, syntax.NameKey("anna"))},
+			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, id, org, &n); return err },
+		}))
 	}
 	in := func(scope string, roles ...access.Role) access.Permit {
-		permit, err := (&access.Caller{UserID: "usr_caller", Memberships: access.Memberships{scope: roles}}).In("org_a", access.UserRead)
+		permit, err := (&access.Caller{UserID: "usr_caller", Memberships: access.Memberships{scope: roles}}).In("org_a",
+			access.UserRead)
 		must(t, err)
 		return permit
 	}
@@ -41,7 +46,8 @@ func TestWhoMaySearchWhere(t *testing.T) {
 		{"everywhere, by two words", in(access.Installation, access.IAMOwnerViewer), "b.ex anna", true, "[usr_2]"},
 		{"everywhere, without a role of the installation", in("org_a", access.OrgOwner), "anna", true, "denied"},
 		{"without a permit", access.Permit{}, "anna", false, "denied"},
-		{"by a word that is longer than the index has it", in(access.Installation, access.IAMOwner), long + "org", true, "[usr_1 usr_2]"},
+		{"by a word that is longer than the index has it", in(access.Installation, access.IAMOwner), long + "org", true,
+			"[usr_1 usr_2]"},
 		{"by one that differs behind that", in(access.Installation, access.IAMOwner), long + "ORG_b", true, "[usr_2]"},
 		{"by no word", in(access.Installation, access.IAMOwner), " - ", true, "[]"},
 		{"by too many", in("org_a", access.OrgOwner), "a b c d e f g h i j k", false, "invalid"},

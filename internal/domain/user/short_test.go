@@ -12,8 +12,13 @@ import (
 // What is left out of a document is put back, to the letter, and the state itself is left alone.
 func TestAShortStateSaysTheSame(t *testing.T) {
 	human := func(name, nameKey, first, last, display, displayKey, address, key string) User {
-		return User{Standing: Standing{State: Active}, UserName: name, UserNameKey: nameKey, Human: &Human{Profile: Profile{FirstName: first, LastName: last, DisplayName: display}, NameKey: displayKey,
-			Email: Email{Address: address, Key: key}}}
+		return User{
+			Standing:    Standing{State: Active},
+			UserName:    name,
+			UserNameKey: nameKey,
+			Human: &Human{Profile: Profile{FirstName: first, LastName: last, DisplayName: display}, NameKey: displayKey,
+				Email: Email{Address: address, Key: key}},
+		}
 	}
 	for what, c := range map[string]struct {
 		state User
@@ -23,9 +28,12 @@ func TestAShortStateSaysTheSame(t *testing.T) {
 			`{"state":"active","userName":"Jo","human":{"profile":{"firstName":"Jo","lastName":"Doe"},"email":{"address":"Jo@example.org"}}}`},
 		"others": {human("Zoë", "zoë!", "Zoë", "Ä", "Z. Ä", "z. ä", "Zoe@Ä.example", "zoe@xn--4ca.example"),
 			`{"state":"active","userName":"Zoë","userNameKey":"zoë!","human":{"profile":{"firstName":"Zoë","lastName":"Ä","displayName":"Z. Ä"},"nameKey":"z. ä","email":{"address":"Zoe@Ä.example","key":"zoe@xn--4ca.example"}}}`},
-		"without a name": {human("jo", "jo", "", "", "", "", "", ""), `{"state":"active","userName":"jo","human":{"profile":{"firstName":"","lastName":""},"email":{"address":""}}}`},
-		"a service":      {User{Standing: Standing{State: Active}, UserName: "robot", UserNameKey: "robot", Service: &Service{Name: "R", NameKey: "r"}}, `{"state":"active","userName":"robot","service":{"name":"R","nameKey":"r"}}`},
-		"gone":           {User{Standing: Standing{State: Removed}}, `{"state":"removed"}`},
+		"without a name": {human("jo", "jo", "", "", "", "", "", ""),
+			`{"state":"active","userName":"jo","human":{"profile":{"firstName":"","lastName":""},"email":{"address":""}}}`},
+		"a service": {User{Standing: Standing{State: Active}, UserName: "robot", UserNameKey: "robot",
+			Service: &Service{Name: "R", NameKey: "r"}},
+			`{"state":"active","userName":"robot","service":{"name":"R","nameKey":"r"}}`},
+		"gone": {User{Standing: Standing{State: Removed}}, `{"state":"removed"}`},
 	} {
 		want := c.state.clone()
 		doc, err := json.Marshal(short(c.state))
@@ -50,7 +58,8 @@ func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const left = `"userNameKey":"jo",` + `"nameKey":"jo doe",` + `"emailKey":"jo@example.org",` + `"displayName":"Jo Doe",`
+	const left = `"userNameKey":"jo",` + `"nameKey":"jo doe",` + `"emailKey":"jo@example.org",` +
+		`"displayName":"Jo Doe",`
 	for name, add := range map[string]func(tx *event.Tx) error{
 		"added": func(tx *event.Tx) error { _, err := AddHuman(tx, "usr_1", "org_1", &n); return err },
 		"imported": func(tx *event.Tx) error {
@@ -64,7 +73,8 @@ func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
 			loaded := event.NewLoaded()
 			loaded.FactVersion = version
 			b := event.NewBatch(secret.NewMasterKey(), 1, loaded)
-			if err := b.Run(&event.Command{Create: []event.Ref{Kind.Ref("usr_1")}, Claims: []event.Claim{NameClaim("org_1", "jo")}, Decide: add}); err != nil {
+			if err := b.Run(&event.Command{Create: []event.Ref{Kind.Ref("usr_1")},
+				Claims: []event.Claim{NameClaim("org_1", "jo")}, Decide: add}); err != nil {
 				t.Fatal(err)
 			}
 			changes := b.Changes()
@@ -74,7 +84,9 @@ func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
 			}
 			sealed[i], states[i] = len(changes.Events[0].Sealed), u.Data
 		}
-		if sealed[0]-sealed[1] != len(left) || !reflect.DeepEqual(states[0], states[1]) || states[1].UserNameKey != "jo" || states[1].Human.Email.Key != "jo@example.org" || states[1].Human.Profile.DisplayName != "Jo Doe" {
+		if sealed[0]-sealed[1] != len(left) || !reflect.DeepEqual(states[0], states[1]) ||
+			states[1].UserNameKey != "jo" || states[1].Human.Email.Key != "jo@example.org" ||
+			states[1].Human.Profile.DisplayName != "Jo Doe" {
 			t.Errorf("%s: %d bytes, %+v", name, sealed, states)
 		}
 	}
@@ -83,7 +95,8 @@ func TestEventsAreShortWhenEveryNodeReadsThem(t *testing.T) {
 func TestAddressesAreFoundByDigestsOfBothLengths(t *testing.T) {
 	long := EmailDigest("jo@example.org")
 	for _, column := range []string{VerifiedEmail, EmailWord} {
-		if forms := Kind.Forms(column, long); len(forms) != 2 || forms[0] != long || len(forms[1]) != 22 || forms[1] != shortDigest(long) {
+		if forms := Kind.Forms(column, long); len(forms) != 2 || forms[0] != long || len(forms[1]) != 22 ||
+			forms[1] != shortDigest(long) {
 			t.Errorf("%s: %v", column, forms)
 		}
 		if forms := Kind.Forms(column, ""); len(forms) != 1 {

@@ -15,7 +15,8 @@ import (
 
 var jo = user.NewHuman{
 	UserName: "Jo", Email: "Jo@Example.org", EmailVerified: true, Phone: "+41-44-555(01)23;ext=7", PhoneVerified: true,
-	Profile: user.Profile{FirstName: "Jo", LastName: "Doe", NickName: "J", DisplayName: "Jo D.", PreferredLanguage: "de-CH", Gender: user.Diverse},
+	Profile: user.Profile{FirstName: "Jo", LastName: "Doe", NickName: "J", DisplayName: "Jo D.",
+		PreferredLanguage: "de-CH", Gender: user.Diverse},
 }
 
 // human puts a person into an organization.
@@ -29,11 +30,14 @@ func human(t *testing.T, s *eventtest.Store, id, org string, n user.NewHuman) er
 // service puts a service user into an organization.
 func service(t *testing.T, s *eventtest.Store, id, org, name string) error {
 	t.Helper()
-	return s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(org, strings.ToLower(name))},
+	return s.Do(t.Context(), event.Command{
+		Write:  []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim(org, strings.ToLower(name))},
 		Decide: func(tx *event.Tx) error {
 			_, err := user.AddService(tx, id, org, name, "Robot", "does things")
 			return err
-		}})
+		},
+	})
 }
 
 var must = testkit.Must
@@ -41,25 +45,41 @@ var must = testkit.Must
 func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
 	must(t, human(t, s, "usr_a", "org_a", jo))
-	zoë := user.NewHuman{UserName: "ZOË", Profile: user.Profile{FirstName: "Zoë", LastName: "Ä"}, Email: "Zoe@xn--4ca.example"}
-	must(t, s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_b")}, Claims: []event.Claim{user.NameClaim("org_a", "zoë")},
-		Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, "usr_b", "org_a", &zoë); return err }}))
-	s.Then(t, 0, eventtest.Fact{Object: "usr_a", Type: "user.human_added.v1", Payload: `{"emailVerified":true,` + vouched + `,"phoneVerified":true}`,
+	zoë := user.NewHuman{UserName: "ZOË", Profile: user.Profile{FirstName: "Zoë", LastName: "Ä"},
+		Email: "Zoe@xn--4ca.example"}
+	must(t, s.Do(t.Context(), event.Command{
+		Write:  []event.Ref{user.Kind.Ref("usr_b")},
+		Claims: []event.Claim{user.NameClaim("org_a", "zoë")},
+		Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, "usr_b", "org_a", &zoë); return err },
+	}))
+	s.Then(t, 0, eventtest.Fact{
+		Object:  "usr_a",
+		Type:    "user.human_added.v1",
+		Payload: `{"emailVerified":true,` + vouched + `,"phoneVerified":true}`,
 		Personal: `{"userName":"Jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
-			`"preferredLanguage":"de-CH","gender":"diverse"},"email":"Jo@Example.org","phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`}, // plain texts have plain keys
-		eventtest.Fact{Object: "usr_b", Type: "user.human_added.v1", Payload: `{}`, Personal: `{"userName":"ZOË","userNameKey":"zoë","profile":{"firstName":"Zoë","lastName":"Ä"},` +
-			`"nameKey":"zoë ä","email":"Zoe@xn--4ca.example"}`})
+			`"preferredLanguage":"de-CH","gender":"diverse"},"email":"Jo@Example.org","phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`,
+	}, // plain texts have plain keys
+		eventtest.Fact{
+			Object:  "usr_b",
+			Type:    "user.human_added.v1",
+			Payload: `{}`,
+			Personal: `{"userName":"ZOË","userNameKey":"zoë","profile":{"firstName":"Zoë","lastName":"Ä"},` +
+				`"nameKey":"zoë ä","email":"Zoe@xn--4ca.example"}`,
+		})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
-	if u.Data.State != user.Active || u.Data.Human.Phone.Number != jo.Phone || !u.Data.Human.Phone.Verified || u.Data.Human.Email.Address != jo.Email {
+	if u.Data.State != user.Active || u.Data.Human.Phone.Number != jo.Phone || !u.Data.Human.Phone.Verified ||
+		u.Data.Human.Email.Address != jo.Email {
 		t.Errorf("state %+v", u.Data)
 	}
 }
 
 func TestNothingPersonalIsInTheClear(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
-	words := []string{"the user name", "address@example.org", "+41-44-555(01)23;ext=7", "+41445550123", "the first name", "the last name", "the nickname", "the display name", "de-Latn-CH", "diverse"}
+	words := []string{"the user name", "address@example.org", "+41-44-555(01)23;ext=7", "+41445550123",
+		"the first name", "the last name", "the nickname", "the display name", "de-Latn-CH", "diverse"}
 	must(t, human(t, s, "usr_a", "org_a", user.NewHuman{UserName: words[0], Email: words[1], Phone: words[2],
-		Profile: user.Profile{FirstName: words[4], LastName: words[5], NickName: words[6], DisplayName: words[7], PreferredLanguage: words[8], Gender: user.Diverse}}))
+		Profile: user.Profile{FirstName: words[4], LastName: words[5], NickName: words[6], DisplayName: words[7],
+			PreferredLanguage: words[8], Gender: user.Diverse}}))
 	events, err := s.Events(t.Context(), 0, 10)
 	must(t, err)
 	for _, word := range words {
@@ -116,7 +136,8 @@ func TestWrongAddressesAreNamedAllAtOnce(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
 	n := jo
 	n.Email, n.Phone = "Jo <jo@example.org>", "044 555"
-	eventtest.Refused(t, human(t, s, "usr_a", "org_a", n), errs.InvalidArgument, errs.InvalidRequest, "email.email", "phone.phone")
+	eventtest.Refused(t, human(t, s, "usr_a", "org_a", n), errs.InvalidArgument, errs.InvalidRequest,
+		"email.email", "phone.phone")
 	s.Then(t, 0)
 }
 
@@ -151,10 +172,12 @@ func TestWhatEndsSessionsAndTokens(t *testing.T) {
 		{"another name ends nothing", user.UserNameChanged{}, 0, 0, user.Active},
 		{"another e-mail address ends nothing", user.EmailChanged{}, 0, 0, user.Active},
 		{"another phone number ends nothing", user.PhoneChanged{}, 0, 0, user.Active},
-		{"roles end nothing", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, 0, 0, user.Active},
+		{"roles end nothing", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, 0,
+			0, user.Active},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := user.User{Standing: user.Standing{State: user.Active, SessionEpoch: 4, TokenEpoch: 7}, Human: &user.Human{}}
+			u := user.User{Standing: user.Standing{State: user.Active, SessionEpoch: 4, TokenEpoch: 7},
+				Human: &user.Human{}}
 			c.fact.Apply(&u)
 			if u.SessionEpoch != 4+c.sessions || u.TokenEpoch != 7+c.tokens || u.State != c.state {
 				t.Errorf("session epoch 4 -> %d, token epoch 7 -> %d, %s", u.SessionEpoch, u.TokenEpoch, u.State)
@@ -166,14 +189,16 @@ func TestWhatEndsSessionsAndTokens(t *testing.T) {
 func TestNothingPersonalIsLeftOfARemovedUser(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
 	must(t, human(t, s, "usr_a", "org_a", jo))
-	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.PasswordSet{}, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}},
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.PasswordSet{},
+		user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}},
 		user.EmailVerified{}, user.PhoneVerified{}, user.WasRemoved{})
 	got, err := json.Marshal(eventtest.State(t, s, user.Kind, "usr_a").Data)
 	must(t, err)
 	if string(got) != `{"state":"removed","sessionEpoch":2,"tokenEpoch":2}` {
 		t.Errorf("left: %s", got)
 	}
-	found, err := s.RecordsWhere(t.Context(), "user", "org_a", user.VerifiedEmail, user.EmailDigest("jo@example.org"), user.FirstByEmail, 2)
+	found, err := s.RecordsWhere(t.Context(), "user", "org_a", user.VerifiedEmail, user.EmailDigest("jo@example.org"),
+		user.FirstByEmail, 2)
 	if len(found) != 0 || err != nil {
 		t.Errorf("the e-mail still finds %d users (%v)", len(found), err)
 	}

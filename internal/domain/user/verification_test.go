@@ -23,7 +23,8 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 	viewer := access.Memberships{access.Installation: {access.IAMOwnerViewer}, "org_a": {access.OrgUserManager}}
 	create := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
 		return func(t *testing.T, s *eventtest.Store) string {
-			added, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), s, secret.NewCheapHasher(), permit(t, "org_a", m), event.Once{})
+			added, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), s, secret.NewCheapHasher(),
+				permit(t, "org_a", m), event.Once{})
 			must(t, err)
 			return added.ID
 		}
@@ -75,7 +76,8 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 		{"set by a manager of the users", set(manager), user.VerifiedByAdministrator},
 		{"set by an owner of everything", set(owner), user.VerifiedByInstallation},
 		{"by a code in a mail", byCode(mailed), user.VerifiedByOwner},
-		{"by a code that a manager was shown: it may be the manager who sends it", byCode(shownTo(manager)), user.VerifiedByAdministrator},
+		{"by a code that a manager was shown: it may be the manager who sends it", byCode(shownTo(manager)),
+			user.VerifiedByAdministrator},
 		{"by a code that an owner of everything was shown", byCode(shownTo(owner)), user.VerifiedByInstallation},
 		{"by a code in a mail that came after a shown one", byCode(func(t *testing.T, s *eventtest.Store) string {
 			shownTo(manager)(t, s)
@@ -90,7 +92,9 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 			s := place(t)
 			s.Advance(time.Minute)
 			u := eventtest.State(t, s, user.Kind, c.do(t, s))
-			if got, want := u.Data.Human.Email.Verification, (user.Verification{By: c.want, At: event.Micros(s.Now())}); got != want || !u.Data.Human.Email.Verified {
+			if got, want := u.Data.Human.Email.Verification,
+				(user.Verification{By: c.want, At: event.Micros(s.Now())}); got != want ||
+				!u.Data.Human.Email.Verified {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
@@ -102,7 +106,8 @@ func TestWhatIsNotVerifiedIsOnNobodysWord(t *testing.T) {
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	_, err := user.SetMyEmail(t.Context(), s, me, event.IfMatch{}, "other@example.org")
 	must(t, err)
-	if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email; got.Verified || got.Verification != (user.Verification{}) {
+	if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email; got.Verified ||
+		got.Verification != (user.Verification{}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -115,26 +120,38 @@ func TestOfSeveralWithOneEmailTheFirstVerifiedIsFound(t *testing.T) {
 		want        string
 	}{
 		{"the older of two owners", at(user.VerifiedByOwner, 5), at(user.VerifiedByOwner, 6), "usr_a"},
-		{"the older of two owners, whatever the age of the users", at(user.VerifiedByOwner, 6), at(user.VerifiedByOwner, 5), "usr_b"},
+		{"the older of two owners, whatever the age of the users", at(user.VerifiedByOwner, 6),
+			at(user.VerifiedByOwner, 5), "usr_b"},
 		{"more digits are later", at(user.VerifiedByOwner, 10), at(user.VerifiedByOwner, 9), "usr_b"},
-		{"the older of two that administrators vouch for", at(user.VerifiedByAdministrator, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
-		{"an owner before an older word of an administrator", at(user.VerifiedByAdministrator, 5), at(user.VerifiedByOwner, 6), "usr_b"},
-		{"an owner before an older word of the installation", at(user.VerifiedByInstallation, 5), at(user.VerifiedByOwner, 6), "usr_b"},
-		{"the installation's word is not before an older one of an administrator", at(user.VerifiedByInstallation, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
+		{"the older of two that administrators vouch for", at(user.VerifiedByAdministrator, 6),
+			at(user.VerifiedByAdministrator, 5), "usr_b"},
+		{"an owner before an older word of an administrator", at(user.VerifiedByAdministrator, 5),
+			at(user.VerifiedByOwner, 6), "usr_b"},
+		{"an owner before an older word of the installation", at(user.VerifiedByInstallation, 5),
+			at(user.VerifiedByOwner, 6), "usr_b"},
+		{"the installation's word is not before an older one of an administrator", at(user.VerifiedByInstallation, 6),
+			at(user.VerifiedByAdministrator, 5), "usr_b"},
 		{"a provider's word is not an owner's", at(user.VerifiedByProvider, 5), at(user.VerifiedByOwner, 6), "usr_b"},
 		{"an owner before what was not recorded", nil, at(user.VerifiedByOwner, 1<<60), "usr_b"},
 		{"what was not recorded counts from its event on", at(user.VerifiedByAdministrator, 1<<60), nil, "usr_b"},
 		{"and not from before", nil, at(user.VerifiedByAdministrator, 5), "usr_b"},
 		{"the older user where nothing was recorded", nil, nil, "usr_a"},
-		{"the older user where all else is the same", at(user.VerifiedByAdministrator, 5), at(user.VerifiedByAdministrator, 5), "usr_a"},
+		{"the older user where all else is the same", at(user.VerifiedByAdministrator, 5),
+			at(user.VerifiedByAdministrator, 5), "usr_a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := place(t)
 			for id, v := range map[string]*user.Verification{"usr_a": c.first, "usr_b": c.then} {
-				eventtest.Given(t, s, user.Kind, id, "org_a", []event.Claim{user.NameClaim("org_a", id)}, user.HumanAdded{EmailVerified: true, Verification: v,
-					Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: "jo@example.org", EmailKey: "jo@example.org"}})
+				eventtest.Given(t, s, user.Kind, id, "org_a", []event.Claim{user.NameClaim("org_a", id)},
+					user.HumanAdded{
+						EmailVerified: true,
+						Verification:  v,
+						Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: "jo@example.org",
+							EmailKey: "jo@example.org"},
+					})
 			}
-			found, err := s.RecordsWhere(t.Context(), user.Kind.Name(), "org_a", user.VerifiedEmail, user.EmailDigest("jo@example.org"), user.FirstByEmail, 1)
+			found, err := s.RecordsWhere(t.Context(), user.Kind.Name(), "org_a", user.VerifiedEmail,
+				user.EmailDigest("jo@example.org"), user.FirstByEmail, 1)
 			if must(t, err); len(found) != 1 || found[0].ID != c.want {
 				t.Errorf("found %+v", found)
 			}
@@ -150,7 +167,9 @@ func TestOnWhoseWordAnAddressOfOlderEventsCounts(t *testing.T) {
 	added, open := user.HumanAdded{EmailVerified: true, Personal: facts}, user.HumanAdded{Personal: facts}
 	owner := user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}
 	elsewhere := user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}}
-	recorded := user.HumanAdded{EmailVerified: true, Verification: &user.Verification{By: user.VerifiedByAdministrator, At: event.Micros(eventtest.Start)}, Personal: facts}
+	recorded := user.HumanAdded{EmailVerified: true,
+		Verification: &user.Verification{By: user.VerifiedByAdministrator, At: event.Micros(eventtest.Start)},
+		Personal:     facts}
 	other := "other@example.org"
 	type command []event.Fact[user.User]
 	for _, c := range []struct {
@@ -161,24 +180,36 @@ func TestOnWhoseWordAnAddressOfOlderEventsCounts(t *testing.T) {
 	}{
 		{"added", []command{{added}}, user.VerifiedByAdministrator, 0},
 		{"added with a password", []command{{added, user.PasswordSet{}}}, user.VerifiedByAdministrator, 0},
-		{"imported", []command{{user.HumanImported{EmailVerified: true, Personal: facts}}}, user.VerifiedByAdministrator, 0},
+		{"imported", []command{{user.HumanImported{EmailVerified: true, Personal: facts}}},
+			user.VerifiedByAdministrator, 0},
 		{"set up with an organization", []command{{added, user.PasswordSet{}, owner}}, user.VerifiedByInstallation, 0},
-		{"added, and made an owner later", []command{{added, user.PasswordSet{}}, {owner}}, user.VerifiedByAdministrator, 0},
-		{"added with roles elsewhere", []command{{added, user.PasswordSet{}, elsewhere}}, user.VerifiedByAdministrator, 0},
-		{"added with roles, and it was recorded", []command{{recorded, user.PasswordSet{}, owner}}, user.VerifiedByAdministrator, 0},
+		{"added, and made an owner later", []command{{added, user.PasswordSet{}}, {owner}},
+			user.VerifiedByAdministrator, 0},
+		{"added with roles elsewhere", []command{{added, user.PasswordSet{}, elsewhere}},
+			user.VerifiedByAdministrator, 0},
+		{"added with roles, and it was recorded", []command{{recorded, user.PasswordSet{}, owner}},
+			user.VerifiedByAdministrator, 0},
 		{"proven by a code", []command{{open}, {user.EmailVerified{}}}, user.VerifiedByOwner, 1},
-		{"proven by a code, and made an owner in that moment", []command{{open}, {user.EmailVerified{}, owner}}, user.VerifiedByOwner, 1},
-		{"set by an administrator", []command{{open}, {user.EmailChanged{Verified: &yes}}}, user.VerifiedByAdministrator, 1},
+		{"proven by a code, and made an owner in that moment", []command{{open}, {user.EmailVerified{}, owner}},
+			user.VerifiedByOwner, 1},
+		{"set by an administrator", []command{{open}, {user.EmailChanged{Verified: &yes}}},
+			user.VerifiedByAdministrator, 1},
 		{"set again", []command{{open}, {user.EmailVerified{}}, {user.EmailChanged{}}}, user.VerifiedByOwner, 1},
-		{"another one in its place", []command{{open}, {user.EmailVerified{}}, {user.EmailChanged{Personal: user.EmailFacts{Email: &other, EmailKey: &other}}}}, user.VerifiedByAdministrator, 2},
+		{"another one in its place",
+			[]command{{open}, {user.EmailVerified{}},
+				{user.EmailChanged{Personal: user.EmailFacts{Email: &other, EmailKey: &other}}}},
+			user.VerifiedByAdministrator, 2},
 		{"not verified any more", []command{{added}, {user.EmailChanged{Verified: &no}}}, "", 0},
-		{"set up, then proven", []command{{added, user.PasswordSet{}, owner}, {user.EmailChanged{Verified: &no}}, {user.EmailVerified{}}}, user.VerifiedByOwner, 2},
+		{"set up, then proven",
+			[]command{{added, user.PasswordSet{}, owner}, {user.EmailChanged{Verified: &no}}, {user.EmailVerified{}}},
+			user.VerifiedByOwner, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := place(t)
 			begun := s.Now()
 			for _, facts := range c.commands {
-				eventtest.Given(t, s, user.Kind, "usr_a", "org_a", []event.Claim{user.NameClaim("org_a", "jo")}, facts...)
+				eventtest.Given(t, s, user.Kind, "usr_a", "org_a",
+					[]event.Claim{user.NameClaim("org_a", "jo")}, facts...)
 				s.Advance(time.Minute)
 			}
 			got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verification
@@ -203,11 +234,14 @@ func TestTheInstallationsWordTakesThePlaceOfAnAdministrators(t *testing.T) {
 	for _, c := range []struct {
 		by   access.Memberships
 		want user.Verifier
-	}{{manager, user.VerifiedByAdministrator}, {access.Memberships{access.Installation: {access.IAMOwner}}, user.VerifiedByInstallation}, {manager, user.VerifiedByInstallation}} {
+	}{{manager, user.VerifiedByAdministrator},
+		{access.Memberships{access.Installation: {access.IAMOwner}}, user.VerifiedByInstallation},
+		{manager, user.VerifiedByInstallation}} {
 		s.Advance(time.Minute)
 		_, err := user.SetEmail(t.Context(), s, permit(t, "org_a", c.by), "usr_a", event.IfMatch{}, jo.Email, true)
 		must(t, err)
-		if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verification; got != (user.Verification{By: c.want, At: first.At}) {
+		if got := eventtest.State(t, s, user.Kind,
+			"usr_a").Data.Human.Email.Verification; got != (user.Verification{By: c.want, At: first.At}) {
 			t.Errorf("got %+v, want the word of %s from %d on", got, c.want, first.At)
 		}
 	}

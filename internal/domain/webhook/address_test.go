@@ -17,17 +17,23 @@ func (w *nodes) addAsBefore(r *receiver, id, url string) {
 	raw, text := newSecret()
 	row, err := secrets{Current: raw}.row(w.hooks.Root, id)
 	must(w.t, err)
-	must(w.t, w.hooks.Store.Do(w.t.Context(), event.Command{Origin: system, Write: []event.Ref{Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-		o, err := Kind.Create(tx, id, "org_a", AddedV1{Name: id, NameKey: id, URL: "https://before.example/old-token", Selection: Selection{Types: []string{"app.*"}}})
-		if err != nil {
-			return err
-		}
-		tx.PutRow(row)
-		if err := (&notify.Progress{Begins: true}).Put(tx, progressRow(id)); err != nil {
-			return err
-		}
-		return o.Append(SettingsChangedV1{URL: &url})
-	}}))
+	must(w.t, w.hooks.Store.Do(w.t.Context(), event.Command{
+		Origin: system,
+		Write:  []event.Ref{Kind.Ref(id)},
+		Decide: func(tx *event.Tx) error {
+			o, err := Kind.Create(tx, id, "org_a",
+				AddedV1{Name: id, NameKey: id, URL: "https://before.example/old-token",
+					Selection: Selection{Types: []string{"app.*"}}})
+			if err != nil {
+				return err
+			}
+			tx.PutRow(row)
+			if err := (&notify.Progress{Begins: true}).Put(tx, progressRow(id)); err != nil {
+				return err
+			}
+			return o.Append(SettingsChangedV1{URL: &url})
+		},
+	}))
 	r.learn(text)
 }
 
@@ -58,7 +64,8 @@ func TestAnAddressThatStandsInTheLogIsUsedUntilAnotherIsSet(t *testing.T) {
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1")
 		stop()
-		if said := w.Log.String(); !strings.Contains(said, "set the addresses again") || !strings.Contains(said, "whk_old") || strings.Contains(said, "in-the-url") {
+		if said := w.Log.String(); !strings.Contains(said, "set the addresses again") ||
+			!strings.Contains(said, "whk_old") || strings.Contains(said, "in-the-url") {
 			t.Errorf("the log says %s", said)
 		}
 		_, text, err := w.hooks.RotateSecret(t.Context(), me, "whk_old", event.IfMatch{}, time.Hour)
@@ -101,7 +108,8 @@ func TestAnAddressThatStandsInTheLogIsUsedUntilAnotherIsSet(t *testing.T) {
 					t.Errorf("an event is shown with its address: %s", body)
 				}
 			}
-			if strings.Contains(string(entry.Payload), `"url":"https://before.example/…"`) && strings.Contains(string(entry.Payload), `"types":["app.*"]`) {
+			if strings.Contains(string(entry.Payload), `"url":"https://before.example/…"`) &&
+				strings.Contains(string(entry.Payload), `"types":["app.*"]`) {
 				seen++
 			}
 		}

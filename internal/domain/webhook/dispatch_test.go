@@ -42,8 +42,12 @@ func TestEventsReachTheirReceivers(t *testing.T) {
 		w.happen("org_a", 2, "app_before")
 		w.add(all, "org_a")
 		w.add(some, "org_a", func(n *New) { n.Types = []string{"user.*", "app.added.v1"} })
-		w.add(wide, "org_d", func(n *New) { n.AllOrganizations, n.Types = true, []string{"app.*", "installation.*", "org.*"} })
-		w.add(two, "org_d", func(n *New) { n.OrganizationIDs, n.Types = []string{"org_b"}, []string{"app.*", "installation.*"} })
+		w.add(wide, "org_d", func(n *New) {
+			n.AllOrganizations, n.Types = true, []string{"app.*", "installation.*", "org.*"}
+		})
+		w.add(two, "org_d", func(n *New) {
+			n.OrganizationIDs, n.Types = []string{"org_b"}, []string{"app.*", "installation.*"}
+		})
 		w.happen("org_a", 3, "app_1")
 		w.happen("org_b", 1, "app_2")
 		w.dispatch(w.hooks)
@@ -53,7 +57,8 @@ func TestEventsReachTheirReceivers(t *testing.T) {
 		two.has("app_2.1")
 		testkit.Await(t, "those of the organization have come", func() bool { return len(all.messages()) == 5 })
 		ids := slices.Sorted(slices.Values(all.ids())) // with that of the other webhook of the organization
-		if !slices.Equal(ids[:4], []string{"app_1.1", "app_1.2", "app_1.3", "app_3.1"}) || !strings.HasPrefix(ids[4], "whk_") {
+		if !slices.Equal(ids[:4], []string{"app_1.1", "app_1.2", "app_1.3", "app_3.1"}) ||
+			!strings.HasPrefix(ids[4], "whk_") {
 			t.Errorf("taken: %q", ids)
 		}
 
@@ -75,14 +80,22 @@ func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 		w.add(without, "org_a", func(n *New) { n.Types = []string{"user.*"} })
 		w.dispatch(w.hooks)
 		person := func(id string) {
-			must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim("org_a", id)}, Decide: func(tx *event.Tx) error {
-				_, err := user.Kind.Create(tx, id, "org_a", user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: "Ada Lovelace"}})
-				return err
-			}}))
+			must(t, w.hooks.Store.Do(t.Context(), event.Command{
+				Origin: system,
+				Write:  []event.Ref{user.Kind.Ref(id)},
+				Claims: []event.Claim{user.NameClaim("org_a", id)},
+				Decide: func(tx *event.Tx) error {
+					_, err := user.Kind.Create(tx, id, "org_a",
+						user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id,
+							Name: "Ada Lovelace"}})
+					return err
+				},
+			}))
 		}
 		person("usr_1")
 		without.has("usr_1.1")
-		if text := string(without.messages()[0].body); strings.Contains(text, "Ada") || !strings.HasSuffix(text, `"erased":false}}`) {
+		if text := string(without.messages()[0].body); strings.Contains(text, "Ada") ||
+			!strings.HasSuffix(text, `"erased":false}}`) {
 			t.Errorf("personal data that nobody asked for: %s", text)
 		}
 		w.isParked(hook)
@@ -95,12 +108,14 @@ func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 		with.says(nil)
 		w.Clock.Advance(10 * time.Second)
 		with.has("usr_1.1")
-		if text := string(with.messages()[0].body); strings.Contains(text, "Ada") || !strings.HasSuffix(text, `"erased":true}}`) {
+		if text := string(with.messages()[0].body); strings.Contains(text, "Ada") ||
+			!strings.HasSuffix(text, `"erased":true}}`) {
 			t.Errorf("erased, and sent: %s", text)
 		}
 		person("usr_2")
 		with.has("usr_1.1", "usr_2.1")
-		if text := string(with.messages()[1].body); !strings.Contains(text, `"personal":{`) || !strings.Contains(text, "Ada Lovelace") {
+		if text := string(with.messages()[1].body); !strings.Contains(text, `"personal":{`) ||
+			!strings.Contains(text, "Ada Lovelace") {
 			t.Errorf("without the personal part: %s", text)
 		}
 		h, err := readHistory(t.Context(), w.hooks.Store, hook)
@@ -200,7 +215,8 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 			return found
 		}
 		testkit.Await(t, "both are tried again", func() bool { return len(failures(true)) == 2 })
-		if f := failures(true)[0]; f.EventID != "app_1.2" || f.Tries != 1 || f.Status != http.StatusTeapot || f.Problem != "the receiver answers with status 418" || f.Type != "app.settings_changed.v1" ||
+		if f := failures(true)[0]; f.EventID != "app_1.2" || f.Tries != 1 || f.Status != http.StatusTeapot ||
+			f.Problem != "the receiver answers with status 418" || f.Type != "app.settings_changed.v1" ||
 			f.Next.Sub(w.Clock.Now()) < 4*time.Second || f.Next.Sub(w.Clock.Now()) > 6*time.Second {
 			t.Errorf("%+v", f)
 		}
@@ -235,10 +251,12 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 			}
 		}
 		r.has("app_1.1", "app_3.1", "app_3.2")
-		if got := held(); !slices.Equal(got, []string{"app_1.3 behind app_1.2", "app_1.4 behind app_1.2", "app_2.2 behind app_2.1"}) {
+		if got := held(); !slices.Equal(got,
+			[]string{"app_1.3 behind app_1.2", "app_1.4 behind app_1.2", "app_2.2 behind app_2.1"}) {
 			t.Errorf("held: %q", got)
 		}
-		for _, id := range []string{"app_1.1", "app_1.3", "app_9.1", "app_1", "", ".", "app_1.x", "app_1.99999999999999999999"} {
+		for _, id := range []string{"app_1.1", "app_1.3", "app_9.1", "app_1", "", ".", "app_1.x",
+			"app_1.99999999999999999999"} {
 			_, err := w.hooks.Skip(t.Context(), me, hook, event.IfMatch{}, id)
 			refused(t, err, ErrEventNotFailed)
 		}
@@ -272,7 +290,8 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 		stop()
 		attempts, err := w.hooks.Attempts(t.Context(), me, hook)
 		must(t, err)
-		if len(attempts) != 8+20 || attempts[0].EventID != "app_1.5" || attempts[0].Status != 200 || attempts[0].Try != 1 || attempts[0].Problem != "" {
+		if len(attempts) != 8+20 || attempts[0].EventID != "app_1.5" || attempts[0].Status != 200 ||
+			attempts[0].Try != 1 || attempts[0].Problem != "" {
 			t.Errorf("%d attempts, the last one %+v", len(attempts), attempts[0])
 		}
 	})
@@ -349,13 +368,17 @@ func TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment(t *testing.T) {
 func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 	me := func(w *nodes) access.Permit { return w.owner("org_a") }
 	orgFact := func(w *nodes, f event.Fact[org.Org]) error {
-		return w.hooks.Store.Do(w.t.Context(), event.Command{Origin: system, Write: []event.Ref{org.Kind.Ref("org_a")}, Decide: func(tx *event.Tx) error {
-			o, err := org.Kind.Get(tx, "org_a")
-			if err != nil {
-				return err
-			}
-			return o.Append(f)
-		}})
+		return w.hooks.Store.Do(w.t.Context(), event.Command{
+			Origin: system,
+			Write:  []event.Ref{org.Kind.Ref("org_a")},
+			Decide: func(tx *event.Tx) error {
+				o, err := org.Kind.Get(tx, "org_a")
+				if err != nil {
+					return err
+				}
+				return o.Append(f)
+			},
+		})
 	}
 	for _, c := range []struct {
 		name    string
@@ -368,7 +391,8 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 			_, err := w.hooks.Reactivate(w.t.Context(), me(w), hook, event.IfMatch{})
 			return err
 		}},
-		{"of an organization that is deactivated", func(w *nodes, _ string) error { return orgFact(w, org.Deactivated{}) },
+		{"of an organization that is deactivated",
+			func(w *nodes, _ string) error { return orgFact(w, org.Deactivated{}) },
 			func(w *nodes, _ string) error { return orgFact(w, org.Reactivated{}) }},
 		{"removed", func(w *nodes, hook string) error {
 			_, err := w.hooks.Remove(w.t.Context(), me(w), hook, event.IfMatch{})
@@ -464,7 +488,8 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 		testkit.Await(t, "it is switched off", func() bool { return state().State == Inactive })
 		events, err := w.hooks.Store.EventsOf(t.Context(), hook, 2, 10)
 		must(t, err)
-		if !state().Gone || len(events) != 1 || events[0].Type != "webhook.deactivated.v1" || events[0].Actor != event.System {
+		if !state().Gone || len(events) != 1 || events[0].Type != "webhook.deactivated.v1" ||
+			events[0].Actor != event.System {
 			t.Errorf("%+v, recorded: %+v", state(), events)
 		}
 		r.says(nil)
@@ -514,9 +539,14 @@ func TestANodeThatDiedIsFollowedWhenItsLeaseIsOver(t *testing.T) {
 		w := newNodes(t, db)
 		r := newReceiver(t)
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
-		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return (&notify.Progress{Begins: true, Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()}).Put(tx, progressRow(hook))
-		}}))
+		must(t, w.hooks.Store.Do(t.Context(), event.Command{
+			Origin: system,
+			Rows:   []event.RowKey{progressRow(hook)},
+			Decide: func(tx *event.Tx) error {
+				return (&notify.Progress{Begins: true, Node: "nod_dead",
+					Until: tx.Now() + defaultLease.Microseconds()}).Put(tx, progressRow(hook))
+			},
+		}))
 		w.happen("org_a", 1, "app_1")
 		w.dispatch(w.hooks)
 		w.Clock.Advance(defaultLease - time.Second)
@@ -558,7 +588,8 @@ func TestWhatIsOnItsWayIsNotNotedAsDone(t *testing.T) {
 		}
 		testkit.Await(t, "the others have come", func() bool { return len(r.messages()) == 2 && r.came() == 3 })
 		w.Clock.Advance(defaultLease * 2 / 3)
-		testkit.Await(t, "the lease is renewed", func() bool { return noted().Until > event.Micros(w.Clock.Now().Add(defaultLease/2)) })
+		testkit.Await(t, "the lease is renewed",
+			func() bool { return noted().Until > event.Micros(w.Clock.Now().Add(defaultLease/2)) })
 		if p := noted().Position; p != before {
 			t.Errorf("noted up to %d, and it is at %d", p, before)
 		}
@@ -576,9 +607,14 @@ func TestANodeThatLostItsLeaseStops(t *testing.T) {
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1")
-		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return (&notify.Progress{Position: 1 << 40, Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()}).Put(tx, progressRow(hook))
-		}}))
+		must(t, w.hooks.Store.Do(t.Context(), event.Command{
+			Origin: system,
+			Rows:   []event.RowKey{progressRow(hook)},
+			Decide: func(tx *event.Tx) error {
+				return (&notify.Progress{Position: 1 << 40, Node: "nod_other",
+					Until: tx.Now() + 10*defaultLease.Microseconds()}).Put(tx, progressRow(hook))
+			},
+		}))
 		w.Clock.Advance(defaultLease)
 		w.happen("org_a", 1, "app_1")
 		other := newReceiver(t)
@@ -675,14 +711,21 @@ func TestWhatAReceiverAnswersDecides(t *testing.T) {
 		wait    [2]time.Duration // for the next try
 	}{
 		{"created", 201, [2]string{}, "", [2]time.Duration{}},
-		{"an error", 500, [2]string{}, "the receiver answers with status 500", [2]time.Duration{4 * time.Second, 6 * time.Second}},
-		{"a redirect", 307, [2]string{"Location", elsewhere.URL}, "the receiver answers with a redirect (status 307), which is not followed: set the final address",
+		{"an error", 500, [2]string{}, "the receiver answers with status 500",
 			[2]time.Duration{4 * time.Second, 6 * time.Second}},
-		{"busy for a while", 429, [2]string{"Retry-After", "90"}, "the receiver answers with status 429", [2]time.Duration{90 * time.Second, 90 * time.Second}},
-		{"busy until a date", 503, [2]string{"Retry-After", "Tue, 01 Jan 2030 00:02:00 GMT"}, "the receiver answers with status 503", [2]time.Duration{2 * time.Minute, 2 * time.Minute}},
-		{"busy for ever", 503, [2]string{"Retry-After", "99999999"}, "the receiver answers with status 503", [2]time.Duration{time.Hour, time.Hour}},
-		{"an odd wish", 503, [2]string{"Retry-After", "soon"}, "the receiver answers with status 503", [2]time.Duration{4 * time.Second, 6 * time.Second}},
-		{"a wish that does not count", 500, [2]string{"Retry-After", "90"}, "the receiver answers with status 500", [2]time.Duration{4 * time.Second, 6 * time.Second}},
+		{"a redirect", 307, [2]string{"Location", elsewhere.URL},
+			"the receiver answers with a redirect (status 307), which is not followed: set the final address",
+			[2]time.Duration{4 * time.Second, 6 * time.Second}},
+		{"busy for a while", 429, [2]string{"Retry-After", "90"}, "the receiver answers with status 429",
+			[2]time.Duration{90 * time.Second, 90 * time.Second}},
+		{"busy until a date", 503, [2]string{"Retry-After", "Tue, 01 Jan 2030 00:02:00 GMT"},
+			"the receiver answers with status 503", [2]time.Duration{2 * time.Minute, 2 * time.Minute}},
+		{"busy for ever", 503, [2]string{"Retry-After", "99999999"}, "the receiver answers with status 503",
+			[2]time.Duration{time.Hour, time.Hour}},
+		{"an odd wish", 503, [2]string{"Retry-After", "soon"}, "the receiver answers with status 503",
+			[2]time.Duration{4 * time.Second, 6 * time.Second}},
+		{"a wish that does not count", 500, [2]string{"Retry-After", "90"}, "the receiver answers with status 500",
+			[2]time.Duration{4 * time.Second, 6 * time.Second}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReceiver(t)
@@ -699,11 +742,13 @@ func TestWhatAReceiverAnswersDecides(t *testing.T) {
 			if out.Status != c.status || out.Problem != c.problem {
 				t.Errorf("%+v", out)
 			}
-			if g := r.messages()[0]; g.Type != TestType || !strings.HasPrefix(g.id, "msg_") || !strings.Contains(string(g.body), hook) {
+			if g := r.messages()[0]; g.Type != TestType || !strings.HasPrefix(g.id, "msg_") ||
+				!strings.Contains(string(g.body), hook) {
 				t.Errorf("the message is %s %s", g.id, g.body)
 			}
 			d := &Dispatcher{FirstPause: defaultPause}
-			if wait, again := d.retry(&notify.Parked{Retry: notify.Retry{Tries: 1}}, &notify.Result{Outcome: out}, 0); c.problem != "" {
+			if wait, again := d.retry(&notify.Parked{Retry: notify.Retry{Tries: 1}}, &notify.Result{Outcome: out},
+				0); c.problem != "" {
 				if !again || wait < c.wait[0] || wait > c.wait[1] {
 					t.Errorf("it waits %s", wait)
 				}
@@ -719,9 +764,11 @@ func TestMessagesReachNoPrivateAddress(t *testing.T) {
 	inside := newReceiver(t)
 	inside.says(func(string, http.ResponseWriter) bool { t.Error("a private address was called"); return true })
 	port := inside.URL[strings.LastIndexByte(inside.URL, ':'):]
-	public := w.webhooks(st, outbound.Config{Resolver: names{"inside.example": "127.0.0.1", "mapped.example": "::ffff:127.0.0.1", "local.example": "169.254.169.254", "six.example": "::1"}})
+	public := w.webhooks(st, outbound.Config{Resolver: names{"inside.example": "127.0.0.1",
+		"mapped.example": "::ffff:127.0.0.1", "local.example": "169.254.169.254", "six.example": "::1"}})
 	me := w.owner("org_a")
-	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1", "169.254.169.254", "192.168.1.1", "[fe80::1]", "[fd00::1]", "0.0.0.0"} {
+	for _, host := range []string{"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1", "169.254.169.254",
+		"192.168.1.1", "[fe80::1]", "[fd00::1]", "0.0.0.0"} {
 		_, err := public.Add(t.Context(), me, New{Name: "n", Settings: Settings{URL: "https://" + host + port}})
 		refused(t, err, invalid, "url")
 	}
@@ -800,7 +847,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 		must(t, err)
 		secretRow, err := w.hooks.Store.Row(t.Context(), event.SecretOf(hook))
 		must(t, err)
-		_, refusal := w.hooks.Add(t.Context(), me, New{Name: "n", Settings: Settings{URL: "https://ada:in-the-url@example.org"}})
+		_, refusal := w.hooks.Add(t.Context(), me,
+			New{Name: "n", Settings: Settings{URL: "https://ada:in-the-url@example.org"}})
 		refused(t, refusal, invalid, "url")
 		if !strings.Contains(w.Log.String(), hook) {
 			t.Error("nothing was logged")
@@ -816,7 +864,8 @@ func TestSecretsAreNowhere(t *testing.T) {
 			}
 		}
 		for _, key := range r.keys {
-			for _, text := range []string{w.Log.String(), fmt.Sprintf("%+v %+v %+v", out, attempts, o), payloads(events), string(secretRow.Value)} {
+			for _, text := range []string{w.Log.String(), fmt.Sprintf("%+v %+v %+v", out, attempts, o),
+				payloads(events), string(secretRow.Value)} {
 				if containsKey(text, key) {
 					t.Errorf("a secret is in %s", text)
 				}
@@ -830,10 +879,16 @@ func TestAnEventThatCannotBeReadFailsAlone(t *testing.T) {
 	r := newReceiver(t)
 	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"user.*", "app.*"} })
 	id := "usr_1"
-	must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim("org_a", id)}, Decide: func(tx *event.Tx) error {
-		_, err := user.Kind.Create(tx, id, "org_a", user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: "Ada"}})
-		return err
-	}}))
+	must(t, w.hooks.Store.Do(t.Context(), event.Command{
+		Origin: system,
+		Write:  []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim("org_a", id)},
+		Decide: func(tx *event.Tx) error {
+			_, err := user.Kind.Create(tx, id, "org_a",
+				user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: "Ada"}})
+			return err
+		},
+	}))
 	record, err := w.hooks.Store.Record(t.Context(), user.Kind.Ref(id))
 	must(t, err)
 	must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Decide: func(tx *event.Tx) error {

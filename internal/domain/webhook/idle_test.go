@@ -96,7 +96,8 @@ func TestIdleWebhooksCostNothing(t *testing.T) {
 		w.dispatch(&on)
 		w.areIdle(hooks...)
 		w.isLooked()
-		testkit.Await(t, "their goroutines have ended", func() bool { return runtime.NumGoroutine() < before+len(hooks)/4 })
+		testkit.Await(t, "their goroutines have ended",
+			func() bool { return runtime.NumGoroutine() < before+len(hooks)/4 })
 		events, rows, commands := store.events.Load(), store.rows.Load(), store.commands.Load()
 		const polls = 50
 		testkit.Await(t, "the log was read several times", func() bool { return store.events.Load() >= events+polls })
@@ -190,7 +191,8 @@ func TestAnIdleWebhookThatIsChangedGetsNothingOld(t *testing.T) {
 				r.has("app_new.1", "app_meanwhile.1") // as one that was not idle would
 				continue
 			}
-			_, err := w.hooks.Modify(t.Context(), w.owner("org_a"), hook, event.IfMatch{}, Modification{Types: &[]string{"app.*"}})
+			_, err := w.hooks.Modify(t.Context(), w.owner("org_a"), hook, event.IfMatch{},
+				Modification{Types: &[]string{"app.*"}})
 			must(t, err)
 			w.happen("org_a", 1, "app_new")
 			r.has("app_new.1")
@@ -202,13 +204,17 @@ func TestAnIdleWebhookThatIsChangedGetsNothingOld(t *testing.T) {
 // putProgress writes the row of a webhook, or where the log was looked at; nil drops it.
 func (w *nodes) putProgress(row event.RowKey, p *notify.Progress) {
 	w.t.Helper()
-	must(w.t, w.hooks.Store.Do(w.t.Context(), event.Command{Origin: system, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		if p == nil {
-			tx.DropRow(row)
-			return nil
-		}
-		return p.Put(tx, row)
-	}}))
+	must(w.t, w.hooks.Store.Do(w.t.Context(), event.Command{
+		Origin: system,
+		Rows:   []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			if p == nil {
+				tx.DropRow(row)
+				return nil
+			}
+			return p.Put(tx, row)
+		},
+	}))
 }
 
 // A start reads one row for each idle webhook and starts no worker for it, also if the webhooks were added since the
@@ -242,14 +248,19 @@ func TestAStartLetsIdleWebhooksRest(t *testing.T) {
 			must(t, d.begin(t.Context()))
 			return d, store
 		}
-		for what, looked := range map[string]*notify.Progress{"nobody looked": nil, "somebody looked long ago": {Position: 1}, "somebody looked": {Position: end}} {
+		for what, looked := range map[string]*notify.Progress{"nobody looked": nil,
+			"somebody looked long ago": {Position: 1}, "somebody looked": {Position: end}} {
 			d, store := begin(looked)
 			must(t, d.follow(t.Context()))
-			if len(d.hooks) != len(hooks) || len(d.idle["org_a"]) != 50 || len(d.idle["org_b"]) != 50 || len(d.active) > 0 || len(d.touched) > 0 {
-				t.Errorf("%s: of %d webhooks, %d of one organization and %d of another are idle, %d have a worker", what, len(d.hooks), len(d.idle["org_a"]), len(d.idle["org_b"]), len(d.active))
+			if len(d.hooks) != len(hooks) || len(d.idle["org_a"]) != 50 || len(d.idle["org_b"]) != 50 ||
+				len(d.active) > 0 || len(d.touched) > 0 {
+				t.Errorf("%s: of %d webhooks, %d of one organization and %d of another are idle, %d have a worker",
+					what, len(d.hooks), len(d.idle["org_a"]), len(d.idle["org_b"]), len(d.active))
 			}
-			if rows, events, commands := store.rows.Load(), store.events.Load(), store.commands.Load(); rows > int64(len(hooks))+1 || events > 1 || commands > 0 {
-				t.Errorf("%s: a start read %d rows and %d pages of the log, and ran %d commands", what, rows, events, commands)
+			if rows, events, commands := store.rows.Load(), store.events.Load(),
+				store.commands.Load(); rows > int64(len(hooks))+1 || events > 1 || commands > 0 {
+				t.Errorf("%s: a start read %d rows and %d pages of the log, and ran %d commands", what, rows,
+					events, commands)
 			}
 		}
 

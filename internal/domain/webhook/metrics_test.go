@@ -34,17 +34,23 @@ func TestMetricsTellWhatIsSentAndWhatWaits(t *testing.T) {
 		all := map[string]float64{}
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
-				all[fmt.Sprintf("%s %s", f.GetName(), m.GetLabel()[0].GetValue())] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				all[fmt.Sprintf("%s %s", f.GetName(),
+					m.GetLabel()[0].GetValue())] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 		return all
 	}
 	tell := func(delivered, failed, retrying, forGood float64) {
 		t.Helper()
-		want := map[string]float64{"signet_webhook_messages_total succeeded": delivered, "signet_webhook_messages_total failed": failed,
-			"signet_webhook_objects_waiting retrying": retrying, "signet_webhook_objects_waiting failed": forGood}
+		want := map[string]float64{
+			"signet_webhook_messages_total succeeded": delivered,
+			"signet_webhook_messages_total failed":    failed,
+			"signet_webhook_objects_waiting retrying": retrying,
+			"signet_webhook_objects_waiting failed":   forGood,
+		}
 		testkit.Await(t, fmt.Sprintf("the metrics are %v", want), func() bool { return maps.Equal(read(), want) })
-		if got := metrics.Waiting(); got != (Waiting{Webhooks: int64(min(retrying+forGood, 1)), Retrying: int64(retrying), Failed: int64(forGood)}) {
+		if got := metrics.Waiting(); got != (Waiting{Webhooks: int64(min(retrying+forGood, 1)),
+			Retrying: int64(retrying), Failed: int64(forGood)}) {
 			t.Errorf("waiting: %+v", got)
 		}
 	}

@@ -37,7 +37,8 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 
 // containsKey looks for a secret in the forms that it could have.
 func containsKey(text string, key []byte) bool {
-	return slices.ContainsFunc([]string{string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key), base64.RawURLEncoding.EncodeToString(key)},
+	return slices.ContainsFunc([]string{string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key),
+		base64.RawURLEncoding.EncodeToString(key)},
 		func(form string) bool { return strings.Contains(text, form) })
 }
 
@@ -87,8 +88,10 @@ func TestSettingsThatAreWrong(t *testing.T) {
 		{"half a star", Settings{URL: good, Types: []string{"user.add*"}}, "[types[0]]"},
 		{"no version", Settings{URL: good, Types: []string{"user.*", "user.added"}}, "[types[1]]"},
 		{"twice", Settings{URL: good, Types: []string{"user.*", "user.*"}}, "[types[1]]"},
-		{"an organization twice", Settings{URL: good, OrganizationIDs: []string{"org_a", "org_a"}}, "[organizationIds[1]]"},
-		{"all and some", Settings{URL: good, AllOrganizations: true, OrganizationIDs: []string{"org_a"}}, "[organizationIds]"},
+		{"an organization twice", Settings{URL: good, OrganizationIDs: []string{"org_a", "org_a"}},
+			"[organizationIds[1]]"},
+		{"all and some", Settings{URL: good, AllOrganizations: true, OrganizationIDs: []string{"org_a"}},
+			"[organizationIds]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fields := []string{}
@@ -122,14 +125,18 @@ func TestWhichEventsAWebhookGets(t *testing.T) {
 		{"a role of one of its users in the installation", Selection{}, role(access.Installation), false},
 		{"its own", Selection{}, of("org_d", "user.removed.v1"), true},
 		{"another's", Selection{}, of("org_b", "user.removed.v1"), false},
-		{"the installation's, which stand with the default organization", Selection{}, of("org_d", "installation.owner_added.v1"), false},
+		{"the installation's, which stand with the default organization", Selection{},
+			of("org_d", "installation.owner_added.v1"), false},
 		{"the signing keys'", Selection{}, of(access.Installation, "signing.key_added.v1"), false},
 		{"all", Selection{AllOrganizations: true}, of("org_b", "user.removed.v1"), true},
-		{"all, and the installation's", Selection{AllOrganizations: true}, of("org_d", "installation.owner_added.v1"), true},
-		{"all, and the signing keys'", Selection{AllOrganizations: true}, of(access.Installation, "signing.key_added.v1"), true},
+		{"all, and the installation's", Selection{AllOrganizations: true},
+			of("org_d", "installation.owner_added.v1"), true},
+		{"all, and the signing keys'", Selection{AllOrganizations: true},
+			of(access.Installation, "signing.key_added.v1"), true},
 		{"some organizations", Selection{OrganizationIDs: []string{"org_b"}}, of("org_b", "user.removed.v1"), true},
 		{"some, and not the own", Selection{OrganizationIDs: []string{"org_b"}}, of("org_d", "user.removed.v1"), false},
-		{"some, and not the installation", Selection{OrganizationIDs: []string{"org_d"}}, of("org_d", "installation.owner_added.v1"), false},
+		{"some, and not the installation", Selection{OrganizationIDs: []string{"org_d"}},
+			of("org_d", "installation.owner_added.v1"), false},
 		{"another type", Selection{Types: []string{"user.added.v1"}}, of("org_d", "user.removed.v1"), false},
 		{"another version", Selection{Types: []string{"user.removed.v2"}}, of("org_d", "user.removed.v1"), false},
 		{"a kind", Selection{Types: []string{"app.*", "user.*"}}, of("org_d", "user.removed.v1"), true},
@@ -159,18 +166,22 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	s, hooks := rules(t)
 	me := permit(t, "org_a", access.WebhookWrite, access.OrgOwner)
 	mark := s.Mark()
-	created, err := hooks.Add(t.Context(), me, New{Name: "Audit", Settings: Settings{URL: somewhere, Types: []string{"user.*"}}})
+	created, err := hooks.Add(t.Context(), me,
+		New{Name: "Audit", Settings: Settings{URL: somewhere, Types: []string{"user.*"}}})
 	must(t, err)
 	id := created.ID
-	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.added.v2", Payload: `{"name":"Audit","nameKey":"audit","address":"https://example.org/…","types":["user.*"]}`})
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.added.v2",
+		Payload: `{"name":"Audit","nameKey":"audit","address":"https://example.org/…","types":["user.*"]}`})
 	if s.Stored(t, strings.TrimPrefix(created.Secret, "whsec_")) || s.Stored(t, somewhere) {
 		t.Error("the secret, or the address, is stored as it is")
 	}
 	none, yes, name := []string{}, true, "Trail"
 	mark = s.Mark()
-	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{Set: true, Sequence: 1}, Modification{Name: &name, Types: &none, PersonalData: &yes})
+	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{Set: true, Sequence: 1},
+		Modification{Name: &name, Types: &none, PersonalData: &yes})
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2", Payload: `{"name":"Trail","nameKey":"trail","types":[],"personalData":true}`})
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2",
+		Payload: `{"name":"Trail","nameKey":"trail","types":[],"personalData":true}`})
 	same, elsewhere := somewhere, "https://example.org/another/secret"
 	mark = s.Mark()
 	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{}, Modification{URL: &same})
@@ -179,7 +190,8 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	mark = s.Mark()
 	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{}, Modification{URL: &elsewhere})
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2", Payload: `{"address":"https://example.org/…"}`})
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2",
+		Payload: `{"address":"https://example.org/…"}`})
 	if s.Stored(t, elsewhere) {
 		t.Error("the address is stored as it is")
 	}
@@ -195,7 +207,8 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	mark = s.Mark()
 	_, text, err := hooks.RotateSecret(t.Context(), me, id, event.IfMatch{}, time.Hour)
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.secret_set.v1", Payload: fmt.Sprintf(`{"oldUntil":%d}`, event.Micros(s.Now().Add(time.Hour)))})
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.secret_set.v1",
+		Payload: fmt.Sprintf(`{"oldUntil":%d}`, event.Micros(s.Now().Add(time.Hour)))})
 	if text == created.Secret || s.Stored(t, strings.TrimPrefix(text, "whsec_")) {
 		t.Error("the secret is the old one, or stored as it is")
 	}
@@ -226,7 +239,8 @@ func TestAnOrganizationHasABoundedNumberOfWebhooks(t *testing.T) {
 	}
 	_, err := hooks.Add(t.Context(), me, New{Name: "n", Settings: Settings{URL: somewhere}})
 	refused(t, err, ErrTooMany)
-	_, err = hooks.Add(t.Context(), permit(t, "org_b", access.WebhookWrite, access.OrgOwner), New{Name: "n", Settings: Settings{URL: somewhere}})
+	_, err = hooks.Add(t.Context(), permit(t, "org_b", access.WebhookWrite, access.OrgOwner),
+		New{Name: "n", Settings: Settings{URL: somewhere}})
 	must(t, err)
 }
 
@@ -234,16 +248,20 @@ func TestAnOrganizationHasABoundedNumberOfWebhooks(t *testing.T) {
 func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 	_, hooks := rules(t)
 	root := permit(t, "org_d", access.WebhookWrite, access.IAMOwner)
-	all, some := Settings{URL: somewhere, AllOrganizations: true}, Settings{URL: somewhere, OrganizationIDs: []string{"org_b"}}
+	all, some := Settings{URL: somewhere, AllOrganizations: true},
+		Settings{URL: somewhere, OrganizationIDs: []string{"org_b"}}
 	for _, wide := range []Settings{all, some} {
 		for name, c := range map[string]struct {
 			p    access.Permit
 			want *errs.Error
 		}{
 			"an owner of the installation, for the default organization": {root, nil},
-			"an owner of the installation, for another organization":     {permit(t, "org_a", access.WebhookWrite, access.IAMOwner), ErrNotDefault},
-			"an owner of the default organization":                       {permit(t, "org_d", access.WebhookWrite, access.OrgOwner), access.ErrDenied},
-			"an owner of another organization":                           {permit(t, "org_a", access.WebhookWrite, access.OrgOwner), access.ErrDenied},
+			"an owner of the installation, for another organization": {permit(t, "org_a", access.WebhookWrite,
+				access.IAMOwner), ErrNotDefault},
+			"an owner of the default organization": {permit(t, "org_d", access.WebhookWrite,
+				access.OrgOwner), access.ErrDenied},
+			"an owner of another organization": {permit(t, "org_a", access.WebhookWrite,
+				access.OrgOwner), access.ErrDenied},
 		} {
 			_, err := hooks.Add(t.Context(), c.p, New{Name: "n", Settings: wide})
 			if c.want == nil {
@@ -253,7 +271,8 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 			}
 		}
 	}
-	_, err := hooks.Add(t.Context(), root, New{Name: "n", Settings: Settings{URL: somewhere, OrganizationIDs: []string{"org_b", "org_none"}}})
+	_, err := hooks.Add(t.Context(), root,
+		New{Name: "n", Settings: Settings{URL: somewhere, OrganizationIDs: []string{"org_b", "org_none"}}})
 	refused(t, err, invalid, "organizationIds[1]")
 
 	// Whoever may change the default organization's webhooks may not turn such a one to themselves, nor see what it
@@ -262,7 +281,8 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 	must(t, err)
 	narrow, err := hooks.Add(t.Context(), root, New{Name: "n", Settings: Settings{URL: somewhere}})
 	must(t, err)
-	lesser, viewer := permit(t, "org_d", access.WebhookWrite, access.OrgOwner), permit(t, "org_d", access.WebhookRead, access.IAMOwnerViewer)
+	lesser, viewer := permit(t, "org_d", access.WebhookWrite, access.OrgOwner),
+		permit(t, "org_d", access.WebhookRead, access.IAMOwnerViewer)
 	ctx, id, none := t.Context(), created.ID, event.IfMatch{}
 	mine, yes, no := "https://example.com/mine", true, false
 	for name, try := range map[string]func(p access.Permit) error{
@@ -307,7 +327,8 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 		}
 		must(t, read(viewer))
 	}
-	for _, p := range []access.Permit{permit(t, "org_a", access.WebhookWrite, access.IAMOwner), permit(t, "org_b", access.WebhookWrite, access.OrgOwner)} {
+	for _, p := range []access.Permit{permit(t, "org_a", access.WebhookWrite, access.IAMOwner),
+		permit(t, "org_b", access.WebhookWrite, access.OrgOwner)} {
 		_, err := hooks.Get(ctx, p, id)
 		refused(t, err, ErrNotFound)
 	}

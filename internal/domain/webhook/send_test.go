@@ -43,11 +43,15 @@ func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 			_, _ = io.WriteString(conn, "secret\r\n\r\n")
 			conn.Close()
 		}), "the receiver cannot be reached, or does not answer correctly"},
-		"no answer":                         {serve(func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }), "the receiver did not answer in time"},
-		"a certificate of its own":          {untrusted.URL, "the certificate of the receiver is not trusted"},
-		"a name that nobody knows":          {"https://secret.example", "the host name of the receiver was not found"},
-		"an address that is not called":     {"https://10.0.0.1", "signet does not call this address: " + needed},
-		"an answer with more than a status": {serve(func(out http.ResponseWriter, _ *http.Request) { http.Error(out, "secret", 400) }), "the receiver answers with status 400"},
+		"no answer": {serve(func(_ http.ResponseWriter, q *http.Request) {
+			<-q.Context().Done()
+		}), "the receiver did not answer in time"},
+		"a certificate of its own":      {untrusted.URL, "the certificate of the receiver is not trusted"},
+		"a name that nobody knows":      {"https://secret.example", "the host name of the receiver was not found"},
+		"an address that is not called": {"https://10.0.0.1", "signet does not call this address: " + needed},
+		"an answer with more than a status": {serve(func(out http.ResponseWriter, _ *http.Request) {
+			http.Error(out, "secret", 400)
+		}), "the receiver answers with status 400"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			patience := time.Minute
@@ -57,7 +61,8 @@ func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 			client := outbound.New(outbound.Config{Allow: here, Timeout: patience, Resolver: nobody{}})
 			t.Cleanup(client.Close)
 			hooks := &Webhooks{Store: w.hooks.Store, Root: w.hooks.Root, Outbound: client, Clock: w.Clock.Now}
-			created, err := w.hooks.Add(t.Context(), w.owner("org_a"), New{Name: "n", Settings: Settings{URL: "https://example.org"}})
+			created, err := w.hooks.Add(t.Context(), w.owner("org_a"),
+				New{Name: "n", Settings: Settings{URL: "https://example.org"}})
 			must(t, err)
 			u, err := hooks.use(t.Context(), created.ID, nil)
 			must(t, err)

@@ -16,7 +16,8 @@ import (
 // alone is the worker of a webhook that no dispatcher tells anything.
 func (w *nodes) alone(hook string) *worker {
 	w.t.Helper()
-	d := &Dispatcher{Webhooks: w.hooks, Log: slog.New(slog.NewTextHandler(&w.Log, nil)), usual: newSlots(perNode), lame: newSlots(perNodeLame)}
+	d := &Dispatcher{Webhooks: w.hooks, Log: slog.New(slog.NewTextHandler(&w.Log, nil)), usual: newSlots(perNode),
+		lame: newSlots(perNodeLame)}
 	u, err := w.hooks.use(w.t.Context(), hook, nil)
 	must(w.t, err)
 	return newWorker(d, hook, u)
@@ -74,7 +75,8 @@ func TestAReceiverThatDoesNotAnswerGetsOneMessageAtATime(t *testing.T) {
 			t.Errorf("%s: %d at a time, with %d slots of the usual ones and %d of the others", c.name, n, usual, lame)
 		}
 	}
-	if text := w.Log.String(); !strings.Contains(text, "one message at a time") || !strings.Contains(text, "answers again") {
+	if text := w.Log.String(); !strings.Contains(text, "one message at a time") ||
+		!strings.Contains(text, "answers again") {
 		t.Errorf("the log says %s", text)
 	}
 }
@@ -86,7 +88,8 @@ func TestWhatIsAboutToBeSentIsNoFailure(t *testing.T) {
 		tx.PutRow(event.Row{RowKey: parkedRow(hook, "app_1"), Value: []byte(`{"sequence":2}`)})
 		return nil
 	}}))
-	if found, _, err := w.hooks.Failures(t.Context(), w.owner("org_a"), hook, true, event.Cursor{}, 10); err != nil || found != nil {
+	if found, _, err := w.hooks.Failures(t.Context(), w.owner("org_a"), hook, true, event.Cursor{},
+		10); err != nil || found != nil {
 		t.Errorf("%+v, %v", found, err)
 	}
 }

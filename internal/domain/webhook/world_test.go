@@ -37,7 +37,8 @@ import (
 )
 
 // kinds are those of package model, which this one must not import.
-var kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, oauth.Kind, Kind}
+var kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind,
+	oauth.Kind, Kind}
 
 var must = testkit.Must
 
@@ -54,7 +55,9 @@ type nodes struct {
 func newNodes(t testing.TB, db testdb.Database) *nodes {
 	w := &nodes{t: t, Nodes: eventtest.NewNodes(db, kinds...)}
 	w.hooks = w.node()
-	must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Write: []event.Ref{installation.Ref, org.Kind.Ref("org_a"), org.Kind.Ref("org_b"), org.Kind.Ref("org_d")},
+	must(t, w.hooks.Store.Do(t.Context(), event.Command{
+		Origin: system,
+		Write:  []event.Ref{installation.Ref, org.Kind.Ref("org_a"), org.Kind.Ref("org_b"), org.Kind.Ref("org_d")},
 		Decide: func(tx *event.Tx) error {
 			for _, id := range []string{"org_a", "org_b", "org_d"} {
 				if _, err := org.Kind.Create(tx, id, id, org.Added{Name: id, NameKey: id}); err != nil {
@@ -63,7 +66,8 @@ func newNodes(t testing.TB, db testdb.Database) *nodes {
 			}
 			_, err := installation.Kind.Create(tx, installation.ID, "org_d", installation.Added{DefaultOrg: "org_d"})
 			return err
-		}}))
+		},
+	}))
 	return w
 }
 
@@ -148,26 +152,30 @@ func (w *nodes) happenOn(s event.Store, org string, n int, ids ...string) {
 		for _, id := range part {
 			refs = append(refs, app.Kind.Ref(id))
 		}
-		must(w.t, s.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: "usr_me", RequestID: "req_7"}, Write: refs, Decide: func(tx *event.Tx) error {
-			for i := range n {
-				for _, id := range part {
-					a, err := app.Kind.Get(tx, id)
-					if err != nil {
-						return err
-					}
-					name := fmt.Sprintf("%s %d", id, i)
-					if a == nil {
-						_, err = app.Kind.Create(tx, id, org, app.Added{Name: name, NameKey: name, Type: app.Web})
-					} else {
-						err = a.Append(app.SettingsChanged{Name: &name})
-					}
-					if err != nil {
-						return err
+		must(w.t, s.Do(w.t.Context(), event.Command{
+			Origin: event.Origin{Actor: "usr_me", RequestID: "req_7"},
+			Write:  refs,
+			Decide: func(tx *event.Tx) error {
+				for i := range n {
+					for _, id := range part {
+						a, err := app.Kind.Get(tx, id)
+						if err != nil {
+							return err
+						}
+						name := fmt.Sprintf("%s %d", id, i)
+						if a == nil {
+							_, err = app.Kind.Create(tx, id, org, app.Added{Name: name, NameKey: name, Type: app.Web})
+						} else {
+							err = a.Append(app.SettingsChanged{Name: &name})
+						}
+						if err != nil {
+							return err
+						}
 					}
 				}
-			}
-			return nil
-		}}))
+				return nil
+			},
+		}))
 	}
 }
 
@@ -243,7 +251,8 @@ func (r *receiver) serve(w http.ResponseWriter, q *http.Request) {
 	answer := r.answer
 	r.asked++
 	r.mu.Unlock()
-	if err != nil || !signed || q.Method != "POST" || q.Header.Get("content-type") != "application/json" || q.UserAgent() != "signet" {
+	if err != nil || !signed || q.Method != "POST" || q.Header.Get("content-type") != "application/json" ||
+		q.UserAgent() != "signet" {
 		r.t.Errorf("a message is not as it should be: %s %v", q.Method, q.Header)
 	}
 	g.Data = &g.shown
@@ -283,7 +292,8 @@ func (r *receiver) ids() (ids []string) {
 // has waits until these were taken, in this order where they are of one object, and no others.
 func (r *receiver) has(want ...string) {
 	r.t.Helper()
-	testkit.Await(r.t, fmt.Sprintf("%d messages are there", len(want)), func() bool { return len(r.messages()) >= len(want) })
+	testkit.Await(r.t, fmt.Sprintf("%d messages are there", len(want)),
+		func() bool { return len(r.messages()) >= len(want) })
 	r.inOrder()
 	if got := slices.Sorted(slices.Values(r.ids())); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		r.t.Errorf("taken: %q, want %q", got, want)

@@ -58,7 +58,8 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	write(t, filepath.Join(path, "file"), "")
-	if _, err := Open(filepath.Join(path, "file"), false); err == nil || !strings.Contains(err.Error(), "is not a directory") {
+	if _, err := Open(filepath.Join(path, "file"), false); err == nil ||
+		!strings.Contains(err.Error(), "is not a directory") {
 		t.Errorf("a file: %v", err)
 	}
 }
@@ -242,7 +243,8 @@ func TestFirstAdmin(t *testing.T) {
 	if path != filepath.Join(d.path, "first-admin.json") || !filepath.IsAbs(d.FirstAdminPath("elsewhere.json")) {
 		t.Errorf("%s, %s", path, d.FirstAdminPath("elsewhere.json"))
 	}
-	won := FirstAdmin{URL: "u", OrgID: "org_won", UserID: "i", LoginName: "l", Password: "p", ServiceUserID: "s", Token: "t"}
+	won := FirstAdmin{URL: "u", OrgID: "org_won", UserID: "i", LoginName: "l", Password: "p",
+		ServiceUserID: "s", Token: "t"}
 	lost := FirstAdmin{OrgID: "org_lost"}
 	for _, f := range []FirstAdmin{lost, won} {
 		if err := PrepareFirstAdmin(path, f); err != nil {
@@ -297,7 +299,8 @@ func TestAKeyThatIsBroughtAlong(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := d.KeepMasterKey(secret.NewMasterKey()); err == nil || !strings.Contains(err.Error(), "a different master key than that of the data") {
+	if err := d.KeepMasterKey(secret.NewMasterKey()); err == nil ||
+		!strings.Contains(err.Error(), "a different master key than that of the data") {
 		t.Errorf("another key: %v", err)
 	}
 	if got, err := d.MasterKey("", "", false); err != nil || string(got.Text()) != string(key.Text()) {

@@ -28,7 +28,8 @@ type gatedList struct{ listed }
 func (gatedList) EventType() Type { return "list.gated.v1" }
 func (gatedList) Since() int      { return 9 }
 
-var lists = Define(Schema[[]string]{Name: "list", Table: "lists", Prefix: "lst", Shape: 1, Facts: []Fact[[]string]{listed{}, renamedFirst{}}})
+var lists = Define(Schema[[]string]{Name: "list", Table: "lists", Prefix: "lst", Shape: 1,
+	Facts: []Fact[[]string]{listed{}, renamedFirst{}}})
 
 // What was encoded ahead is recorded like anything else, with what its fact has got since, and by each try anew.
 func TestWhatWasEncodedAheadIsRecordedAsIfItWereNot(t *testing.T) {
@@ -60,8 +61,10 @@ func TestWhatWasEncodedAheadIsRecordedAsIfItWereNot(t *testing.T) {
 	wantDoc, want := record(fact)
 	for range 2 {
 		doc, got := record(ahead.Of(fact))
-		if doc != wantDoc || doc != `["renamed","b","now"]` || string(got.Payload) != string(want.Payload) || string(got.Sealed) != string(want.Sealed) || got.Type != want.Type {
-			t.Errorf("%s %s %s %s, want %s %s %s", doc, got.Type, got.Payload, got.Sealed, wantDoc, want.Payload, want.Sealed)
+		if doc != wantDoc || doc != `["renamed","b","now"]` || string(got.Payload) != string(want.Payload) ||
+			string(got.Sealed) != string(want.Sealed) || got.Type != want.Type {
+			t.Errorf("%s %s %s %s, want %s %s %s", doc, got.Type, got.Payload, got.Sealed, wantDoc,
+				want.Payload, want.Sealed)
 		}
 	}
 }

@@ -30,8 +30,14 @@ func (bumped) EventType() Type { return "thing.bumped.v1" }
 func (bumped) Apply(t *thing)  { t.Count++ }
 
 func schema() Schema[thing] {
-	return Schema[thing]{Name: "thing", Table: "things", Prefix: "thg", Shape: 1, Facts: []Fact[thing]{named{}, bumped{}},
-		Claims: func(o *Object[thing]) []Claim { return []Claim{{"thing", o.Data.Name}} }}
+	return Schema[thing]{
+		Name:   "thing",
+		Table:  "things",
+		Prefix: "thg",
+		Shape:  1,
+		Facts:  []Fact[thing]{named{}, bumped{}},
+		Claims: func(o *Object[thing]) []Claim { return []Claim{{"thing", o.Data.Name}} },
+	}
 }
 
 var things = Define(schema())
@@ -53,13 +59,15 @@ func (foreign) EventType() Type { return "other.bumped.v1" }
 
 func TestDefinePanicsOnAMistake(t *testing.T) {
 	for name, mistake := range map[string]func(s *Schema[thing]){
-		"no name":                         func(s *Schema[thing]) { s.Name = "" },
-		"no table":                        func(s *Schema[thing]) { s.Table = "" },
-		"no prefix":                       func(s *Schema[thing]) { s.Prefix = "" },
-		"no shape":                        func(s *Schema[thing]) { s.Shape = 0 },
-		"no facts":                        func(s *Schema[thing]) { s.Facts = nil },
-		"columns without values":          func(s *Schema[thing]) { s.Columns = []string{"x"} },
-		"values without columns":          func(s *Schema[thing]) { s.Lookup = func(*Object[thing]) []string { return nil } },
+		"no name":                func(s *Schema[thing]) { s.Name = "" },
+		"no table":               func(s *Schema[thing]) { s.Table = "" },
+		"no prefix":              func(s *Schema[thing]) { s.Prefix = "" },
+		"no shape":               func(s *Schema[thing]) { s.Shape = 0 },
+		"no facts":               func(s *Schema[thing]) { s.Facts = nil },
+		"columns without values": func(s *Schema[thing]) { s.Columns = []string{"x"} },
+		"values without columns": func(s *Schema[thing]) {
+			s.Lookup = func(*Object[thing]) []string { return nil }
+		},
 		"tokens without a standing":       func(s *Schema[thing]) { s.Token = TokenUser },
 		"a fact twice":                    func(s *Schema[thing]) { s.Facts = append(s.Facts, bumped{}) },
 		"a fact of another kind":          func(s *Schema[thing]) { s.Facts = append(s.Facts, foreign{}) },
@@ -129,14 +137,18 @@ func TestABatchDecidesInMemory(t *testing.T) {
 func TestARefusalLeavesNothing(t *testing.T) {
 	b := newBatch()
 	no := errors.New("no")
-	err := b.Run(&Command{Write: []Ref{things.Ref("thg_1")}, Claims: []Claim{{"thing", "a"}}, Decide: func(tx *Tx) error {
-		if _, err := things.Create(tx, "thg_1", "org_1", name("a")); err != nil {
-			return err
-		}
-		tx.PutRow(Row{RowKey: RowKey{Secrets, "k"}})
-		tx.PutToken(Token{ID: "tok_1"})
-		return no
-	}})
+	err := b.Run(&Command{
+		Write:  []Ref{things.Ref("thg_1")},
+		Claims: []Claim{{"thing", "a"}},
+		Decide: func(tx *Tx) error {
+			if _, err := things.Create(tx, "thg_1", "org_1", name("a")); err != nil {
+				return err
+			}
+			tx.PutRow(Row{RowKey: RowKey{Secrets, "k"}})
+			tx.PutToken(Token{ID: "tok_1"})
+			return no
+		},
+	})
 	if !errors.Is(err, no) {
 		t.Fatal(err)
 	}
@@ -176,10 +188,14 @@ func TestAWrongNumberOfLookupValuesIsRefused(t *testing.T) {
 	s := schema()
 	s.Columns, s.Lookup = []string{"x"}, func(*Object[thing]) []string { return []string{"1", "2"} }
 	wrong := Define(s)
-	err := newBatch().Run(&Command{Write: []Ref{wrong.Ref("thg_1")}, Claims: []Claim{{"thing", "a"}}, Decide: func(tx *Tx) error {
-		_, err := wrong.Create(tx, "thg_1", "org_1", name("a"))
-		return err
-	}})
+	err := newBatch().Run(&Command{
+		Write:  []Ref{wrong.Ref("thg_1")},
+		Claims: []Claim{{"thing", "a"}},
+		Decide: func(tx *Tx) error {
+			_, err := wrong.Create(tx, "thg_1", "org_1", name("a"))
+			return err
+		},
+	})
 	if err == nil {
 		t.Error("it was accepted")
 	}

@@ -37,31 +37,38 @@ func TestAChangeIsJudgedInOneOrder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBatch(&Record{Ref: things.Ref("thg_1"), Org: "org_1", Sequence: 7, Doc: []byte(`{"name":"a"}`)})
-			target := Target[thing]{Kind: things, ID: c.id, Origin: Origin{Actor: "usr_1"}, Reach: func(o *Object[thing]) error {
-				if o == nil {
-					return unknown
-				}
-				return nil
-			}}.And(func(*thing) error {
+			target := Target[thing]{
+				Kind:   things,
+				ID:     c.id,
+				Origin: Origin{Actor: "usr_1"},
+				Reach: func(o *Object[thing]) error {
+					if o == nil {
+						return unknown
+					}
+					return nil
+				},
+			}.And(func(*thing) error {
 				if c.forbidden {
 					return forbidden
 				}
 				return nil
 			}).Needs(Command{Rows: []RowKey{{Secrets, "k"}}})
-			details, err := target.Change(t.Context(), running{batch: b}, IfMatch{Set: true, Sequence: c.sequence}, func(tx *Tx, o *Object[thing]) error {
-				tx.DropRow(RowKey{Secrets, "k"})
-				if err := o.Append(bumped{}); err != nil {
-					return err
-				}
-				return c.state
-			})
+			details, err := target.Change(t.Context(), running{batch: b}, IfMatch{Set: true, Sequence: c.sequence},
+				func(tx *Tx, o *Object[thing]) error {
+					tx.DropRow(RowKey{Secrets, "k"})
+					if err := o.Append(bumped{}); err != nil {
+						return err
+					}
+					return c.state
+				})
 			if !errors.Is(err, c.want) || (c.want == nil) != (err == nil) {
 				t.Fatalf("got %v", err)
 			}
 			if changes := b.Changes(); changes.Empty() != (c.want != nil) {
 				t.Errorf("changes: %+v", changes)
 			}
-			if want := (Details{Sequence: 8, Changed: Time(1000), Created: Time(0), Org: "org_1"}); c.want == nil && details != want || c.want != nil && details != (Details{}) {
+			if want := (Details{Sequence: 8, Changed: Time(1000), Created: Time(0), Org: "org_1"}); c.want == nil &&
+				details != want || c.want != nil && details != (Details{}) {
 				t.Errorf("details: %+v", details)
 			}
 			if c.want == nil && b.Changes().Events[0].Actor != "usr_1" {
@@ -79,13 +86,15 @@ func TestACommandAsksForMore(t *testing.T) {
 	}
 	b := newBatch(record("thg_1"), record("thg_2"))
 	runs := 0
-	target := Target[thing]{Kind: things, ID: "thg_1", Origin: Origin{Actor: "usr_1"}, Reach: func(*Object[thing]) error { return nil }}.
+	target := Target[thing]{Kind: things, ID: "thg_1", Origin: Origin{Actor: "usr_1"},
+		Reach: func(*Object[thing]) error { return nil }}.
 		Needs(Command{Read: []Ref{things.Ref("thg_2")}}).
 		Then(func(tx *Tx, o *Object[thing]) error {
 			if runs++; len(o.Appended()) != 1 {
 				t.Errorf("appended %v", o.Appended())
 			}
-			if err := tx.Require(Command{Write: []Ref{things.Ref("thg_2")}, Rows: []RowKey{{Throttle, "k"}}}); err != nil {
+			if err := tx.Require(Command{Write: []Ref{things.Ref("thg_2")},
+				Rows: []RowKey{{Throttle, "k"}}}); err != nil {
 				return err
 			}
 			if _, err := tx.Row(RowKey{Throttle, "k"}); err != nil {
@@ -97,12 +106,14 @@ func TestACommandAsksForMore(t *testing.T) {
 			}
 			return other.Append(bumped{})
 		})
-	details, err := target.Change(t.Context(), running{batch: b}, IfMatch{}, func(_ *Tx, o *Object[thing]) error { return o.Append(bumped{}) })
+	details, err := target.Change(t.Context(), running{batch: b}, IfMatch{},
+		func(_ *Tx, o *Object[thing]) error { return o.Append(bumped{}) })
 	if err != nil || details.Sequence != 8 || runs != 2 || len(b.Changes().Events) != 2 {
 		t.Errorf("%v, %+v, %d runs, %d events", err, details, runs, len(b.Changes().Events))
 	}
 	// One that never has enough ends.
-	_, err = Target[thing]{Kind: things, ID: "thg_1", Origin: Origin{Actor: "usr_1"}, Reach: func(*Object[thing]) error { return nil }}.
+	_, err = Target[thing]{Kind: things, ID: "thg_1", Origin: Origin{Actor: "usr_1"},
+		Reach: func(*Object[thing]) error { return nil }}.
 		Change(t.Context(), running{batch: b}, IfMatch{}, func(tx *Tx, _ *Object[thing]) error {
 			runs++
 			return tx.Require(Command{Rows: []RowKey{{Throttle, string(rune('a' + runs))}}})
@@ -116,7 +127,8 @@ func TestACommandAsksForMore(t *testing.T) {
 func TestACommandFollowsReferences(t *testing.T) {
 	claim := Claim{"thing", "a"}
 	var seen []string
-	s := seeing{running{batch: newBatch(&Record{Ref: things.Ref("thg_2"), Org: "org_1", Sequence: 7, Doc: []byte(`{"name":"a"}`)})}, &seen}
+	s := seeing{running{batch: newBatch(&Record{Ref: things.Ref("thg_2"), Org: "org_1", Sequence: 7,
+		Doc: []byte(`{"name":"a"}`)})}, &seen}
 	looked := ""
 	err := Do(t.Context(), s, Command{Write: []Ref{things.Ref("thg_1")}, Decide: func(tx *Tx) error {
 		if err := tx.Require(Command{Claims: []Claim{claim}}); err != nil {
@@ -144,7 +156,8 @@ func TestACommandFollowsReferences(t *testing.T) {
 		return o.Append(bumped{})
 	}})
 	// The claim, what was looked for, what is only read, what is written: each is asked for once.
-	if want := "[1 false 1 false 1 false 1 false 2 false]"; err != nil || fmt.Sprint(seen) != want || len(s.batch.Changes().Events) != 1 {
+	if want := "[1 false 1 false 1 false 1 false 2 false]"; err != nil || fmt.Sprint(seen) != want ||
+		len(s.batch.Changes().Events) != 1 {
 		t.Errorf("%v, %v, %+v", err, seen, s.batch.Changes().Events)
 	}
 	gone := errors.New("gone")
@@ -189,11 +202,20 @@ func TestACommandThatTurnsOutToBeLongWaitsForItsTurn(t *testing.T) {
 		refuses error
 		want    string
 	}{
-		"few":             {MaxObjects - 1, func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, nil, "[1 false 32 false 32 false]"},
-		"many":            {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, nil, "[1 false enter 33 true 33 true leave]"},
-		"no queue":        {MaxObjects, func(ctx context.Context, _ noted) context.Context { return ctx }, nil, "[1 false 33 true 33 true]"},
-		"has one already": {MaxObjects, func(ctx context.Context, n noted) context.Context { return WritesMany(WithLongQueue(ctx, n)) }, nil, "[1 true 33 true 33 true]"},
-		"is refused":      {MaxObjects, func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, full, "[1 false enter]"},
+		"few": {MaxObjects - 1,
+			func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, nil,
+			"[1 false 32 false 32 false]"},
+		"many": {MaxObjects,
+			func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, nil,
+			"[1 false enter 33 true 33 true leave]"},
+		"no queue": {MaxObjects, func(ctx context.Context, _ noted) context.Context { return ctx }, nil,
+			"[1 false 33 true 33 true]"},
+		"has one already": {MaxObjects,
+			func(ctx context.Context, n noted) context.Context { return WritesMany(WithLongQueue(ctx, n)) }, nil,
+			"[1 true 33 true 33 true]"},
+		"is refused": {MaxObjects,
+			func(ctx context.Context, n noted) context.Context { return WithLongQueue(ctx, n) }, full,
+			"[1 false enter]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var steps []string
@@ -203,12 +225,16 @@ func TestACommandThatTurnsOutToBeLongWaitsForItsTurn(t *testing.T) {
 				more.Write = append(more.Write, things.Ref(fmt.Sprint("thg_", i+1)))
 				more.Rows = append(more.Rows, RowKey{Throttle, fmt.Sprint(i)})
 			}
-			err := Do(c.with(t.Context(), noted{&steps, c.refuses}), seeing{running{batch: newBatch(records...)}, &steps}, Command{Write: []Ref{things.Ref("thg_0")}, Decide: func(tx *Tx) error {
-				if err := tx.Require(more); err != nil {
-					return err
-				}
-				return tx.Require(Command{Rows: []RowKey{{Throttle, "another"}}})
-			}})
+			err := Do(c.with(t.Context(), noted{&steps, c.refuses}),
+				seeing{running{batch: newBatch(records...)}, &steps}, Command{
+					Write: []Ref{things.Ref("thg_0")},
+					Decide: func(tx *Tx) error {
+						if err := tx.Require(more); err != nil {
+							return err
+						}
+						return tx.Require(Command{Rows: []RowKey{{Throttle, "another"}}})
+					},
+				})
 			if got := fmt.Sprint(steps); !errors.Is(err, c.refuses) || got != c.want {
 				t.Errorf("%v, %v", err, got)
 			}

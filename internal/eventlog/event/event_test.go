@@ -11,8 +11,20 @@ import (
 )
 
 func TestHashCoversEveryFieldButThePosition(t *testing.T) {
-	original := Event{Position: 1, ObjectID: "usr_1", Sequence: 2, Org: "org_1", Type: "user.added.v1", Payload: []byte("{}"),
-		Sealed: []byte("sealed"), KeyID: "key_1", PrevHash: []byte("hash"), Origin: Origin{Actor: "usr_2", RequestID: "req_1"}, Time: 3}
+	original := Event{
+		Position: 1,
+		ObjectID: "usr_1",
+		Sequence: 2,
+		Org:      "org_1",
+		Type:     "user.added.v1",
+		Payload:  []byte("{}"),
+		Sealed:   []byte("sealed"),
+		KeyID:    "key_1",
+		PrevHash: []byte("hash"),
+
+		Origin: Origin{Actor: "usr_2", RequestID: "req_1"},
+		Time:   3,
+	}
 	// change alters every field it can reach, one at a time.
 	var change func(path string, v reflect.Value, e *Event)
 	change = func(path string, v reflect.Value, e *Event) {
@@ -79,7 +91,8 @@ func TestIfMatch(t *testing.T) {
 			if (err != nil) != c.refused {
 				t.Fatalf("%v", err)
 			}
-			if e, ok := err.(*errs.Error); ok && (e.Kind != errs.Aborted || e.Reason != SequenceMismatch || !strings.Contains(e.Message, "7")) {
+			if e, ok := err.(*errs.Error); ok &&
+				(e.Kind != errs.Aborted || e.Reason != SequenceMismatch || !strings.Contains(e.Message, "7")) {
 				t.Errorf("%v", e)
 			}
 		})

@@ -21,8 +21,15 @@ type paired struct {
 func (paired) EventType() Type { return "pair.paired.v1" }
 func (f paired) Apply(p *pair) { *p = pair(f) }
 
-var pairs = Define(Schema[pair]{Name: "pair", Table: "pairs", Prefix: "par", Shape: 3, Since: 5, Facts: []Fact[pair]{paired{}},
-	Columns: []string{"column"}, Lookup: func(o *Object[pair]) []string {
+var pairs = Define(Schema[pair]{
+	Name:    "pair",
+	Table:   "pairs",
+	Prefix:  "par",
+	Shape:   3,
+	Since:   5,
+	Facts:   []Fact[pair]{paired{}},
+	Columns: []string{"column"},
+	Lookup: func(o *Object[pair]) []string {
 		if o.Short() {
 			return []string{"short"}
 		}
@@ -39,7 +46,8 @@ var pairs = Define(Schema[pair]{Name: "pair", Table: "pairs", Prefix: "par", Sha
 			p.Key = strings.ToLower(p.Text)
 		}
 		return p
-	}})
+	},
+})
 
 // A shape that not every version reads is written when every node reads it. Then it says the same, and stays, whatever
 // a node knows that has not noticed.
@@ -50,7 +58,8 @@ func TestAShortShapeIsWrittenWhenEveryNodeReadsIt(t *testing.T) {
 		version, shape int
 		doc, column    string
 	}{
-		{4, 2, `{"text":"A","key":"a"}`, "long"}, {4, 2, `{"text":"A","key":"a"}`, "long"}, {5, 3, `{"text":"A"}`, "short"}, {4, 3, `{"text":"A"}`, "short"}, {5, 3, `{"text":"A"}`, "short"},
+		{4, 2, `{"text":"A","key":"a"}`, "long"}, {4, 2, `{"text":"A","key":"a"}`, "long"},
+		{5, 3, `{"text":"A"}`, "short"}, {4, 3, `{"text":"A"}`, "short"}, {5, 3, `{"text":"A"}`, "short"},
 	} {
 		loaded := NewLoaded()
 		loaded.FactVersion = c.version
@@ -82,11 +91,13 @@ func TestAShortShapeIsWrittenWhenEveryNodeReadsIt(t *testing.T) {
 	}
 	for version, want := range map[int]int{0: 2, 4: 2, 5: 3, 9: 3} {
 		fold := pairs.NewFold(nil, version)
-		if err := fold.Add(&Event{ObjectID: "par_1", Sequence: 1, Type: "pair.paired.v1", Payload: []byte(`{"text":"A","key":"a"}`)}); err != nil {
+		if err := fold.Add(&Event{ObjectID: "par_1", Sequence: 1, Type: "pair.paired.v1",
+			Payload: []byte(`{"text":"A","key":"a"}`)}); err != nil {
 			t.Fatal(err)
 		}
 		folded, err := fold.Folded()
-		if err != nil || folded.Record.Shape != want || pairs.ShapeAt(version) != want || strings.Contains(string(folded.Record.Doc), "key") != (want == 2) {
+		if err != nil || folded.Record.Shape != want || pairs.ShapeAt(version) != want ||
+			strings.Contains(string(folded.Record.Doc), "key") != (want == 2) {
 			t.Errorf("folded for version %d: %+v, %v", version, folded.Record, err)
 		}
 	}

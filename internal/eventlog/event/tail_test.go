@@ -35,11 +35,13 @@ func TestATailGivesWhatItHasAndSaysWhatItHasNot(t *testing.T) {
 		{"nothing behind the end", [][]Event{numbered(11, 13, 0)}, 1e6, 13, 5, 0, 0, true},
 		{"nothing ahead of the end", [][]Event{numbered(11, 13, 0)}, 1e6, 99, 5, 0, 0, true},
 		{"somebody is behind its beginning", [][]Event{numbered(11, 13, 0)}, 1e6, 9, 5, 0, 0, false},
-		{"the oldest make room for new ones", [][]Event{numbered(11, 13, 0), numbered(14, 16, 0)}, 1e6, 12, 5, 13, 16, true},
+		{"the oldest make room for new ones", [][]Event{numbered(11, 13, 0), numbered(14, 16, 0)}, 1e6, 12,
+			5, 13, 16, true},
 		{"and are missing then", [][]Event{numbered(11, 13, 0), numbered(14, 16, 0)}, 1e6, 11, 5, 0, 0, false},
 		{"large ones take the room of many", [][]Event{numbered(11, 13, 1000)}, 3100, 11, 5, 12, 13, true},
 		{"and are missing then", [][]Event{numbered(11, 13, 1000)}, 3100, 10, 5, 0, 0, false},
-		{"one that is too large is not kept, and is not skipped", [][]Event{numbered(11, 11, 9000)}, 3100, 10, 5, 0, 0, false},
+		{"one that is too large is not kept, and is not skipped", [][]Event{numbered(11, 11, 9000)}, 3100, 10,
+			5, 0, 0, false},
 		{"others come behind it", [][]Event{numbered(11, 11, 9000), numbered(12, 12, 0)}, 3100, 11, 5, 12, 12, true},
 		{"nothing is nothing", [][]Event{{}}, 1e6, 10, 5, 0, 0, true},
 	} {
@@ -59,7 +61,8 @@ func TestATailGivesWhatItHasAndSaysWhatItHasNot(t *testing.T) {
 				}
 				return
 			}
-			if int64(len(found)) != c.last-c.first+1 || found[0].Position != c.first || found[len(found)-1].Position != c.last {
+			if int64(len(found)) != c.last-c.first+1 || found[0].Position != c.first ||
+				found[len(found)-1].Position != c.last {
 				t.Errorf("found %v", found)
 			}
 		})

@@ -19,7 +19,8 @@ func TestALeaseIsHeldByOneNodeAtATime(t *testing.T) {
 		is := func(what string, p *Progress, err error, want *Progress) {
 			t.Helper()
 			must(t, err)
-			if (p == nil) != (want == nil) || p != nil && (p.Node != want.Node || p.Until != want.Until || p.Position != want.Position) {
+			if (p == nil) != (want == nil) ||
+				p != nil && (p.Node != want.Node || p.Until != want.Until || p.Position != want.Position) {
 				t.Errorf("%s: %+v, want %+v", what, p, want)
 			}
 		}

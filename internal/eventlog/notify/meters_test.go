@@ -34,7 +34,9 @@ func TestMetersTellHowFarWorkersAre(t *testing.T) {
 			for _, f := range families {
 				for _, m := range f.GetMetric() {
 					if m.GetLabel()[0].GetValue() == "test" {
-						got = append(got, fmt.Sprint(strings.TrimPrefix(f.GetName(), "signet_follower_"), " ", m.GetGauge().GetValue()))
+						got = append(got,
+							fmt.Sprint(strings.TrimPrefix(f.GetName(), "signet_follower_"), " ",
+								m.GetGauge().GetValue()))
 					}
 				}
 			}
@@ -78,6 +80,7 @@ func TestAWorkerThatCannotSendIsBehind(t *testing.T) {
 	q.add([]event.Event{ev("a", 1, 101)}, all)
 	w.note(q, now+2)
 	if w.caughtUp.Load() != now+1 || w.position.Load() != 100 {
-		t.Errorf("an event is not sent, and it has caught up at %d, position %d", w.caughtUp.Load()-now, w.position.Load())
+		t.Errorf("an event is not sent, and it has caught up at %d, position %d", w.caughtUp.Load()-now,
+			w.position.Load())
 	}
 }

@@ -34,10 +34,14 @@ func (w *nodes) runner(s event.Log, f ...Follower) *Runner {
 func happen(t *testing.T, s event.Store, name string) {
 	t.Helper()
 	id, again := org.Kind.NewID(), name+" again"
-	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{org.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
-		_, err := org.Kind.Create(tx, id, id, org.Added{Name: name}, org.Renamed{Name: &again})
-		return err
-	}}))
+	must(t, s.Do(t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{org.Kind.Ref(id)},
+		Decide: func(tx *event.Tx) error {
+			_, err := org.Kind.Create(tx, id, id, org.Added{Name: name}, org.Renamed{Name: &again})
+			return err
+		},
+	}))
 }
 
 // work lets a worker do all there is to do.
@@ -72,24 +76,28 @@ type seen struct {
 func newSeen() *seen { return &seen{fail: map[string]int{}, came: make(chan string, 100)} }
 
 func (s *seen) follower() Follower {
-	return Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(_ context.Context, e *event.Event) error {
-		var fact org.Added
-		if err := json.Unmarshal(e.Payload, &fact); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.fail[fact.Name] > 0 {
-			s.fail[fact.Name]--
-			if fact.Name == "panics" {
-				panic("at once")
+	return Follower{
+		Name:  "test",
+		Types: []event.Type{org.Added{}.EventType()},
+		Handle: func(_ context.Context, e *event.Event) error {
+			var fact org.Added
+			if err := json.Unmarshal(e.Payload, &fact); err != nil {
+				return err
 			}
-			return errors.New("not now")
-		}
-		s.names = append(s.names, fact.Name)
-		s.came <- fact.Name
-		return nil
-	}}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.fail[fact.Name] > 0 {
+				s.fail[fact.Name]--
+				if fact.Name == "panics" {
+					panic("at once")
+				}
+				return errors.New("not now")
+			}
+			s.names = append(s.names, fact.Name)
+			s.came <- fact.Name
+			return nil
+		},
+	}
 }
 
 func (s *seen) was(t *testing.T, want ...string) {
@@ -231,16 +239,19 @@ func TestAForgetfulFollowerGivesUpTheOldestInstead(t *testing.T) {
 		work(t, worker)
 		saw.was(t, "last")
 		p := stored(t, s)
-		if len(p.Parked) != MaxParked || p.Parked[0].Position != 1-MaxParked || p.Parked[MaxParked-1].Position < 0 || !w.Log.Has("an event was dropped") {
+		if len(p.Parked) != MaxParked || p.Parked[0].Position != 1-MaxParked || p.Parked[MaxParked-1].Position < 0 ||
+			!w.Log.Has("an event was dropped") {
 			t.Errorf("parked are %d, from %+v to %+v", len(p.Parked), p.Parked[0], p.Parked[len(p.Parked)-1])
 		}
 	})
 }
 
 func TestWhatWasSentAtLastIsNotParkedInTheRow(t *testing.T) {
-	q := queueAt(with("1", lane{parked: &Parked{Sequence: 2}}), with("3", lane{parked: &Parked{Retry: Retry{Position: 3, Tries: 1}}}))
+	q := queueAt(with("1", lane{parked: &Parked{Sequence: 2}}),
+		with("3", lane{parked: &Parked{Retry: Retry{Position: 3, Tries: 1}}}))
 	var p Progress
-	if rows, err := (&follower{}).Save(&p, q); err != nil || rows != nil || len(p.Parked) != 1 || p.Parked[0].Position != 3 {
+	if rows, err := (&follower{}).Save(&p, q); err != nil || rows != nil || len(p.Parked) != 1 ||
+		p.Parked[0].Position != 3 {
 		t.Errorf("%+v, %v, %v", p, rows, err)
 	}
 }
@@ -262,11 +273,13 @@ func TestHowLongAnEventIsTried(t *testing.T) {
 		{"it is too late", away, minTries, patience + time.Second, true},
 		{"refused for now", Outcome{Problem: "away", Refused: true}, minTries, patience, false},
 		{"refused for good", Outcome{Problem: "away", Refused: true, ForGood: true}, minTries, time.Minute, true},
-		{"refused for good at first", Outcome{Problem: "away", Refused: true, ForGood: true}, minTries - 1, time.Minute, false},
+		{"refused for good at first", Outcome{Problem: "away", Refused: true, ForGood: true}, minTries - 1,
+			time.Minute, false},
 	} {
 		w := newNodes(testdb.Database{})
 		r := &Result{Event: event.Event{Time: event.Micros(w.Clock.Now().Add(-c.age))}, Outcome: c.failed}
-		pause, again := (&follower{Follower: Follower{Patience: patience}}).retry(&Parked{Retry: Retry{Tries: c.tries}}, r, event.Micros(w.Clock.Now()))
+		pause, again := (&follower{Follower: Follower{Patience: patience}}).retry(&Parked{Retry: Retry{Tries: c.tries}},
+			r, event.Micros(w.Clock.Now()))
 		if again == c.enough {
 			t.Errorf("%s: enough is %t", c.name, !again)
 		}
@@ -310,7 +323,8 @@ func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 					most = MaxParked
 				}
 				for i := range most {
-					p := Retry{Position: int64(i - most), Org: fmt.Sprint("org_", i), Tries: 1, Refused: i >= most-c.refused}
+					p := Retry{Position: int64(i - most), Org: fmt.Sprint("org_", i), Tries: 1,
+						Refused: i >= most-c.refused}
 					if i >= most-c.theirs {
 						p.Org = "org_a"
 					}
@@ -319,8 +333,10 @@ func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 				happen(t, s, "fails")
 				happen(t, s, "last")
 				work(t, worker)
-				if goesOn := c.givenUp > 0; slices.Contains(saw.names, "last") != goesOn || w.Log.Has("an event was dropped") != goesOn {
-					t.Errorf("handled %q; the log says that something was given up: %t", saw.names, w.Log.Has("an event was dropped"))
+				if goesOn := c.givenUp > 0; slices.Contains(saw.names, "last") != goesOn ||
+					w.Log.Has("an event was dropped") != goesOn {
+					t.Errorf("handled %q; the log says that something was given up: %t", saw.names,
+						w.Log.Has("an event was dropped"))
 				}
 				var gone []int
 				for i := range most {
@@ -393,15 +409,19 @@ func TestTheLeaseIsRenewedBeforeWorkThatMayTakeLong(t *testing.T) {
 		w := newNodes(db)
 		s := w.Open(t)
 		var left time.Duration
-		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
-			p := stored(t, s)
-			left = event.Time(p.Until).Sub(w.Clock.Now())
-			if _, bounded := ctx.Deadline(); !bounded {
-				return errors.New("there is no time limit")
-			}
-			w.Clock.Advance(handleTime - time.Second) // it takes almost all of its time
-			return nil
-		}}
+		f := Follower{
+			Name:  "test",
+			Types: []event.Type{org.Added{}.EventType()},
+			Handle: func(ctx context.Context, _ *event.Event) error {
+				p := stored(t, s)
+				left = event.Time(p.Until).Sub(w.Clock.Now())
+				if _, bounded := ctx.Deadline(); !bounded {
+					return errors.New("there is no time limit")
+				}
+				w.Clock.Advance(handleTime - time.Second) // it takes almost all of its time
+				return nil
+			},
+		}
 		r := w.runner(s, f)
 		must(t, r.Begin(t.Context()))
 		worker := r.worker(f)
@@ -499,11 +519,15 @@ func TestWhatWasDoneIsNotedAlsoWhenTheNodeStopsRightThen(t *testing.T) {
 		s := w.Open(t)
 		ctx, stop := context.WithCancel(t.Context())
 		handled := 0
-		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
-			handled++
-			stop()
-			return ctx.Err() // what is on its way may come to its end
-		}}
+		f := Follower{
+			Name:  "test",
+			Types: []event.Type{org.Added{}.EventType()},
+			Handle: func(ctx context.Context, _ *event.Event) error {
+				handled++
+				stop()
+				return ctx.Err() // what is on its way may come to its end
+			},
+		}
 		r := w.runner(s, f)
 		must(t, r.Begin(t.Context()))
 		happen(t, s, "a")
@@ -521,17 +545,21 @@ func TestANodeThatStopsDoesNotWaitForLong(t *testing.T) {
 		s := w.Open(t)
 		ctx, stop := context.WithCancel(t.Context())
 		handled := 0
-		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
-			if handled++; handled > 1 {
-				return nil
-			}
-			stop()
-			<-ctx.Done()
-			if !errors.Is(ctx.Err(), context.Canceled) {
-				t.Errorf("the node waits until the event has had all its time: %v", ctx.Err())
-			}
-			return ctx.Err()
-		}}
+		f := Follower{
+			Name:  "test",
+			Types: []event.Type{org.Added{}.EventType()},
+			Handle: func(ctx context.Context, _ *event.Event) error {
+				if handled++; handled > 1 {
+					return nil
+				}
+				stop()
+				<-ctx.Done()
+				if !errors.Is(ctx.Err(), context.Canceled) {
+					t.Errorf("the node waits until the event has had all its time: %v", ctx.Err())
+				}
+				return ctx.Err()
+			},
+		}
 		r := w.runner(s, f)
 		must(t, r.Begin(t.Context()))
 		happen(t, s, "a")

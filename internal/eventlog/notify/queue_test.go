@@ -22,10 +22,17 @@ var errAway = errors.New("the store is away")
 
 // testRules are those of a worker that tries three times and sends two events at a time.
 func testRules() *Rules {
-	return &Rules{Life: 30 * time.Second, Poll: time.Second, SaveAfter: 4, MaxParked: 3, KeepFailed: true, Slots: func() int { return 2 },
+	return &Rules{
+		Life:       30 * time.Second,
+		Poll:       time.Second,
+		SaveAfter:  4,
+		MaxParked:  3,
+		KeepFailed: true,
+		Slots:      func() int { return 2 },
 		Retry: func(p *Parked, r *Result, _ int64) (time.Duration, bool) {
 			return max(pause, r.RetryAfter), p.Tries < 3
-		}}
+		},
+	}
 }
 
 // ev is an event of an object, at a position of the log.
@@ -41,7 +48,8 @@ func TestWhatBecomesOfALaneAfterATry(t *testing.T) {
 	first, second := ev("a", 1, 10), ev("a", 2, 11)
 	both := []event.Event{first, second}
 	failed := func(tries int, since, next int64, forGood bool) *Parked {
-		return &Parked{Retry: Retry{Position: 10, Org: "org_a", Tries: tries, Next: next}, Sequence: 1, Type: "app.added.v1", Since: since, Last: now, Status: 500, Problem: "no", Failed: forGood}
+		return &Parked{Retry: Retry{Position: 10, Org: "org_a", Tries: tries, Next: next}, Sequence: 1,
+			Type: "app.added.v1", Since: since, Last: now, Status: 500, Problem: "no", Failed: forGood}
 	}
 	no := Outcome{Status: 500, Problem: "no"}
 	later := now + pause.Microseconds()
@@ -54,22 +62,31 @@ func TestWhatBecomesOfALaneAfterATry(t *testing.T) {
 	}{
 		{"its last event is sent", lane{events: both[:1]}, Result{}, true, lane{events: []event.Event{}, done: true}},
 		{"its first event is sent", lane{events: both}, Result{}, true, lane{events: both[1:]}},
-		{"its first event fails, the others wait in the log", lane{events: both}, Result{Outcome: no}, true, lane{parked: failed(1, now, later, false)}},
-		{"it is refused", lane{events: both}, Result{Outcome: Outcome{Problem: "no", Status: 500, Refused: true}}, true, func() lane {
-			p := failed(1, now, later, false)
-			p.Refused = true
-			return lane{parked: p}
-		}()},
-		{"the other side wants a longer pause", lane{events: both}, Result{Outcome: Outcome{Status: 500, Problem: "no", RetryAfter: time.Minute}}, true,
+		{"its first event fails, the others wait in the log", lane{events: both}, Result{Outcome: no}, true,
+			lane{parked: failed(1, now, later, false)}},
+		{"it is refused", lane{events: both}, Result{Outcome: Outcome{Problem: "no", Status: 500, Refused: true}},
+			true, func() lane {
+				p := failed(1, now, later, false)
+				p.Refused = true
+				return lane{parked: p}
+			}()},
+		{"the other side wants a longer pause", lane{events: both},
+			Result{Outcome: Outcome{Status: 500, Problem: "no", RetryAfter: time.Minute}}, true,
 			lane{parked: failed(1, now, now+time.Minute.Microseconds(), false)}},
 		{"nobody knows what came of it", lane{events: both}, Result{Err: errAway}, true, lane{events: both}},
-		{"nobody knows, and it was tried before", lane{events: both, parked: failed(2, 7, 8, false)}, Result{Outcome: no, Err: errAway, Try: 3}, true,
+		{"nobody knows, and it was tried before", lane{events: both, parked: failed(2, 7, 8, false)},
+			Result{Outcome: no, Err: errAway, Try: 3}, true,
 			lane{events: both, parked: failed(2, 7, 8, false)}},
-		{"what was parked is sent", lane{events: both, parked: failed(2, 7, 8, false)}, Result{Try: 3}, true, lane{events: both[1:], parked: &Parked{Sequence: 2}}},
-		{"what was parked fails again", lane{events: both, parked: failed(1, 7, 8, false)}, Result{Outcome: no, Try: 2}, true, lane{parked: failed(2, 7, later, false)}},
-		{"what was resumed fails", lane{events: both, parked: &Parked{Sequence: 1}}, Result{Outcome: no}, true, lane{parked: failed(1, now, later, false)}},
-		{"it fails for the last time, and stays", lane{events: both, parked: failed(2, 7, 8, false)}, Result{Outcome: no, Try: 3}, true, lane{parked: failed(3, 7, 0, true)}},
-		{"it fails for the last time, and is given up", lane{events: both, parked: failed(2, 7, 8, false)}, Result{Outcome: no, Try: 3}, false,
+		{"what was parked is sent", lane{events: both, parked: failed(2, 7, 8, false)}, Result{Try: 3}, true,
+			lane{events: both[1:], parked: &Parked{Sequence: 2}}},
+		{"what was parked fails again", lane{events: both, parked: failed(1, 7, 8, false)}, Result{Outcome: no, Try: 2},
+			true, lane{parked: failed(2, 7, later, false)}},
+		{"what was resumed fails", lane{events: both, parked: &Parked{Sequence: 1}}, Result{Outcome: no}, true,
+			lane{parked: failed(1, now, later, false)}},
+		{"it fails for the last time, and stays", lane{events: both, parked: failed(2, 7, 8, false)},
+			Result{Outcome: no, Try: 3}, true, lane{parked: failed(3, 7, 0, true)}},
+		{"it fails for the last time, and is given up", lane{events: both, parked: failed(2, 7, 8, false)},
+			Result{Outcome: no, Try: 3}, false,
 			lane{parked: failed(3, 7, 0, false), done: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,14 +139,21 @@ func TestWhatToDoNext(t *testing.T) {
 		{"nothing", queueAt(), wait, ""},
 		{"the log may have more", queueAt(more, with("a", live(1))), read, ""},
 		{"enough was read", queueAt(more, with("a", lane{events: events(window)})), send, "a"},
-		{"what is parked is not counted", queueAt(more, with("a", lane{events: events(window), parked: &Parked{Retry: Retry{Next: now + 1}}})), read, ""},
-		{"no more keys may fail", queueAt(more, with("a", parked(now+1)), with("b", parked(now+1)), with("c", parked(now+1))), wait, ""},
-		{"any number may fail", queueAt(more, with("a", parked(now+1)), with("b", parked(now+1)), with("c", parked(now+1)), func(q *Queue) { q.rules.MaxParked = 0 }), read, ""},
+		{"what is parked is not counted",
+			queueAt(more, with("a",
+				lane{events: events(window), parked: &Parked{Retry: Retry{Next: now + 1}}})), read, ""},
+		{"no more keys may fail",
+			queueAt(more, with("a", parked(now+1)), with("b", parked(now+1)), with("c", parked(now+1))), wait, ""},
+		{"any number may fail",
+			queueAt(more, with("a", parked(now+1)), with("b", parked(now+1)), with("c", parked(now+1)),
+				func(q *Queue) { q.rules.MaxParked = 0 }), read, ""},
 
 		{"the lowest ticket is first", queueAt(with("a", live(3)), with("b", live(2)), with("c", live(4))), send, "b"},
 		{"one is on its way already", queueAt(with("a", sending(1)), with("b", live(2))), send, "b"},
-		{"as many are on their way as may be", queueAt(with("a", sending(1)), with("b", sending(2)), with("c", live(3))), wait, ""},
-		{"after a try of which nothing is known", queueAt(with("a", live(1)), func(q *Queue) { q.pause = now + 1 }), wait, ""},
+		{"as many are on their way as may be",
+			queueAt(with("a", sending(1)), with("b", sending(2)), with("c", live(3))), wait, ""},
+		{"after a try of which nothing is known",
+			queueAt(with("a", live(1)), func(q *Queue) { q.pause = now + 1 }), wait, ""},
 		{"the pause is over", queueAt(with("a", live(1)), func(q *Queue) { q.pause = now }), send, "a"},
 		{"parked, and not due", queueAt(with("a", parked(now+1))), wait, ""},
 		{"parked, and due", queueAt(with("a", parked(now))), fetch, "a"},
@@ -137,18 +161,23 @@ func TestWhatToDoNext(t *testing.T) {
 		{"failed for good", queueAt(with("a", lane{parked: &Parked{Retry: Retry{Tries: 3}, Failed: true}})), wait, ""},
 		{"due, and new ones stand in line", queueAt(with("a", parked(now)), with("b", live(2))), fetch, "a"},
 
-		{"half of the lease is over", queueAt(more, with("a", live(1)), left(15*time.Second-1000, 15*time.Second)), save, ""},
+		{"half of the lease is over",
+			queueAt(more, with("a", live(1)), left(15*time.Second-1000, 15*time.Second)), save, ""},
 		{"almost", queueAt(with("a", live(1)), left(15*time.Second, 15*time.Second)), send, "a"},
-		{"renewed just now, by a slow store", queueAt(with("a", live(1)), left(time.Millisecond, time.Second)), send, "a"},
+		{"renewed just now, by a slow store",
+			queueAt(with("a", live(1)), left(time.Millisecond, time.Second)), send, "a"},
 		{"and the lease is over already", queueAt(with("a", live(1)), left(0, 0)), save, ""},
-		{"not enough of the lease is left to send", queueAt(sendTime, with("a", live(1)), left(19*time.Second, 11*time.Second)), save, ""},
-		{"but there is nothing to send", queueAt(sendTime, with("a", sending(1)), left(19*time.Second, 11*time.Second)), wait, ""},
+		{"not enough of the lease is left to send",
+			queueAt(sendTime, with("a", live(1)), left(19*time.Second, 11*time.Second)), save, ""},
+		{"but there is nothing to send",
+			queueAt(sendTime, with("a", sending(1)), left(19*time.Second, 11*time.Second)), wait, ""},
 
 		{"some results, and more on their way", queueAt(unsaved(3), with("a", sending(1))), wait, ""},
 		{"some results, and nothing on its way", queueAt(unsaved(1)), save, ""},
 		{"some results, and more to send", queueAt(unsaved(3), with("a", live(1))), send, "a"},
 		{"many results", queueAt(unsaved(4), with("a", live(1))), save, ""},
-		{"some results for a while", queueAt(unsaved(1), with("a", sending(1)), left(29*time.Second, saveTime)), save, ""},
+		{"some results for a while",
+			queueAt(unsaved(1), with("a", sending(1)), left(29*time.Second, saveTime)), save, ""},
 		{"many events that mean nothing", queueAt(scanned(100 + lag)), save, ""},
 		{"not so many", queueAt(scanned(99 + lag)), wait, ""},
 		{"many, behind one that is on its way", queueAt(scanned(100+lag), with("a", sending(1))), wait, ""},
@@ -196,14 +225,16 @@ func TestATryOfWhichNothingIsKnownIsNotSaved(t *testing.T) {
 		{Result{}, true, false},
 		{Result{Outcome: Outcome{Problem: "no"}}, true, false},
 		{Result{Err: errAway}, false, true},
-		{Result{Outcome: Outcome{Problem: "gone", Gone: true}, Err: errAway}, true, true}, // for its sink has something to remember
+		// for its sink has something to remember
+		{Result{Outcome: Outcome{Problem: "gone", Gone: true}, Err: errAway}, true, true},
 	} {
 		q := queueAt()
 		q.add([]event.Event{ev("a", 1, 101)}, all)
 		r := q.take("a")
 		r.Outcome, r.Err = c.result.Outcome, c.result.Err
 		p := q.settle(&r, now)
-		if q.Unsaved() != c.unsaved || (q.pause == now+time.Second.Microseconds()) != c.pauses || (p != nil) != (r.Problem != "" && r.Err == nil) {
+		if q.Unsaved() != c.unsaved || (q.pause == now+time.Second.Microseconds()) != c.pauses ||
+			(p != nil) != (r.Problem != "" && r.Err == nil) {
 			t.Errorf("%+v: unsaved is %t, nothing is sent before %d, parked is %+v", c.result, q.Unsaved(), q.pause, p)
 		}
 	}
@@ -226,8 +257,10 @@ func TestWhatIsSavedIsNotSavedAgain(t *testing.T) {
 
 func TestWhatIsReadOfTheLog(t *testing.T) {
 	q := queueAt(with("parked", lane{parked: &Parked{Sequence: 1}}))
-	q.add([]event.Event{ev("parked", 2, 101), ev("unwanted", 1, 102), ev("a", 1, 103), ev("a", 2, 104), ev("b", 1, 105), ev("c", 1, 106)}, all)
-	if got := slices.Sorted(maps.Keys(q.lanes)); !slices.Equal(got, []string{"a", "b", "parked"}) || len(q.lanes["a"].events) != 2 || len(q.lanes["parked"].events) != 0 {
+	q.add([]event.Event{ev("parked", 2, 101), ev("unwanted", 1, 102), ev("a", 1, 103), ev("a", 2, 104), ev("b", 1, 105),
+		ev("c", 1, 106)}, all)
+	if got := slices.Sorted(maps.Keys(q.lanes)); !slices.Equal(got, []string{"a", "b", "parked"}) ||
+		len(q.lanes["a"].events) != 2 || len(q.lanes["parked"].events) != 0 {
 		t.Errorf("to send: %q, %+v", got, q.lanes)
 	}
 	if s := q.survey(now); q.scanned != 105 || !q.more || s.position != 102 || s.unsent != 3 {
@@ -257,9 +290,12 @@ func TestWhatIsReadOfAParkedKey(t *testing.T) {
 		{"what the log was not read up to", []event.Event{ev("a", 3, 50), ev("a", 4, 101)}, 3, 2, false, 1, 3},
 		{"it has caught up", []event.Event{ev("a", 3, 101)}, 0, 2, true, 0, 3},
 		{"there is none", nil, 0, 2, true, 0, 3},
-		{"the one that failed is not wanted any more", []event.Event{{ObjectID: "unwanted", Sequence: 3, Position: 50}, ev("a", 4, 60)}, 4, 0, false, 1, 4},
+		{"the one that failed is not wanted any more",
+			[]event.Event{{ObjectID: "unwanted", Sequence: 3, Position: 50}, ev("a", 4, 60)}, 4, 0, false, 1, 4},
 		{"none of them is wanted", []event.Event{{ObjectID: "unwanted", Sequence: 3, Position: 50}}, 0, 0, false, 0, 4},
-		{"one between is not wanted", []event.Event{ev("a", 3, 50), {ObjectID: "unwanted", Sequence: 4, Position: 51}, ev("a", 5, 60)}, 3, 2, false, 2, 3},
+		{"one between is not wanted",
+			[]event.Event{ev("a", 3, 50), {ObjectID: "unwanted", Sequence: 4, Position: 51}, ev("a", 5, 60)}, 3,
+			2, false, 2, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := tried

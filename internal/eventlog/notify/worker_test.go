@@ -48,7 +48,8 @@ func TestALeaseThatAnotherNodeHoldsIsLookedAtNowAndThen(t *testing.T) {
 			w.Clock.Advance(c.after)
 			work(t, worker)
 			if s.rows != c.looks || (worker.queue != nil) != c.holds {
-				t.Errorf("after another %v it was looked at %d times, and is held: %t", c.after, s.rows, worker.queue != nil)
+				t.Errorf("after another %v it was looked at %d times, and is held: %t", c.after, s.rows,
+					worker.queue != nil)
 			}
 		}
 	})

@@ -13,24 +13,29 @@ import (
 
 func TestWhatIsAskedForAheadIsReadOnce(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		s, _, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: model.Kinds, Master: secret.NewMasterKey()})
+		s, _, err := store.Open(t.Context(),
+			store.Options{Database: db.URL, Kinds: model.Kinds, Master: secret.NewMasterKey()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		change := func(name string) {
 			t.Helper()
-			err := s.Do(t.Context(), event.Command{Write: []event.Ref{org.Kind.Ref("org_1")}, Claims: []event.Claim{org.DomainClaim("a.example")}, Decide: func(tx *event.Tx) error {
-				o, err := org.Kind.Get(tx, "org_1")
-				if err != nil {
-					return err
-				}
-				if o == nil {
-					_, err = org.Add(tx, "org_1", name, []string{"a.example"})
-					return err
-				}
-				return o.Append(org.Renamed{Name: &name})
-			}})
+			err := s.Do(t.Context(), event.Command{
+				Write:  []event.Ref{org.Kind.Ref("org_1")},
+				Claims: []event.Claim{org.DomainClaim("a.example")},
+				Decide: func(tx *event.Tx) error {
+					o, err := org.Kind.Get(tx, "org_1")
+					if err != nil {
+						return err
+					}
+					if o == nil {
+						_, err = org.Add(tx, "org_1", name, []string{"a.example"})
+						return err
+					}
+					return o.Append(org.Renamed{Name: &name})
+				},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,8 @@ func TestARebuildIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND d.datname = current_database()"); err != nil {
+	if _, err := conn.Exec(ctx,
+		"SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND d.datname = current_database()"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []*Store{operator, running} { // both notice, and take the lock anew before they write
@@ -84,7 +85,9 @@ func TestWorkOnEverythingHasNoTimeLimit(t *testing.T) {
 	defer conn.Close(context.Background())
 	limits := []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"}
 	for _, limit := range limits {
-		if _, err := conn.Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+limit+" = ''20s''', current_database()); END $$"); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+limit+
+				" = ''20s''', current_database()); END $$"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,11 +96,13 @@ func TestWorkOnEverythingHasNoTimeLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	for name, transaction := range map[string]func(context.Context, func(engine.Executor) error) error{"alone": e.Alone, "snapshot": e.Snapshot} {
+	for name, transaction := range map[string]func(context.Context, func(engine.Executor) error) error{"alone": e.Alone,
+		"snapshot": e.Snapshot} {
 		err := transaction(t.Context(), func(x engine.Executor) error {
 			for _, limit := range limits {
 				var value string
-				if err := x.Query(t.Context(), "SELECT current_setting(?)", []any{limit}, func(scan engine.Scanner) error { return scan(&value) }); err != nil {
+				if err := x.Query(t.Context(), "SELECT current_setting(?)", []any{limit},
+					func(scan engine.Scanner) error { return scan(&value) }); err != nil {
 					return err
 				}
 				if value != "0" {

@@ -60,7 +60,8 @@ func BenchmarkDo(b *testing.B) {
 			} else {
 				db = testdb.New(b, engine)
 			}
-			s, _, err := store.Open(b.Context(), store.Options{Database: db.URL, Kinds: []event.Definition{accounts}, Master: secret.NewMasterKey()})
+			s, _, err := store.Open(b.Context(),
+				store.Options{Database: db.URL, Kinds: []event.Definition{accounts}, Master: secret.NewMasterKey()})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -82,7 +83,8 @@ func BenchmarkDo(b *testing.B) {
 			fact.Personal.Name, fact.Personal.Email = strings.Repeat("n", 60), strings.Repeat("e", 60)+"@example.org"
 			fact.Personal.Phone = "+" + strings.Repeat("1", 30)
 			change := func(id string, create bool) {
-				c := event.Command{Origin: event.Origin{Actor: "usr_0", RequestID: "req_0"}, Write: []event.Ref{accounts.Ref(id)}}
+				c := event.Command{Origin: event.Origin{Actor: "usr_0", RequestID: "req_0"},
+					Write: []event.Ref{accounts.Ref(id)}}
 				if create {
 					c.Claims = []event.Claim{{Space: "user_name/org_1", Key: id}}
 				}

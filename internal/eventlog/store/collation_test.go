@@ -41,7 +41,8 @@ func TestPostgresComparesTextsByBytes(t *testing.T) {
 		`ALTER TABLE users ALTER COLUMN id TYPE text COLLATE "default", ALTER COLUMN org_id TYPE text COLLATE "default"`,
 		`ALTER TABLE events ALTER COLUMN object_id TYPE text COLLATE "default"`,
 	} {
-		if err := s.engine.Transact(t.Context(), func(x engine.Executor) error { return x.Exec(t.Context(), text) }); err != nil {
+		if err := s.engine.Transact(t.Context(),
+			func(x engine.Executor) error { return x.Exec(t.Context(), text) }); err != nil {
 			t.Fatal(err)
 		}
 	}

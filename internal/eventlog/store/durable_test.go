@@ -73,7 +73,8 @@ func TestOnlyWhatIsOnTheDiskIsFollowed(t *testing.T) {
 			t.Errorf("the database has %d of them, %v", len(all), err)
 		}
 		disk.keep <- failure
-		if err := testkit.Receive(t, answered, "the command is answered"); (err == nil) != (failure == nil) || err != nil && errs.KindOf(err) != errs.Unavailable {
+		if err := testkit.Receive(t, answered, "the command is answered"); (err == nil) != (failure == nil) ||
+			err != nil && errs.KindOf(err) != errs.Unavailable {
 			t.Error(err)
 		}
 		follows("on the disk, as far as it kept them", 2)

@@ -25,7 +25,8 @@ func (gatedNamed) EventType() event.Type { return "sign_in.named.v1" }
 func (f gatedNamed) Apply(s *oldThing)   { s.Name = f.Name }
 func (f gatedNamed) Since() int          { return map[string]int{"role": 2, "another role": 3}[f.Name] }
 
-var gatedThings = event.Define(event.Schema[oldThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1, Facts: []event.Fact[oldThing]{gatedNamed{}}})
+var gatedThings = event.Define(event.Schema[oldThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1,
+	Facts: []event.Fact[oldThing]{gatedNamed{}}})
 
 func nameGated(id, to string) event.Command { return name(gatedThings, id, to, gatedNamed{to}, nil) }
 
@@ -33,7 +34,9 @@ func nameGated(id, to string) event.Command { return name(gatedThings, id, to, g
 func knowing(t *testing.T, db testdb.Database) func(version int) (*Store, error) {
 	master := secret.NewMasterKey()
 	return func(version int) (*Store, error) {
-		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: master, FactVersion: version, SweepInterval: time.Hour})
+		s, _, err := Open(t.Context(),
+			Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: master, FactVersion: version,
+				SweepInterval: time.Hour})
 		if err == nil {
 			t.Cleanup(func() { s.Close() })
 		}
@@ -43,7 +46,8 @@ func knowing(t *testing.T, db testdb.Database) func(version int) (*Store, error)
 
 func wantOlderNodes(t *testing.T, err error) {
 	t.Helper()
-	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.FailedPrecondition || e.Reason != event.OlderNodes {
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.FailedPrecondition ||
+		e.Reason != event.OlderNodes {
 		t.Errorf("%v", err)
 	}
 }
@@ -115,7 +119,9 @@ func TestAGatedFactWaitsForTheOldestNode(t *testing.T) {
 		t.Errorf("a command beside it: %v", answers[1])
 	}
 	wantOlderNodes(t, newer.Do(t.Context(), nameGated("x_1", "role")))
-	reader, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: older.given, FactVersion: 1, ReadOnly: true})
+	reader, _, err := Open(t.Context(),
+		Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: older.given, FactVersion: 1,
+			ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +171,9 @@ func TestANodeThatWasCutOffJoinsAgain(t *testing.T) {
 	conn := connect(t, db)
 	cut := func() {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 10000) FROM (SELECT DISTINCT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database "+
-			"WHERE l.locktype = 'advisory' AND d.datname = current_database()) nodes"); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"SELECT pg_terminate_backend(pid, 10000) FROM (SELECT DISTINCT l.pid FROM pg_locks l JOIN pg_database d ON d.oid = l.database "+
+				"WHERE l.locktype = 'advisory' AND d.datname = current_database()) nodes"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,9 +202,11 @@ func TestATransactionDoesNotBeginOnADeadConnection(t *testing.T) {
 	one := func(x engine.Executor) error {
 		return x.Query(t.Context(), "SELECT 1", nil, func(engine.Scanner) error { return nil })
 	}
-	for name, transact := range map[string]func(context.Context, func(engine.Executor) error) error{"one that writes": e.Transact, "a snapshot": e.Snapshot, "aside": e.Aside} {
+	for name, transact := range map[string]func(context.Context,
+		func(engine.Executor) error) error{"one that writes": e.Transact, "a snapshot": e.Snapshot, "aside": e.Aside} {
 		testkit.Must(t, e.Transact(t.Context(), one))
-		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid, 180000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		_, err := conn.Exec(t.Context(),
+			"SELECT pg_terminate_backend(pid, 180000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 		testkit.Must(t, err)
 		if err := transact(t.Context(), one); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -207,7 +216,9 @@ func TestATransactionDoesNotBeginOnADeadConnection(t *testing.T) {
 
 func TestNodesJoinAgainAtIntervals(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
-	s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: secret.NewMasterKey(), SweepInterval: time.Millisecond})
+	s, _, err := Open(t.Context(),
+		Options{Database: db.URL, Kinds: []event.Definition{gatedThings}, Master: secret.NewMasterKey(),
+			SweepInterval: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +226,8 @@ func TestNodesJoinAgainAtIntervals(t *testing.T) {
 	conn := connect(t, db)
 	holder := func() (pid int) {
 		t.Helper()
-		err := conn.QueryRow(t.Context(), "SELECT coalesce(max(l.pid), 0) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.objsubid = 2 AND d.datname = current_database()").Scan(&pid)
+		err := conn.QueryRow(t.Context(),
+			"SELECT coalesce(max(l.pid), 0) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.objsubid = 2 AND d.datname = current_database()").Scan(&pid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +262,8 @@ func TestNobodyJoinsWhileTheVersionIsRaised(t *testing.T) {
 			joined <- err
 		}()
 		for waiting := 0; waiting == 0 && len(joined) == 0; {
-			if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT l.granted AND d.datname = current_database()").Scan(&waiting); err != nil {
+			if err := conn.QueryRow(t.Context(),
+				"SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE NOT l.granted AND d.datname = current_database()").Scan(&waiting); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,13 +36,16 @@ func wantHash(t *testing.T, s *Store, n int) {
 	if err != nil || row == nil || !bytes.Equal(row.Value, hashOf(n)) {
 		t.Errorf("the hash of %d is %v (%v)", n, row, err)
 	}
-	err = s.Do(t.Context(), event.Command{Rows: []event.RowKey{event.PasswordOf(fmt.Sprint("usr_", n))}, Decide: func(tx *event.Tx) error {
-		row, err := tx.Row(event.PasswordOf(fmt.Sprint("usr_", n)))
-		if err == nil && (row == nil || !bytes.Equal(row.Value, hashOf(n))) {
-			err = fmt.Errorf("inside a command the hash of %d is %v", n, row)
-		}
-		return err
-	}})
+	err = s.Do(t.Context(), event.Command{
+		Rows: []event.RowKey{event.PasswordOf(fmt.Sprint("usr_", n))},
+		Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(event.PasswordOf(fmt.Sprint("usr_", n)))
+			if err == nil && (row == nil || !bytes.Equal(row.Value, hashOf(n))) {
+				err = fmt.Errorf("inside a command the hash of %d is %v", n, row)
+			}
+			return err
+		},
+	})
 	if err != nil {
 		t.Error(err)
 	}
@@ -60,7 +63,8 @@ func plain(t *testing.T, s *Store) int {
 // behind changes rows behind the store's back.
 func behind(t *testing.T, s *Store, statement string, args ...any) {
 	t.Helper()
-	if err := s.engine.Transact(t.Context(), func(x engine.Executor) error { return x.Exec(t.Context(), statement, args...) }); err != nil {
+	if err := s.engine.Transact(t.Context(),
+		func(x engine.Executor) error { return x.Exec(t.Context(), statement, args...) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -92,10 +96,12 @@ func TestPasswordHashesAreStoredSealed(t *testing.T) {
 		s = opened(t, options)
 		for _, id := range []string{"usr_1", "usr_3"} {
 			row, err := s.Row(t.Context(), event.PasswordOf(id))
-			if err != nil || row == nil || bytes.Contains(row.Value, []byte("$")) && bytes.Contains(row.Value, []byte("argon")) {
+			if err != nil || row == nil ||
+				bytes.Contains(row.Value, []byte("$")) && bytes.Contains(row.Value, []byte("argon")) {
 				t.Fatalf("the hash of %s is %v (%v)", id, row, err)
 			}
-			if right, _, err := secret.NewCheapHasher().Verify(t.Context(), row.Value, "anything"); right || !errors.Is(err, secret.ErrUnusableHash) {
+			if right, _, err := secret.NewCheapHasher().Verify(t.Context(), row.Value, "anything"); right ||
+				!errors.Is(err, secret.ErrUnusableHash) {
 				t.Errorf("it is taken for a hash: %v %v", right, err)
 			}
 		}
@@ -116,12 +122,14 @@ func opened(t *testing.T, o Options) *Store {
 // TestPasswordHashesThatStandAreSealedInTheBackground, also those that a pass has left that was cut off.
 func TestPasswordHashesThatStandAreSealedInTheBackground(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.SealedRows - 1}
+		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+			FactVersion: event.SealedRows - 1}
 		s := opened(t, options)
 		const hashes = hashesSealed*2 + 20
 		for n := range hashes {
 			putHash(t, s, n)
-			behind(t, s, "INSERT INTO secrets (key, value, expires) VALUES (?, ?, 0)", fmt.Sprint("usr_", n, "/secret"), []byte("not guessable"))
+			behind(t, s, "INSERT INTO secrets (key, value, expires) VALUES (?, ?, 0)", fmt.Sprint("usr_", n, "/secret"),
+				[]byte("not guessable"))
 		}
 		wantHash(t, s, 1)
 		if n := plain(t, s); n != hashes {
@@ -147,7 +155,9 @@ func TestPasswordHashesThatStandAreSealedInTheBackground(t *testing.T) {
 			wantHash(t, s, n)
 		}
 		kept := 0
-		if err := s.engine.Query(t.Context(), "SELECT count(*) FROM secrets WHERE value = ?", []any{[]byte("not guessable")}, func(scan engine.Scanner) error { return scan(&kept) }); err != nil || kept != hashes {
+		if err := s.engine.Query(t.Context(), "SELECT count(*) FROM secrets WHERE value = ?",
+			[]any{[]byte("not guessable")}, func(scan engine.Scanner) error { return scan(&kept) }); err != nil ||
+			kept != hashes {
 			t.Errorf("of %d other secrets %d are as they were (%v)", hashes, kept, err)
 		}
 	})
@@ -190,7 +200,8 @@ func looked(t *testing.T, o Options) bool {
 // from before, such as a restored backup, knows of no pass.
 func TestTheLastPassOverHashesIsRemembered(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.SealedRows - 1}
+		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+			FactVersion: event.SealedRows - 1}
 		s := opened(t, options)
 		putHash(t, s, 1)
 		s.Close()
@@ -235,7 +246,8 @@ func (c *cutOff) Commit(ctx context.Context, changes *event.Changes) error {
 func TestNothingIsSealedBesideAnOlderNode(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	log := &testkit.Log{}
-	options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.SealedRows - 1, Log: slog.New(slog.NewTextHandler(log, nil))}
+	options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+		FactVersion: event.SealedRows - 1, Log: slog.New(slog.NewTextHandler(log, nil))}
 	older := opened(t, options)
 	putHash(t, older, 1)
 	options.FactVersion = 0
@@ -248,7 +260,9 @@ func TestNothingIsSealedBesideAnOlderNode(t *testing.T) {
 	testkit.Await(t, "all are sealed", func() bool { return plain(t, newer) == 0 })
 	wantHash(t, newer, 1)
 	wantHash(t, newer, 2)
-	if _, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: options.Kinds, Master: options.Master, FactVersion: event.SealedRows - 1}); err == nil {
+	if _, _, err := Open(t.Context(),
+		Options{Database: db.URL, Kinds: options.Kinds, Master: options.Master,
+			FactVersion: event.SealedRows - 1}); err == nil {
 		t.Error("a node starts that cannot read the hashes")
 	}
 	// Others may not have noticed at once that they can seal, so its pass is not the last one.
@@ -265,7 +279,10 @@ func BenchmarkOpeningAHash(b *testing.B) {
 	key := event.PasswordOf("usr_01a1ebfcd09073aca473d8963a65fd7e")
 	hash := []byte("$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$RdescudvJCsgt3ub+b1dWRWJTmaaJObGRdescudvJCs")
 	batch := event.NewBatch(root, 0, event.Loaded{FactVersion: event.SealedRows})
-	if err := batch.Run(&event.Command{Decide: func(tx *event.Tx) error { tx.PutRow(event.Row{RowKey: key, Value: hash}); return nil }}); err != nil {
+	if err := batch.Run(&event.Command{Decide: func(tx *event.Tx) error {
+		tx.PutRow(event.Row{RowKey: key, Value: hash})
+		return nil
+	}}); err != nil {
 		b.Fatal(err)
 	}
 	stored := batch.Changes().Put[0]

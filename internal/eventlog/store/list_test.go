@@ -24,7 +24,9 @@ func plan(t *testing.T, s *Store, text string, args []any) string {
 	t.Helper()
 	var lines []string
 	err := s.engine.Snapshot(t.Context(), func(x engine.Executor) error {
-		explain, scanned := "EXPLAIN QUERY PLAN ", func(detail *string) []any { return []any{new(int), new(int), new(int), detail} }
+		explain, scanned := "EXPLAIN QUERY PLAN ", func(detail *string) []any {
+			return []any{new(int), new(int), new(int), detail}
+		}
 		if s.cache == nil {
 			explain, scanned = "EXPLAIN ", func(detail *string) []any { return []any{detail} }
 			for _, setting := range []string{"enable_sort", "enable_seqscan", "enable_bitmapscan"} {
@@ -47,7 +49,8 @@ func plan(t *testing.T, s *Store, text string, args []any) string {
 // fill puts many rows into the tables, in the way of no command: only how they are found matters here.
 func fill(t *testing.T, s *Store) {
 	t.Helper()
-	all, portion := 40_000, 4_000 // PostgreSQL plans by how many there are; each statement is a moment's work, also on a busy machine
+	// PostgreSQL plans by how many there are; each statement is a moment's work, also on a busy machine
+	all, portion := 40_000, 4_000
 	numbers := "generate_series(FIRST, LAST) AS n(i)"
 	digits := "lpad(i::text, 6, '0')"
 	empty, bytes := "decode('', 'hex')", "BYTEA"
@@ -60,15 +63,23 @@ func fill(t *testing.T, s *Store) {
 	common := "i, i, i, " + empty + ", '', 2, '{}'"
 	columns := "id, org_id, sequence, created, changed, hash, key_id, shape, doc"
 	statements := []string{
-		"INSERT INTO users (" + columns + ", standing, verified_email, email_word, email_order, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
-			", '', CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, " + digits + ", CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
+		"INSERT INTO users (" + columns +
+			", standing, verified_email, email_word, email_order, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
+			", '', CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits +
+			" END, CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, " + digits +
+			", CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
 			"'u' || " + digits + ", 'n' || " + digits + ", 'e' || " + digits + " FROM " + numbers,
-		"INSERT INTO orgs (" + columns + ", standing, state, name) SELECT 'org_' || " + digits + ", 'org_' || " + digits + ", " + common +
-			", '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'inactive' ELSE 'active' END, 'n' || " + digits + " FROM " + numbers,
-		"INSERT INTO idps (" + columns + ", state, type, name) SELECT 'idp_' || " + digits + ", 'org_' || i % 4, " + common +
+		"INSERT INTO orgs (" + columns + ", standing, state, name) SELECT 'org_' || " + digits + ", 'org_' || " +
+			digits + ", " + common +
+			", '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'inactive' ELSE 'active' END, 'n' || " +
+			digits + " FROM " + numbers,
+		"INSERT INTO idps (" + columns + ", state, type, name) SELECT 'idp_' || " + digits +
+			", 'org_' || i % 4, " + common +
 			", 'active', 'jwt', 'n' || " + digits + " FROM " + numbers,
-		"INSERT INTO groupings (name, object_id) SELECT 'members/org_' || i % 4, 'usr_' || " + digits + " FROM " + numbers,
-		"INSERT INTO words (object_id, word, org_id) SELECT 'usr_' || " + digits + ", CASE WHEN i % 3 = 0 THEN 'common' ELSE 'w' || " + digits + " END, 'org_' || i % 4 FROM " + numbers,
+		"INSERT INTO groupings (name, object_id) SELECT 'members/org_' || i % 4, 'usr_' || " + digits +
+			" FROM " + numbers,
+		"INSERT INTO words (object_id, word, org_id) SELECT 'usr_' || " + digits +
+			", CASE WHEN i % 3 = 0 THEN 'common' ELSE 'w' || " + digits + " END, 'org_' || i % 4 FROM " + numbers,
 		"INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) " +
 			"SELECT CAST('h' || " + digits + " AS " + bytes + "), 'pat_' || " + digits +
 			", CASE WHEN i % 2 = 0 THEN 'pat' ELSE 'ses' END, '', 'usr_' || i % 100, 1, 1, 1, 9000000000000000 FROM " + numbers,
@@ -80,13 +91,15 @@ func fill(t *testing.T, s *Store) {
 	for org := range 4 {
 		number, its := engine.OrgNumber(fmt.Sprint("org_", org)), fmt.Sprintf(" WHERE i %% 4 = %d", org)
 		for i, term := range []string{"'common'", "'x' || (i % 3)", "'w' || " + digits} {
-			statements = append(statements, fmt.Sprintf("INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) SELECT DISTINCT CAST(%d AS BIGINT), %s, i / 8, %d, 0, 0, 0 FROM %s%s", number, term, []int{-2, 1, 3}[i], numbers, its))
+			statements = append(statements,
+				fmt.Sprintf("INSERT INTO word_blocks (org, term, block, m0, m1, m2, m3) SELECT DISTINCT CAST(%d AS BIGINT), %s, i / 8, %d, 0, 0, 0 FROM %s%s", number, term, []int{-2, 1, 3}[i], numbers, its))
 		}
 	}
 	err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
 		for _, statement := range statements {
 			for first := 0; first < all; first += portion {
-				its := strings.NewReplacer("FIRST", strconv.Itoa(first), "LAST", strconv.Itoa(first+portion-1)).Replace(statement)
+				its := strings.NewReplacer("FIRST", strconv.Itoa(first), "LAST",
+					strconv.Itoa(first+portion-1)).Replace(statement)
 				if err := x.Exec(t.Context(), its); err != nil {
 					return fmt.Errorf("%s: %w", its, err)
 				}
@@ -112,8 +125,10 @@ func TestManyRows(t *testing.T) {
 		fill(t, s) // once: it takes longer than all that looks at them
 		t.Run("lists are answered by an index", func(t *testing.T) { listsUseIndexes(t, s) })
 		t.Run("a search looks at a bounded number for one page", func(t *testing.T) { searchIsBounded(t, s) })
-		t.Run("a search of a frequent term takes few rows", func(t *testing.T) { searchOfAFrequentTermTakesFewRows(t, s) })
-		t.Run("a search by words looks at a bounded number for one page", func(t *testing.T) { searchBeforeIsBounded(t, s) })
+		t.Run("a search of a frequent term takes few rows",
+			func(t *testing.T) { searchOfAFrequentTermTakesFewRows(t, s) })
+		t.Run("a search by words looks at a bounded number for one page",
+			func(t *testing.T) { searchBeforeIsBounded(t, s) })
 		if db.Engine == testdb.Postgres { // which tells how much it has read
 			t.Run("a search reads only its part of the index", func(t *testing.T) { searchReadsItsPart(t, s) })
 		}
@@ -127,7 +142,9 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		if !strings.Contains(steps, index) {
 			t.Errorf("without %s: %s\n%s", index, text, steps)
 		}
-		for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN w\n", "SCAN d\n", "SCAN words\n", "SCAN word_blocks\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
+		for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN w\n", "SCAN d\n", "SCAN words\n",
+			"SCAN word_blocks\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n",
+			"Sort", "TEMP B-TREE"} {
 			if strings.Contains(steps+"\n", bad) {
 				t.Errorf("%s\n%s", text, steps)
 			}
@@ -156,7 +173,8 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		q.Limit = 50
 		for _, after := range []string{"", "011111"} {
 			if after != "" {
-				q.After = event.Cursor{Value: cmp.Or(q.By, "x")[:1] + after, ID: map[event.Kind]string{"user": "usr_", "org": "org_", "idp": "idp_"}[q.Kind] + after}
+				q.After = event.Cursor{Value: cmp.Or(q.By, "x")[:1] + after,
+					ID: map[event.Kind]string{"user": "usr_", "org": "org_", "idp": "idp_"}[q.Kind] + after}
 			}
 			l, err := listing.New(s.byName[q.Kind], q)
 			if err != nil {
@@ -199,10 +217,14 @@ func listsUseIndexes(t *testing.T, s *Store) {
 			good(l.index+" ", l.line.text(q, ""), append(l.line.bounds(), int64(51)))
 		}
 	}
-	good("users_email_order", recordsWhereText(s.byName["user"], "verified_email", "email_order"), []any{"org_1", "twin", int64(1)})
-	inOrg := event.Lookup{Kind: "user", Org: "org_1", Column: "verified_email", By: "email_order", Values: []string{"twin"}}
-	anywhere := event.Lookup{Kind: "user", Anywhere: true, Column: "email_word", By: "email_order", Values: []string{"twin", "nobody", "d000001"}}
-	for index, ways := range map[string][]event.Lookup{"users_email_order": {inOrg}, "users_email_word": {anywhere}, "users_email_order ": {inOrg, anywhere}} {
+	good("users_email_order", recordsWhereText(s.byName["user"], "verified_email", "email_order"),
+		[]any{"org_1", "twin", int64(1)})
+	inOrg := event.Lookup{Kind: "user", Org: "org_1", Column: "verified_email", By: "email_order",
+		Values: []string{"twin"}}
+	anywhere := event.Lookup{Kind: "user", Anywhere: true, Column: "email_word", By: "email_order",
+		Values: []string{"twin", "nobody", "d000001"}}
+	for index, ways := range map[string][]event.Lookup{"users_email_order": {inOrg}, "users_email_word": {anywhere},
+		"users_email_order ": {inOrg, anywhere}} {
 		var q finding
 		for i, w := range ways {
 			q.holder(i, [32]byte{})
@@ -221,7 +243,8 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		text, args := listing.CountText(org, "common", 500)
 		good(index, text, args)
 	}
-	blocks := map[int64]string{engine.EveryOrg: "word_blocks_term", engine.OrgNumber("org_1"): "word_blocks_"} // of one term both are as good
+	// of one term both are as good
+	blocks := map[int64]string{engine.EveryOrg: "word_blocks_term", engine.OrgNumber("org_1"): "word_blocks_"}
 	if s.cache != nil {
 		blocks[engine.OrgNumber("org_1")] = "word_blocks USING PRIMARY KEY"
 	}
@@ -239,6 +262,7 @@ func listsUseIndexes(t *testing.T, s *Store) {
 		if k.Shape() == 1 { // there is none of an older shape, and nobody looks
 			continue
 		}
-		good(fmt.Sprint(k.Table(), "_below_", migrations.Below(k.Table())), folding.OutdatedText(k), []any{int64(1), "", int64(1)})
+		good(fmt.Sprint(k.Table(), "_below_", migrations.Below(k.Table())), folding.OutdatedText(k),
+			[]any{int64(1), "", int64(1)})
 	}
 }

@@ -17,7 +17,9 @@ import (
 // Commands with many objects wait in a line of their own. Between two of them everybody has a turn who waits.
 func TestOthersHaveTheirTurnBetweenLongCommands(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), maxObjects: 1})
+		s, _, err := Open(t.Context(),
+			Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+				maxObjects: 1})
 		testkit.Must(t, err)
 		t.Cleanup(func() { s.Close() })
 		running, resume := make(chan struct{}), make(chan struct{})
@@ -38,7 +40,8 @@ func TestOthersHaveTheirTurnBetweenLongCommands(t *testing.T) {
 			}
 			return c
 		}
-		long := event.Command{Write: []event.Ref{oldThings.Ref("x_1"), oldThings.Ref("x_2")}, Decide: func(*event.Tx) error { return nil }}
+		long := event.Command{Write: []event.Ref{oldThings.Ref("x_1"), oldThings.Ref("x_2")},
+			Decide: func(*event.Tx) error { return nil }}
 		do(event.Command{Decide: func(*event.Tx) error { close(running); <-resume; return nil }})
 		testkit.Receive(t, running, "the first command runs")
 		for i := range 3 {
@@ -60,7 +63,8 @@ func TestTurnsAfterALongCommand(t *testing.T) {
 		took   time.Duration
 		want   time.Duration
 	}{
-		"others have just written": {time.Now().Add(time.Hour), 100 * time.Millisecond, 200 * time.Millisecond}, // and not longer ago on a slow machine
+		// and not longer ago on a slow machine
+		"others have just written": {time.Now().Add(time.Hour), 100 * time.Millisecond, 200 * time.Millisecond},
 		"a very long one":          {time.Now().Add(time.Hour), time.Minute, mostTurn},
 		"nobody else writes":       {time.Now().Add(-time.Hour), 100 * time.Millisecond, 0},
 		"nobody ever has":          {time.Time{}, 100 * time.Millisecond, 0},
@@ -80,12 +84,18 @@ func TestUpkeepTakesNoTurns(t *testing.T) {
 		run  func(*Store, context.Context) error
 		want bool
 	}{
-		"upkeep":              {func(s *Store, ctx context.Context) error { return s.Do(event.InBackground(ctx), nothing) }, false},
-		"a look at the disk":  {func(s *Store, ctx context.Context) error { return s.tryWrite(ctx) }, false},
-		"a sign-in":           {func(s *Store, ctx context.Context) error { return s.Do(ctx, nothing) }, true},
-		"a change by anybody": {func(s *Store, ctx context.Context) error { return s.Do(ctx, oldName("x_1", "A")) }, true},
+		"upkeep": {func(s *Store, ctx context.Context) error {
+			return s.Do(event.InBackground(ctx), nothing)
+		}, false},
+		"a look at the disk": {func(s *Store, ctx context.Context) error { return s.tryWrite(ctx) }, false},
+		"a sign-in":          {func(s *Store, ctx context.Context) error { return s.Do(ctx, nothing) }, true},
+		"a change by anybody": {func(s *Store, ctx context.Context) error {
+			return s.Do(ctx, oldName("x_1", "A"))
+		}, true},
 	} {
-		s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey()})
+		s, _, err := Open(t.Context(),
+			Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings},
+				Master: secret.NewMasterKey()})
 		testkit.Must(t, err)
 		testkit.Must(t, c.run(s, t.Context()))
 		testkit.Must(t, s.Close()) // the writer has ended
@@ -104,7 +114,9 @@ func TestUpkeepTakesNoTurns(t *testing.T) {
 // refused: whoever called it can do nothing about that.
 func TestLongCommandsOfOthersAreSeen(t *testing.T) {
 	var log testkit.Log
-	s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	s, _, err := Open(t.Context(),
+		Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings},
+			Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	testkit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	send := func(ctx context.Context, objects int) {

@@ -24,7 +24,8 @@ func TestAMigrationGivesWay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), schema: 6}
+	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: []event.Definition{oldThings},
+		Master: secret.NewMasterKey(), schema: 6}
 	s, _, err := Open(ctx, options)
 	must(err)
 	must(s.Close())
@@ -60,10 +61,12 @@ func TestAMigrationGivesWay(t *testing.T) {
 	watcher := connect()
 	testkit.Await(t, "the migration has waited for the reader, and given way", func() bool {
 		var tries int
-		must(watcher.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%users%'").Scan(&tries))
+		must(watcher.QueryRow(ctx,
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%users%'").Scan(&tries))
 		return tries > 0
 	})
-	soon, cancel := context.WithTimeout(ctx, testkit.Patience) // who waits for the migration waits until the reader has ended
+	// who waits for the migration waits until the reader has ended
+	soon, cancel := context.WithTimeout(ctx, testkit.Patience)
 	defer cancel()
 	for range 40 {
 		if _, err := writer.Exec(soon, "UPDATE users SET doc = doc WHERE id = 'usr_7'"); err != nil {
@@ -78,7 +81,8 @@ func TestAMigrationGivesWay(t *testing.T) {
 	exec(reader, "ROLLBACK")
 	must(testkit.Receive(t, opened, "the migration is done"))
 	var valid int
-	must(watcher.QueryRow(ctx, "SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid IN ('users_email_order'::regclass, 'users_email_word'::regclass) AND indnatts >= 3").Scan(&valid))
+	must(watcher.QueryRow(ctx,
+		"SELECT count(*) FROM pg_index WHERE indisvalid AND indexrelid IN ('users_email_order'::regclass, 'users_email_word'::regclass) AND indnatts >= 3").Scan(&valid))
 	if valid != 2 {
 		t.Errorf("%d of 2 indexes are there", valid)
 	}
@@ -98,7 +102,8 @@ func TestARowHasRoomForItsNextVersion(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "UPDATE users SET doc = doc WHERE id = 'usr_000'")
 	testkit.Must(t, err)
 	var beside int
-	testkit.Must(t, tx.QueryRow(t.Context(), "SELECT pg_stat_get_xact_tuples_hot_updated('users'::regclass)").Scan(&beside))
+	testkit.Must(t, tx.QueryRow(t.Context(),
+		"SELECT pg_stat_get_xact_tuples_hot_updated('users'::regclass)").Scan(&beside))
 	if beside != 1 {
 		t.Errorf("%d versions beside the one before", beside)
 	}

@@ -17,8 +17,13 @@ import (
 func TestAMoveFromAnOlderVersion(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), SealInterval: time.Hour,
-			Clock: func() time.Time { return now }}
+		options := Options{
+			Database:     db.URL,
+			Kinds:        []event.Definition{oldThings},
+			Master:       secret.NewMasterKey(),
+			SealInterval: time.Hour,
+			Clock:        func() time.Time { return now },
+		}
 		old := options
 		old.schema = sealedSchema - 1
 		s, _, err := Open(t.Context(), old)

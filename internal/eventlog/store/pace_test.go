@@ -14,7 +14,9 @@ import (
 )
 
 func TestACommandThatWouldComeTooLateIsRefusedAtOnce(t *testing.T) {
-	s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey()})
+	s, _, err := Open(t.Context(),
+		Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings},
+			Master: secret.NewMasterKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,8 @@ func TestACommandThatWouldComeTooLateIsRefusedAtOnce(t *testing.T) {
 	testkit.Receive(t, running, "the first command runs")
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	go func() { answers <- s.Do(ctx, event.Command{Decide: func(*event.Tx) error { return nil }}) }() // nobody is ahead of it
+	// nobody is ahead of it
+	go func() { answers <- s.Do(ctx, event.Command{Decide: func(*event.Tx) error { return nil }}) }()
 	testkit.Await(t, "one waits", func() bool { return len(s.queue) == 1 })
 	if err := s.Do(ctx, oldName("x_1", "a")); !errors.Is(err, fairqueue.ErrBusy) || ctx.Err() != nil {
 		t.Errorf("behind a command that takes hours: %v", err)
@@ -59,14 +62,17 @@ func (o overdue) Err() error {
 }
 
 func TestACommandWhoseDeadlinePassesInTheLineIsNotBegun(t *testing.T) {
-	s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey()})
+	s, _, err := Open(t.Context(),
+		Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings},
+			Master: secret.NewMasterKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	running, resume, answer, late := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {
-		answer <- s.Do(t.Context(), event.Command{Decide: func(*event.Tx) error { close(running); <-resume; return nil }})
+		answer <- s.Do(t.Context(),
+			event.Command{Decide: func(*event.Tx) error { close(running); <-resume; return nil }})
 	}()
 	testkit.Receive(t, running, "the first command runs")
 	ctx := overdue{t.Context(), make(chan struct{})}

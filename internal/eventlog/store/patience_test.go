@@ -14,7 +14,8 @@ import (
 // TestANodeThatWasStoppedTooLongSaysSo: its transaction has been ended behind its back.
 func TestANodeThatWasStoppedTooLongSaysSo(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
-	s, _, err := Open(t.Context(), Options{Database: db.URL + "&idle_in_transaction_session_timeout=500ms", Master: secret.NewMasterKey()})
+	s, _, err := Open(t.Context(),
+		Options{Database: db.URL + "&idle_in_transaction_session_timeout=500ms", Master: secret.NewMasterKey()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,8 @@ func TestANodeThatWasStoppedTooLongSaysSo(t *testing.T) {
 	err = put(func() {
 		for ended := false; !ended; {
 			ended = true
-			_ = watch.QueryRow(t.Context(), "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").Scan(&ended)
+			_ = watch.QueryRow(t.Context(),
+				"SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").Scan(&ended)
 		}
 	})
 	if errs.KindOf(err) != errs.Unavailable {

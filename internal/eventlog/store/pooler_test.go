@@ -21,13 +21,15 @@ func TestNodesBehindAPooler(t *testing.T) {
 	ctx := t.Context()
 	db := testdb.New(t, testdb.Postgres)
 	pooled := testdb.Pooled(t, db)
-	_, _, err := Open(ctx, Options{Database: strings.Replace(pooled.URL, "&pooler=transaction", "", 1), Master: secret.NewMasterKey()})
+	_, _, err := Open(ctx, Options{Database: strings.Replace(pooled.URL, "&pooler=transaction", "", 1),
+		Master: secret.NewMasterKey()})
 	if err == nil || !strings.Contains(err.Error(), "add pooler=transaction to --database") {
 		t.Errorf("an address that does not say so: %v", err)
 	}
 	master := secret.NewMasterKey()
 	node := func(version int, address string) (*Store, error) {
-		s, _, err := Open(ctx, Options{Database: address, Kinds: []event.Definition{gatedThings}, Master: master, FactVersion: version})
+		s, _, err := Open(ctx,
+			Options{Database: address, Kinds: []event.Definition{gatedThings}, Master: master, FactVersion: version})
 		if err == nil {
 			t.Cleanup(func() { s.Close() })
 		}
@@ -58,7 +60,8 @@ func TestNodesBehindAPooler(t *testing.T) {
 		// What a node does in the background has a snapshot, too, for a moment.
 		testkit.Await(t, "transactions are open, and none has a snapshot", func() bool {
 			var open, snapshots int
-			testkit.Must(t, operator.engine.Query(ctx, "SELECT count(*), count(backend_xmin) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'", nil,
+			testkit.Must(t, operator.engine.Query(ctx,
+				"SELECT count(*), count(backend_xmin) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'", nil,
 				func(scan engine.Scanner) error { return scan(&open, &snapshots) }))
 			return open >= 2 && snapshots == 0
 		})
@@ -81,7 +84,8 @@ func TestNodesBehindAPooler(t *testing.T) {
 			t.Fatalf("alone: %v", err)
 		}
 		// It has left nothing to nodes that look for words. Those of this test know even less, and look for nothing.
-		testkit.Must(t, operator.engine.Transact(ctx, func(x engine.Executor) error { return putMeta(ctx, x, engine.FactVersionRow, []byte("1")) }))
+		testkit.Must(t, operator.engine.Transact(ctx,
+			func(x engine.Executor) error { return putMeta(ctx, x, engine.FactVersionRow, []byte("1")) }))
 		testkit.Must(t, operator.engine.Alone(ctx, func(engine.Executor) error {
 			if _, err := node(2, pooled.URL); errs.KindOf(err) != errs.Unavailable {
 				t.Errorf("a node joins: %v", err)
@@ -92,7 +96,8 @@ func TestNodesBehindAPooler(t *testing.T) {
 	t.Run("facts that a node does not know keep it from writing", func(t *testing.T) {
 		again, err := node(1, pooled.URL)
 		testkit.Must(t, err)
-		testkit.Must(t, operator.engine.Transact(ctx, func(x engine.Executor) error { return putMeta(ctx, x, engine.FactVersionRow, []byte("2")) }))
+		testkit.Must(t, operator.engine.Transact(ctx,
+			func(x engine.Executor) error { return putMeta(ctx, x, engine.FactVersionRow, []byte("2")) }))
 		if err := again.Do(ctx, nameGated("x_1", "plain")); errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("it writes: %v", err)
 		}
@@ -110,7 +115,8 @@ func TestABatchBehindAPoolerIsNeverBesideARebuild(t *testing.T) {
 	ctx := t.Context()
 	db := testdb.New(t, testdb.Postgres)
 	master := secret.NewMasterKey()
-	s, _, err := Open(ctx, Options{Database: testdb.Pooled(t, db).URL, Kinds: []event.Definition{gatedThings}, Master: master})
+	s, _, err := Open(ctx, Options{Database: testdb.Pooled(t, db).URL, Kinds: []event.Definition{gatedThings},
+		Master: master})
 	testkit.Must(t, err)
 	defer s.Close()
 	direct, err := engine.Open(ctx, engine.Options{Database: db.URL})

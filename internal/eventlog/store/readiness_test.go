@@ -60,7 +60,8 @@ func (l *lab) want(t *testing.T, said string) {
 	}
 }
 
-var full = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, Message: "the disk is full: read before you try again"}
+var full = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway,
+	Message: "the disk is full: read before you try again"}
 
 func TestANodeIsNotReadyWhileItsWritesFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

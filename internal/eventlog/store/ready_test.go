@@ -34,7 +34,8 @@ func TestAFullDiskIsNotReady(t *testing.T) {
 	says(t, s, "")
 	room := func(pages int) {
 		testkit.Must(t, s.engine.Transact(t.Context(), func(x engine.Executor) error {
-			return x.Query(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages), nil, func(engine.Scanner) error { return nil })
+			return x.Query(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", pages), nil,
+				func(engine.Scanner) error { return nil })
 		}))
 	}
 	room(1) // it becomes as many as there are

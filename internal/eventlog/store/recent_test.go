@@ -35,8 +35,13 @@ func (e *eventReads) Query(ctx context.Context, text string, args []any, each fu
 // is in the database: the sealer seals them as well.
 func TestRecentEventsAreThoseOfTheLog(t *testing.T) {
 	var reads eventReads
-	s, _, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
-		SealInterval: time.Millisecond, wrap: func(e engine.Engine) engine.Engine { reads.Engine = e; return &reads }})
+	s, _, err := Open(t.Context(), Options{
+		Database:     filepath.Join(t.TempDir(), "signet.db"),
+		Kinds:        []event.Definition{oldThings},
+		Master:       secret.NewMasterKey(),
+		SealInterval: time.Millisecond,
+		wrap:         func(e engine.Engine) engine.Engine { reads.Engine = e; return &reads },
+	})
 	testkit.Must(t, err)
 	t.Cleanup(func() { s.Close() })
 	const total = 50

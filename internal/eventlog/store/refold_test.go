@@ -18,7 +18,8 @@ import (
 // shapes counts the things of a shape.
 func shapes(t *testing.T, s *Store, shape int) (n int) {
 	t.Helper()
-	err := s.engine.Query(t.Context(), "SELECT count(*) FROM sign_ins WHERE shape = ?", []any{int64(shape)}, func(scan engine.Scanner) error { return scan(&n) })
+	err := s.engine.Query(t.Context(), "SELECT count(*) FROM sign_ins WHERE shape = ?", []any{int64(shape)},
+		func(scan engine.Scanner) error { return scan(&n) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,8 @@ func shapes(t *testing.T, s *Store, shape int) (n int) {
 // changed.
 func TestObjectsGetTheirNewShapeWhenTheLastOlderNodeIsGone(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
-	options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), FactVersion: event.FactVersion - 1}
+	options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+		FactVersion: event.FactVersion - 1}
 	older, _, err := Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
@@ -41,13 +43,15 @@ func TestObjectsGetTheirNewShapeWhenTheLastOlderNodeIsGone(t *testing.T) {
 		}
 	}
 	log := &testkit.Log{}
-	options.Kinds, options.FactVersion, options.Log = []event.Definition{newThings}, 0, slog.New(slog.NewTextHandler(log, nil))
+	options.Kinds, options.FactVersion, options.Log = []event.Definition{newThings}, 0,
+		slog.New(slog.NewTextHandler(log, nil))
 	newer, _, err := Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	testkit.Await(t, "the newer node says what it waits for", func() bool { return strings.Contains(log.String(), "the last node of the version before") })
+	testkit.Await(t, "the newer node says what it waits for",
+		func() bool { return strings.Contains(log.String(), "the last node of the version before") })
 	for i, s := range []*Store{older, newer, newer} {
 		c := newName("x_001", fmt.Sprint("try ", i), nil)
 		if s == older {
@@ -76,7 +80,8 @@ func TestObjectsGetTheirNewShapeWhenTheLastOlderNodeIsGone(t *testing.T) {
 func TestABrokenObjectDoesNotKeepTheOthersFromTheirNewShape(t *testing.T) {
 	ctx := context.Background()
 	log := &testkit.Log{}
-	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey()}
+	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: []event.Definition{oldThings},
+		Master: secret.NewMasterKey()}
 	older, _, err := Open(ctx, options)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,9 @@ func TestManyRowsOfOneCommandAreWrittenAsTheyAre(t *testing.T) {
 			var rows []event.Row
 			for i := range 3 {
 				for n, table := range []event.SideTable{event.Flows, event.Throttle, event.Idempotency} {
-					rows = append(rows, event.Row{RowKey: event.RowKey{Table: table, Key: fmt.Sprint("k", i)}, Value: fmt.Append(nil, text, i), Expires: expires + int64(n)})
+					rows = append(rows,
+						event.Row{RowKey: event.RowKey{Table: table, Key: fmt.Sprint("k", i)},
+							Value: fmt.Append(nil, text, i), Expires: expires + int64(n)})
 				}
 			}
 			rows[0].Value = []byte(text)

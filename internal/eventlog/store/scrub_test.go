@@ -79,8 +79,12 @@ func TestWhatIsErasedIsOutOfTheFilesWhenThatIsAnswered(t *testing.T) {
 func TestAReaderHoldsAnErasureUpForAWhileOnly(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
 	said := &testkit.Log{}
-	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(said, nil)),
-		scrub: scrubTimes{patience: time.Millisecond, pause: time.Millisecond, interval: time.Millisecond}})
+	s, _, err := Open(t.Context(), Options{
+		Database: db.URL,
+		Master:   secret.NewMasterKey(),
+		Log:      slog.New(slog.NewTextHandler(said, nil)),
+		scrub:    scrubTimes{patience: time.Millisecond, pause: time.Millisecond, interval: time.Millisecond},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +109,8 @@ func TestAReaderHoldsAnErasureUpForAWhileOnly(t *testing.T) {
 	if !inFiles(t, db.URL, "key-of-somebody") {
 		t.Fatal("the reader is in nobody's way")
 	}
-	testkit.Await(t, "the log says so", func() bool { return said.Has("a long-running reader keeps erased data in the write-ahead log") })
+	testkit.Await(t, "the log says so",
+		func() bool { return said.Has("a long-running reader keeps erased data in the write-ahead log") })
 	put(t, s, "another", "value") // the writer goes on
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
@@ -130,11 +135,16 @@ func (f *scrubFailing) Scrub(ctx context.Context) (bool, error) {
 func TestADiskThatFailsHoldsNoErasureUp(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
 	disk, said := &scrubFailing{}, &testkit.Log{}
-	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(said, nil)),
-		scrub: scrubTimes{patience: time.Hour, interval: time.Millisecond}, wrap: func(e engine.Engine) engine.Engine {
+	s, _, err := Open(t.Context(), Options{
+		Database: db.URL,
+		Master:   secret.NewMasterKey(),
+		Log:      slog.New(slog.NewTextHandler(said, nil)),
+		scrub:    scrubTimes{patience: time.Hour, interval: time.Millisecond},
+		wrap: func(e engine.Engine) engine.Engine {
 			disk.Engine = e
 			return disk
-		}})
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +206,8 @@ func TestOnlyErasuresScrubAndThoseThatComeTogetherShareIt(t *testing.T) {
 	put(t, s, "other", "value") // who erases nobody does not wait
 	testkit.Await(t, "all wait for the files to be scrubbed", func() bool {
 		left := 0
-		err := s.engine.Query(t.Context(), "SELECT count(*) FROM keys WHERE key <> 'other'", nil, func(scan engine.Scanner) error { return scan(&left) })
+		err := s.engine.Query(t.Context(), "SELECT count(*) FROM keys WHERE key <> 'other'", nil,
+			func(scan engine.Scanner) error { return scan(&left) })
 		testkit.Must(t, err)
 		return left == 0
 	})

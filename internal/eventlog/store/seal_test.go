@@ -16,7 +16,8 @@ import (
 
 func TestADatabaseFromBeforeThereWereCheckpointsGetsThem(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), SealInterval: time.Hour}
+		options := Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+			SealInterval: time.Hour}
 		with := func(o Options, f func(s *Store)) {
 			t.Helper()
 			s, _, err := Open(t.Context(), o)
@@ -54,7 +55,8 @@ func TestADatabaseFromBeforeThereWereCheckpointsGetsThem(t *testing.T) {
 		}
 		// That happens once: whoever removes the checkpoints does not get new ones.
 		with(options, func(s *Store) {
-			if err := s.engine.Transact(t.Context(), func(x engine.Executor) error { return x.Exec(t.Context(), "DELETE FROM checkpoints") }); err != nil {
+			if err := s.engine.Transact(t.Context(),
+				func(x engine.Executor) error { return x.Exec(t.Context(), "DELETE FROM checkpoints") }); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -68,7 +70,9 @@ func TestADatabaseFromBeforeThereWereCheckpointsGetsThem(t *testing.T) {
 // The embedded database lives on what it has in memory: sealing leaves that alone, and lets the writer write meanwhile.
 func TestSealingDoesNotGetInTheWay(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), SealInterval: time.Millisecond})
+		s, _, err := Open(t.Context(),
+			Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+				SealInterval: time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +91,8 @@ func TestSealingDoesNotGetInTheWay(t *testing.T) {
 			t.Error("the record is not in memory any more")
 		}
 		err = s.engine.Aside(t.Context(), func(x engine.Executor) error {
-			if err := x.Query(t.Context(), "SELECT position FROM checkpoints WHERE number = 0", nil, func(engine.Scanner) error { return nil }); err != nil {
+			if err := x.Query(t.Context(), "SELECT position FROM checkpoints WHERE number = 0", nil,
+				func(engine.Scanner) error { return nil }); err != nil {
 				return err
 			}
 			return s.Do(t.Context(), oldName("x_2", "two"))
@@ -106,7 +111,8 @@ func TestANodeThatIsCutOffWhileItSealsLosesItsLocks(t *testing.T) {
 	defer e.Close()
 	var limit string
 	err = e.Aside(t.Context(), func(x engine.Executor) error {
-		return x.Query(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout')", nil, func(scan engine.Scanner) error { return scan(&limit) })
+		return x.Query(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout')", nil,
+			func(scan engine.Scanner) error { return scan(&limit) })
 	})
 	if err != nil || limit != "10s" {
 		t.Errorf("%q, %v", limit, err)
@@ -115,13 +121,16 @@ func TestANodeThatIsCutOffWhileItSealsLosesItsLocks(t *testing.T) {
 
 func TestWhatIsWrittenAsideIsWrittenWholeOrNotAtAll(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(), SealInterval: time.Hour})
+		s, _, err := Open(t.Context(),
+			Options{Database: db.URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey(),
+				SealInterval: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 		err = s.engine.Aside(t.Context(), func(x engine.Executor) error {
-			if err := x.Exec(t.Context(), "INSERT INTO meta (name, value) VALUES (?, ?)", "a", []byte("a")); err != nil {
+			if err := x.Exec(t.Context(), "INSERT INTO meta (name, value) VALUES (?, ?)", "a",
+				[]byte("a")); err != nil {
 				return err
 			}
 			return x.Exec(t.Context(), "INSERT INTO meta (name, value) VALUES (?, ?)", "a", []byte("again"))

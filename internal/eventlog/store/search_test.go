@@ -45,13 +45,16 @@ func searchIsBounded(t *testing.T, s *Store) {
 	}{
 		{[]string{"w"}, listing.Bounds{Looked: 40}, 0},
 		{[]string{"common"}, listing.Bounds{Looked: 40}, 0},
-		{[]string{"common", "x"}, listing.Bounds{First: 1, Rows: 1, Looked: 40}, 0},         // both have more rows: it goes along one of them
+		// both have more rows: it goes along one of them
+		{[]string{"common", "x"}, listing.Bounds{First: 1, Rows: 1, Looked: 40}, 0},
 		{[]string{"common", "x"}, listing.Bounds{First: 256, Rows: 100_000, Looked: 40}, 1}, // nobody has both
-		{[]string{"common", "w000001"}, listing.Bounds{First: 100, Looked: 40}, 1},          // few candidates, and nothing else is read
+		// few candidates, and nothing else is read
+		{[]string{"common", "w000001"}, listing.Bounds{First: 100, Looked: 40}, 1},
 		{[]string{"common", "nobody"}, listing.Bounds{First: 1, Rows: 1, Looked: 40}, 1},
 	} {
 		for _, org := range []string{"", "org_1"} {
-			search := listing.Search{DB: s.engine, Look: nobody, Bounds: c.bounds, Query: event.Search{Kind: "user", Org: org, Words: c.words, Limit: 10}}
+			search := listing.Search{DB: s.engine, Look: nobody, Bounds: c.bounds,
+				Query: event.Search{Kind: "user", Org: org, Words: c.words, Limit: 10}}
 			pages := 0
 			for more := true; more && pages < 5; pages++ {
 				looked = 0
@@ -96,7 +99,8 @@ func searchOfAFrequentTermTakesFewRows(t *testing.T, s *Store) {
 		return all, nil
 	}
 	db := &countingRows{Database: s.engine}
-	search := listing.Search{DB: db, Look: found, Bounds: listing.UsualBounds, Query: event.Search{Kind: "user", Org: "org_1", Words: []string{"common"}, Limit: 50}}
+	search := listing.Search{DB: db, Look: found, Bounds: listing.UsualBounds,
+		Query: event.Search{Kind: "user", Org: "org_1", Words: []string{"common"}, Limit: 50}}
 	page, next, err := search.Run(t.Context())
 	if err != nil || len(page) != 50 || next == nil {
 		t.Fatalf("%d objects, next %v, %v", len(page), next, err)
@@ -109,18 +113,19 @@ func searchOfAFrequentTermTakesFewRows(t *testing.T, s *Store) {
 // That an index is used does not say how much of it is read: behind these words there are thousands of others.
 func searchReadsItsPart(t *testing.T, s *Store) {
 	read := func(text string, args []any) (pages int) {
-		err := s.engine.Query(context.Background(), "EXPLAIN (ANALYZE, BUFFERS) "+text, args, func(scan engine.Scanner) error {
-			var line string
-			if err := scan(&line); err != nil {
-				return err
-			}
-			if found := regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`).FindStringSubmatch(line); found != nil && pages == 0 {
-				hit, _ := strconv.Atoi(found[1])
-				missed, _ := strconv.Atoi(found[2])
-				pages = hit + missed
-			}
-			return nil
-		})
+		err := s.engine.Query(context.Background(), "EXPLAIN (ANALYZE, BUFFERS) "+text, args,
+			func(scan engine.Scanner) error {
+				var line string
+				if err := scan(&line); err != nil {
+					return err
+				}
+				if found := regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`).FindStringSubmatch(line); found != nil && pages == 0 {
+					hit, _ := strconv.Atoi(found[1])
+					missed, _ := strconv.Atoi(found[2])
+					pages = hit + missed
+				}
+				return nil
+			})
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -131,7 +136,8 @@ func searchReadsItsPart(t *testing.T, s *Store) {
 		if pages := read(text, args); pages == 0 || pages > 20 {
 			t.Errorf("counting in %q reads %d pages", org, pages)
 		}
-		text, args = listing.AlongText(event.Search{Org: org, Words: []string{"nobody", "common"}}, "nobody", event.Cursor{Value: "nobody"}, 2000)
+		text, args = listing.AlongText(event.Search{Org: org, Words: []string{"nobody", "common"}}, "nobody",
+			event.Cursor{Value: "nobody"}, 2000)
 		if pages := read(text, args); pages == 0 || pages > 20 {
 			t.Errorf("searching in %q reads %d pages", org, pages)
 		}
@@ -139,7 +145,8 @@ func searchReadsItsPart(t *testing.T, s *Store) {
 		if org != "" {
 			number = engine.OrgNumber(org)
 		}
-		for _, term := range []syntax.QueryTerm{{Text: "nobody"}, {Text: "nobody", Whole: true}, {Text: "w000005"}, {Text: "common", Whole: true}} {
+		for _, term := range []syntax.QueryTerm{{Text: "nobody"}, {Text: "nobody", Whole: true}, {Text: "w000005"},
+			{Text: "common", Whole: true}} {
 			text, args := listing.RowsText(number, term, listing.Row{Term: term.Text}, 10)
 			if pages := read(text, args); pages == 0 || pages > 20 {
 				t.Errorf("%v in %q reads %d pages", term, org, pages)

@@ -33,8 +33,11 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 		}
 		do := func(decide func(tx *event.Tx) error) {
 			t.Helper()
-			err := writer.Do(t.Context(), event.Command{Write: []event.Ref{org.Kind.Ref("org_1"), user.Kind.Ref("usr_1"), installation.Ref},
-				Claims: []event.Claim{org.DomainClaim("a.example"), user.NameClaim("org_1", "ada")}, Decide: decide})
+			err := writer.Do(t.Context(), event.Command{
+				Write:  []event.Ref{org.Kind.Ref("org_1"), user.Kind.Ref("usr_1"), installation.Ref},
+				Claims: []event.Claim{org.DomainClaim("a.example"), user.NameClaim("org_1", "ada")},
+				Decide: decide,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,11 +47,15 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 			if _, err := org.Add(tx, "org_1", "A", []string{"a.example"}); err != nil {
 				return err
 			}
-			tx.PutToken(event.Token{ID: "ses_1", Hash: hash[:], Kind: "session", UserID: "usr_1", Expires: tx.Now() + 1e12})
-			if _, err := installation.Kind.Create(tx, installation.ID, "org_1", installation.Added{DefaultOrg: "org_1"}); err != nil {
+			tx.PutToken(event.Token{ID: "ses_1", Hash: hash[:], Kind: "session", UserID: "usr_1",
+				Expires: tx.Now() + 1e12})
+			if _, err := installation.Kind.Create(tx, installation.ID, "org_1",
+				installation.Added{DefaultOrg: "org_1"}); err != nil {
 				return err
 			}
-			_, err := user.AddHuman(tx, "usr_1", "org_1", &user.NewHuman{UserName: "ada", Email: "ada@example.org", Profile: user.Profile{FirstName: "Ada", LastName: "L"}})
+			_, err := user.AddHuman(tx, "usr_1", "org_1",
+				&user.NewHuman{UserName: "ada", Email: "ada@example.org",
+					Profile: user.Profile{FirstName: "Ada", LastName: "L"}})
 			return err
 		})
 		for range 5 {
@@ -57,7 +64,8 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			b, err := reader.TokenContext(t.Context(), hash[:])
-			if err != nil || b == nil || b.User == nil || b.User.Sequence != rec.Sequence || string(b.User.Doc) != string(rec.Doc) {
+			if err != nil || b == nil || b.User == nil || b.User.Sequence != rec.Sequence ||
+				string(b.User.Doc) != string(rec.Doc) {
 				t.Fatalf("the record that was just read does not come along: %+v, %v", b, err)
 			}
 			do(func(tx *event.Tx) error {

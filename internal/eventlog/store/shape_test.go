@@ -44,9 +44,16 @@ func claimed(t *testing.T, s *Store, name string) string {
 }
 
 var (
-	oldThings = event.Define(event.Schema[oldThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1, Facts: []event.Fact[oldThing]{oldNamed{}}})
-	newThings = event.Define(event.Schema[newThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 2, Facts: []event.Fact[newThing]{newNamed{}},
-		Claims: func(o *event.Object[newThing]) []event.Claim { return nameOf(o.Data.Name) }})
+	oldThings = event.Define(event.Schema[oldThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1,
+		Facts: []event.Fact[oldThing]{oldNamed{}}})
+	newThings = event.Define(event.Schema[newThing]{
+		Name:   "sign_in",
+		Table:  "sign_ins",
+		Prefix: "x",
+		Shape:  2,
+		Facts:  []event.Fact[newThing]{newNamed{}},
+		Claims: func(o *event.Object[newThing]) []event.Claim { return nameOf(o.Data.Name) },
+	})
 )
 
 // name makes a command that gives a thing a name, and makes it if there is none. saw gets its state before that.
@@ -106,7 +113,8 @@ func batch(s *Store, commands ...event.Command) []error {
 func wantUpgrade(t *testing.T, err error) {
 	t.Helper()
 	e, ok := errors.AsType[*errs.Error](err)
-	if !ok || e.Kind != errs.Unavailable || e.Reason != event.NodeOutdated || e.RetryAfter != time.Second || !strings.Contains(e.Message, "upgrade this node") {
+	if !ok || e.Kind != errs.Unavailable || e.Reason != event.NodeOutdated || e.RetryAfter != time.Second ||
+		!strings.Contains(e.Message, "upgrade this node") {
 		t.Errorf("%v", err)
 	}
 }
@@ -156,7 +164,8 @@ func TestNodesOfTwoVersionsDoNotUndoEachOthersWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(batch(older, oldName("x_1", "one"), oldName("x_1", "two"), oldName("x_2", "second"), oldName("x_3", "third"))...)
+	must(batch(older, oldName("x_1", "one"), oldName("x_1", "two"), oldName("x_2", "second"),
+		oldName("x_3", "third"))...)
 	var saw newThing
 	must(batch(newer, newName("x_2", "zwei", nil), newName("x_1", "three", &saw), newName("x_9", "nine", nil))...)
 	if saw.Count != 2 || claimed(t, newer, "three") != "x_1" || claimed(t, newer, "two") != "" {

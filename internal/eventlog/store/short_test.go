@@ -18,33 +18,47 @@ const twins = "twin@example.org"
 // addTwin adds a person with the same verified e-mail address as others.
 func addTwin(t *testing.T, s *Store, id string) {
 	t.Helper()
-	testkit.Must(t, s.Do(t.Context(), event.Command{Create: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim("org_1", id)}, Decide: func(tx *event.Tx) error {
-		_, err := user.Kind.Create(tx, id, "org_1", user.HumanAdded{EmailVerified: true, Verification: user.Said(tx, true, user.VerifiedByOwner),
-			Personal: user.HumanFacts{UserName: id, UserNameKey: id, Profile: user.Profile{FirstName: "A", LastName: "B", DisplayName: "A B"}, NameKey: "a b", Email: twins, EmailKey: twins}})
-		return err
-	}}))
+	testkit.Must(t, s.Do(t.Context(), event.Command{
+		Create: []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim("org_1", id)},
+		Decide: func(tx *event.Tx) error {
+			_, err := user.Kind.Create(tx, id, "org_1", user.HumanAdded{
+				EmailVerified: true,
+				Verification:  user.Said(tx, true, user.VerifiedByOwner),
+				Personal: user.HumanFacts{UserName: id, UserNameKey: id,
+					Profile: user.Profile{FirstName: "A", LastName: "B", DisplayName: "A B"}, NameKey: "a b",
+					Email: twins, EmailKey: twins},
+			})
+			return err
+		},
+	}))
 }
 
 // wantTwins checks that they are found by their address in this order, in their organization and everywhere.
 func wantTwins(t *testing.T, s *Store, ids ...string) {
 	t.Helper()
-	found, err := s.RecordsWhere(t.Context(), "user", "org_1", user.VerifiedEmail, user.EmailDigest(twins), user.FirstByEmail, len(ids))
+	found, err := s.RecordsWhere(t.Context(), "user", "org_1", user.VerifiedEmail, user.EmailDigest(twins),
+		user.FirstByEmail, len(ids))
 	testkit.Must(t, err)
 	var got []string
 	for _, r := range found {
 		got = append(got, r.ID)
-		if u, err := user.Kind.Open(r); err != nil || u.Data.Human.Email.Key != twins || u.Data.UserNameKey != r.ID || u.Data.Human.Profile.DisplayName != "A B" {
+		if u, err := user.Kind.Open(r); err != nil || u.Data.Human.Email.Key != twins || u.Data.UserNameKey != r.ID ||
+			u.Data.Human.Profile.DisplayName != "A B" {
 			t.Errorf("%+v, %v", u, err)
 		}
 	}
 	first, err := s.Find(t.Context(), []event.Lookup{
-		{Kind: "user", Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail, Values: user.TrustedWords(twins, "org_1", "")},
-		{Kind: "user", Org: "org_1", Column: user.VerifiedEmail, By: user.FirstByEmail, Values: []string{user.EmailDigest(twins)}},
+		{Kind: "user", Anywhere: true, Column: user.EmailWord, By: user.FirstByEmail,
+			Values: user.TrustedWords(twins, "org_1", "")},
+		{Kind: "user", Org: "org_1", Column: user.VerifiedEmail, By: user.FirstByEmail,
+			Values: []string{user.EmailDigest(twins)}},
 	})
 	if err != nil || first[0] != ids[0] || first[1] != ids[0] || fmt.Sprint(got) != fmt.Sprint(ids) {
 		t.Errorf("found %v, and %q first, %v", got, first, err)
 	}
-	if one, err := s.RecordsWhere(t.Context(), "user", "org_1", user.VerifiedEmail, user.EmailDigest(twins), user.FirstByEmail, 1); err != nil || len(one) != 1 || one[0].ID != ids[0] {
+	if one, err := s.RecordsWhere(t.Context(), "user", "org_1", user.VerifiedEmail, user.EmailDigest(twins),
+		user.FirstByEmail, 1); err != nil || len(one) != 1 || one[0].ID != ids[0] {
 		t.Errorf("the first of them: %v, %v", one, err)
 	}
 }
@@ -52,19 +66,22 @@ func wantTwins(t *testing.T, s *Store, ids ...string) {
 // twinShapes gives the shapes of them in the order of identifiers, and the lengths of what they are found by.
 func twinShapes(t *testing.T, s *Store) (all string) {
 	t.Helper()
-	testkit.Must(t, s.engine.Query(t.Context(), "SELECT shape, length(verified_email), length(email_word) FROM users ORDER BY id", nil, func(scan engine.Scanner) error {
-		var shape, verified, word int64
-		err := scan(&shape, &verified, &word)
-		all += fmt.Sprint(shape, "/", verified, "/", word, " ")
-		return err
-	}))
+	testkit.Must(t, s.engine.Query(t.Context(),
+		"SELECT shape, length(verified_email), length(email_word) FROM users ORDER BY id", nil,
+		func(scan engine.Scanner) error {
+			var shape, verified, word int64
+			err := scan(&shape, &verified, &word)
+			all += fmt.Sprint(shape, "/", verified, "/", word, " ")
+			return err
+		}))
 	return all
 }
 
 // TestUsersAreShortWhenTheLastOlderNodeIsGone: a node of the version before would find nobody by a short digest, and no
 // key in a short document.
 func TestUsersAreShortWhenTheLastOlderNodeIsGone(t *testing.T) {
-	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: model.Kinds, Master: secret.NewMasterKey(), FactVersion: 4}
+	options := Options{Database: testdb.New(t, testdb.Postgres).URL, Kinds: model.Kinds, Master: secret.NewMasterKey(),
+		FactVersion: 4}
 	older, _, err := Open(t.Context(), options)
 	testkit.Must(t, err)
 	defer older.Close()
@@ -130,9 +147,12 @@ func TestShortUsersAreFoundTogetherWithOthers(t *testing.T) {
 		again, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: model.Kinds, Master: s.given})
 		testkit.Must(t, err)
 		defer again.Close()
-		testkit.Await(t, "a start makes all of them short", func() bool { return twinShapes(t, again) == "8/22/22 8/22/22 8/22/22 8/22/22 " })
+		testkit.Await(t, "a start makes all of them short",
+			func() bool { return twinShapes(t, again) == "8/22/22 8/22/22 8/22/22 8/22/22 " })
 		wantTwins(t, again, "usr_0", "usr_1", "usr_2", "usr_3")
-		if forms := again.forms(user.Kind, user.VerifiedEmail, user.EmailDigest(twins)); len(forms) != map[bool]int{true: 1, false: 2}[again.cache != nil] || len(forms[len(forms)-1]) != 22 {
+		if forms := again.forms(user.Kind, user.VerifiedEmail,
+			user.EmailDigest(twins)); len(forms) != map[bool]int{true: 1, false: 2}[again.cache != nil] ||
+			len(forms[len(forms)-1]) != 22 {
 			t.Errorf("it is looked for by %v", forms)
 		}
 	})

@@ -23,17 +23,22 @@ func TestFaultsStoreBehindAPooler(t *testing.T) {
 	}
 	var mu sync.Mutex
 	pooled := map[string]string{} // by the address without
-	storetest.Run(t, storetest.Subject{Pooled: true, HasData: store.HasData, ErrWrongKey: store.ErrWrongKey, Open: func(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
-		if store.IsPostgres(o.Database) {
-			mu.Lock()
-			defer mu.Unlock()
-			if pooled[o.Database] == "" {
-				pooled[o.Database] = testdb.Pooled(t, testdb.Database{Engine: testdb.Postgres, URL: o.Database}).URL
+	storetest.Run(t, storetest.Subject{
+		Pooled:      true,
+		HasData:     store.HasData,
+		ErrWrongKey: store.ErrWrongKey,
+		Open: func(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
+			if store.IsPostgres(o.Database) {
+				mu.Lock()
+				defer mu.Unlock()
+				if pooled[o.Database] == "" {
+					pooled[o.Database] = testdb.Pooled(t, testdb.Database{Engine: testdb.Postgres, URL: o.Database}).URL
+				}
+				o.Database = pooled[o.Database]
 			}
-			o.Database = pooled[o.Database]
-		}
-		return open(ctx, o)
-	}})
+			return open(ctx, o)
+		},
+	})
 }
 
 func TestLists(t *testing.T) {
@@ -43,14 +48,16 @@ func TestLists(t *testing.T) {
 			return n, err
 		},
 		OpenBefore: func(ctx context.Context, o storetest.Options) (storetest.Node, error) {
-			s, err := store.BeforeLists(ctx, store.Options{Database: o.Database, Kinds: o.Kinds, Master: o.Master, Clock: o.Clock})
+			s, err := store.BeforeLists(ctx,
+				store.Options{Database: o.Database, Kinds: o.Kinds, Master: o.Master, Clock: o.Clock})
 			return node{s}, err
 		},
 	})
 }
 
 func open(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
-	s, created, err := store.Open(ctx, store.Options{Database: o.Database, Kinds: o.Kinds, Master: o.Master, Clock: o.Clock, ReadOnly: o.ReadOnly})
+	s, created, err := store.Open(ctx,
+		store.Options{Database: o.Database, Kinds: o.Kinds, Master: o.Master, Clock: o.Clock, ReadOnly: o.ReadOnly})
 	if err != nil {
 		return nil, false, err
 	}

@@ -61,8 +61,13 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 			}
 		}
 		counted := &steps{}
-		s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey(), Clock: clock, SweepInterval: time.Hour,
-			wrap: func(e engine.Engine) engine.Engine { counted.Engine = e; return counted }})
+		s, _, err := Open(t.Context(), Options{
+			Database:      db.URL,
+			Master:        secret.NewMasterKey(),
+			Clock:         clock,
+			SweepInterval: time.Hour,
+			wrap:          func(e engine.Engine) engine.Engine { counted.Engine = e; return counted },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,11 +79,14 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 					hash := binary.BigEndian.AppendUint64(make([]byte, 24), uint64(n))
 					switch n % 4 {
 					case 0, 1: // sessions
-						tx.PutToken(event.Token{ID: fmt.Sprint("tok_", n), Hash: hash, Kind: "session", UserID: fmt.Sprint("usr_", n%5000), Expires: hour})
+						tx.PutToken(event.Token{ID: fmt.Sprint("tok_", n), Hash: hash, Kind: "session",
+							UserID: fmt.Sprint("usr_", n%5000), Expires: hour})
 					case 2: // codes
-						tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: fmt.Sprint("usr_", n, "/code")}, Value: hash, Expires: hour})
+						tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets,
+							Key: fmt.Sprint("usr_", n, "/code")}, Value: hash, Expires: hour})
 					default:
-						tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Flows, Key: fmt.Sprint("code/", n)}, Value: make([]byte, 300), Expires: hour})
+						tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Flows, Key: fmt.Sprint("code/", n)},
+							Value: make([]byte, 300), Expires: hour})
 					}
 					n++
 				}
@@ -91,7 +99,8 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 		write := func(n int) time.Duration {
 			began := time.Now()
 			err := s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
-				tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: fmt.Sprint("live", n)}, Value: []byte("kept")})
+				tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: fmt.Sprint("live", n)},
+					Value: []byte("kept")})
 				return nil
 			}})
 			if err != nil {
@@ -122,12 +131,13 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 		took := time.Since(began)
 		left := 0
 		for _, table := range []string{"tokens", "flows", "secrets"} {
-			err := s.engine.Query(t.Context(), "SELECT count(*) FROM "+table+" WHERE expires > 0", nil, func(scan engine.Scanner) error {
-				var n int
-				err := scan(&n)
-				left += n
-				return err
-			})
+			err := s.engine.Query(t.Context(), "SELECT count(*) FROM "+table+" WHERE expires > 0", nil,
+				func(scan engine.Scanner) error {
+					var n int
+					err := scan(&n)
+					left += n
+					return err
+				})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,11 +36,13 @@ func newExpiring(t *testing.T, db testdb.Database) (*expiring, *Store) {
 		}
 		for _, table := range event.SideTables {
 			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "soon"}, Expires: hour})
-			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "later"}, Expires: hour + 100*time.Hour.Microseconds()})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "later"},
+				Expires: hour + 100*time.Hour.Microseconds()})
 			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "never"}})
 		}
 		for i, expires := range []int64{0, hour, hour + 12*time.Hour.Microseconds()} {
-			tx.PutToken(event.Token{ID: fmt.Sprint("tok_", i), Hash: append(make([]byte, 31), byte(i)), Kind: "session", Expires: expires})
+			tx.PutToken(event.Token{ID: fmt.Sprint("tok_", i), Hash: append(make([]byte, 31), byte(i)), Kind: "session",
+				Expires: expires})
 		}
 		return nil
 	}})
@@ -185,7 +187,8 @@ func TestNodesThatDeleteAtOnceLeaveEachOthersRowsAlone(t *testing.T) {
 	err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
 		all.Wait()
 		e.late.Store(int64(200 * time.Hour))
-		err := x.Query(t.Context(), "SELECT 1 FROM throttle WHERE key = 'later' FOR UPDATE", nil, func(engine.Scanner) error { return nil })
+		err := x.Query(t.Context(), "SELECT 1 FROM throttle WHERE key = 'later' FOR UPDATE", nil,
+			func(engine.Scanner) error { return nil })
 		if err != nil {
 			return err
 		}

@@ -30,10 +30,17 @@ type personNamed struct {
 func (personNamed) EventType() event.Type { return "user.named.v1" }
 func (f personNamed) Apply(p *person)     { p.Name = f.Name }
 
-var people = event.Define(event.Schema[person]{Name: "user", Table: "users", Prefix: "usr", Shape: 1, Facts: []event.Fact[person]{personNamed{}},
-	Columns: []string{event.Standing, "verified_email", "email_word", "email_order", event.State, "type", "user_name", "name", "email"},
-	Lookup:  func(*event.Object[person]) []string { return make([]string, 9) },
-	Words:   func(o *event.Object[person]) []string { return []string{o.Data.Name} }})
+var people = event.Define(event.Schema[person]{
+	Name:   "user",
+	Table:  "users",
+	Prefix: "usr",
+	Shape:  1,
+	Facts:  []event.Fact[person]{personNamed{}},
+	Columns: []string{event.Standing, "verified_email", "email_word", "email_order", event.State, "type", "user_name",
+		"name", "email"},
+	Lookup: func(*event.Object[person]) []string { return make([]string, 9) },
+	Words:  func(o *event.Object[person]) []string { return []string{o.Data.Name} },
+})
 
 func nameUser(t *testing.T, s *Store, n int, text string) {
 	t.Helper()
@@ -77,7 +84,8 @@ func wantNamed(t *testing.T, s *Store, query string, want ...int) {
 
 func rowsOf(t *testing.T, s *Store, table string) (n int) {
 	t.Helper()
-	err := s.engine.Query(t.Context(), "SELECT count(*) FROM "+table, nil, func(scan engine.Scanner) error { return scan(&n) })
+	err := s.engine.Query(t.Context(), "SELECT count(*) FROM "+table, nil,
+		func(scan engine.Scanner) error { return scan(&n) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +104,8 @@ func wantRebuilt(t *testing.T, s *Store) {
 // word_blocks from the moment on when it has all terms.
 func TestWordsBecomeTerms(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		newer := Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		newer := Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey(),
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		older := newer
 		older.FactVersion = event.WordBlocks - 1
 		s := opened(t, older)
@@ -129,7 +138,8 @@ func TestWordsBecomeTerms(t *testing.T) {
 				wantNamed(t, node, "anna", 7, 8)
 				wantNamed(t, node, "smith7")
 			}
-			if may, err := s.raiseFactVersion(t.Context(), event.WordBlocks); may || err != nil || s.words.Load() != wordsInUse {
+			if may, err := s.raiseFactVersion(t.Context(), event.WordBlocks); may || err != nil ||
+				s.words.Load() != wordsInUse {
 				t.Errorf("%v %v: it is built beside an older node", may, err)
 			}
 			beside.Close()
@@ -173,7 +183,8 @@ func TestWordsBecomeTerms(t *testing.T) {
 // Whatever step was the last one, the next node goes on.
 func TestTermsAreAddedInSteps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		newer := Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		newer := Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey(),
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		older := newer
 		older.FactVersion = event.WordBlocks - 1
 		s := opened(t, older)
@@ -209,12 +220,16 @@ func TestTermsAreAddedInSteps(t *testing.T) {
 
 // A page token of a search by words is refused clearly once words are gone.
 func TestCursorOfWords(t *testing.T) {
-	s := opened(t, Options{Database: t.TempDir() + "/signet.db", Kinds: []event.Definition{people}, Master: secret.NewMasterKey()})
+	s := opened(t, Options{Database: t.TempDir() + "/signet.db", Kinds: []event.Definition{people},
+		Master: secret.NewMasterKey()})
 	defer s.Close()
 	for _, words := range [][]string{{"maria"}, {"maria", "smith"}} {
-		_, err := s.Search(t.Context(), event.Search{Kind: "user", Words: words, Limit: 1, After: event.Cursor{Value: "maria.smith@example.com", ID: "usr_1"}})
+		_, err := s.Search(t.Context(),
+			event.Search{Kind: "user", Words: words, Limit: 1,
+				After: event.Cursor{Value: "maria.smith@example.com", ID: "usr_1"}})
 		wantInvalidToken(t, err)
-		_, err = s.Search(t.Context(), event.Search{Kind: "user", Words: words, Limit: 1, After: event.Cursor{Value: "other", ID: "7"}})
+		_, err = s.Search(t.Context(),
+			event.Search{Kind: "user", Words: words, Limit: 1, After: event.Cursor{Value: "other", ID: "7"}})
 		wantInvalidToken(t, err)
 	}
 }
@@ -270,7 +285,8 @@ func TestSearchInAllOrganizationsPageByPage(t *testing.T) {
 
 func wantInvalidToken(t *testing.T, err error) {
 	t.Helper()
-	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.InvalidArgument || len(e.Fields) != 1 || e.Fields[0].Field != "pageToken" {
+	if e, ok := errors.AsType[*errs.Error](err); !ok || e.Kind != errs.InvalidArgument || len(e.Fields) != 1 ||
+		e.Fields[0].Field != "pageToken" {
 		t.Errorf("%v", err)
 	}
 }
@@ -280,11 +296,13 @@ func TestANumberOfABatchThatFailedDoesNotCount(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	s := opened(t, Options{Database: db.URL, Kinds: []event.Definition{people}, Master: secret.NewMasterKey()})
 	nameUser(t, s, 0, "Maria")
-	if _, err := s.engine.Begin(t.Context(), &engine.Needs{Write: map[event.Kind][]string{"user": {"usr_000"}}}); err != nil {
+	if _, err := s.engine.Begin(t.Context(),
+		&engine.Needs{Write: map[event.Kind][]string{"user": {"usr_000"}}}); err != nil {
 		t.Fatal(err)
 	}
 	err := s.engine.Commit(t.Context(), &event.Changes{
-		Events:    []event.Event{{ObjectID: "usr_009", Sequence: 1, Org: "org_1", Type: "user.named.v1", Payload: []byte(`{}`)}},
+		Events: []event.Event{{ObjectID: "usr_009", Sequence: 1, Org: "org_1", Type: "user.named.v1",
+			Payload: []byte(`{}`)}},
 		Unindexed: []event.Term{{Term: "maria", ObjectID: "usr_009", Org: "org_1"}},
 		Unmoved:   []event.Unmoved{{Ref: people.Ref("usr_000"), Sequence: 99}},
 	})

@@ -59,9 +59,11 @@ func newWorld(t *testing.T, mail bool) *world {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind, group.Kind, Kind)
 	factors, err := factor.New(s.Master, "https://id.signet.test")
 	must(t, err)
-	sessions := &session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &session.Standings{}}
+	sessions := &session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now,
+		DefaultOrg: "org_def", Standings: &session.Standings{}}
 	w := &world{t: t, store: s, newcomers: newcomer.Newcomers{Sessions: sessions},
-		Invitations: Invitations{Store: s, Master: s.Master, DefaultOrg: "org_def", ExternalURL: "https://id.signet.test", Mail: mail}}
+		Invitations: Invitations{Store: s, Master: s.Master, DefaultOrg: "org_def",
+			ExternalURL: "https://id.signet.test", Mail: mail}}
 	eventtest.Given(t, s, org.Kind, "org_def", "org_def", nil, org.Added{Name: "def"})
 	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "a"})
 	w.person("usr_owner", "org_a", "owner@a.test", user.VerifiedByOwner)
@@ -71,17 +73,22 @@ func newWorld(t *testing.T, mail bool) *world {
 	for id, facts := range map[string][]event.Fact[group.Group]{
 		"grp_plain": nil,
 		"grp_roles": {group.RolesSet{Roles: []access.Role{access.OrgOwnerViewer}}},
-		"grp_app":   {group.AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}},
+		"grp_app": {group.AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_a",
+			Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}},
 	} {
-		eventtest.Given(t, s, group.Kind, id, "org_a", []event.Claim{group.NameClaim("org_a", id)}, append([]event.Fact[group.Group]{group.Added{Name: id, NameKey: id}}, facts...)...)
+		eventtest.Given(t, s, group.Kind, id, "org_a", []event.Claim{group.NameClaim("org_a", id)},
+			append([]event.Fact[group.Group]{group.Added{Name: id, NameKey: id}}, facts...)...)
 	}
-	eventtest.Given(t, s, group.Kind, "grp_b", "org_def", []event.Claim{group.NameClaim("org_def", "b")}, group.Added{Name: "b", NameKey: "b"})
+	eventtest.Given(t, s, group.Kind, "grp_b", "org_def", []event.Claim{group.NameClaim("org_def", "b")},
+		group.Added{Name: "b", NameKey: "b"})
 	return w
 }
 
 func (w *world) person(id, orgID, email string, by user.Verifier) {
 	w.t.Helper()
-	fact := user.HumanAdded{EmailVerified: by != "", Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: email, EmailKey: strings.ToLower(email), Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}}
+	fact := user.HumanAdded{EmailVerified: by != "",
+		Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: email, EmailKey: strings.ToLower(email),
+			Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}}
 	if by != "" {
 		fact.Verification = &user.Verification{By: by, At: 1}
 	}
@@ -97,7 +104,8 @@ func (w *world) user(id string, facts ...event.Fact[user.User]) {
 func (w *world) permit(id string) access.Permit {
 	w.t.Helper()
 	u := eventtest.State(w.t, w.store, user.Kind, id)
-	p, err := (&access.Caller{UserID: id, OrgID: u.Org, Memberships: u.Data.Memberships}).In("org_a", access.InvitationWrite)
+	p, err := (&access.Caller{UserID: id, OrgID: u.Org, Memberships: u.Data.Memberships}).In("org_a",
+		access.InvitationWrite)
 	must(w.t, err)
 	return p
 }
@@ -168,13 +176,17 @@ func TestWhoMayInviteWithWhat(t *testing.T) {
 	}{
 		{"an owner, with nothing", "usr_owner", New{}, nil},
 		{"an owner, with roles", "usr_owner", New{Roles: []string{"ORG_OWNER", "ORG_OWNER"}}, nil},
-		{"an owner, with all groups", "usr_owner", New{Groups: []string{"grp_plain", "grp_roles", "grp_app", "grp_plain"}}, nil},
+		{"an owner, with all groups", "usr_owner",
+			New{Groups: []string{"grp_plain", "grp_roles", "grp_app", "grp_plain"}}, nil},
 		{"a manager, with nothing", "usr_manager", New{}, nil},
 		{"a manager, with a group that gives nothing", "usr_manager", New{Groups: []string{"grp_plain"}}, nil},
 		{"a manager, with a role", "usr_manager", New{Roles: []string{"ORG_USER_MANAGER"}}, access.ErrDenied},
-		{"a manager, with a group that gives roles", "usr_manager", New{Groups: []string{"grp_roles"}}, access.ErrDenied},
-		{"a manager, with a group that gives roles of applications", "usr_manager", New{Groups: []string{"grp_app"}}, access.ErrDenied},
-		{"somebody who gives members less than an owner, an owner's role", "usr_members", New{Roles: []string{"ORG_OWNER"}}, member.ErrGrantsMore},
+		{"a manager, with a group that gives roles", "usr_manager", New{Groups: []string{"grp_roles"}},
+			access.ErrDenied},
+		{"a manager, with a group that gives roles of applications", "usr_manager", New{Groups: []string{"grp_app"}},
+			access.ErrDenied},
+		{"somebody who gives members less than an owner, an owner's role", "usr_members",
+			New{Roles: []string{"ORG_OWNER"}}, member.ErrGrantsMore},
 		{"a role that is none", "usr_owner", New{Roles: []string{"IAM_OWNER"}}, invalid},
 		{"a group of another organization", "usr_owner", New{Groups: []string{"grp_b"}}, invalid},
 		{"a group that does not exist", "usr_owner", New{Groups: []string{"grp_x"}}, invalid},
@@ -188,7 +200,9 @@ func TestWhoMayInviteWithWhat(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, true)
 			w.person("usr_members", "org_def", "m@def.test", user.VerifiedByOwner)
-			w.user("usr_members", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOrgManager}}, user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
+			w.user("usr_members",
+				user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOrgManager}},
+				user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
 			w.invite(New{Email: "twice@b.test"})
 			if c.n.Email == "" {
 				c.n.Email = "New@B.test"
@@ -196,7 +210,8 @@ func TestWhoMayInviteWithWhat(t *testing.T) {
 			before := w.store.Fingerprint()
 			m, err := w.Create(t.Context(), w.permit(c.by), c.n)
 			if c.refusal != nil {
-				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind || got.Reason != c.refusal.Reason {
+				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind ||
+					got.Reason != c.refusal.Reason {
 					t.Errorf("got %v", err)
 				}
 				if w.store.Fingerprint() != before {
@@ -206,7 +221,8 @@ func TestWhoMayInviteWithWhat(t *testing.T) {
 			}
 			must(t, err)
 			i := eventtest.State(t, w.store, Kind, m.ID)
-			if i.Org != "org_a" || i.Data.State != Pending || i.Data.Email != "New@B.test" || i.Data.Inviter != c.by || m.Link != "" || i.Data.Shown || len(i.Data.Groups) > 3 || len(i.Data.Roles) > 1 {
+			if i.Org != "org_a" || i.Data.State != Pending || i.Data.Email != "New@B.test" || i.Data.Inviter != c.by ||
+				m.Link != "" || i.Data.Shown || len(i.Data.Groups) > 3 || len(i.Data.Roles) > 1 {
 				t.Errorf("%+v, %+v", i.Data, m)
 			}
 		})
@@ -216,7 +232,8 @@ func TestWhoMayInviteWithWhat(t *testing.T) {
 func TestWhoJoinsByAnInvitation(t *testing.T) {
 	for _, mail := range []bool{true, false} {
 		w := newWorld(t, mail)
-		m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_plain", "grp_roles", "grp_app"}, Language: "de"})
+		m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"},
+			Groups: []string{"grp_plain", "grp_roles", "grp_app"}, Language: "de"})
 		if (m.Link == "") != mail || w.store.Stored(t, token) {
 			t.Fatalf("mail %v: shown %q, or stored", mail, m.Link)
 		}
@@ -231,8 +248,10 @@ func TestWhoJoinsByAnInvitation(t *testing.T) {
 		must(t, err)
 		u := eventtest.State(t, w.store, user.Kind, in.UserID)
 		h := u.Data.Human
-		if u.Org != "org_a" || h.Email.Address != "new@b.test" || h.Email.Verified != mail || h.Profile.PreferredLanguage != "de" ||
-			!slices.Equal(u.Data.Direct()["org_a"], []access.Role{access.OrgUserManager}) || !u.Data.Memberships.Hold(access.PolicyRead, "org_a") {
+		if u.Org != "org_a" || h.Email.Address != "new@b.test" || h.Email.Verified != mail ||
+			h.Profile.PreferredLanguage != "de" ||
+			!slices.Equal(u.Data.Direct()["org_a"], []access.Role{access.OrgUserManager}) ||
+			!u.Data.Memberships.Hold(access.PolicyRead, "org_a") {
 			t.Errorf("mail %v: %+v, %+v", mail, u.Data, h)
 		}
 		if mail && h.Email.Verification.By != user.VerifiedByOwner {
@@ -278,7 +297,8 @@ func TestAShownLinkProvesNothing(t *testing.T) {
 			}
 		}
 		p := somebody()
-		p.UserName, p.Email, p.Verification = "other@b.test", "other@b.test", user.Verification{By: user.VerifiedByOwner}
+		p.UserName, p.Email, p.Verification = "other@b.test", "other@b.test",
+			user.Verification{By: user.VerifiedByOwner}
 		if _, err := w.acceptNew(token, p); err == nil {
 			t.Error("an invitation was accepted for another address")
 		}
@@ -307,17 +327,23 @@ func TestWhichLinksLeadNowhere(t *testing.T) {
 			_, err := w.Resend(w.t.Context(), w.permit("usr_owner"), m.ID, event.IfMatch{}, 0)
 			must(w.t, err)
 		}, ErrLinkReplaced, nil},
-		{"the inviter is no member any more", func(w *world, _ Made) { w.user("usr_owner", user.MembershipSet{Scope: "org_a"}) }, ErrInviterMayNot, nil},
+		{"the inviter is no member any more",
+			func(w *world, _ Made) { w.user("usr_owner", user.MembershipSet{Scope: "org_a"}) }, ErrInviterMayNot, nil},
 		{"the inviter holds less", func(w *world, _ Made) {
 			w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: manager["org_a"]})
 		}, ErrInviterMayNot, nil},
 		{"the inviter may only look", func(w *world, _ Made) {
 			w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: viewer["org_a"]})
 		}, ErrInviterMayNot, nil},
-		{"the inviter is switched off", func(w *world, _ Made) { w.user("usr_owner", user.Deactivated{}) }, ErrInviterMayNot, nil},
-		{"the inviter is locked", func(w *world, _ Made) { w.user("usr_owner", user.WasLocked{}) }, ErrInviterMayNot, nil},
-		{"the inviter is gone", func(w *world, _ Made) { w.user("usr_owner", user.WasRemoved{}) }, ErrInviterMayNot, nil},
-		{"the organization is switched off", func(w *world, _ Made) { eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.Deactivated{}) }, ErrOrgAway, nil},
+		{"the inviter is switched off", func(w *world, _ Made) { w.user("usr_owner", user.Deactivated{}) },
+			ErrInviterMayNot, nil},
+		{"the inviter is locked", func(w *world, _ Made) { w.user("usr_owner", user.WasLocked{}) },
+			ErrInviterMayNot, nil},
+		{"the inviter is gone", func(w *world, _ Made) { w.user("usr_owner", user.WasRemoved{}) },
+			ErrInviterMayNot, nil},
+		{"the organization is switched off",
+			func(w *world, _ Made) { eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.Deactivated{}) },
+			ErrOrgAway, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, true)
@@ -354,11 +380,13 @@ func TestAGroupThatGivesMoreIsJudgedAnew(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{group.RolesSet{Roles: []access.Role{access.OrgOwner}}, ErrInviterMayNot},
-		{group.AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, ErrInviterMayNot},
+		{group.AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_a",
+			Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, ErrInviterMayNot},
 		{group.WasRemoved{}, nil},
 	} {
 		w := newWorld(t, true)
-		m, err := w.Create(t.Context(), w.permit("usr_manager"), New{Email: "new@b.test", Groups: []string{"grp_plain"}})
+		m, err := w.Create(t.Context(), w.permit("usr_manager"),
+			New{Email: "new@b.test", Groups: []string{"grp_plain"}})
 		must(t, err)
 		token := w.link(m)
 		eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, c.fact)
@@ -397,13 +425,19 @@ func TestWhoAcceptsWithTheirAccount(t *testing.T) {
 		given   func(*world)
 		refusal *errs.Error
 	}{
-		{"of another organization, whose owner has proven the address", "org_def", "New@b.test", user.VerifiedByOwner, nil, nil},
-		{"of another organization, on the word of the installation", "org_def", "new@b.test", user.VerifiedByInstallation, nil, nil},
-		{"of another organization, on the word of its administrator", "org_def", "new@b.test", user.VerifiedByAdministrator, nil, ErrOtherAddress},
-		{"of another organization, on the word of its administrator who has proven the domain", "org_def", "new@b.test", user.VerifiedByAdministrator, func(w *world) {
-			eventtest.Given(w.t, w.store, org.Kind, "org_def", "", []event.Claim{org.DomainClaim("b.test"), org.ProvenClaim("b.test")},
-				org.DomainAdded{Domain: "b.test", Verified: true}, org.DomainVerified{Domain: "b.test", Proven: true})
-		}, nil},
+		{"of another organization, whose owner has proven the address", "org_def", "New@b.test",
+			user.VerifiedByOwner, nil, nil},
+		{"of another organization, on the word of the installation", "org_def", "new@b.test",
+			user.VerifiedByInstallation, nil, nil},
+		{"of another organization, on the word of its administrator", "org_def", "new@b.test",
+			user.VerifiedByAdministrator, nil, ErrOtherAddress},
+		{"of another organization, on the word of its administrator who has proven the domain", "org_def", "new@b.test",
+			user.VerifiedByAdministrator, func(w *world) {
+				eventtest.Given(w.t, w.store, org.Kind, "org_def", "",
+					[]event.Claim{org.DomainClaim("b.test"), org.ProvenClaim("b.test")},
+					org.DomainAdded{Domain: "b.test", Verified: true},
+					org.DomainVerified{Domain: "b.test", Proven: true})
+			}, nil},
 		{"of another organization, not verified", "org_def", "new@b.test", "", nil, ErrOtherAddress},
 		{"with another address", "org_def", "other@b.test", user.VerifiedByOwner, nil, ErrOtherAddress},
 		{"of the same organization", "org_a", "new@b.test", user.VerifiedByAdministrator, nil, nil},
@@ -416,10 +450,12 @@ func TestWhoAcceptsWithTheirAccount(t *testing.T) {
 				c.given(w)
 			}
 			w.user("usr_bea", user.MembershipSet{Scope: "org_a", Roles: viewer["org_a"]})
-			m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_plain"}})
+			m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"},
+				Groups: []string{"grp_plain"}})
 			l, err := w.Open(t.Context(), token)
 			must(t, err)
-			if may := w.MayAccept(t.Context(), l, eventtest.State(t, w.store, user.Kind, "usr_bea")); (may == nil) != (c.refusal == nil) {
+			if may := w.MayAccept(t.Context(), l,
+				eventtest.State(t, w.store, user.Kind, "usr_bea")); (may == nil) != (c.refusal == nil) {
 				t.Errorf("the page says %v", may)
 			}
 			before := w.store.Fingerprint()
@@ -433,7 +469,9 @@ func TestWhoAcceptsWithTheirAccount(t *testing.T) {
 			}
 			must(t, err)
 			u := eventtest.State(t, w.store, user.Kind, "usr_bea")
-			if in != "org_a" || u.Org != c.org || !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !u.Data.In("org_a", "grp_plain") {
+			if in != "org_a" || u.Org != c.org ||
+				!slices.Equal(u.Data.Memberships["org_a"],
+					[]access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !u.Data.In("org_a", "grp_plain") {
 				t.Errorf("%+v", u.Data)
 			}
 			if i := eventtest.State(t, w.store, Kind, m.ID); i.Data.State != Accepted || i.Data.UserID != "usr_bea" {
@@ -460,15 +498,18 @@ func TestSomebodyFromElsewhereIsAGuestWithoutRoles(t *testing.T) {
 func TestRolesThatAGroupGotSinceAnInvitationWait(t *testing.T) {
 	w := newWorld(t, true)
 	w.person("usr_bea", "org_def", "new@b.test", user.VerifiedByOwner)
-	m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"}, Groups: []string{"grp_roles", "grp_plain"}})
-	if i := eventtest.State(t, w.store, Kind, m.ID); !slices.Equal(i.Data.Promised(), []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) {
+	m, token := w.invite(New{Email: "new@b.test", Roles: []string{"ORG_USER_MANAGER"},
+		Groups: []string{"grp_roles", "grp_plain"}})
+	if i := eventtest.State(t, w.store, Kind, m.ID); !slices.Equal(i.Data.Promised(),
+		[]access.Role{access.OrgOwnerViewer, access.OrgUserManager}) {
 		t.Errorf("promised %v", i.Data.Promised())
 	}
 	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.RolesSet{Roles: []access.Role{access.OrgOwner}})
 	_, err := w.acceptMine("usr_bea", token)
 	must(t, err)
 	u := eventtest.State(t, w.store, user.Kind, "usr_bea")
-	if !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) || !slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || user.Unaccepted(u, "org_a") {
+	if !slices.Equal(u.Data.Memberships["org_a"], []access.Role{access.OrgOwnerViewer, access.OrgUserManager}) ||
+		!slices.Equal(u.Data.Waiting("org_a"), []access.Role{access.OrgOwner}) || user.Unaccepted(u, "org_a") {
 		t.Errorf("holds %v, waiting %v", u.Data.Memberships, u.Data.Waiting("org_a"))
 	}
 }
@@ -562,7 +603,8 @@ func TestTheAddressGoesWithTheInvitation(t *testing.T) {
 			events, err := w.store.EventsOf(t.Context(), m.ID, 1, 10)
 			must(t, err)
 			key := event.RowKey{Table: event.Keys, Key: events[0].KeyID}
-			if row, err := w.store.Row(t.Context(), key); err != nil || row == nil || strings.Contains(string(events[0].Payload), "secret") {
+			if row, err := w.store.Row(t.Context(), key); err != nil || row == nil ||
+				strings.Contains(string(events[0].Payload), "secret") {
 				t.Fatalf("not sealed under a key of its own: %v", err)
 			}
 			c.end(w, m, token)
@@ -573,7 +615,8 @@ func TestTheAddressGoesWithTheInvitation(t *testing.T) {
 			if text, err := json.Marshal(i.Data); err != nil || strings.Contains(string(text), "secret.person") {
 				t.Errorf("left: %s", text)
 			}
-			if rows, err := w.store.RowsOf(t.Context(), event.Deliveries, sweepPrefix, "", 10); err != nil || len(rows) > 0 {
+			if rows, err := w.store.RowsOf(t.Context(), event.Deliveries, sweepPrefix, "", 10); err != nil ||
+				len(rows) > 0 {
 				t.Errorf("rows are left: %v", rows)
 			}
 			if c.name == "withdrawn" || c.name == "expired" { // and the address can be invited again
@@ -586,7 +629,8 @@ func TestTheAddressGoesWithTheInvitation(t *testing.T) {
 
 func (w *world) do(id string, decide func(*event.Tx) error) {
 	w.t.Helper()
-	must(w.t, w.store.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{Kind.Ref(id)}, Decide: decide}))
+	must(w.t, w.store.Do(w.t.Context(),
+		event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{Kind.Ref(id)}, Decide: decide}))
 }
 
 func TestSweepingLeavesWhatCounts(t *testing.T) {
@@ -639,8 +683,12 @@ func (w *world) count(c counter) {
 func TestAnOrganizationHasAtMostSoManyPendingInvitations(t *testing.T) {
 	w := newWorld(t, true)
 	for i := range maxPending {
-		eventtest.Given(t, w.store, Kind, Kind.NewID(), "org_a", []event.Claim{EmailClaim("org_a", string(rune('a'+i%26))+time.Duration(i).String()+"@b.test")},
-			Added{Inviter: "usr_owner", Personal: Invited{Email: "x", EmailKey: string(rune('a'+i%26)) + time.Duration(i).String() + "@b.test"}}, Sent{Link: 1, Life: 1, Expires: event.Micros(w.store.Now().Add(time.Hour))})
+		eventtest.Given(t, w.store, Kind, Kind.NewID(), "org_a",
+			[]event.Claim{EmailClaim("org_a", string(rune('a'+i%26))+time.Duration(i).String()+"@b.test")},
+			Added{Inviter: "usr_owner",
+				Personal: Invited{Email: "x",
+					EmailKey: string(rune('a'+i%26)) + time.Duration(i).String() + "@b.test"}},
+			Sent{Link: 1, Life: 1, Expires: event.Micros(w.store.Now().Add(time.Hour))})
 	}
 	w.count(counter{Pending: maxPending})
 	_, err := w.Create(t.Context(), w.permit("usr_owner"), New{Email: "new@b.test"})
@@ -690,7 +738,8 @@ func TestNobodyReachesInvitationsOfOtherOrganizations(t *testing.T) {
 		}
 	}
 	for state, n := range map[State]int{"": 1, Pending: 1, Accepted: 0, Withdrawn: 0} {
-		if list, _, err := List(t.Context(), w.store, w.permit("usr_owner"), state, event.Cursor{}, 10); err != nil || len(list) != n {
+		if list, _, err := List(t.Context(), w.store, w.permit("usr_owner"), state, event.Cursor{}, 10); err != nil ||
+			len(list) != n {
 			t.Errorf("%q: %v, %v", state, list, err)
 		}
 	}

@@ -55,17 +55,28 @@ func TestALinkToSetAPasswordIsWorthNoMoreThanItsSender(t *testing.T) {
 	}{
 		{"by mail", true, nil, nil},
 		{"shown", false, nil, nil},
-		{"the user was promoted since", false, func(w *world) { w.user("usr_bea", user.MembershipSet{Scope: "org_a", Roles: owner["org_a"]}) }, ErrSetupLink},
-		{"the user got a role elsewhere since", false, func(w *world) { w.user("usr_bea", user.MembershipSet{Scope: "org_def", Roles: viewer["org_a"]}) }, ErrSetupLink},
-		{"the sender may not any more", false, func(w *world) { w.user("usr_manager", user.MembershipSet{Scope: "org_a"}) }, ErrSetupLink},
-		{"the sender is switched off", true, func(w *world) { w.user("usr_manager", user.Deactivated{}) }, ErrSetupLink},
+		{"the user was promoted since", false,
+			func(w *world) {
+				w.user("usr_bea",
+					user.MembershipSet{Scope: "org_a", Roles: owner["org_a"]})
+			}, ErrSetupLink},
+		{"the user got a role elsewhere since", false,
+			func(w *world) {
+				w.user("usr_bea",
+					user.MembershipSet{Scope: "org_def", Roles: viewer["org_a"]})
+			}, ErrSetupLink},
+		{"the sender may not any more", false,
+			func(w *world) { w.user("usr_manager", user.MembershipSet{Scope: "org_a"}) }, ErrSetupLink},
+		{"the sender is switched off", true,
+			func(w *world) { w.user("usr_manager", user.Deactivated{}) }, ErrSetupLink},
 		{"the sender is gone", true, func(w *world) { w.user("usr_manager", user.WasRemoved{}) }, ErrSetupLink},
 		{"the user is locked", true, func(w *world) { w.user("usr_bea", user.WasLocked{}) }, ErrSetupLink},
 		{"the address was changed since", true, func(w *world) {
 			other := "other@b.test"
 			w.user("usr_bea", user.EmailChanged{Personal: user.EmailFacts{Email: &other, EmailKey: &other}})
 		}, ErrSetupLink},
-		{"the password was changed since", true, func(w *world) { w.user("usr_bea", user.PasswordChanged{}) }, ErrSetupLink},
+		{"the password was changed since", true,
+			func(w *world) { w.user("usr_bea", user.PasswordChanged{}) }, ErrSetupLink},
 		{"another one was sent since", true, func(w *world) {
 			w.store.Advance(2 * time.Minute)
 			_, err := w.sends("usr_manager")
@@ -74,7 +85,8 @@ func TestALinkToSetAPasswordIsWorthNoMoreThanItsSender(t *testing.T) {
 		{"expired", true, func(w *world) { w.store.Advance(DefaultLife) }, ErrSetupLink},
 		{"passwords are not allowed", true, func(w *world) {
 			o := eventtest.State(w.t, w.store, org.Kind, "org_a")
-			eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.PolicySet{Diff: o.Data.Policy.DiffTo(policy.Policy{SignIn: policy.SignIn{SignInMethods: []policy.Way{policy.WithPasskey}}})})
+			eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil,
+				org.PolicySet{Diff: o.Data.Policy.DiffTo(policy.Policy{SignIn: policy.SignIn{SignInMethods: []policy.Way{policy.WithPasskey}}})})
 		}, session.ErrMethodNotAllowed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +110,8 @@ func TestALinkToSetAPasswordIsWorthNoMoreThanItsSender(t *testing.T) {
 				return
 			}
 			must(t, err)
-			in, err := w.newcomers.SignIn(t.Context(), session.Attempt{LoginName: "usr_bea", Password: right, OrgID: "org_a", Peer: home})
+			in, err := w.newcomers.SignIn(t.Context(),
+				session.Attempt{LoginName: "usr_bea", Password: right, OrgID: "org_a", Peer: home})
 			must(t, err)
 			u := eventtest.State(t, w.store, user.Kind, "usr_bea")
 			if in.UserID != "usr_bea" || in.ChangeRequired || u.Data.Human.Email.Verified != c.mail {
@@ -142,7 +155,8 @@ func TestHostsReadThatAShownLinkWasUsed(t *testing.T) {
 			}
 		}
 		want := `{"userId":"usr_bea","org":"org_a","event":"user.password_set.v1"}`
-		if mail && told != nil || !mail && (len(told) != 1 || told[0].Type != "org.guest_credential_set.v1" || told[0].Payload != want) {
+		if mail && told != nil ||
+			!mail && (len(told) != 1 || told[0].Type != "org.guest_credential_set.v1" || told[0].Payload != want) {
 			t.Errorf("by mail: %t, told %v", mail, told)
 		}
 	}

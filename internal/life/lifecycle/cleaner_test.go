@@ -35,18 +35,24 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // hookRows are all that a webhook has in side tables.
 func hookRows(id string) []event.RowKey {
-	return []event.RowKey{event.SecretOf(id), {Table: event.Followers, Key: "webhook/" + id}, {Table: event.Deliveries, Key: id + "/o/usr_x"}, {Table: event.Deliveries, Key: id + "/history"}}
+	return []event.RowKey{event.SecretOf(id), {Table: event.Followers, Key: "webhook/" + id},
+		{Table: event.Deliveries, Key: id + "/o/usr_x"}, {Table: event.Deliveries, Key: id + "/history"}}
 }
 
 func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	s := newInstallation(t)
 	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
 	membertest.Owner(t, s, "usr_o", "org_a")
-	membertest.User(t, s, "usr_guest", "org_b", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
-	membertest.User(t, s, "usr_visitor", "org_b", nil, user.MembershipSet{Scope: "org_a", Stays: true}, user.GroupJoined{Org: "org_a", Group: "grp_a", Roles: []access.Role{access.OrgOwnerViewer}},
-		user.AppRolesSet{Place: "prj_a", Project: "prj_a", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, user.GroupJoined{Org: "org_b", Group: "grp_b"})
-	eventtest.Given(t, s, group.Kind, "grp_a", "org_a", []event.Claim{group.NameClaim("org_a", "a")}, group.Added{Name: "a", NameKey: "a"})
-	eventtest.Given(t, s, group.Kind, "grp_b", "org_b", []event.Claim{group.NameClaim("org_b", "b")}, group.Added{Name: "b", NameKey: "b"})
+	membertest.User(t, s, "usr_guest", "org_b",
+		access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
+	membertest.User(t, s, "usr_visitor", "org_b", nil, user.MembershipSet{Scope: "org_a", Stays: true},
+		user.GroupJoined{Org: "org_a", Group: "grp_a", Roles: []access.Role{access.OrgOwnerViewer}},
+		user.AppRolesSet{Place: "prj_a", Project: "prj_a", Org: "org_a",
+			Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, user.GroupJoined{Org: "org_b", Group: "grp_b"})
+	eventtest.Given(t, s, group.Kind, "grp_a", "org_a", []event.Claim{group.NameClaim("org_a", "a")},
+		group.Added{Name: "a", NameKey: "a"})
+	eventtest.Given(t, s, group.Kind, "grp_b", "org_b", []event.Claim{group.NameClaim("org_b", "b")},
+		group.Added{Name: "b", NameKey: "b"})
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 	eventtest.Given(t, s, app.Kind, "app_a", "org_a", nil, app.Added{Name: "a", Type: app.Web}, app.SecretSet{})
@@ -59,7 +65,8 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: app.SecretRow("app_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_a"), Value: []byte("sealed")})
-	s.GivenToken(event.Token{ID: "pat_1", Hash: make([]byte, 32), UserID: "usr_a", Kind: string(secret.PAT), Expires: event.Micros(s.Now()) + 1e9})
+	s.GivenToken(event.Token{ID: "pat_1", Hash: make([]byte, 32), UserID: "usr_a", Kind: string(secret.PAT),
+		Expires: event.Micros(s.Now()) + 1e9})
 	cleaner := lifecycle.NewCleaner(s, quiet)
 
 	before := s.Fingerprint()
@@ -97,10 +104,12 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	if a := eventtest.State(t, s, app.Kind, "app_a"); a.Data.Epoch != 1 {
 		t.Error("the application's tokens live on")
 	}
-	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.Data.Memberships) != 1 || len(u.Data.Memberships["org_b"]) != 1 {
+	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.Data.Memberships) != 1 ||
+		len(u.Data.Memberships["org_b"]) != 1 {
 		t.Errorf("the guest holds %v", u.Data.Memberships)
 	}
-	if u := eventtest.State(t, s, user.Kind, "usr_visitor"); len(u.Data.Memberships) != 0 || u.Data.AppRoles != nil || len(u.Data.Groups) != 1 || !u.Data.In("org_b", "grp_b") {
+	if u := eventtest.State(t, s, user.Kind, "usr_visitor"); len(u.Data.Memberships) != 0 || u.Data.AppRoles != nil ||
+		len(u.Data.Groups) != 1 || !u.Data.In("org_b", "grp_b") {
 		t.Errorf("the visitor has %+v", u.Data)
 	}
 	mark = s.Mark()
@@ -131,9 +140,11 @@ func TestGrantsEndWithEitherOrganizationAndWithTheProject(t *testing.T) {
 			eventtest.Given(t, s, org.Kind, "org_c", "org_c", nil, org.Added{Name: "C"})
 			eventtest.Given(t, s, org.Kind, "org_d", "org_d", nil, org.Added{Name: "D"})
 			granted := func(grant, access, of, from, to string) {
-				eventtest.Given(t, s, project.GrantKind, grant, from, []event.Claim{project.GrantClaim(of, to)}, project.GrantAdded{Project: of, To: to})
+				eventtest.Given(t, s, project.GrantKind, grant, from, []event.Claim{project.GrantClaim(of, to)},
+					project.GrantAdded{Project: of, To: to})
 				if access != "" {
-					eventtest.Given(t, s, project.AccessKind, access, to, []event.Claim{project.AccessClaim(of, to)}, project.AccessAdded{Project: of, Owner: from, Grant: grant})
+					eventtest.Given(t, s, project.AccessKind, access, to, []event.Claim{project.AccessClaim(of, to)},
+						project.AccessAdded{Project: of, Owner: from, Grant: grant})
 					eventtest.Given(t, s, project.GrantKind, grant, "", nil, project.GrantAccepted{Access: access})
 				}
 			}
@@ -221,7 +232,8 @@ func open(t *testing.T, db testdb.Database) *nodes {
 	n.start(t)
 	membertest.Given(t, n.all[0])
 	for _, id := range []string{"org_d", "org_a", "org_b"} {
-		eventtest.Given(t, n.all[0], org.Kind, id, id, []event.Claim{org.DomainClaim(id + ".example")}, org.DomainAdded{Domain: id + ".example", Verified: true, Primary: true})
+		eventtest.Given(t, n.all[0], org.Kind, id, id, []event.Claim{org.DomainClaim(id + ".example")},
+			org.DomainAdded{Domain: id + ".example", Verified: true, Primary: true})
 	}
 	return n
 }
@@ -234,7 +246,8 @@ func (n *nodes) start(t *testing.T) {
 	}
 	n.all = nil
 	for range count {
-		s, _, err := store.Open(t.Context(), store.Options{Database: n.db.URL, Kinds: model.Kinds, Master: n.master, Log: quiet})
+		s, _, err := store.Open(t.Context(),
+			store.Options{Database: n.db.URL, Kinds: model.Kinds, Master: n.master, Log: quiet})
 		must(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		n.all = append(n.all, s)
@@ -287,8 +300,10 @@ func crowd(t *testing.T, s event.Store, org string, users, guests int) (ids []st
 			c.Claims = append(c.Claims, user.NameClaim(home, id))
 			made = append(made, func(tx *event.Tx) error {
 				tx.PutRow(event.Row{RowKey: user.PasswordRow(id), Value: []byte("hash")})
-				tx.PutToken(event.Token{ID: "pat_" + id, Hash: hashOf(id), Kind: string(secret.PAT), UserID: id, Expires: tx.Now() + 1e10})
-				_, err := user.Kind.Create(tx, id, home, service(id), user.MembershipSet{Scope: org, Roles: []access.Role{access.OrgUserManager}})
+				tx.PutToken(event.Token{ID: "pat_" + id, Hash: hashOf(id), Kind: string(secret.PAT), UserID: id,
+					Expires: tx.Now() + 1e10})
+				_, err := user.Kind.Create(tx, id, home, service(id),
+					user.MembershipSet{Scope: org, Roles: []access.Role{access.OrgUserManager}})
 				return err
 			})
 		}
@@ -311,7 +326,8 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 		const users, guests = 1000, 150
 		ids := crowd(t, n.node(0), "org_a", users, guests)
 		for i := range 3 {
-			eventtest.Given(t, n.node(0), idp.Kind, fmt.Sprint("idp_", i), "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
+			eventtest.Given(t, n.node(0), idp.Kind, fmt.Sprint("idp_", i), "org_a", nil,
+				idp.JWTAdded{General: idp.General{Name: "a"}})
 		}
 		_, err := lifecycle.RemoveOrganization(t.Context(), n.node(0), in(t, "org_a", iam), event.IfMatch{})
 		must(t, err)
@@ -358,7 +374,8 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 			}
 		}
 		for _, id := range ids[users:] {
-			if u, err := user.Kind.Read(t.Context(), n.node(0), id); err != nil || u.Data.State != user.Active || len(u.Data.Memberships) > 0 || u.Sequence != 3 {
+			if u, err := user.Kind.Read(t.Context(), n.node(0), id); err != nil || u.Data.State != user.Active ||
+				len(u.Data.Memberships) > 0 || u.Sequence != 3 {
 				t.Errorf("%s: %+v, %v", id, u, err)
 			}
 		}
@@ -370,7 +387,8 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 		if !o.Data.Empty || o.Sequence != 4 {
 			t.Errorf("the organization is %+v at %d", o.Data, o.Sequence)
 		}
-		if members, _, err := user.Kind.List(t.Context(), n.node(0), event.Query{Group: user.MembersOf("org_a"), Limit: 1}); err != nil || len(members) > 0 {
+		if members, _, err := user.Kind.List(t.Context(), n.node(0),
+			event.Query{Group: user.MembersOf("org_a"), Limit: 1}); err != nil || len(members) > 0 {
 			t.Errorf("members: %v, %v", members, err)
 		}
 		n.equal(t)
@@ -402,18 +420,21 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 					var err error
 					switch i {
 					case 0:
-						if _, err = lifecycle.RemoveOrganization(context.Background(), n.node(round), permit, event.IfMatch{}); err == nil {
+						if _, err = lifecycle.RemoveOrganization(context.Background(), n.node(round), permit,
+							event.IfMatch{}); err == nil {
 							err = lifecycle.NewCleaner(n.node(round), quiet).Clean(context.Background())
 						}
 					case 1:
 						var m member.Members
 						if m, err = member.OfOrganization(permit); err == nil {
-							_, err = m.Set(context.Background(), n.node(1), guest, event.IfMatch{}, []string{"ORG_OWNER"})
+							_, err = m.Set(context.Background(), n.node(1), guest, event.IfMatch{},
+								[]string{"ORG_OWNER"})
 						}
 					case 2, 3, 4:
 						_, err = app.Add(context.Background(), n.node(i), permit, app.New{Name: "x", Type: app.API})
 					default:
-						_, err = idp.AddJWT(context.Background(), n.node(i), permit, event.Once{}, idp.General{Name: "x"}, idp.JWT{Endpoint: "e", Issuer: "i", KeysEndpoint: "k"})
+						_, err = idp.AddJWT(context.Background(), n.node(i), permit, event.Once{},
+							idp.General{Name: "x"}, idp.JWT{Endpoint: "e", Issuer: "i", KeysEndpoint: "k"})
 					}
 					if err != nil && (i == 0 || errs.KindOf(err) != errs.NotFound) {
 						t.Error(err)
@@ -422,10 +443,12 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 			}
 			close(start)
 			wait.Wait()
-			if providers, _, err := idp.Kind.List(t.Context(), n.node(0), event.Query{Org: id, Limit: 10}); err != nil || len(providers) > 0 {
+			if providers, _, err := idp.Kind.List(t.Context(), n.node(0),
+				event.Query{Org: id, Limit: 10}); err != nil || len(providers) > 0 {
 				t.Fatalf("%d providers are left, %v", len(providers), err)
 			}
-			if apps, _, err := app.Kind.List(t.Context(), n.node(0), event.Query{Org: id, Limit: 10}); err != nil || len(apps) > 0 {
+			if apps, _, err := app.Kind.List(t.Context(), n.node(0), event.Query{Org: id, Limit: 10}); err != nil ||
+				len(apps) > 0 {
 				t.Fatalf("%d applications are left, %v", len(apps), err)
 			}
 			if u, err := user.Kind.Read(t.Context(), n.node(0), guest); err != nil || len(u.Data.Memberships) > 0 {
@@ -509,7 +532,8 @@ func (n *nodes) onlyOwners(t *testing.T, ids ...string) {
 	must(t, err)
 	for _, id := range i.Data.Owners {
 		if id != ids[0] && id != ids[1] {
-			eventtest.Given(t, n.node(0), installation.Kind, installation.ID, "", nil, installation.OwnerRemoved{UserID: id})
+			eventtest.Given(t, n.node(0), installation.Kind, installation.ID, "", nil,
+				installation.OwnerRemoved{UserID: id})
 		}
 	}
 }

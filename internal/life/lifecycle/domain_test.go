@@ -21,10 +21,12 @@ import (
 func withPeople(t *testing.T, people int) *eventtest.Store {
 	t.Helper()
 	s := newInstallation(t)
-	eventtest.Given(t, s, org.Kind, "org_a", "", []event.Claim{org.DomainClaim("a.test"), org.DomainClaim("b.test")}, org.DomainAdded{Domain: "a.test", Verified: true, Primary: true},
+	eventtest.Given(t, s, org.Kind, "org_a", "", []event.Claim{org.DomainClaim("a.test"), org.DomainClaim("b.test")},
+		org.DomainAdded{Domain: "a.test", Verified: true, Primary: true},
 		org.DomainAdded{Domain: "b.test", Verified: true}, org.DomainAdded{Domain: "c.test", Challenge: "x"})
 	human := func(id, owner string, then ...event.Fact[user.User]) {
-		facts := []event.Fact[user.User]{user.HumanAdded{Personal: user.HumanFacts{UserName: strings.ToUpper(id), UserNameKey: id}}}
+		facts := []event.Fact[user.User]{user.HumanAdded{Personal: user.HumanFacts{UserName: strings.ToUpper(id),
+			UserNameKey: id}}}
 		eventtest.Given(t, s, user.Kind, id, owner, []event.Claim{user.NameClaim(owner, id)}, append(facts, then...)...)
 	}
 	for i := range people {
@@ -68,7 +70,9 @@ func TestRemovingADomainSaysWhoseLoginNamesEnd(t *testing.T) {
 			if c.named > 0 && losing.Names[1] != "USR_0001@b.test" {
 				t.Errorf("got %q", losing.Names)
 			}
-			if o := eventtest.State(t, s, org.Kind, "org_a"); d != o.Details() || slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == strings.ToLower(c.domain) }) {
+			if o := eventtest.State(t, s, org.Kind, "org_a"); d != o.Details() ||
+				slices.ContainsFunc(o.Data.Domains,
+					func(d org.Domain) bool { return d.Name == strings.ToLower(c.domain) }) {
 				t.Errorf("left are %v", o.Data.Domains)
 			}
 		})
@@ -77,16 +81,19 @@ func TestRemovingADomainSaysWhoseLoginNamesEnd(t *testing.T) {
 
 func TestARefusalToRemoveADomainSaysHowManyLoginNamesWouldEnd(t *testing.T) {
 	manager := access.Memberships{access.Installation: {access.IAMOrgManager}}
-	for people, want := range map[int]string{0: "can remove it", 1: "of 1 person would stop working", 2: "of 2 people would stop working", 1001: "of 1000 or more people would stop working"} {
+	for people, want := range map[int]string{0: "can remove it", 1: "of 1 person would stop working",
+		2: "of 2 people would stop working", 1001: "of 1000 or more people would stop working"} {
 		s := withPeople(t, people)
 		before := s.Fingerprint()
 		_, _, err := lifecycle.RemoveDomain(t.Context(), s, in(t, "org_a", manager), event.IfMatch{}, "b.test")
 		eventtest.Refused(t, err, errs.PermissionDenied, org.ReleaseDenied)
-		if text := err.Error(); !strings.Contains(text, want) || strings.Contains(text, "USR_") || s.Fingerprint() != before {
+		if text := err.Error(); !strings.Contains(text, want) || strings.Contains(text, "USR_") ||
+			s.Fingerprint() != before {
 			t.Errorf("got %s", text)
 		}
 	}
-	for domain, refusal := range map[string]*errs.Error{"none.test": org.ErrDomainNotFound, "@": org.ErrDomainNotFound, "a.test": org.ErrDomainIsPrimary} {
+	for domain, refusal := range map[string]*errs.Error{"none.test": org.ErrDomainNotFound, "@": org.ErrDomainNotFound,
+		"a.test": org.ErrDomainIsPrimary} {
 		_, _, err := lifecycle.RemoveDomain(t.Context(), withPeople(t, 1), in(t, "org_a", iam), event.IfMatch{}, domain)
 		eventtest.As(t, err, refusal)
 	}

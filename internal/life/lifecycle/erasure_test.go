@@ -32,7 +32,8 @@ import (
 // human is a person whose values all hold a word that nothing else does.
 func human(word string) user.NewHuman {
 	return user.NewHuman{UserName: word, Email: word + "@mail.example", EmailVerified: true, Phone: "+41-44-555-01-23",
-		Profile: user.Profile{FirstName: "First " + word, LastName: "Last " + word, NickName: "Nick " + word, DisplayName: "Display " + word, PreferredLanguage: "de", Gender: user.Diverse}}
+		Profile: user.Profile{FirstName: "First " + word, LastName: "Last " + word, NickName: "Nick " + word,
+			DisplayName: "Display " + word, PreferredLanguage: "de", Gender: user.Diverse}}
 }
 
 // addHuman puts a person into an organization, with sign-ins and consents beside, a session, a token and secrets.
@@ -40,7 +41,8 @@ func addHuman(t *testing.T, s event.Store, id, in, word string) {
 	t.Helper()
 	n := human(word)
 	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System},
-		Write: []event.Ref{user.Kind.Ref(id), session.Companion(id), oauth.Companion(id)}, Claims: []event.Claim{user.NameClaim(in, strings.ToLower(word))},
+		Write:  []event.Ref{user.Kind.Ref(id), session.Companion(id), oauth.Companion(id)},
+		Claims: []event.Claim{user.NameClaim(in, strings.ToLower(word))},
 		Decide: func(tx *event.Tx) error {
 			u, err := user.AddHuman(tx, id, in, &n)
 			if err != nil {
@@ -51,13 +53,18 @@ func addHuman(t *testing.T, s event.Store, id, in, word string) {
 			}
 			for _, kind := range []secret.TokenKind{secret.Session, secret.PAT} {
 				name := string(kind) + id
-				tx.PutToken(event.Token{ID: name, Hash: hashOf(name), Kind: string(kind), Name: "Telephone of " + word, UserID: id, Expires: tx.Now() + 1e12})
+				tx.PutToken(event.Token{ID: name, Hash: hashOf(name), Kind: string(kind), Name: "Telephone of " + word,
+					UserID: id, Expires: tx.Now() + 1e12})
 			}
 			source := session.RequestSource{Address: "192.0.2.1", UserAgent: "Browser of " + word}
-			_, err = session.Kind.CreateBeside(tx, session.IDFor(id), user.Kind.Ref(id), session.Succeeded{SessionID: "ses_1", Personal: source}, session.Failed{Count: 1, Personal: source})
-			_, also := oauth.Kind.CreateBeside(tx, oauth.IDFor(id), user.Kind.Ref(id), oauth.Given{AppID: "app_1", Scopes: []string{"openid"}, Asked: true, At: 1})
-			return errors.Join(err, also, u.Append(user.TOTPAdded{FactorID: "fac_1", Created: 1, Personal: user.FactorFacts{Name: "App of " + word}},
-				user.MetadataSet{Personal: metadata.Change{Set: map[string]string{"note": "Note about " + word}}}))
+			_, err = session.Kind.CreateBeside(tx, session.IDFor(id), user.Kind.Ref(id),
+				session.Succeeded{SessionID: "ses_1", Personal: source}, session.Failed{Count: 1, Personal: source})
+			_, also := oauth.Kind.CreateBeside(tx, oauth.IDFor(id), user.Kind.Ref(id),
+				oauth.Given{AppID: "app_1", Scopes: []string{"openid"}, Asked: true, At: 1})
+			return errors.Join(err, also,
+				u.Append(user.TOTPAdded{FactorID: "fac_1", Created: 1,
+					Personal: user.FactorFacts{Name: "App of " + word}},
+					user.MetadataSet{Personal: metadata.Change{Set: map[string]string{"note": "Note about " + word}}}))
 		}}))
 }
 
@@ -105,7 +112,8 @@ func erased(t *testing.T, r event.Reader, root secret.MasterKey, id string) {
 			}
 		}
 		if n := len(chain); n > 0 {
-			if last := chain[n-1].Type; last != "user.removed.v1" && last != "sign_in.erased.v1" && last != "consent.erased.v1" {
+			if last := chain[n-1].Type; last != "user.removed.v1" && last != "sign_in.erased.v1" &&
+				last != "consent.erased.v1" {
 				t.Errorf("%s: %s came after the end", object, last)
 			}
 		}
@@ -138,7 +146,8 @@ func TestARemovedUserIsErased(t *testing.T) {
 	erased(t, s, s.Master, "usr_c")
 	for _, chain := range history(t, s, "usr_b") { // somebody else is as before
 		for _, e := range chain {
-			if shown, err := journal.Show(t.Context(), s, s.Master, &e, true); err != nil || shown.Erased || (shown.Personal == nil) != (e.Sealed == nil) {
+			if shown, err := journal.Show(t.Context(), s, s.Master, &e, true); err != nil || shown.Erased ||
+				(shown.Personal == nil) != (e.Sealed == nil) {
 				t.Errorf("%+v, %v", shown, err)
 			}
 		}
@@ -176,8 +185,11 @@ func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
 				addHuman(t, n.node(0), id, "org_a", word)
 			} else { // nothing stands beside yet
 				who := human(word)
-				must(t, n.node(0).Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim("org_a", strings.ToLower(word))},
-					Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, id, "org_a", &who); return err }}))
+				must(t, n.node(0).Do(t.Context(), event.Command{
+					Write:  []event.Ref{user.Kind.Ref(id)},
+					Claims: []event.Claim{user.NameClaim("org_a", strings.ToLower(word))},
+					Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, id, "org_a", &who); return err },
+				}))
 			}
 			var all sync.WaitGroup
 			start := make(chan struct{})
@@ -185,7 +197,8 @@ func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
 				all.Go(func() {
 					<-start
 					err := f(n.node(i))
-					for errs.KindOf(err) == errs.Aborted { // four nodes at one object: somebody loses too often, and tries again
+					// four nodes at one object: somebody loses too often, and tries again
+					for errs.KindOf(err) == errs.Aborted {
 						err = f(n.node(i))
 					}
 					if err != nil && errs.KindOf(err) != errs.NotFound {
@@ -223,12 +236,16 @@ func TestARemovalOnAnotherNodeInBetweenWins(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		n := open(t, db)
 		who := human("Wendeline")
-		must(t, n.node(0).Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_x")}, Claims: []event.Claim{user.NameClaim("org_a", "wendeline")},
-			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, "usr_x", "org_a", &who); return err }}))
+		must(t, n.node(0).Do(t.Context(), event.Command{
+			Write:  []event.Ref{user.Kind.Ref("usr_x")},
+			Claims: []event.Claim{user.NameClaim("org_a", "wendeline")},
+			Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, "usr_x", "org_a", &who); return err },
+		}))
 		decided := 0
 		between := &whileDeciding{n.node(0), func() {
 			if decided++; decided == 1 {
-				_, err := lifecycle.RemoveUser(context.Background(), n.node(1), in(t, "org_a", iam), "usr_x", event.IfMatch{})
+				_, err := lifecycle.RemoveUser(context.Background(), n.node(1), in(t, "org_a", iam), "usr_x",
+					event.IfMatch{})
 				must(t, err)
 			}
 		}}
@@ -276,7 +293,8 @@ func TestNothingStaysInTheFilesOfSomeAmongMany(t *testing.T) {
 				return nil
 			}}
 			for i := from; i < from+step; i++ {
-				c.Write, c.Claims = append(c.Write, user.Kind.Ref(ids[i])), append(c.Claims, user.NameClaim("org_a", words[i]))
+				c.Write, c.Claims = append(c.Write, user.Kind.Ref(ids[i])),
+					append(c.Claims, user.NameClaim("org_a", words[i]))
 			}
 			must(t, n.node(0).Do(t.Context(), c))
 		}
@@ -304,7 +322,8 @@ func TestNothingStaysInTheFilesOfSomeAmongMany(t *testing.T) {
 	for i := 0; i < people; i += 5 {
 		gone = append(gone, words[i])
 		all.Go(func() {
-			if _, err := lifecycle.RemoveUser(context.Background(), n.node(0), in(t, "org_a", iam), ids[i], event.IfMatch{}); err != nil {
+			if _, err := lifecycle.RemoveUser(context.Background(), n.node(0), in(t, "org_a", iam), ids[i],
+				event.IfMatch{}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -341,7 +360,8 @@ func TestScaleOfErasingAnOrganization(t *testing.T) {
 		n := open(t, db)
 		words := make([]string, people)
 		for i := range people {
-			words[i] = fmt.Sprintf("Wendeline%sX%dX", strings.Repeat("q", i%175), i) // rows of many sizes, up to the longest names
+			// rows of many sizes, up to the longest names
+			words[i] = fmt.Sprintf("Wendeline%sX%dX", strings.Repeat("q", i%175), i)
 			addHuman(t, n.node(0), fmt.Sprintf("usr_%05d", i), "org_a", words[i])
 		}
 		addHuman(t, n.node(0), "usr_other", "org_b", "Ottokar")
@@ -350,7 +370,8 @@ func TestScaleOfErasingAnOrganization(t *testing.T) {
 		began := time.Now()
 		must(t, lifecycle.NewCleaner(n.node(0), quiet).Clean(t.Context()))
 		took := time.Since(began)
-		t.Logf("%s: %d people erased in %v, %.0f/s", db.Engine, people, took.Round(time.Millisecond), float64(people)/took.Seconds())
+		t.Logf("%s: %d people erased in %v, %.0f/s", db.Engine, people, took.Round(time.Millisecond),
+			float64(people)/took.Seconds())
 		for _, i := range []int{0, people / 2, people - 1} {
 			erased(t, n.node(0), n.node(0).RootKey(), fmt.Sprintf("usr_%05d", i))
 		}

@@ -18,7 +18,8 @@ import (
 // invited puts an invitation into an organization; by is who has accepted it, if anybody has.
 func invited(t *testing.T, s *eventtest.Store, id, in, by string) {
 	t.Helper()
-	facts := []event.Fact[invitation.Invitation]{invitation.Added{Inviter: "usr_me", Personal: invitation.Invited{Email: id + "@mail.test", EmailKey: id + "@mail.test"}},
+	facts := []event.Fact[invitation.Invitation]{invitation.Added{Inviter: "usr_me",
+		Personal: invitation.Invited{Email: id + "@mail.test", EmailKey: id + "@mail.test"}},
 		invitation.Sent{Link: 1, Life: 1, Expires: 1, Inviter: "usr_me"}}
 	if by != "" {
 		facts = append(facts, invitation.WasAccepted{UserID: by})
@@ -67,7 +68,8 @@ func TestNothingIsLookedForAboutAUserOutOfReach(t *testing.T) {
 	s := &listing{Store: newInstallation(t)}
 	membertest.User(t, s, "usr_b", "org_b", nil)
 	for _, id := range []string{"usr_b", "usr_nobody"} {
-		_, err := lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), id, event.IfMatch{})
+		_, err := lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}),
+			id, event.IfMatch{})
 		eventtest.As(t, err, user.ErrNotFound)
 	}
 	if s.lists > 0 {
@@ -83,7 +85,8 @@ func TestInvitationsGoWithTheirOrganization(t *testing.T) {
 	invited(t, s, "inv_2", "org_b", "usr_a")
 	invited(t, s, "inv_3", "org_a", "usr_b") // a user of it who was invited elsewhere
 	invited(t, s, "inv_4", "org_a", "")
-	_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), event.IfMatch{})
+	_, err := lifecycle.RemoveOrganization(t.Context(), s,
+		in(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), event.IfMatch{})
 	must(t, err)
 	must(t, lifecycle.NewCleaner(s, slog.New(slog.DiscardHandler)).Clean(t.Context()))
 	for id, want := range map[string]bool{"inv_1": false, "inv_2": false, "inv_3": false, "inv_4": true} {
@@ -100,9 +103,11 @@ func TestOffersGoWithTheirOrganization(t *testing.T) {
 	s := newInstallation(t)
 	membertest.User(t, s, "usr_a", "org_a", nil)
 	for id, by := range map[string]string{"ofr_1": "org_b", "ofr_2": "org_d"} {
-		eventtest.Given(t, s, member.OfferKind, id, by, []event.Claim{member.OfferClaim(by, "usr_a")}, member.OfferMade{UserID: "usr_a", Giver: "usr_me", Expires: 1})
+		eventtest.Given(t, s, member.OfferKind, id, by, []event.Claim{member.OfferClaim(by, "usr_a")},
+			member.OfferMade{UserID: "usr_a", Giver: "usr_me", Expires: 1})
 	}
-	_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), event.IfMatch{})
+	_, err := lifecycle.RemoveOrganization(t.Context(), s,
+		in(t, "org_b", access.Memberships{access.Installation: {access.IAMOwner}}), event.IfMatch{})
 	must(t, err)
 	must(t, lifecycle.NewCleaner(s, slog.New(slog.DiscardHandler)).Clean(t.Context()))
 	for id, want := range map[string]member.OfferState{"ofr_1": member.OfferRemoved, "ofr_2": member.OfferOpen} {

@@ -34,7 +34,8 @@ var must = testkit.Must
 // newInstallation is that of membertest.
 func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, oauth.Kind, webhook.Kind, project.Kind, project.GrantKind, project.AccessKind, group.Kind,
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, oauth.Kind,
+		webhook.Kind, project.Kind, project.GrantKind, project.AccessKind, group.Kind,
 		invitation.Kind, member.OfferKind)
 	membertest.Given(t, s)
 	return s
@@ -60,7 +61,8 @@ var userChanges = map[string]userChange{"deactivate": lifecycle.DeactivateUser, 
 	"lock": lifecycle.LockUser, "unlock": lifecycle.UnlockUser, "remove": lifecycle.RemoveUser}
 
 func TestTheLifeOfAUser(t *testing.T) {
-	states := map[user.State][]event.Fact[user.User]{user.Active: nil, user.Inactive: {user.Deactivated{}}, user.Locked: {user.WasLocked{}}}
+	states := map[user.State][]event.Fact[user.User]{user.Active: nil, user.Inactive: {user.Deactivated{}},
+		user.Locked: {user.WasLocked{}}}
 	for _, c := range []struct {
 		change string
 		from   []user.State
@@ -91,7 +93,8 @@ func TestTheLifeOfAUser(t *testing.T) {
 				if u.Data.State != c.to || d != u.Details() {
 					t.Errorf("state %s, details %+v", u.Data.State, d)
 				}
-				if ended := u.Data.SessionEpoch > before.Data.SessionEpoch && u.Data.TokenEpoch > before.Data.TokenEpoch; ended != (c.to != user.Active) {
+				if ended := u.Data.SessionEpoch > before.Data.SessionEpoch &&
+					u.Data.TokenEpoch > before.Data.TokenEpoch; ended != (c.to != user.Active) {
 					t.Errorf("sessions and tokens have ended: %t", ended)
 				}
 			})
@@ -222,7 +225,8 @@ func TestARemovedUserLeavesNothingSecret(t *testing.T) {
 	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT, secret.Access} {
 		for i := range 150 {
 			_, hash := secret.NewToken(kind)
-			s.GivenToken(event.Token{ID: fmt.Sprint(kind, i), Hash: hash, UserID: "usr_a", Kind: string(kind), Name: "jo's telephone", Expires: event.Micros(s.Now()) + 1e9})
+			s.GivenToken(event.Token{ID: fmt.Sprint(kind, i), Hash: hash, UserID: "usr_a", Kind: string(kind),
+				Name: "jo's telephone", Expires: event.Micros(s.Now()) + 1e9})
 		}
 	}
 	for _, row := range user.SecretRows("usr_a") {
@@ -236,7 +240,8 @@ func TestARemovedUserLeavesNothingSecret(t *testing.T) {
 		t.Errorf("the name belongs to %q, %v", holder, err)
 	}
 	for _, scope := range []string{"org_a", "org_b"} {
-		if members, _, err := user.Kind.List(t.Context(), s, event.Query{Group: user.MembersOf(scope), Limit: 10}); err != nil || len(members) > 0 {
+		if members, _, err := user.Kind.List(t.Context(), s,
+			event.Query{Group: user.MembersOf(scope), Limit: 10}); err != nil || len(members) > 0 {
 			t.Errorf("members of %s: %v, %v", scope, members, err)
 		}
 	}
@@ -267,11 +272,15 @@ func gone(t *testing.T, r event.Reader, id string) {
 
 type orgChange = func(context.Context, event.Store, access.Permit, event.IfMatch) (event.Details, error)
 
-var orgChanges = map[string]orgChange{"deactivate": lifecycle.DeactivateOrganization, "reactivate": lifecycle.ReactivateOrganization,
-	"remove": lifecycle.RemoveOrganization}
+var orgChanges = map[string]orgChange{
+	"deactivate": lifecycle.DeactivateOrganization,
+	"reactivate": lifecycle.ReactivateOrganization,
+	"remove":     lifecycle.RemoveOrganization,
+}
 
 func TestTheLifeOfAnOrganization(t *testing.T) {
-	states := map[org.State][]event.Fact[org.Org]{org.Active: nil, org.Inactive: {org.Deactivated{}}, org.Removed: {org.WasRemoved{}}}
+	states := map[org.State][]event.Fact[org.Org]{org.Active: nil, org.Inactive: {org.Deactivated{}},
+		org.Removed: {org.WasRemoved{}}}
 	for _, c := range []struct {
 		change string
 		from   []org.State
@@ -327,18 +336,28 @@ func TestWhoMayEndAnOrganization(t *testing.T) {
 			want  *errs.Error
 		}{
 			{"its owner", "org_a", ownerOfA, nil, nil},
-			{"its owner, while somebody elsewhere holds more", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_b") }, nil},
-			{"its owner, while a user in it holds more in the installation", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, access.ErrTargetHoldsMore},
+			{"its owner, while somebody elsewhere holds more", "org_a", ownerOfA,
+				func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_b") }, nil},
+			{"its owner, while a user in it holds more in the installation", "org_a", ownerOfA,
+				func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") },
+				access.ErrTargetHoldsMore},
 			{"its owner, while a user in it sees more", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) {
-				membertest.User(t, s, "usr_o", "org_a", access.Memberships{access.Installation: {access.IAMOwnerViewer}})
+				membertest.User(t, s, "usr_o", "org_a",
+					access.Memberships{access.Installation: {access.IAMOwnerViewer}})
 			}, access.ErrTargetHoldsMore},
-			{"its owner, while a user in it holds more elsewhere", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) {
-				membertest.User(t, s, "usr_o", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
-			}, nil},
-			{"a manager, while its like is in it", "org_a", manager, func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_a", manager) }, nil},
-			{"an owner of the installation", "org_a", iam, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, nil},
-			{"the default organization", "org_d", iam, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, lifecycle.ErrDefaultOrganization},
-			{"the default organization by its owner", "org_d", access.Memberships{"org_d": {access.OrgOwner}}, nil, access.ErrTargetHoldsMore},
+			{"its owner, while a user in it holds more elsewhere", "org_a", ownerOfA,
+				func(t *testing.T, s *eventtest.Store) {
+					membertest.User(t, s, "usr_o", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
+				}, nil},
+			{"a manager, while its like is in it", "org_a", manager,
+				func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_a", manager) }, nil},
+			{"an owner of the installation", "org_a", iam,
+				func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, nil},
+			{"the default organization", "org_d", iam,
+				func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") },
+				lifecycle.ErrDefaultOrganization},
+			{"the default organization by its owner", "org_d", access.Memberships{"org_d": {access.OrgOwner}}, nil,
+				access.ErrTargetHoldsMore},
 			{"the organization of the last owners who can act", "org_a", iam, func(t *testing.T, s *eventtest.Store) {
 				membertest.Owner(t, s, "usr_o", "org_a")
 				membertest.Owner(t, s, "usr_p", "org_a")
@@ -382,14 +401,16 @@ func TestWhatIsGrantedWhileAnOrganizationEndsCounts(t *testing.T) {
 	s := newInstallation(t)
 	membertest.User(t, s, "usr_a", "org_a", nil)
 	m := &meddling{s, func() {
-		permit, err := (&access.Caller{UserID: "usr_root", Memberships: iam}).In(access.Installation, access.SystemWrite)
+		permit, err := (&access.Caller{UserID: "usr_root", Memberships: iam}).In(access.Installation,
+			access.SystemWrite)
 		must(t, err)
 		members, err := member.OfInstallation(permit)
 		must(t, err)
 		_, err = members.Set(t.Context(), s, "usr_a", event.IfMatch{}, []string{"IAM_OWNER_VIEWER"})
 		must(t, err)
 	}}
-	_, err := lifecycle.RemoveOrganization(t.Context(), m, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
+	_, err := lifecycle.RemoveOrganization(t.Context(), m,
+		in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
 	eventtest.As(t, err, access.ErrTargetHoldsMore)
 }
 
@@ -417,12 +438,14 @@ func TestAnOwnerWhoCannotActAnyMoreIsNotRestedOn(t *testing.T) {
 		s := newInstallation(t)
 		membertest.User(t, s, "usr_a", "org_a", nil)
 		m := &meddling{s, func() {
-			eventtest.Given(t, s, user.Kind, "usr_a", "org_a", nil, user.MembershipSet{Scope: access.Installation, Roles: iam[access.Installation]})
+			eventtest.Given(t, s, user.Kind, "usr_a", "org_a", nil,
+				user.MembershipSet{Scope: access.Installation, Roles: iam[access.Installation]})
 			eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.OwnerAdded{UserID: "usr_a"})
 		}}
 		_, err := lifecycle.RemoveUser(t.Context(), m, in(t, "org_a", iam), "usr_a", event.IfMatch{})
 		must(t, err)
-		if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; !slices.Equal(owners, []string{"usr_root"}) {
+		if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; !slices.Equal(owners,
+			[]string{"usr_root"}) {
 			t.Errorf("owners %v", owners)
 		}
 	})
@@ -430,17 +453,21 @@ func TestAnOwnerWhoCannotActAnyMoreIsNotRestedOn(t *testing.T) {
 
 // An organization whose people own others ends all the same. Those that are left without an owner are told once.
 func TestTheEndOfAnOrganizationTellsThoseThatItsPeopleOwned(t *testing.T) {
-	for name, change := range map[string]func(context.Context, event.Store, access.Permit, event.IfMatch) (event.Details, error){
+	for name, change := range map[string]func(context.Context, event.Store, access.Permit,
+		event.IfMatch) (event.Details, error){
 		"deactivate": lifecycle.DeactivateOrganization, "remove": lifecycle.RemoveOrganization,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newInstallation(t)
 			membertest.User(t, s, "usr_1", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
-			membertest.User(t, s, "usr_2", "org_a", access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwner}})
+			membertest.User(t, s, "usr_2", "org_a",
+				access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwner}})
 			mark := s.Mark()
-			end := func(change func(context.Context, event.Store, access.Permit, event.IfMatch) (event.Details, error)) (told []eventtest.Fact) {
+			end := func(change func(context.Context, event.Store, access.Permit,
+				event.IfMatch) (event.Details, error)) (told []eventtest.Fact) {
 				t.Helper()
-				_, err := change(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
+				_, err := change(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}),
+					event.IfMatch{})
 				must(t, err)
 				for _, f := range s.Since(t, mark) {
 					if string(f.Type) == "org.owner_lost.v1" {
@@ -462,10 +489,12 @@ func TestTheEndOfAnOrganizationTellsThoseThatItsPeopleOwned(t *testing.T) {
 		})
 		t.Run(name+", and another owner remains", func(t *testing.T) {
 			s := newInstallation(t)
-			membertest.User(t, s, "usr_1", "org_a", access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwner}})
+			membertest.User(t, s, "usr_1", "org_a",
+				access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwner}})
 			membertest.User(t, s, "usr_2", "org_b", access.Memberships{"org_b": {access.OrgOwner}})
 			mark := s.Mark()
-			_, err := change(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
+			_, err := change(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}),
+				event.IfMatch{})
 			must(t, err)
 			if facts := s.Since(t, mark); len(facts) != 1 {
 				t.Errorf("recorded %v", facts)

@@ -32,7 +32,9 @@ func take(t *testing.T) *taken {
 	must(t, err)
 	email := "first@mail.test"
 	eventtest.Given(t, s, user.Kind, "usr_jo", "org_a", []event.Claim{user.NameClaim("org_a", "jo")},
-		user.HumanAdded{EmailVerified: true, Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: email, EmailKey: email, Profile: user.Profile{DisplayName: "Jo"}}},
+		user.HumanAdded{EmailVerified: true,
+			Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: email, EmailKey: email,
+				Profile: user.Profile{DisplayName: "Jo"}}},
 		user.PasswordSet{})
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_jo"), Value: []byte("hash")})
 	return &taken{Store: s, t: t, factors: factors}
@@ -89,19 +91,24 @@ func (a *taken) useless(code, why string) {
 func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	a := take(t)
 	day := func() int64 { return event.Micros(a.Now()) }
-	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_old", Created: day()}, user.RecoveryCodesMade{Count: 10})
-	a.GivenRow(event.Row{RowKey: user.FactorsRow("usr_jo"), Value: []byte(`{"totp":[{"id":"fac_old"},{"id":"fac_just"},{"id":"fac_new"}],"recovery":["YQ=="]}`)})
-	eventtest.Given(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo"), "org_a", nil, oauth.Given{AppID: "app_old", Asked: true, At: day()})
+	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_old", Created: day()},
+		user.RecoveryCodesMade{Count: 10})
+	a.GivenRow(event.Row{RowKey: user.FactorsRow("usr_jo"),
+		Value: []byte(`{"totp":[{"id":"fac_old"},{"id":"fac_just"},{"id":"fac_new"}],"recovery":["YQ=="]}`)})
+	eventtest.Given(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo"), "org_a", nil,
+		oauth.Given{AppID: "app_old", Asked: true, At: day()})
 	a.Advance(time.Microsecond)
 	// What a thief adds just before the change is no more the owner's than what comes after it.
 	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_just", Created: day()})
-	eventtest.Given(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo"), "", nil, oauth.Given{AppID: "app_just", Asked: true, At: day()})
+	eventtest.Given(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo"), "", nil,
+		oauth.Given{AppID: "app_just", Asked: true, At: day()})
 	a.Advance(24 * time.Hour)
 	code := a.changes("thief@mail.test")
 	a.verifies()
 	a.Advance(time.Hour)
 	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_new", Created: day()})
-	eventtest.Given(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo"), "", nil, oauth.Given{AppID: "app_new", Asked: true, At: day()})
+	eventtest.Given(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo"), "", nil,
+		oauth.Given{AppID: "app_new", Asked: true, At: day()})
 	was := a.jo().Data
 	a.useless("", "no code")
 	a.useless("WRONGWRONGWRONGWRONG", "another code")
@@ -110,7 +117,8 @@ func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	must(t, err)
 	a.has("first@mail.test", true)
 	now := a.jo().Data
-	if now.SessionEpoch != was.SessionEpoch+1 || now.TokenEpoch != was.TokenEpoch+1 || now.Password.Version != was.Password.Version+1 || now.Password.ChangeRequired {
+	if now.SessionEpoch != was.SessionEpoch+1 || now.TokenEpoch != was.TokenEpoch+1 ||
+		now.Password.Version != was.Password.Version+1 || now.Password.ChangeRequired {
 		t.Errorf("sessions, tokens and password: %+v, before %+v", now.Standing, was.Standing)
 	}
 	if row, err := a.Row(t.Context(), user.PasswordRow("usr_jo")); err != nil || row != nil {
@@ -119,7 +127,8 @@ func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	if f := now.Human.Factors; len(f) != 1 || f[0].ID != "fac_old" || now.Human.RecoveryCodes != 0 {
 		t.Errorf("left are %+v and %d codes", f, now.Human.RecoveryCodes)
 	}
-	if apps := eventtest.State(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo")).Data.Apps; len(apps) != 1 || apps["app_old"].Since == 0 {
+	if apps := eventtest.State(t, a.Store, oauth.Kind, oauth.IDFor("usr_jo")).Data.Apps; len(apps) != 1 ||
+		apps["app_old"].Since == 0 {
 		t.Errorf("left are %v", apps)
 	}
 	// The way to a new password is open, once.
@@ -202,7 +211,8 @@ func TestWhatAnAdministratorDidIsNotUndone(t *testing.T) {
 	sequence := a.jo().Sequence
 	_, err = user.SetEmail(t.Context(), a, permit, "usr_jo", event.IfMatch{}, "third@mail.test", true)
 	must(t, err)
-	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", sequence); err != nil || d.Address != "first@mail.test" || d.Text != "" {
+	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", sequence); err != nil ||
+		d.Address != "first@mail.test" || d.Text != "" {
 		t.Errorf("late: %+v, %v", d, err)
 	}
 	// Who administers an organization and changes the own address is a person like others.
@@ -246,9 +256,13 @@ func TestNoAddressIsTakenBackForWhoIsNotActive(t *testing.T) {
 		reason        errs.Reason
 	}{
 		"locked": {func(a *taken) { eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.WasLocked{}) },
-			func(a *taken) { eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.Unlocked{}) }, session.UserNotActive},
-		"in an organization that is switched off": {func(a *taken) { eventtest.Given(t, a.Store, org.Kind, "org_a", "", nil, org.Deactivated{}) },
-			func(a *taken) { eventtest.Given(t, a.Store, org.Kind, "org_a", "", nil, org.Reactivated{}) }, session.OrgNotActive},
+			func(a *taken) { eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.Unlocked{}) },
+			session.UserNotActive},
+		"in an organization that is switched off": {func(a *taken) {
+			eventtest.Given(t, a.Store, org.Kind, "org_a", "", nil, org.Deactivated{})
+		},
+			func(a *taken) { eventtest.Given(t, a.Store, org.Kind, "org_a", "", nil, org.Reactivated{}) },
+			session.OrgNotActive},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := take(t)
@@ -265,7 +279,8 @@ func TestNoAddressIsTakenBackForWhoIsNotActive(t *testing.T) {
 	}
 	a := take(t)
 	code := a.changes("second@mail.test")
-	_, err := lifecycle.RemoveUser(t.Context(), a, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), "usr_jo", event.IfMatch{})
+	_, err := lifecycle.RemoveUser(t.Context(), a, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}),
+		"usr_jo", event.IfMatch{})
 	must(t, err)
 	a.useless(code, "removed")
 	if row, err := a.Row(t.Context(), user.BeforeRow("usr_jo")); err != nil || row != nil {
@@ -282,7 +297,8 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	changed := a.Now()
 	a.Advance(24*time.Hour - time.Microsecond)
 	d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo")
-	if must(t, err); !d.Delayed || d.Text != "" || !d.Expires.Equal(event.Time(event.Micros(changed.Add(24*time.Hour)))) {
+	if must(t, err); !d.Delayed || d.Text != "" ||
+		!d.Expires.Equal(event.Time(event.Micros(changed.Add(24*time.Hour)))) {
 		t.Errorf("got %+v", d)
 	}
 	a.Advance(time.Microsecond)
@@ -301,16 +317,19 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		first time.Duration // between adding it and the first change
 		held  bool
-	}{"long before": {24*time.Hour + time.Microsecond, false}, "a day before": {24 * time.Hour, true}, "just before": {time.Minute, true}} {
+	}{"long before": {24*time.Hour + time.Microsecond, false}, "a day before": {24 * time.Hour, true},
+		"just before": {time.Minute, true}} {
 		a = take(t)
-		eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_1", Created: event.Micros(a.Now())})
+		eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil,
+			user.TOTPAdded{FactorID: "fac_1", Created: event.Micros(a.Now())})
 		a.Advance(c.first)
 		a.changes("second@mail.test")
 		a.verifies()
 		a.Advance(23 * time.Hour)
 		a.changes("third@mail.test") // a later change makes no factor older
 		a.verifies()
-		if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Delayed != c.held || (d.Text == "") != c.held {
+		if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Delayed != c.held ||
+			(d.Text == "") != c.held {
 			t.Errorf("with a factor from %s: %+v, %v", name, d, err)
 		}
 	}
@@ -367,7 +386,8 @@ func TestAMailThatIsTooLateIsNotSent(t *testing.T) {
 	a.Advance(time.Hour)
 	a.says("usr_jo", "third@mail.test", true)
 	a.Advance(user.RestoreLife - time.Hour)
-	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", sequence); !errors.Is(err, user.ErrNothingBefore) {
+	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", sequence); !errors.Is(err,
+		user.ErrNothingBefore) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", a.jo().Sequence); err != nil || d.Text == "" {
@@ -393,7 +413,9 @@ func TestLinksThatAThiefCouldHaveAddedOrConfirmedAreTakenBack(t *testing.T) {
 	a := take(t)
 	link := func(id string, confirmed int64) {
 		eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", []event.Claim{user.LinkClaim("idp_a", "i", id)},
-			user.LinkAdded{LinkID: id, Provider: "idp_a", Created: event.Micros(a.Now()), Confirmed: user.Confirmation{By: "usr_jo", At: confirmed}, Personal: user.LinkFacts{Issuer: "i", Subject: id}})
+			user.LinkAdded{LinkID: id, Provider: "idp_a", Created: event.Micros(a.Now()),
+				Confirmed: user.Confirmation{By: "usr_jo", At: confirmed},
+				Personal:  user.LinkFacts{Issuer: "i", Subject: id}})
 	}
 	link("lnk_old", 1)
 	link("lnk_confirmed", 1)
@@ -404,14 +426,17 @@ func TestLinksThatAThiefCouldHaveAddedOrConfirmedAreTakenBack(t *testing.T) {
 	a.verifies()
 	a.Advance(time.Hour)
 	link("lnk_new", 1)
-	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.LinkConfirmed{LinkID: "lnk_confirmed", Confirmed: user.Confirmation{By: "usr_jo", At: event.Micros(a.Now())}})
+	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil,
+		user.LinkConfirmed{LinkID: "lnk_confirmed",
+			Confirmed: user.Confirmation{By: "usr_jo", At: event.Micros(a.Now())}})
 	_, err := a.restore(code)
 	must(t, err)
 	if h := a.jo().Data; len(h.Human.Links) != 1 || h.Human.Links[0].ID != "lnk_old" || len(h.Links) != 1 {
 		t.Errorf("left are %+v", h.Human.Links)
 	}
 	for id, held := range map[string]bool{"lnk_old": true, "lnk_new": false} {
-		if holder, err := a.Holder(t.Context(), user.LinkClaim("idp_a", "i", id)); err != nil || (holder != "") != held {
+		if holder, err := a.Holder(t.Context(), user.LinkClaim("idp_a", "i", id)); err != nil ||
+			(holder != "") != held {
 			t.Errorf("%s is held by %q: %v", id, holder, err)
 		}
 	}

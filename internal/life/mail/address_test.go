@@ -31,7 +31,8 @@ func TestTheAddressBeforeIsToldOfAChange(t *testing.T) {
 	m := p.one(t)
 	u, err := url.Parse(link.FindString(m.Text))
 	must(t, err)
-	if m.To != "jo@mail.test" || m.Kind != EmailChanged || u.Scheme+"://"+u.Host+u.Path != "https://id.example.org/restore" ||
+	if m.To != "jo@mail.test" || m.Kind != EmailChanged ||
+		u.Scheme+"://"+u.Host+u.Path != "https://id.example.org/restore" ||
 		u.Query().Get("user") != "usr_jo" || len(u.Query().Get("code")) != 20 || m.Code != "" {
 		t.Errorf("%+v", m)
 	}
@@ -87,7 +88,8 @@ func TestWhatAnAdministratorChangesIsToldWithoutALink(t *testing.T) {
 	_, err = user.SetEmail(t.Context(), p.Store, permit, "usr_jo", event.IfMatch{}, "new@mail.test", true)
 	must(t, err)
 	must(t, p.deliver(t))
-	if m := p.one(t); m.To != "jo@mail.test" || m.Kind != EmailReplaced || m.Link != "" || strings.Contains(m.Text, "/restore") {
+	if m := p.one(t); m.To != "jo@mail.test" || m.Kind != EmailReplaced || m.Link != "" ||
+		strings.Contains(m.Text, "/restore") {
 		t.Errorf("%+v", m)
 	}
 }
@@ -100,20 +102,25 @@ func TestBothAddressesAreToldOfARestore(t *testing.T) {
 	if u, err := url.Parse(link.FindString(p.one(t).Text)); err == nil {
 		code = u.Query().Get("code")
 	}
-	must(t, p.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_jo")}, Rows: []event.RowKey{user.BeforeRow("usr_jo")}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, "usr_jo")
-		if err != nil {
+	must(t, p.Do(t.Context(), event.Command{
+		Write: []event.Ref{user.Kind.Ref("usr_jo")},
+		Rows:  []event.RowKey{user.BeforeRow("usr_jo")},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, "usr_jo")
+			if err != nil {
+				return err
+			}
+			back, _, right, err := user.Restorable(tx, p.Master, "usr_jo", code)
+			if err != nil || !right {
+				t.Errorf("the code is not right: %v", err)
+			}
+			_, err = user.RestoreEmail(tx, p.Master, u, back)
 			return err
-		}
-		back, _, right, err := user.Restorable(tx, p.Master, "usr_jo", code)
-		if err != nil || !right {
-			t.Errorf("the code is not right: %v", err)
-		}
-		_, err = user.RestoreEmail(tx, p.Master, u, back)
-		return err
-	}}))
+		},
+	}))
 	must(t, p.deliver(t))
-	if len(p.sent) != 2 || p.sent[0].To != "jo@mail.test" || p.sent[1].To != "new@mail.test" || p.sent[0].Kind != EmailRestored || p.sent[1].Kind != EmailRestored || p.sent[1].Link != "" {
+	if len(p.sent) != 2 || p.sent[0].To != "jo@mail.test" || p.sent[1].To != "new@mail.test" ||
+		p.sent[0].Kind != EmailRestored || p.sent[1].Kind != EmailRestored || p.sent[1].Link != "" {
 		t.Errorf("sent: %+v", p.sent)
 	}
 }
@@ -127,7 +134,8 @@ func TestAResetThatHasToWaitSaysUntilWhen(t *testing.T) {
 	until := p.Now().Add(24 * time.Hour).UTC().Format("2 Jan 2006, 15:04 UTC")
 	p.companion(t, "jo", session.PasswordResetRequested{})
 	must(t, p.deliver(t))
-	if m := p.one(t); m.To != "new@mail.test" || m.Kind != ResetDelayed || m.Link != "" || m.Code != "" || !strings.Contains(m.Text, until) {
+	if m := p.one(t); m.To != "new@mail.test" || m.Kind != ResetDelayed || m.Link != "" || m.Code != "" ||
+		!strings.Contains(m.Text, until) {
 		t.Errorf("%+v", m)
 	}
 }
@@ -141,7 +149,8 @@ func TestPeopleAreToldOfNewTokensAndPhones(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	number := "+1"
-	for _, fact := range []event.Fact[user.User]{user.PhoneChanged{Personal: user.PhoneFacts{Phone: &number, PhoneNormal: &number}}, user.PhoneRemoved{}} {
+	for _, fact := range []event.Fact[user.User]{user.PhoneChanged{Personal: user.PhoneFacts{Phone: &number,
+		PhoneNormal: &number}}, user.PhoneRemoved{}} {
 		p.Advance(time.Hour)
 		p.happened(t, "jo", fact)
 		if m := p.one(t); m.Kind != PhoneChanged {
@@ -171,7 +180,8 @@ func TestWhoChangesTheAddressSilencesNoNotice(t *testing.T) {
 	p.happened(t, "jo", user.EmailVerified{}, user.PasswordChanged{}, user.PhoneRemoved{})
 	p.companion(t, "jo", session.TokenIssued{TokenID: "pat_1"})
 	must(t, p.deliver(t))
-	told("password_changed thief@mail.test", "password_changed jo@mail.test", "phone_changed thief@mail.test", "phone_changed jo@mail.test",
+	told("password_changed thief@mail.test", "password_changed jo@mail.test", "phone_changed thief@mail.test",
+		"phone_changed jo@mail.test",
 		"token_added thief@mail.test", "token_added jo@mail.test")
 	// After the seven days it is somebody else's mailbox.
 	p.Advance(7 * 24 * time.Hour)
@@ -183,7 +193,8 @@ func TestAnAddressThatIsNoLongerVerifiedIsTold(t *testing.T) {
 	for actor, kind := range map[string]Kind{"usr_jo": EmailChanged, "usr_admin": EmailReplaced} {
 		p := newPost(t)
 		p.person(t, "jo", true, jo)
-		permit, err := (&access.Caller{UserID: actor, Memberships: access.Memberships{"org_a": {access.OrgOwner}}}).In("org_a", access.UserWrite)
+		permit, err := (&access.Caller{UserID: actor,
+			Memberships: access.Memberships{"org_a": {access.OrgOwner}}}).In("org_a", access.UserWrite)
 		must(t, err)
 		_, err = user.SetEmail(t.Context(), p.Store, permit, "usr_jo", event.IfMatch{}, "jo@mail.test", false)
 		must(t, err)
@@ -229,7 +240,8 @@ func TestARefusalThatMayPassIsTriedAgain(t *testing.T) {
 	p.moves(t, "jo", "thief@mail.test")
 	p.happened(t, "jo", user.EmailVerified{})
 	must(t, p.deliver(t))
-	for _, refuses := range []map[string]bool{{"thief@mail.test": true, "jo@mail.test": false}, {"thief@mail.test": false, "jo@mail.test": true}} {
+	for _, refuses := range []map[string]bool{{"thief@mail.test": true, "jo@mail.test": false},
+		{"thief@mail.test": false, "jo@mail.test": true}} {
 		p.refuses = refuses
 		p.Advance(time.Hour)
 		eventtest.Given(t, p.Store, user.Kind, "usr_jo", "", nil, user.PasswordChanged{})

@@ -16,7 +16,8 @@ func TestAPersonIsToldOfLinks(t *testing.T) {
 	p.person(t, "jo", true, jo)
 	eventtest.Given(t, p.Store, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "Corp <b>"}})
 	p.Advance(time.Second)
-	added := user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "sub-1", Name: "name-1"}}
+	added := user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a",
+		Personal: user.LinkFacts{Issuer: "i", Subject: "sub-1", Name: "name-1"}}
 	for _, c := range []struct {
 		fact event.Fact[user.User]
 		kind Kind
@@ -24,7 +25,8 @@ func TestAPersonIsToldOfLinks(t *testing.T) {
 		{added, LinkAdded},
 		{user.LinkConfirmed{LinkID: "lnk_1", Confirmed: user.Confirmation{Version: 2, By: "usr_jo"}}, LinkConfirmed},
 		{user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_a"}, LinkRemoved},
-		{user.LinkAdded{LinkID: "lnk_2", Provider: "idp_a", ByEmail: true, Personal: user.LinkFacts{Issuer: "i", Subject: "2"}}, LinkedByEmail},
+		{user.LinkAdded{LinkID: "lnk_2", Provider: "idp_a", ByEmail: true,
+			Personal: user.LinkFacts{Issuer: "i", Subject: "2"}}, LinkedByEmail},
 		{user.LinkRemoved{LinkID: "lnk_2", Provider: "idp_gone"}, LinkRemoved},
 	} {
 		var claims []event.Claim

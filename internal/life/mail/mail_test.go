@@ -80,9 +80,11 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, idp.Kind, invitation.Kind, member.OfferKind)}
+	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, idp.Kind, invitation.Kind,
+		member.OfferKind)}
 	eventtest.Given(t, p.Store, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
-	p.mailer = &Mailer{Store: p.Store, Master: p.Master, Clock: p.Now, Sender: &p.outbox, ExternalURL: "https://id.example.org"}
+	p.mailer = &Mailer{Store: p.Store, Master: p.Master, Clock: p.Now, Sender: &p.outbox,
+		ExternalURL: "https://id.example.org"}
 	p.follow = p.mailer.Follower()
 	p.mark = p.Mark()
 	return p
@@ -117,8 +119,12 @@ func (p *post) person(t *testing.T, name string, verified bool, profile user.Pro
 func (p *post) add(t *testing.T, name string, verified bool, profile user.Profile) {
 	t.Helper()
 	key := syntax.NameKey(name)
-	eventtest.Given(t, p.Store, user.Kind, "usr_"+name, "org_a", []event.Claim{user.NameClaim("org_a", key)}, user.HumanAdded{EmailVerified: verified,
-		Personal: user.HumanFacts{UserName: name, UserNameKey: key, Profile: profile, Email: name + "@mail.test", EmailKey: name + "@mail.test"}})
+	eventtest.Given(t, p.Store, user.Kind, "usr_"+name, "org_a", []event.Claim{user.NameClaim("org_a", key)},
+		user.HumanAdded{
+			EmailVerified: verified,
+			Personal: user.HumanFacts{UserName: name, UserNameKey: key, Profile: profile, Email: name + "@mail.test",
+				EmailKey: name + "@mail.test"},
+		})
 }
 
 func (p *post) happened(t *testing.T, name string, facts ...event.Fact[user.User]) {
@@ -129,24 +135,29 @@ func (p *post) happened(t *testing.T, name string, facts ...event.Fact[user.User
 
 func (p *post) signedIn(t *testing.T, name, address, userAgent string) {
 	t.Helper()
-	p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.RequestSource{Address: address, UserAgent: userAgent}})
+	p.companion(t, name, session.Succeeded{SessionID: "ses_1",
+		Personal: session.RequestSource{Address: address, UserAgent: userAgent}})
 	must(t, p.deliver(t))
 }
 
 func (p *post) companion(t *testing.T, name string, facts ...event.Fact[session.SignIns]) {
 	t.Helper()
 	id := session.IDFor("usr_" + name)
-	must(t, p.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref(id)}, Read: []event.Ref{user.Kind.Ref("usr_" + name)}, Decide: func(tx *event.Tx) error {
-		c, err := session.Kind.Get(tx, id)
-		if err != nil {
-			return err
-		}
-		if c == nil {
-			_, err = session.Kind.CreateBeside(tx, id, user.Kind.Ref("usr_"+name), facts...)
-			return err
-		}
-		return c.Append(facts...)
-	}}))
+	must(t, p.Do(t.Context(), event.Command{
+		Write: []event.Ref{session.Kind.Ref(id)},
+		Read:  []event.Ref{user.Kind.Ref("usr_" + name)},
+		Decide: func(tx *event.Tx) error {
+			c, err := session.Kind.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if c == nil {
+				_, err = session.Kind.CreateBeside(tx, id, user.Kind.Ref("usr_"+name), facts...)
+				return err
+			}
+			return c.Append(facts...)
+		},
+	}))
 }
 
 var jo = user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe", PreferredLanguage: "en"}
@@ -162,19 +173,22 @@ func TestAPersonWithAnUnverifiedAddressGetsACodeAndALinkThatProveIt(t *testing.T
 		t.Errorf("%+v", m)
 	}
 	for _, body := range []string{m.Text, m.HTML} {
-		if !strings.Contains(body, "Hello Jo Doe,") || !strings.Contains(body, m.Code) || !strings.Contains(body, "id.example.org") {
+		if !strings.Contains(body, "Hello Jo Doe,") || !strings.Contains(body, m.Code) ||
+			!strings.Contains(body, "id.example.org") {
 			t.Errorf("the mail is\n%s", body)
 		}
 	}
 	u, err := url.Parse(link.FindString(m.Text))
 	must(t, err)
-	if u.Scheme+"://"+u.Host+u.Path != "https://id.example.org/verify" || u.Query().Get("user") != "usr_jo" || u.Query().Get("code") != m.Code || u.Fragment != "" {
+	if u.Scheme+"://"+u.Host+u.Path != "https://id.example.org/verify" || u.Query().Get("user") != "usr_jo" ||
+		u.Query().Get("code") != m.Code || u.Fragment != "" {
 		t.Errorf("the link is %s", u)
 	}
 	if p.Stored(t, m.Code) {
 		t.Error("the code is stored")
 	}
-	_, err = user.VerifyEmailByCode(t.Context(), p.Store, p.Master, event.Origin{Actor: "usr_jo"}, u.Query().Get("user"), u.Query().Get("code"))
+	_, err = user.VerifyEmailByCode(t.Context(), p.Store, p.Master, event.Origin{Actor: "usr_jo"},
+		u.Query().Get("user"), u.Query().Get("code"))
 	must(t, err)
 
 	p.add(t, "known", true, jo)
@@ -198,14 +212,22 @@ func TestWhoAsksForACodeGetsOne(t *testing.T) {
 }
 
 func TestAMailSaysWhichAccountItIsAbout(t *testing.T) {
-	for name, want := range map[string]string{"jo": "Account: jo", "jo.doe-1": "Account: jo.doe-1", "visit https://evil.example now": "", "evil.example/x": "", " jo ": "", "j\u202eo": "",
-		strings.Repeat("j", 65): ""} {
+	for name, want := range map[string]string{
+		"jo":                             "Account: jo",
+		"jo.doe-1":                       "Account: jo.doe-1",
+		"visit https://evil.example now": "",
+		"evil.example/x":                 "",
+		" jo ":                           "",
+		"j\u202eo":                       "",
+		strings.Repeat("j", 65):          "",
+	} {
 		p := newPost(t)
 		p.person(t, "jo", true, jo)
 		p.happened(t, "jo", user.UserNameChanged{Personal: user.UserNameFacts{UserName: &name}}, user.PasswordChanged{})
 		m := p.one(t)
 		for _, body := range []string{m.Text, m.HTML} {
-			if got := strings.Contains(body, "Account:"); got != (want != "") || !strings.Contains(body, want) || strings.Contains(body, "evil") {
+			if got := strings.Contains(body, "Account:"); got != (want != "") || !strings.Contains(body, want) ||
+				strings.Contains(body, "evil") {
 				t.Errorf("%q: %s", name, body)
 			}
 		}
@@ -218,10 +240,13 @@ func TestAResetGoesToAVerifiedAddress(t *testing.T) {
 	p.companion(t, "jo", session.PasswordResetRequested{})
 	must(t, p.deliver(t))
 	m := p.one(t)
-	if m.Kind != ResetPassword || m.Subject != "Setzen Sie Ihr Passwort zurück" || !strings.HasPrefix(m.Link, "https://id.example.org/reset?code="+m.Code+"&user=usr_jo") || !strings.Contains(m.Text, m.Link) {
+	if m.Kind != ResetPassword || m.Subject != "Setzen Sie Ihr Passwort zurück" ||
+		!strings.HasPrefix(m.Link, "https://id.example.org/reset?code="+m.Code+"&user=usr_jo") ||
+		!strings.Contains(m.Text, m.Link) {
 		t.Errorf("%+v", m)
 	}
-	sessions := &session.Sessions{Store: p.Store, Hasher: secret.NewCheapHasher(), Master: p.Master, Clock: p.Now, DefaultOrg: "org_a"}
+	sessions := &session.Sessions{Store: p.Store, Hasher: secret.NewCheapHasher(), Master: p.Master, Clock: p.Now,
+		DefaultOrg: "org_a"}
 	_, err := sessions.Reset(t.Context(), session.Reset{UserID: "usr_jo", Code: m.Code, Password: "kettle-brume"})
 	must(t, err)
 	must(t, p.deliver(t))
@@ -253,7 +278,8 @@ func TestNewsAboutTheAccount(t *testing.T) {
 		p.happened(t, "jo", x.fact)
 		if x.kind == "" {
 			p.none(t, string(x.fact.EventType()))
-		} else if m := p.one(t); m.Kind != x.kind || m.To != "jo@mail.test" || !strings.Contains(m.Text, "2 Jan 2026") || m.Link != "" {
+		} else if m := p.one(t); m.Kind != x.kind || m.To != "jo@mail.test" ||
+			!strings.Contains(m.Text, "2 Jan 2026") || m.Link != "" {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -290,7 +316,8 @@ func TestASignInFromANewSourceIsNewsOnce(t *testing.T) {
 		p.signedIn(t, "jo", x.address, x.userAgent)
 		if !x.news {
 			p.none(t, x.why)
-		} else if m := p.one(t); m.Kind != NewSignIn || !strings.Contains(m.Text, x.address) || !strings.Contains(m.Text, browser(x.userAgent)) {
+		} else if m := p.one(t); m.Kind != NewSignIn || !strings.Contains(m.Text, x.address) ||
+			!strings.Contains(m.Text, browser(x.userAgent)) {
 			t.Errorf("%s: %+v", x.why, m)
 		}
 	}
@@ -302,7 +329,8 @@ func TestASignInFromANewSourceIsNewsOnce(t *testing.T) {
 	// A mail that fails is sent when it is tried again, though the source has been noted.
 	p.Advance(time.Hour)
 	p.fail = 1
-	p.companion(t, "jo", session.Succeeded{SessionID: "ses_2", Personal: session.RequestSource{Address: "203.0.113.5", UserAgent: firefox}})
+	p.companion(t, "jo", session.Succeeded{SessionID: "ses_2",
+		Personal: session.RequestSource{Address: "203.0.113.5", UserAgent: firefox}})
 	if p.deliver(t) == nil {
 		t.Error("the failure was hidden")
 	}
@@ -314,9 +342,11 @@ func TestASignInFromANewSourceIsNewsOnce(t *testing.T) {
 func TestWhoseCodesAreGuessedIsToldFromWhere(t *testing.T) {
 	p := newPost(t)
 	p.person(t, "jo", true, jo)
-	p.companion(t, "jo", session.SecondFactorGuessed{Method: session.ByTOTP, Count: 10, Personal: session.RequestSource{Address: "203.0.113.5", UserAgent: "curl/8"}})
+	p.companion(t, "jo", session.SecondFactorGuessed{Method: session.ByTOTP, Count: 10,
+		Personal: session.RequestSource{Address: "203.0.113.5", UserAgent: "curl/8"}})
 	must(t, p.deliver(t))
-	if m := p.one(t); m.Kind != FactorGuessed || !strings.Contains(m.Text, "203.0.113.5") || !strings.Contains(m.Text, "curl") {
+	if m := p.one(t); m.Kind != FactorGuessed || !strings.Contains(m.Text, "203.0.113.5") ||
+		!strings.Contains(m.Text, "curl") {
 		t.Errorf("%+v", m)
 	}
 	// Once that is erased there is nothing to tell.
@@ -344,14 +374,21 @@ func TestNobodyWritesToSomebodyWhoWasErased(t *testing.T) {
 	p.add(t, "jo", false, jo)
 	p.add(t, "ann", true, jo)
 	for _, name := range []string{"jo", "ann"} {
-		p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.RequestSource{Address: "192.0.2.1", UserAgent: "curl/8"}},
-			session.Succeeded{SessionID: "ses_2", Personal: session.RequestSource{Address: "198.51.100.1", UserAgent: "wget/1"}}, session.PasswordResetRequested{})
-		must(t, p.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_" + name), session.Companion("usr_" + name)}, Decide: func(tx *event.Tx) error {
-			u, err := user.Kind.Get(tx, "usr_"+name)
-			must(t, err)
-			must(t, u.Append(user.EmailCodeRequested{}, user.PasswordChanged{}, user.PasswordReset{}, user.PasswordSet{}, user.TOTPAdded{FactorID: "fac_1"}, user.FactorRemoved{FactorID: "fac_1"}))
-			return errors.Join(session.Erase(tx, u.ID), u.Erase(), u.Append(user.WasRemoved{}))
-		}}))
+		p.companion(t, name, session.Succeeded{SessionID: "ses_1",
+			Personal: session.RequestSource{Address: "192.0.2.1", UserAgent: "curl/8"}},
+			session.Succeeded{SessionID: "ses_2",
+				Personal: session.RequestSource{Address: "198.51.100.1", UserAgent: "wget/1"}},
+			session.PasswordResetRequested{})
+		must(t, p.Do(t.Context(), event.Command{
+			Write: []event.Ref{user.Kind.Ref("usr_" + name), session.Companion("usr_" + name)},
+			Decide: func(tx *event.Tx) error {
+				u, err := user.Kind.Get(tx, "usr_"+name)
+				must(t, err)
+				must(t, u.Append(user.EmailCodeRequested{}, user.PasswordChanged{}, user.PasswordReset{},
+					user.PasswordSet{}, user.TOTPAdded{FactorID: "fac_1"}, user.FactorRemoved{FactorID: "fac_1"}))
+				return errors.Join(session.Erase(tx, u.ID), u.Erase(), u.Append(user.WasRemoved{}))
+			},
+		}))
 	}
 	must(t, p.deliver(t))
 	p.none(t, "they are gone")
@@ -394,7 +431,8 @@ func TestHostileNamesWriteNothingIntoAMail(t *testing.T) {
 		if first != want {
 			t.Errorf("%q is greeted by %q", name, first)
 		}
-		if strings.Contains(m.HTML, "<b>") || strings.Contains(m.HTML, "<img") || strings.ContainsAny(m.Subject, "\r\n") {
+		if strings.Contains(m.HTML, "<b>") || strings.Contains(m.HTML, "<img") ||
+			strings.ContainsAny(m.Subject, "\r\n") {
 			t.Errorf("%q is in the mail as it is:\n%s", name, m.HTML)
 		}
 		if got := len(link.FindAllString(m.Text, -1)); got != 1 {
@@ -405,8 +443,13 @@ func TestHostileNamesWriteNothingIntoAMail(t *testing.T) {
 
 func TestNobodyIsToldOfAnImport(t *testing.T) {
 	p := newPost(t)
-	eventtest.Given(t, p.Store, user.Kind, "usr_jo", "org_a", []event.Claim{user.NameClaim("org_a", "jo")}, user.HumanImported{Password: true, ChangeRequired: true,
-		Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Profile: jo, Email: "jo@mail.test", EmailKey: "jo@mail.test"}})
+	eventtest.Given(t, p.Store, user.Kind, "usr_jo", "org_a", []event.Claim{user.NameClaim("org_a", "jo")},
+		user.HumanImported{
+			Password:       true,
+			ChangeRequired: true,
+			Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Profile: jo, Email: "jo@mail.test",
+				EmailKey: "jo@mail.test"},
+		})
 	must(t, p.deliver(t))
 	if len(p.sent) > 0 {
 		t.Errorf("sent %+v", p.sent)

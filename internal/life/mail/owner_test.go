@@ -17,9 +17,11 @@ import (
 func TestThatAnOrganizationHasNoOwnerIsTold(t *testing.T) {
 	p := newPost(t)
 	eventtest.Given(t, p.Store, org.Kind, "org_h", "org_h", nil, org.Added{Name: "Host"})
-	eventtest.Given(t, p.Store, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"}, installation.OwnerAdded{UserID: "usr_root"})
+	eventtest.Given(t, p.Store, installation.Kind, installation.ID, "org_a", nil,
+		installation.Added{DefaultOrg: "org_a"}, installation.OwnerAdded{UserID: "usr_root"})
 	roles := func(name string, roles ...access.Role) {
-		eventtest.Given(t, p.Store, user.Kind, "usr_"+name, "", nil, user.MembershipSet{Scope: "org_h", Roles: roles, Stays: len(roles) == 0})
+		eventtest.Given(t, p.Store, user.Kind, "usr_"+name, "", nil,
+			user.MembershipSet{Scope: "org_h", Roles: roles, Stays: len(roles) == 0})
 	}
 	for _, name := range []string{"root", "viewer", "german", "unverified", "guest", "locked", "stranger"} {
 		profile := user.Profile{DisplayName: name}
@@ -38,7 +40,8 @@ func TestThatAnOrganizationHasNoOwnerIsTold(t *testing.T) {
 	lost := org.OwnerLost{UserID: "usr_gone", Org: "org_a"}
 	told := func() (who []string) {
 		for _, m := range p.sent {
-			if m.Kind != OwnerLost || !strings.Contains(m.Text, "Host") || !strings.Contains(m.Text, "ORG_OWNER") || strings.Contains(m.Text, "usr_gone") || (m.Language == "de") != (m.UserID == "usr_german") {
+			if m.Kind != OwnerLost || !strings.Contains(m.Text, "Host") || !strings.Contains(m.Text, "ORG_OWNER") ||
+				strings.Contains(m.Text, "usr_gone") || (m.Language == "de") != (m.UserID == "usr_german") {
 				t.Errorf("%+v", m)
 			}
 			who = append(who, m.UserID)

@@ -63,7 +63,8 @@ func sent(t *testing.T, sink *mailtest.Sink, s Settings, m Mail) mailtest.Messag
 	return sink.Next(t)
 }
 
-var hello = Mail{To: "jo@mail.test", Language: "de", Subject: "Grüße", Text: "Schöne Grüße\n.\n", HTML: "<p>Schöne Grüße</p>\n"}
+var hello = Mail{To: "jo@mail.test", Language: "de", Subject: "Grüße", Text: "Schöne Grüße\n.\n",
+	HTML: "<p>Schöne Grüße</p>\n"}
 
 func TestMailArrivesOverEveryKindOfConnection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
@@ -83,10 +84,12 @@ func TestMailArrivesOverEveryKindOfConnection(t *testing.T) {
 				s.URL, s.PasswordFile = strings.Replace(s.URL, ":ge%20heim%3A%40@", "@", 1), file
 			}
 			m := sent(t, sink, s, hello)
-			if m.From != "no-reply@id.example.org" || m.To != "jo@mail.test" || m.Subject != "Grüße" || m.Text != "Schöne Grüße\n.\n" || m.HTML != "<p>Schöne Grüße</p>\n" {
+			if m.From != "no-reply@id.example.org" || m.To != "jo@mail.test" || m.Subject != "Grüße" ||
+				m.Text != "Schöne Grüße\n.\n" || m.HTML != "<p>Schöne Grüße</p>\n" {
 				t.Errorf("%+v", m)
 			}
-			if m.Header.Get("From") != `"Signet" <no-reply@id.example.org>` || m.Header.Get("Auto-Submitted") != "auto-generated" || m.Header.Get("Content-Language") != "de" ||
+			if m.Header.Get("From") != `"Signet" <no-reply@id.example.org>` ||
+				m.Header.Get("Auto-Submitted") != "auto-generated" || m.Header.Get("Content-Language") != "de" ||
 				!strings.HasSuffix(m.Header.Get("Message-Id"), "@id.example.org>") || m.Header.Get("X-Mailer") != "" {
 				t.Errorf("%+v", m.Header)
 			}
@@ -103,7 +106,8 @@ func TestMailDoesNotGoWhereItIsNotSafe(t *testing.T) {
 		"no STARTTLS offered":                  {URL: strings.TrimSuffix(plain.URL, "?tls=none"), From: sender},
 		"STARTTLS with an unknown certificate": {URL: secure.URL, From: sender},
 		"TLS with an unknown certificate":      {URL: tls.URL, From: sender, Roots: x509.NewCertPool()},
-		"a wrong password":                     {URL: strings.Replace(locked.URL, "right", "geheim", 1), From: sender, Roots: locked.Roots},
+		"a wrong password": {URL: strings.Replace(locked.URL, "right", "geheim", 1), From: sender,
+			Roots: locked.Roots},
 	} {
 		smtp, err := NewSMTP(s)
 		must(t, err)
@@ -131,7 +135,8 @@ func TestNothingInAnAddressOrTextMakesAHeader(t *testing.T) {
 	}
 	smtp, err := NewSMTP(s)
 	must(t, err)
-	for _, to := range []string{"jo@mail.test\r\nBcc: eve@mail.test", "jo@mail.test>, <eve@mail.test", "\"a\r\nb\"@mail.test"} {
+	for _, to := range []string{"jo@mail.test\r\nBcc: eve@mail.test", "jo@mail.test>, <eve@mail.test",
+		"\"a\r\nb\"@mail.test"} {
 		m := hello
 		m.To = to
 		if smtp.Send(t.Context(), m) == nil {
@@ -174,7 +179,8 @@ func TestOnlyARefusedReceiverIsARefusal(t *testing.T) {
 		must(t, err)
 		err = smtp.Send(t.Context(), hello)
 		refusal, refused := errors.AsType[*notify.Refusal](err)
-		if err == nil || refused != c.refused || refused && refusal.ForGood != c.forGood || strings.Contains(err.Error(), "jo@mail.test") {
+		if err == nil || refused != c.refused || refused && refusal.ForGood != c.forGood ||
+			strings.Contains(err.Error(), "jo@mail.test") {
 			t.Errorf("%q: %v, refused %t", c.answer, err, refused)
 		}
 	}
@@ -221,7 +227,8 @@ func (o *office) node(t *testing.T, sink *mailtest.Sink) (s *store.Store, start 
 	smtp, err := NewSMTP(Settings{URL: sink.URL, From: sender, Roots: sink.Roots})
 	must(t, err)
 	m := &Mailer{Store: s, Master: s.RootKey(), Clock: o.Clock.Now, Sender: smtp, ExternalURL: "https://id.example.org"}
-	r := &notify.Runner{Store: s, Log: slog.New(slog.NewTextHandler(&o.Log, nil)), Clock: o.Clock.Now, Followers: []notify.Follower{m.Follower()}}
+	r := &notify.Runner{Store: s, Log: slog.New(slog.NewTextHandler(&o.Log, nil)), Clock: o.Clock.Now,
+		Followers: []notify.Follower{m.Follower()}}
 	must(t, r.Begin(t.Context()))
 	return s, func() func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -239,11 +246,17 @@ func (o *office) node(t *testing.T, sink *mailtest.Sink) (s *store.Store, start 
 func add(t *testing.T, s event.Store, name string) {
 	t.Helper()
 	id := user.Kind.NewID()
-	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{user.Kind.Ref(id)},
-		Claims: []event.Claim{user.NameClaim("org_a", name)}, Decide: func(tx *event.Tx) error {
-			_, err := user.AddHuman(tx, id, "org_a", &user.NewHuman{UserName: name, Email: name + "@mail.test", Profile: user.Profile{FirstName: "F", LastName: "L"}})
+	must(t, s.Do(t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim("org_a", name)},
+		Decide: func(tx *event.Tx) error {
+			_, err := user.AddHuman(tx, id, "org_a",
+				&user.NewHuman{UserName: name, Email: name + "@mail.test",
+					Profile: user.Profile{FirstName: "F", LastName: "L"}})
 			return err
-		}}))
+		},
+	}))
 }
 
 func TestAMailThatFailedIsSentLater(t *testing.T) {

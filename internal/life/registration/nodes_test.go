@@ -26,13 +26,17 @@ import (
 // given creates org_b, which is open to all.
 func given(t *testing.T, s event.Store) {
 	t.Helper()
-	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{org.Kind.Ref("org_b")}, Decide: func(tx *event.Tx) error {
-		o, err := org.Kind.Create(tx, "org_b", "org_b", org.Added{Name: "b"})
-		if err != nil {
-			return err
-		}
-		return o.Append(org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{Registration: policy.ToAll}})})
-	}}))
+	must(t, s.Do(t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{org.Kind.Ref("org_b")},
+		Decide: func(tx *event.Tx) error {
+			o, err := org.Kind.Create(tx, "org_b", "org_b", org.Added{Name: "b"})
+			if err != nil {
+				return err
+			}
+			return o.Append(org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{Registration: policy.ToAll}})})
+		},
+	}))
 }
 
 // 64 come with the same link at once, on two nodes: one becomes a user.
@@ -93,7 +97,9 @@ func TestScaleManyWhoNeverConfirmLeaveNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		clock := testkit.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 		n := eventtest.NewNodes(db, kinds...)
-		s, _, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: kinds, Master: n.Master, Clock: clock.Now, SweepInterval: 50 * time.Millisecond})
+		s, _, err := store.Open(t.Context(),
+			store.Options{Database: db.URL, Kinds: kinds, Master: n.Master, Clock: clock.Now,
+				SweepInterval: 50 * time.Millisecond})
 		must(t, err)
 		t.Cleanup(func() { must(t, s.Close()) })
 		given(t, s)

@@ -124,7 +124,9 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 		{"there is no such organization", nil, start("org_none", "a@b.test"), "REGISTRATION_OFF"},
 		{"an endless name", nil, start(strings.Repeat("x", 100_000), "a@b.test"), "REGISTRATION_OFF"},
 		{"no mail", func(w *world) { w.Mail = nil }, start("org_b", "a@b.test"), "REGISTRATION_NEEDS_MAIL"},
-		{"the organization is not active", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, start("org_b", "a@b.test"), "REGISTRATION_OFF"},
+		{"the organization is not active",
+			func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) },
+			start("org_b", "a@b.test"), "REGISTRATION_OFF"},
 		{"its people come through providers only", func(w *world) {
 			w.policy("org_b", func(p *policy.Policy) { p.SignInMethods = []policy.Way{policy.WithProvider} })
 		}, start("org_b", "a@b.test"), "REGISTRATION_OFF"},
@@ -132,18 +134,23 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 		{"a name", nil, start("org_b", "ann"), "INVALID_REQUEST email"},
 		{"two addresses", nil, start("org_b", "a@b.test, c@d.test"), "INVALID_REQUEST email"},
 		{"a new header", nil, start("org_b", "a@b.test\r\nBcc: c@d.test"), "INVALID_REQUEST email"},
-		{"an address that is too long", nil, start("org_b", strings.Repeat("a", 250)+"@b.test"), "INVALID_REQUEST email"},
-		{"a language that is too long", nil, Start{OrgID: "org_b", Email: "a@b.test", Language: "elevenchars"}, "INVALID_REQUEST preferredLanguage"},
+		{"an address that is too long", nil, start("org_b", strings.Repeat("a", 250)+"@b.test"),
+			"INVALID_REQUEST email"},
+		{"a language that is too long", nil, Start{OrgID: "org_b", Email: "a@b.test", Language: "elevenchars"},
+			"INVALID_REQUEST preferredLanguage"},
 		{"too many from one network", func(w *world) {
 			w.Sessions.NetworkLimiter = &ratelimit.NetworkLimiter{PerMinute: 10, Clock: w.store.Now}
 			must(w.t, w.Sessions.NetworkLimiter.Take(home, 1))
 		}, start("org_b", "a@b.test"), "NETWORK_THROTTLED"},
-		{"too many in one organization", func(w *world) { flood(&w.orgs, "org_b", perOrg) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
-		{"too many at once", func(w *world) { flood(&w.node, "", perNode) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
+		{"too many in one organization", func(w *world) { flood(&w.orgs, "org_b", perOrg) }, start("org_b", "a@b.test"),
+			"REGISTRATION_THROTTLED"},
+		{"too many at once", func(w *world) { flood(&w.node, "", perNode) }, start("org_b", "a@b.test"),
+			"REGISTRATION_THROTTLED"},
 		{"too many of the organization wait for their mail", func(w *world) {
 			w.waiting.Store(&waiting{of: map[string]int{"org_b": maxWaiting / 2}, all: maxWaiting / 2})
 		}, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
-		{"too many wait for their mail", func(w *world) { w.waiting.Store(&waiting{all: maxWaiting}) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
+		{"too many wait for their mail", func(w *world) { w.waiting.Store(&waiting{all: maxWaiting}) },
+			start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -189,7 +196,8 @@ func TestAFloodFromManyNetworksLeavesOthersTheirRate(t *testing.T) {
 					let++
 				case errs.KindOf(err) == errs.ResourceExhausted:
 					refused++
-					if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != TooMany || e.RetryAfter < time.Second || e.RetryAfter > time.Minute {
+					if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != TooMany ||
+						e.RetryAfter < time.Second || e.RetryAfter > time.Minute {
 						t.Fatalf("%v: come again in %v", err, e.RetryAfter)
 					}
 				default:
@@ -198,7 +206,8 @@ func TestAFloodFromManyNetworksLeavesOthersTheirRate(t *testing.T) {
 			}
 			if second%2 == 0 {
 				if err := r.admit("quiet", net4(5000+second%50)); err != nil {
-					t.Fatalf("%d are flooded: after %d s an organization that nobody floods registers nobody: %v", flooded, second, err)
+					t.Fatalf("%d are flooded: after %d s an organization that nobody floods registers nobody: %v",
+						flooded, second, err)
 				}
 			}
 			if flooded == 1 && second%10 == 0 {
@@ -223,7 +232,8 @@ func TestAFloodFromManyNetworksLeavesOthersTheirRate(t *testing.T) {
 
 func TestAMailboxGetsAFewMailsADayHoweverItIsWritten(t *testing.T) {
 	w := newWorld(t)
-	tries := []Start{start("org_b", "new@c.test"), start("org_c", "NEW@c.test"), start("org_b", "new+1@c.test"), start("org_c", "new+2@C.test")}
+	tries := []Start{start("org_b", "new@c.test"), start("org_c", "NEW@c.test"), start("org_b", "new+1@c.test"),
+		start("org_c", "new+2@C.test")}
 	for round := range 40 {
 		for _, s := range tries {
 			must(t, w.Start(t.Context(), s))
@@ -285,7 +295,8 @@ func TestAMailIsSentAgainUntilItGoesOutAndCountsOnce(t *testing.T) {
 		w.fail = nil
 		w.store.Advance(c.after)
 		must(t, w.SendWaiting(t.Context()))
-		if rows, err := w.store.RowsOf(t.Context(), event.Deliveries, "", "", 10); err != nil || len(rows)+len(w.sent) != 0 {
+		if rows, err := w.store.RowsOf(t.Context(), event.Deliveries, "", "", 10); err != nil ||
+			len(rows)+len(w.sent) != 0 {
 			t.Errorf("%v: %d rows, %d mails, %v", c.fail, len(rows), len(w.sent), err)
 		}
 	}
@@ -304,13 +315,16 @@ func TestWhoHasTheMailBecomesAUserOnce(t *testing.T) {
 	in, err := w.Finish(t.Context(), finish(link))
 	must(t, err)
 	u := eventtest.State(t, w.store, user.Kind, in.UserID)
-	if e := u.Data.Human.Email; u.Org != "org_b" || u.Data.UserName != "New@mail.test" || !e.Verified || e.Verification.By != user.VerifiedByOwner || u.Data.Human.Profile.PreferredLanguage != "de" || u.Data.Human.Terms != nil {
+	if e := u.Data.Human.Email; u.Org != "org_b" || u.Data.UserName != "New@mail.test" || !e.Verified ||
+		e.Verification.By != user.VerifiedByOwner || u.Data.Human.Profile.PreferredLanguage != "de" ||
+		u.Data.Human.Terms != nil {
 		t.Errorf("got %+v %+v", u.Data, u.Data.Human)
 	}
 	if _, err := w.Sessions.Session(t.Context(), in.Token); err != nil {
 		t.Errorf("the session: %v", err)
 	}
-	if _, err := w.Sessions.SignIn(t.Context(), session.Attempt{LoginName: "new@mail.test", Password: right, OrgID: "org_b", Peer: home}); err != nil {
+	if _, err := w.Sessions.SignIn(t.Context(),
+		session.Attempt{LoginName: "new@mail.test", Password: right, OrgID: "org_b", Peer: home}); err != nil {
 		t.Errorf("the next sign-in: %v", err)
 	}
 	other := finish(link)
@@ -347,7 +361,8 @@ func TestWithAPasskey(t *testing.T) {
 	f.Link = link
 	in, err := w.Finish(t.Context(), f)
 	must(t, err)
-	if u := eventtest.State(t, w.store, user.Kind, in.UserID); len(u.Data.Human.Factors) != 1 || u.Data.Password.Version != 0 || in.SecondFactorRequired {
+	if u := eventtest.State(t, w.store, user.Kind, in.UserID); len(u.Data.Human.Factors) != 1 ||
+		u.Data.Password.Version != 0 || in.SecondFactorRequired {
 		t.Errorf("got %+v", u.Data)
 	}
 	if _, err := w.StartPasskey(t.Context(), home, link); !errors.Is(err, ErrNotFound) {
@@ -371,7 +386,9 @@ func TestWhatIsJudgedAgain(t *testing.T) {
 		{"it is off", func(w *world, _ *Finish) {
 			w.policy("org_c", func(p *policy.Policy) { p.Registration = policy.ToNobody })
 		}, "REGISTRATION_OFF"},
-		{"it is open to all", func(w *world, _ *Finish) { w.policy("org_c", func(p *policy.Policy) { p.Registration = policy.ToAll }) }, "ok"},
+		{"it is open to all", func(w *world, _ *Finish) {
+			w.policy("org_c", func(p *policy.Policy) { p.Registration = policy.ToAll })
+		}, "ok"},
 		{"the domain is gone", func(w *world, _ *Finish) {
 			eventtest.Given(w.t, w.store, org.Kind, "org_c", "", nil, org.DomainRemoved{Domain: "c.test"})
 		}, "REGISTRATION_OFF"},
@@ -383,17 +400,24 @@ func TestWhatIsJudgedAgain(t *testing.T) {
 		}, "SIGN_IN_METHOD_NOT_ALLOWED"},
 		{"terms that were not accepted", asTerms(terms), "INVALID_REQUEST acceptedTermsUri"},
 		{"terms that were accepted", func(w *world, f *Finish) { asTerms(terms)(w, f); f.AcceptedTerms = terms }, "ok"},
-		{"others than were accepted", func(w *world, f *Finish) { asTerms(terms+"/2")(w, f); f.AcceptedTerms = terms }, "INVALID_REQUEST acceptedTermsUri"},
+		{"others than were accepted", func(w *world, f *Finish) { asTerms(terms+"/2")(w, f); f.AcceptedTerms = terms },
+			"INVALID_REQUEST acceptedTermsUri"},
 		{"it took too long", func(w *world, _ *Finish) { w.store.Advance(life) }, "REGISTRATION_NOT_FOUND"},
 		{"just in time", func(w *world, _ *Finish) { w.store.Advance(life - time.Second) }, "ok"},
-		{"a newer link", func(w *world, _ *Finish) { w.store.Advance(time.Minute); w.link("org_c", "NEW@c.test") }, "REGISTRATION_NOT_FOUND"},
+		{"a newer link", func(w *world, _ *Finish) { w.store.Advance(time.Minute); w.link("org_c", "NEW@c.test") },
+			"REGISTRATION_NOT_FOUND"},
 		{"somebody else has the address now", func(w *world, _ *Finish) {
-			eventtest.Given(w.t, w.store, user.Kind, "usr_new", "org_c", []event.Claim{user.NameClaim("org_c", "x")}, user.HumanAdded{EmailVerified: true,
-				Personal: user.HumanFacts{UserName: "x", UserNameKey: "x", Email: "new@c.test", EmailKey: "new@c.test"}})
+			eventtest.Given(w.t, w.store, user.Kind, "usr_new", "org_c", []event.Claim{user.NameClaim("org_c", "x")},
+				user.HumanAdded{
+					EmailVerified: true,
+					Personal: user.HumanFacts{UserName: "x", UserNameKey: "x", Email: "new@c.test",
+						EmailKey: "new@c.test"},
+				})
 		}, "REGISTRATION_NOT_FOUND"},
 		{"no link", func(_ *world, f *Finish) { f.Link = "" }, "REGISTRATION_NOT_FOUND"},
 		{"a token of another kind", altered, "REGISTRATION_NOT_FOUND"},
-		{"a part of it", func(_ *world, f *Finish) { f.Link, _, _ = strings.Cut(f.Link, ".") }, "REGISTRATION_NOT_FOUND"},
+		{"a part of it", func(_ *world, f *Finish) { f.Link, _, _ = strings.Cut(f.Link, ".") },
+			"REGISTRATION_NOT_FOUND"},
 		{"another token", func(_ *world, f *Finish) {
 			token, _ := secret.NewToken(secret.Registration)
 			f.Link = token + f.Link[strings.Index(f.Link, "."):]
@@ -406,9 +430,11 @@ func TestWhatIsJudgedAgain(t *testing.T) {
 		{"a short password", func(_ *world, f *Finish) { f.Password = "short" }, "INVALID_REQUEST password"},
 		{"a common password", func(_ *world, f *Finish) { f.Password = "Password123!" }, "INVALID_REQUEST password"},
 		{"no name", func(_ *world, f *Finish) { f.LastName = "" }, "INVALID_REQUEST profile.lastName"},
-		{"the address of somebody else as a name", func(_ *world, f *Finish) { f.UserName = "boss＠c.test" }, "INVALID_REQUEST userName"},
+		{"the address of somebody else as a name", func(_ *world, f *Finish) { f.UserName = "boss＠c.test" },
+			"INVALID_REQUEST userName"},
 		{"a name that is taken", func(_ *world, f *Finish) { f.UserName = "Ann" }, "USER_NAME_TAKEN"},
-		{"a passkey that is none", func(_ *world, f *Finish) { f.Password, f.Credential = "", "{}" }, "INVALID_REQUEST credential"},
+		{"a passkey that is none", func(_ *world, f *Finish) { f.Password, f.Credential = "", "{}" },
+			"INVALID_REQUEST credential"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -426,7 +452,9 @@ func TestWhatIsJudgedAgain(t *testing.T) {
 				return
 			}
 			u := eventtest.State(t, w.store, user.Kind, in.UserID)
-			if accepted := u.Data.Human.Terms; f.AcceptedTerms != "" && (accepted == nil || accepted.URI != terms || accepted.At == 0) || f.AcceptedTerms == "" && accepted != nil {
+			if accepted := u.Data.Human.Terms; f.AcceptedTerms != "" &&
+				(accepted == nil || accepted.URI != terms || accepted.At == 0) ||
+				f.AcceptedTerms == "" && accepted != nil {
 				t.Errorf("accepted: %+v", accepted)
 			}
 		})
@@ -453,14 +481,20 @@ func TestTheCommandItselfJudges(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"switched off": {func(w *world) { w.policy("org_c", func(p *policy.Policy) { p.Registration = policy.ToNobody }) }, "REGISTRATION_OFF"},
+		"switched off": {func(w *world) {
+			w.policy("org_c", func(p *policy.Policy) { p.Registration = policy.ToNobody })
+		}, "REGISTRATION_OFF"},
 		"the domain is gone": {func(w *world) {
 			eventtest.Given(w.t, w.store, org.Kind, "org_c", "", nil, org.DomainRemoved{Domain: "c.test"})
 		}, "REGISTRATION_OFF"},
-		"deactivated":           {func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_c", "", nil, org.Deactivated{}) }, "REGISTRATION_OFF"},
-		"other terms":           {func(w *world) { w.policy("org_c", func(p *policy.Policy) { p.TermsURI = terms }) }, "INVALID_REQUEST acceptedTermsUri"},
-		"the link was replaced": {func(w *world) { w.store.Advance(time.Minute); w.link("org_c", "new@c.test") }, "REGISTRATION_NOT_FOUND"},
-		"it has expired":        {func(w *world) { w.store.Advance(life) }, "REGISTRATION_NOT_FOUND"},
+		"deactivated": {func(w *world) {
+			eventtest.Given(w.t, w.store, org.Kind, "org_c", "", nil, org.Deactivated{})
+		}, "REGISTRATION_OFF"},
+		"other terms": {func(w *world) { w.policy("org_c", func(p *policy.Policy) { p.TermsURI = terms }) },
+			"INVALID_REQUEST acceptedTermsUri"},
+		"the link was replaced": {func(w *world) { w.store.Advance(time.Minute); w.link("org_c", "new@c.test") },
+			"REGISTRATION_NOT_FOUND"},
+		"it has expired": {func(w *world) { w.store.Advance(life) }, "REGISTRATION_NOT_FOUND"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

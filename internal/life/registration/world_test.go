@@ -90,7 +90,8 @@ func sessionsOf(t testing.TB, s event.Store, master secret.MasterKey, clock *tes
 	t.Helper()
 	factors, err := factor.New(master, externalURL)
 	must(t, err)
-	return &session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: master, Clock: clock.Now, DefaultOrg: "org_b", Standings: &session.Standings{}}
+	return &session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: master, Clock: clock.Now,
+		DefaultOrg: "org_b", Standings: &session.Standings{}}
 }
 
 func newWorld(t *testing.T) *world {
@@ -98,12 +99,17 @@ func newWorld(t *testing.T) *world {
 	s := eventtest.New(t, kinds...)
 	w := &world{t: t, store: s}
 	w.Registrations = New(sessionsOf(t, s, s.Master, s.Clock), &w.outbox)
-	for id, open := range map[string]policy.Openness{"org_b": policy.ToAll, "org_c": policy.ToDomains, "org_d": policy.ToNobody} {
+	for id, open := range map[string]policy.Openness{"org_b": policy.ToAll, "org_c": policy.ToDomains,
+		"org_d": policy.ToNobody} {
 		domain := strings.TrimPrefix(id, "org_") + ".test"
-		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain), org.ProvenClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain}, org.DomainVerified{Domain: domain, Proven: true},
+		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain), org.ProvenClaim(domain)},
+			org.Added{Name: id}, org.DomainAdded{Domain: domain}, org.DomainVerified{Domain: domain, Proven: true},
 			org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{Registration: open}})})
-		eventtest.Given(t, s, user.Kind, "usr_ann_"+id, id, []event.Claim{user.NameClaim(id, "ann")}, user.HumanAdded{EmailVerified: true,
-			Personal: user.HumanFacts{UserName: "ann", UserNameKey: "ann", Email: "Ann@c.test", EmailKey: "ann@c.test", Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}})
+		eventtest.Given(t, s, user.Kind, "usr_ann_"+id, id, []event.Claim{user.NameClaim(id, "ann")}, user.HumanAdded{
+			EmailVerified: true,
+			Personal: user.HumanFacts{UserName: "ann", UserNameKey: "ann", Email: "Ann@c.test", EmailKey: "ann@c.test",
+				Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}},
+		})
 	}
 	return w
 }
@@ -134,7 +140,8 @@ func (w *world) link(orgID, email string) string {
 }
 
 func finish(link string) Finish {
-	return Finish{Link: link, FirstName: "New", LastName: "Person", Password: right, Peer: home, UserAgent: "browser", RequestID: "req_2"}
+	return Finish{Link: link, FirstName: "New", LastName: "Person", Password: right, Peer: home, UserAgent: "browser",
+		RequestID: "req_2"}
 }
 
 func answer(err error) string {

@@ -20,7 +20,8 @@ import (
 func keepNothing(setup.FirstAdmin) error { return nil }
 
 func sessions(s *eventtest.Store, defaultOrg string) *session.Sessions {
-	return &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
+	return &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: defaultOrg,
+		Standings: &session.Standings{}}
 }
 
 func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
@@ -44,7 +45,8 @@ func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
 	}
 	for _, id := range []string{first.UserID, first.ServiceUserID} {
 		u := eventtest.State(t, s, user.Kind, id)
-		if !slices.Equal(u.Data.Memberships[access.Installation], []access.Role{access.IAMOwner}) || u.Org != first.OrgID {
+		if !slices.Equal(u.Data.Memberships[access.Installation], []access.Role{access.IAMOwner}) ||
+			u.Org != first.OrgID {
 			t.Errorf("%s: %+v", id, u.Data)
 		}
 	}
@@ -62,7 +64,8 @@ func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
 	}
 
 	t.Run("the administrator can sign in and need not change the password", func(t *testing.T) {
-		in, err := sessions(s, first.OrgID).SignIn(t.Context(), session.Attempt{LoginName: first.LoginName, Password: first.Password})
+		in, err := sessions(s, first.OrgID).SignIn(t.Context(),
+			session.Attempt{LoginName: first.LoginName, Password: first.Password})
 		must(t, err)
 		if in.UserID != first.UserID || in.ChangeRequired {
 			t.Errorf("got %+v", in)
@@ -97,10 +100,15 @@ func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
 func TestAnotherFirstStartBetweenTwoReads(t *testing.T) {
 	s, set := world(t)
 	domain := "default.id.test"
-	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{org.Kind.Ref("org_a")}, Claims: []event.Claim{org.DomainClaim(domain)}, Decide: func(tx *event.Tx) error {
-		_, err := org.Add(tx, "org_a", "Default", []string{domain})
-		return err
-	}}))
+	must(t, s.Do(t.Context(), event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{org.Kind.Ref("org_a")},
+		Claims: []event.Claim{org.DomainClaim(domain)},
+		Decide: func(tx *event.Tx) error {
+			_, err := org.Add(tx, "org_a", "Default", []string{domain})
+			return err
+		},
+	}))
 	_, err := set.First(t.Context(), keepNothing)
 	eventtest.As(t, err, setup.ErrAlreadySetUp)
 }
@@ -110,15 +118,19 @@ func TestTheFirstStartRecordsTheseFacts(t *testing.T) {
 	first, err := set.First(t.Context(), keepNothing)
 	must(t, err)
 	var got []string
-	names := map[string]string{first.OrgID: "org", first.UserID: "admin", first.ServiceUserID: "service", installation.ID: "installation", session.IDFor(first.ServiceUserID): "companion"}
+	names := map[string]string{first.OrgID: "org", first.UserID: "admin", first.ServiceUserID: "service",
+		installation.ID: "installation", session.IDFor(first.ServiceUserID): "companion"}
 	for _, f := range s.Since(t, 0) {
 		got = append(got, names[f.Object]+" "+string(f.Type))
 	}
 	slices.Sort(got)
 	want := []string{
-		"admin user.human_added.v1", "admin user.membership_set.v1", "admin user.password_set.v1", "companion sign_in.token_issued.v1",
-		"installation installation.added.v1", "installation installation.owner_added.v1", "installation installation.owner_added.v1",
-		"org org.added.v1", "org org.domain_added.v1", "service user.membership_set.v1", "service user.service_added.v1",
+		"admin user.human_added.v1", "admin user.membership_set.v1", "admin user.password_set.v1",
+		"companion sign_in.token_issued.v1",
+		"installation installation.added.v1", "installation installation.owner_added.v1",
+		"installation installation.owner_added.v1",
+		"org org.added.v1", "org org.domain_added.v1", "service user.membership_set.v1",
+		"service user.service_added.v1",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -162,7 +174,8 @@ func TestRecoverMakesAnOwnerWithATokenForADay(t *testing.T) {
 	auth := sessions(s, first.OrgID)
 	caller, err := auth.Authenticate(t.Context(), r.Token)
 	must(t, err)
-	if caller.UserID != r.UserID || caller.OrgID != first.OrgID || !caller.Memberships.Hold(access.SystemWrite, access.Installation) {
+	if caller.UserID != r.UserID || caller.OrgID != first.OrgID ||
+		!caller.Memberships.Hold(access.SystemWrite, access.Installation) {
 		t.Errorf("got %+v", caller)
 	}
 	i, err := installation.Read(t.Context(), s)
@@ -181,7 +194,8 @@ func TestRecoverMakesAnOwnerWithATokenForADay(t *testing.T) {
 	eventtest.As(t, err, access.ErrUnauthenticated)
 	i, err = installation.Read(t.Context(), s)
 	must(t, err)
-	if slices.Contains(i.Data.Owners, r.UserID) || !slices.Contains(i.Data.Owners, again.UserID) || !slices.Contains(i.Data.Owners, first.UserID) {
+	if slices.Contains(i.Data.Owners, r.UserID) || !slices.Contains(i.Data.Owners, again.UserID) ||
+		!slices.Contains(i.Data.Owners, first.UserID) {
 		t.Errorf("owners %q", i.Data.Owners)
 	}
 	s.Advance(24 * time.Hour)

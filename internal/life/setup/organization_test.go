@@ -48,8 +48,12 @@ func world(t *testing.T) (*eventtest.Store, setup.Setup) {
 }
 
 func acme(change ...func(*setup.Organization)) setup.Organization {
-	o := setup.Organization{Name: "Acme, Inc.", Password: "correct horse", Human: user.NewHuman{UserName: "Jo", Email: "jo@example.org", EmailVerified: true,
-		Profile: user.Profile{FirstName: "Jo", LastName: "Doe"}}}
+	o := setup.Organization{
+		Name:     "Acme, Inc.",
+		Password: "correct horse",
+		Human: user.NewHuman{UserName: "Jo", Email: "jo@example.org", EmailVerified: true,
+			Profile: user.Profile{FirstName: "Jo", LastName: "Doe"}},
+	}
 	for _, c := range change {
 		c(&o)
 	}
@@ -63,15 +67,24 @@ func TestAnOrganizationComesWithItsAdministrator(t *testing.T) {
 	done, err := set.Organization(t.Context(), iam, event.Once{}, acme())
 	must(t, err)
 	s.Then(t, 0,
-		eventtest.Fact{Object: done.OrgID, Type: "org.added.v1", Payload: `{"name":"Acme, Inc.","nameKey":"acme, inc."}`},
-		eventtest.Fact{Object: done.OrgID, Type: "org.domain_added.v1", Payload: `{"domain":"acme-inc.id.test","verified":true,"primary":true}`},
-		eventtest.Fact{Object: done.UserID, Type: "user.human_added.v1", Payload: `{"emailVerified":true,"verification":{"by":"installation","at":1767323045678901}}`, Personal: `{"userName":"Jo",` +
-			`"profile":{"firstName":"Jo","lastName":"Doe"},"email":"jo@example.org"}`}, // what follows from it is left out
+		eventtest.Fact{Object: done.OrgID, Type: "org.added.v1",
+			Payload: `{"name":"Acme, Inc.","nameKey":"acme, inc."}`},
+		eventtest.Fact{Object: done.OrgID, Type: "org.domain_added.v1",
+			Payload: `{"domain":"acme-inc.id.test","verified":true,"primary":true}`},
+		eventtest.Fact{
+			Object:  done.UserID,
+			Type:    "user.human_added.v1",
+			Payload: `{"emailVerified":true,"verification":{"by":"installation","at":1767323045678901}}`,
+			Personal: `{"userName":"Jo",` +
+				`"profile":{"firstName":"Jo","lastName":"Doe"},"email":"jo@example.org"}`,
+		}, // what follows from it is left out
 		eventtest.Fact{Object: done.UserID, Type: "user.password_set.v1", Payload: `{}`},
-		eventtest.Fact{Object: done.UserID, Type: "user.membership_set.v1", Payload: `{"scope":"` + done.OrgID + `","roles":["ORG_OWNER"]}`},
+		eventtest.Fact{Object: done.UserID, Type: "user.membership_set.v1",
+			Payload: `{"scope":"` + done.OrgID + `","roles":["ORG_OWNER"]}`},
 	)
 	o := eventtest.State(t, s, org.Kind, done.OrgID)
-	if done.Details != o.Details() || done.Details.Sequence != 2 || done.Details.Org != done.OrgID || !done.Details.Created.Equal(eventtest.Start) {
+	if done.Details != o.Details() || done.Details.Sequence != 2 || done.Details.Org != done.OrgID ||
+		!done.Details.Created.Equal(eventtest.Start) {
 		t.Errorf("details %+v", done.Details)
 	}
 	u := eventtest.State(t, s, user.Kind, done.UserID)
@@ -104,10 +117,12 @@ func TestTheDomainOfANewOrganization(t *testing.T) {
 			s, set := world(t)
 			eventtest.Given(t, s, org.Kind, "org_taken", "org_taken", []event.Claim{org.DomainClaim("taken.id.test")},
 				org.Added{Name: "Taken"}, org.DomainAdded{Domain: "taken.id.test", Verified: true, Primary: true})
-			done, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Name, o.Domain = c.orgName, c.domain }))
+			done, err := set.Organization(t.Context(), iam, event.Once{},
+				acme(func(o *setup.Organization) { o.Name, o.Domain = c.orgName, c.domain }))
 			must(t, err)
 			o := eventtest.State(t, s, org.Kind, done.OrgID)
-			if got := o.Data.PrimaryDomain(); !regexp.MustCompile(c.want).MatchString(got) || !o.Data.Domains[0].Verified {
+			if got := o.Data.PrimaryDomain(); !regexp.MustCompile(c.want).MatchString(got) ||
+				!o.Data.Domains[0].Verified {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -131,7 +146,8 @@ func TestADomainThatIsTakenLeavesNothingBehind(t *testing.T) {
 	for _, taken := range []string{"acme.example", "ACME.Example"} {
 		t.Run(taken, func(t *testing.T) {
 			s, set := world(t)
-			_, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Domain = "acme.example" }))
+			_, err := set.Organization(t.Context(), iam, event.Once{},
+				acme(func(o *setup.Organization) { o.Domain = "acme.example" }))
 			must(t, err)
 			before := s.Fingerprint()
 			once := event.Once{Key: "k", Request: []byte("r"), Expires: event.Micros(s.Now().Add(time.Hour))}
@@ -154,14 +170,17 @@ func TestTheRolesOfTheFirstUser(t *testing.T) {
 		{"none: the owner", nil, []access.Role{access.OrgOwner}, nil},
 		{"an empty list: the owner", []string{}, []access.Role{access.OrgOwner}, nil},
 		{"exactly those sent", []string{"ORG_USER_MANAGER"}, []access.Role{access.OrgUserManager}, nil},
-		{"repeated ones count once", []string{"ORG_USER_MANAGER", "ORG_OWNER", "ORG_USER_MANAGER"}, []access.Role{access.OrgOwner, access.OrgUserManager}, nil},
+		{"repeated ones count once", []string{"ORG_USER_MANAGER", "ORG_OWNER", "ORG_USER_MANAGER"},
+			[]access.Role{access.OrgOwner, access.OrgUserManager}, nil},
 		{"an unknown one is named", []string{"ORG_OWNER", "ORG_EMPEROR"}, nil, []string{"roles[1]"}},
-		{"the installation's are refused", []string{"IAM_OWNER", "ORG_OWNER", ""}, nil, []string{"roles[0]", "roles[2]"}},
+		{"the installation's are refused", []string{"IAM_OWNER", "ORG_OWNER", ""}, nil,
+			[]string{"roles[0]", "roles[2]"}},
 		{"in another case they are other words", []string{"org_owner"}, nil, []string{"roles[0]"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, set := world(t)
-			done, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Roles = c.roles }))
+			done, err := set.Organization(t.Context(), iam, event.Once{},
+				acme(func(o *setup.Organization) { o.Roles = c.roles }))
 			if c.wrong != nil {
 				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.wrong...)
 				s.Then(t, 0)
@@ -181,7 +200,8 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	_, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) {
 		o.Domain, o.Human.Email, o.Human.Phone, o.Roles = "a b", "nobody", "123", []string{strings.Repeat("R", 5000)}
 	}))
-	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "org.domain", "human.email.email", "human.phone.phone", "roles[0]")
+	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "org.domain", "human.email.email",
+		"human.phone.phone", "roles[0]")
 	if len(err.Error()) > 1000 {
 		t.Errorf("the answer grows with the request: %d bytes", len(err.Error()))
 	}
@@ -191,7 +211,8 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 func TestManyWrongRolesAreNotAllListed(t *testing.T) {
 	in := acme(func(o *setup.Organization) { o.Roles = append([]string{"ORG_OWNER"}, make([]string, 340_000)...) })
 	wrong := in.Violations()
-	if len(wrong) != errs.MaxViolations || wrong[0].Field != "roles[1]" || wrong[len(wrong)-1].Field != fmt.Sprintf("roles[%d]", len(wrong)) {
+	if len(wrong) != errs.MaxViolations || wrong[0].Field != "roles[1]" ||
+		wrong[len(wrong)-1].Field != fmt.Sprintf("roles[%d]", len(wrong)) {
 		t.Errorf("%d violations: %+v", len(wrong), wrong[:1])
 	}
 	if allocated := testing.AllocsPerRun(1, func() { in.Violations() }); allocated > 10*errs.MaxViolations {
@@ -224,7 +245,8 @@ func TestOnlyAPermitForTheInstallationSetsUp(t *testing.T) {
 
 func TestNothingIsSetUpByACallerWhoMayNoLongerOnceThePasswordIsHashed(t *testing.T) {
 	for name, refusal := range map[string]*errs.Error{
-		"still may": nil, "the credential has ended": access.ErrUnauthenticated, "the permission is gone": access.ErrDenied,
+		"still may": nil, "the credential has ended": access.ErrUnauthenticated,
+		"the permission is gone": access.ErrDenied,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, set := world(t)
@@ -270,23 +292,27 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
 		{"the same request", 0, mine, acme(), func(t *testing.T, d setup.Done, err error) {
 			must(t, err)
 			if d.OrgID != first.OrgID || d.UserID != first.UserID || d.Details.Sequence != first.Details.Sequence ||
-				!d.Details.Created.Equal(first.Details.Created) || !d.Details.Changed.Equal(first.Details.Changed) || d.Details.Org != first.Details.Org {
+				!d.Details.Created.Equal(first.Details.Created) || !d.Details.Changed.Equal(first.Details.Changed) ||
+				d.Details.Org != first.Details.Org {
 				t.Errorf("got %+v, want %+v", d, first)
 			}
 		}},
-		{"another request", 0, event.Once{Key: "me/key", Request: []byte("request 2"), Expires: expires}, acme(), func(t *testing.T, _ setup.Done, err error) {
-			eventtest.Refused(t, err, errs.InvalidArgument, event.IdempotencyKeyReused, "idempotency-key")
-		}},
-		{"permission is asked again, by the caller's permit", 0, mine, acme(), func(t *testing.T, _ setup.Done, _ error) {
-			_, err := set.Organization(t.Context(), permit("org_a", access.OrgSetup), mine, acme())
-			eventtest.As(t, err, access.ErrDenied)
-		}},
-		{"the same request just before the day is over", 24*time.Hour - time.Microsecond, mine, acme(), func(t *testing.T, d setup.Done, err error) {
-			must(t, err)
-			if d.OrgID != first.OrgID {
-				t.Error("a new organization was made")
-			}
-		}},
+		{"another request", 0, event.Once{Key: "me/key", Request: []byte("request 2"), Expires: expires}, acme(),
+			func(t *testing.T, _ setup.Done, err error) {
+				eventtest.Refused(t, err, errs.InvalidArgument, event.IdempotencyKeyReused, "idempotency-key")
+			}},
+		{"permission is asked again, by the caller's permit", 0, mine, acme(),
+			func(t *testing.T, _ setup.Done, _ error) {
+				_, err := set.Organization(t.Context(), permit("org_a", access.OrgSetup), mine, acme())
+				eventtest.As(t, err, access.ErrDenied)
+			}},
+		{"the same request just before the day is over", 24*time.Hour - time.Microsecond, mine, acme(),
+			func(t *testing.T, d setup.Done, err error) {
+				must(t, err)
+				if d.OrgID != first.OrgID {
+					t.Error("a new organization was made")
+				}
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s.Advance(eventtest.Start.Add(c.after).Sub(s.Now()))
@@ -299,7 +325,8 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
 	}
 
 	t.Run("another caller has keys of their own", func(t *testing.T) {
-		d, err := set.Organization(t.Context(), iam, event.Once{Key: "you/key", Request: []byte("request 1"), Expires: expires}, acme())
+		d, err := set.Organization(t.Context(), iam,
+			event.Once{Key: "you/key", Request: []byte("request 1"), Expires: expires}, acme())
 		must(t, err)
 		if d.OrgID == first.OrgID {
 			t.Error("got somebody else's answer")
@@ -307,7 +334,8 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
 	})
 	t.Run("after a day the key is forgotten", func(t *testing.T) {
 		s.Advance(eventtest.Start.Add(24 * time.Hour).Sub(s.Now()))
-		d, err := set.Organization(t.Context(), iam, event.Once{Key: "me/key", Request: []byte("request 2"), Expires: expires + 1}, acme())
+		d, err := set.Organization(t.Context(), iam,
+			event.Once{Key: "me/key", Request: []byte("request 2"), Expires: expires + 1}, acme())
 		must(t, err)
 		if d.OrgID == first.OrgID {
 			t.Error("got the old answer")
@@ -322,7 +350,8 @@ func TestARefusalIsNotKept(t *testing.T) {
 	s, set := world(t)
 	once := event.Once{Key: "k", Request: []byte("r"), Expires: event.Micros(s.Now().Add(time.Hour))}
 	claim := []event.Claim{org.DomainClaim("acme.example")}
-	eventtest.Given(t, s, org.Kind, "org_x", "org_x", claim, org.Added{Name: "X"}, org.DomainAdded{Domain: "acme.example", Verified: true})
+	eventtest.Given(t, s, org.Kind, "org_x", "org_x", claim, org.Added{Name: "X"},
+		org.DomainAdded{Domain: "acme.example", Verified: true})
 	in := acme(func(o *setup.Organization) { o.Domain = "acme.example" })
 	_, err := set.Organization(t.Context(), iam, once, in)
 	eventtest.As(t, err, org.ErrDomainTaken)
@@ -361,7 +390,8 @@ func TestConcurrentStrangersDoNotShareADomain(t *testing.T) {
 	failures := make([]error, 4)
 	for i := range failures {
 		wg.Go(func() {
-			_, failures[i] = set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Domain, o.Name = "acme.example", fmt.Sprint(i) }))
+			_, failures[i] = set.Organization(t.Context(), iam, event.Once{},
+				acme(func(o *setup.Organization) { o.Domain, o.Name = "acme.example", fmt.Sprint(i) }))
 		})
 	}
 	wg.Wait()
@@ -395,7 +425,8 @@ func TestThePolicyOfTheInstallationCountsForTheFirstPassword(t *testing.T) {
 	}
 	first, err := set.Organization(t.Context(), iam, once("a"), acme())
 	must(t, err)
-	eventtest.Given(t, s, installation.Kind, installation.ID, first.OrgID, nil, installation.Added{DefaultOrg: first.OrgID},
+	eventtest.Given(t, s, installation.Kind, installation.ID, first.OrgID, nil,
+		installation.Added{DefaultOrg: first.OrgID},
 		installation.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{PasswordMinLength: 20})})
 	before := s.Fingerprint()
 	_, err = set.Organization(t.Context(), iam, once("b"), acme())
@@ -409,6 +440,7 @@ func TestThePolicyOfTheInstallationCountsForTheFirstPassword(t *testing.T) {
 	if again.OrgID != first.OrgID {
 		t.Errorf("another one was set up: %s", again.OrgID)
 	}
-	_, err = set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Password = strings.Repeat("x", 20) }))
+	_, err = set.Organization(t.Context(), iam, event.Once{},
+		acme(func(o *setup.Organization) { o.Password = strings.Repeat("x", 20) }))
 	must(t, err)
 }

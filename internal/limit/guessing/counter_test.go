@@ -88,7 +88,8 @@ func TestVerdictsInAnyOrderMakeRoomForNoMoreAttempts(t *testing.T) {
 				}
 				ending.end(started)
 				if ending.until() != 0 || len(ending.Running) != pairFree-1-i {
-					t.Errorf("%d of five taken back: until %d, %d still running", i+1, ending.until(), len(ending.Running))
+					t.Errorf("%d of five taken back: until %d, %d still running", i+1, ending.until(),
+						len(ending.Running))
 				}
 			}
 		})
@@ -121,7 +122,8 @@ func TestTheOwnersNetworkHasRoomForRightPasswords(t *testing.T) {
 }
 
 func TestTheThrottledAreToldHowLongToWait(t *testing.T) {
-	for wait, want := range map[time.Duration]string{time.Microsecond: "wait 1 s", time.Second: "wait 1 s", 1500 * time.Millisecond: "wait 2 s", 15 * time.Minute: "wait 900 s"} {
+	for wait, want := range map[time.Duration]string{time.Microsecond: "wait 1 s", time.Second: "wait 1 s",
+		1500 * time.Millisecond: "wait 2 s", 15 * time.Minute: "wait 900 s"} {
 		err := errThrottled(wait)
 		if got := err.Error(); got != fmt.Sprintf("SIGN_IN_THROTTLED: too many failed attempts: %s before the next one", want) {
 			t.Errorf("%v: %s", wait, got)

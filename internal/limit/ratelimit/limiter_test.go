@@ -37,7 +37,8 @@ func TestAKeySendsSoManyAndGetsThemBackEvenly(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		let   int
-	}{{0, 60}, {999 * time.Millisecond, 0}, {time.Millisecond, 1}, {10 * time.Second, 10}, {time.Hour, 60}, {-time.Hour, 60}, {time.Second, 1}} {
+	}{{0, 60}, {999 * time.Millisecond, 0}, {time.Millisecond, 1}, {10 * time.Second, 10}, {time.Hour, 60},
+		{-time.Hour, 60}, {time.Second, 1}} {
 		clock.Advance(step.after)
 		if n := taken(l, "a", 100); n != step.let {
 			t.Errorf("after %v %d are let through, not %d", step.after, n, step.let)
@@ -54,7 +55,8 @@ func TestAKeySendsSoManyAndGetsThemBackEvenly(t *testing.T) {
 func TestWhatIsLeftIsSaid(t *testing.T) {
 	l, clock := newLimiter(t, "4/s")
 	for i, want := range []Verdict{
-		{Left: 3, Reset: 250 * time.Millisecond}, {Left: 2, Reset: 500 * time.Millisecond}, {Left: 1, Reset: 750 * time.Millisecond},
+		{Left: 3, Reset: 250 * time.Millisecond}, {Left: 2, Reset: 500 * time.Millisecond},
+		{Left: 1, Reset: 750 * time.Millisecond},
 		{Left: 0, Reset: 250 * time.Millisecond}, {Refused: true, Reset: 250 * time.Millisecond},
 	} {
 		want.Rate = Rate{4, time.Second}
@@ -64,11 +66,13 @@ func TestWhatIsLeftIsSaid(t *testing.T) {
 	}
 	clock.Advance(100 * time.Millisecond)
 	v := l.Take([]byte("a"))
-	if v.Reset != 150*time.Millisecond || v.Item(Network) != `"network";r=0;t=1` || v.Policy(Network) != `"network";q=4;w=1` {
+	if v.Reset != 150*time.Millisecond || v.Item(Network) != `"network";r=0;t=1` ||
+		v.Policy(Network) != `"network";q=4;w=1` {
 		t.Errorf("%+v: %s, %s", v, v.Item(Network), v.Policy(Network))
 	}
 	e, _ := errors.AsType[*errs.Error](v.Err(Caller))
-	if e == nil || e.Kind != errs.ResourceExhausted || e.Reason != RateLimited || e.RetryAfter != v.Reset || !strings.Contains(e.Message, "at most 4 in 1 s") || !strings.Contains(e.Message, "Wait 1 s") {
+	if e == nil || e.Kind != errs.ResourceExhausted || e.Reason != RateLimited || e.RetryAfter != v.Reset ||
+		!strings.Contains(e.Message, "at most 4 in 1 s") || !strings.Contains(e.Message, "Wait 1 s") {
 		t.Errorf("the refusal is %+v", e)
 	}
 	clock.Advance(v.Reset)
@@ -108,7 +112,8 @@ func TestAKeyThatIsUsedUpIsNotForgotten(t *testing.T) {
 
 func TestNetworksAreKeys(t *testing.T) {
 	key := func(addr string, programs bool) string { return string(Key(netip.MustParseAddr(addr), programs)) }
-	if key("2001:db8::1", false) != key("2001:db8::ffff:2", false) || key("2001:db8::1", false) == key("2001:db8:0:1::1", false) {
+	if key("2001:db8::1", false) != key("2001:db8::ffff:2", false) ||
+		key("2001:db8::1", false) == key("2001:db8:0:1::1", false) {
 		t.Error("a network of IPv6 is not a /64")
 	}
 	if key("192.0.2.1", false) != key("::ffff:192.0.2.1", false) || key("192.0.2.1", false) == key("192.0.2.2", false) {
@@ -127,7 +132,8 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, r, err)
 		}
 	}
-	for _, text := range []string{"", "0/s", "-1/s", "+1/s", "01/s", "1000001/s", "5", "5/", "/s", "5/d", "5 /s", "1/s/s", "OFF", "99999999999999999999/s"} {
+	for _, text := range []string{"", "0/s", "-1/s", "+1/s", "01/s", "1000001/s", "5", "5/", "/s", "5/d", "5 /s",
+		"1/s/s", "OFF", "99999999999999999999/s"} {
 		if r, err := Parse(text); err == nil {
 			t.Errorf("%q is %v", text, r)
 		}

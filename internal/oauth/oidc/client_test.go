@@ -47,32 +47,52 @@ func TestClientsSayWhoTheyAreInOneWay(t *testing.T) {
 		refused      string
 	}{
 		{"its id alone", "", []string{"client_id", "a"}, oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
-		{"a secret in the form", "", []string{"client_id", "a", "client_secret", "s"}, oauth.Credentials{Method: app.SecretPost, ClientID: "a", Secret: "s"}, ""},
-		{"a secret in the header", inHeader("a", "s"), nil, oauth.Credentials{Method: app.SecretBasic, ClientID: "a", Secret: "s"}, ""},
-		{"a secret in the header, encoded", inHeader("a+%3A", "%73+"), nil, oauth.Credentials{Method: app.SecretBasic, ClientID: "a :", Secret: "s "}, ""},
-		{"the header counts more than an id", inHeader("a", "s"), []string{"client_id", "b"}, oauth.Credentials{Method: app.SecretBasic, ClientID: "a", Secret: "s"}, ""},
-		{"an empty secret in the form", "", []string{"client_id", "a", "client_secret", ""}, oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
-		{"an empty secret in the header", inHeader("a", ""), nil, oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
-		{"an empty secret in the header and its id", inHeader("a", ""), []string{"client_id", "a", "client_secret", ""}, oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
-		{"a secret in the header and an empty one in the form", inHeader("a", "s"), []string{"client_id", "a", "client_secret", ""}, oauth.Credentials{Method: app.SecretBasic, ClientID: "a", Secret: "s"}, ""},
-		{"an assertion", "", []string{"client_assertion", "j", "client_assertion_type", assertionType}, oauth.Credentials{Method: app.PrivateKeyJWT, Assertion: "j"}, ""},
-		{"an assertion and an id", "", []string{"client_id", "a", "client_assertion", "j", "client_assertion_type", assertionType}, oauth.Credentials{Method: app.PrivateKeyJWT, ClientID: "a", Assertion: "j"}, ""},
+		{"a secret in the form", "", []string{"client_id", "a", "client_secret", "s"},
+			oauth.Credentials{Method: app.SecretPost, ClientID: "a", Secret: "s"}, ""},
+		{"a secret in the header", inHeader("a", "s"), nil,
+			oauth.Credentials{Method: app.SecretBasic, ClientID: "a", Secret: "s"}, ""},
+		{"a secret in the header, encoded", inHeader("a+%3A", "%73+"), nil,
+			oauth.Credentials{Method: app.SecretBasic, ClientID: "a :", Secret: "s "}, ""},
+		{"the header counts more than an id", inHeader("a", "s"), []string{"client_id", "b"},
+			oauth.Credentials{Method: app.SecretBasic, ClientID: "a", Secret: "s"}, ""},
+		{"an empty secret in the form", "", []string{"client_id", "a", "client_secret", ""},
+			oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
+		{"an empty secret in the header", inHeader("a", ""), nil,
+			oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
+		{"an empty secret in the header and its id", inHeader("a", ""), []string{"client_id", "a", "client_secret", ""},
+			oauth.Credentials{Method: app.NoAuth, ClientID: "a"}, ""},
+		{"a secret in the header and an empty one in the form", inHeader("a", "s"),
+			[]string{"client_id", "a", "client_secret", ""},
+			oauth.Credentials{Method: app.SecretBasic, ClientID: "a", Secret: "s"}, ""},
+		{"an assertion", "", []string{"client_assertion", "j", "client_assertion_type", assertionType},
+			oauth.Credentials{Method: app.PrivateKeyJWT, Assertion: "j"}, ""},
+		{"an assertion and an id", "",
+			[]string{"client_id", "a", "client_assertion", "j", "client_assertion_type", assertionType},
+			oauth.Credentials{Method: app.PrivateKeyJWT, ClientID: "a", Assertion: "j"}, ""},
 
 		{"nothing", "", nil, oauth.Credentials{}, nobody},
 		{"a secret of nobody", "", []string{"client_secret", "s"}, oauth.Credentials{}, nobody},
 		{"a header of another kind", "Bearer x", nil, oauth.Credentials{}, nobody},
 		{"names in another case", "", []string{"Client_id", "a"}, oauth.Credentials{}, nobody},
-		{"an empty secret in the header and one in the form", inHeader("a", ""), []string{"client_id", "a", "client_secret", "s"}, oauth.Credentials{}, twice},
+		{"an empty secret in the header and one in the form", inHeader("a", ""),
+			[]string{"client_id", "a", "client_secret", "s"}, oauth.Credentials{}, twice},
 		{"another header", "Bearer x", []string{"client_id", "a"}, oauth.Credentials{}, notBasic},
-		{"another header and a secret in the form", "Bearer x", []string{"client_id", "a", "client_secret", "s"}, oauth.Credentials{}, notBasic},
+		{"another header and a secret in the form", "Bearer x", []string{"client_id", "a", "client_secret", "s"},
+			oauth.Credentials{}, notBasic},
 		{"a header that cannot be read", "Basic !", []string{"client_id", "a"}, oauth.Credentials{}, notBasic},
-		{"a header and a form", inHeader("a", "s"), []string{"client_id", "a", "client_secret", "s"}, oauth.Credentials{}, twice},
-		{"a header and an assertion", inHeader("a", "s"), []string{"client_assertion", "j", "client_assertion_type", assertionType}, oauth.Credentials{}, twice},
-		{"a form and an assertion", "", []string{"client_id", "a", "client_secret", "s", "client_assertion", "j", "client_assertion_type", assertionType}, oauth.Credentials{}, twice},
+		{"a header and a form", inHeader("a", "s"), []string{"client_id", "a", "client_secret", "s"},
+			oauth.Credentials{}, twice},
+		{"a header and an assertion", inHeader("a", "s"),
+			[]string{"client_assertion", "j", "client_assertion_type", assertionType}, oauth.Credentials{}, twice},
+		{"a form and an assertion", "",
+			[]string{"client_id", "a", "client_secret", "s", "client_assertion", "j", "client_assertion_type",
+				assertionType}, oauth.Credentials{}, twice},
 		{"an id that cannot be decoded", inHeader("%", "s"), nil, oauth.Credentials{}, "invalid basic auth header"},
 		{"a secret that cannot be decoded", inHeader("a", "%"), nil, oauth.Credentials{}, "invalid basic auth header"},
-		{"an assertion of another type", "", []string{"client_assertion", "j", "client_assertion_type", "saml"}, oauth.Credentials{}, "invalid client_assertion_type saml"},
-		{"an assertion of no type", "", []string{"client_assertion", "j"}, oauth.Credentials{}, "invalid client_assertion_type "},
+		{"an assertion of another type", "", []string{"client_assertion", "j", "client_assertion_type", "saml"},
+			oauth.Credentials{}, "invalid client_assertion_type saml"},
+		{"an assertion of no type", "", []string{"client_assertion", "j"}, oauth.Credentials{},
+			"invalid client_assertion_type "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := asked(t, tt.header, tt.form...).credentials()
@@ -80,7 +100,8 @@ func TestClientsSayWhoTheyAreInOneWay(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 			if err != nil {
-				if answer := refusalOf(err); answer.Status != http.StatusBadRequest || answer.Description != tt.refused {
+				if answer := refusalOf(err); answer.Status != http.StatusBadRequest ||
+					answer.Description != tt.refused {
 					t.Errorf("refused with %+v", answer)
 				}
 			}

@@ -52,11 +52,19 @@ func newGranting(t *testing.T) *granting {
 	t.Helper()
 	p, s := provider(t)
 	g := &granting{Provider: p, t: t, store: s, shown: map[string]string{}}
-	eventtest.Given(t, s, app.Kind, "app_every", "org_a", nil, app.Added{Name: "every", NameKey: "every", Type: app.Native, Settings: app.Settings{AuthMethod: app.NoAuth,
-		TokenFormat: app.Opaque, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode}, RedirectURIs: []string{shop + "/callback"},
-		SigningAlgorithm: "ES256", AccessTokenSeconds: 60, RefreshTokenSeconds: 60}})
+	eventtest.Given(t, s, app.Kind, "app_every", "org_a", nil, app.Added{
+		Name:    "every",
+		NameKey: "every",
+		Type:    app.Native,
+		Settings: app.Settings{AuthMethod: app.NoAuth,
+			TokenFormat:      app.Opaque,
+			GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
+			RedirectURIs:     []string{shop + "/callback"},
+			SigningAlgorithm: "ES256", AccessTokenSeconds: 60, RefreshTokenSeconds: 60},
+	})
 	g.shown[authorizationCode] = g.code("openid")
-	made, err := p.grants.Exchange(t.Context(), g.every(), oauth.Code{Text: g.code("openid offline_access"), RedirectURI: shop + "/callback", Verifier: codeVerifier})
+	made, err := p.grants.Exchange(t.Context(), g.every(),
+		oauth.Code{Text: g.code("openid offline_access"), RedirectURI: shop + "/callback", Verifier: codeVerifier})
 	testkit.Must(g.t, err)
 	g.shown[refreshToken] = made.Refresh
 	device, err := p.grants.BeginDevice(t.Context(), g.every(), []string{"openid"})
@@ -77,7 +85,8 @@ func (g *granting) every() *oauth.Client {
 func (g *granting) signIn() *session.Bearer {
 	text, hash := secret.NewToken(secret.Session)
 	now := event.Micros(g.store.Now())
-	g.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: "usr_a", Created: now, Expires: now + time.Hour.Microseconds()})
+	g.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: "usr_a",
+		Created: now, Expires: now + time.Hour.Microseconds()})
 	b, err := g.grants.Sessions.Bearer(g.t.Context(), text)
 	testkit.Must(g.t, err)
 	return b
@@ -86,8 +95,15 @@ func (g *granting) signIn() *session.Bearer {
 // code lets app_every have a code.
 func (g *granting) code(scopes string) string {
 	sum := sha256.Sum256([]byte(codeVerifier))
-	began, err := g.grants.Begin(g.t.Context(), request.Ask{ClientID: "app_every", RedirectURI: shop + "/callback", ResponseType: "code", Scope: scopes,
-		CodeChallenge: base64.RawURLEncoding.EncodeToString(sum[:]), CodeChallengeMethod: "S256", Browser: theBrowser})
+	began, err := g.grants.Begin(g.t.Context(), request.Ask{
+		ClientID:            "app_every",
+		RedirectURI:         shop + "/callback",
+		ResponseType:        "code",
+		Scope:               scopes,
+		CodeChallenge:       base64.RawURLEncoding.EncodeToString(sum[:]),
+		CodeChallengeMethod: "S256",
+		Browser:             theBrowser,
+	})
 	testkit.Must(g.t, err)
 	to, err := g.grants.Approve(g.t.Context(), began.ID, theBrowser, g.signIn(), nil)
 	testkit.Must(g.t, err)
@@ -103,16 +119,24 @@ func (g *granting) robot() string {
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	testkit.Must(g.t, err)
 	eventtest.Given(g.t, g.store, user.Kind, "usr_robot", "org_a", []event.Claim{user.NameClaim("org_a", "robot")},
-		user.ServiceAdded{Personal: user.ServiceFacts{Name: "Robot", UserName: "robot", UserNameKey: "robot"}}, user.SecretSet{},
-		user.KeyAdded{KeyID: "pky_a", PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		user.ServiceAdded{Personal: user.ServiceFacts{Name: "Robot", UserName: "robot", UserNameKey: "robot"}},
+		user.SecretSet{},
+		user.KeyAdded{KeyID: "pky_a",
+			PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
 	text, hash := secret.NewToken(secret.Client)
 	g.store.GivenRow(event.Row{RowKey: user.SecretRow("usr_robot"), Value: hash})
 	g.secret = text
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
 	testkit.Must(g.t, err)
 	now := g.store.Now()
-	assertion, err := jwt.Signed(signer).Claims(map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": g.issuer, "jti": "one", "iat": now.Unix(),
-		"exp": now.Add(time.Minute).Unix()}).Serialize()
+	assertion, err := jwt.Signed(signer).Claims(map[string]any{
+		"iss": "usr_robot",
+		"sub": "usr_robot",
+		"aud": g.issuer,
+		"jti": "one",
+		"iat": now.Unix(),
+		"exp": now.Add(time.Minute).Unix(),
+	}).Serialize()
 	testkit.Must(g.t, err)
 	return assertion
 }
@@ -131,10 +155,12 @@ func (g *granting) post(path, header string, pairs ...string) (int, map[string]a
 }
 
 func TestEveryGrantTypeTakesWhatIsItsOwn(t *testing.T) {
-	parameter := map[string]string{authorizationCode: "code", refreshToken: "refresh_token", deviceCode: "device_code", jwtBearer: "assertion"}
+	parameter := map[string]string{authorizationCode: "code", refreshToken: "refresh_token", deviceCode: "device_code",
+		jwtBearer: "assertion"}
 	g := newGranting(t)
 	show := func(grantType, text string) (int, map[string]any) {
-		return g.post(tokenPath, "", "grant_type", grantType, parameter[grantType], text, "client_id", "app_every", "redirect_uri", shop+"/callback", "code_verifier", codeVerifier)
+		return g.post(tokenPath, "", "grant_type", grantType, parameter[grantType], text, "client_id", "app_every",
+			"redirect_uri", shop+"/callback", "code_verifier", codeVerifier)
 	}
 	for grantType := range parameter {
 		want := "invalid_grant"
@@ -154,20 +180,23 @@ func TestEveryGrantTypeTakesWhatIsItsOwn(t *testing.T) {
 		status, answer := show(grantType, text)
 		forPerson := grantType != jwtBearer
 		if status != http.StatusOK || answer["token_type"] != "Bearer" || answer["access_token"] == "" ||
-			(answer["id_token"] != nil) != forPerson || (answer["refresh_token"] != nil) != (grantType == refreshToken) {
+			(answer["id_token"] != nil) != forPerson ||
+			(answer["refresh_token"] != nil) != (grantType == refreshToken) {
 			t.Errorf("%s: %d %v", grantType, status, answer)
 		}
 	}
 	// A service user proves itself, and has nothing else to show.
 	status, answer := g.post(tokenPath, inHeader("usr_robot", g.secret), "grant_type", clientCredentials)
-	if status != http.StatusOK || answer["access_token"] == "" || answer["id_token"] != nil || answer["refresh_token"] != nil {
+	if status != http.StatusOK || answer["access_token"] == "" || answer["id_token"] != nil ||
+		answer["refresh_token"] != nil {
 		t.Errorf("a service user: %d %v", status, answer)
 	}
 	for grantType := range parameter {
 		if grantType == jwtBearer {
 			continue
 		}
-		if status, answer := g.post(tokenPath, inHeader("usr_robot", g.secret), "grant_type", grantType); status != http.StatusBadRequest || answer["error"] != "unauthorized_client" {
+		if status, answer := g.post(tokenPath, inHeader("usr_robot", g.secret), "grant_type",
+			grantType); status != http.StatusBadRequest || answer["error"] != "unauthorized_client" {
 			t.Errorf("a service user with %s: %d %v", grantType, status, answer)
 		}
 	}
@@ -179,7 +208,8 @@ func TestWhatIsSaidOfAnAccessToken(t *testing.T) {
 	g.store.GivenRow(event.Row{RowKey: app.SecretRow("app_web"), Value: hash})
 	eventtest.Given(t, g.store, app.Kind, "app_web", "", nil, app.SecretSet{})
 	give := func(scopes string) string {
-		_, answer := g.post(tokenPath, inHeader("usr_robot", g.secret), "grant_type", clientCredentials, "scope", scopes)
+		_, answer := g.post(tokenPath, inHeader("usr_robot", g.secret), "grant_type", clientCredentials,
+			"scope", scopes)
 		return answer["access_token"].(string)
 	}
 	const forWeb = "urn:signet:app:app_web:aud"
@@ -207,7 +237,8 @@ func TestWhatIsSaidOfAnAccessToken(t *testing.T) {
 		if status, _ := g.post(userinfoPath, "Bearer "+tt.token); status != tt.userInfo {
 			t.Errorf("%s: user info says %d", tt.name, status)
 		}
-		if status, _ := g.post(revokePath, byWeb, "token", tt.token); status != http.StatusOK || active(byRobot) != tt.robot {
+		if status, _ := g.post(revokePath, byWeb, "token", tt.token); status != http.StatusOK ||
+			active(byRobot) != tt.robot {
 			t.Errorf("%s: somebody else revoked it: %d", tt.name, status)
 		}
 		if status, _ := g.post(revokePath, byRobot, "token", tt.token); status != http.StatusOK || active(byRobot) {
@@ -225,14 +256,16 @@ func TestHowBrowsersMayAsk(t *testing.T) {
 	}{
 		{"a link", http.MethodGet, "client_id=a&state=", "", 0, ""},
 		{"its head", http.MethodHead, "client_id=a", "", 0, ""},
-		{"a form, which comes round again", http.MethodPost, "", "client_id=a&state=b", http.StatusSeeOther, "https://id.test/oauth/authorize?client_id=a&state=b"},
+		{"a form, which comes round again", http.MethodPost, "", "client_id=a&state=b", http.StatusSeeOther,
+			"https://id.test/oauth/authorize?client_id=a&state=b"},
 		{"a form with a query", http.MethodPost, "client_id=a", "state=b", http.StatusBadRequest, ""},
 		{"a form that cannot be read", http.MethodPost, "", "%", http.StatusBadRequest, ""},
 		{"a query that cannot be read", http.MethodGet, "client_id=%", "", http.StatusBadRequest, ""},
 		{"a parameter twice", http.MethodGet, "client_id=a&client_id=a", "", http.StatusBadRequest, ""},
 		{"another method", http.MethodPut, "client_id=a", "", http.StatusMethodNotAllowed, ""},
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), tt.method, authorizePath+"?"+tt.query, strings.NewReader(tt.form))
+		r := httptest.NewRequestWithContext(t.Context(), tt.method, authorizePath+"?"+tt.query,
+			strings.NewReader(tt.form))
 		r.Header.Set("Content-Type", formType)
 		w := httptest.NewRecorder()
 		form, read := p.form(w, r)
@@ -250,7 +283,9 @@ func TestHowBrowsersMayAsk(t *testing.T) {
 func TestWhomAnIDTokenMeans(t *testing.T) {
 	p, s := provider(t)
 	sign := func(typ, issuer, audience string, session any) string {
-		text, err := p.config.Keys.Sign(t.Context(), "ES256", typ, map[string]any{"iss": issuer, "sub": "usr_a", "aud": audience, "sid": session, "exp": s.Now().Add(-time.Hour).Unix()})
+		text, err := p.config.Keys.Sign(t.Context(), "ES256", typ,
+			map[string]any{"iss": issuer, "sub": "usr_a", "aud": audience, "sid": session,
+				"exp": s.Now().Add(-time.Hour).Unix()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +301,8 @@ func TestWhomAnIDTokenMeans(t *testing.T) {
 		{"a token of the client, which may have expired", ours, "app_spa", "usr_a", true},
 		{"a token where no client is named", ours, "", "usr_a", true},
 		{"a token of another client", ours, "app_web", "", false},
-		{"a token of another server", sign(oauth.IDTokenType, "https://other.test", "app_spa", "ses_a"), "app_spa", "", false},
+		{"a token of another server", sign(oauth.IDTokenType, "https://other.test", "app_spa", "ses_a"),
+			"app_spa", "", false},
 		{"a token of no client", sign(oauth.IDTokenType, p.issuer, "", "ses_a"), "", "", false},
 		{"a token of another type", sign("logout+jwt", p.issuer, "app_spa", "ses_a"), "app_spa", "", false},
 		{"a token that was changed", ours + "A", "app_spa", "", false},

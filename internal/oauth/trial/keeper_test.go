@@ -27,14 +27,20 @@ func must(t *testing.T, err error) {
 // starts starts a trial.
 func starts(t *testing.T, k Keeper, id string) {
 	t.Helper()
-	must(t, k.Start(t.Context(), &access.Caller{UserID: "usr_a"}, id, &Kept{Record: Record{UserID: "usr_a", Session: "ses_a"}}))
+	must(t, k.Start(t.Context(), &access.Caller{UserID: "usr_a"}, id,
+		&Kept{Record: Record{UserID: "usr_a", Session: "ses_a"}}))
 }
 
 // approve is Approve in a command of its own.
 func approve(ctx context.Context, k Keeper, id, browser, userID string) error {
-	return k.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{Row(id)}, Decide: func(tx *event.Tx) error {
-		return k.Approve(tx, id, browser, userID, nil, func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil })
-	}})
+	return k.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Rows:   []event.RowKey{Row(id)},
+		Decide: func(tx *event.Tx) error {
+			return k.Approve(tx, id, browser, userID, nil,
+				func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil })
+		},
+	})
 }
 
 // Every command looks by itself in which browser it is and how far the trial is, whatever was read before.
@@ -44,7 +50,9 @@ func TestATrialGoesOnOnlyInItsBrowserAndUntilItsEnd(t *testing.T) {
 		name string
 		does func(ctx context.Context, k Keeper, browser string) error
 	}{
-		{"open", func(ctx context.Context, k Keeper, browser string) error { return k.Open(ctx, "try_a", browser, here) }},
+		{"open", func(ctx context.Context, k Keeper, browser string) error {
+			return k.Open(ctx, "try_a", browser, here)
+		}},
 		{"approve", func(ctx context.Context, k Keeper, browser string) error {
 			return approve(ctx, k, "try_a", browser, "usr_a")
 		}},
@@ -61,7 +69,8 @@ func TestATrialGoesOnOnlyInItsBrowserAndUntilItsEnd(t *testing.T) {
 		}{
 			{"in another browser", other, nil},
 			{"in no browser", "", nil},
-			{"after it was approved", browser, func(ctx context.Context, k Keeper) error { return approve(ctx, k, "try_a", browser, "usr_a") }},
+			{"after it was approved", browser,
+				func(ctx context.Context, k Keeper) error { return approve(ctx, k, "try_a", browser, "usr_a") }},
 			{"after it was refused", browser, func(ctx context.Context, k Keeper) error {
 				return k.Refuse(ctx, "try_a", browser, Refusal{Error: "login_required"}, Why{Because: SaidNo})
 			}},
@@ -81,7 +90,8 @@ func TestATrialGoesOnOnlyInItsBrowserAndUntilItsEnd(t *testing.T) {
 				}
 				after, err := k.Read(t.Context(), "try_a")
 				must(t, err)
-				if was, is := fmt.Sprint(before.State, before.Browser, before.Steps, before.Refusal), fmt.Sprint(after.State, after.Browser, after.Steps, after.Refusal); is != was {
+				if was, is := fmt.Sprint(before.State, before.Browser, before.Steps, before.Refusal),
+					fmt.Sprint(after.State, after.Browser, after.Steps, after.Refusal); is != was {
 					t.Errorf("it was %s, and now is %s", was, is)
 				}
 			})
@@ -123,7 +133,8 @@ func (c *commands) Do(ctx context.Context, command event.Command) error {
 func TestATrialThatIsNotThereCostsAStrangerNoCommand(t *testing.T) {
 	s := eventtest.New(t)
 	count := &commands{Store: s}
-	if err := (Keeper{Store: count, Master: s.Master}).Open(t.Context(), "try_a", browser, here); !errors.Is(err, ErrNotFound) || count.n > 0 {
+	if err := (Keeper{Store: count, Master: s.Master}).Open(t.Context(), "try_a", browser,
+		here); !errors.Is(err, ErrNotFound) || count.n > 0 {
 		t.Errorf("%v, with %d commands", err, count.n)
 	}
 }

@@ -27,13 +27,19 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{clock: testkit.NewClock(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC))}
-	w.Schedule = Schedule{Directory: t.TempDir(), Every: 24 * time.Hour, Keep: 3, Clock: w.clock.Now, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	w.Schedule = Schedule{
+		Directory: t.TempDir(),
+		Every:     24 * time.Hour,
+		Keep:      3,
+		Clock:     w.clock.Now,
+		Log:       slog.New(slog.NewTextHandler(&w.log, nil)),
 		Make: func(_ context.Context, path string) error {
 			if w.fails != nil {
 				return w.fails
 			}
 			return os.WriteFile(path, []byte("a backup"), 0o600)
-		}}
+		},
+	}
 	testkit.Must(t, w.Open("org_1", prometheus.NewRegistry()))
 	t.Cleanup(func() { w.Close() })
 	return w
@@ -119,9 +125,11 @@ func TestARestartDoesNotBeginTheIntervalAnew(t *testing.T) {
 func TestOnlyOurOwnFilesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.Keep = 1
-	others := []string{"notes.txt", "signet-2026-01-01.db", "signet-20260101T000000Z.db.gz", "signet-20269999T000000Z.db", "signet.db", "signet-20260101T000000Z.db.x.tmp", "old-signet-20260101T000000Z.db"}
+	others := []string{"notes.txt", "signet-2026-01-01.db", "signet-20260101T000000Z.db.gz",
+		"signet-20269999T000000Z.db", "signet.db", "signet-20260101T000000Z.db.x.tmp", "old-signet-20260101T000000Z.db"}
 	w.put(t, others...)
-	w.put(t, "signet-20260101T000000Z.db", "signet-20260102T000000Z.db", "signet-20260102T000000Z.db.123.tmp", "signet-20260102T000000Z.db.123.tmp-journal")
+	w.put(t, "signet-20260101T000000Z.db", "signet-20260102T000000Z.db", "signet-20260102T000000Z.db.123.tmp",
+		"signet-20260102T000000Z.db.123.tmp-journal")
 	directory := filepath.Join(w.Directory, "signet-20260103T000000Z.db")
 	testkit.Must(t, os.Mkdir(directory, 0o700))
 	w.after(t, 0)
@@ -166,7 +174,8 @@ func TestABackupThatFailsIsSaidAndTriedAgain(t *testing.T) {
 	w.fails = errors.New("the disk is full")
 	w.after(t, 0)
 	w.after(t, 9*time.Minute) // not yet
-	if got := value(t, w.failures); got != 1 || !w.Failing() || !w.log.Has("level=ERROR") || !w.log.Has("the disk is full") || value(t, w.last) != 0 {
+	if got := value(t, w.failures); got != 1 || !w.Failing() || !w.log.Has("level=ERROR") ||
+		!w.log.Has("the disk is full") || value(t, w.last) != 0 {
 		t.Errorf("%v failures: %s", got, w.log.String())
 	}
 	w.after(t, time.Minute)
@@ -202,11 +211,13 @@ func TestABackupThatTheServersEndStopsIsNoFailure(t *testing.T) {
 func TestADirectoryBelongsToOneInstallation(t *testing.T) {
 	w := newWorld(t)
 	second := &Schedule{Directory: w.Directory, Clock: w.Clock}
-	if err := second.Open("org_1", prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "in use by another server") {
+	if err := second.Open("org_1", prometheus.NewRegistry()); err == nil ||
+		!strings.Contains(err.Error(), "in use by another server") {
 		t.Errorf("beside a server: %v", err)
 	}
 	testkit.Must(t, w.Close())
-	if err := second.Open("org_2", prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "another installation") {
+	if err := second.Open("org_2", prometheus.NewRegistry()); err == nil ||
+		!strings.Contains(err.Error(), "another installation") {
 		t.Errorf("after one of another installation: %v", err)
 	}
 	testkit.Must(t, second.Close())

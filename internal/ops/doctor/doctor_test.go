@@ -43,7 +43,8 @@ type site struct {
 
 func newSite(t *testing.T, db testdb.Database, change func(*server.Config)) *site {
 	t.Helper()
-	c := server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0", Hasher: secret.NewCheapHasher(), VerifyEvery: 24 * time.Hour}
+	c := server.Config{Data: server.Data{DataDir: filepath.Join(t.TempDir(), "data")}, Listen: "localhost:0",
+		Hasher: secret.NewCheapHasher(), VerifyEvery: 24 * time.Hour}
 	if db.Engine == testdb.Postgres {
 		c.Database = db.URL
 	} else {
@@ -92,7 +93,8 @@ func want(t *testing.T, all []Finding, check string, level Level, says string) {
 			t.Errorf("it does not say what to do: %+v", f)
 		}
 	}
-	if !slices.ContainsFunc(all, func(f Finding) bool { return f.Check == check && f.Level == level && strings.Contains(f.What, says) }) {
+	if !slices.ContainsFunc(all,
+		func(f Finding) bool { return f.Check == check && f.Level == level && strings.Contains(f.What, says) }) {
 		t.Errorf("there is no %s of %s that says %q:\n%+v", level, check, says, all)
 	}
 }
@@ -122,8 +124,16 @@ func TestAnInstallationBesideItsServerAndWithoutIt(t *testing.T) {
 		s := newSite(t, db, nil)
 		before := names(t, s.config.DataDir)
 		all := examine(t, s.config, Options{})
-		for check, says := range map[string]string{"settings": "valid", "data-directory": "owner alone", "migrations": "up to date", "clock": "", "keys": "fits the database", "server": "is ready",
-			"external": "is this installation", "verification": "will be verified"} {
+		for check, says := range map[string]string{
+			"settings":       "valid",
+			"data-directory": "owner alone",
+			"migrations":     "up to date",
+			"clock":          "",
+			"keys":           "fits the database",
+			"server":         "is ready",
+			"external":       "is this installation",
+			"verification":   "will be verified",
+		} {
 			want(t, all, check, OK, says)
 		}
 		want(t, all, "keys", OK, "the signing key is")
@@ -163,7 +173,8 @@ func TestKeysAndClocks(t *testing.T) {
 		testkit.Must(t, os.Chmod(key, 0o600))
 		other := filepath.Join(t.TempDir(), "other.key")
 		testkit.Must(t, os.WriteFile(other, secret.NewMasterKey().Text(), 0o600))
-		want(t, examine(t, s.changed(func(c *server.Config) { c.MasterKeyFile = other }), Options{}), "keys", Error, "key")
+		want(t, examine(t, s.changed(func(c *server.Config) { c.MasterKeyFile = other }), Options{}),
+			"keys", Error, "key")
 		testkit.Must(t, os.Rename(key, key+".away"))
 		want(t, examine(t, s.config, Options{}), "keys", Error, "master.key")
 	})
@@ -172,14 +183,16 @@ func TestKeysAndClocks(t *testing.T) {
 func TestMigrationsAndVerification(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s := newSite(t, db, nil)
-		runs := verification.New(s.server.Store(), s.server.Store().Verify, s.server.Store().CheckFile, time.Nanosecond, quiet)
+		runs := verification.New(s.server.Store(), s.server.Store().Verify, s.server.Store().CheckFile,
+			time.Nanosecond, quiet)
 		runs.Tend(t.Context())
 		want(t, examine(t, s.config, Options{}), "verification", OK, "will be verified")
 		want(t, examine(t, s.config, after(72*time.Hour)), "verification", Warning, "was never verified")
 		runs.Tend(t.Context())
 		want(t, examine(t, s.config, Options{}), "verification", OK, "the log was verified")
 		want(t, examine(t, s.config, after(72*time.Hour)), "verification", Warning, "was last verified 3 days ago")
-		want(t, examine(t, s.changed(func(c *server.Config) { c.VerifyEvery = 0 }), Options{}), "verification", Warning, "does not verify")
+		want(t, examine(t, s.changed(func(c *server.Config) { c.VerifyEvery = 0 }), Options{}), "verification", Warning,
+			"does not verify")
 		s.exec(t, "UPDATE events SET actor = 'somebody' WHERE position = 2")
 		runs.Tend(t.Context())
 		want(t, examine(t, s.config, Options{}), "verification", Error, "the log was changed")
@@ -200,8 +213,10 @@ func TestSettingsOfPostgreSQL(t *testing.T) {
 	want(t, all, "database", OK, "PostgreSQL ")
 	for _, name := range []string{"fsync", "full_page_writes"} { // off where the tests do not wait for the disk
 		var value string
-		testkit.Must(t, e.Query(t.Context(), "SELECT setting FROM pg_settings WHERE name = '"+name+"'", nil, func(scan engine.Scanner) error { return scan(&value) }))
-		said := slices.ContainsFunc(all, func(f Finding) bool { return f.Level == Error && strings.HasPrefix(f.What, name+" is off") })
+		testkit.Must(t, e.Query(t.Context(), "SELECT setting FROM pg_settings WHERE name = '"+name+"'", nil,
+			func(scan engine.Scanner) error { return scan(&value) }))
+		said := slices.ContainsFunc(all,
+			func(f Finding) bool { return f.Level == Error && strings.HasPrefix(f.What, name+" is off") })
 		if said != (value == "off") {
 			t.Errorf("%s is %s: %+v", name, value, all)
 		}
@@ -239,7 +254,8 @@ func TestTheEmbeddedDatabaseAndItsDisk(t *testing.T) {
 	c := s.changed(func(c *server.Config) { c.BackupDirectory = place })
 	want(t, examine(t, c, Options{}), "backup", Error, "there is no backup")
 	put := func(at time.Time) {
-		testkit.Must(t, os.WriteFile(filepath.Join(place, "signet-"+at.UTC().Format("20060102T150405Z")+".db"), nil, 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(place,
+			"signet-"+at.UTC().Format("20060102T150405Z")+".db"), nil, 0o600))
 	}
 	put(time.Now().Add(-100 * time.Hour))
 	want(t, examine(t, c, Options{}), "backup", Error, "the newest backup is 4 days old")
@@ -281,7 +297,8 @@ func TestASmallDisk(t *testing.T) {
 		t.Skip("no small disk can be made here: ", err)
 	}
 	t.Cleanup(func() { testkit.Must(t, unmountSmall(place)) })
-	all := examine(t, server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", BackupDirectory: place}, Options{})
+	all := examine(t, server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0",
+		BackupDirectory: place}, Options{})
 	want(t, all, "disk", Error, "the disk of the backup directory has 0 MiB left")
 	want(t, all, "disk", Warning, "the backup directory is in memory")
 }
@@ -294,12 +311,21 @@ func TestWrongSettings(t *testing.T) {
 }
 
 // certificate makes one for localhost.
-func certificate(t *testing.T, name string, from, until time.Time) (cert, key string, pair tls.Certificate, roots *x509.CertPool) {
+func certificate(t *testing.T, name string,
+	from, until time.Time) (cert, key string, pair tls.Certificate, roots *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	testkit.Must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: name},
+		DNSNames:              []string{name},
+		NotBefore:             from,
+		NotAfter:              until,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	testkit.Must(t, err)
 	pkcs, err := x509.MarshalPKCS8PrivateKey(private)
@@ -340,7 +366,8 @@ func TestCertificates(t *testing.T) {
 			proxy.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 			proxy.StartTLS()
 			_, port, _ := strings.Cut(strings.TrimPrefix(proxy.URL, "https://"), ":")
-			c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:1", ExternalURL: "https://localhost:" + port}
+			c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:1",
+				ExternalURL: "https://localhost:" + port}
 			all := examine(t, c, Options{Roots: roots})
 			want(t, all, "external", w.level, w.says)
 			want(t, all, "external", Warning, "--trusted-proxies is empty")
@@ -356,17 +383,22 @@ func TestCertificates(t *testing.T) {
 	defer proxy.Close()
 	s := newSite(t, testdb.New(t, testdb.SQLite), nil)
 	_, port, _ := strings.Cut(strings.TrimPrefix(proxy.URL, "https://"), ":")
-	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = "https://localhost:" + port }), Options{Roots: roots}), "external", Error, "has expired")
+	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = "https://localhost:" + port }),
+		Options{Roots: roots}), "external", Error, "has expired")
 	_, port, _ = strings.Cut(strings.TrimPrefix(s.config.ExternalURL, "http://"), ":")
-	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = "http://127.0.0.1:" + port }), Options{}), "external", Error, "says that it is")
-	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = "http://localhost:1" }), Options{}), "external", Error, "cannot be reached")
+	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = "http://127.0.0.1:" + port }), Options{}),
+		"external", Error, "says that it is")
+	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = "http://localhost:1" }), Options{}),
+		"external", Error, "cannot be reached")
 	other := newSite(t, testdb.New(t, testdb.SQLite), nil)
-	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = other.config.ExternalURL }), Options{}), "external", Error, "leads to another installation")
+	want(t, examine(t, s.changed(func(c *server.Config) { c.ExternalURL = other.config.ExternalURL }), Options{}),
+		"external", Error, "leads to another installation")
 }
 
 func TestMail(t *testing.T) {
 	sink := mailtest.Start(t)
-	c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", SMTPURL: sink.URL, SMTPFrom: "no-reply@example.org", SMTPRoots: sink.Roots}
+	c := server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:0", SMTPURL: sink.URL,
+		SMTPFrom: "no-reply@example.org", SMTPRoots: sink.Roots}
 	want(t, examine(t, c, Options{}), "mail", OK, "was not asked")
 	want(t, examine(t, c, Options{Mail: true}), "mail", OK, "lets us in")
 	sink.None(t)

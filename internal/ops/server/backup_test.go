@@ -55,7 +55,8 @@ func TestABackupBesideARunningServerHoldsEverything(t *testing.T) {
 	must(t, err)
 	position, err := s.Store().Position(t.Context())
 	must(t, err)
-	if report.Path != target || report.Position < position-5 || report.Events != report.Position || report.Size != last {
+	if report.Path != target || report.Position < position-5 || report.Events != report.Position ||
+		report.Size != last {
 		t.Errorf("%+v at %d, shown %d", report, position, last)
 	}
 	if info, err := os.Stat(target); err != nil || info.Mode() != 0o600 {
@@ -74,7 +75,8 @@ func TestABackupBesideARunningServerHoldsEverything(t *testing.T) {
 		t.Error("the key is in the backup")
 	}
 
-	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "new", "data"), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}, Listen: "localhost:0"}
+	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "new", "data"),
+		MasterKeyFile: filepath.Join(c.DataDir, "master.key")}, Listen: "localhost:0"}
 	checked, err := Restore(t.Context(), to, quiet, target, nil)
 	must(t, err)
 	if int64(checked.Events) != report.Events {
@@ -91,7 +93,8 @@ func TestABackupBesideARunningServerHoldsEverything(t *testing.T) {
 	if restored.FirstAdmin != nil {
 		t.Error("another first administrator")
 	}
-	if _, err := Restore(t.Context(), to, quiet, target, nil); err == nil || !strings.Contains(err.Error(), "there is already a database") {
+	if _, err := Restore(t.Context(), to, quiet, target, nil); err == nil ||
+		!strings.Contains(err.Error(), "there is already a database") {
 		t.Errorf("restored over an installation: %v", err)
 	}
 }
@@ -155,7 +158,8 @@ func TestWhatIsNotRestored(t *testing.T) {
 		return path
 	}
 	damaged := bytes.Clone(text)
-	copy(damaged[bytes.Index(text, []byte(`"name":"Default"`))/4096*4096:], bytes.Repeat([]byte{0xff}, 100)) // the head of a page
+	// the head of a page
+	copy(damaged[bytes.Index(text, []byte(`"name":"Default"`))/4096*4096:], bytes.Repeat([]byte{0xff}, 100))
 	// A history that was changed: the file is whole, the log is not.
 	id := []byte(s.FirstAdmin.OrgID)
 	changed := bytes.ReplaceAll(text, []byte(`"name":"Default"`), []byte(`"name":"Defaulx"`))
@@ -180,12 +184,16 @@ func TestWhatIsNotRestored(t *testing.T) {
 		{"one whose history was changed", file("changed", changed), key, "nothing was restored"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: w.key}, Listen: "localhost:0"}
-			if _, err := Restore(t.Context(), to, quiet, w.file, nil); err == nil || !strings.Contains(err.Error(), w.says) {
+			to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: w.key},
+				Listen: "localhost:0"}
+			if _, err := Restore(t.Context(), to, quiet, w.file, nil); err == nil ||
+				!strings.Contains(err.Error(), w.says) {
 				t.Errorf("%v", err)
 			}
 			for _, name := range entries(to.DataDir) {
-				if info, err := os.Stat(filepath.Join(to.DataDir, name)); name != "lock" && (err != nil || name != "signet.db.restoring" || info.Size() > 0) { // the mark
+				// the mark
+				if info, err := os.Stat(filepath.Join(to.DataDir, name)); name != "lock" &&
+					(err != nil || name != "signet.db.restoring" || info.Size() > 0) {
 					t.Errorf("%s is left", name)
 				}
 			}
@@ -196,15 +204,18 @@ func TestWhatIsNotRestored(t *testing.T) {
 			}
 		})
 	}
-	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), Database: "postgres://signet:opensesame@db.example.org/signet", MasterKeyFile: key}}
-	if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil || !strings.Contains(err.Error(), "pg_restore") || strings.Contains(err.Error(), "opensesame") {
+	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"),
+		Database: "postgres://signet:opensesame@db.example.org/signet", MasterKeyFile: key}}
+	if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil ||
+		!strings.Contains(err.Error(), "pg_restore") || strings.Contains(err.Error(), "opensesame") {
 		t.Errorf("into PostgreSQL: %v", err)
 	}
 	// What SQLite would take for a part of the database is in the way, too.
 	for _, name := range []string{"signet.db", "signet.db-wal", "signet.db-journal"} {
 		to := Config{Data: Data{DataDir: t.TempDir(), MasterKeyFile: key}}
 		must(t, os.WriteFile(filepath.Join(to.DataDir, name), nil, 0o600))
-		if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil || !strings.Contains(err.Error(), "there is already a database") {
+		if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil ||
+			!strings.Contains(err.Error(), "there is already a database") {
 			t.Errorf("beside %s: %v", name, err)
 		}
 	}
@@ -307,10 +318,12 @@ func TestARestoreThatWasCutOffIsNoInstallation(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		must(t, os.WriteFile(filepath.Join(to.DataDir, "signet.db.restoring"+suffix), text[:5000], 0o600))
 	}
-	if _, err := Open(t.Context(), to, quiet); err == nil || !strings.Contains(err.Error(), "run signet restore again") {
+	if _, err := Open(t.Context(), to, quiet); err == nil ||
+		!strings.Contains(err.Error(), "run signet restore again") {
 		t.Errorf("a start: %v", err)
 	}
-	if err := Maintain(t.Context(), to, quiet, true, func(context.Context, *store.Store) error { return nil }); err == nil {
+	if err := Maintain(t.Context(), to, quiet, true,
+		func(context.Context, *store.Store) error { return nil }); err == nil {
 		t.Error("a check finds an installation")
 	}
 	_, err = Restore(t.Context(), to, quiet, backup, nil)

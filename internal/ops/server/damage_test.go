@@ -29,7 +29,8 @@ func leaf(t *testing.T, path, index string) (at int64, page []byte) {
 	defer db.Close()
 	var number, size int64
 	must(t, db.QueryRow("PRAGMA page_size").Scan(&size))
-	must(t, db.QueryRow("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno LIMIT 1", index).Scan(&number))
+	must(t, db.QueryRow("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno LIMIT 1",
+		index).Scan(&number))
 	file, err := os.ReadFile(path)
 	must(t, err)
 	at = (number - 1) * size
@@ -65,7 +66,8 @@ func overwrite(t *testing.T, path string, at int64, with []byte) {
 
 // A damaged index is found by everything that says whether the data is sound, and a rebuild mends it.
 func TestADamagedIndexIsFoundAndMended(t *testing.T) {
-	for _, index := range []string{"users_name", "users_email_order", "users_user_name", "events_org", "events_object", "tokens_id"} {
+	for _, index := range []string{"users_name", "users_email_order", "users_user_name", "events_org",
+		"events_object", "tokens_id"} {
 		t.Run(index, func(t *testing.T) {
 			c, s, _ := furnished(t)
 			must(t, s.Close())
@@ -74,14 +76,16 @@ func TestADamagedIndexIsFoundAndMended(t *testing.T) {
 
 			place := t.TempDir()
 			_, err := Backup(t.Context(), c, filepath.Join(place, "backup.db"), nil)
-			if err == nil || !strings.Contains(err.Error(), "signet rebuild") || !strings.Contains(err.Error(), "could not be restored") {
+			if err == nil || !strings.Contains(err.Error(), "signet rebuild") ||
+				!strings.Contains(err.Error(), "could not be restored") {
 				t.Errorf("a backup: %v", err)
 			}
 			if left := entries(place); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 			must(t, Maintain(t.Context(), c, quiet, true, func(ctx context.Context, st *store.Store) error {
-				for name, rest := range map[string]func(context.Context) error{"in one go": nil, "with rests": engine.Resting()} {
+				for name, rest := range map[string]func(context.Context) error{"in one go": nil,
+					"with rests": engine.Resting()} {
 					if err := st.CheckFile(ctx, rest); !engine.IsDamage(err) || !strings.Contains(err.Error(), index) {
 						t.Errorf("%s: %v", name, err)
 					}

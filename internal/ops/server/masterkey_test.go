@@ -75,7 +75,8 @@ func (s *Server) call(t *testing.T, status int, token, method, path string, body
 
 func (s *Server) signIn(t *testing.T, org string) string {
 	t.Helper()
-	return s.call(t, http.StatusOK, "", "POST", "/v1/sessions", object{"loginName": "owner", "password": "a password", "orgId": org})["token"].(string)
+	return s.call(t, http.StatusOK, "", "POST", "/v1/sessions",
+		object{"loginName": "owner", "password": "a password", "orgId": org})["token"].(string)
 }
 
 // belongings are what an installation has that hangs on its keys.
@@ -95,14 +96,21 @@ const (
 func (s *Server) furnish(t *testing.T, admin string) *belongings {
 	t.Helper()
 	b := &belongings{begun: time.Now()}
-	b.org = s.call(t, 200, admin, "POST", "/v1/orgs/_setup", object{"org": object{"name": "Acme"}, "human": object{"userName": "owner", "password": "a password",
-		"email": object{"email": "owner@example.com"}, "profile": object{"firstName": "Olga", "lastName": "Owner", "nickName": nickName}}})["orgId"].(string)
+	b.org = s.call(t, 200, admin, "POST", "/v1/orgs/_setup", object{
+		"org": object{"name": "Acme"},
+		"human": object{"userName": "owner", "password": "a password",
+			"email":   object{"email": "owner@example.com"},
+			"profile": object{"firstName": "Olga", "lastName": "Owner", "nickName": nickName}},
+	})["orgId"].(string)
 	b.session = s.signIn(t, b.org)
 	b.totp = s.call(t, 200, b.session, "POST", "/v1/users/me/factors/totp/_start", object{})["secret"].(string)
-	s.call(t, 200, b.session, "POST", "/v1/users/me/factors/totp/_confirm", object{"code": factortest.Code(b.totp, b.begun), "name": "Phone"})
+	s.call(t, 200, b.session, "POST", "/v1/users/me/factors/totp/_confirm",
+		object{"code": factortest.Code(b.totp, b.begun), "name": "Phone"})
 	b.codes = s.call(t, 200, b.session, "POST", "/v1/users/me/recovery_codes", object{})["codes"].([]any)
 	for _, name := range []string{"one", "two"} {
-		b.provider = s.call(t, 200, b.session, "POST", "/v1/idps/oidc", object{"name": name, "issuer": "https://oidc.example", "clientId": "c", "clientSecret": clientSecret})["idpId"].(string)
+		b.provider = s.call(t, 200, b.session, "POST", "/v1/idps/oidc",
+			object{"name": name, "issuer": "https://oidc.example", "clientId": "c",
+				"clientSecret": clientSecret})["idpId"].(string)
 	}
 	page := s.call(t, 200, b.session, "GET", "/v1/idps?pageSize=1", nil)
 	b.page = page["nextPageToken"].(string)
@@ -128,17 +136,20 @@ func (b *belongings) stillWorks(t *testing.T, s *Server) {
 		t.Errorf("personal data: %s", text)
 	}
 	session := s.signIn(t, b.org)
-	for _, proof := range []object{{"totpCode": factortest.Code(b.totp, b.begun.Add(30*time.Second))}, {"recoveryCode": b.codes[0]}} {
+	for _, proof := range []object{{"totpCode": factortest.Code(b.totp, b.begun.Add(30*time.Second))},
+		{"recoveryCode": b.codes[0]}} {
 		s.call(t, 200, session, "POST", "/v1/sessions/_prove", proof)
 	}
-	if next := s.call(t, 200, b.session, "GET", "/v1/idps?pageSize=1&pageToken="+b.page, nil); len(next["idps"].([]any)) != 1 {
+	if next := s.call(t, 200, b.session, "GET", "/v1/idps?pageSize=1&pageToken="+b.page,
+		nil); len(next["idps"].([]any)) != 1 {
 		t.Errorf("the next page: %v", next)
 	}
 	row, err := s.Store().Row(t.Context(), idp.SecretRow(b.provider))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plain, err := s.Store().RootKey().Unwrap("idp client secret", row.Value, []byte(b.provider)); err != nil || string(plain) != clientSecret {
+	if plain, err := s.Store().RootKey().Unwrap("idp client secret", row.Value, []byte(b.provider)); err != nil ||
+		string(plain) != clientSecret {
 		t.Errorf("the secret of a provider: %q, %v", plain, err)
 	}
 	if got := s.keySet(t); got != b.keys || !strings.Contains(got, "kid") {
@@ -172,20 +183,21 @@ func TestARotationMayBeCutOffAnywhere(t *testing.T) {
 		// steps runs the first ones of a rotation.
 		steps := func(t *testing.T, n int) {
 			t.Helper()
-			must(t, maintain(t.Context(), c, quiet, false, true, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error {
-				dir, err := datadir.Open(c.DataDir, false)
-				if err != nil {
+			must(t, maintain(t.Context(), c, quiet, false, true,
+				func(ctx context.Context, st *store.Store, _ secret.MasterKey) error {
+					dir, err := datadir.Open(c.DataDir, false)
+					if err != nil {
+						return err
+					}
+					next, err := dir.NewKey()
+					if err == nil && n > 1 {
+						err = st.RotateMasterKey(ctx, next)
+					}
+					if err == nil && n > 2 {
+						err = os.Rename(key, key+".old")
+					}
 					return err
-				}
-				next, err := dir.NewKey()
-				if err == nil && n > 1 {
-					err = st.RotateMasterKey(ctx, next)
-				}
-				if err == nil && n > 2 {
-					err = os.Rename(key, key+".old")
-				}
-				return err
-			}))
+				}))
 		}
 		s := opened(t, c)
 		admin := s.FirstAdmin.Token
@@ -198,8 +210,10 @@ func TestARotationMayBeCutOffAnywhere(t *testing.T) {
 		}{
 			{"half a key", func(t *testing.T) { must(t, os.WriteFile(made, []byte("AAEC"), 0o600)) }, false, rest},
 			{"a key that nothing knows of", func(t *testing.T) { steps(t, 1) }, false, rest},
-			{"the database has changed, the files have not", func(t *testing.T) { steps(t, 2) }, true, rest + " master.key.old"},
-			{"the old key has its name, the new one has not", func(t *testing.T) { steps(t, 3) }, true, rest + " master.key.old"},
+			{"the database has changed, the files have not", func(t *testing.T) { steps(t, 2) }, true,
+				rest + " master.key.old"},
+			{"the old key has its name, the new one has not", func(t *testing.T) { steps(t, 3) }, true,
+				rest + " master.key.old"},
 			{"to the end", func(t *testing.T) {
 				rotated, err := RotateMasterKey(t.Context(), c, quiet, "")
 				must(t, err)
@@ -216,7 +230,8 @@ func TestARotationMayBeCutOffAnywhere(t *testing.T) {
 				stage.cut(t)
 				// Whoever only looks moves nothing, and finds the key all the same.
 				left := files(t, c.DataDir)
-				must(t, Maintain(t.Context(), c, quiet, true, func(ctx context.Context, st *store.Store) error { return st.Ping(ctx) }))
+				must(t, Maintain(t.Context(), c, quiet, true,
+					func(ctx context.Context, st *store.Store) error { return st.Ping(ctx) }))
 				if now := files(t, c.DataDir); now != left {
 					t.Errorf("a look leaves %q of %q", now, left)
 				}
@@ -237,12 +252,14 @@ func TestARotationMayBeCutOffAnywhere(t *testing.T) {
 					t.Errorf("the old key is not kept: %v", err)
 				}
 				must(t, s.Close())
-				if _, err := RotateMasterKey(t.Context(), c, quiet, ""); err == nil || !strings.Contains(err.Error(), "from an earlier rotation") {
+				if _, err := RotateMasterKey(t.Context(), c, quiet, ""); err == nil ||
+					!strings.Contains(err.Error(), "from an earlier rotation") {
 					t.Errorf("an old key would be written over: %v", err)
 				}
 				refused := c
 				refused.MasterKeyFile = key + ".old"
-				if _, err := Open(t.Context(), refused, quiet); !errors.Is(err, store.ErrWrongKey) || !strings.Contains(err.Error(), "after a rotation, use the new one") {
+				if _, err := Open(t.Context(), refused, quiet); !errors.Is(err, store.ErrWrongKey) ||
+					!strings.Contains(err.Error(), "after a rotation, use the new one") {
 					t.Errorf("the old key: %v", err)
 				}
 				must(t, os.Remove(key+".old"))
@@ -303,16 +320,17 @@ func TestNodesRunOnWhileTheMasterKeyIsRotated(t *testing.T) {
 func TestARotationThatFailsMayBeTriedAgain(t *testing.T) {
 	c := home(t, testdb.New(t, testdb.SQLite))
 	must(t, opened(t, c).Close())
-	must(t, maintain(t.Context(), c, quiet, false, true, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error {
-		dir, err := datadir.Open(c.DataDir, false)
-		must(t, err)
-		stopped, stop := context.WithCancel(ctx)
-		stop()
-		if err := rotateIn(stopped, st, dir); err == nil || !strings.Contains(err.Error(), "try again") {
-			t.Errorf("it says: %v", err)
-		}
-		return nil
-	}))
+	must(t, maintain(t.Context(), c, quiet, false, true,
+		func(ctx context.Context, st *store.Store, _ secret.MasterKey) error {
+			dir, err := datadir.Open(c.DataDir, false)
+			must(t, err)
+			stopped, stop := context.WithCancel(ctx)
+			stop()
+			if err := rotateIn(stopped, st, dir); err == nil || !strings.Contains(err.Error(), "try again") {
+				t.Errorf("it says: %v", err)
+			}
+			return nil
+		}))
 	_, err := RotateMasterKey(t.Context(), c, quiet, "")
 	must(t, err)
 	must(t, opened(t, c).Close())
@@ -329,7 +347,8 @@ func TestTheNewKeyIsNeverLost(t *testing.T) {
 		{string(secret.NewMasterKey().Text()), "takes the name of a file, not a key"},
 		{filepath.Join(file, "missing", "key"), "master key file"},
 	} {
-		if _, err := RotateMasterKey(t.Context(), c, quiet, wrong.file); err == nil || !strings.Contains(err.Error(), wrong.says) || strings.Contains(err.Error(), "=") {
+		if _, err := RotateMasterKey(t.Context(), c, quiet, wrong.file); err == nil ||
+			!strings.Contains(err.Error(), wrong.says) || strings.Contains(err.Error(), "=") {
 			t.Errorf("%q: %v", wrong.says, err)
 		}
 	}
@@ -339,7 +358,8 @@ func TestTheNewKeyIsNeverLost(t *testing.T) {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	c.MasterKey, c.MasterKeyFile = "", file
-	if _, err := RotateMasterKey(t.Context(), c, quiet, file); err == nil || !strings.Contains(err.Error(), "already exists") {
+	if _, err := RotateMasterKey(t.Context(), c, quiet, file); err == nil ||
+		!strings.Contains(err.Error(), "already exists") {
 		t.Errorf("the key in use would be written over: %v", err)
 	}
 	must(t, opened(t, c).Close())

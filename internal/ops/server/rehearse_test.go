@@ -36,7 +36,8 @@ func TestABackupIsRehearsedBesideTheServer(t *testing.T) {
 	if got := strings.Join(entries(place), " "); got != "signet-rehearsal-2 signet-rehearsal-3" {
 		t.Errorf("left behind: %s", got)
 	}
-	if !seen.OK || seen.Problem != "" || seen.Events == 0 || seen.Events != seen.Position || seen.Objects == 0 || time.Since(seen.LastEvent) > time.Hour || seen.Size == 0 {
+	if !seen.OK || seen.Problem != "" || seen.Events == 0 || seen.Events != seen.Position || seen.Objects == 0 ||
+		time.Since(seen.LastEvent) > time.Hour || seen.Size == 0 {
 		t.Errorf("%+v", seen)
 	}
 	var names []string
@@ -66,7 +67,8 @@ func TestWhatARehearsalFinds(t *testing.T) {
 	text, err := os.ReadFile(backup)
 	must(t, err)
 	changed := filepath.Join(t.TempDir(), "changed")
-	must(t, os.WriteFile(changed, bytes.ReplaceAll(text, []byte(`"name":"Default"`), []byte(`"name":"Defaulx"`)), 0o600))
+	must(t, os.WriteFile(changed,
+		bytes.ReplaceAll(text, []byte(`"name":"Default"`), []byte(`"name":"Defaulx"`)), 0o600))
 	huge := filepath.Join(t.TempDir(), "huge")
 	must(t, os.WriteFile(huge, text, 0o600))
 	must(t, os.Truncate(huge, 8<<40)) // without blocks on the disk
@@ -92,7 +94,8 @@ func TestWhatARehearsalFinds(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), w.says) || seen.OK || seen.Problem != err.Error() {
 				t.Errorf("%+v, %v", seen, err)
 			}
-			if n := len(seen.Steps); w.step != "" && (n == 0 || seen.Steps[n-1].Name != w.step || !seen.Steps[n-1].Failed) {
+			if n := len(seen.Steps); w.step != "" &&
+				(n == 0 || seen.Steps[n-1].Name != w.step || !seen.Steps[n-1].Failed) {
 				t.Errorf("it failed in %+v", seen.Steps)
 			}
 			if got := entries(place); len(got) > 0 {

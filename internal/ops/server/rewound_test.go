@@ -21,7 +21,8 @@ func TestTheStatusTellsOfLostEvents(t *testing.T) {
 		t.Errorf("%v events are lost at first", lost)
 	}
 	must(t, s.Close())
-	must(t, os.WriteFile(filepath.Join(c.DataDir, "log-head"), []byte(proof.Mark{Position: 1_000_000}.String()+"\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(c.DataDir, "log-head"),
+		[]byte(proof.Mark{Position: 1_000_000}.String()+"\n"), 0o600))
 	s = opened(t, c)
 	testkit.Await(t, "it notices", func() bool { lost := log(s)["lostEvents"]; return lost != "0" && lost != nil })
 	if said := s.details()["log"]; said != "the database has lost events" {

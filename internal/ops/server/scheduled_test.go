@@ -34,7 +34,8 @@ func TestSettingsOfScheduledBackups(t *testing.T) {
 	} {
 		w.c.Listen, w.c.DataDir = "localhost:8080", "data"
 		s, err := w.c.settle()
-		if (err == nil) != (w.says == "") || err != nil && (!strings.Contains(err.Error(), w.says) || strings.Contains(err.Error(), "opensesame")) {
+		if (err == nil) != (w.says == "") ||
+			err != nil && (!strings.Contains(err.Error(), w.says) || strings.Contains(err.Error(), "opensesame")) {
 			t.Errorf("%+v: %v", w.c, err)
 		}
 		if err == nil && (s.BackupEvery == 0 || s.BackupKeep == 0) {
@@ -47,7 +48,8 @@ func TestAServerBacksItselfUp(t *testing.T) {
 	c := home(t, testdb.New(t, testdb.SQLite))
 	c.BackupDirectory = filepath.Join(c.DataDir, "backups")
 	testkit.Must(t, os.MkdirAll(c.BackupDirectory, 0o700))
-	if _, err := Open(t.Context(), c, quiet); err == nil || !strings.Contains(err.Error(), "must not be in the data directory") {
+	if _, err := Open(t.Context(), c, quiet); err == nil ||
+		!strings.Contains(err.Error(), "must not be in the data directory") {
 		t.Fatalf("in the data directory: %v", err)
 	}
 	c.BackupDirectory = filepath.Join(t.TempDir(), "backups")
@@ -68,12 +70,15 @@ func TestAServerBacksItselfUp(t *testing.T) {
 	if info, err := os.Stat(made[0].Path); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}}
+	to := Config{Data: Data{DataDir: filepath.Join(t.TempDir(), "data"),
+		MasterKeyFile: filepath.Join(c.DataDir, "master.key")}}
 	if _, err := Restore(t.Context(), to, quiet, made[0].Path, nil); err != nil {
 		t.Error(err)
 	}
-	testkit.Await(t, "the metric says so", func() bool { return metric(t, s, "signet_backup_last_success_timestamp_seconds") > 0 })
-	if last, failed := metric(t, s, "signet_backup_last_success_timestamp_seconds"), metric(t, s, "signet_backup_failures_total"); last != float64(made[0].Made.Unix()) || failed != 0 {
+	testkit.Await(t, "the metric says so",
+		func() bool { return metric(t, s, "signet_backup_last_success_timestamp_seconds") > 0 })
+	if last, failed := metric(t, s, "signet_backup_last_success_timestamp_seconds"),
+		metric(t, s, "signet_backup_failures_total"); last != float64(made[0].Made.Unix()) || failed != 0 {
 		t.Errorf("the metrics say %v, and %v failures", last, failed)
 	}
 	testkit.Must(t, s.Close())
@@ -92,7 +97,8 @@ func TestAServerVerifiesItsLog(t *testing.T) {
 		}
 		c.VerifyEvery = time.Hour
 		s := opened(t, c)
-		if s.verification.Tend(t.Context()); metric(t, s, "signet_verification_log_changed") != 0 || s.details()["verification"] != "" {
+		if s.verification.Tend(t.Context()); metric(t, s, "signet_verification_log_changed") != 0 ||
+			s.details()["verification"] != "" {
 			t.Errorf("%v", s.details())
 		}
 		if got, err := verification.Read(t.Context(), s.store); err != nil || got == nil || got.Since == 0 {

@@ -26,7 +26,9 @@ func TestAServerThatStopsIsNotReadyFirst(t *testing.T) {
 
 // askedWhileItStops judges a server that stops with a delay; false: the delay was over before it was asked.
 func askedWhileItStops(t *testing.T, delay time.Duration) bool {
-	s, err := Open(t.Context(), Config{Data: Data{DataDir: t.TempDir()}, Listen: "127.0.0.1:0", Hasher: secret.NewCheapHasher(), ShutdownDelay: delay}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := Open(t.Context(),
+		Config{Data: Data{DataDir: t.TempDir()}, Listen: "127.0.0.1:0", Hasher: secret.NewCheapHasher(),
+			ShutdownDelay: delay}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,11 +34,14 @@ type node struct {
 func newNode(t *testing.T, db testdb.Database, key secret.MasterKey, clock *testkit.Clock) *node {
 	t.Helper()
 	n := &node{metrics: prometheus.NewRegistry()}
-	st, created, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: model.Kinds, Master: key, Clock: clock.Now, Log: slog.New(slog.NewTextHandler(&n.log, nil))})
+	st, created, err := store.Open(t.Context(),
+		store.Options{Database: db.URL, Kinds: model.Kinds, Master: key, Clock: clock.Now,
+			Log: slog.New(slog.NewTextHandler(&n.log, nil))})
 	testkit.Must(t, err)
 	t.Cleanup(func() { st.Close() })
 	if created {
-		_, err := setup.Setup{Store: st, Hasher: secret.NewCheapHasher(), DomainSuffix: "localhost"}.First(t.Context(), func(setup.FirstAdmin) error { return nil })
+		_, err := setup.Setup{Store: st, Hasher: secret.NewCheapHasher(), DomainSuffix: "localhost"}.First(t.Context(),
+			func(setup.FirstAdmin) error { return nil })
 		testkit.Must(t, err)
 	}
 	n.st, n.Schedule = st, New(st, st.Verify, st.CheckFile, 24*time.Hour, slog.New(slog.NewTextHandler(&n.log, nil)))
@@ -100,11 +103,14 @@ func TestTheLogIsVerifiedByOneNodeInEveryInterval(t *testing.T) {
 		testkit.Must(t, err)
 		for _, n := range nodes {
 			n.Tend(t.Context())
-			if got := n.metric(t, "position"); got != float64(position) || n.metric(t, "last_success_timestamp_seconds") == 0 || n.metric(t, "failures_total") != 0 || n.Detail() != "" {
+			if got := n.metric(t,
+				"position"); got != float64(position) || n.metric(t, "last_success_timestamp_seconds") == 0 ||
+				n.metric(t, "failures_total") != 0 || n.Detail() != "" {
 				t.Errorf("at %v of %d, %q: %s", got, position, n.Detail(), n.log.String())
 			}
 		}
-		if !nodes[0].log.Has("the log was verified") && !nodes[len(nodes)-1].log.Has("the log was verified") || ended.IsZero() {
+		if !nodes[0].log.Has("the log was verified") && !nodes[len(nodes)-1].log.Has("the log was verified") ||
+			ended.IsZero() {
 			t.Error("nobody says so")
 		}
 	})
@@ -123,7 +129,8 @@ func TestAChangedLogIsSaidLoudlyAndByEveryNode(t *testing.T) {
 		}))
 		clock.Advance(24 * time.Hour)
 		n.Tend(t.Context())
-		if !n.log.Has("level=ERROR") || !n.log.Has("THE LOG WAS CHANGED") || n.metric(t, "log_changed") != 1 || n.metric(t, "failures_total") != 1 || n.metric(t, "last_success_timestamp_seconds") != 0 {
+		if !n.log.Has("level=ERROR") || !n.log.Has("THE LOG WAS CHANGED") || n.metric(t, "log_changed") != 1 ||
+			n.metric(t, "failures_total") != 1 || n.metric(t, "last_success_timestamp_seconds") != 0 {
 			t.Error(n.log.String())
 		}
 		if got := n.Detail(); !strings.Contains(got, "the log was changed") {
@@ -154,7 +161,8 @@ func TestARunWithoutAResultIsTriedAgain(t *testing.T) {
 		clock.Advance(9 * time.Minute)
 		n.Tend(t.Context())
 		clock.Advance(time.Minute)
-		if n.Tend(t.Context()); runs != 2 || n.metric(t, "failures_total") != 2 || !n.log.Has("the database is away") || n.Detail() != "" {
+		if n.Tend(t.Context()); runs != 2 || n.metric(t, "failures_total") != 2 || !n.log.Has("the database is away") ||
+			n.Detail() != "" {
 			t.Errorf("%d runs: %s", runs, n.log.String())
 		}
 		clock.Advance(30 * time.Hour)
@@ -163,10 +171,14 @@ func TestARunWithoutAResultIsTriedAgain(t *testing.T) {
 		}
 		// A server that stops gives the lease back, and blames nobody.
 		ctx, stop := context.WithCancel(t.Context())
-		n.verify = func(ctx context.Context, o proof.Options) (*proof.Report, error) { stop(); return n.st.Verify(ctx, o) }
+		n.verify = func(ctx context.Context, o proof.Options) (*proof.Report, error) {
+			stop()
+			return n.st.Verify(ctx, o)
+		}
 		clock.Advance(time.Hour)
 		n.Tend(ctx)
-		if until, err := (&notify.Lease{Store: n.st, Row: leaseRow, Node: "another"}).Peek(t.Context(), event.Micros(clock.Now())); until != 0 || err != nil || n.metric(t, "failures_total") != 3 {
+		if until, err := (&notify.Lease{Store: n.st, Row: leaseRow, Node: "another"}).Peek(t.Context(),
+			event.Micros(clock.Now())); until != 0 || err != nil || n.metric(t, "failures_total") != 3 {
 			t.Errorf("the lease is held until %d, %v", until, err)
 		}
 	})
@@ -196,7 +208,8 @@ func TestALostLeaseEndsTheRun(t *testing.T) {
 		progress, err := n.lease.Acquire(t.Context())
 		testkit.Must(t, err)
 		clock.Advance(life)
-		if other, err := (&notify.Lease{Store: n.st, Row: leaseRow, Node: "another", Life: life}).Acquire(t.Context()); err != nil || other == nil {
+		if other, err := (&notify.Lease{Store: n.st, Row: leaseRow, Node: "another",
+			Life: life}).Acquire(t.Context()); err != nil || other == nil {
 			t.Fatal(other, err)
 		}
 		if kept, err := n.lease.Renew(t.Context(), *progress, nil); kept != nil || err != nil {

@@ -24,18 +24,24 @@ func TestASignOutAtAProviderEndsExactlyWhatItNames(t *testing.T) {
 		out  SignedOut
 		ends []string
 	}{
-		{"a person", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "one"}, []string{"one in s1", "one in s2", "one in none"}},
-		{"a session and its person", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "one", Session: "s1"}, []string{"one in s1"}},
+		{"a person", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "one"},
+			[]string{"one in s1", "one in s2", "one in none"}},
+		{"a session and its person", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "one", Session: "s1"},
+			[]string{"one in s1"}},
 		{"a session", SignedOut{Provider: "idp_b", Issuer: issuer, Session: "s1"}, []string{"one in s1"}},
-		{"a session that two people came in", SignedOut{Provider: "idp_b", Issuer: issuer, Session: "s2"}, []string{"one in s2", "two in s2", "other in s2"}},
-		{"a session and one of its people", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "two", Session: "s2"}, []string{"two in s2"}},
+		{"a session that two people came in", SignedOut{Provider: "idp_b", Issuer: issuer, Session: "s2"},
+			[]string{"one in s2", "two in s2", "other in s2"}},
+		{"a session and one of its people", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "two", Session: "s2"},
+			[]string{"two in s2"}},
 		{"somebody else's session", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "two", Session: "s1"}, nil},
 		{"a session that is unknown", SignedOut{Provider: "idp_b", Issuer: issuer, Session: "s9"}, nil},
 		{"a person who is unknown", SignedOut{Provider: "idp_b", Issuer: issuer, Subject: "nobody"}, nil},
 		{"of another issuer", SignedOut{Provider: "idp_b", Issuer: "https://other.test", Session: "s1"}, nil},
 		{"a person of another issuer", SignedOut{Provider: "idp_b", Issuer: "https://other.test", Subject: "one"}, nil},
-		{"of another provider", SignedOut{Provider: "idp_def", Issuer: issuer, Session: "s1"}, []string{"at another in s1"}},
-		{"a person of another provider", SignedOut{Provider: "idp_def", Issuer: issuer, Subject: "one"}, []string{"at another in s1"}},
+		{"of another provider", SignedOut{Provider: "idp_def", Issuer: issuer, Session: "s1"},
+			[]string{"at another in s1"}},
+		{"a person of another provider", SignedOut{Provider: "idp_def", Issuer: issuer, Subject: "one"},
+			[]string{"at another in s1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -47,8 +53,10 @@ func TestASignOutAtAProviderEndsExactlyWhatItNames(t *testing.T) {
 			w.user("usr_b", another)
 			tokens := map[string]string{}
 			for name, who := range map[string]idp.Identity{
-				"one in s1": in(w.who("idp_b", "one"), "s1"), "one in s2": in(w.who("idp_b", "one"), "s2"), "one in none": w.who("idp_b", "one"),
-				"two in s2": in(w.who("idp_b", "two"), "s2"), "other in s2": in(w.who("idp_b", "other"), "s2"), "at another in s1": in(w.who("idp_def", "one"), "s1"),
+				"one in s1": in(w.who("idp_b", "one"), "s1"), "one in s2": in(w.who("idp_b", "one"), "s2"),
+				"one in none": w.who("idp_b", "one"),
+				"two in s2":   in(w.who("idp_b", "two"), "s2"), "other in s2": in(w.who("idp_b", "other"), "s2"),
+				"at another in s1": in(w.who("idp_def", "one"), "s1"),
 			} {
 				opened, err := w.signIn(who)
 				must(t, err)
@@ -111,7 +119,8 @@ func TestASignOutAtAProviderEndsAnyNumberOfSessions(t *testing.T) {
 // moment.
 func TestTheProvidersSessionIsTheLatest(t *testing.T) {
 	w := newWorld(t)
-	opened, err := w.RegisterThrough(t.Context(), in(w.who("idp_b", "new"), "s1"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
+	opened, err := w.RegisterThrough(t.Context(), in(w.who("idp_b", "new"), "s1"),
+		Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
 	must(t, err)
 	caller, err := w.Authenticate(t.Context(), opened.Token)
 	must(t, err)
@@ -127,7 +136,8 @@ func TestTheProvidersSessionIsTheLatest(t *testing.T) {
 	if _, err := w.Authenticate(t.Context(), opened.Token); err == nil {
 		t.Error("it counts still")
 	}
-	opened, err = w.RegisterThrough(t.Context(), in(w.who("idp_b", "newer"), "s3"), Registration{UserName: "newer", FirstName: "N", LastName: "P", Email: "newer@b.test"})
+	opened, err = w.RegisterThrough(t.Context(), in(w.who("idp_b", "newer"), "s3"),
+		Registration{UserName: "newer", FirstName: "N", LastName: "P", Email: "newer@b.test"})
 	must(t, err)
 	must(t, w.EndThrough(t.Context(), SignedOut{Provider: "idp_b", Issuer: "https://up.test", Session: "s3"}))
 	if _, err := w.Authenticate(t.Context(), opened.Token); err == nil {

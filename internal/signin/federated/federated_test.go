@@ -40,38 +40,68 @@ func TestWhoSignsInThroughAProvider(t *testing.T) {
 		{"somebody who is linked", none, nil, SignInRequest{}, nil, "usr_b"},
 		{"where the sign-in is bound to the organization", none, nil, SignInRequest{OrgID: "org_b"}, nil, "usr_b"},
 		{"where it is bound to another one", none, nil, SignInRequest{OrgID: "org_def"}, session.ErrSignInFailed, ""},
-		{"another subject", none, func(w *world) idp.Identity { return w.who("idp_b", "2") }, SignInRequest{}, session.ErrNotLinked, ""},
-		{"another issuer", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Issuer = "https://UP.test"; return i }, SignInRequest{}, session.ErrNotLinked, ""},
-		{"the same subject at another provider", none, func(w *world) idp.Identity { return w.who("idp_def", "1") }, SignInRequest{}, session.ErrNotLinked, ""},
-		{"a number in another spelling", func(w *world) { w.user("usr_b", linked("idp_b", "1000")) }, func(w *world) idp.Identity { return w.who("idp_b", "1e3") }, SignInRequest{}, session.ErrNotLinked, ""},
-		{"an unlinked one", func(w *world) { w.user("usr_b", user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_b"}) }, nil, SignInRequest{}, session.ErrNotLinked, ""},
-		{"an inactive user", func(w *world) { w.user("usr_b", user.Deactivated{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a locked user", func(w *world) { w.user("usr_b", user.WasLocked{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a removed user", func(w *world) { w.user("usr_b", user.WasRemoved{}) }, nil, SignInRequest{}, session.ErrNotLinked, ""},
-		{"an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a provider that is inactive", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a provider that was switched off and on since the check", func(w *world) { w.idp("idp_b", idp.Deactivated{}, idp.Reactivated{}) },
-			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Epoch = 0; return i }, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a provider that was changed since the check", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_admin", Roles: bOwner}) },
-			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Version = 1; return i }, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a removed provider", func(w *world) { w.idp("idp_b", idp.WasRemoved{}) }, nil, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"an identity of another organization", none, func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Org = "org_def"; return i }, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"no subject", none, func(w *world) idp.Identity { return w.who("idp_b", "") }, SignInRequest{}, session.ErrNotLinked, ""},
-		{"a user of another organization than the provider", func(w *world) { w.user("usr_def", linked("idp_b", "9")) }, func(w *world) idp.Identity { return w.who("idp_b", "9") }, SignInRequest{}, session.ErrSignInFailed, ""},
-		{"a user of another organization, through the default one's provider", func(w *world) { w.user("usr_b", linked("idp_def", "9")) }, func(w *world) idp.Identity { return w.who("idp_def", "9") }, SignInRequest{}, nil, "usr_b"},
+		{"another subject", none, func(w *world) idp.Identity { return w.who("idp_b", "2") }, SignInRequest{},
+			session.ErrNotLinked, ""},
+		{"another issuer", none,
+			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Issuer = "https://UP.test"; return i },
+			SignInRequest{}, session.ErrNotLinked, ""},
+		{"the same subject at another provider", none, func(w *world) idp.Identity { return w.who("idp_def", "1") },
+			SignInRequest{}, session.ErrNotLinked, ""},
+		{"a number in another spelling", func(w *world) { w.user("usr_b", linked("idp_b", "1000")) },
+			func(w *world) idp.Identity { return w.who("idp_b", "1e3") }, SignInRequest{}, session.ErrNotLinked, ""},
+		{"an unlinked one", func(w *world) { w.user("usr_b", user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_b"}) },
+			nil, SignInRequest{}, session.ErrNotLinked, ""},
+		{"an inactive user", func(w *world) { w.user("usr_b", user.Deactivated{}) }, nil, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"a locked user", func(w *world) { w.user("usr_b", user.WasLocked{}) }, nil, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"a removed user", func(w *world) { w.user("usr_b", user.WasRemoved{}) }, nil, SignInRequest{},
+			session.ErrNotLinked, ""},
+		{"an inactive organization",
+			func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil,
+			SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a provider that is inactive", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, nil, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"a provider that was switched off and on since the check",
+			func(w *world) { w.idp("idp_b", idp.Deactivated{}, idp.Reactivated{}) },
+			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Epoch = 0; return i }, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"a provider that was changed since the check",
+			func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_admin", Roles: bOwner}) },
+			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Version = 1; return i }, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"a removed provider", func(w *world) { w.idp("idp_b", idp.WasRemoved{}) }, nil, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"an identity of another organization", none,
+			func(w *world) idp.Identity { i := w.who("idp_b", "1"); i.Org = "org_def"; return i }, SignInRequest{},
+			session.ErrSignInFailed, ""},
+		{"no subject", none, func(w *world) idp.Identity { return w.who("idp_b", "") }, SignInRequest{},
+			session.ErrNotLinked, ""},
+		{"a user of another organization than the provider", func(w *world) { w.user("usr_def", linked("idp_b", "9")) },
+			func(w *world) idp.Identity { return w.who("idp_b", "9") }, SignInRequest{}, session.ErrSignInFailed, ""},
+		{"a user of another organization, through the default one's provider",
+			func(w *world) { w.user("usr_b", linked("idp_def", "9")) },
+			func(w *world) idp.Identity { return w.who("idp_def", "9") }, SignInRequest{}, nil, "usr_b"},
 		{"after the user was promoted", func(w *world) {
 			w.user("usr_b", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}})
 		}, nil, SignInRequest{}, session.ErrLinkSuspended, ""},
-		{"after somebody with less changed the provider", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_x", Roles: bSettings}) }, nil, SignInRequest{}, session.ErrLinkSuspended, ""},
+		{"after somebody with less changed the provider",
+			func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_x", Roles: bSettings}) }, nil, SignInRequest{},
+			session.ErrLinkSuspended, ""},
 		{"confirmed since", func(w *world) {
 			w.idp("idp_b", idp.Vouched{By: "usr_x", Roles: bSettings})
 			w.user("usr_b", user.LinkConfirmed{LinkID: "lnk_1", Confirmed: user.Confirmation{Version: 2, By: "usr_b"}})
 		}, nil, SignInRequest{}, nil, "usr_b"},
 		{"where the organization allows it", func(w *world) {
-			w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithProvider}, Providers: []string{"idp_b"}})
+			w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithProvider},
+				Providers: []string{"idp_b"}})
 		}, nil, SignInRequest{}, nil, "usr_b"},
-		{"where the organization allows another provider", func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_x"}}) }, nil, SignInRequest{}, session.ErrMethodNotAllowed, ""},
-		{"where the organization allows passwords only", func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil, SignInRequest{}, session.ErrMethodNotAllowed, ""},
+		{"where the organization allows another provider",
+			func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_x"}}) }, nil, SignInRequest{},
+			session.ErrMethodNotAllowed, ""},
+		{"where the organization allows passwords only",
+			func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil,
+			SignInRequest{}, session.ErrMethodNotAllowed, ""},
 		{"where the organization of the provider says how its own people sign in", func(w *world) {
 			w.user("usr_b", linked("idp_def", "9"))
 			w.policy("org_def", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}})
@@ -100,7 +130,8 @@ func TestWhoSignsInThroughAProvider(t *testing.T) {
 			}
 			caller, err := w.Authenticate(t.Context(), in.Token)
 			must(t, err)
-			if caller.UserID != c.user || in.UserID != c.user || in.SecondFactorRequired || session.Recent(caller, w.store.Now()) {
+			if caller.UserID != c.user || in.UserID != c.user || in.SecondFactorRequired ||
+				session.Recent(caller, w.store.Now()) {
 				t.Errorf("%+v, %+v", in, caller)
 			}
 			w.idp(who.Provider, idp.Deactivated{})
@@ -115,16 +146,23 @@ func TestASignInThroughAProviderIsRecorded(t *testing.T) {
 	w.user("usr_b", linked("idp_b", "1"))
 	mark := w.store.Mark()
 	who := w.who("idp_b", "1")
-	who.Session, who.Fresh, who.Proven, who.Email = "upstream-sid", true, event.Micros(w.store.Now())-1, "secret@else.test"
+	who.Session, who.Fresh, who.Proven, who.Email = "upstream-sid", true, event.Micros(w.store.Now())-1,
+		"secret@else.test"
 	in, err := w.signIn(who)
 	must(t, err)
-	w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_b"), Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `","provider":"idp_b"}`,
-		Personal: `{"address":"192.0.2.1","userAgent":"curl/8"}`})
+	w.store.Then(t, mark, eventtest.Fact{
+		Object:   session.IDFor("usr_b"),
+		Type:     "sign_in.succeeded.v1",
+		Payload:  `{"sessionId":"` + in.SessionID + `","provider":"idp_b"}`,
+		Personal: `{"address":"192.0.2.1","userAgent":"curl/8"}`,
+	})
 	token, err := w.store.TokenByID(t.Context(), in.SessionID)
 	must(t, err)
 	proof, err := session.ProofOf(token)
 	must(t, err)
-	if up := proof.Upstream; token.Provider != "idp_b" || up == nil || up.Link != "lnk_1" || up.Said != who.Proven || up.Session != SessionDigest("upstream-sid") || len(proof.Methods) != 1 || proof.Methods[0] != session.ByProvider {
+	if up := proof.Upstream; token.Provider != "idp_b" || up == nil || up.Link != "lnk_1" || up.Said != who.Proven ||
+		up.Session != SessionDigest("upstream-sid") || len(proof.Methods) != 1 ||
+		proof.Methods[0] != session.ByProvider {
 		t.Errorf("%+v with %+v", proof, proof.Upstream)
 	}
 	if caller, err := w.Authenticate(t.Context(), in.Token); err != nil || !session.Recent(caller, w.store.Now()) {
@@ -135,10 +173,12 @@ func TestASignInThroughAProviderIsRecorded(t *testing.T) {
 func TestTheSecondFactorIsAskedForAfterAProvider(t *testing.T) {
 	enrolled := func(w *world) { w.user("usr_b", user.TOTPAdded{FactorID: "fac_1", Created: 1}) }
 	required := func(w *world) {
-		eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true})})
+		eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil,
+			org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true})})
 	}
 	everywhere := func(w *world) {
-		eventtest.Given(w.t, w.store, installation.Kind, installation.ID, "", nil, installation.Added{}, installation.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true})})
+		eventtest.Given(w.t, w.store, installation.Kind, installation.ID, "", nil, installation.Added{},
+			installation.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true})})
 	}
 	trusts := func(id string) func(w *world) {
 		return func(w *world) { w.policy("org_b", policy.SignIn{SecondFactorProviders: []string{id}}) }
@@ -155,13 +195,19 @@ func TestTheSecondFactorIsAskedForAfterAProvider(t *testing.T) {
 		{"one is enrolled", []func(*world){enrolled}, "idp_b", two, true},
 		{"the organization requires one", []func(*world){required}, "idp_b", two, true},
 		{"the installation requires one", []func(*world){everywhere}, "idp_b", two, true},
-		{"the organization trusts the provider, which checked one", []func(*world){required, trusts("idp_b")}, "idp_b", two, false},
-		{"one is enrolled, and the organization trusts the provider", []func(*world){enrolled, trusts("idp_b")}, "idp_b", two, false},
-		{"the organization trusts the provider, which checked a password", []func(*world){required, trusts("idp_b")}, "idp_b", one, true},
-		{"the organization trusts the provider, which says nothing", []func(*world){required, trusts("idp_b")}, "idp_b", nil, true},
+		{"the organization trusts the provider, which checked one", []func(*world){required, trusts("idp_b")},
+			"idp_b", two, false},
+		{"one is enrolled, and the organization trusts the provider", []func(*world){enrolled, trusts("idp_b")},
+			"idp_b", two, false},
+		{"the organization trusts the provider, which checked a password", []func(*world){required, trusts("idp_b")},
+			"idp_b", one, true},
+		{"the organization trusts the provider, which says nothing", []func(*world){required, trusts("idp_b")},
+			"idp_b", nil, true},
 		{"the organization trusts another provider", []func(*world){required, trusts("idp_def")}, "idp_b", two, true},
-		{"the installation requires one, and the organization trusts its own provider", []func(*world){everywhere, trusts("idp_b")}, "idp_b", two, true},
-		{"the installation requires one, and the organization trusts the default one's", []func(*world){everywhere, trusts("idp_def")}, "idp_def", two, false},
+		{"the installation requires one, and the organization trusts its own provider",
+			[]func(*world){everywhere, trusts("idp_b")}, "idp_b", two, true},
+		{"the installation requires one, and the organization trusts the default one's",
+			[]func(*world){everywhere, trusts("idp_def")}, "idp_def", two, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -184,7 +230,8 @@ func TestTheSecondFactorIsAskedForAfterAProvider(t *testing.T) {
 
 // Every condition of linking by an address stands in package session (links.go); here is what comes of it.
 func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
-	byEmail := idp.OIDCAdded{General: idp.General{Name: "b", LinkByEmail: true}, OIDC: idp.OIDC{Issuer: "https://b.test"}}
+	byEmail := idp.OIDCAdded{General: idp.General{Name: "b", LinkByEmail: true},
+		OIDC: idp.OIDC{Issuer: "https://b.test"}}
 	for _, c := range []struct {
 		name    string
 		given   func(*world)
@@ -199,29 +246,46 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 		}, nil, nil, true},
 		{"not verified there", nil, func(i *idp.Identity) { i.EmailVerified = false }, session.ErrNotLinked, false},
 		{"has another address here", func(w *world) {
-			w.user("usr_b", user.EmailChanged{Personal: user.EmailFacts{Email: new("x@b.test"), EmailKey: new("x@b.test")}})
+			w.user("usr_b", user.EmailChanged{Personal: user.EmailFacts{Email: new("x@b.test"),
+				EmailKey: new("x@b.test")}})
 		}, nil, session.ErrNotLinked, false},
 		{"another one has the same address, not verified", func(w *world) {
-			eventtest.Given(w.t, w.store, user.Kind, "usr_twin", "org_b", []event.Claim{user.NameClaim("org_b", "twin")}, user.HumanAdded{Personal: user.HumanFacts{UserName: "twin", UserNameKey: "twin", Email: "ANN@b.test", EmailKey: "ann@b.test"}})
+			eventtest.Given(w.t, w.store, user.Kind, "usr_twin", "org_b",
+				[]event.Claim{user.NameClaim("org_b", "twin")},
+				user.HumanAdded{Personal: user.HumanFacts{UserName: "twin", UserNameKey: "twin", Email: "ANN@b.test",
+					EmailKey: "ann@b.test"}})
 		}, nil, session.ErrNotLinked, false},
 		{"another one has the same address on the word of an administrator", func(w *world) {
-			eventtest.Given(w.t, w.store, user.Kind, "usr_twin", "org_b", []event.Claim{user.NameClaim("org_b", "twin")}, user.HumanAdded{EmailVerified: true,
-				Verification: &user.Verification{By: user.VerifiedByAdministrator, At: 9}, Personal: user.HumanFacts{UserName: "twin", UserNameKey: "twin", Email: "ANN@b.test", EmailKey: "ann@b.test"}})
+			eventtest.Given(w.t, w.store, user.Kind, "usr_twin", "org_b",
+				[]event.Claim{user.NameClaim("org_b", "twin")}, user.HumanAdded{
+					EmailVerified: true,
+					Verification:  &user.Verification{By: user.VerifiedByAdministrator, At: 9},
+
+					Personal: user.HumanFacts{UserName: "twin", UserNameKey: "twin", Email: "ANN@b.test",
+						EmailKey: "ann@b.test"},
+				})
 		}, nil, session.ErrNotLinked, false},
-		{"one with the same address in another organization", func(w *world) { w.person("usr_far", "org_def", "far", "ann@b.test") }, nil, nil, false},
+		{"one with the same address in another organization",
+			func(w *world) { w.person("usr_far", "org_def", "far", "ann@b.test") }, nil, nil, false},
 		{"the user owns another organization, and an owner changed the provider", func(w *world) {
 			w.user("usr_b", user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwner}})
 		}, nil, nil, false},
 		{"the user holds more", func(w *world) {
 			w.user("usr_b", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
 		}, nil, session.ErrNotLinked, false},
-		{"providers are not allowed", func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil, session.ErrMethodNotAllowed, false},
-		{"the provider was changed since the check", func(w *world) { w.idp("idp_e", idp.Vouched{By: "usr_admin", Roles: bOwner}) }, func(i *idp.Identity) { i.Version = 1 }, session.ErrSignInFailed, false},
-		{"the user is inactive", func(w *world) { w.user("usr_b", user.Deactivated{}) }, nil, session.ErrNotLinked, false},
+		{"providers are not allowed",
+			func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil,
+			session.ErrMethodNotAllowed, false},
+		{"the provider was changed since the check",
+			func(w *world) { w.idp("idp_e", idp.Vouched{By: "usr_admin", Roles: bOwner}) },
+			func(i *idp.Identity) { i.Version = 1 }, session.ErrSignInFailed, false},
+		{"the user is inactive", func(w *world) { w.user("usr_b", user.Deactivated{}) }, nil,
+			session.ErrNotLinked, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			eventtest.Given(t, w.store, idp.Kind, "idp_e", "org_b", nil, byEmail, idp.Vouched{By: "usr_admin", Roles: bOwner})
+			eventtest.Given(t, w.store, idp.Kind, "idp_e", "org_b", nil, byEmail,
+				idp.Vouched{By: "usr_admin", Roles: bOwner})
 			if c.given != nil {
 				c.given(w)
 			}
@@ -231,7 +295,9 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 				c.change(&who)
 			}
 			mark, before := w.store.Mark(), w.store.Fingerprint()
-			if _, err := w.SignInThrough(t.Context(), who, SignInRequest{NoLink: true, Peer: home}); !errors.Is(err, session.ErrNotLinked) || w.store.Fingerprint() != before {
+			if _, err := w.SignInThrough(t.Context(), who,
+				SignInRequest{NoLink: true, Peer: home}); !errors.Is(err, session.ErrNotLinked) ||
+				w.store.Fingerprint() != before {
 				t.Errorf("somebody who may not be linked: %v", err)
 			}
 			in, err := w.signIn(who)
@@ -243,7 +309,8 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 				return
 			}
 			u := eventtest.State(t, w.store, user.Kind, "usr_b")
-			if in.UserID != "usr_b" || in.SecondFactorRequired != c.asked || len(u.Data.Human.Links) != 1 || u.Data.Human.Links[0].Confirmed.By != "" {
+			if in.UserID != "usr_b" || in.SecondFactorRequired != c.asked || len(u.Data.Human.Links) != 1 ||
+				u.Data.Human.Links[0].Confirmed.By != "" {
 				t.Errorf("%+v, %+v", in, u.Data.Human.Links)
 			}
 			if w.store.Mark() == mark {
@@ -260,7 +327,8 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 
 func TestWhoLinksAnAccount(t *testing.T) {
 	fed := func(provider string, fresh bool) session.Proof {
-		return session.Proof{Methods: []session.Method{session.ByProvider}, Upstream: &session.Upstream{Provider: provider, Link: "lnk_0", Fresh: fresh}}
+		return session.Proof{Methods: []session.Method{session.ByProvider},
+			Upstream: &session.Upstream{Provider: provider, Link: "lnk_0", Fresh: fresh}}
 	}
 	for _, c := range []struct {
 		name      string
@@ -274,16 +342,30 @@ func TestWhoLinksAnAccount(t *testing.T) {
 		{"in a session with a recent proof", nil, byPassword, 0, nil, nil, true},
 		{"in an older session", nil, byPassword, time.Hour, nil, session.ErrNotRecent, false},
 		{"in a session that came through another provider", nil, fed("idp_def", true), 0, nil, nil, true},
-		{"in a session that came through another provider, which did not ask again", nil, fed("idp_def", false), 0, nil, session.ErrNotRecent, false},
-		{"in a session that came through the same provider: it does not confirm itself", nil, fed("idp_b", true), 0, nil, nil, false},
-		{"in a session with a second factor to prove", func(w *world) { w.user("usr_b", user.TOTPAdded{FactorID: "fac_1", Created: 1}) }, byPassword, 0, nil, access.ErrSecondFactor, false},
-		{"in a session with a password to change", func(w *world) { w.user("usr_b", user.PasswordSet{ChangeRequired: true}) }, byPassword, 0, nil, access.ErrPasswordChange, false},
-		{"to a provider of another organization", nil, byPassword, 0, func(i *idp.Identity) { i.Provider, i.Org = "idp_c", "org_c" }, session.ErrSignInFailed, false},
-		{"to a provider that is switched off", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, byPassword, 0, nil, session.ErrSignInFailed, false},
-		{"to a provider that was changed since", nil, byPassword, 0, func(i *idp.Identity) { i.Version = 0 }, session.ErrSignInFailed, false},
-		{"to a provider that the organization does not allow", func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_x"}}) }, byPassword, 0, nil, session.ErrMethodNotAllowed, false},
-		{"to what somebody else is linked to", func(w *world) { w.user("usr_c", linked("idp_b", "1")) }, byPassword, 0, nil, user.ErrLinkTaken, false},
-		{"a subject that is too long", nil, byPassword, 0, func(i *idp.Identity) { i.Subject = strings.Repeat("x", user.MaxSubject+1) }, errs.Invalid(errs.Violation{Field: "subject"}), false},
+		{"in a session that came through another provider, which did not ask again", nil, fed("idp_def", false), 0, nil,
+			session.ErrNotRecent, false},
+		{"in a session that came through the same provider: it does not confirm itself", nil, fed("idp_b", true), 0,
+			nil, nil, false},
+		{"in a session with a second factor to prove",
+			func(w *world) { w.user("usr_b", user.TOTPAdded{FactorID: "fac_1", Created: 1}) }, byPassword, 0, nil,
+			access.ErrSecondFactor, false},
+		{"in a session with a password to change",
+			func(w *world) { w.user("usr_b", user.PasswordSet{ChangeRequired: true}) }, byPassword, 0, nil,
+			access.ErrPasswordChange, false},
+		{"to a provider of another organization", nil, byPassword, 0,
+			func(i *idp.Identity) { i.Provider, i.Org = "idp_c", "org_c" }, session.ErrSignInFailed, false},
+		{"to a provider that is switched off", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, byPassword, 0, nil,
+			session.ErrSignInFailed, false},
+		{"to a provider that was changed since", nil, byPassword, 0, func(i *idp.Identity) { i.Version = 0 },
+			session.ErrSignInFailed, false},
+		{"to a provider that the organization does not allow",
+			func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_x"}}) }, byPassword, 0, nil,
+			session.ErrMethodNotAllowed, false},
+		{"to what somebody else is linked to", func(w *world) { w.user("usr_c", linked("idp_b", "1")) }, byPassword, 0,
+			nil, user.ErrLinkTaken, false},
+		{"a subject that is too long", nil, byPassword, 0,
+			func(i *idp.Identity) { i.Subject = strings.Repeat("x", user.MaxSubject+1) },
+			errs.Invalid(errs.Violation{Field: "subject"}), false},
 		{"with as many links as there can be", func(w *world) {
 			for i := range user.MaxLinks - 1 {
 				w.user("usr_b", linked("idp_x", "many"+string(rune('a'+i))))
@@ -294,7 +376,8 @@ func TestWhoLinksAnAccount(t *testing.T) {
 			w := newWorld(t)
 			w.person("usr_c", "org_b", "cam", "cam@b.test")
 			eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
-			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{}, idp.Vouched{By: "x", Roles: iamOwner})
+			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{},
+				idp.Vouched{By: "x", Roles: iamOwner})
 			zero := linked(map[bool]string{true: "idp_b", false: "idp_def"}[c.proof.Upstream.Of() == "idp_b"], "0")
 			w.user("usr_b", zero)
 			if c.given != nil {
@@ -323,11 +406,17 @@ func TestWhoLinksAnAccount(t *testing.T) {
 			}
 			u := eventtest.State(t, w.store, user.Kind, "usr_b")
 			l, there := u.Data.Human.Link(out.LinkID)
-			if !there || l.Provider != "idp_b" || l.Subject != "1" || l.Issuer != "https://up.test" || l.Name != "ann@up.test" || (l.Confirmed.By == "usr_b" && l.Confirmed.Version == 1) != c.confirmed {
+			if !there || l.Provider != "idp_b" || l.Subject != "1" || l.Issuer != "https://up.test" ||
+				l.Name != "ann@up.test" || (l.Confirmed.By == "usr_b" && l.Confirmed.Version == 1) != c.confirmed {
 				t.Errorf("%+v", l)
 			}
-			w.store.Then(t, mark, eventtest.Fact{Object: "usr_b", Type: "user.link_added.v1", Payload: string(mustJSON(t, user.LinkAdded{LinkID: l.ID, Provider: "idp_b", Created: l.Created, Confirmed: l.Confirmed})),
-				Personal: `{"issuer":"https://up.test","subject":"1","name":"ann@up.test"}`})
+			w.store.Then(t, mark, eventtest.Fact{
+				Object: "usr_b",
+				Type:   "user.link_added.v1",
+				Payload: string(mustJSON(t,
+					user.LinkAdded{LinkID: l.ID, Provider: "idp_b", Created: l.Created, Confirmed: l.Confirmed})),
+				Personal: `{"issuer":"https://up.test","subject":"1","name":"ann@up.test"}`,
+			})
 			if same, err := w.Link(t.Context(), caller, who, session.From{}); err != nil || same.LinkID != out.LinkID {
 				t.Errorf("the same again: %+v, %v", same, err)
 			}
@@ -372,7 +461,8 @@ func TestWhoConfirmsALink(t *testing.T) {
 	if len(shown) != 2 || !shown[0].Suspended || shown[0].ProviderName != "b" || shown[1].Suspended {
 		t.Errorf("%+v", shown)
 	}
-	own := session.Proof{Methods: []session.Method{session.ByProvider}, Upstream: &session.Upstream{Provider: "idp_b", Link: "lnk_1", Fresh: true}}
+	own := session.Proof{Methods: []session.Method{session.ByProvider},
+		Upstream: &session.Upstream{Provider: "idp_b", Link: "lnk_1", Fresh: true}}
 	for name, c := range map[string]struct {
 		caller *access.Caller
 		link   string
@@ -389,7 +479,8 @@ func TestWhoConfirmsALink(t *testing.T) {
 		}
 		eventtest.As(t, err, c.want)
 	}
-	_, err = w.ConfirmLink(t.Context(), w.caller("usr_b", byPassword, 0), event.IfMatch{Set: true, Sequence: 99}, "lnk_1")
+	_, err = w.ConfirmLink(t.Context(), w.caller("usr_b", byPassword, 0),
+		event.IfMatch{Set: true, Sequence: 99}, "lnk_1")
 	if err == nil {
 		t.Error("at another sequence")
 	}
@@ -406,9 +497,11 @@ func TestWhoConfirmsALink(t *testing.T) {
 		must(t, err)
 		return p
 	}
-	_, err = w.ConfirmLinkOf(t.Context(), permit(access.Memberships{"org_b": {access.OrgOwnerViewer}}), "usr_b", event.IfMatch{}, "lnk_1")
+	_, err = w.ConfirmLinkOf(t.Context(), permit(access.Memberships{"org_b": {access.OrgOwnerViewer}}), "usr_b",
+		event.IfMatch{}, "lnk_1")
 	eventtest.As(t, err, access.ErrDenied)
-	_, err = w.ConfirmLinkOf(t.Context(), permit(access.Memberships{"org_b": {access.OrgUserManager}}), "usr_b", event.IfMatch{}, "lnk_1")
+	_, err = w.ConfirmLinkOf(t.Context(), permit(access.Memberships{"org_b": {access.OrgUserManager}}), "usr_b",
+		event.IfMatch{}, "lnk_1")
 	eventtest.As(t, err, access.ErrTargetHoldsMore)
 	_, err = w.ConfirmLinkOf(t.Context(), permit(bOwner), "usr_def", event.IfMatch{}, "lnk_1")
 	eventtest.As(t, err, user.ErrNotFound)
@@ -442,7 +535,8 @@ func TestALinkThatIsRemovedEndsWhatCameByIt(t *testing.T) {
 	_, err = w.Link(t.Context(), w.caller("usr_c", byPassword, 0), w.who("idp_b", "1"), session.From{})
 	must(t, err)
 
-	manager, err := (&access.Caller{UserID: "usr_m", OrgID: "org_b", Memberships: access.Memberships{"org_b": {access.OrgUserManager}}}).In("org_b", access.UserWrite)
+	manager, err := (&access.Caller{UserID: "usr_m", OrgID: "org_b",
+		Memberships: access.Memberships{"org_b": {access.OrgUserManager}}}).In("org_b", access.UserWrite)
 	must(t, err)
 	_, err = w.RemoveLinkOf(t.Context(), manager, "usr_def", event.IfMatch{}, "lnk_2")
 	eventtest.As(t, err, user.ErrNotFound)
@@ -467,8 +561,10 @@ func TestAProviderRenewsTheProofOfASession(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"who did not ask again", nil, func() idp.Identity { return w.who("idp_b", "1") }, session.ErrNotRecent},
-		{"of another subject", nil, func() idp.Identity { i := fresh; i.Subject = "2"; return i }, session.ErrNotLinked},
-		{"of another version", nil, func() idp.Identity { i := fresh; i.Version = 9; return i }, session.ErrSignInFailed},
+		{"of another subject", nil, func() idp.Identity { i := fresh; i.Subject = "2"; return i },
+			session.ErrNotLinked},
+		{"of another version", nil, func() idp.Identity { i := fresh; i.Version = 9; return i },
+			session.ErrSignInFailed},
 		{"that asked again", nil, func() idp.Identity { return fresh }, nil},
 		{"by a link that is suspended", func(w *world) { w.idp("idp_b", idp.Vouched{By: "x", Roles: bSettings}) },
 			func() idp.Identity {

@@ -20,17 +20,21 @@ func TestAPolicyNamesProvidersOfTheOrganizationOnly(t *testing.T) {
 	eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
 	eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{}, idp.Vouched{By: "x"})
 	eventtest.Given(t, w.store, idp.Kind, "idp_gone", "org_b", nil, idp.OIDCAdded{}, idp.WasRemoved{})
-	permit, err := (&access.Caller{UserID: "usr_admin", OrgID: "org_b", Memberships: bOwner}).In("org_b", access.PolicyWrite)
+	permit, err := (&access.Caller{UserID: "usr_admin", OrgID: "org_b", Memberships: bOwner}).In("org_b",
+		access.PolicyWrite)
 	must(t, err)
 	for _, c := range []struct {
 		name   string
 		policy policy.SignIn
 		wrong  []string
 	}{
-		{"its own and the default one's", policy.SignIn{Providers: []string{"idp_b", "idp_def"}, SecondFactorProviders: []string{"idp_def"}, DefaultProvider: "idp_b"}, nil},
+		{"its own and the default one's",
+			policy.SignIn{Providers: []string{"idp_b", "idp_def"}, SecondFactorProviders: []string{"idp_def"},
+				DefaultProvider: "idp_b"}, nil},
 		{"another organization's", policy.SignIn{Providers: []string{"idp_b", "idp_c"}}, []string{"policy.idpIds[1]"}},
 		{"a removed one", policy.SignIn{DefaultProvider: "idp_gone"}, []string{"policy.defaultIdpId"}},
-		{"unknown ones", policy.SignIn{Providers: []string{"idp_x"}, SecondFactorProviders: []string{"idp_y"}, DefaultProvider: "idp_x"},
+		{"unknown ones", policy.SignIn{Providers: []string{"idp_x"}, SecondFactorProviders: []string{"idp_y"},
+			DefaultProvider: "idp_x"},
 			[]string{"policy.idpIds[0]", "policy.secondFactorIdpIds[0]", "policy.defaultIdpId"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,7 +46,8 @@ func TestAPolicyNamesProvidersOfTheOrganizationOnly(t *testing.T) {
 					fields = append(fields, v.Field)
 				}
 			}
-			if !slices.Equal(fields, c.wrong) || (err == nil) != (c.wrong == nil) || err != nil && w.store.Fingerprint() != before {
+			if !slices.Equal(fields, c.wrong) || (err == nil) != (c.wrong == nil) ||
+				err != nil && w.store.Fingerprint() != before {
 				t.Errorf("got %v, %q", err, fields)
 			}
 		})
@@ -50,7 +55,8 @@ func TestAPolicyNamesProvidersOfTheOrganizationOnly(t *testing.T) {
 }
 
 func TestWhoeverSetsAPolicyIsToldWhoCannotSignIn(t *testing.T) {
-	permit, err := (&access.Caller{UserID: "usr_admin", OrgID: "org_b", Memberships: bOwner}).In("org_b", access.PolicyWrite)
+	permit, err := (&access.Caller{UserID: "usr_admin", OrgID: "org_b", Memberships: bOwner}).In("org_b",
+		access.PolicyWrite)
 	must(t, err)
 	owner := user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}}
 	for _, c := range []struct {
@@ -62,18 +68,21 @@ func TestWhoeverSetsAPolicyIsToldWhoCannotSignIn(t *testing.T) {
 		{"everything is allowed", nil, nil, nil},
 		{"passwords are", nil, []policy.Way{policy.WithPassword}, nil},
 		{"providers only", nil, []policy.Way{policy.WithProvider}, []string{"ann"}},
-		{"providers only, and they are linked", func(w *world) { w.user("usr_b", linked("idp_b", "1")) }, []policy.Way{policy.WithProvider}, nil},
+		{"providers only, and they are linked", func(w *world) { w.user("usr_b", linked("idp_b", "1")) },
+			[]policy.Way{policy.WithProvider}, nil},
 		{"providers only, and their link is suspended", func(w *world) {
 			w.user("usr_b", linked("idp_b", "1"))
 			w.idp("idp_b", idp.Vouched{By: "x"})
 		}, []policy.Way{policy.WithProvider}, []string{"ann"}},
-		{"the only owner keeps the password", func(w *world) { w.user("usr_b", owner) }, []policy.Way{policy.WithProvider}, nil},
+		{"the only owner keeps the password", func(w *world) { w.user("usr_b", owner) },
+			[]policy.Way{policy.WithProvider}, nil},
 		{"an owner, where another one can sign in", func(w *world) {
 			w.user("usr_b", owner)
 			w.person("usr_o", "org_b", "own", "own@b.test")
 			w.user("usr_o", owner, linked("idp_b", "2"))
 		}, []policy.Way{policy.WithProvider}, []string{"ann"}},
-		{"who could not sign in before", func(w *world) { w.user("usr_b", user.Deactivated{}) }, []policy.Way{policy.WithProvider}, nil},
+		{"who could not sign in before", func(w *world) { w.user("usr_b", user.Deactivated{}) },
+			[]policy.Way{policy.WithProvider}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -81,7 +90,8 @@ func TestWhoeverSetsAPolicyIsToldWhoCannotSignIn(t *testing.T) {
 			if c.given != nil {
 				c.given(w)
 			}
-			_, out, err := w.SetPolicy(t.Context(), permit, event.IfMatch{}, policy.Policy{SignIn: policy.SignIn{SignInMethods: c.ways}})
+			_, out, err := w.SetPolicy(t.Context(), permit, event.IfMatch{},
+				policy.Policy{SignIn: policy.SignIn{SignInMethods: c.ways}})
 			must(t, err)
 			if !slices.Equal(out.UserNames, c.out) || out.Users != len(c.out) || out.Incomplete {
 				t.Errorf("%+v", out)

@@ -31,42 +31,68 @@ func TestWhoIsRegistered(t *testing.T) {
 		verified bool
 	}{
 		{"in the organization of the provider", nil, "idp_b", nil, nil, "org_b", "new", true},
-		{"with an address that was edited", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.Email = "other@b.test" }, nil, "org_b", "new", false},
-		{"with an address that was typed in", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.EmailFromProvider = false }, nil, "org_b", "new", false},
-		{"with an address that the provider has not verified", nil, "idp_b", func(i *idp.Identity, _ *Registration) { i.EmailVerified = false }, nil, "org_b", "new", false},
-		{"with a name that is taken", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "ANN" }, nil, "org_b", "ANN-", true},
-		{"with the address as the name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "NEW@b.test" }, nil, "org_b", "NEW@b.test", true},
-		{"with another address as the name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "boss@b.test" }, invalid, "", "", false},
-		{"with another address in wide letters as the name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "boss＠b.test" }, invalid, "", "", false},
-		{"with an unverified address as the name", nil, "idp_b", func(i *idp.Identity, r *Registration) { r.UserName, i.EmailVerified = "new@b.test", false }, invalid, "", "", false},
-		{"without a name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "" }, invalid, "", "", false},
-		{"without a last name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.LastName = "" }, invalid, "", "", false},
-		{"where the provider registers nobody", func(w *world) { w.idp("idp_b", idp.Changed{AutoRegister: new(bool)}) }, "idp_b", nil, session.ErrNotLinked, "", "", false},
-		{"in another organization", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_def" }, session.ErrNotLinked, "", "", false},
-		{"in another organization that lets others register people", func(w *world) { w.policy("org_def", policy.SignIn{RegistersFromDefault: true}) }, "idp_b",
+		{"with an address that was edited", nil, "idp_b",
+			func(_ *idp.Identity, r *Registration) { r.Email = "other@b.test" }, nil, "org_b", "new", false},
+		{"with an address that was typed in", nil, "idp_b",
+			func(_ *idp.Identity, r *Registration) { r.EmailFromProvider = false }, nil, "org_b", "new", false},
+		{"with an address that the provider has not verified", nil, "idp_b",
+			func(i *idp.Identity, _ *Registration) { i.EmailVerified = false }, nil, "org_b", "new", false},
+		{"with a name that is taken", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "ANN" }, nil,
+			"org_b", "ANN-", true},
+		{"with the address as the name", nil, "idp_b",
+			func(_ *idp.Identity, r *Registration) { r.UserName = "NEW@b.test" }, nil, "org_b", "NEW@b.test", true},
+		{"with another address as the name", nil, "idp_b",
+			func(_ *idp.Identity, r *Registration) { r.UserName = "boss@b.test" }, invalid, "", "", false},
+		{"with another address in wide letters as the name", nil, "idp_b",
+			func(_ *idp.Identity, r *Registration) { r.UserName = "boss＠b.test" }, invalid, "", "", false},
+		{"with an unverified address as the name", nil, "idp_b",
+			func(i *idp.Identity, r *Registration) { r.UserName, i.EmailVerified = "new@b.test", false }, invalid,
+			"", "", false},
+		{"without a name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "" }, invalid,
+			"", "", false},
+		{"without a last name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.LastName = "" }, invalid,
+			"", "", false},
+		{"where the provider registers nobody", func(w *world) { w.idp("idp_b", idp.Changed{AutoRegister: new(bool)}) },
+			"idp_b", nil, session.ErrNotLinked, "", "", false},
+		{"in another organization", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_def" },
+			session.ErrNotLinked, "", "", false},
+		{"in another organization that lets others register people",
+			func(w *world) { w.policy("org_def", policy.SignIn{RegistersFromDefault: true}) }, "idp_b",
 			func(_ *idp.Identity, r *Registration) { r.OrgID = "org_def" }, session.ErrNotLinked, "", "", false},
-		{"in another organization by the default one's provider", nil, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, session.ErrNotLinked, "", "", false},
-		{"in another organization that has opted in, by the default one's provider", func(w *world) { w.policy("org_b", policy.SignIn{RegistersFromDefault: true}) }, "idp_def",
+		{"in another organization by the default one's provider", nil, "idp_def",
+			func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, session.ErrNotLinked, "", "", false},
+		{"in another organization that has opted in, by the default one's provider",
+			func(w *world) { w.policy("org_b", policy.SignIn{RegistersFromDefault: true}) }, "idp_def",
 			func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, nil, "org_b", "new", true},
 		{"in an organization that has opted in and does not allow the provider", func(w *world) {
 			w.policy("org_b", policy.SignIn{RegistersFromDefault: true, Providers: []string{"idp_b"}})
-		}, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, session.ErrMethodNotAllowed, "", "", false},
-		{"in an organization that does not exist", nil, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_x" }, session.ErrSignInFailed, "", "", false},
-		{"in an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, "idp_b", nil, session.ErrSignInFailed, "", "", false},
-		{"by a provider that is switched off", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, "idp_b", nil, session.ErrSignInFailed, "", "", false},
-		{"by a provider that was changed since", nil, "idp_b", func(i *idp.Identity, _ *Registration) { i.Version = 7 }, session.ErrSignInFailed, "", "", false},
-		{"by a provider that nobody answers for", func(w *world) { w.idp("idp_old") }, "idp_old", nil, session.ErrSignInFailed, "", "", false},
-		{"who is linked already", func(w *world) { w.user("usr_b", linked("idp_b", "new")) }, "idp_b", nil, user.ErrLinkTaken, "", "", false},
+		}, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, session.ErrMethodNotAllowed,
+			"", "", false},
+		{"in an organization that does not exist", nil, "idp_def",
+			func(_ *idp.Identity, r *Registration) { r.OrgID = "org_x" }, session.ErrSignInFailed, "", "", false},
+		{"in an inactive organization",
+			func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, "idp_b",
+			nil, session.ErrSignInFailed, "", "", false},
+		{"by a provider that is switched off", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, "idp_b", nil,
+			session.ErrSignInFailed, "", "", false},
+		{"by a provider that was changed since", nil, "idp_b", func(i *idp.Identity, _ *Registration) { i.Version = 7 },
+			session.ErrSignInFailed, "", "", false},
+		{"by a provider that nobody answers for", func(w *world) { w.idp("idp_old") }, "idp_old", nil,
+			session.ErrSignInFailed, "", "", false},
+		{"who is linked already", func(w *world) { w.user("usr_b", linked("idp_b", "new")) }, "idp_b", nil,
+			user.ErrLinkTaken, "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			eventtest.Given(t, w.store, idp.Kind, "idp_old", "org_b", nil, idp.OIDCAdded{General: idp.General{Name: "old", AutoRegister: true}})
+			eventtest.Given(t, w.store, idp.Kind, "idp_old", "org_b", nil,
+				idp.OIDCAdded{General: idp.General{Name: "old", AutoRegister: true}})
 			if c.given != nil {
 				c.given(w)
 			}
 			who := w.who(c.provider, "new")
 			who.Email, who.EmailVerified = "new@b.test", true
-			r := Registration{UserName: "new", FirstName: "New", LastName: "Person", NickName: "N", Language: "de", Email: "new@b.test", EmailFromProvider: true, Peer: home, UserAgent: "curl/8"}
+			r := Registration{UserName: "new", FirstName: "New", LastName: "Person", NickName: "N", Language: "de",
+				Email: "new@b.test", EmailFromProvider: true, Peer: home, UserAgent: "curl/8"}
 			if c.change != nil {
 				c.change(&who, &r)
 			}
@@ -88,7 +114,8 @@ func TestWhoIsRegistered(t *testing.T) {
 			must(t, err)
 			u := eventtest.State(t, w.store, user.Kind, in.UserID)
 			h := u.Data.Human
-			if u.Org != c.org || !strings.HasPrefix(u.Data.UserName, c.userName) || h.Email.Verified != c.verified || len(h.Links) != 1 || h.Profile.FirstName != "New" || h.Profile.PreferredLanguage != "de" {
+			if u.Org != c.org || !strings.HasPrefix(u.Data.UserName, c.userName) || h.Email.Verified != c.verified ||
+				len(h.Links) != 1 || h.Profile.FirstName != "New" || h.Profile.PreferredLanguage != "de" {
 				t.Errorf("%+v, %+v", u.Data, h)
 			}
 			if v := h.Email.Verification; c.verified && (v.By != user.VerifiedByProvider || v.Org != who.Org) {
@@ -112,7 +139,8 @@ func TestWhoIsRegistered(t *testing.T) {
 func TestWhoeverChangesAProviderDoesNotBecomeThoseWhoWereRegistered(t *testing.T) {
 	w := newWorld(t)
 	w.idp("idp_b", idp.Vouched{By: "usr_s", Roles: bSettings})
-	in, err := w.RegisterThrough(t.Context(), w.who("idp_b", "new"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
+	in, err := w.RegisterThrough(t.Context(), w.who("idp_b", "new"),
+		Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
 	must(t, err)
 	if again, err := w.signIn(w.who("idp_b", "new")); err != nil || again.UserID != in.UserID {
 		t.Errorf("%+v, %v", again, err)
@@ -132,7 +160,8 @@ func TestSomebodyIsRegisteredOnce(t *testing.T) {
 	done := make([]error, 64)
 	for i := range done {
 		all.Go(func() {
-			_, done[i] = w.RegisterThrough(t.Context(), who, Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
+			_, done[i] = w.RegisterThrough(t.Context(), who,
+				Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
 		})
 	}
 	all.Wait()
@@ -164,23 +193,36 @@ func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 		verified user.Verifier
 	}{
 		{"through the organization's provider", nil, "idp_b", nil, nil, user.VerifiedByOwner},
-		{"through one that registers nobody by itself", func(w *world) { w.idp("idp_b", idp.Changed{AutoRegister: new(bool)}) }, "idp_b", nil, nil, user.VerifiedByOwner},
-		{"through one that a settings manager changed", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_s", Roles: bSettings}) }, "idp_b", nil, nil, user.VerifiedByOwner},
+		{"through one that registers nobody by itself",
+			func(w *world) { w.idp("idp_b", idp.Changed{AutoRegister: new(bool)}) }, "idp_b", nil, nil,
+			user.VerifiedByOwner},
+		{"through one that a settings manager changed",
+			func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_s", Roles: bSettings}) }, "idp_b", nil, nil,
+			user.VerifiedByOwner},
 		{"through the default organization's provider", nil, "idp_def", nil, nil, user.VerifiedByOwner},
-		{"with an address that nobody has confirmed", nil, "idp_b", func(r *Registration) { r.Verification = user.Verification{} }, nil, ""},
-		{"under the confirmed address", nil, "idp_b", func(r *Registration) { r.UserName = "New@b.test" }, nil, user.VerifiedByOwner},
-		{"under an address that nobody has confirmed", nil, "idp_b", func(r *Registration) { r.UserName, r.Verification = "new@b.test", user.Verification{} },
+		{"with an address that nobody has confirmed", nil, "idp_b",
+			func(r *Registration) { r.Verification = user.Verification{} }, nil, ""},
+		{"under the confirmed address", nil, "idp_b", func(r *Registration) { r.UserName = "New@b.test" }, nil,
+			user.VerifiedByOwner},
+		{"under an address that nobody has confirmed", nil, "idp_b",
+			func(r *Registration) { r.UserName, r.Verification = "new@b.test", user.Verification{} },
 			errs.Invalid(errs.Violation{Field: "userName"}), ""},
-		{"through one that the organization does not allow", func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_b"}}) }, "idp_def", nil, session.ErrMethodNotAllowed, ""},
+		{"through one that the organization does not allow",
+			func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_b"}}) }, "idp_def", nil,
+			session.ErrMethodNotAllowed, ""},
 		{"through one of another organization", nil, "idp_c", nil, session.ErrNotLinked, ""},
 		{"after what lets them in was used", func(w *world) {
-			must(w.t, w.store.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error { tx.DropRow(ticket); return nil }}))
+			must(w.t, w.store.Do(w.t.Context(),
+				event.Command{Origin: event.Origin{Actor: event.System},
+					Decide: func(tx *event.Tx) error { tx.DropRow(ticket); return nil }}))
 		}, "idp_b", nil, session.ErrSignInFailed, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
-			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{General: idp.General{Name: "c", AutoRegister: true}, OIDC: idp.OIDC{Issuer: "https://c.test"}},
+			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil,
+				idp.OIDCAdded{General: idp.General{Name: "c", AutoRegister: true},
+					OIDC: idp.OIDC{Issuer: "https://c.test"}},
 				idp.Vouched{By: "usr_admin", Roles: iamOwner})
 			w.store.GivenRow(event.Row{RowKey: ticket, Value: []byte{1}})
 			if c.given != nil {
@@ -188,7 +230,8 @@ func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 			}
 			who := w.who(c.provider, "new")
 			who.Email = "elsewhere@up.test"
-			r := Registration{OrgID: "org_b", UserName: "new", FirstName: "New", LastName: "Person", Email: "new@b.test", Verification: word}
+			r := Registration{OrgID: "org_b", UserName: "new", FirstName: "New", LastName: "Person",
+				Email: "new@b.test", Verification: word}
 			join := func(tx *event.Tx, u *event.Object[user.User]) error {
 				row, err := tx.Row(ticket)
 				if err != nil {
@@ -206,7 +249,8 @@ func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 			before := w.store.Fingerprint()
 			in, err := w.RegisterInvited(t.Context(), who, r, event.Command{Rows: []event.RowKey{ticket}}, join)
 			if c.refusal != nil {
-				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind || got.Reason != c.refusal.Reason {
+				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind ||
+					got.Reason != c.refusal.Reason {
 					t.Errorf("got %v", err)
 				}
 				if w.store.Fingerprint() != before {
@@ -216,7 +260,9 @@ func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 			}
 			must(t, err)
 			u := eventtest.State(t, w.store, user.Kind, in.UserID)
-			if v := u.Data.Human.Email; u.Org != "org_b" || v.Address != "new@b.test" || v.Verification.By != c.verified || v.Verified != (c.verified != "") || !slices.Equal(u.Data.Memberships["org_b"], owner) {
+			if v := u.Data.Human.Email; u.Org != "org_b" || v.Address != "new@b.test" ||
+				v.Verification.By != c.verified || v.Verified != (c.verified != "") ||
+				!slices.Equal(u.Data.Memberships["org_b"], owner) {
 				t.Errorf("%+v, %+v", u.Data, u.Data.Human)
 			}
 			if again, err := w.signIn(who); err != nil || again.UserID != in.UserID {
@@ -244,15 +290,18 @@ func TestProvidersRegisterNobodyPastTheTerms(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			eventtest.Given(t, w.store, org.Kind, "org_b", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{TermsURI: c.asked}})})
+			eventtest.Given(t, w.store, org.Kind, "org_b", "", nil,
+				org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{TermsURI: c.asked}})})
 			var join func(*event.Tx, *event.Object[user.User]) error
 			if c.invited {
 				join = func(*event.Tx, *event.Object[user.User]) error { return nil }
 			}
-			r := Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test", AcceptedTerms: c.accepted}
+			r := Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test",
+				AcceptedTerms: c.accepted}
 			in, err := w.RegisterInvited(t.Context(), w.who("idp_b", "new"), r, event.Command{}, join)
 			if c.refused {
-				if e, ok := err.(*errs.Error); !ok || e.Kind != errs.InvalidArgument || len(e.Fields) != 1 || e.Fields[0].Field != user.TermsField {
+				if e, ok := err.(*errs.Error); !ok || e.Kind != errs.InvalidArgument || len(e.Fields) != 1 ||
+					e.Fields[0].Field != user.TermsField {
 					t.Errorf("got %v", err)
 				}
 				return

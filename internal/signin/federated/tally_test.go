@@ -28,7 +28,8 @@ func TestSignInsThroughProvidersAreCounted(t *testing.T) {
 		t.Fatal("a stranger signed in")
 	}
 	counted("org_def", "map[]") // who is not linked yet has not failed
-	_, err = w.RegisterThrough(t.Context(), w.who("idp_def", "new"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@def.test"})
+	_, err = w.RegisterThrough(t.Context(), w.who("idp_def", "new"),
+		Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@def.test"})
 	must(t, err)
 	counted("org_def", "map[fed:{1 0 0}]")
 	who := w.who("idp_def", "ann")

@@ -43,14 +43,20 @@ func newWorld(t *testing.T) *world {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind)
 	factors, err := factor.New(s.Master, "https://id.signet.test")
 	must(t, err)
-	w := &world{t: t, store: s, Sessions: Sessions{&session.Sessions{Store: s, Factors: factors, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &session.Standings{}}}}
+	w := &world{t: t, store: s,
+		Sessions: Sessions{&session.Sessions{Store: s, Factors: factors, Master: s.Master, Clock: s.Now,
+			DefaultOrg: "org_def", Standings: &session.Standings{}}}}
 	eventtest.Given(t, s, org.Kind, "org_def", "org_def", nil, org.Added{Name: "def"})
-	eventtest.Given(t, s, org.Kind, "org_b", "org_b", []event.Claim{org.DomainClaim("b.test"), org.ProvenClaim("b.test")}, org.Added{Name: "b"},
-		org.DomainAdded{Domain: "b.test", Verified: true, Primary: true}, org.DomainVerified{Domain: "b.test", Proven: true})
+	eventtest.Given(t, s, org.Kind, "org_b", "org_b",
+		[]event.Claim{org.DomainClaim("b.test"), org.ProvenClaim("b.test")}, org.Added{Name: "b"},
+		org.DomainAdded{Domain: "b.test", Verified: true, Primary: true},
+		org.DomainVerified{Domain: "b.test", Proven: true})
 	w.person("usr_def", "org_def", "jo", "jo@def.test")
 	w.person("usr_b", "org_b", "ann", "ann@b.test")
 	for id, by := range map[string]access.Memberships{"def": iamOwner, "b": bOwner} {
-		eventtest.Given(t, s, idp.Kind, "idp_"+id, "org_"+id, nil, idp.OIDCAdded{General: idp.General{Name: id, AutoRegister: true}, OIDC: idp.OIDC{Issuer: "https://" + id + ".test"}},
+		eventtest.Given(t, s, idp.Kind, "idp_"+id, "org_"+id, nil,
+			idp.OIDCAdded{General: idp.General{Name: id, AutoRegister: true},
+				OIDC: idp.OIDC{Issuer: "https://" + id + ".test"}},
 			idp.Vouched{By: "usr_admin", Roles: by})
 	}
 	return w
@@ -58,9 +64,13 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) person(id, orgID, name, email string) {
 	w.t.Helper()
-	eventtest.Given(w.t, w.store, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, syntax.NameKey(name))}, user.HumanAdded{EmailVerified: true,
-		Verification: &user.Verification{By: user.VerifiedByOwner, At: 1},
-		Personal:     user.HumanFacts{UserName: name, UserNameKey: syntax.NameKey(name), Email: email, EmailKey: email, Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}})
+	eventtest.Given(w.t, w.store, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, syntax.NameKey(name))},
+		user.HumanAdded{
+			EmailVerified: true,
+			Verification:  &user.Verification{By: user.VerifiedByOwner, At: 1},
+			Personal: user.HumanFacts{UserName: name, UserNameKey: syntax.NameKey(name), Email: email, EmailKey: email,
+				Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}},
+		})
 }
 
 func (w *world) user(id string, facts ...event.Fact[user.User]) {
@@ -82,19 +92,23 @@ func (w *world) idp(id string, facts ...event.Fact[idp.Provider]) {
 func (w *world) policy(id string, p policy.SignIn) {
 	w.t.Helper()
 	o := eventtest.State(w.t, w.store, org.Kind, id)
-	eventtest.Given(w.t, w.store, org.Kind, id, "", nil, org.PolicySet{Diff: o.Data.Policy.DiffTo(policy.Policy{SignIn: p, SecondFactorRequired: o.Data.Policy.SecondFactorRequired})})
+	eventtest.Given(w.t, w.store, org.Kind, id, "", nil,
+		org.PolicySet{Diff: o.Data.Policy.DiffTo(policy.Policy{SignIn: p,
+			SecondFactorRequired: o.Data.Policy.SecondFactorRequired})})
 }
 
 // linked is a link of somebody to the subject of the same name at a provider.
 func linked(provider, subject string) user.LinkAdded {
-	return user.LinkAdded{LinkID: "lnk_" + subject, Provider: provider, Created: 1, Personal: user.LinkFacts{Issuer: "https://up.test", Subject: subject}}
+	return user.LinkAdded{LinkID: "lnk_" + subject, Provider: provider, Created: 1,
+		Personal: user.LinkFacts{Issuer: "https://up.test", Subject: subject}}
 }
 
 // who is an identity as a provider tells of it now.
 func (w *world) who(provider, subject string) idp.Identity {
 	w.t.Helper()
 	p := eventtest.State(w.t, w.store, idp.Kind, provider)
-	who := idp.Identity{Provider: provider, Org: p.Org, Epoch: p.Data.Epoch, Issuer: "https://up.test", Subject: subject}
+	who := idp.Identity{Provider: provider, Org: p.Org, Epoch: p.Data.Epoch, Issuer: "https://up.test",
+		Subject: subject}
 	if p.Data.Changer != nil {
 		who.Version = p.Data.Changer.Version
 	}
@@ -114,8 +128,17 @@ func (w *world) caller(userID string, proof session.Proof, ago time.Duration) *a
 	at := event.Micros(w.store.Now().Add(-ago))
 	proof.At = at
 	data := string(mustJSON(w.t, proof))
-	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch, Created: at,
-		Expires: event.Micros(w.store.Now().Add(time.Hour)), Provider: proof.Upstream.Of(), Data: data})
+	w.store.GivenToken(event.Token{
+		ID:       event.NewID("ses"),
+		Hash:     hash,
+		Kind:     string(secret.Session),
+		UserID:   userID,
+		Epoch:    u.Data.SessionEpoch,
+		Created:  at,
+		Expires:  event.Micros(w.store.Now().Add(time.Hour)),
+		Provider: proof.Upstream.Of(),
+		Data:     data,
+	})
 	c, err := w.Authenticate(w.t.Context(), text)
 	must(w.t, err)
 	return c

@@ -50,10 +50,13 @@ func newWorld(t *testing.T) *world {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind)
 	factors, err := factor.New(s.Master, externalURL)
 	must(t, err)
-	w := &world{t: t, store: s, Newcomers: Newcomers{&session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_b", Standings: &session.Standings{}}}}
+	w := &world{t: t, store: s,
+		Newcomers: Newcomers{&session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master,
+			Clock: s.Now, DefaultOrg: "org_b", Standings: &session.Standings{}}}}
 	eventtest.Given(t, s, org.Kind, "org_b", "org_b", nil, org.Added{Name: "b"})
 	eventtest.Given(t, s, user.Kind, "usr_ann", "org_b", []event.Claim{user.NameClaim("org_b", "ann")}, user.HumanAdded{
-		Personal: user.HumanFacts{UserName: "ann", UserNameKey: "ann", Email: "ann@b.test", EmailKey: "ann@b.test", Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}})
+		Personal: user.HumanFacts{UserName: "ann", UserNameKey: "ann", Email: "ann@b.test", EmailKey: "ann@b.test",
+			Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}})
 	s.GivenRow(event.Row{RowKey: ticket, Value: []byte{1}})
 	return w
 }
@@ -76,8 +79,19 @@ func admit(tx *event.Tx, u *event.Object[user.User]) error {
 var needs = event.Command{Rows: []event.RowKey{ticket}}
 
 func somebody() Person {
-	return Person{OrgID: "org_b", UserName: "new", FirstName: "New", LastName: "Person", Language: "de", Email: "new@b.test", Password: right,
-		Verification: user.Verification{By: user.VerifiedByOwner}, Peer: home, UserAgent: "browser", RequestID: "req_1"}
+	return Person{
+		OrgID:        "org_b",
+		UserName:     "new",
+		FirstName:    "New",
+		LastName:     "Person",
+		Language:     "de",
+		Email:        "new@b.test",
+		Password:     right,
+		Verification: user.Verification{By: user.VerifiedByOwner},
+		Peer:         home,
+		UserAgent:    "browser",
+		RequestID:    "req_1",
+	}
 }
 
 func (w *world) policy(p policy.Policy) {
@@ -104,26 +118,42 @@ func TestWhoBecomesAUser(t *testing.T) {
 	}{
 		{"with a name", nil, nil, nil, "new", true},
 		{"without a name, by the confirmed address", nil, func(p *Person) { p.UserName = "" }, nil, "new@b.test", true},
-		{"by the confirmed address in other letters", nil, func(p *Person) { p.UserName = "NEW＠b.test" }, nil, "NEW＠b.test", true},
-		{"with an address that nobody has confirmed", nil, func(p *Person) { p.Verification = user.Verification{} }, nil, "new", false},
-		{"without a name and with an unconfirmed address", nil, func(p *Person) { p.UserName, p.Verification = "", user.Verification{} }, invalid("userName"), "", false},
-		{"by the unconfirmed address", nil, func(p *Person) { p.UserName, p.Verification = "new@b.test", user.Verification{} }, invalid("userName"), "", false},
-		{"by somebody else's address", nil, func(p *Person) { p.UserName = "boss@b.test" }, invalid("userName"), "", false},
-		{"by somebody else's address in wide letters", nil, func(p *Person) { p.UserName = "boss＠b.test" }, invalid("userName"), "", false},
-		{"by somebody else's address in small letters", nil, func(p *Person) { p.UserName = "boss﹫b.test" }, invalid("userName"), "", false},
+		{"by the confirmed address in other letters", nil, func(p *Person) { p.UserName = "NEW＠b.test" }, nil,
+			"NEW＠b.test", true},
+		{"with an address that nobody has confirmed", nil, func(p *Person) { p.Verification = user.Verification{} },
+			nil, "new", false},
+		{"without a name and with an unconfirmed address", nil,
+			func(p *Person) { p.UserName, p.Verification = "", user.Verification{} }, invalid("userName"), "", false},
+		{"by the unconfirmed address", nil,
+			func(p *Person) { p.UserName, p.Verification = "new@b.test", user.Verification{} },
+			invalid("userName"), "", false},
+		{"by somebody else's address", nil, func(p *Person) { p.UserName = "boss@b.test" },
+			invalid("userName"), "", false},
+		{"by somebody else's address in wide letters", nil, func(p *Person) { p.UserName = "boss＠b.test" },
+			invalid("userName"), "", false},
+		{"by somebody else's address in small letters", nil, func(p *Person) { p.UserName = "boss﹫b.test" },
+			invalid("userName"), "", false},
 		{"with a name that is taken", nil, func(p *Person) { p.UserName = "ANN" }, user.ErrUserNameTaken, "", false},
 		{"without a last name", nil, func(p *Person) { p.LastName = "" }, invalid("profile.lastName"), "", false},
 		{"without an address", nil, func(p *Person) { p.Email = "" }, invalid("email.email"), "", false},
 		{"without a password", nil, func(p *Person) { p.Password = "" }, invalid("password"), "", false},
-		{"with a password that is too short", nil, func(p *Person) { p.Password = "short" }, invalid("password"), "", false},
-		{"with a password that is too short there", func(w *world) { n := int64(40); w.policy(policy.Policy{PasswordMinLength: n}) }, nil, invalid("password"), "", false},
+		{"with a password that is too short", nil, func(p *Person) { p.Password = "short" },
+			invalid("password"), "", false},
+		{"with a password that is too short there",
+			func(w *world) { n := int64(40); w.policy(policy.Policy{PasswordMinLength: n}) }, nil,
+			invalid("password"), "", false},
 		{"with a password where none is allowed", func(w *world) {
 			w.policy(policy.Policy{SignIn: policy.SignIn{SignInMethods: []policy.Way{policy.WithPasskey}}})
 		}, nil, session.ErrMethodNotAllowed, "", false},
-		{"in an organization that does not exist", nil, func(p *Person) { p.OrgID = "org_x" }, session.ErrSignInFailed, "", false},
-		{"in an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil, session.ErrSignInFailed, "", false},
+		{"in an organization that does not exist", nil, func(p *Person) { p.OrgID = "org_x" },
+			session.ErrSignInFailed, "", false},
+		{"in an inactive organization",
+			func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil,
+			session.ErrSignInFailed, "", false},
 		{"without what lets them in", func(w *world) {
-			must(w.t, w.store.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error { tx.DropRow(ticket); return nil }}))
+			must(w.t, w.store.Do(w.t.Context(),
+				event.Command{Origin: event.Origin{Actor: event.System},
+					Decide: func(tx *event.Tx) error { tx.DropRow(ticket); return nil }}))
 		}, nil, errNoTicket, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -140,7 +170,8 @@ func TestWhoBecomesAUser(t *testing.T) {
 			if c.refusal != nil {
 				if want, is := errors.AsType[*errs.Error](c.refusal); is && want.Kind == errs.InvalidArgument {
 					got, is := errors.AsType[*errs.Error](err)
-					if !is || !slices.ContainsFunc(got.Fields, func(v errs.Violation) bool { return v.Field == want.Fields[0].Field }) {
+					if !is || !slices.ContainsFunc(got.Fields,
+						func(v errs.Violation) bool { return v.Field == want.Fields[0].Field }) {
 						t.Errorf("got %v", err)
 					}
 				} else if !errors.Is(err, c.refusal) {
@@ -154,8 +185,10 @@ func TestWhoBecomesAUser(t *testing.T) {
 			must(t, err)
 			u := eventtest.State(t, w.store, user.Kind, in.UserID)
 			h := u.Data.Human
-			if u.Org != "org_b" || u.Data.UserName != c.userName || u.Data.UserNameKey != syntax.NameKey(c.userName) || h.Email.Verified != c.verified ||
-				h.Profile.DisplayName != "New Person" || h.Profile.PreferredLanguage != "de" || u.Data.Password.ChangeRequired {
+			if u.Org != "org_b" || u.Data.UserName != c.userName || u.Data.UserNameKey != syntax.NameKey(c.userName) ||
+				h.Email.Verified != c.verified ||
+				h.Profile.DisplayName != "New Person" || h.Profile.PreferredLanguage != "de" ||
+				u.Data.Password.ChangeRequired {
 				t.Errorf("%+v, %+v", u.Data, h)
 			}
 			if v := h.Email.Verification; c.verified && (v.By != user.VerifiedByOwner || v.At == 0) {
@@ -163,10 +196,12 @@ func TestWhoBecomesAUser(t *testing.T) {
 			}
 			caller, err := w.Authenticate(t.Context(), in.Token)
 			must(t, err)
-			if caller.UserID != in.UserID || !caller.Memberships.Hold(access.UserWrite, "org_b") || in.SecondFactorRequired || in.ChangeRequired {
+			if caller.UserID != in.UserID || !caller.Memberships.Hold(access.UserWrite, "org_b") ||
+				in.SecondFactorRequired || in.ChangeRequired {
 				t.Errorf("%+v, %+v", caller, in)
 			}
-			again, err := w.SignIn(t.Context(), session.Attempt{LoginName: c.userName, Password: right, OrgID: "org_b", Peer: home})
+			again, err := w.SignIn(t.Context(),
+				session.Attempt{LoginName: c.userName, Password: right, OrgID: "org_b", Peer: home})
 			must(t, err)
 			if again.UserID != in.UserID {
 				t.Error("the next sign-in is somebody else's")
@@ -195,11 +230,16 @@ func TestWhoBecomesAUserWithAPasskey(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"made for it", nil, flow, &factortest.Authenticator{Origin: externalURL}, nil},
-		{"where a second factor is required", func(w *world) { w.policy(policy.Policy{SecondFactorRequired: true}) }, flow, &factortest.Authenticator{Origin: externalURL}, nil},
-		{"made by what lets somebody else in", nil, "another flow", &factortest.Authenticator{Origin: externalURL}, errs.Invalid(errs.Violation{Field: "credential"})},
-		{"made on another site", nil, flow, &factortest.Authenticator{Origin: "https://evil.test"}, errs.Invalid(errs.Violation{Field: "credential"})},
-		{"of a device that knows nobody", nil, flow, &factortest.Authenticator{Origin: externalURL, Unverified: true}, errs.Invalid(errs.Violation{Field: "credential"})},
-		{"too late", func(w *world) { w.store.Advance(6 * time.Minute) }, flow, &factortest.Authenticator{Origin: externalURL}, errs.Invalid(errs.Violation{Field: "credential"})},
+		{"where a second factor is required", func(w *world) { w.policy(policy.Policy{SecondFactorRequired: true}) },
+			flow, &factortest.Authenticator{Origin: externalURL}, nil},
+		{"made by what lets somebody else in", nil, "another flow", &factortest.Authenticator{Origin: externalURL},
+			errs.Invalid(errs.Violation{Field: "credential"})},
+		{"made on another site", nil, flow, &factortest.Authenticator{Origin: "https://evil.test"},
+			errs.Invalid(errs.Violation{Field: "credential"})},
+		{"of a device that knows nobody", nil, flow, &factortest.Authenticator{Origin: externalURL, Unverified: true},
+			errs.Invalid(errs.Violation{Field: "credential"})},
+		{"too late", func(w *world) { w.store.Advance(6 * time.Minute) }, flow,
+			&factortest.Authenticator{Origin: externalURL}, errs.Invalid(errs.Violation{Field: "credential"})},
 		{"where none is allowed", func(w *world) {
 			w.policy(policy.Policy{SignIn: policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}})
 		}, flow,
@@ -218,7 +258,8 @@ func TestWhoBecomesAUserWithAPasskey(t *testing.T) {
 			p.Password, p.Passkey = "", &Passkey{Credential: credential, Flow: c.flow}
 			in, err := w.Create(t.Context(), p, needs, admit)
 			if c.refusal != nil {
-				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind || got.Reason != c.refusal.Reason {
+				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind ||
+					got.Reason != c.refusal.Reason {
 					t.Errorf("got %v", err)
 				}
 				return

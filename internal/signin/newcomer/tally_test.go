@@ -12,7 +12,8 @@ import (
 func TestTheFirstSessionOfANewPersonIsCounted(t *testing.T) {
 	w := newWorld(t)
 	w.Tally = tally.New(w.store, w.store.Now, session.SignInThrottled)
-	person := Person{OrgID: "org_b", UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test", Password: right, Peer: home}
+	person := Person{OrgID: "org_b", UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test",
+		Password: right, Peer: home}
 	for range 2 { // the ticket is good for one
 		_, _ = w.Create(t.Context(), person, event.Command{Rows: []event.RowKey{ticket}}, admit)
 		person.UserName = "newer"

@@ -57,13 +57,20 @@ func newWorld(t *testing.T) *world {
 	factors, err := factor.New(s.Master, "https://id.signet.test")
 	must(t, err)
 	w := &world{t: t, store: s, Pages: Pages{ExternalURL: "https://id.signet.test",
-		Sessions: federated.Sessions{Sessions: &session.Sessions{Store: s, Factors: factors, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &session.Standings{}}}}}
+		Sessions: federated.Sessions{Sessions: &session.Sessions{Store: s, Factors: factors, Master: s.Master,
+			Clock: s.Now, DefaultOrg: "org_def", Standings: &session.Standings{}}}}}
 	for _, id := range []string{"def", "b"} {
 		eventtest.Given(t, s, org.Kind, "org_"+id, "org_"+id, nil, org.Added{Name: id})
-		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, syntax.NameKey("jo")), user.LinkClaim("idp_def", "https://up.test", id)},
-			user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: "jo@x.test", EmailKey: "jo@x.test"}},
-			user.LinkAdded{LinkID: "lnk_" + id, Provider: "idp_def", Created: 1, Personal: user.LinkFacts{Issuer: "https://up.test", Subject: id}})
-		eventtest.Given(t, s, idp.Kind, "idp_"+id, "org_"+id, nil, idp.OIDCAdded{General: idp.General{Name: id, AutoRegister: true}, OIDC: idp.OIDC{Issuer: "https://" + id + ".test"}},
+		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id,
+			[]event.Claim{user.NameClaim("org_"+id, syntax.NameKey("jo")),
+				user.LinkClaim("idp_def", "https://up.test", id)},
+			user.HumanAdded{Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: "jo@x.test",
+				EmailKey: "jo@x.test"}},
+			user.LinkAdded{LinkID: "lnk_" + id, Provider: "idp_def", Created: 1,
+				Personal: user.LinkFacts{Issuer: "https://up.test", Subject: id}})
+		eventtest.Given(t, s, idp.Kind, "idp_"+id, "org_"+id, nil,
+			idp.OIDCAdded{General: idp.General{Name: id, AutoRegister: true},
+				OIDC: idp.OIDC{Issuer: "https://" + id + ".test"}},
 			idp.Vouched{By: "usr_admin", Roles: iamOwner})
 	}
 	w.secret = w.application("app_b", "org_b")
@@ -73,7 +80,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) application(id, orgID string) string {
 	w.t.Helper()
 	text, hash := secret.NewToken(secret.Client)
-	eventtest.Given(w.t, w.store, app.Kind, id, orgID, nil, app.Added{Name: id, Type: app.Web, Settings: app.Settings{AuthMethod: app.SecretBasic, RedirectURIs: []string{home}}}, app.SecretSet{},
+	eventtest.Given(w.t, w.store, app.Kind, id, orgID, nil,
+		app.Added{Name: id, Type: app.Web,
+			Settings: app.Settings{AuthMethod: app.SecretBasic, RedirectURIs: []string{home}}}, app.SecretSet{},
 		app.OwnSignInSet{Allowed: true}, app.Vouched{By: "usr_admin", Roles: iamOwner})
 	w.store.GivenRow(event.Row{RowKey: app.SecretRow(id), Value: hash})
 	return text
@@ -101,8 +110,18 @@ func (w *world) code(provider, subject string) Redeem {
 	p := eventtest.State(w.t, w.store, idp.Kind, provider)
 	asked := event.RowKey{Table: event.Flows, Key: "asked"}
 	w.store.GivenRow(event.Row{RowKey: asked, Value: []byte{1}})
-	code, err := w.Code(w.t.Context(), attempt, idp.Identity{Provider: provider, Org: p.Org, Epoch: p.Data.Epoch, Version: p.Data.Changer.Version, Issuer: "https://up.test", Subject: subject,
-		FirstName: "New", LastName: "Person", Email: "new@x.test", UserName: "new"}, asked)
+	code, err := w.Code(w.t.Context(), attempt, idp.Identity{
+		Provider:  provider,
+		Org:       p.Org,
+		Epoch:     p.Data.Epoch,
+		Version:   p.Data.Changer.Version,
+		Issuer:    "https://up.test",
+		Subject:   subject,
+		FirstName: "New",
+		LastName:  "Person",
+		Email:     "new@x.test",
+		UserName:  "new",
+	}, asked)
 	must(w.t, err)
 	return Redeem{Client: w.client(), Token: started.Token, Code: code}
 }
@@ -113,7 +132,8 @@ func TestForWhomAnApplicationsOwnPageCounts(t *testing.T) {
 	}
 	promoted := func(scope string, role access.Role) func(*world) {
 		return func(w *world) {
-			eventtest.Given(w.t, w.store, user.Kind, "usr_b", "", nil, user.MembershipSet{Scope: scope, Roles: []access.Role{role}})
+			eventtest.Given(w.t, w.store, user.Kind, "usr_b", "", nil,
+				user.MembershipSet{Scope: scope, Roles: []access.Role{role}})
 		}
 	}
 	both := func(all ...func(*world)) func(*world) {
@@ -132,22 +152,34 @@ func TestForWhomAnApplicationsOwnPageCounts(t *testing.T) {
 		{"somebody whom an owner of the installation covers", "b", func(*world) {}, nil},
 		{"somebody whom an owner of the organization covers", "b", vouched(bOwner), nil},
 		{"changed by somebody who may not set passwords", "b", vouched(settings), session.ErrSignInFailed},
-		{"changed by an owner of another organization", "b", vouched(access.Memberships{"org_def": {access.OrgOwner}}), session.ErrSignInFailed},
+		{"changed by an owner of another organization", "b", vouched(access.Memberships{"org_def": {access.OrgOwner}}),
+			session.ErrSignInFailed},
 		{"changed by nobody who had a role", "b", vouched(nil), session.ErrSignInFailed},
-		{"somebody who was promoted in the organization", "b", both(vouched(bOwner), promoted("org_b", access.OrgOwner)), nil},
-		{"somebody who was promoted above the changer", "b", both(vouched(bOwner), promoted(access.Installation, access.IAMOwner)), session.ErrSignInFailed},
-		{"somebody who was promoted elsewhere, and an owner at home answers", "b", both(vouched(bOwner), promoted("org_def", access.OrgOwner)), nil},
-		{"somebody who was promoted elsewhere, and no owner at home answers", "b", both(vouched(bManager), promoted("org_def", access.OrgOwner)), session.ErrSignInFailed},
+		{"somebody who was promoted in the organization", "b",
+			both(vouched(bOwner), promoted("org_b", access.OrgOwner)), nil},
+		{"somebody who was promoted above the changer", "b",
+			both(vouched(bOwner), promoted(access.Installation, access.IAMOwner)), session.ErrSignInFailed},
+		{"somebody who was promoted elsewhere, and an owner at home answers", "b",
+			both(vouched(bOwner), promoted("org_def", access.OrgOwner)), nil},
+		{"somebody who was promoted elsewhere, and no owner at home answers", "b",
+			both(vouched(bManager), promoted("org_def", access.OrgOwner)), session.ErrSignInFailed},
 		{"somebody without roles, and no owner at home answers", "b", vouched(bManager), nil},
 		{"somebody of another organization", "def", func(*world) {}, session.ErrSignInFailed},
 		{"switched off", "b", func(w *world) { w.app(app.OwnSignInSet{}) }, ErrNotAllowed},
-		{"switched on again, and nobody answers for it", "b", func(w *world) { w.app(app.OwnSignInSet{}, app.OwnSignInSet{Allowed: true}) }, ErrNotAllowed},
+		{"switched on again, and nobody answers for it", "b",
+			func(w *world) { w.app(app.OwnSignInSet{}, app.OwnSignInSet{Allowed: true}) }, ErrNotAllowed},
 		{"an inactive application", "b", func(w *world) { w.app(app.Deactivated{}) }, ErrClient},
 		{"a secret that is gone", "b", func(w *world) { w.app(app.SecretRemoved{}) }, ErrClient},
-		{"another way to authenticate", "b", func(w *world) { w.app(app.SettingsChanged{AuthMethod: new(app.PrivateKeyJWT)}) }, ErrClient},
-		{"an inactive organization", "b", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, ErrClient},
-		{"an inactive user", "b", func(w *world) { eventtest.Given(w.t, w.store, user.Kind, "usr_b", "", nil, user.Deactivated{}) }, session.ErrSignInFailed},
-		{"a provider that is switched off", "b", func(w *world) { eventtest.Given(w.t, w.store, idp.Kind, "idp_def", "", nil, idp.Deactivated{}) }, session.ErrSignInFailed},
+		{"another way to authenticate", "b",
+			func(w *world) { w.app(app.SettingsChanged{AuthMethod: new(app.PrivateKeyJWT)}) }, ErrClient},
+		{"an inactive organization", "b",
+			func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, ErrClient},
+		{"an inactive user", "b",
+			func(w *world) { eventtest.Given(w.t, w.store, user.Kind, "usr_b", "", nil, user.Deactivated{}) },
+			session.ErrSignInFailed},
+		{"a provider that is switched off", "b",
+			func(w *world) { eventtest.Given(w.t, w.store, idp.Kind, "idp_def", "", nil, idp.Deactivated{}) },
+			session.ErrSignInFailed},
 		{"a provider that was changed", "b", func(w *world) {
 			eventtest.Given(w.t, w.store, idp.Kind, "idp_def", "", nil, idp.Vouched{By: "usr_admin", Roles: iamOwner})
 		}, session.ErrSignInFailed},
@@ -200,7 +232,9 @@ func TestWhoIsRegisteredAndLinkedByAnApplicationsOwnPage(t *testing.T) {
 				}
 			} else {
 				must(t, err)
-				if u := eventtest.State(t, w.store, user.Kind, in.UserID); u.Org != "org_b" || u.Data.UserName != "new" || u.Data.Human.Profile.LastName != "Typed" || u.Data.Human.Profile.FirstName != "New" {
+				if u := eventtest.State(t, w.store, user.Kind,
+					in.UserID); u.Org != "org_b" || u.Data.UserName != "new" ||
+					u.Data.Human.Profile.LastName != "Typed" || u.Data.Human.Profile.FirstName != "New" {
 					t.Errorf("registered %+v", u.Data)
 				}
 			}
@@ -228,8 +262,17 @@ func (w *world) caller(userID string) *access.Caller {
 	text, hash := secret.NewToken(secret.Session)
 	u := eventtest.State(w.t, w.store, user.Kind, userID)
 	now := event.Micros(w.store.Now())
-	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch, Created: now,
-		Expires: event.Micros(w.store.Now().Add(time.Hour)), Data: `{"methods":["pwd"],"at":` + strconv.FormatInt(now, 10) + `}`})
+	w.store.GivenToken(event.Token{
+		ID:      event.NewID("ses"),
+		Hash:    hash,
+		Kind:    string(secret.Session),
+		UserID:  userID,
+		Epoch:   u.Data.SessionEpoch,
+		Created: now,
+		Expires: event.Micros(w.store.Now().Add(time.Hour)),
+
+		Data: `{"methods":["pwd"],"at":` + strconv.FormatInt(now, 10) + `}`,
+	})
 	c, err := w.Authenticate(w.t.Context(), text)
 	must(w.t, err)
 	return c
@@ -246,10 +289,15 @@ func TestWhichAttemptsGoOn(t *testing.T) {
 		{"at the end of its time", func(w *world) { w.store.Advance(attemptLife - time.Second) }, nil, true},
 		{"after its time", func(w *world) { w.store.Advance(attemptLife) }, nil, false},
 		{"before its time", func(w *world) { w.store.Advance(-time.Hour) }, nil, false},
-		{"no return address any more", func(w *world) { w.app(app.SettingsChanged{RedirectURIs: &[]string{home + "/"}}) }, nil, false},
+		{"no return address any more",
+			func(w *world) { w.app(app.SettingsChanged{RedirectURIs: &[]string{home + "/"}}) }, nil, false},
 		{"switched off", func(w *world) { w.app(app.OwnSignInSet{}) }, nil, false},
 		{"an inactive application", func(w *world) { w.app(app.Deactivated{}) }, nil, false},
-		{"an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, nil, false},
+		{"an inactive organization",
+			func(w *world) {
+				eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil,
+					org.Deactivated{})
+			}, nil, false},
 		{"changed on the way", nil, func(_ *world, text string) string {
 			other := byte('A') // and not by chance the same
 			if text[20] == other {
@@ -300,18 +348,21 @@ func TestWhichProvidersAnApplicationCanStartWith(t *testing.T) {
 		{"one of its organization", "idp_b", nil, true},
 		{"one of the default organization", "idp_def", nil, true},
 		{"one of another organization", "idp_c", nil, false},
-		{"one that is switched off", "idp_b", func(w *world) { eventtest.Given(w.t, w.store, idp.Kind, "idp_b", "", nil, idp.Deactivated{}) }, false},
+		{"one that is switched off", "idp_b",
+			func(w *world) { eventtest.Given(w.t, w.store, idp.Kind, "idp_b", "", nil, idp.Deactivated{}) }, false},
 		{"one that nobody answers for", "idp_old", nil, false},
 		{"one that the organization does not allow", "idp_def", func(w *world) {
 			o := eventtest.State(w.t, w.store, org.Kind, "org_b")
-			eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.PolicySet{Diff: o.Data.Policy.DiffTo(policy.Policy{SignIn: policy.SignIn{Providers: []string{"idp_b"}}})})
+			eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil,
+				org.PolicySet{Diff: o.Data.Policy.DiffTo(policy.Policy{SignIn: policy.SignIn{Providers: []string{"idp_b"}}})})
 		}, false},
 		{"none", "idp_none", nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
-			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{}, idp.Vouched{By: "usr_admin", Roles: iamOwner})
+			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{},
+				idp.Vouched{By: "usr_admin", Roles: iamOwner})
 			eventtest.Given(t, w.store, idp.Kind, "idp_old", "org_b", nil, idp.OIDCAdded{})
 			if c.given != nil {
 				c.given(w)

@@ -18,7 +18,8 @@ import (
 // give stores a token of a kind that lives for an hour.
 func give(s *eventtest.Store, id, userID string, kind secret.TokenKind) (token string) {
 	token, hash := secret.NewToken(kind)
-	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(kind), UserID: userID, Name: "n " + id, Created: event.Micros(s.Now()), Expires: event.Micros(s.Now().Add(time.Hour))})
+	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(kind), UserID: userID, Name: "n " + id,
+		Created: event.Micros(s.Now()), Expires: event.Micros(s.Now().Add(time.Hour))})
 	return token
 }
 
@@ -30,10 +31,12 @@ func TestWhatAnAdministratorEnds(t *testing.T) {
 	person(t, s, "usr_gone", "org_def", "gone", "")
 	eventtest.Given(t, s, user.Kind, "usr_gone", "", nil, user.WasRemoved{})
 	tokens := map[string]string{}
-	for id, userID := range map[string]string{"ses_jo": "usr_jo", "ses_ann": "usr_ann", "ses_owner": "usr_owner", "ses_gone": "usr_gone"} {
+	for id, userID := range map[string]string{"ses_jo": "usr_jo", "ses_ann": "usr_ann", "ses_owner": "usr_owner",
+		"ses_gone": "usr_gone"} {
 		tokens[id] = give(s, id, userID, secret.Session)
 	}
-	for id, userID := range map[string]string{"pat_jo": "usr_jo", "pat_ann": "usr_ann", "pat_owner": "usr_owner", "pat_gone": "usr_gone"} {
+	for id, userID := range map[string]string{"pat_jo": "usr_jo", "pat_ann": "usr_ann", "pat_owner": "usr_owner",
+		"pat_gone": "usr_gone"} {
 		tokens[id] = give(s, id, userID, secret.PAT)
 	}
 	for _, c := range []struct {
@@ -74,7 +77,8 @@ func TestWhatAnAdministratorEnds(t *testing.T) {
 	mark := s.Mark()
 	must(t, sessions.End(t.Context(), Of(manager(t, "org_def"), "usr_jo"), "ses_jo"))
 	must(t, sessions.Revoke(t.Context(), Of(manager(t, "org_def"), "usr_jo"), "pat_jo"))
-	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1", Payload: `{"sessionId":"ses_jo"}`},
+	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1",
+		Payload: `{"sessionId":"ses_jo"}`},
 		eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.token_revoked.v1", Payload: `{"tokenId":"pat_jo"}`})
 	for _, id := range []string{"ses_jo", "pat_jo"} {
 		_, err := sessions.Authenticate(t.Context(), tokens[id])
@@ -142,7 +146,8 @@ func TestListsGoPageByPage(t *testing.T) {
 		give(s, fmt.Sprintf("ses_%d", i), "usr_jo", secret.Session)
 		give(s, fmt.Sprintf("pat_a%d", i), "usr_ann", secret.PAT)
 	}
-	s.GivenToken(event.Token{ID: "pat_2", Hash: make([]byte, 32), Kind: string(secret.PAT), UserID: "usr_jo", Epoch: 7, Expires: event.Micros(s.Now().Add(time.Hour))})
+	s.GivenToken(event.Token{ID: "pat_2", Hash: make([]byte, 32), Kind: string(secret.PAT), UserID: "usr_jo", Epoch: 7,
+		Expires: event.Micros(s.Now().Add(time.Hour))})
 	jo := &access.Caller{UserID: "usr_jo", OrgID: "org_def"}
 	for _, whose := range []Whose{Own(jo), Of(manager(t, "org_def"), "usr_jo")} {
 		var ids []string
@@ -153,7 +158,8 @@ func TestListsGoPageByPage(t *testing.T) {
 			sizes = append(sizes, len(shown))
 			for _, one := range shown {
 				ids = append(ids, one.ID)
-				if one.Name != "n "+one.ID || !one.Expires.Equal(event.Time(event.Micros(s.Now().Add(time.Hour)))) || !one.Created.Equal(event.Time(event.Micros(s.Now()))) {
+				if one.Name != "n "+one.ID || !one.Expires.Equal(event.Time(event.Micros(s.Now().Add(time.Hour)))) ||
+					!one.Created.Equal(event.Time(event.Micros(s.Now()))) {
 					t.Errorf("shown: %+v", one)
 				}
 			}
@@ -166,8 +172,14 @@ func TestListsGoPageByPage(t *testing.T) {
 			t.Errorf("listed %v in %v", ids, sizes)
 		}
 	}
-	for name, whose := range map[string]Whose{"another organization": Of(manager(t, "org_b"), "usr_jo"), "nobody": Of(manager(t, "org_def"), "usr_x"),
-		"no permit": Of(access.Permit{}, "usr_jo"), "nothing": {}, "a caller who is gone": Own(&access.Caller{UserID: "usr_x", OrgID: "org_def"})} {
+	for name, whose := range map[string]Whose{
+		"another organization": Of(manager(t, "org_b"), "usr_jo"),
+		"nobody":               Of(manager(t, "org_def"), "usr_x"),
+		"no permit":            Of(access.Permit{}, "usr_jo"),
+		"nothing":              {},
+
+		"a caller who is gone": Own(&access.Caller{UserID: "usr_x", OrgID: "org_def"}),
+	} {
 		if shown, _, err := sessions.List(t.Context(), whose, secret.PAT, event.Cursor{}, 10); shown != nil {
 			t.Errorf("%s: %v", name, shown)
 		} else {

@@ -26,7 +26,8 @@ func TestWhoMayEnrolChangeAndLoseFactors(t *testing.T) {
 	}{
 		{name: "nobody asks for a factor"},
 		{name: "one is enrolled and proven", factors: one},
-		{name: "one is enrolled and not proven", factors: one, unproven: true, enrol: access.ErrSecondFactor, change: access.ErrSecondFactor},
+		{name: "one is enrolled and not proven", factors: one, unproven: true, enrol: access.ErrSecondFactor,
+			change: access.ErrSecondFactor},
 		{name: "one is required and enrolled, but not proven", factors: one, required: true, unproven: true,
 			enrol: access.ErrSecondFactor, change: access.ErrSecondFactor, lose: ErrLastFactor},
 		{name: "one is required and none is enrolled", required: true, unproven: true, change: access.ErrSecondFactor},
@@ -34,20 +35,28 @@ func TestWhoMayEnrolChangeAndLoseFactors(t *testing.T) {
 		{name: "one of two that are required and proven", factors: append(one, one...), required: true},
 		{name: "just recent", age: recentFor},
 		{name: "not recent", age: recentFor + time.Microsecond, enrol: ErrNotRecent, change: ErrNotRecent},
-		{name: "required, but not recent", required: true, unproven: true, age: recentFor + time.Microsecond, enrol: ErrNotRecent, change: access.ErrSecondFactor},
+		{name: "required, but not recent", required: true, unproven: true, age: recentFor + time.Microsecond,
+			enrol: ErrNotRecent, change: access.ErrSecondFactor},
 		{name: "the password has to be changed", mustChange: true, enrol: access.ErrPasswordChange},
-		{name: "the password has to be changed, which waits for a factor", mustChange: true, required: true, unproven: true, change: access.ErrSecondFactor},
+		{name: "the password has to be changed, which waits for a factor", mustChange: true, required: true,
+			unproven: true, change: access.ErrSecondFactor},
 		{name: "a service user", service: true, enrol: user.ErrNotHuman, change: user.ErrNotHuman},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := world(t)
-			u := &event.Object[user.User]{Data: user.User{Standing: user.Standing{SecondFactor: len(c.factors) > 0, Password: user.Password{ChangeRequired: c.mustChange}},
-				Human: &user.Human{Factors: c.factors}}}
+			u := &event.Object[user.User]{
+				Data: user.User{
+					Standing: user.Standing{SecondFactor: len(c.factors) > 0,
+						Password: user.Password{ChangeRequired: c.mustChange}},
+					Human: &user.Human{Factors: c.factors},
+				},
+			}
 			if c.service {
 				u.Data.Human = nil
 			}
 			must(t, s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
-				st := &InSession{tx: tx, user: u, required: c.required, unproven: c.unproven, proof: Proof{At: tx.Now() - c.age.Microseconds()}}
+				st := &InSession{tx: tx, user: u, required: c.required, unproven: c.unproven,
+					proof: Proof{At: tx.Now() - c.age.Microseconds()}}
 				eventtest.As(t, st.mayEnrol(), c.enrol)
 				eventtest.As(t, st.mayChange(), c.change)
 				if !c.service {
@@ -65,8 +74,11 @@ func TestASessionThatHasNotProvenAFactorChangesNone(t *testing.T) {
 	id := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[0].ID
 	before := a.Fingerprint()
 	for name, do := range map[string]func() error{
-		"start an app":    func() error { _, err := a.sessions.StartTOTP(t.Context(), me); return err },
-		"confirm an app":  func() error { _, err := a.sessions.ConfirmTOTP(t.Context(), me, "", "000000", fromHome); return err },
+		"start an app": func() error { _, err := a.sessions.StartTOTP(t.Context(), me); return err },
+		"confirm an app": func() error {
+			_, err := a.sessions.ConfirmTOTP(t.Context(), me, "", "000000", fromHome)
+			return err
+		},
 		"start a passkey": func() error { _, err := a.sessions.StartPasskey(t.Context(), me); return err },
 		"confirm a passkey": func() error {
 			credential, err := (&factortest.Authenticator{Origin: externalURL}).Create(`{"rp":{"id":"id.signet.test"},"challenge":"eA"}`)
@@ -75,7 +87,10 @@ func TestASessionThatHasNotProvenAFactorChangesNone(t *testing.T) {
 			return err
 		},
 		"recovery codes": func() error { _, err := a.sessions.MakeRecoveryCodes(t.Context(), me); return err },
-		"remove":         func() error { _, err := a.sessions.RemoveFactor(t.Context(), me, event.IfMatch{}, id); return err },
+		"remove": func() error {
+			_, err := a.sessions.RemoveFactor(t.Context(), me, event.IfMatch{}, id)
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) { eventtest.As(t, do(), access.ErrSecondFactor) })
 	}
@@ -117,19 +132,25 @@ func TestEnrollingProvesTheFactorInThatSession(t *testing.T) {
 	added, err := sessions.ConfirmTOTP(t.Context(), me, "phone", factortest.Code(made.Secret, s.Now()), rotating)
 	must(t, err)
 	facts := s.Since(t, mark)
-	if len(facts) != 2 || facts[0].Type != "user.totp_added.v1" || facts[1] != (eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.second_factor_proven.v1",
-		Payload: `{"sessionId":"` + in.SessionID + `","method":"otp"}`, Personal: place}) {
+	if len(facts) != 2 || facts[0].Type != "user.totp_added.v1" || facts[1] != (eventtest.Fact{
+		Object:   IDFor("usr_jo"),
+		Type:     "sign_in.second_factor_proven.v1",
+		Payload:  `{"sessionId":"` + in.SessionID + `","method":"otp"}`,
+		Personal: place,
+	}) {
 		t.Errorf("recorded %+v", facts)
 	}
 	_, err = sessions.Authenticate(t.Context(), in.Token)
 	eventtest.As(t, err, access.ErrUnauthenticated) // rotated
 	b, err := sessions.Bearer(t.Context(), added.Token)
 	must(t, err)
-	if proof, err := ProofOf(&b.Token); err != nil || !proof.SecondFactor || proof.At != event.Micros(s.Now()) || b.Caller.MustProveSecondFactor {
+	if proof, err := ProofOf(&b.Token); err != nil || !proof.SecondFactor || proof.At != event.Micros(s.Now()) ||
+		b.Caller.MustProveSecondFactor {
 		t.Errorf("the proof is %+v, %v", proof, err)
 	}
 	u := eventtest.State(t, s, user.Kind, "usr_jo")
-	if f, ok := u.Data.Human.Factor(added.FactorID); !ok || f.Name != "phone" || f.Kind != user.TOTP || added.Details.Sequence != u.Sequence {
+	if f, ok := u.Data.Human.Factor(added.FactorID); !ok || f.Name != "phone" || f.Kind != user.TOTP ||
+		added.Details.Sequence != u.Sequence {
 		t.Errorf("enrolled %+v, %+v", f, added)
 	}
 }
@@ -143,7 +164,8 @@ func TestRemovingOnesOwnFactors(t *testing.T) {
 		return err
 	}
 	eventtest.As(t, remove("fac_x", event.IfMatch{}), factor.ErrNotFound)
-	eventtest.Refused(t, remove(factors[0].ID, event.IfMatch{Set: true, Sequence: 99}), errs.Aborted, event.SequenceMismatch)
+	eventtest.Refused(t, remove(factors[0].ID, event.IfMatch{Set: true, Sequence: 99}), errs.Aborted,
+		event.SequenceMismatch)
 	must(t, remove(factors[0].ID, event.IfMatch{}))
 	eventtest.As(t, remove(factors[0].ID, event.IfMatch{}), factor.ErrNotFound)
 	other := signIn(t, a.sessions)
@@ -175,8 +197,10 @@ func TestASecretThatWasShownStaysUntilItsFirstCode(t *testing.T) {
 	if again, err = sessions.ResumeTOTP(t.Context(), me, first.Secret); err != nil || again != first {
 		t.Errorf("shown again: %+v, %v", again, err)
 	}
-	for _, shown := range []string{"", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", first.Secret} { // the last one is not the one that waits by then
-		if made, err := sessions.ResumeTOTP(t.Context(), me, shown); err != nil || made == first || made.Secret == shown || made.Secret == "" {
+	// the last one is not the one that waits by then
+	for _, shown := range []string{"", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", first.Secret} {
+		if made, err := sessions.ResumeTOTP(t.Context(), me, shown); err != nil || made == first ||
+			made.Secret == shown || made.Secret == "" {
 			t.Errorf("%q was shown: %+v, %v", shown, made, err)
 		}
 		first, err = sessions.StartTOTP(t.Context(), me)

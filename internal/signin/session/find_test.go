@@ -82,8 +82,12 @@ func TestWhoALoginNameFinds(t *testing.T) {
 func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
 	s, sessions := world(t)
 	verified := func(id string, v *user.Verification) {
-		eventtest.Given(t, s, user.Kind, id, "org_def", []event.Claim{user.NameClaim("org_def", id)}, user.HumanAdded{EmailVerified: true, Verification: v,
-			Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: "jo@mail.test", EmailKey: "jo@mail.test"}})
+		eventtest.Given(t, s, user.Kind, id, "org_def", []event.Claim{user.NameClaim("org_def", id)}, user.HumanAdded{
+			EmailVerified: true,
+			Verification:  v,
+			Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: "jo@mail.test",
+				EmailKey: "jo@mail.test"},
+		})
 	}
 	for i := range 1000 {
 		verified(fmt.Sprintf("usr_%04d", i), &user.Verification{By: user.VerifiedByInstallation, At: int64(i + 1)})
@@ -97,7 +101,8 @@ func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
 		t.Errorf("found %v after %d queries", u, counting.queries)
 	}
 	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.WasRemoved{})
-	if u, _, err = sessions.find(t.Context(), "jo@mail.test", NameScope{}); err != nil || u == nil || u.ID != "usr_0000" {
+	if u, _, err = sessions.find(t.Context(), "jo@mail.test", NameScope{}); err != nil || u == nil ||
+		u.ID != "usr_0000" {
 		t.Errorf("found %v, %v", u, err)
 	}
 }
@@ -112,7 +117,8 @@ func TestEverySpellingOfAnUnknownNameIsOneAccount(t *testing.T) {
 		return strings.Join(nobody.Parts(), "|")
 	}
 	want := key("bob", "")
-	for _, c := range [][2]string{{"BOB", ""}, {"bob@def.test", ""}, {"Bob@DEF.test", ""}, {"bob", "org_def"}, {"bob@def.test", "org_def"}} {
+	for _, c := range [][2]string{{"BOB", ""}, {"bob@def.test", ""}, {"Bob@DEF.test", ""}, {"bob", "org_def"},
+		{"bob@def.test", "org_def"}} {
 		if got := key(c[0], c[1]); got != want {
 			t.Errorf("%q in %q is counted as %s, not %s", c[0], c[1], got, want)
 		}

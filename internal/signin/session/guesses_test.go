@@ -61,7 +61,8 @@ func TestGuessesFromManyNetworksAtOnceCountEachOther(t *testing.T) {
 	me := as(t, a.sessions, signIn(t, a.sessions).Token)
 	wrong := wrongApp(a)
 	count := atOnce(64, func(i int) string { return a.guess(t, me, wrong, i) })
-	if count["INVALID_REQUEST"] != guessing.GuessesADay || count["SIGN_IN_THROTTLED 1s"]+count["SIGN_IN_THROTTLED 24h0m0s"] != 64-guessing.GuessesADay {
+	if count["INVALID_REQUEST"] != guessing.GuessesADay ||
+		count["SIGN_IN_THROTTLED 1s"]+count["SIGN_IN_THROTTLED 24h0m0s"] != 64-guessing.GuessesADay {
 		t.Errorf("got %v", count)
 	}
 }
@@ -95,17 +96,19 @@ func TestWaysInThatGuessesAtCodesLeaveToTheOwner(t *testing.T) {
 			must(t, err)
 			assertion, err := a.device.Get(options)
 			must(t, err)
-			_, err = a.sessions.SignInWithPasskey(t.Context(), PasskeyAttempt{Assertion: assertion, Peer: stranger.Peer})
+			_, err = a.sessions.SignInWithPasskey(t.Context(),
+				PasskeyAttempt{Assertion: assertion, Peer: stranger.Peer})
 			must(t, err)
 			_, err = a.sessions.Prove(t.Context(), me, a.code(), stranger)
 			return err
 		}},
-		{"a network where only the password was right", "SIGN_IN_THROTTLED 24h0m0s", func(t *testing.T, a *armed, _ *access.Caller) error {
-			in, err := a.sessions.SignIn(t.Context(), try("jo", right, stranger.Peer))
-			must(t, err)
-			_, err = a.sessions.Prove(t.Context(), as(t, a.sessions, in.Token), a.code(), stranger)
-			return err
-		}},
+		{"a network where only the password was right", "SIGN_IN_THROTTLED 24h0m0s",
+			func(t *testing.T, a *armed, _ *access.Caller) error {
+				in, err := a.sessions.SignIn(t.Context(), try("jo", right, stranger.Peer))
+				must(t, err)
+				_, err = a.sessions.Prove(t.Context(), as(t, a.sessions, in.Token), a.code(), stranger)
+				return err
+			}},
 		{"a new password", "in", func(t *testing.T, a *armed, _ *access.Caller) error {
 			must(t, reset(t, a.sessions, "usr_jo", resetCode(t, a.Store), stranger.Peer))
 			in, err := a.sessions.SignIn(t.Context(), try("jo", next, stranger.Peer))

@@ -28,7 +28,8 @@ func robot(t *testing.T, s *eventtest.Store, id string, roles ...access.Role) {
 // manager is the permit of a user manager of an organization.
 func manager(t *testing.T, orgID string) access.Permit {
 	t.Helper()
-	p, err := (&access.Caller{UserID: "usr_admin", RequestID: "req_1", Memberships: access.Memberships{orgID: {access.OrgUserManager}}}).In(orgID, access.CredentialWrite)
+	p, err := (&access.Caller{UserID: "usr_admin", RequestID: "req_1",
+		Memberships: access.Memberships{orgID: {access.OrgUserManager}}}).In(orgID, access.CredentialWrite)
 	must(t, err)
 	return p
 }
@@ -112,12 +113,13 @@ func TestWhoMakesNoTokenOfTheirOwn(t *testing.T) {
 			robot(t, s, "usr_robot")
 			return &access.Caller{UserID: "usr_robot", OrgID: "org_def", TokenKind: string(secret.PAT)}
 		}, errNotAPerson},
-		{"whose sessions were ended at that moment", func(t *testing.T, s *eventtest.Store, sessions *Sessions) *access.Caller {
-			caller, err := sessions.Authenticate(t.Context(), session(t, s, "ses_1"))
-			must(t, err)
-			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.SessionsEnded{})
-			return caller
-		}, errSessionsMoved},
+		{"whose sessions were ended at that moment",
+			func(t *testing.T, s *eventtest.Store, sessions *Sessions) *access.Caller {
+				caller, err := sessions.Authenticate(t.Context(), session(t, s, "ses_1"))
+				must(t, err)
+				eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.SessionsEnded{})
+				return caller
+			}, errSessionsMoved},
 		{"who was removed at that moment", func(t *testing.T, s *eventtest.Store, sessions *Sessions) *access.Caller {
 			caller, err := sessions.Authenticate(t.Context(), session(t, s, "ses_1"))
 			must(t, err)
@@ -178,7 +180,8 @@ func TestForWhomTokensAreMade(t *testing.T) {
 			before := s.Fingerprint()
 			made, err := sessions.IssueFor(t.Context(), c.permit, c.id, NewToken{})
 			eventtest.As(t, err, c.refusal)
-			if wrote := s.Fingerprint() != before; wrote != (c.refusal == nil) || (made.Token != "") != (c.refusal == nil) {
+			if wrote := s.Fingerprint() != before; wrote != (c.refusal == nil) ||
+				(made.Token != "") != (c.refusal == nil) {
 				t.Errorf("wrote: %t, token %q", wrote, made.Token)
 			}
 		})

@@ -21,7 +21,8 @@ func session(t *testing.T, s *eventtest.Store, id string) (token string) {
 	t.Helper()
 	token, hash := secret.NewToken(secret.Session)
 	epoch := eventtest.State(t, s, user.Kind, "usr_jo").Data.SessionEpoch
-	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Epoch: epoch, Created: event.Micros(s.Now()), Expires: event.Micros(s.Now().Add(Life))})
+	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Epoch: epoch,
+		Created: event.Micros(s.Now()), Expires: event.Micros(s.Now().Add(Life))})
 	return token
 }
 
@@ -34,11 +35,20 @@ func TestTokensEndWithThePasswordWhereThatIsWanted(t *testing.T) {
 		tokens := map[string]string{"a personal access token": pat(t, s)}
 		for id, of := range map[string]string{"oat_1": in.SessionID, "oat_2": ""} {
 			token, hash := secret.NewToken(secret.Access)
-			s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: of, Epoch: 1,
-				Expires: event.Micros(s.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
+			s.GivenToken(event.Token{
+				ID:      id,
+				Hash:    hash,
+				Kind:    string(secret.Access),
+				UserID:  "usr_jo",
+				Session: of,
+				Epoch:   1,
+				Expires: event.Micros(s.Now().Add(time.Hour)),
+				Data:    Given{Audience: []string{"signet"}}.Text(),
+			})
 			tokens["an application's with the session "+of] = token
 		}
-		_, err := sessions.ChangePassword(t.Context(), as(t, sessions, in.Token), event.IfMatch{}, ChangePassword{Current: right, New: "another one", EndTokens: wanted, Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), as(t, sessions, in.Token), event.IfMatch{},
+			ChangePassword{Current: right, New: "another one", EndTokens: wanted, Peer: home})
 		must(t, err)
 		as(t, sessions, in.Token)
 		for name, token := range tokens {
@@ -62,10 +72,12 @@ func TestAChangedPasswordEndsEverySessionButItsOwn(t *testing.T) {
 	}
 	caller.RequestID = "req_3"
 	mark := s.Mark()
-	d, err := sessions.ChangePassword(t.Context(), caller, event.IfMatch{Set: true, Sequence: 2}, ChangePassword{Current: right, New: "battery staple", Peer: home})
+	d, err := sessions.ChangePassword(t.Context(), caller, event.IfMatch{Set: true, Sequence: 2},
+		ChangePassword{Current: right, New: "battery staple", Peer: home})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.password_changed.v1", Payload: `{}`})
-	if u := eventtest.State(t, s, user.Kind, "usr_jo"); d != u.Details() || d.Sequence != 3 || u.Data.Password.ChangeRequired || u.Data.Password.Version != 2 {
+	if u := eventtest.State(t, s, user.Kind, "usr_jo"); d != u.Details() || d.Sequence != 3 ||
+		u.Data.Password.ChangeRequired || u.Data.Password.Version != 2 {
 		t.Errorf("details %+v, state %+v", d, u.Data)
 	}
 	caller, err = sessions.Authenticate(t.Context(), own)
@@ -100,7 +112,8 @@ func TestAChangeByAPersonalAccessTokenEndsAllSessions(t *testing.T) {
 	own, token := session(t, s, "ses_own"), pat(t, s)
 	caller, err := sessions.Authenticate(t.Context(), token)
 	must(t, err)
-	_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
+	_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{},
+		ChangePassword{Current: right, New: "kettle-brume", Peer: home})
 	must(t, err)
 	_, err = sessions.Authenticate(t.Context(), own)
 	eventtest.As(t, err, access.ErrUnauthenticated)
@@ -122,16 +135,23 @@ func TestWhenAPasswordIsNotChanged(t *testing.T) {
 		fields []string
 		wrote  bool
 	}{
-		{"a wrong current password", nil, "usr_jo", event.IfMatch{}, ChangePassword{Current: "wrong", New: "kettle-brume"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
-		{"a wrong current password and another sequence", nil, "usr_jo", event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: "wrong", New: "kettle-brume"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
-		{"another sequence", nil, "usr_jo", event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: right, New: "kettle-brume"}, errs.Aborted, event.SequenceMismatch, nil, false},
+		{"a wrong current password", nil, "usr_jo", event.IfMatch{},
+			ChangePassword{Current: "wrong", New: "kettle-brume"}, errs.InvalidArgument, errs.InvalidRequest,
+			[]string{"currentPassword"}, true},
+		{"a wrong current password and another sequence", nil, "usr_jo", event.IfMatch{Set: true, Sequence: 1},
+			ChangePassword{Current: "wrong", New: "kettle-brume"}, errs.InvalidArgument, errs.InvalidRequest,
+			[]string{"currentPassword"}, true},
+		{"another sequence", nil, "usr_jo", event.IfMatch{Set: true, Sequence: 1},
+			ChangePassword{Current: right, New: "kettle-brume"}, errs.Aborted, event.SequenceMismatch, nil, false},
 		{"a service user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_robot", "org_def", []event.Claim{user.NameClaim("org_def", key)},
 				user.ServiceAdded{Personal: user.ServiceFacts{UserName: "robot", UserNameKey: key, Name: "Robot"}})
-		}, "usr_robot", event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume"}, errs.FailedPrecondition, user.NotHuman, nil, false},
+		}, "usr_robot", event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume"}, errs.FailedPrecondition,
+			user.NotHuman, nil, false},
 		{"a removed user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.WasRemoved{})
-		}, "usr_jo", event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume"}, errs.NotFound, user.NotFound, nil, false},
+		}, "usr_jo", event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume"}, errs.NotFound,
+			user.NotFound, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := world(t)
@@ -140,7 +160,8 @@ func TestWhenAPasswordIsNotChanged(t *testing.T) {
 				c.given(t, s)
 			}
 			before := s.Fingerprint()
-			_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: c.caller, OrgID: "org_def"}, c.match, c.change)
+			_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: c.caller, OrgID: "org_def"},
+				c.match, c.change)
 			eventtest.Refused(t, err, c.kind, c.reason, c.fields...)
 			if wrote := s.Fingerprint() != before; wrote != c.wrote {
 				t.Errorf("wrote: %t", wrote)
@@ -162,7 +183,8 @@ func TestAWrongCurrentPasswordCountsLikeAFailedSignIn(t *testing.T) {
 	sequence := eventtest.State(t, s, user.Kind, "usr_jo").Sequence
 	mark := s.Mark()
 	guess := func() string {
-		_, err := sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{Current: "Guessed-Secret-5", New: "kettle-brume", Peer: home, UserAgent: "browser"})
+		_, err := sessions.ChangePassword(t.Context(), caller, event.IfMatch{},
+			ChangePassword{Current: "Guessed-Secret-5", New: "kettle-brume", Peer: home, UserAgent: "browser"})
 		return answer(err)
 	}
 	for i := range pairFree - 1 {
@@ -179,7 +201,8 @@ func TestAWrongCurrentPasswordCountsLikeAFailedSignIn(t *testing.T) {
 	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Errorf("signing in: %v", err)
 	}
-	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place})
+	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
+		Personal: place})
 	if got := eventtest.State(t, s, user.Kind, "usr_jo").Sequence; got != sequence {
 		t.Errorf("the user moved from %d to %d", sequence, got)
 	}
@@ -200,7 +223,8 @@ func TestWhatHappensWhileTheCurrentPasswordIsCheckedWins(t *testing.T) {
 	}{
 		{"a new password", []event.Fact[user.User]{user.PasswordSet{}}, errs.Aborted, event.Contention},
 		{"the user is deactivated", []event.Fact[user.User]{user.Deactivated{}}, errs.NotFound, user.NotFound},
-		{"the user is deactivated and comes back: the session stays dead", []event.Fact[user.User]{user.Deactivated{}, user.Reactivated{}}, errs.Aborted, event.Contention},
+		{"the user is deactivated and comes back: the session stays dead",
+			[]event.Fact[user.User]{user.Deactivated{}, user.Reactivated{}}, errs.Aborted, event.Contention},
 		{"the user is removed", []event.Fact[user.User]{user.WasRemoved{}}, errs.NotFound, user.NotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,8 +234,10 @@ func TestWhatHappensWhileTheCurrentPasswordIsCheckedWins(t *testing.T) {
 			caller, err := sessions.Authenticate(t.Context(), own)
 			must(t, err)
 			racing := *sessions
-			racing.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, c.facts...) }}
-			_, err = racing.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
+			racing.Store = &during{Store: s,
+				happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, c.facts...) }}
+			_, err = racing.ChangePassword(t.Context(), caller, event.IfMatch{},
+				ChangePassword{Current: right, New: "kettle-brume", Peer: home})
 			eventtest.Refused(t, err, c.kind, c.reason)
 			_, err = sessions.Authenticate(t.Context(), own)
 			eventtest.As(t, err, access.ErrUnauthenticated)
@@ -222,8 +248,10 @@ func TestWhatHappensWhileTheCurrentPasswordIsCheckedWins(t *testing.T) {
 func TestASequenceThatMovesWhileThePasswordIsCheckedIsAMismatch(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	sessions.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.ProfileChanged{}) }}
-	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{Set: true, Sequence: 2}, ChangePassword{Current: right, New: "kettle-brume"})
+	sessions.Store = &during{Store: s,
+		happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.ProfileChanged{}) }}
+	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"},
+		event.IfMatch{Set: true, Sequence: 2}, ChangePassword{Current: right, New: "kettle-brume"})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
 }
 
@@ -231,7 +259,8 @@ func TestARightCurrentPasswordIsNeverHeldAgainstAnybody(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
 	for range 2 * pairFree {
-		_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"},
+			event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
 		eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
 	}
 }
@@ -239,7 +268,8 @@ func TestARightCurrentPasswordIsNeverHeldAgainstAnybody(t *testing.T) {
 func TestAChangedPasswordDoesNotForgetTheNetworkOfItsOwner(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{}, ChangePassword{Current: right, New: "a new one", Peer: home})
+	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{},
+		ChangePassword{Current: right, New: "a new one", Peer: home})
 	must(t, err)
 	hash, err := s.Row(t.Context(), user.PasswordRow("usr_jo"))
 	must(t, err)
@@ -262,7 +292,8 @@ func TestAFloodOfSignInsDoesNotKeepAnybodyFromChangingThePassword(t *testing.T) 
 	flood(t, sessions)
 	current := right
 	for _, next := range []string{"a second one", "a third one", "a fourth one"} {
-		if _, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{}, ChangePassword{Current: current, New: next, Peer: home}); err != nil {
+		if _, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{},
+			ChangePassword{Current: current, New: next, Peer: home}); err != nil {
 			t.Fatalf("to the %s: %v", next, err)
 		}
 		current = next
@@ -278,11 +309,13 @@ func TestWhoHasToReplaceAPasswordNeedNotTypeItTwice(t *testing.T) {
 		field  string // that is wrong; empty: the password is changed
 		reason errs.ProblemReason
 	}{
-		"just signed in":               {must: true, next: "kettle-brume"},
-		"and keeps it":                 {must: true, next: right, field: "newPassword", reason: UnchangedPassword},
-		"and chooses a common one":     {must: true, next: "password1", field: "newPassword"},
-		"a while ago":                  {must: true, later: recentFor + time.Minute, next: "kettle-brume", field: "currentPassword"},
-		"with a passkey":               {must: true, by: `{"methods":["hwk","user"]}`, next: "kettle-brume", field: "currentPassword"},
+		"just signed in":           {must: true, next: "kettle-brume"},
+		"and keeps it":             {must: true, next: right, field: "newPassword", reason: UnchangedPassword},
+		"and chooses a common one": {must: true, next: "password1", field: "newPassword"},
+		"a while ago": {must: true, later: recentFor + time.Minute, next: "kettle-brume",
+			field: "currentPassword"},
+		"with a passkey": {must: true, by: `{"methods":["hwk","user"]}`, next: "kettle-brume",
+			field: "currentPassword"},
 		"who does not have to, either": {next: "kettle-brume", field: "currentPassword"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +331,8 @@ func TestWhoHasToReplaceAPasswordNeedNotTypeItTwice(t *testing.T) {
 				caller.Session = &proven
 			}
 			s.Advance(c.later)
-			_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{New: c.next, Peer: home})
+			_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{},
+				ChangePassword{New: c.next, Peer: home})
 			if c.field != "" {
 				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.field)
 				if e, ours := errors.AsType[*errs.Error](err); ours && e.Fields[0].Reason != c.reason {

@@ -24,7 +24,8 @@ import (
 func strictWorld(t *testing.T, everywhere policy.Policy, orgs map[string]policy.Policy) (*eventtest.Store, *Sessions) {
 	t.Helper()
 	s, sessions := world(t)
-	eventtest.Given(t, s, installation.Kind, installation.ID, "org_def", nil, installation.Added{DefaultOrg: "org_def"}, installation.PolicySet{Diff: policy.Policy{}.DiffTo(everywhere)})
+	eventtest.Given(t, s, installation.Kind, installation.ID, "org_def", nil, installation.Added{DefaultOrg: "org_def"},
+		installation.PolicySet{Diff: policy.Policy{}.DiffTo(everywhere)})
 	for id, p := range orgs {
 		eventtest.Given(t, s, org.Kind, id, "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(p)})
 	}
@@ -38,12 +39,16 @@ func TestASessionLivesAsLongAsThePolicySays(t *testing.T) {
 		life, shown      time.Duration // at most; when nobody uses it
 	}{
 		{"by default", policy.Policy{}, policy.Policy{}, Life, Life},
-		{"longer in the installation", policy.Policy{SessionSeconds: 86400}, policy.Policy{}, 24 * time.Hour, 24 * time.Hour},
-		{"shorter in the organization", policy.Policy{SessionSeconds: 86400}, policy.Policy{SessionSeconds: 600}, 10 * time.Minute, 10 * time.Minute},
+		{"longer in the installation", policy.Policy{SessionSeconds: 86400}, policy.Policy{}, 24 * time.Hour,
+			24 * time.Hour},
+		{"shorter in the organization", policy.Policy{SessionSeconds: 86400}, policy.Policy{SessionSeconds: 600},
+			10 * time.Minute, 10 * time.Minute},
 		{"not longer in the organization", policy.Policy{}, policy.Policy{SessionSeconds: 86400}, Life, Life},
 		{"unused", policy.Policy{SessionIdleSeconds: 600}, policy.Policy{}, Life, 10 * time.Minute},
-		{"unused, shorter in the organization", policy.Policy{SessionIdleSeconds: 600}, policy.Policy{SessionIdleSeconds: 60}, Life, time.Minute},
-		{"unused for longer than it lives", policy.Policy{SessionIdleSeconds: 86400}, policy.Policy{SessionSeconds: 600}, 10 * time.Minute, 10 * time.Minute},
+		{"unused, shorter in the organization", policy.Policy{SessionIdleSeconds: 600},
+			policy.Policy{SessionIdleSeconds: 60}, Life, time.Minute},
+		{"unused for longer than it lives", policy.Policy{SessionIdleSeconds: 86400},
+			policy.Policy{SessionSeconds: 600}, 10 * time.Minute, 10 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := strictWorld(t, c.everywhere, map[string]policy.Policy{"org_def": c.here})
@@ -53,7 +58,8 @@ func TestASessionLivesAsLongAsThePolicySays(t *testing.T) {
 				t.Errorf("it lives for %v, want %v", got, c.shown)
 			}
 			proof := proofOf(t, s, in)
-			if (proof.Idle != 0) != (c.shown != c.life) || proof.Idle != 0 && proof.Until != event.Micros(s.Now().Add(c.life)) {
+			if (proof.Idle != 0) != (c.shown != c.life) ||
+				proof.Idle != 0 && proof.Until != event.Micros(s.Now().Add(c.life)) {
 				t.Errorf("kept %+v", proof)
 			}
 			s.Advance(c.shown - time.Microsecond)
@@ -185,7 +191,8 @@ func TestWhereThereIsNoIdleLifeAUseWritesNothing(t *testing.T) {
 		t.Error("there is something to do after every request")
 	}
 	person(t, s, "usr_ann", "org_def", "ann", "")
-	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT} { // sessions from before there was a proof, and tokens
+	// sessions from before there was a proof, and tokens
+	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT} {
 		caller, err := sessions.Authenticate(t.Context(), give(s, "tok_"+string(kind), "usr_ann", kind))
 		must(t, err)
 		if caller.Used != nil {
@@ -284,8 +291,10 @@ func TestThePolicyOfTheOrganizationThatANameLeadsToSlowsGuessesDown(t *testing.T
 		{"in an organization that is not there", "jo", "org_x", 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, sessions := strictWorld(t, policy.Policy{NetworkAttempts: 8}, map[string]policy.Policy{"org_def": {NetworkAttempts: 3}, "org_b": {NetworkAttempts: 2}})
-			for id, who := range map[string][3]string{"usr_jo": {"org_def", "jo", ""}, "usr_ann": {"org_b", "ann", ""}, "usr_bob": {"org_def", "bob", "bob@b.test"}} {
+			s, sessions := strictWorld(t, policy.Policy{NetworkAttempts: 8},
+				map[string]policy.Policy{"org_def": {NetworkAttempts: 3}, "org_b": {NetworkAttempts: 2}})
+			for id, who := range map[string][3]string{"usr_jo": {"org_def", "jo", ""}, "usr_ann": {"org_b", "ann", ""},
+				"usr_bob": {"org_def", "bob", "bob@b.test"}} {
 				person(t, s, id, who[0], who[1], who[2])
 				password(t, s, id, cheap(), user.PasswordSet{})
 			}
@@ -299,7 +308,8 @@ func TestThePolicyOfTheOrganizationThatANameLeadsToSlowsGuessesDown(t *testing.T
 }
 
 func TestAllNumbersOfTheThrottleComeFromThePolicy(t *testing.T) {
-	s, sessions := strictWorld(t, policy.Policy{AccountAttempts: 12, AccountWaitSeconds: 2, NetworkAttempts: 1, NetworkWaitSeconds: 60}, nil)
+	s, sessions := strictWorld(t,
+		policy.Policy{AccountAttempts: 12, AccountWaitSeconds: 2, NetworkAttempts: 1, NetworkWaitSeconds: 60}, nil)
 	withPassword(t, s, cheap())
 	if got := heard(t, sessions, try("jo", "wrong", home), true); got != 12 {
 		t.Errorf("%d attempts from many networks were heard", got)
@@ -336,25 +346,30 @@ func retryAfter(err error) time.Duration {
 }
 
 func TestAChangeOfThePasswordFollowsThePolicy(t *testing.T) {
-	s, sessions := strictWorld(t, policy.Policy{PasswordMinLength: 8, NetworkAttempts: 2}, map[string]policy.Policy{"org_def": {PasswordMinLength: 10, CommonPasswordsRefused: true}})
+	s, sessions := strictWorld(t, policy.Policy{PasswordMinLength: 8, NetworkAttempts: 2},
+		map[string]policy.Policy{"org_def": {PasswordMinLength: 10, CommonPasswordsRefused: true}})
 	withPassword(t, s, usual())
 	jo := &access.Caller{UserID: "usr_jo", OrgID: "org_def"}
 	before := s.Fingerprint()
 	for _, next := range []string{"123456789", "Password123"} {
-		_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: "wrong", New: next, Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{},
+			ChangePassword{Current: "wrong", New: next, Peer: home})
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "newPassword")
 	}
 	if s.Fingerprint() != before {
 		t.Error("something was written: a password that nobody may have is no guess at the current one")
 	}
 	for range 2 {
-		_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: "wrong", New: "harder to guess", Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{},
+			ChangePassword{Current: "wrong", New: "harder to guess", Peer: home})
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "currentPassword")
 	}
-	_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: right, New: "harder to guess", Peer: home})
+	_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{},
+		ChangePassword{Current: right, New: "harder to guess", Peer: home})
 	eventtest.Refused(t, err, errs.ResourceExhausted, SignInThrottled)
 	s.Advance(time.Second)
-	_, err = sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: right, New: "harder to guess", Peer: home})
+	_, err = sessions.ChangePassword(t.Context(), jo, event.IfMatch{},
+		ChangePassword{Current: right, New: "harder to guess", Peer: home})
 	must(t, err)
 }
 
@@ -363,7 +378,8 @@ func TestASecondFactorThatIsRequiredRestrictsOpenSessionsAtOnce(t *testing.T) {
 	s, sessions := strictWorld(t, policy.Policy{}, nil)
 	withPassword(t, s, usual())
 	in := signIn(t, sessions)
-	required, not := policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true}), policy.Policy{SecondFactorRequired: true}.DiffTo(policy.Policy{})
+	required, not := policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true}),
+		policy.Policy{SecondFactorRequired: true}.DiffTo(policy.Policy{})
 	everywhere := func(c policy.Diff) func() {
 		return func() {
 			eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.PolicySet{Diff: c})

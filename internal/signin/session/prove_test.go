@@ -45,7 +45,8 @@ func arm(t *testing.T) *armed {
 	t.Helper()
 	s, sessions := world(t)
 	withPassword(t, s, usual())
-	a := &armed{Store: s, sessions: sessions, first: signIn(t, sessions), device: &factortest.Authenticator{Origin: externalURL}}
+	a := &armed{Store: s, sessions: sessions, first: signIn(t, sessions),
+		device: &factortest.Authenticator{Origin: externalURL}}
 	a.secret = enrolTOTP(t, s, sessions, a.first.Token)
 	me := as(t, sessions, a.first.Token)
 	options, err := sessions.StartPasskey(t.Context(), me)
@@ -116,8 +117,16 @@ func TestWhatAFactorDoesToTheSessionsThereAre(t *testing.T) {
 	token := pat(t, s)
 	given := func(id, session string) (token string) {
 		token, hash := secret.NewToken(secret.Access)
-		s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: session, Epoch: 1,
-			Expires: event.Micros(s.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
+		s.GivenToken(event.Token{
+			ID:      id,
+			Hash:    hash,
+			Kind:    string(secret.Access),
+			UserID:  "usr_jo",
+			Session: session,
+			Epoch:   1,
+			Expires: event.Micros(s.Now().Add(time.Hour)),
+			Data:    Given{Audience: []string{"signet"}}.Text(),
+		})
 		return token
 	}
 	sessions.Audience = "signet"
@@ -127,8 +136,12 @@ func TestWhatAFactorDoesToTheSessionsThereAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		token      string
 		restricted bool
-	}{"the session it was enrolled in": {here.Token, false}, "a session from before": {old.Token, true}, "a personal access token": {token, false},
-		"an access token of the session it was enrolled in": {ofHere, false}} {
+	}{
+		"the session it was enrolled in":                    {here.Token, false},
+		"a session from before":                             {old.Token, true},
+		"a personal access token":                           {token, false},
+		"an access token of the session it was enrolled in": {ofHere, false},
+	} {
 		if got := as(t, sessions, c.token).MustProveSecondFactor; got != c.restricted {
 			t.Errorf("%s: restricted %t", name, got)
 		}
@@ -144,7 +157,8 @@ func TestEveryFactorIsProvenOnce(t *testing.T) {
 		field  string
 	}{
 		{ByTOTP, func(_ *testing.T, a *armed, _ *access.Caller) Answer { return a.code() }, "totpCode"},
-		{ByRecovery, func(_ *testing.T, a *armed, _ *access.Caller) Answer { return Answer{RecoveryCode: a.codes[3]} }, "recoveryCode"},
+		{ByRecovery, func(_ *testing.T, a *armed, _ *access.Caller) Answer { return Answer{RecoveryCode: a.codes[3]} },
+			"recoveryCode"},
 		{ByPasskey, func(t *testing.T, a *armed, me *access.Caller) Answer { return a.assertion(t, me) }, "assertion"},
 	} {
 		t.Run(string(c.method), func(t *testing.T) {
@@ -158,7 +172,8 @@ func TestEveryFactorIsProvenOnce(t *testing.T) {
 			proven := eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.second_factor_proven.v1",
 				Payload: fmt.Sprintf(`{"sessionId":%q,"method":%q}`, in.SessionID, c.method), Personal: place}
 			if c.method == ByRecovery {
-				a.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.recovery_code_used.v1", Payload: `{}`}, proven)
+				a.Then(t, mark,
+					eventtest.Fact{Object: "usr_jo", Type: "user.recovery_code_used.v1", Payload: `{}`}, proven)
 			} else {
 				a.Then(t, mark, proven)
 			}
@@ -172,7 +187,8 @@ func TestEveryFactorIsProvenOnce(t *testing.T) {
 			must(t, err)
 			proof, err := ProofOf(kept)
 			must(t, err)
-			if !slices.Equal(proof.Methods, []Method{ByPassword, c.method}) || !proof.SecondFactor || proof.At != event.Micros(a.Now()) {
+			if !slices.Equal(proof.Methods, []Method{ByPassword, c.method}) || !proof.SecondFactor ||
+				proof.At != event.Micros(a.Now()) {
 				t.Errorf("the proof is %+v", proof)
 			}
 			// Not again, in this session or another one.
@@ -194,8 +210,16 @@ func TestAStepMayGiveTheSessionANewToken(t *testing.T) {
 	in := signIn(t, a.sessions)
 	me := as(t, a.sessions, in.Token)
 	derived, hash := secret.NewToken(secret.Access)
-	a.GivenToken(event.Token{ID: "oat_1", Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: in.SessionID, Epoch: 1,
-		Expires: event.Micros(a.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
+	a.GivenToken(event.Token{
+		ID:      "oat_1",
+		Hash:    hash,
+		Kind:    string(secret.Access),
+		UserID:  "usr_jo",
+		Session: in.SessionID,
+		Epoch:   1,
+		Expires: event.Micros(a.Now().Add(time.Hour)),
+		Data:    Given{Audience: []string{"signet"}}.Text(),
+	})
 	rotating := fromHome
 	rotating.Rotate = true
 	wrong, err := a.sessions.Prove(t.Context(), me, wrongApp(a), rotating)
@@ -232,7 +256,10 @@ func TestOnlyASessionProves(t *testing.T) {
 		},
 		"passkey": func() error { _, err := a.sessions.StartPasskey(t.Context(), me); return err },
 		"codes":   func() error { _, err := a.sessions.MakeRecoveryCodes(t.Context(), me); return err },
-		"remove":  func() error { _, err := a.sessions.RemoveFactor(t.Context(), me, event.IfMatch{}, "fac_x"); return err },
+		"remove": func() error {
+			_, err := a.sessions.RemoveFactor(t.Context(), me, event.IfMatch{}, "fac_x")
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) { eventtest.As(t, do(), errSessionOnly) })
 	}
@@ -260,7 +287,9 @@ func TestWrongCodesAreCountedAndAuditedLikeWrongPasswords(t *testing.T) {
 				_, err := a.sessions.Prove(t.Context(), me, wrong, stranger)
 				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, wrong.field())
 				if i == 0 {
-					a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: strings.Replace(place, home.String(), away.String(), 1)})
+					a.Then(t, mark,
+						eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
+							Personal: strings.Replace(place, home.String(), away.String(), 1)})
 				}
 			}
 			// Now nothing of the kind is heard, right or wrong.
@@ -353,7 +382,9 @@ func TestOfManyProofsAtOnceOneCounts(t *testing.T) {
 func TestASessionThatEndsMeanwhileStaysEnded(t *testing.T) {
 	jo := &access.Caller{UserID: "usr_jo", OrgID: "org_def", RequestID: "req_1"}
 	for name, happens := range map[string]func(t *testing.T, a *armed, in SignedIn){
-		"it is ended": func(t *testing.T, a *armed, in SignedIn) { must(t, a.sessions.End(t.Context(), Own(jo), in.SessionID)) },
+		"it is ended": func(t *testing.T, a *armed, in SignedIn) {
+			must(t, a.sessions.End(t.Context(), Own(jo), in.SessionID))
+		},
 		"all are ended": func(t *testing.T, a *armed, _ SignedIn) {
 			_, err := a.sessions.EndOthers(t.Context(), jo, event.IfMatch{})
 			must(t, err)
@@ -403,7 +434,8 @@ func TestASessionThatLivesOnIsProven(t *testing.T) {
 			must(t, err)
 		},
 		"while the password is changed in it": func(t *testing.T, a *armed, me *access.Caller) {
-			_, err := a.sessions.ChangePassword(t.Context(), me, event.IfMatch{}, ChangePassword{Current: right, New: "a new one", Peer: home})
+			_, err := a.sessions.ChangePassword(t.Context(), me, event.IfMatch{},
+				ChangePassword{Current: right, New: "a new one", Peer: home})
 			must(t, err)
 		},
 		"while a token is issued": func(t *testing.T, a *armed, me *access.Caller) { pat(t, a.Store) },
@@ -450,7 +482,8 @@ func TestGivingThePasswordAgain(t *testing.T) {
 	_, err = sessions.Reauthenticate(t.Context(), me, right, fromHome)
 	must(t, err)
 	facts := s.Since(t, mark)
-	if last := facts[len(facts)-1]; last != (eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.reauthenticated.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place}) {
+	if last := facts[len(facts)-1]; last != (eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.reauthenticated.v1",
+		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place}) {
 		t.Errorf("recorded %+v", facts)
 	}
 	if !recent() {
@@ -482,7 +515,8 @@ func TestAPasswordThatIsChangedMeanwhileProvesNothing(t *testing.T) {
 	changing := &eventtest.Meanwhile{Store: s}
 	changing.Happens = func() { // once it is known to be a session
 		changing.Happens = func() { // once the password is checked
-			_, err := sessions.ChangePassword(t.Context(), me, event.IfMatch{}, ChangePassword{Current: right, New: "a new one", Peer: home})
+			_, err := sessions.ChangePassword(t.Context(), me, event.IfMatch{},
+				ChangePassword{Current: right, New: "a new one", Peer: home})
 			must(t, err)
 		}
 	}
@@ -554,17 +588,20 @@ func TestPeopleProveThemselvesByASessionAndServicesByTheirToken(t *testing.T) {
 	robot(t, s, "usr_bot")
 	for _, kind := range []secret.TokenKind{secret.PAT, secret.Access} {
 		for _, recent := range []bool{false, true} {
-			eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_jo", TokenKind: string(kind)}, recent), errSessionOnly)
+			eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_jo", TokenKind: string(kind)},
+				recent), errSessionOnly)
 			must(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_bot", TokenKind: string(kind)}, recent))
 		}
 	}
-	eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_nobody", TokenKind: string(secret.PAT)}, false), user.ErrNotFound)
+	eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_nobody", TokenKind: string(secret.PAT)},
+		false), user.ErrNotFound)
 }
 
 func TestOnlySessionsAreRecent(t *testing.T) {
 	now := eventtest.Start
 	by := func(kind secret.TokenKind, data string) *access.Caller {
-		return &access.Caller{TokenKind: string(kind), Session: &event.Token{Kind: string(kind), Created: event.Micros(now), Data: data}}
+		return &access.Caller{TokenKind: string(kind),
+			Session: &event.Token{Kind: string(kind), Created: event.Micros(now), Data: data}}
 	}
 	for name, c := range map[string]struct {
 		caller *access.Caller
@@ -602,15 +639,18 @@ func TestAPasskeyAloneOpensAFullSession(t *testing.T) {
 	var attempt PasskeyAttempt
 	in, err := a.signInByPasskey(t, func(p *PasskeyAttempt) { p.OrgID = "org_def"; attempt = *p })
 	must(t, err)
-	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
-	if in.UserID != "usr_jo" || in.SecondFactorRequired || in.ChangeRequired || !in.Expires.Equal(event.Time(event.Micros(a.Now().Add(Life)))) {
+	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.succeeded.v1",
+		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+	if in.UserID != "usr_jo" || in.SecondFactorRequired || in.ChangeRequired ||
+		!in.Expires.Equal(event.Time(event.Micros(a.Now().Add(Life)))) {
 		t.Errorf("got %+v", in)
 	}
 	b, err := a.sessions.Bearer(t.Context(), in.Token)
 	must(t, err)
 	proof, err := ProofOf(&b.Token)
 	must(t, err)
-	if b.Caller.MustProveSecondFactor || !slices.Equal(proof.Methods, []Method{ByPasskey}) || !proof.SecondFactor || !Recent(b.Caller, a.Now()) {
+	if b.Caller.MustProveSecondFactor || !slices.Equal(proof.Methods, []Method{ByPasskey}) || !proof.SecondFactor ||
+		!Recent(b.Caller, a.Now()) {
 		t.Errorf("the proof is %+v", proof)
 	}
 	_, err = a.sessions.SignInWithPasskey(t.Context(), attempt)
@@ -636,7 +676,8 @@ func TestPasskeysThatLetNobodyIn(t *testing.T) {
 		},
 		"another organization": func(_ *testing.T, _ *armed, p *PasskeyAttempt) { p.OrgID = "org_b" },
 		"a factor removed": func(t *testing.T, a *armed, _ *PasskeyAttempt) {
-			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", event.IfMatch{}, eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID)
+			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", event.IfMatch{},
+				eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID)
 			must(t, err)
 		},
 		"too late": func(_ *testing.T, a *armed, _ *PasskeyAttempt) { a.Advance(5 * time.Minute) },
@@ -678,7 +719,8 @@ func TestFailedSignInsWithAPasskeyAreAuditedAndSlowedDown(t *testing.T) {
 		_, err := a.signInByPasskey(t, nil)
 		eventtest.As(t, err, errPasskeyFailed)
 	}
-	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place})
+	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
+		Personal: place})
 	a.device.Unverified = false
 	if _, err := a.signInByPasskey(t, nil); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Errorf("got %v", err)
@@ -696,7 +738,8 @@ func TestOfManySignInsWithOneAssertionOneSucceeds(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 64 {
 		wait.Go(func() {
-			_, err := a.sessions.SignInWithPasskey(context.Background(), PasskeyAttempt{Assertion: assertion, Peer: home})
+			_, err := a.sessions.SignInWithPasskey(context.Background(),
+				PasskeyAttempt{Assertion: assertion, Peer: home})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

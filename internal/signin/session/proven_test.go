@@ -57,7 +57,8 @@ func TestASessionKnowsWhenEachFactorWasProven(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := arm(t)
-			eventtest.Given(t, a.Store, org.Kind, "org_def", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SignIn: policy.SignIn{SignInMethods: tt.ways}})})
+			eventtest.Given(t, a.Store, org.Kind, "org_def", "", nil,
+				org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SignIn: policy.SignIn{SignInMethods: tt.ways}})})
 			in := signIn(t, a.sessions)
 			begun := a.Now()
 			for _, step := range tt.steps {
@@ -92,19 +93,39 @@ func TestAProofIsAsFreshAsIsKnown(t *testing.T) {
 		at, last int64
 	}{
 		{"a password", Proof{Methods: []Method{ByPassword}, At: opened}, false, Known{First: opened}, opened, opened},
-		{"a password and a code", Proof{Methods: []Method{ByPassword, ByTOTP}, At: factor, FirstAt: opened, SecondFactor: true}, true, Known{First: opened, Second: factor, Factor: true}, factor, factor},
-		{"a password, of somebody who did not prove the second factor", Proof{Methods: []Method{ByPassword}, At: opened}, true, Known{First: opened}, opened, opened},
-		{"a password on a remembered device", Proof{Methods: []Method{ByPassword}, At: opened, Device: "dev_1"}, true, Known{First: opened, device: true}, opened, 0},
-		{"a passkey alone", Proof{Methods: []Method{ByPasskey}, At: opened, SecondFactor: true}, true, Known{First: opened, Second: opened, Factor: true}, opened, opened},
-		{"a provider that does not say when", Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(0, false)}, false, Known{}, 0, 0},
-		{"a provider that says when", Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(said, false)}, false, Known{First: said}, said, said},
-		{"a provider that says when, of two factors", Proof{Methods: []Method{ByProvider}, At: opened, SecondFactor: true, Upstream: up(said, false)}, true, Known{First: said, Second: said, Factor: true}, said, said},
-		{"a provider that does not say when, of two factors", Proof{Methods: []Method{ByProvider}, At: opened, SecondFactor: true, Upstream: up(0, false)}, true, Known{Factor: true}, 0, 0},
-		{"a provider on a remembered device", Proof{Methods: []Method{ByProvider}, At: opened, Device: "dev_1", Upstream: up(said, false)}, true, Known{First: said, device: true}, said, 0},
-		{"a provider, and a code here", Proof{Methods: []Method{ByProvider, ByTOTP}, At: factor, FirstAt: opened, SecondFactor: true, Upstream: up(0, false)}, true, Known{First: factor, Second: factor, Factor: true}, factor, factor},
-		{"a provider, and a password here", Proof{Methods: []Method{ByProvider, ByPassword}, At: later, Upstream: up(0, true)}, false, Known{First: later}, later, later},
-		{"a provider, and a password here, of the version before", Proof{Methods: []Method{ByProvider, ByPassword}, At: later, Upstream: up(0, false)}, false, Known{First: later}, later, later},
-		{"a provider that asked again", Proof{Methods: []Method{ByProvider}, At: later, Upstream: up(0, true)}, false, Known{First: later}, later, later},
+		{"a password and a code",
+			Proof{Methods: []Method{ByPassword, ByTOTP}, At: factor, FirstAt: opened, SecondFactor: true}, true,
+			Known{First: opened, Second: factor, Factor: true}, factor, factor},
+		{"a password, of somebody who did not prove the second factor",
+			Proof{Methods: []Method{ByPassword}, At: opened}, true, Known{First: opened}, opened, opened},
+		{"a password on a remembered device", Proof{Methods: []Method{ByPassword}, At: opened, Device: "dev_1"}, true,
+			Known{First: opened, device: true}, opened, 0},
+		{"a passkey alone", Proof{Methods: []Method{ByPasskey}, At: opened, SecondFactor: true}, true,
+			Known{First: opened, Second: opened, Factor: true}, opened, opened},
+		{"a provider that does not say when", Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(0, false)},
+			false, Known{}, 0, 0},
+		{"a provider that says when", Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(said, false)},
+			false, Known{First: said}, said, said},
+		{"a provider that says when, of two factors",
+			Proof{Methods: []Method{ByProvider}, At: opened, SecondFactor: true, Upstream: up(said, false)}, true,
+			Known{First: said, Second: said, Factor: true}, said, said},
+		{"a provider that does not say when, of two factors",
+			Proof{Methods: []Method{ByProvider}, At: opened, SecondFactor: true, Upstream: up(0, false)}, true,
+			Known{Factor: true}, 0, 0},
+		{"a provider on a remembered device",
+			Proof{Methods: []Method{ByProvider}, At: opened, Device: "dev_1", Upstream: up(said, false)}, true,
+			Known{First: said, device: true}, said, 0},
+		{"a provider, and a code here",
+			Proof{Methods: []Method{ByProvider, ByTOTP}, At: factor, FirstAt: opened, SecondFactor: true,
+				Upstream: up(0, false)}, true, Known{First: factor, Second: factor, Factor: true}, factor, factor},
+		{"a provider, and a password here",
+			Proof{Methods: []Method{ByProvider, ByPassword}, At: later, Upstream: up(0, true)}, false,
+			Known{First: later}, later, later},
+		{"a provider, and a password here, of the version before",
+			Proof{Methods: []Method{ByProvider, ByPassword}, At: later, Upstream: up(0, false)}, false,
+			Known{First: later}, later, later},
+		{"a provider that asked again", Proof{Methods: []Method{ByProvider}, At: later, Upstream: up(0, true)}, false,
+			Known{First: later}, later, later},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := tt.proof.Known()
@@ -138,9 +159,15 @@ func TestOnlyWhoHoldsAPasskeyLearnsThatItWasRemoved(t *testing.T) {
 			forged.Handle = a.device.Passkeys[0].Handle
 			a.device.Passkeys = []*factortest.Passkey{forged}
 		}, errPasskeyFailed},
-		"its owner as somebody else":      {func(_ *testing.T, a *armed, _ *factortest.Passkey) { a.device.Passkeys[0].Handle = []byte("usr_kim") }, errPasskeyFailed},
-		"its owner without proving to be": {func(_ *testing.T, a *armed, _ *factortest.Passkey) { a.device.Unverified = true }, errPasskeyFailed},
-		"its owner on another site":       {func(_ *testing.T, a *armed, _ *factortest.Passkey) { a.device.Origin = "https://evil.test" }, errPasskeyFailed},
+		"its owner as somebody else": {func(_ *testing.T, a *armed, _ *factortest.Passkey) {
+			a.device.Passkeys[0].Handle = []byte("usr_kim")
+		}, errPasskeyFailed},
+		"its owner without proving to be": {func(_ *testing.T, a *armed, _ *factortest.Passkey) {
+			a.device.Unverified = true
+		}, errPasskeyFailed},
+		"its owner on another site": {func(_ *testing.T, a *armed, _ *factortest.Passkey) {
+			a.device.Origin = "https://evil.test"
+		}, errPasskeyFailed},
 		"its owner, who was erased": {func(t *testing.T, a *armed, _ *factortest.Passkey) {
 			eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.WasRemoved{})
 		}, errPasskeyFailed},
@@ -148,7 +175,8 @@ func TestOnlyWhoHoldsAPasskeyLearnsThatItWasRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := arm(t)
 			person(t, a.Store, "usr_kim", "org_def", "kim", "")
-			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", event.IfMatch{}, eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID)
+			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", event.IfMatch{},
+				eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID)
 			must(t, err)
 			other := &factortest.Authenticator{Origin: externalURL}
 			options, err := a.sessions.StartPasskey(t.Context(), as(t, a.sessions, a.first.Token))
@@ -179,7 +207,8 @@ func TestASecondFactorIsRenamed(t *testing.T) {
 	id := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID
 	_, err := a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, id, "My telephone")
 	must(t, err)
-	if factors := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors; factors[1].Name != "My telephone" || factors[0].Name != "phone" {
+	if factors := eventtest.State(t, a.Store, user.Kind,
+		"usr_jo").Data.Human.Factors; factors[1].Name != "My telephone" || factors[0].Name != "phone" {
 		t.Errorf("they are called %+v", factors)
 	}
 	_, err = a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, "fac_x", "x")
@@ -193,7 +222,8 @@ func TestASecondFactorIsRenamed(t *testing.T) {
 			t.Errorf("%q is a name", wrong)
 		}
 	}
-	_, err = a.sessions.RenameFactor(t.Context(), as(t, a.sessions, signIn(t, a.sessions).Token), event.IfMatch{}, id, "x")
+	_, err = a.sessions.RenameFactor(t.Context(), as(t, a.sessions, signIn(t, a.sessions).Token),
+		event.IfMatch{}, id, "x")
 	eventtest.As(t, err, access.ErrSecondFactor)
 	a.Advance(16 * time.Minute)
 	_, err = a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, id, "x")

@@ -16,8 +16,16 @@ import (
 func came(s *eventtest.Store, id string, kind secret.TokenKind, provider string, up *Upstream) (token string) {
 	token, hash := secret.NewToken(kind)
 	now := event.Micros(s.Now())
-	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(kind), UserID: "usr_jo", Created: now, Expires: now + time.Hour.Microseconds(), Provider: provider,
-		Data: Proof{Methods: []Method{ByProvider}, At: now, Upstream: up}.text()})
+	s.GivenToken(event.Token{
+		ID:       id,
+		Hash:     hash,
+		Kind:     string(kind),
+		UserID:   "usr_jo",
+		Created:  now,
+		Expires:  now + time.Hour.Microseconds(),
+		Provider: provider,
+		Data:     Proof{Methods: []Method{ByProvider}, At: now, Upstream: up}.text(),
+	})
 	return token
 }
 
@@ -25,9 +33,11 @@ func came(s *eventtest.Store, id string, kind secret.TokenKind, provider string,
 func linked(t *testing.T, s *eventtest.Store) {
 	t.Helper()
 	person(t, s, "usr_jo", "org_def", "jo", "")
-	eventtest.Given(t, s, user.Kind, "usr_jo", "", []event.Claim{user.LinkClaim("idp_a", "i", "0"), user.LinkClaim("idp_a", "i", "1")},
+	eventtest.Given(t, s, user.Kind, "usr_jo", "",
+		[]event.Claim{user.LinkClaim("idp_a", "i", "0"), user.LinkClaim("idp_a", "i", "1")},
 		user.LinkAdded{LinkID: "lnk_0", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "0"}},
-		user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "1"}}, user.LinkRemoved{LinkID: "lnk_0"})
+		user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "1"}},
+		user.LinkRemoved{LinkID: "lnk_0"})
 }
 
 func TestWhatCameThroughAProviderEndsWithIt(t *testing.T) {
@@ -45,7 +55,8 @@ func TestWhatCameThroughAProviderEndsWithIt(t *testing.T) {
 		{"one that was changed", "idp_a", up(0), []event.Fact[idp.Provider]{idp.JWTChanged{Issuer: new("x")}}, true},
 		{"a deactivated one", "idp_a", up(0), []event.Fact[idp.Provider]{idp.Deactivated{}}, false},
 		{"one that came back", "idp_a", up(0), []event.Fact[idp.Provider]{idp.Deactivated{}, idp.Reactivated{}}, false},
-		{"a session since it came back", "idp_a", up(1), []event.Fact[idp.Provider]{idp.Deactivated{}, idp.Reactivated{}}, true},
+		{"a session since it came back", "idp_a", up(1),
+			[]event.Fact[idp.Provider]{idp.Deactivated{}, idp.Reactivated{}}, true},
 		{"deactivated in its epoch", "idp_a", up(1), []event.Fact[idp.Provider]{idp.Deactivated{}}, false},
 		{"a removed one", "idp_a", up(0), []event.Fact[idp.Provider]{idp.WasRemoved{}}, false},
 		{"removed in its epoch", "idp_a", up(1), []event.Fact[idp.Provider]{idp.WasRemoved{}}, false},
@@ -71,7 +82,8 @@ func TestWhatCameThroughAProviderEndsWithIt(t *testing.T) {
 				}
 			}
 			// In commands, by a caller from before.
-			caller := &access.Caller{UserID: "usr_jo", OrgID: "org_def", TokenID: "ses_1", TokenKind: string(secret.Session)}
+			caller := &access.Caller{UserID: "usr_jo", OrgID: "org_def", TokenID: "ses_1",
+				TokenKind: string(secret.Session)}
 			var err error
 			caller.Session, err = s.TokenByID(t.Context(), "ses_1")
 			must(t, err)
@@ -104,7 +116,8 @@ func TestATokenThatIsMadeInASessionThroughAProviderEndsWithTheProvider(t *testin
 	s, sessions := world(t)
 	linked(t, s)
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
-	caller, err := sessions.Authenticate(t.Context(), came(s, "ses_1", secret.Session, "idp_a", &Upstream{Link: "lnk_1", Provider: "idp_a", Fresh: true}))
+	caller, err := sessions.Authenticate(t.Context(),
+		came(s, "ses_1", secret.Session, "idp_a", &Upstream{Link: "lnk_1", Provider: "idp_a", Fresh: true}))
 	must(t, err)
 	made, err := sessions.IssueOwn(t.Context(), caller, NewToken{})
 	must(t, err)
@@ -128,11 +141,16 @@ func TestTheWordOfAProviderIsARecentProofOnlyIfThePersonWasAskedAgain(t *testing
 		recent bool
 	}{
 		{"asked again", Proof{Methods: []Method{ByProvider}, At: at, Upstream: &Upstream{Fresh: true}}, false, true},
-		{"asked again long ago", Proof{Methods: []Method{ByProvider}, At: long, Upstream: &Upstream{Fresh: true}}, false, false},
+		{"asked again long ago",
+			Proof{Methods: []Method{ByProvider}, At: long, Upstream: &Upstream{Fresh: true}}, false, false},
 		{"not asked", Proof{Methods: []Method{ByProvider}, At: at, Upstream: &Upstream{}}, false, false},
-		{"not asked, with a second factor that the provider has checked", Proof{Methods: []Method{ByProvider}, At: at, SecondFactor: true, Upstream: &Upstream{}}, true, false},
-		{"not asked, and a second factor was proven here", Proof{Methods: []Method{ByProvider, ByTOTP}, At: at, SecondFactor: true, Upstream: &Upstream{}}, true, true},
-		{"not asked, and the password was given here", Proof{Methods: []Method{ByProvider, ByPassword}, At: at, Upstream: &Upstream{}}, false, true},
+		{"not asked, with a second factor that the provider has checked",
+			Proof{Methods: []Method{ByProvider}, At: at, SecondFactor: true, Upstream: &Upstream{}}, true, false},
+		{"not asked, and a second factor was proven here",
+			Proof{Methods: []Method{ByProvider, ByTOTP}, At: at, SecondFactor: true,
+				Upstream: &Upstream{}}, true, true},
+		{"not asked, and the password was given here",
+			Proof{Methods: []Method{ByProvider, ByPassword}, At: at, Upstream: &Upstream{}}, false, true},
 		{"a password", Proof{Methods: []Method{ByPassword}, At: at}, false, true},
 	} {
 		if got := c.proof.recent(event.Micros(now), c.factor); got != c.recent {
@@ -149,8 +167,16 @@ func TestATokenOfASessionNamesTheSameProvider(t *testing.T) {
 	came(s, "ses_1", secret.Session, "idp_a", &Upstream{Link: "lnk_1", Provider: "idp_a"})
 	for provider, counts := range map[string]bool{"idp_a": true, "": false} {
 		token, hash := secret.NewToken(secret.Access)
-		s.GivenToken(event.Token{ID: "oat_" + provider, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: "ses_1", Expires: event.Micros(s.Now().Add(time.Hour)), Provider: provider,
-			Data: Given{Proof: Proof{Upstream: &Upstream{Link: "lnk_1", Provider: "idp_a"}}}.Text()})
+		s.GivenToken(event.Token{
+			ID:       "oat_" + provider,
+			Hash:     hash,
+			Kind:     string(secret.Access),
+			UserID:   "usr_jo",
+			Session:  "ses_1",
+			Expires:  event.Micros(s.Now().Add(time.Hour)),
+			Provider: provider,
+			Data:     Given{Proof: Proof{Upstream: &Upstream{Link: "lnk_1", Provider: "idp_a"}}}.Text(),
+		})
 		if _, err := sessions.Bearer(t.Context(), token); (err == nil) != counts {
 			t.Errorf("%q: %v", provider, err)
 		}

@@ -26,9 +26,12 @@ import (
 const day = 24 * time.Hour
 
 var (
-	firefox = From{Peer: netip.MustParseAddr("192.0.2.1"), UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", Rotate: true}
-	newer   = From{Peer: netip.MustParseAddr("198.51.100.7"), UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:141.0) Gecko/20100101 Firefox/141.0", Rotate: true}
-	safari  = From{Peer: netip.MustParseAddr("192.0.2.1"), UserAgent: "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Version/18.0 Safari/605.1.15", Rotate: true}
+	firefox = From{Peer: netip.MustParseAddr("192.0.2.1"),
+		UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", Rotate: true}
+	newer = From{Peer: netip.MustParseAddr("198.51.100.7"),
+		UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:141.0) Gecko/20100101 Firefox/141.0", Rotate: true}
+	safari = From{Peer: netip.MustParseAddr("192.0.2.1"),
+		UserAgent: "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Version/18.0 Safari/605.1.15", Rotate: true}
 )
 
 // world has jo and kim, with a second factor each, in an installation that remembers devices for ten days.
@@ -43,13 +46,17 @@ func newDeviceWorld(t *testing.T) *deviceWorld {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, Kind)
 	factors, err := factor.New(s.Master, "https://id.signet.test")
 	must(t, err)
-	w := &deviceWorld{t: t, store: s, Devices: Devices{&Sessions{Store: s, Factors: factors, Master: s.Master, Clock: s.Now, DefaultOrg: "org_a", Standings: &Standings{}}}}
+	w := &deviceWorld{t: t, store: s,
+		Devices: Devices{&Sessions{Store: s, Factors: factors, Master: s.Master, Clock: s.Now, DefaultOrg: "org_a",
+			Standings: &Standings{}}}}
 	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "a"})
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
 		installation.PolicySet{Diff: policy.Policy{}.DiffTo(remember(10 * day))})
 	for _, name := range []string{"jo", "kim"} {
-		eventtest.Given(t, s, user.Kind, "usr_"+name, "org_a", []event.Claim{user.NameClaim("org_a", syntax.NameKey(name))},
-			user.HumanAdded{Personal: user.HumanFacts{UserName: name, UserNameKey: name, Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}},
+		eventtest.Given(t, s, user.Kind, "usr_"+name, "org_a",
+			[]event.Claim{user.NameClaim("org_a", syntax.NameKey(name))},
+			user.HumanAdded{Personal: user.HumanFacts{UserName: name, UserNameKey: name,
+				Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}},
 			user.PasswordSet{}, user.TOTPAdded{FactorID: "fac_" + name, Created: 1})
 	}
 	return w
@@ -61,8 +68,11 @@ func remember(life time.Duration) policy.Policy {
 
 func (w *deviceWorld) policy(everywhere, here policy.Policy) {
 	w.t.Helper()
-	eventtest.Given(w.t, w.store, installation.Kind, installation.ID, "", nil, installation.PolicySet{Diff: eventtest.State(w.t, w.store, installation.Kind, installation.ID).Data.Policy.DiffTo(everywhere)})
-	eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.PolicySet{Diff: eventtest.State(w.t, w.store, org.Kind, "org_a").Data.Policy.DiffTo(here)})
+	eventtest.Given(w.t, w.store, installation.Kind, installation.ID, "", nil,
+		installation.PolicySet{Diff: eventtest.State(w.t, w.store, installation.Kind,
+			installation.ID).Data.Policy.DiffTo(everywhere)})
+	eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil,
+		org.PolicySet{Diff: eventtest.State(w.t, w.store, org.Kind, "org_a").Data.Policy.DiffTo(here)})
 }
 
 // session opens one with a proof.
@@ -73,8 +83,17 @@ func (w *deviceWorld) session(userID string, proven bool) *access.Caller {
 	data, err := json.Marshal(Proof{Methods: []Method{ByPassword}, SecondFactor: proven, At: now})
 	must(w.t, err)
 	u, o := eventtest.State(w.t, w.store, user.Kind, userID), eventtest.State(w.t, w.store, org.Kind, "org_a")
-	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch,
-		Created: now, Expires: now + time.Hour.Microseconds(), Data: string(data)})
+	w.store.GivenToken(event.Token{
+		ID:       event.NewID("ses"),
+		Hash:     hash,
+		Kind:     string(secret.Session),
+		UserID:   userID,
+		Epoch:    u.Data.SessionEpoch,
+		OrgEpoch: o.Data.Epoch,
+		Created:  now,
+		Expires:  now + time.Hour.Microseconds(),
+		Data:     string(data),
+	})
 	return w.as(token)
 }
 
@@ -135,20 +154,27 @@ func TestWhenARememberedDeviceCounts(t *testing.T) {
 		{name: "another browser", from: safari},
 		{name: "no browser at all", from: From{Rotate: true}},
 		{name: "another person", who: "usr_kim"},
-		{name: "among tokens of others", bend: func(t []string) []string { return []string{"", "x", "sgn_dev_x", t[0]} }, counts: true},
+		{name: "among tokens of others",
+			bend: func(t []string) []string { return []string{"", "x", "sgn_dev_x", t[0]} }, counts: true},
 		{name: "no token", bend: func([]string) []string { return nil }},
 		{name: "a part of it", bend: func(t []string) []string { return []string{t[0][:20]} }},
-		{name: "just before it ends", happens: func(w *deviceWorld) { w.store.Advance(10*day - time.Second) }, counts: true},
+		{name: "just before it ends",
+			happens: func(w *deviceWorld) { w.store.Advance(10*day - time.Second) }, counts: true},
 		{name: "when it ends", happens: func(w *deviceWorld) { w.store.Advance(10 * day) }},
-		{name: "a policy with a longer time", happens: func(w *deviceWorld) { w.policy(remember(90*day), policy.Policy{}); w.store.Advance(11 * day) }},
-		{name: "a policy with a shorter time", happens: func(w *deviceWorld) { w.policy(remember(2*day), policy.Policy{}); w.store.Advance(2 * day) }},
+		{name: "a policy with a longer time",
+			happens: func(w *deviceWorld) { w.policy(remember(90*day), policy.Policy{}); w.store.Advance(11 * day) }},
+		{name: "a policy with a shorter time",
+			happens: func(w *deviceWorld) { w.policy(remember(2*day), policy.Policy{}); w.store.Advance(2 * day) }},
 		{name: "before that time is over", happens: func(w *deviceWorld) {
 			w.policy(remember(2*day), policy.Policy{})
 			w.store.Advance(2*day - time.Second)
 		}, counts: true},
-		{name: "a policy that remembers none", happens: func(w *deviceWorld) { w.policy(policy.Policy{}, policy.Policy{}) }},
-		{name: "an organization with a shorter time", happens: func(w *deviceWorld) { w.policy(remember(10*day), remember(day)); w.store.Advance(day) }},
-		{name: "an organization with a longer time", happens: func(w *deviceWorld) { w.policy(remember(day), remember(10*day)); w.store.Advance(day) }},
+		{name: "a policy that remembers none",
+			happens: func(w *deviceWorld) { w.policy(policy.Policy{}, policy.Policy{}) }},
+		{name: "an organization with a shorter time",
+			happens: func(w *deviceWorld) { w.policy(remember(10*day), remember(day)); w.store.Advance(day) }},
+		{name: "an organization with a longer time",
+			happens: func(w *deviceWorld) { w.policy(remember(day), remember(10*day)); w.store.Advance(day) }},
 		{name: "an organization alone", happens: func(w *deviceWorld) { w.policy(policy.Policy{}, remember(10*day)) }},
 		{name: "an organization that remembers none", happens: func(w *deviceWorld) {
 			w.policy(remember(10*day), policy.Policy{Devices: policy.Devices{DevicesNotRemembered: true}})
@@ -162,7 +188,8 @@ func TestWhenARememberedDeviceCounts(t *testing.T) {
 			eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil, org.Deactivated{}, org.Reactivated{})
 		}},
 		{name: "a factor added", happens: jo(user.TOTPAdded{FactorID: "fac_new", Created: 2})},
-		{name: "a factor replaced", happens: jo(user.FactorRemoved{FactorID: "fac_jo"}, user.TOTPAdded{FactorID: "fac_new", Created: 2})},
+		{name: "a factor replaced",
+			happens: jo(user.FactorRemoved{FactorID: "fac_jo"}, user.TOTPAdded{FactorID: "fac_new", Created: 2})},
 		{name: "recovery codes made", happens: jo(user.RecoveryCodesMade{Count: 10}), counts: true},
 		{name: "ended by the person", happens: func(w *deviceWorld) {
 			me := w.session("usr_jo", true)
@@ -254,7 +281,8 @@ func TestWhoIsRemembered(t *testing.T) {
 		}},
 		"who came by a token": {me: func(w *deviceWorld) *access.Caller {
 			token, hash := secret.NewToken(secret.PAT)
-			w.store.GivenToken(event.Token{ID: "pat_1", Hash: hash, Kind: string(secret.PAT), UserID: "usr_jo", Epoch: 1, Expires: event.Micros(w.store.Now().Add(time.Hour))})
+			w.store.GivenToken(event.Token{ID: "pat_1", Hash: hash, Kind: string(secret.PAT), UserID: "usr_jo",
+				Epoch: 1, Expires: event.Micros(w.store.Now().Add(time.Hour))})
 			return w.as(token)
 		}, err: access.ErrUnauthenticated},
 	} {
@@ -301,7 +329,8 @@ func TestDevicesAreBoundedInNumber(t *testing.T) {
 	kim := w.remembered("usr_kim")
 	both := w.remembered("usr_jo", kim...)
 	again := w.remembered("usr_jo", both...)
-	if len(again) != 2 || again[1] != kim[0] || w.recognized("usr_jo", both[:1], firefox) || !w.recognized("usr_jo", again, firefox) || !w.recognized("usr_kim", again, firefox) {
+	if len(again) != 2 || again[1] != kim[0] || w.recognized("usr_jo", both[:1], firefox) ||
+		!w.recognized("usr_jo", again, firefox) || !w.recognized("usr_kim", again, firefox) {
 		t.Errorf("the browser holds %q", again)
 	}
 	for range MaxDevices + 3 {
@@ -337,7 +366,8 @@ func TestADeviceThatEndsMeanwhileIsNotRecognized(t *testing.T) {
 	for range 8 {
 		me := w.session("usr_jo", false)
 		wait.Go(func() {
-			if _, _, err := w.Recognize(t.Context(), me, tokens, firefox); err != nil && !errors.Is(err, access.ErrUnauthenticated) {
+			if _, _, err := w.Recognize(t.Context(), me, tokens, firefox); err != nil &&
+				!errors.Is(err, access.ErrUnauthenticated) {
 				t.Error(err)
 			}
 		})
@@ -349,7 +379,8 @@ func TestADeviceThatEndsMeanwhileIsNotRecognized(t *testing.T) {
 }
 
 func TestListsShowDevicesThatCount(t *testing.T) {
-	for name, happens := range map[string]event.Fact[user.User]{"": nil, "all sessions ended": user.SessionsEnded{}, "a factor added": user.TOTPAdded{FactorID: "fac_new", Created: 2}} {
+	for name, happens := range map[string]event.Fact[user.User]{"": nil, "all sessions ended": user.SessionsEnded{},
+		"a factor added": user.TOTPAdded{FactorID: "fac_new", Created: 2}} {
 		w := newDeviceWorld(t)
 		w.remembered("usr_jo")
 		w.remembered("usr_kim")
@@ -362,7 +393,8 @@ func TestListsShowDevicesThatCount(t *testing.T) {
 			t.Errorf("%s: %+v", name, shown)
 		}
 		for _, d := range shown {
-			if address, browser := d.OpenedFrom(); address != "192.0.2.1" || browser != "Firefox (Linux)" || !d.Expires.Equal(w.store.Now().Add(10*day)) {
+			if address, browser := d.OpenedFrom(); address != "192.0.2.1" || browser != "Firefox (Linux)" ||
+				!d.Expires.Equal(w.store.Now().Add(10*day)) {
 				t.Errorf("it is shown as %+v", d)
 			}
 		}

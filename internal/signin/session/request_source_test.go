@@ -48,7 +48,8 @@ func TestASessionSaysWhereItWasOpened(t *testing.T) {
 	must(t, err)
 	shown, _, err := sessions.List(t.Context(), Own(me), secret.Session, event.Cursor{}, 10)
 	must(t, err)
-	if address, browser := shown[0].OpenedFrom(); len(shown) != 1 || address != "2001:db8::7" || browser != "Firefox (Linux)" {
+	if address, browser := shown[0].OpenedFrom(); len(shown) != 1 || address != "2001:db8::7" ||
+		browser != "Firefox (Linux)" {
 		t.Errorf("got %+v", shown)
 	}
 }

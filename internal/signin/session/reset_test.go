@@ -19,11 +19,13 @@ const next = "battery staple"
 
 func forgot(t *testing.T, s *Sessions, name, orgID string) {
 	t.Helper()
-	must(t, s.RequestReset(t.Context(), ResetRequest{LoginName: name, OrgID: orgID, Peer: home, UserAgent: "browser", RequestID: "req_1"}))
+	must(t, s.RequestReset(t.Context(),
+		ResetRequest{LoginName: name, OrgID: orgID, Peer: home, UserAgent: "browser", RequestID: "req_1"}))
 	must(t, s.AnswerWaitingResets(t.Context()))
 }
 
-var requested = eventtest.Fact{Object: "sgi_jo", Type: "sign_in.password_reset_requested.v1", Payload: `{}`, Personal: `{"address":"192.0.2.1","userAgent":"browser"}`}
+var requested = eventtest.Fact{Object: "sgi_jo", Type: "sign_in.password_reset_requested.v1", Payload: `{}`,
+	Personal: `{"address":"192.0.2.1","userAgent":"browser"}`}
 
 func TestWhoHasForgottenThePasswordIsFoundLikeAtSignIn(t *testing.T) {
 	for name, in := range map[string]string{"jo": "", "JO@def.test": "", "jo@mail.test": "", "Jo": "org_def"} {
@@ -98,7 +100,8 @@ func resetCode(t *testing.T, s *eventtest.Store) string {
 
 func reset(t *testing.T, s *Sessions, id, code string, peer netip.Addr) error {
 	t.Helper()
-	_, err := s.Reset(t.Context(), Reset{UserID: id, Code: code, Password: next, Peer: peer, UserAgent: "browser", RequestID: "req_1"})
+	_, err := s.Reset(t.Context(),
+		Reset{UserID: id, Code: code, Password: next, Peer: peer, UserAgent: "browser", RequestID: "req_1"})
 	return err
 }
 
@@ -124,7 +127,8 @@ func TestAResetReplacesThePasswordAndEndsSessionsAndTokens(t *testing.T) {
 	must(t, err)
 	code := resetCode(t, s)
 	mark := s.Mark()
-	d, err := sessions.Reset(t.Context(), Reset{UserID: "usr_jo", Code: strings.ToLower(code), Password: next, Peer: home, RequestID: "req_1"})
+	d, err := sessions.Reset(t.Context(),
+		Reset{UserID: "usr_jo", Code: strings.ToLower(code), Password: next, Peer: home, RequestID: "req_1"})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.password_reset.v1", Payload: `{}`})
 	u := eventtest.State(t, s, user.Kind, "usr_jo")
@@ -148,13 +152,16 @@ func TestAResetReplacesThePasswordAndEndsSessionsAndTokens(t *testing.T) {
 func TestAResetIsHeldToThePolicyOfTheOrganization(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	eventtest.Given(t, s, org.Kind, "org_def", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{PasswordMinLength: int64(len(next) + 1)})})
+	eventtest.Given(t, s, org.Kind, "org_def", "", nil,
+		org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{PasswordMinLength: int64(len(next) + 1)})})
 	code := resetCode(t, s)
-	eventtest.Refused(t, reset(t, sessions, "usr_jo", code, home), errs.InvalidArgument, errs.InvalidRequest, "newPassword")
+	eventtest.Refused(t, reset(t, sessions, "usr_jo", code, home), errs.InvalidArgument,
+		errs.InvalidRequest, "newPassword")
 	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); err != nil {
 		t.Errorf("the password before: %v", err)
 	}
-	_, err := sessions.Reset(t.Context(), Reset{UserID: "usr_jo", Code: code, Password: next + "!", Peer: home, RequestID: "req_1"})
+	_, err := sessions.Reset(t.Context(),
+		Reset{UserID: "usr_jo", Code: code, Password: next + "!", Peer: home, RequestID: "req_1"})
 	must(t, err) // the code was not used up
 }
 
@@ -173,7 +180,8 @@ func TestWhatEndsAResetCode(t *testing.T) {
 		"an hour":       func(_ *testing.T, s *eventtest.Store, _ *Sessions, _ string) { s.Advance(time.Hour) },
 		"the next code": func(t *testing.T, s *eventtest.Store, _ *Sessions, _ string) { resetCode(t, s) },
 		"another address": func(t *testing.T, s *eventtest.Store, _ *Sessions, _ string) {
-			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.EmailChanged{Verified: &yes, Personal: user.EmailFacts{Email: &other, EmailKey: &key}})
+			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil,
+				user.EmailChanged{Verified: &yes, Personal: user.EmailFacts{Email: &other, EmailKey: &key}})
 		},
 		"an address that is no longer verified": func(t *testing.T, s *eventtest.Store, _ *Sessions, _ string) {
 			no := false

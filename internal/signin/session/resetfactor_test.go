@@ -34,7 +34,9 @@ func (a *armed) moves(t *testing.T) (code string) {
 
 func (a *armed) reset(t *testing.T, code string, with Answer) error {
 	t.Helper()
-	_, err := a.sessions.Reset(t.Context(), Reset{UserID: "usr_jo", Code: code, Password: next, Answer: with, Peer: home, UserAgent: "browser", RequestID: "req_1"})
+	_, err := a.sessions.Reset(t.Context(),
+		Reset{UserID: "usr_jo", Code: code, Password: next, Answer: with, Peer: home, UserAgent: "browser",
+			RequestID: "req_1"})
 	return err
 }
 
@@ -92,8 +94,10 @@ func TestAFactorFromJustBeforeTheChangeResetsNothing(t *testing.T) {
 	app := enrolTOTP(t, a.Store, a.sessions, in.Token, a.secret)
 	a.Advance(time.Minute)
 	code := a.moves(t)
-	eventtest.Refused(t, a.reset(t, code, Answer{TOTPCode: factortest.Code(app, a.Now())}), errs.InvalidArgument, errs.InvalidRequest, "totpCode")
-	eventtest.Refused(t, a.reset(t, code, passkeyOf(t, a, device)), errs.InvalidArgument, errs.InvalidRequest, "assertion")
+	eventtest.Refused(t, a.reset(t, code, Answer{TOTPCode: factortest.Code(app, a.Now())}), errs.InvalidArgument,
+		errs.InvalidRequest, "totpCode")
+	eventtest.Refused(t, a.reset(t, code, passkeyOf(t, a, device)), errs.InvalidArgument,
+		errs.InvalidRequest, "assertion")
 	must(t, a.reset(t, code, a.code()))
 }
 

@@ -24,7 +24,8 @@ func TestASignInIsAFactAboutTheCompanionAndNotAboutTheUser(t *testing.T) {
 	before := eventtest.State(t, s, user.Kind, "usr_jo")
 	mark := s.Mark()
 	in := signIn(t, sessions)
-	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.succeeded.v1",
+		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
 	if after := eventtest.State(t, s, user.Kind, "usr_jo"); after.Details() != before.Details() {
 		t.Errorf("the user moved from %+v to %+v", before.Details(), after.Details())
 	}
@@ -41,7 +42,8 @@ func TestASignInIsAFactAboutTheCompanionAndNotAboutTheUser(t *testing.T) {
 	}
 	caller, err := sessions.Authenticate(t.Context(), in.Token)
 	must(t, err)
-	if caller.UserID != "usr_jo" || caller.OrgID != "org_def" || caller.TokenID != in.SessionID || caller.MustChangePassword {
+	if caller.UserID != "usr_jo" || caller.OrgID != "org_def" || caller.TokenID != in.SessionID ||
+		caller.MustChangePassword {
 		t.Errorf("caller %+v", caller)
 	}
 	events, err := s.Events(t.Context(), mark, 1)
@@ -102,7 +104,8 @@ func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 			var want []eventtest.Fact
 			if c.recorded {
 				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, NameScope{})
-				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place}}
+				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
+					Personal: place}}
 			}
 			s.Then(t, mark, want...)
 			for _, typed := range []string{"wrong-secret-1", "unheard-of-name-1", right} {
@@ -122,7 +125,8 @@ func TestWhatIsTypedInAFailedAttemptIsRecordedNowhere(t *testing.T) {
 	for range 2 {
 		for _, a := range []Attempt{
 			try("Hunter2-Typed-As-Name", "Also-A-Secret-9", home), try("Hunter2-Typed-As-Name@def.test", "x", home),
-			try("jo", "Hunter2-Typed-As-Name", home), {LoginName: "jo", Password: "Also-A-Secret-9", OrgID: "org_b", Peer: home},
+			try("jo", "Hunter2-Typed-As-Name", home),
+			{LoginName: "jo", Password: "Also-A-Secret-9", OrgID: "org_b", Peer: home},
 		} {
 			if _, err := sessions.SignIn(t.Context(), a); err == nil {
 				t.Fatal("it went in")
@@ -187,7 +191,9 @@ func TestWhatHappensWhileThePasswordIsCheckedWins(t *testing.T) {
 		name    string
 		happens func(*testing.T, *eventtest.Store)
 	}{
-		{"a new password", func(t *testing.T, s *eventtest.Store) { password(t, s, "usr_jo", cheap(), user.PasswordSet{}) }},
+		{"a new password", func(t *testing.T, s *eventtest.Store) {
+			password(t, s, "usr_jo", cheap(), user.PasswordSet{})
+		}},
 		{"the user is deactivated", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.Deactivated{})
 		}},
@@ -208,7 +214,8 @@ func TestWhatHappensWhileThePasswordIsCheckedWins(t *testing.T) {
 				if companion, err := s.Record(t.Context(), Kind.Ref(IDFor("usr_jo"))); companion != nil || err != nil {
 					t.Errorf("recorded %+v, %v", companion, err)
 				}
-			} else if state := eventtest.State(t, s, Kind, IDFor("usr_jo")).Data; state.Succeeded != 0 || state.Failed != 1 {
+			} else if state := eventtest.State(t, s, Kind, IDFor("usr_jo")).Data; state.Succeeded != 0 ||
+				state.Failed != 1 {
 				t.Errorf("recorded %+v", state)
 			}
 		})

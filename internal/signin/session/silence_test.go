@@ -134,7 +134,8 @@ func (a *asked) Do(ctx context.Context, c event.Command) error {
 	for _, r := range c.Rows {
 		tables = append(tables, r.Table)
 	}
-	a.note("do: creates %v, writes %v, reads %v, claims %d, rows of %v", kinds(c.Create), kinds(c.Write), kinds(c.Read), len(c.Claims), tables)
+	a.note("do: creates %v, writes %v, reads %v, claims %d, rows of %v", kinds(c.Create), kinds(c.Write), kinds(c.Read),
+		len(c.Claims), tables)
 	return a.Store.Do(ctx, c)
 }
 
@@ -156,7 +157,8 @@ func TestTheWorkIsTheSameForNamesThatNobodyHas(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			for _, names := range [][]string{{"jo", "nobody"}, {"jo@def.test", "nobody@def.test"}, {"jo@mail.test", "nobody@mail.test", "else@mail.test"},
+			for _, names := range [][]string{{"jo", "nobody"}, {"jo@def.test", "nobody@def.test"},
+				{"jo@mail.test", "nobody@mail.test", "else@mail.test"},
 				{"jo@def.test", "by-mail@def.test"}, {"jo@b.test", "bo@b.test"}} {
 				var first []string
 				var told string
@@ -191,7 +193,8 @@ func TestARequestForAResetWaitsSealedAndIsDroppedWithItsAnswer(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
 	for _, name := range []string{"JO@Mail.Test", "a-password-typed-by-mistake"} {
-		must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: name, Peer: home, UserAgent: "browser", RequestID: "req_1"}))
+		must(t, sessions.RequestReset(t.Context(),
+			ResetRequest{LoginName: name, Peer: home, UserAgent: "browser", RequestID: "req_1"}))
 		if s.Stored(t, name) {
 			t.Errorf("%s is stored in the clear", name)
 		}
@@ -216,7 +219,8 @@ func TestRequestsForResetsThatNobodyAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		login string
 		wait  time.Duration
-	}{"of an hour ago": {"jo", resetStale}, "with a name that is too long to be stored": {"jo@" + string(make([]byte, maxResetName)), 0}} {
+	}{"of an hour ago": {"jo", resetStale},
+		"with a name that is too long to be stored": {"jo@" + string(make([]byte, maxResetName)), 0}} {
 		t.Run(name, func(t *testing.T) {
 			s, sessions := world(t)
 			withPassword(t, s, cheap())
@@ -242,7 +246,8 @@ func TestManyRequestsForResetsAreAnsweredAtOnceByWhicheverNode(t *testing.T) {
 	for i := range 2*resetPage + 1 {
 		must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: fmt.Sprint("nobody", i), Peer: home}))
 	}
-	must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: "jo", Peer: home, UserAgent: "browser", RequestID: "req_1"}))
+	must(t, sessions.RequestReset(t.Context(),
+		ResetRequest{LoginName: "jo", Peer: home, UserAgent: "browser", RequestID: "req_1"}))
 	mark := s.Mark()
 	failed := make(chan error)
 	for range 3 {

@@ -60,7 +60,8 @@ func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
 
 func TestOrganizationsThatDoNotExistHaveOneShare(t *testing.T) {
 	_, sessions := world(t)
-	for id, want := range map[string]string{"org_def": "org_def", "org_b": "org_b", "org_x": "", "made up": "", "": ""} {
+	for id, want := range map[string]string{"org_def": "org_def", "org_b": "org_b", "org_x": "",
+		"made up": "", "": ""} {
 		_, shareOf, err := org.ReadPolicy(t.Context(), sessions.Store, id)
 		if must(t, err); shareOf != want {
 			t.Errorf("%q has the share of %q", id, shareOf)
@@ -105,7 +106,8 @@ func TestANameThatLeadsToAPanicEndsNothingElse(t *testing.T) {
 			s, sessions := world(t)
 			withPassword(t, s, cheap())
 			must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: "boom@mail.test", Peer: home}))
-			must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: "jo", Peer: home, UserAgent: "browser", RequestID: "req_1"}))
+			must(t, sessions.RequestReset(t.Context(),
+				ResetRequest{LoginName: "jo", Peer: home, UserAgent: "browser", RequestID: "req_1"}))
 			mark := s.Mark()
 			sessions.Store = wrap(s)
 			var log strings.Builder
@@ -116,7 +118,8 @@ func TestANameThatLeadsToAPanicEndsNothingElse(t *testing.T) {
 			if rows, err := s.RowsOf(t.Context(), event.Deliveries, resetPrefix, "", 10); err != nil || len(rows) != 0 {
 				t.Errorf("%s: %d requests wait still, %v", name, len(rows), err)
 			}
-			if text := log.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "stranger_test.go") || strings.Contains(text, "boom") {
+			if text := log.String(); strings.Count(text, "level=ERROR") != 1 ||
+				!strings.Contains(text, "stranger_test.go") || strings.Contains(text, "boom") {
 				t.Errorf("%s: the log says %s", name, text)
 			}
 		}

@@ -88,7 +88,8 @@ func TestGuessesFromOneNetworkAreHeardLessAndLess(t *testing.T) {
 		if got := answer(err); got != c.want {
 			t.Errorf("attempt %d: %s, want %s", i+1, got, c.want)
 		}
-		if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == SignInThrottled && e.Kind != errs.ResourceExhausted {
+		if e, ok := errors.AsType[*errs.Error](err); ok && e.Reason == SignInThrottled &&
+			e.Kind != errs.ResourceExhausted {
 			t.Errorf("attempt %d: kind %d", i+1, e.Kind)
 		}
 	}
@@ -99,7 +100,8 @@ func TestAnUnknownNameIsThrottledLikeAKnownOne(t *testing.T) {
 	withPassword(t, s, cheap())
 	// Six attempts in every spelling there is, then the waiting.
 	attempts := func(name string) (seen []string) {
-		for _, a := range []Attempt{{LoginName: name}, {LoginName: name + "@def.test"}, {LoginName: name, OrgID: "org_def"}, {LoginName: name}, {LoginName: name},
+		for _, a := range []Attempt{{LoginName: name}, {LoginName: name + "@def.test"},
+			{LoginName: name, OrgID: "org_def"}, {LoginName: name}, {LoginName: name},
 			{LoginName: name}, {LoginName: name + "@def.test"}, {LoginName: name, OrgID: "org_def"}} {
 			a.Password, a.Peer = "wrong", home
 			_, err := sessions.SignIn(t.Context(), a)
@@ -219,9 +221,11 @@ func TestASetPasswordClearsTheThrottle(t *testing.T) {
 	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Fatalf("not throttled: %v", err)
 	}
-	permit, err := (&access.Caller{UserID: "usr_boss", Memberships: access.Memberships{"org_def": {access.OrgOwner}}}).In("org_def", access.CredentialWrite)
+	permit, err := (&access.Caller{UserID: "usr_boss",
+		Memberships: access.Memberships{"org_def": {access.OrgOwner}}}).In("org_def", access.CredentialWrite)
 	must(t, err)
-	_, err = user.SetPassword(t.Context(), s, hasher, permit, "usr_jo", event.IfMatch{}, user.NewPassword{Password: "new one"})
+	_, err = user.SetPassword(t.Context(), s, hasher, permit, "usr_jo", event.IfMatch{},
+		user.NewPassword{Password: "new one"})
 	must(t, err)
 	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", home)); err != nil {
 		t.Errorf("got %v", err)
@@ -263,10 +267,12 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	withPassword(t, s, cheap())
 	companion := IDFor("usr_jo")
 	failed := func(n int) eventtest.Fact {
-		return eventtest.Fact{Object: companion, Type: "sign_in.failed.v1", Payload: fmt.Sprintf(`{"count":%d}`, n), Personal: place}
+		return eventtest.Fact{Object: companion, Type: "sign_in.failed.v1", Payload: fmt.Sprintf(`{"count":%d}`, n),
+			Personal: place}
 	}
 	throttled := func(n int) eventtest.Fact {
-		return eventtest.Fact{Object: companion, Type: "sign_in.throttled.v1", Payload: fmt.Sprintf(`{"count":%d}`, n), Personal: place}
+		return eventtest.Fact{Object: companion, Type: "sign_in.throttled.v1", Payload: fmt.Sprintf(`{"count":%d}`, n),
+			Personal: place}
 	}
 	wrong := func() { _, _ = sessions.SignIn(t.Context(), try("jo", "wrong", home)) }
 
@@ -298,15 +304,19 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	wrong()
 	s.Advance(20 * time.Second)
 	in := signIn(t, sessions)
-	s.Then(t, mark, failed(1), eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+	s.Then(t, mark, failed(1),
+		eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`,
+			Personal: place})
 
 	// And a success does not open the way for more events than one a minute.
 	mark = s.Mark()
 	in = signIn(t, sessions)
 	wrong()
-	s.Then(t, mark, eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+	s.Then(t, mark, eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1",
+		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
 
-	if state := eventtest.State(t, s, Kind, companion).Data; state.Failed != 7 || state.Throttled != 2 || state.Succeeded != 2 {
+	if state := eventtest.State(t, s, Kind, companion).Data; state.Failed != 7 || state.Throttled != 2 ||
+		state.Succeeded != 2 {
 		t.Errorf("all in all %+v", state)
 	}
 }
@@ -325,7 +335,8 @@ func flood(t *testing.T, sessions *Sessions) {
 	for range 4 {
 		flooders.Go(func() {
 			for ctx.Err() == nil {
-				if err := sessions.Hasher.Public("org_a", "", 0).VerifyNothing(ctx, "flood"); errors.Is(err, secret.ErrBusy) {
+				if err := sessions.Hasher.Public("org_a", "", 0).VerifyNothing(ctx, "flood"); errors.Is(err,
+					secret.ErrBusy) {
 					once.Do(func() { close(full) })
 				}
 			}
@@ -355,8 +366,11 @@ func TestAVerifiedEmailIsThrottledLikeAnUnknownOneInEverySpelling(t *testing.T) 
 		name, domain string
 		spellings    []string
 	}{
-		{"a domain nobody has", "acme.example", []string{"ａnna@acme.example", "anna＠acme.example", "ANNA﹫Acme.Example", "anna@acme\u3002example", "anna@ac\u00adme.example"}},
-		{"the domain of the organization", "def.test", []string{"ａnna@def.test", "anna＠def.test", "anna@de\u00adf.test", "anna@DEF\u3002test"}},
+		{"a domain nobody has", "acme.example",
+			[]string{"ａnna@acme.example", "anna＠acme.example", "ANNA﹫Acme.Example", "anna@acme\u3002example",
+				"anna@ac\u00adme.example"}},
+		{"the domain of the organization", "def.test",
+			[]string{"ａnna@def.test", "anna＠def.test", "anna@de\u00adf.test", "anna@DEF\u3002test"}},
 		{"the domain of another one", "b.test", []string{"ａnna@b.test", "anna＠b.test", "anna@b\u00ad.test"}},
 		{"a domain with ss", "strasse.example", []string{"anna@straße.example", "ａnna＠STRAẞE.example"}},
 		{"an owned domain with ss", "gasse.test", []string{"anna@gaße.test", "ａnna＠GAẞE.test"}},
@@ -364,7 +378,9 @@ func TestAVerifiedEmailIsThrottledLikeAnUnknownOneInEverySpelling(t *testing.T) 
 		t.Run(c.name, func(t *testing.T) {
 			answers := func(known string) (seen []string) {
 				s, sessions := world(t)
-				eventtest.Given(t, s, org.Kind, "org_b", "", []event.Claim{org.DomainClaim("b.test"), org.DomainClaim("gasse.test")}, org.DomainAdded{Domain: "gasse.test", Verified: true})
+				eventtest.Given(t, s, org.Kind, "org_b", "",
+					[]event.Claim{org.DomainClaim("b.test"), org.DomainClaim("gasse.test")},
+					org.DomainAdded{Domain: "gasse.test", Verified: true})
 				person(t, s, "usr_anna", "org_def", "someone", known)
 				password(t, s, "usr_anna", cheap(), user.PasswordSet{})
 				first := "anna@" + c.domain

@@ -62,7 +62,8 @@ func TestWhenATokenCounts(t *testing.T) {
 		{"just before a personal access token expires", after(24*time.Hour - time.Microsecond), false, true},
 		{"when a personal access token expires", after(24 * time.Hour), false, false},
 		{"after the profile changed", onUser(user.ProfileChanged{}), true, true},
-		{"after roles changed", onUser(user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwner}}), true, true},
+		{"after roles changed",
+			onUser(user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwner}}), true, true},
 		{"after the password was set", onUser(user.PasswordSet{}), false, false},
 		{"after the password was changed elsewhere", onUser(user.PasswordChanged{}), false, true},
 		{"after the sessions were ended", onUser(user.SessionsEnded{}), false, true},
@@ -80,7 +81,8 @@ func TestWhenATokenCounts(t *testing.T) {
 			s, sessions := world(t)
 			person(t, s, "usr_jo", "org_def", "jo", "")
 			token, hash := secret.NewToken(secret.Session)
-			s.GivenToken(event.Token{ID: "ses_1", Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Expires: event.Micros(s.Now().Add(Life))})
+			s.GivenToken(event.Token{ID: "ses_1", Hash: hash, Kind: string(secret.Session), UserID: "usr_jo",
+				Expires: event.Micros(s.Now().Add(Life))})
 			tokens := map[string]bool{token: c.session, pat(t, s): c.pat}
 			c.happens(t, s)
 			for token, counts := range tokens {
@@ -106,25 +108,39 @@ func TestATokenOfAnApplicationCountsWithItAndItsOrganization(t *testing.T) {
 		{"both in use", []event.Fact[app.App]{}, nil, Given{}, true},
 		{"no application", nil, nil, Given{}, false},
 		{"an application that is off", []event.Fact[app.App]{app.Deactivated{}}, nil, Given{ClientEpoch: 1}, false},
-		{"an application that is back", []event.Fact[app.App]{app.Deactivated{}, app.Reactivated{}}, nil, Given{}, false},
-		{"an application that is back, given since", []event.Fact[app.App]{app.Deactivated{}, app.Reactivated{}}, nil, Given{ClientEpoch: 1}, true},
-		{"an organization that is off", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}}, Given{ClientOrgEpoch: 1}, false},
-		{"an organization that is back", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}, org.Reactivated{}}, Given{}, false},
-		{"an organization that is back, given since", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}, org.Reactivated{}}, Given{ClientOrgEpoch: 1}, true},
-		{"an organization that is gone", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.WasRemoved{}}, Given{ClientOrgEpoch: 1}, false},
+		{"an application that is back", []event.Fact[app.App]{app.Deactivated{}, app.Reactivated{}}, nil,
+			Given{}, false},
+		{"an application that is back, given since", []event.Fact[app.App]{app.Deactivated{}, app.Reactivated{}}, nil,
+			Given{ClientEpoch: 1}, true},
+		{"an organization that is off", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}},
+			Given{ClientOrgEpoch: 1}, false},
+		{"an organization that is back", []event.Fact[app.App]{},
+			[]event.Fact[org.Org]{org.Deactivated{}, org.Reactivated{}}, Given{}, false},
+		{"an organization that is back, given since", []event.Fact[app.App]{},
+			[]event.Fact[org.Org]{org.Deactivated{}, org.Reactivated{}}, Given{ClientOrgEpoch: 1}, true},
+		{"an organization that is gone", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.WasRemoved{}},
+			Given{ClientOrgEpoch: 1}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := world(t)
 			person(t, s, "usr_jo", "org_def", "jo", "")
 			if c.app != nil {
-				eventtest.Given(t, s, app.Kind, "app_1", "org_b", nil, append([]event.Fact[app.App]{app.Added{Name: "Shop"}}, c.app...)...)
+				eventtest.Given(t, s, app.Kind, "app_1", "org_b", nil,
+					append([]event.Fact[app.App]{app.Added{Name: "Shop"}}, c.app...)...)
 			}
 			if c.org != nil {
 				eventtest.Given(t, s, org.Kind, "org_b", "", nil, c.org...)
 			}
 			token, hash := secret.NewToken(secret.Access)
-			s.GivenToken(event.Token{ID: "oat_1", Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Client: "app_1",
-				Expires: event.Micros(s.Now().Add(time.Hour)), Data: c.given.Text()})
+			s.GivenToken(event.Token{
+				ID:      "oat_1",
+				Hash:    hash,
+				Kind:    string(secret.Access),
+				UserID:  "usr_jo",
+				Client:  "app_1",
+				Expires: event.Micros(s.Now().Add(time.Hour)),
+				Data:    c.given.Text(),
+			})
 			_, err := sessions.Bearer(t.Context(), token)
 			if c.want {
 				must(t, err)
@@ -140,9 +156,11 @@ func TestWhatIsNoToken(t *testing.T) {
 	person(t, s, "usr_jo", "org_def", "jo", "")
 	stored, hash := secret.NewToken(secret.PAT)
 	// A row that says session for a token that says it is a personal access token.
-	s.GivenToken(event.Token{ID: "ses_1", Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Expires: event.Micros(s.Now().Add(Life))})
+	s.GivenToken(event.Token{ID: "ses_1", Hash: hash, Kind: string(secret.Session), UserID: "usr_jo",
+		Expires: event.Micros(s.Now().Add(Life))})
 	orphan, orphanHash := secret.NewToken(secret.Session)
-	s.GivenToken(event.Token{ID: "ses_2", Hash: orphanHash, Kind: string(secret.Session), UserID: "usr_x", Expires: event.Micros(s.Now().Add(Life))})
+	s.GivenToken(event.Token{ID: "ses_2", Hash: orphanHash, Kind: string(secret.Session), UserID: "usr_x",
+		Expires: event.Micros(s.Now().Add(Life))})
 	unknown, _ := secret.NewToken(secret.Session)
 	good := pat(t, s)
 	for name, bearer := range map[string]string{
@@ -171,10 +189,12 @@ func TestATokenCarriesWhatItsUserHoldsNow(t *testing.T) {
 	s, sessions := world(t)
 	person(t, s, "usr_jo", "org_def", "jo", "")
 	token := pat(t, s)
-	eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}})
+	eventtest.Given(t, s, user.Kind, "usr_jo", "", nil,
+		user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}})
 	caller, err := sessions.Authenticate(t.Context(), token)
 	must(t, err)
-	if !caller.Memberships.Hold(access.UserWrite, "org_b") || caller.TokenKind != string(secret.PAT) || caller.OrgID != "org_def" {
+	if !caller.Memberships.Hold(access.UserWrite, "org_b") || caller.TokenKind != string(secret.PAT) ||
+		caller.OrgID != "org_def" {
 		t.Errorf("got %+v", caller)
 	}
 	eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.MembershipSet{Scope: "org_b"})
@@ -216,7 +236,8 @@ func TestOnlyOnesOwnSessionsCanBeEnded(t *testing.T) {
 	person(t, s, "usr_ann", "org_def", "ann", "")
 	give := func(id, user string, kind secret.TokenKind) string {
 		token, hash := secret.NewToken(kind)
-		s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(kind), UserID: user, Expires: event.Micros(s.Now().Add(Life))})
+		s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(kind), UserID: user,
+			Expires: event.Micros(s.Now().Add(Life))})
 		return token
 	}
 	mine, other := give("ses_mine", "usr_jo", secret.Session), give("ses_other", "usr_jo", secret.Session)
@@ -235,7 +256,8 @@ func TestOnlyOnesOwnSessionsCanBeEnded(t *testing.T) {
 	mark := s.Mark()
 	must(t, sessions.End(t.Context(), Own(jo), "ses_other"))
 	must(t, sessions.End(t.Context(), Own(jo), "ses_mine"))
-	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1", Payload: `{"sessionId":"ses_other"}`},
+	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1",
+		Payload: `{"sessionId":"ses_other"}`},
 		eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1", Payload: `{"sessionId":"ses_mine"}`})
 	for _, token := range []string{mine, other} {
 		_, err := sessions.Authenticate(t.Context(), token)

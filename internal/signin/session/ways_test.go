@@ -16,7 +16,8 @@ import (
 // only lets people of the default organization sign in in these ways.
 func only(t *testing.T, s *eventtest.Store, ways ...policy.Way) {
 	t.Helper()
-	eventtest.Given(t, s, org.Kind, "org_def", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SignIn: policy.SignIn{SignInMethods: ways}})})
+	eventtest.Given(t, s, org.Kind, "org_def", "", nil,
+		org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SignIn: policy.SignIn{SignInMethods: ways}})})
 }
 
 func TestAnOrganizationSaysHowItsPeopleSignIn(t *testing.T) {
@@ -24,7 +25,8 @@ func TestAnOrganizationSaysHowItsPeopleSignIn(t *testing.T) {
 	other := func(facts ...event.Fact[user.User]) func(*testing.T, *eventtest.Store) {
 		return func(t *testing.T, s *eventtest.Store) {
 			person(t, s, "usr_other", "org_def", "other", "")
-			eventtest.Given(t, s, user.Kind, "usr_other", "", []event.Claim{user.LinkClaim("idp_a", "i", "o")}, append(facts, event.Fact[user.User](owner))...)
+			eventtest.Given(t, s, user.Kind, "usr_other", "", []event.Claim{user.LinkClaim("idp_a", "i", "o")},
+				append(facts, event.Fact[user.User](owner))...)
 		}
 	}
 	linked := user.LinkAdded{LinkID: "lnk_o", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "o"}}
@@ -38,23 +40,34 @@ func TestAnOrganizationSaysHowItsPeopleSignIn(t *testing.T) {
 		{"in any way", nil, nil, nil, true},
 		{"with a password", []policy.Way{policy.WithPassword}, nil, nil, true},
 		{"not with a password", []policy.Way{policy.WithProvider, policy.WithPasskey}, nil, nil, false},
-		{"the only owner keeps the password", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{owner}, nil, true},
-		{"an owner of another organization does not", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{user.MembershipSet{Scope: "org_b", Roles: owner.Roles}}, nil, false},
-		{"who manages users does not", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgUserManager}}}, nil, false},
-		{"the only owner with a passkey does not, where those are allowed", []policy.Way{policy.WithPasskey}, []event.Fact[user.User]{owner, user.PasskeyAdded{FactorID: "fac_1"}}, nil, false},
-		{"the only owner with a passkey does, where those are not allowed", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{owner, user.PasskeyAdded{FactorID: "fac_1"}}, nil, true},
-		{"one of several owners, while another is linked, does not", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{owner}, other(linked), false},
-		{"one of several owners, none of whom is linked", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{owner}, other(), true},
-		{"one of several owners, while the link of another is suspended", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{owner}, func(t *testing.T, s *eventtest.Store) {
-			other(linked)(t, s)
-			eventtest.Given(t, s, idp.Kind, "idp_a", "", nil, idp.Vouched{By: "x"})
-		}, true},
-		{"one of several owners, while another one who is linked is locked", []policy.Way{policy.WithProvider}, []event.Fact[user.User]{owner}, other(linked, user.WasLocked{}), true},
+		{"the only owner keeps the password", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{owner}, nil, true},
+		{"an owner of another organization does not", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{user.MembershipSet{Scope: "org_b", Roles: owner.Roles}}, nil, false},
+		{"who manages users does not", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{user.MembershipSet{Scope: "org_def",
+				Roles: []access.Role{access.OrgUserManager}}}, nil, false},
+		{"the only owner with a passkey does not, where those are allowed", []policy.Way{policy.WithPasskey},
+			[]event.Fact[user.User]{owner, user.PasskeyAdded{FactorID: "fac_1"}}, nil, false},
+		{"the only owner with a passkey does, where those are not allowed", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{owner, user.PasskeyAdded{FactorID: "fac_1"}}, nil, true},
+		{"one of several owners, while another is linked, does not", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{owner}, other(linked), false},
+		{"one of several owners, none of whom is linked", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{owner}, other(), true},
+		{"one of several owners, while the link of another is suspended", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{owner}, func(t *testing.T, s *eventtest.Store) {
+				other(linked)(t, s)
+				eventtest.Given(t, s, idp.Kind, "idp_a", "", nil, idp.Vouched{By: "x"})
+			}, true},
+		{"one of several owners, while another one who is linked is locked", []policy.Way{policy.WithProvider},
+			[]event.Fact[user.User]{owner}, other(linked, user.WasLocked{}), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := world(t)
 			withPassword(t, s, cheap())
-			eventtest.Given(t, s, idp.Kind, "idp_a", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "a"}}, idp.Vouched{By: "x", Roles: access.Memberships{access.Installation: {access.IAMOwner}}})
+			eventtest.Given(t, s, idp.Kind, "idp_a", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "a"}},
+				idp.Vouched{By: "x", Roles: access.Memberships{access.Installation: {access.IAMOwner}}})
 			before := signIn(t, sessions)
 			caller, err := sessions.Authenticate(t.Context(), before.Token)
 			must(t, err)
@@ -85,7 +98,8 @@ func TestAnOrganizationSaysHowItsPeopleSignIn(t *testing.T) {
 			}
 			d, err := user.ResetCode(t.Context(), s, s.Master, "usr_jo")
 			must(t, err)
-			_, err = sessions.Reset(t.Context(), Reset{UserID: "usr_jo", Code: d.Text, Password: "another-Pass-7", Peer: home})
+			_, err = sessions.Reset(t.Context(),
+				Reset{UserID: "usr_jo", Code: d.Text, Password: "another-Pass-7", Peer: home})
 			if (err == nil) != c.enters {
 				t.Errorf("the password is reset: %v", err)
 			}

@@ -20,7 +20,8 @@ func organization(t *testing.T, s event.Store, id, vouched, proven string) {
 	claims := []event.Claim{org.DomainClaim(vouched), org.DomainClaim(proven), org.ProvenClaim(proven)}
 	facts := []event.Fact[org.Org]{org.Added{Name: id}, org.DomainAdded{Domain: vouched, Verified: true, Primary: true}}
 	if proven != "" {
-		facts = append(facts, org.DomainAdded{Domain: proven, Challenge: "c"}, org.DomainVerified{Domain: proven, Proven: true})
+		facts = append(facts, org.DomainAdded{Domain: proven, Challenge: "c"},
+			org.DomainVerified{Domain: proven, Proven: true})
 	}
 	eventtest.Given(t, s, org.Kind, id, id, claims, facts...)
 }
@@ -29,7 +30,8 @@ func organization(t *testing.T, s event.Store, id, vouched, proven string) {
 func verified(t *testing.T, s event.Store, id, orgID, email string, v user.Verification) {
 	t.Helper()
 	facts := user.HumanFacts{UserName: id, UserNameKey: syntax.NameKey(id), Email: email, EmailKey: email}
-	eventtest.Given(t, s, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, facts.UserNameKey)}, user.HumanAdded{EmailVerified: true, Verification: &v, Personal: facts})
+	eventtest.Given(t, s, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, facts.UserNameKey)},
+		user.HumanAdded{EmailVerified: true, Verification: &v, Personal: facts})
 }
 
 // eachWorld has the default organization, that of an application, one that has proven p.test by DNS, and another, on
@@ -42,7 +44,8 @@ func eachWorld(t *testing.T, test func(t *testing.T, sessions *Sessions)) {
 		organization(t, s, "org_app", "app.test", "")
 		organization(t, s, "org_p", "vouched.test", "p.test")
 		organization(t, s, "org_x", "x.test", "")
-		test(t, &Sessions{Store: s, Hasher: hasher, Master: s.RootKey(), Clock: nodes.Clock.Now, DefaultOrg: "org_def", Standings: &Standings{}})
+		test(t, &Sessions{Store: s, Hasher: hasher, Master: s.RootKey(), Clock: nodes.Clock.Now, DefaultOrg: "org_def",
+			Standings: &Standings{}})
 	})
 }
 
@@ -69,17 +72,22 @@ func TestWhoIsFoundWhere(t *testing.T) {
 	eachWorld(t, func(t *testing.T, s *Sessions) {
 		for _, id := range []string{"org_def", "org_app", "org_p", "org_x"} {
 			facts := user.HumanFacts{UserName: "jo", UserNameKey: "jo"}
-			eventtest.Given(t, s.Store, user.Kind, "usr_jo_"+id, id, []event.Claim{user.NameClaim(id, "jo")}, user.HumanAdded{Personal: facts})
+			eventtest.Given(t, s.Store, user.Kind, "usr_jo_"+id, id, []event.Claim{user.NameClaim(id, "jo")},
+				user.HumanAdded{Personal: facts})
 		}
 		for _, p := range []struct {
 			id, org, email string
 			v              user.Verification
 		}{
-			{"usr_def", "org_def", "def@mail.test", byAdmin}, {"usr_app", "org_app", "app@mail.test", byAdmin}, {"usr_defp", "org_def", "def@p.test", byAdmin},
-			{"usr_owner", "org_x", "owner@mail.test", byOwner}, {"usr_all", "org_x", "all@mail.test", byAll}, {"usr_admin", "org_x", "admin@mail.test", byAdmin},
+			{"usr_def", "org_def", "def@mail.test", byAdmin}, {"usr_app", "org_app", "app@mail.test", byAdmin},
+			{"usr_defp", "org_def", "def@p.test", byAdmin},
+			{"usr_owner", "org_x", "owner@mail.test", byOwner}, {"usr_all", "org_x", "all@mail.test", byAll},
+			{"usr_admin", "org_x", "admin@mail.test", byAdmin},
 			{"usr_bydef", "org_x", "bydef@mail.test", byDefault}, {"usr_byx", "org_x", "byx@mail.test", byX},
-			{"usr_padmin", "org_p", "padmin@p.test", byAdmin}, {"usr_pv", "org_p", "admin@vouched.test", byAdmin}, {"usr_pm", "org_p", "padmin@mail.test", byAdmin},
-			{"usr_xowner", "org_x", "xowner@p.test", byOwner}, {"usr_xadmin", "org_x", "xadmin@p.test", byAdmin}, {"usr_xbyp", "org_x", "xbyp@p.test", byP},
+			{"usr_padmin", "org_p", "padmin@p.test", byAdmin}, {"usr_pv", "org_p", "admin@vouched.test", byAdmin},
+			{"usr_pm", "org_p", "padmin@mail.test", byAdmin},
+			{"usr_xowner", "org_x", "xowner@p.test", byOwner}, {"usr_xadmin", "org_x", "xadmin@p.test", byAdmin},
+			{"usr_xbyp", "org_x", "xbyp@p.test", byP},
 			{"usr_xbyx", "org_x", "xbyx@p.test", byX}, {"usr_mbyp", "org_x", "mbyp@mail.test", byP},
 		} {
 			verified(t, s.Store, p.id, p.org, p.email, p.v)
@@ -102,14 +110,17 @@ func TestWhoIsFoundWhere(t *testing.T) {
 			{"elsewhere, by a provider of its own", NameScope{}, "byx@mail.test", "", ""},
 			{"elsewhere, by a provider of one that has proven another domain", NameScope{}, "mbyp@mail.test", "", ""},
 			{"elsewhere, by an administrator", NameScope{}, "admin@mail.test", "", ""},
-			{"elsewhere, by an administrator of one that has proven another domain", NameScope{}, "padmin@mail.test", "", ""},
+			{"elsewhere, by an administrator of one that has proven another domain", NameScope{},
+				"padmin@mail.test", "", ""},
 			{"elsewhere, at a domain that is only vouched for", NameScope{}, "admin@vouched.test", "", ""},
 			{"at a domain that DNS has proven, there", NameScope{}, "padmin@p.test", "usr_padmin", "usr_padmin"},
 			{"at a proven domain, not there, by its owner", NameScope{}, "xowner@p.test", "usr_xowner", ""},
-			{"at a proven domain, not there, by a provider of the one that has proven it", NameScope{}, "xbyp@p.test", "usr_xbyp", ""},
+			{"at a proven domain, not there, by a provider of the one that has proven it", NameScope{}, "xbyp@p.test",
+				"usr_xbyp", ""},
 			{"at a proven domain, not there, by an administrator", NameScope{}, "xadmin@p.test", "", ""},
 			{"at a proven domain, not there, by another provider", NameScope{}, "xbyx@p.test", "", ""},
-			{"at a proven domain, but in the default organization: the place is chosen once", NameScope{}, "def@p.test", "", ""},
+			{"at a proven domain, but in the default organization: the place is chosen once", NameScope{},
+				"def@p.test", "", ""},
 
 			{"an application: a bare name of its organization", app, "jo", "usr_jo_org_app", "usr_jo_org_app"},
 			{"an application: no bare name of the default one", app, "usr_def", "", ""},
@@ -119,7 +130,8 @@ func TestWhoIsFoundWhere(t *testing.T) {
 			{"an application: by its owner", app, "owner@mail.test", "usr_owner", ""},
 			{"an application: by the installation", app, "all@mail.test", "usr_all", ""},
 			{"an application: by an administrator", app, "admin@mail.test", "", ""},
-			{"an application: by an administrator of the one that has proven it", app, "padmin@p.test", "usr_padmin", ""},
+			{"an application: by an administrator of the one that has proven it", app, "padmin@p.test",
+				"usr_padmin", ""},
 
 			{"named: a bare name", x, "jo", "usr_jo_org_x", "usr_jo_org_x"},
 			{"named: its own domain", x, "jo@x.test", "usr_jo_org_x", "usr_jo_org_x"},
@@ -179,7 +191,8 @@ func TestTheFirstOfSeveralIsFoundAnywhere(t *testing.T) {
 			first, second user.Verification
 			want          int
 		}{
-			{at(byOwner, 6), at(byOwner, 5), 1}, {at(byOwner, 5), at(byOwner, 6), 0}, {at(byAll, 5), at(byOwner, 6), 1}, {at(byDefault, 6), at(byAll, 5), 1},
+			{at(byOwner, 6), at(byOwner, 5), 1}, {at(byOwner, 5), at(byOwner, 6), 0}, {at(byAll, 5), at(byOwner, 6), 1},
+			{at(byDefault, 6), at(byAll, 5), 1},
 			{at(byDefault, 5), at(byOwner, 6), 1}, {at(byAll, 5), at(byAll, 5), 0},
 		} {
 			email := fmt.Sprintf("twin%d@mail.test", i)
@@ -202,12 +215,14 @@ func TestAResetIsForWhomTheNameSignsInThere(t *testing.T) {
 	for _, c := range []struct {
 		login, org, app, want string
 	}{
-		{"jo", "", "", "usr_def"}, {"jo", "", "org_b", "usr_b"}, {"jo", "org_def", "org_b", "usr_def"}, {"b@mail.test", "", "org_b", "usr_b"}, {"b@mail.test", "", "", ""},
+		{"jo", "", "", "usr_def"}, {"jo", "", "org_b", "usr_b"}, {"jo", "org_def", "org_b", "usr_def"},
+		{"b@mail.test", "", "org_b", "usr_b"}, {"b@mail.test", "", "", ""},
 		{"owner@mail.test", "", "", "usr_owner"}, {"owner@mail.test", "org_def", "", ""},
 	} {
 		s.Advance(24 * time.Hour) // mails are few a day
 		mark := s.Mark()
-		must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: c.login, OrgID: c.org, AppOrg: c.app, Peer: home, RequestID: "req_1"}))
+		must(t, sessions.RequestReset(t.Context(),
+			ResetRequest{LoginName: c.login, OrgID: c.org, AppOrg: c.app, Peer: home, RequestID: "req_1"}))
 		must(t, sessions.AnswerWaitingResets(t.Context()))
 		events, err := s.Events(t.Context(), mark, 10)
 		must(t, err)

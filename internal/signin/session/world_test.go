@@ -34,7 +34,8 @@ var (
 	// cheap is a hash of right that costs next to nothing to check, for tests that guess a lot. Guessing right once
 	// replaces it by a hash of the usual cost.
 	cheap = sync.OnceValue(func() []byte {
-		hash, err := argon2.NewArgon2id(argon2.Params{Memory: 64, Time: 1, Threads: 1, KeyLen: 32, SaltLen: 16}).Hash(right)
+		hash, err := argon2.NewArgon2id(argon2.Params{Memory: 64, Time: 1, Threads: 1, KeyLen: 32,
+			SaltLen: 16}).Hash(right)
 		if err != nil {
 			panic(err)
 		}
@@ -55,19 +56,25 @@ func world(t *testing.T) (*eventtest.Store, *Sessions) {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, Kind)
 	for id, domain := range map[string]string{"org_def": "def.test", "org_b": "b.test"} {
-		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
+		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id},
+			org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}
 	eventtest.Given(t, s, org.Kind, "org_b", "", nil, org.DomainAdded{Domain: "nope.test"})
 	factors, err := factor.New(s.Master, externalURL)
 	must(t, err)
-	return s, &Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &Standings{}}
+	return s, &Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now,
+		DefaultOrg: "org_def", Standings: &Standings{}}
 }
 
 // person puts somebody into an organization; email is verified, and empty for somebody with another one.
 func person(t *testing.T, s *eventtest.Store, id, orgID, name, email string) {
 	t.Helper()
-	eventtest.Given(t, s, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, syntax.NameKey(name))}, user.HumanAdded{EmailVerified: email != "",
-		Personal: user.HumanFacts{UserName: name, UserNameKey: syntax.NameKey(name), Email: email, EmailKey: email, Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}}})
+	eventtest.Given(t, s, user.Kind, id, orgID, []event.Claim{user.NameClaim(orgID, syntax.NameKey(name))},
+		user.HumanAdded{
+			EmailVerified: email != "",
+			Personal: user.HumanFacts{UserName: name, UserNameKey: syntax.NameKey(name), Email: email, EmailKey: email,
+				Profile: user.Profile{FirstName: "F", LastName: "L", DisplayName: "D"}},
+		})
 }
 
 // withPassword is a person called jo in the default organization whose password is right.

@@ -120,12 +120,14 @@ func TestCountsAreSharedByNodesAndSurviveARestart(t *testing.T) {
 		anew := tally.New(s, clock.Now, slow)
 		same(t, "the organization", read(t, anew, "org_a", 30), fmt.Sprintf("2030-11-30 map[pwd:{%d 0 0}]; ", 8*each))
 		same(t, "another", read(t, anew, "org_3", 90), fmt.Sprintf("2030-11-30 map[hwk:{0 %d 0}]; ", 2*each))
-		same(t, "the installation", read(t, anew, access.Installation, 1), fmt.Sprintf("2030-11-30 map[fed:{0 %[1]d 0} hwk:{0 %[1]d 0} pwd:{%[1]d 0 0}]; ", 8*each))
+		same(t, "the installation", read(t, anew, access.Installation, 1),
+			fmt.Sprintf("2030-11-30 map[fed:{0 %[1]d 0} hwk:{0 %[1]d 0} pwd:{%[1]d 0 0}]; ", 8*each))
 
 		// The next day is in another month.
 		clock.Advance(24 * time.Hour)
 		anew.Outcome("org_a", tally.Password, throttled)
-		same(t, "both days", read(t, anew, "org_a", 90), fmt.Sprintf("2030-11-30 map[pwd:{%d 0 0}]; 2030-12-01 map[pwd:{0 0 1}]; ", 8*each))
+		same(t, "both days", read(t, anew, "org_a", 90),
+			fmt.Sprintf("2030-11-30 map[pwd:{%d 0 0}]; 2030-12-01 map[pwd:{0 0 1}]; ", 8*each))
 		same(t, "one day", read(t, anew, "org_a", 1), "2030-12-01 map[pwd:{0 0 1}]; ")
 	})
 }
@@ -206,7 +208,8 @@ func TestTheTotalsGoOnWhenCountsAreStored(t *testing.T) {
 		counts.Failed("org_b", tally.Provider)
 		testkit.Must(t, counts.Flush(t.Context()))
 	}
-	for way, want := range map[tally.Way]tally.Counts{tally.Password: {Successes: 2, Failures: 2, Throttled: 2}, tally.Provider: {Failures: 2}, tally.Passkey: {}} {
+	for way, want := range map[tally.Way]tally.Counts{tally.Password: {Successes: 2, Failures: 2, Throttled: 2},
+		tally.Provider: {Failures: 2}, tally.Passkey: {}} {
 		if got := counts.Total(way); got != want {
 			t.Errorf("%s: %+v, want %+v", way, got, want)
 		}

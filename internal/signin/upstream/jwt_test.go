@@ -28,7 +28,8 @@ func unsigned(header string, claims map[string]any) string {
 	if err != nil {
 		panic(err)
 	}
-	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString(payload) + "."
+	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." +
+		base64.RawURLEncoding.EncodeToString(payload) + "."
 }
 
 func TestEveryCheckOfAPortalsTokenRefusesAlone(t *testing.T) {
@@ -41,43 +42,69 @@ func TestEveryCheckOfAPortalsTokenRefusesAlone(t *testing.T) {
 		token func(w *world) string
 		want  string
 	}{
-		"as it should be":                 {claims(nil), ""},
-		"RSA":                             {func(w *world) string { return signedBy(jose.RS256, rsaKey, "rsa", w.portal(nil)) }, ""},
-		"Ed25519":                         {func(w *world) string { return signedBy(jose.EdDSA, edKey(), "ed", w.portal(nil)) }, ""},
-		"P-384":                           {func(w *world) string { return signedBy(jose.ES384, ec384, "p384", w.portal(nil)) }, ""},
-		"without a key id":                {func(w *world) string { return signedBy(jose.ES256, ecKey, "", w.portal(nil)) }, ""},
-		"no signature":                    {func(w *world) string { return unsigned(`{"alg":"none"}`, w.portal(nil)) }, failure.Algorithm},
-		"no signature, spelled otherwise": {func(w *world) string { return unsigned(`{"alg":"nOnE"}`, w.portal(nil)) }, failure.Algorithm},
-		"no algorithm":                    {func(w *world) string { return unsigned(`{}`, w.portal(nil)) }, failure.Algorithm},
-		"the public key as a secret":      {func(w *world) string { return hmacOf(ecKey.Public(), w.portal(nil)) }, failure.Algorithm},
+		"as it should be": {claims(nil), ""},
+		"RSA": {func(w *world) string {
+			return signedBy(jose.RS256, rsaKey, "rsa", w.portal(nil))
+		}, ""},
+		"Ed25519": {func(w *world) string {
+			return signedBy(jose.EdDSA, edKey(), "ed", w.portal(nil))
+		}, ""},
+		"P-384": {func(w *world) string {
+			return signedBy(jose.ES384, ec384, "p384", w.portal(nil))
+		}, ""},
+		"without a key id": {func(w *world) string {
+			return signedBy(jose.ES256, ecKey, "", w.portal(nil))
+		}, ""},
+		"no signature": {func(w *world) string { return unsigned(`{"alg":"none"}`, w.portal(nil)) },
+			failure.Algorithm},
+		"no signature, spelled otherwise": {func(w *world) string { return unsigned(`{"alg":"nOnE"}`, w.portal(nil)) },
+			failure.Algorithm},
+		"no algorithm": {func(w *world) string { return unsigned(`{}`, w.portal(nil)) },
+			failure.Algorithm},
+		"the public key as a secret": {func(w *world) string { return hmacOf(ecKey.Public(), w.portal(nil)) },
+			failure.Algorithm},
 		"the algorithm of another key": {func(w *world) string {
-			return strings.Replace(w.token(nil), base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"ec"}`)), base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"ec"}`)), 1)
+			return strings.Replace(w.token(nil),
+				base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"ES256","kid":"ec"}`)),
+				base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"ec"}`)), 1)
 		}, failure.Algorithm},
-		"an algorithm that the key is not for": {func(w *world) string { return signedBy(jose.PS256, rsaKey, "rsa", w.portal(nil)) }, failure.Algorithm},
-		"another key":                          {func(w *world) string { return signedBy(jose.ES256, other, "ec", w.portal(nil)) }, failure.Signature},
-		"another key of another id":            {func(w *world) string { return signedBy(jose.ES256, other, "other", w.portal(nil)) }, failure.Key},
-		"another key of no id":                 {func(w *world) string { return signedBy(jose.ES256, other, "", w.portal(nil)) }, failure.Signature},
-		"another issuer":                       {claims(changed{"iss": "corp/"}), failure.Issuer},
-		"no issuer":                            {claims(changed{"iss": nil}), failure.Issuer},
-		"a list of issuers":                    {claims(changed{"iss": []string{"corp"}}), failure.Issuer},
-		"another audience":                     {claims(changed{"aud": "idp_2"}), failure.Audience},
-		"no audience":                          {claims(changed{"aud": nil}), failure.Audience},
-		"an empty audience":                    {claims(changed{"aud": []string{}}), failure.Audience},
-		"several audiences":                    {claims(changed{"aud": []string{"x", "idp_1"}}), ""},
-		"a number among audiences":             {claims(changed{"aud": []any{"idp_1", 1}}), failure.Audience},
-		"no expiry":                            {claims(changed{"exp": nil}), failure.Expired},
-		"an expiry as text":                    {claims(changed{"exp": fmt.Sprint(after(time.Minute))}), failure.Expired},
-		"expired a minute ago":                 {claims(changed{"exp": after(-61 * time.Second), "iat": after(-2 * time.Minute)}), failure.Expired},
-		"expired within the skew":              {claims(changed{"exp": after(-30 * time.Second), "iat": after(-2 * time.Minute)}), ""},
-		"valid for a day":                      {claims(changed{"exp": after(24 * time.Hour)}), ""},
-		"valid for longer":                     {claims(changed{"exp": after(25 * time.Hour)}), failure.Expired},
-		"expired before it was issued":         {claims(changed{"exp": after(0), "iat": after(30 * time.Second)}), failure.Expired},
-		"no time of issue":                     {claims(changed{"iat": nil}), failure.IssuedAt},
-		"issued in a minute":                   {claims(changed{"iat": after(59 * time.Second)}), ""},
-		"issued in two minutes":                {claims(changed{"iat": after(2 * time.Minute)}), failure.IssuedAt},
-		"issued in a thousand years":           {claims(changed{"iat": after(2*time.Minute) * 1000}), failure.IssuedAt},
-		"issued ten minutes ago":               {claims(changed{"iat": after(-10 * time.Minute)}), ""},
-		"issued twelve minutes ago":            {claims(changed{"iat": after(-12 * time.Minute)}), failure.IssuedAt},
+		"an algorithm that the key is not for": {func(w *world) string {
+			return signedBy(jose.PS256, rsaKey, "rsa", w.portal(nil))
+		}, failure.Algorithm},
+		"another key": {func(w *world) string {
+			return signedBy(jose.ES256, other, "ec", w.portal(nil))
+		}, failure.Signature},
+		"another key of another id": {func(w *world) string {
+			return signedBy(jose.ES256, other, "other", w.portal(nil))
+		}, failure.Key},
+		"another key of no id": {func(w *world) string {
+			return signedBy(jose.ES256, other, "", w.portal(nil))
+		}, failure.Signature},
+		"another issuer":           {claims(changed{"iss": "corp/"}), failure.Issuer},
+		"no issuer":                {claims(changed{"iss": nil}), failure.Issuer},
+		"a list of issuers":        {claims(changed{"iss": []string{"corp"}}), failure.Issuer},
+		"another audience":         {claims(changed{"aud": "idp_2"}), failure.Audience},
+		"no audience":              {claims(changed{"aud": nil}), failure.Audience},
+		"an empty audience":        {claims(changed{"aud": []string{}}), failure.Audience},
+		"several audiences":        {claims(changed{"aud": []string{"x", "idp_1"}}), ""},
+		"a number among audiences": {claims(changed{"aud": []any{"idp_1", 1}}), failure.Audience},
+		"no expiry":                {claims(changed{"exp": nil}), failure.Expired},
+		"an expiry as text": {claims(changed{"exp": fmt.Sprint(after(time.Minute))}),
+			failure.Expired},
+		"expired a minute ago": {claims(changed{"exp": after(-61 * time.Second),
+			"iat": after(-2 * time.Minute)}), failure.Expired},
+		"expired within the skew": {claims(changed{"exp": after(-30 * time.Second),
+			"iat": after(-2 * time.Minute)}), ""},
+		"valid for a day":  {claims(changed{"exp": after(24 * time.Hour)}), ""},
+		"valid for longer": {claims(changed{"exp": after(25 * time.Hour)}), failure.Expired},
+		"expired before it was issued": {claims(changed{"exp": after(0), "iat": after(30 * time.Second)}),
+			failure.Expired},
+		"no time of issue":           {claims(changed{"iat": nil}), failure.IssuedAt},
+		"issued in a minute":         {claims(changed{"iat": after(59 * time.Second)}), ""},
+		"issued in two minutes":      {claims(changed{"iat": after(2 * time.Minute)}), failure.IssuedAt},
+		"issued in a thousand years": {claims(changed{"iat": after(2*time.Minute) * 1000}), failure.IssuedAt},
+		"issued ten minutes ago":     {claims(changed{"iat": after(-10 * time.Minute)}), ""},
+		"issued twelve minutes ago":  {claims(changed{"iat": after(-12 * time.Minute)}), failure.IssuedAt},
 		"a time that is infinite": {func(w *world) string {
 			return signedText(jose.ES256, ecKey, "ec", `{"iss":"corp","aud":"idp_1","sub":"a","iat":1e999,"exp":1e999}`)
 		}, failure.IssuedAt},
@@ -91,10 +118,14 @@ func TestEveryCheckOfAPortalsTokenRefusesAlone(t *testing.T) {
 		"a subject with a line end": {claims(changed{"sub": "a\n"}), failure.Subject},
 		"nothing":                   {func(*world) string { return "" }, failure.Token},
 		"no token":                  {func(*world) string { return "abc" }, failure.Token},
-		"a token that is cut off":   {func(w *world) string { t := w.token(nil); return t[:len(t)-20] }, failure.Signature},
-		"a huge token":              {claims(changed{"x": strings.Repeat("x", 17<<10)}), failure.Token},
-		"claims that are a list":    {func(*world) string { return signedText(jose.ES256, ecKey, "ec", `[]`) }, failure.Token},
-		"claims that are not UTF-8": {func(*world) string { return signedText(jose.ES256, ecKey, "ec", "{\"sub\":\"\xff\"}") }, failure.Token},
+		"a token that is cut off": {func(w *world) string { t := w.token(nil); return t[:len(t)-20] },
+			failure.Signature},
+		"a huge token": {claims(changed{"x": strings.Repeat("x", 17<<10)}), failure.Token},
+		"claims that are a list": {func(*world) string { return signedText(jose.ES256, ecKey, "ec", `[]`) },
+			failure.Token},
+		"claims that are not UTF-8": {func(*world) string {
+			return signedText(jose.ES256, ecKey, "ec", "{\"sub\":\"\xff\"}")
+		}, failure.Token},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -104,7 +135,9 @@ func TestEveryCheckOfAPortalsTokenRefusesAlone(t *testing.T) {
 			if check := refused(t, err); check != c.want {
 				t.Errorf("it was refused by %q (%v), want %q", check, err, c.want)
 			}
-			if err == nil && (got.Identity.Issuer != "corp" || got.Identity.Provider != "idp_1" || got.Identity.Org != "org_a" || got.Identity.Epoch != 7 || got.Identity.Version != 3 || got.Return != "back") {
+			if err == nil && (got.Identity.Issuer != "corp" || got.Identity.Provider != "idp_1" ||
+				got.Identity.Org != "org_a" || got.Identity.Epoch != 7 || got.Identity.Version != 3 ||
+				got.Return != "back") {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -114,7 +147,8 @@ func TestEveryCheckOfAPortalsTokenRefusesAlone(t *testing.T) {
 func TestAPortalIsToldWhereToSendPeople(t *testing.T) {
 	w := newWorld(t)
 	q := w.start(w.jwt(), Attempt{Again: true})
-	if q.Get("lang") != "de" || q.Get("return_to") != external+"/login/idp/idp_1/callback" || q.Get("state") == "" || q.Get("prompt") != "login" || q.Get("max_age") != "0" {
+	if q.Get("lang") != "de" || q.Get("return_to") != external+"/login/idp/idp_1/callback" || q.Get("state") == "" ||
+		q.Get("prompt") != "login" || q.Get("max_age") != "0" {
 		t.Errorf("got %v", q)
 	}
 }
@@ -125,15 +159,24 @@ func TestWhereATokenIsCarried(t *testing.T) {
 		header     func(token string) http.Header
 		want       string
 	}{
-		"authorization":               {"", func(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }, ""},
-		"without the scheme":          {"", func(s string) http.Header { return http.Header{"Authorization": {s}} }, ""},
-		"another case of the scheme":  {"", func(s string) http.Header { return http.Header{"Authorization": {"bEARER  " + s}} }, ""},
-		"another scheme":              {"", func(s string) http.Header { return http.Header{"Authorization": {"Basic " + s}} }, failure.Token},
-		"a header of its own":         {"x-corp-JWT", func(s string) http.Header { return http.Header{"X-Corp-Jwt": {s}} }, ""},
-		"that header with the scheme": {"X-CORP-jwt", func(s string) http.Header { return http.Header{"X-Corp-Jwt": {"Bearer " + s}} }, ""},
-		"the usual header instead":    {"x-corp-jwt", func(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }, failure.Token},
-		"twice":                       {"", func(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s, "Bearer " + s}} }, failure.Token},
-		"none":                        {"", func(string) http.Header { return nil }, failure.Token},
+		"authorization": {"",
+			func(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }, ""},
+		"without the scheme": {"",
+			func(s string) http.Header { return http.Header{"Authorization": {s}} }, ""},
+		"another case of the scheme": {"",
+			func(s string) http.Header { return http.Header{"Authorization": {"bEARER  " + s}} }, ""},
+		"another scheme": {"",
+			func(s string) http.Header { return http.Header{"Authorization": {"Basic " + s}} }, failure.Token},
+		"a header of its own": {"x-corp-JWT",
+			func(s string) http.Header { return http.Header{"X-Corp-Jwt": {s}} }, ""},
+		"that header with the scheme": {"X-CORP-jwt",
+			func(s string) http.Header { return http.Header{"X-Corp-Jwt": {"Bearer " + s}} }, ""},
+		"the usual header instead": {"x-corp-jwt",
+			func(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s}} }, failure.Token},
+		"twice": {"",
+			func(s string) http.Header { return http.Header{"Authorization": {"Bearer " + s, "Bearer " + s}} },
+			failure.Token},
+		"none": {"", func(string) http.Header { return nil }, failure.Token},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -207,24 +250,49 @@ func TestAStateCountsOnceForItsProviderAndBrowser(t *testing.T) {
 		change func(w *world, p *Provider, cb *Callback)
 		want   string
 	}{
-		"as it should be":                  {func(*world, *Provider, *Callback) {}, ""},
-		"none":                             {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Del("state") }, failure.State},
-		"one that somebody made up":        {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Set("state", "AAAA") }, failure.State},
-		"one that is no base64":            {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Set("state", "ä") }, failure.State},
-		"a huge one":                       {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Set("state", strings.Repeat("A", 9<<10)) }, failure.State},
-		"one that was changed":             {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Set("state", "B"+cb.Query.Get("state")[1:]) }, failure.State},
-		"two":                              {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Add("state", cb.Query.Get("state")) }, failure.State},
-		"of another provider":              {func(_ *world, p *Provider, cb *Callback) { p.ID, cb.Provider = "idp_2", "idp_2" }, failure.Provider},
-		"at the address of another":        {func(_ *world, _ *Provider, cb *Callback) { cb.Provider = "idp_2" }, failure.Provider},
-		"in another browser":               {func(_ *world, _ *Provider, cb *Callback) { cb.Browser = "browser-b" }, failure.Browser},
-		"in no browser":                    {func(_ *world, _ *Provider, cb *Callback) { cb.Browser = "" }, failure.Browser},
-		"late":                             {func(w *world, _ *Provider, _ *Callback) { w.s.Advance(10 * time.Minute) }, failure.StateExpired},
-		"just in time":                     {func(w *world, _ *Provider, _ *Callback) { w.s.Advance(10*time.Minute - time.Second) }, ""},
-		"when the provider was changed":    {func(_ *world, p *Provider, _ *Callback) { p.Data.Changer = &idp.Changer{Version: 4} }, failure.Changed},
-		"when nobody answers for it":       {func(_ *world, p *Provider, _ *Callback) { p.Data.Changer = nil }, failure.Inactive},
-		"when the provider was turned off": {func(_ *world, p *Provider, _ *Callback) { p.Data.State = idp.Inactive }, failure.Inactive},
-		"when the provider is gone":        {func(_ *world, p *Provider, _ *Callback) { p.Data.State = idp.Removed }, failure.Inactive},
-		"when the person said no":          {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Set("error", "access_denied") }, failure.Denied},
+		"as it should be": {func(*world, *Provider, *Callback) {}, ""},
+		"none": {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Del("state") },
+			failure.State},
+		"one that somebody made up": {func(_ *world, _ *Provider, cb *Callback) {
+			cb.Query.Set("state", "AAAA")
+		}, failure.State},
+		"one that is no base64": {func(_ *world, _ *Provider, cb *Callback) { cb.Query.Set("state", "ä") },
+			failure.State},
+		"a huge one": {func(_ *world, _ *Provider, cb *Callback) {
+			cb.Query.Set("state", strings.Repeat("A", 9<<10))
+		}, failure.State},
+		"one that was changed": {func(_ *world, _ *Provider, cb *Callback) {
+			cb.Query.Set("state", "B"+cb.Query.Get("state")[1:])
+		}, failure.State},
+		"two": {func(_ *world, _ *Provider, cb *Callback) {
+			cb.Query.Add("state", cb.Query.Get("state"))
+		}, failure.State},
+		"of another provider": {func(_ *world, p *Provider, cb *Callback) {
+			p.ID, cb.Provider = "idp_2", "idp_2"
+		}, failure.Provider},
+		"at the address of another": {func(_ *world, _ *Provider, cb *Callback) { cb.Provider = "idp_2" },
+			failure.Provider},
+		"in another browser": {func(_ *world, _ *Provider, cb *Callback) { cb.Browser = "browser-b" },
+			failure.Browser},
+		"in no browser": {func(_ *world, _ *Provider, cb *Callback) { cb.Browser = "" },
+			failure.Browser},
+		"late": {func(w *world, _ *Provider, _ *Callback) { w.s.Advance(10 * time.Minute) },
+			failure.StateExpired},
+		"just in time": {func(w *world, _ *Provider, _ *Callback) {
+			w.s.Advance(10*time.Minute - time.Second)
+		}, ""},
+		"when the provider was changed": {func(_ *world, p *Provider, _ *Callback) {
+			p.Data.Changer = &idp.Changer{Version: 4}
+		}, failure.Changed},
+		"when nobody answers for it": {func(_ *world, p *Provider, _ *Callback) { p.Data.Changer = nil },
+			failure.Inactive},
+		"when the provider was turned off": {func(_ *world, p *Provider, _ *Callback) { p.Data.State = idp.Inactive },
+			failure.Inactive},
+		"when the provider is gone": {func(_ *world, p *Provider, _ *Callback) { p.Data.State = idp.Removed },
+			failure.Inactive},
+		"when the person said no": {func(_ *world, _ *Provider, cb *Callback) {
+			cb.Query.Set("error", "access_denied")
+		}, failure.Denied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -251,18 +319,22 @@ func TestAStateCountsOnceForItsProviderAndBrowser(t *testing.T) {
 
 func TestNothingStartsForAProviderThatSignsNobodyIn(t *testing.T) {
 	w := newWorld(t)
-	for name, change := range map[string]func(p *Provider){"off": func(p *Provider) { p.Data.State = idp.Inactive }, "unconfirmed": func(p *Provider) { p.Data.Changer = nil }} {
+	for name, change := range map[string]func(p *Provider){"off": func(p *Provider) { p.Data.State = idp.Inactive },
+		"unconfirmed": func(p *Provider) { p.Data.Changer = nil }} {
 		p := w.jwt()
 		change(p)
-		if address, err := w.Start(t.Context(), p, Attempt{Browser: browser}); refused(t, err) != failure.Inactive || address != "" {
+		if address, err := w.Start(t.Context(), p, Attempt{Browser: browser}); refused(t, err) != failure.Inactive ||
+			address != "" {
 			t.Errorf("%s: %q, %v", name, address, err)
 		}
 	}
 	w.Client = outbound.New(outbound.Config{}) // no network inside is allowed, so nothing is sent in the clear
-	for _, endpoint := range []string{"javascript:alert(1)", "http://portal.corp.example", "portal", "https://me@portal", ""} {
+	for _, endpoint := range []string{"javascript:alert(1)", "http://portal.corp.example", "portal",
+		"https://me@portal", ""} {
 		p := w.jwt()
 		p.Data.JWT.Endpoint = endpoint
-		if address, err := w.Start(t.Context(), p, Attempt{Browser: browser}); refused(t, err) != failure.Configuration || address != "" {
+		if address, err := w.Start(t.Context(), p,
+			Attempt{Browser: browser}); refused(t, err) != failure.Configuration || address != "" {
 			t.Errorf("%s: %q, %v", endpoint, address, err)
 		}
 	}
@@ -392,12 +464,25 @@ func TestWhatAPortalTellsAboutAPerson(t *testing.T) {
 	w := newWorld(t)
 	p := w.jwt()
 	started := w.s.Now()
-	got, err := w.Finish(t.Context(), p, carrying(w.start(p, Attempt{Again: true}), w.token(map[string]any{"sub": " Jo/ä ", "preferred_username": "jo", "name": "Jo van Doe", "email": "jo@example.org",
-		"email_verified": "true", "amr": []string{"pwd", "otp", "otp"}, "sid": "s-1", "auth_time": started.Unix(), "locale": "a very long language", "nickname": "a\u0000b"})))
+	got, err := w.Finish(t.Context(), p, carrying(w.start(p, Attempt{Again: true}), w.token(map[string]any{
+		"sub":                " Jo/ä ",
+		"preferred_username": "jo",
+		"name":               "Jo van Doe",
+		"email":              "jo@example.org",
+		"email_verified":     "true",
+		"amr":                []string{"pwd", "otp", "otp"},
+		"sid":                "s-1",
+		"auth_time":          started.Unix(),
+
+		"locale":   "a very long language",
+		"nickname": "a\u0000b",
+	})))
 	must(t, err)
 	who := got.Identity
-	if who.Subject != " Jo/ä " || who.UserName != "jo" || who.FirstName != "Jo van" || who.LastName != "Doe" || who.Email != "jo@example.org" || !who.EmailVerified ||
-		fmt.Sprint(who.Methods) != "[pwd otp]" || who.Session != "s-1" || !who.Fresh || who.Language != "" || who.NickName != "" || !got.Again {
+	if who.Subject != " Jo/ä " || who.UserName != "jo" || who.FirstName != "Jo van" || who.LastName != "Doe" ||
+		who.Email != "jo@example.org" || !who.EmailVerified ||
+		fmt.Sprint(who.Methods) != "[pwd otp]" || who.Session != "s-1" || !who.Fresh || who.Language != "" ||
+		who.NickName != "" || !got.Again {
 		t.Errorf("got %+v", got)
 	}
 }

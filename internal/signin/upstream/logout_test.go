@@ -20,8 +20,16 @@ import (
 
 // logoutClaims are those of a logout token, some of them changed.
 func (w *world) logoutClaims(changed map[string]any) map[string]any {
-	claims := map[string]any{"iss": w.up.URL, "aud": clientID, "sub": "sub-1", "sid": "sid-1", "iat": w.s.Now().Unix(), "exp": w.s.Now().Add(2 * time.Minute).Unix(), "jti": "one",
-		"events": map[string]any{logoutEvent: map[string]any{}}}
+	claims := map[string]any{
+		"iss":    w.up.URL,
+		"aud":    clientID,
+		"sub":    "sub-1",
+		"sid":    "sid-1",
+		"iat":    w.s.Now().Unix(),
+		"exp":    w.s.Now().Add(2 * time.Minute).Unix(),
+		"jti":    "one",
+		"events": map[string]any{logoutEvent: map[string]any{}},
+	}
 	maps.Copy(claims, changed)
 	return claims
 }
@@ -45,33 +53,49 @@ func TestEveryCheckOfALogoutTokenRefusesAlone(t *testing.T) {
 		token func(w *world, p *Provider) string
 		want  string
 	}{
-		"as it should be":                     {claims(nil), ""},
-		"of a person":                         {claims(c{"sid": nil}), ""},
-		"of a session":                        {claims(c{"sub": nil}), ""},
-		"of nothing":                          {claims(c{"sub": nil, "sid": nil}), failure.Session},
-		"a subject that is no text":           {claims(c{"sub": 17}), failure.Subject},
-		"an empty subject":                    {claims(c{"sub": ""}), failure.Subject},
-		"a session that is no text":           {claims(c{"sid": 17}), failure.Session},
-		"an empty session":                    {claims(c{"sid": ""}), failure.Session},
-		"a huge session":                      {claims(c{"sid": strings.Repeat("x", 256)}), failure.Session},
-		"no signature":                        {func(w *world, _ *Provider) string { return unsigned(`{"alg":"none"}`, w.logoutClaims(nil)) }, failure.Algorithm},
-		"a MAC with the public key":           {func(w *world, _ *Provider) string { return hmacOf(ecKey.Public(), w.logoutClaims(nil)) }, failure.Algorithm},
-		"an algorithm that is not advertised": {func(w *world, _ *Provider) string { return signedBy(jose.RS512, rsaKey, "rsa", w.logoutClaims(nil)) }, failure.Algorithm},
-		"an algorithm of another key":         {func(w *world, _ *Provider) string { return signedBy(jose.RS256, rsaKey, "ec", w.logoutClaims(nil)) }, failure.Algorithm},
-		"another key":                         {func(w *world, _ *Provider) string { return signedBy(jose.ES256, other, "ec", w.logoutClaims(nil)) }, failure.Signature},
-		"an unknown key":                      {func(w *world, _ *Provider) string { return signedBy(jose.ES256, other, "other", w.logoutClaims(nil)) }, failure.Key},
-		"no token":                            {func(*world, *Provider) string { return "leaked" }, failure.Token},
-		"a huge token":                        {func(*world, *Provider) string { return strings.Repeat("x", 17<<10) }, failure.Token},
-		"another issuer":                      {claims(c{"iss": "https://evil.example"}), failure.Issuer},
-		"no issuer":                           {claims(c{"iss": nil}), failure.Issuer},
-		"another audience":                    {claims(c{"aud": "other"}), failure.Audience},
-		"no audience":                         {claims(c{"aud": nil}), failure.Audience},
-		"no time of issue":                    {claims(c{"iat": nil}), failure.IssuedAt},
-		"issued long ago":                     {claims(c{"iat": 1}), failure.IssuedAt},
-		"issued in the future":                {func(w *world, _ *Provider) string { return w.logout(c{"iat": w.s.Now().Add(time.Hour).Unix()}) }, failure.IssuedAt},
-		"no expiry":                           {claims(c{"exp": nil}), failure.Expired},
+		"as it should be":           {claims(nil), ""},
+		"of a person":               {claims(c{"sid": nil}), ""},
+		"of a session":              {claims(c{"sub": nil}), ""},
+		"of nothing":                {claims(c{"sub": nil, "sid": nil}), failure.Session},
+		"a subject that is no text": {claims(c{"sub": 17}), failure.Subject},
+		"an empty subject":          {claims(c{"sub": ""}), failure.Subject},
+		"a session that is no text": {claims(c{"sid": 17}), failure.Session},
+		"an empty session":          {claims(c{"sid": ""}), failure.Session},
+		"a huge session":            {claims(c{"sid": strings.Repeat("x", 256)}), failure.Session},
+		"no signature": {func(w *world, _ *Provider) string {
+			return unsigned(`{"alg":"none"}`, w.logoutClaims(nil))
+		}, failure.Algorithm},
+		"a MAC with the public key": {func(w *world, _ *Provider) string {
+			return hmacOf(ecKey.Public(), w.logoutClaims(nil))
+		}, failure.Algorithm},
+		"an algorithm that is not advertised": {func(w *world, _ *Provider) string {
+			return signedBy(jose.RS512, rsaKey, "rsa", w.logoutClaims(nil))
+		}, failure.Algorithm},
+		"an algorithm of another key": {func(w *world, _ *Provider) string {
+			return signedBy(jose.RS256, rsaKey, "ec", w.logoutClaims(nil))
+		}, failure.Algorithm},
+		"another key": {func(w *world, _ *Provider) string {
+			return signedBy(jose.ES256, other, "ec", w.logoutClaims(nil))
+		}, failure.Signature},
+		"an unknown key": {func(w *world, _ *Provider) string {
+			return signedBy(jose.ES256, other, "other", w.logoutClaims(nil))
+		}, failure.Key},
+		"no token": {func(*world, *Provider) string { return "leaked" }, failure.Token},
+		"a huge token": {func(*world, *Provider) string { return strings.Repeat("x", 17<<10) },
+			failure.Token},
+		"another issuer":   {claims(c{"iss": "https://evil.example"}), failure.Issuer},
+		"no issuer":        {claims(c{"iss": nil}), failure.Issuer},
+		"another audience": {claims(c{"aud": "other"}), failure.Audience},
+		"no audience":      {claims(c{"aud": nil}), failure.Audience},
+		"no time of issue": {claims(c{"iat": nil}), failure.IssuedAt},
+		"issued long ago":  {claims(c{"iat": 1}), failure.IssuedAt},
+		"issued in the future": {func(w *world, _ *Provider) string {
+			return w.logout(c{"iat": w.s.Now().Add(time.Hour).Unix()})
+		}, failure.IssuedAt},
+		"no expiry": {claims(c{"exp": nil}), failure.Expired},
 		"expired": {func(w *world, _ *Provider) string {
-			return w.logout(c{"iat": w.s.Now().Add(-5 * time.Minute).Unix(), "exp": w.s.Now().Add(-2 * time.Minute).Unix()})
+			return w.logout(c{"iat": w.s.Now().Add(-5 * time.Minute).Unix(),
+				"exp": w.s.Now().Add(-2 * time.Minute).Unix()})
 		}, failure.Expired},
 		"no identifier":                 {claims(c{"jti": nil}), failure.TokenID},
 		"an empty identifier":           {claims(c{"jti": ""}), failure.TokenID},
@@ -83,7 +107,8 @@ func TestEveryCheckOfALogoutTokenRefusesAlone(t *testing.T) {
 		"events that are a list":        {claims(c{"events": []string{logoutEvent}}), failure.Event},
 		"a nonce":                       {claims(c{"nonce": "x"}), failure.Nonce},
 		"a nonce that is null":          {func(w *world, _ *Provider) string { return w.nullNonce() }, failure.Nonce},
-		"an ID token":                   {func(w *world, _ *Provider) string { return w.up.sign(w.up.idToken()) }, failure.TokenID},
+		"an ID token": {func(w *world, _ *Provider) string { return w.up.sign(w.up.idToken()) },
+			failure.TokenID},
 		"a provider that is switched off": {func(w *world, p *Provider) string {
 			p.Data.State = idp.Inactive
 			return w.logout(nil)
@@ -129,7 +154,8 @@ func TestWhatALogoutTokenEnds(t *testing.T) {
 		"of a session":                {map[string]any{"sub": nil}, SignedOut{Session: "sid-1"}},
 		"of a session and its person": {nil, SignedOut{Subject: "sub-1", Session: "sid-1"}},
 		"of an exact subject":         {map[string]any{"sub": " 1e3 ", "sid": nil}, SignedOut{Subject: " 1e3 "}},
-		"for several, one of them us": {map[string]any{"aud": []string{"other", clientID}}, SignedOut{Subject: "sub-1", Session: "sid-1"}},
+		"for several, one of them us": {map[string]any{"aud": []string{"other", clientID}},
+			SignedOut{Subject: "sub-1", Session: "sid-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -174,7 +200,8 @@ func TestALogoutTokenCountsOnce(t *testing.T) {
 	if got := refused(t, w.SignOut(t.Context(), p, stale, "", end)); got != "logout_"+failure.Replayed {
 		t.Errorf("at the end of its life it is refused by %q", got)
 	}
-	if err := w.SignOut(t.Context(), p, w.logout(map[string]any{"jti": "two"}), "", end); err != nil || ends.Load() != 2 {
+	if err := w.SignOut(t.Context(), p, w.logout(map[string]any{"jti": "two"}), "", end); err != nil ||
+		ends.Load() != 2 {
 		t.Errorf("another one: %v", err)
 	}
 }
@@ -182,7 +209,8 @@ func TestALogoutTokenCountsOnce(t *testing.T) {
 func TestALogoutTokenCountsAgainWhereNothingWasEnded(t *testing.T) {
 	w := newWorld(t)
 	p, token, broken := w.oidc(nil), w.logout(nil), errors.New("broken")
-	if err := w.SignOut(t.Context(), p, token, "", func(context.Context, SignedOut) error { return broken }); !errors.Is(err, broken) {
+	if err := w.SignOut(t.Context(), p, token, "",
+		func(context.Context, SignedOut) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	var out []SignedOut

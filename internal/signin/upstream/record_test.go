@@ -68,7 +68,8 @@ func TestNothingOfATokenIsKept(t *testing.T) {
 	if _, err := w.Finish(t.Context(), p, back(w.start(p, Attempt{Return: "a-secret-return"}))); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"a-very-secret-access-token", "the-code", "jo@example.org", "a-secret-return", browser} {
+	for _, text := range []string{"a-very-secret-access-token", "the-code", "jo@example.org",
+		"a-secret-return", browser} {
 		if w.s.Stored(t, text) {
 			t.Errorf("%s is stored", text)
 		}
@@ -83,7 +84,8 @@ func FuzzState(f *testing.F) {
 	f.Add("")
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, sent string) {
-		if s := w.readState(sent); s != nil && !bytes.Equal(s.Attempt, made.Attempt) { // the last bits of base64 may differ
+		// the last bits of base64 may differ
+		if s := w.readState(sent); s != nil && !bytes.Equal(s.Attempt, made.Attempt) {
 			t.Errorf("a state that nobody made: %q", sent)
 		}
 	})

@@ -74,8 +74,16 @@ type upstream struct {
 
 func newUpstream(t testing.TB, now func() time.Time) *upstream {
 	t.Helper()
-	u := &upstream{t: t, now: now, fetched: map[string]int{}, access: "access-token", answers: map[string]http.HandlerFunc{}, emails: "[]",
-		keys: []jose.JSONWebKey{public("ec", ecKey.Public(), ""), public("rsa", rsaKey.Public(), "RS256"), public("p384", ec384.Public(), ""), public("ed", edKey().Public(), "")}}
+	u := &upstream{
+		t:       t,
+		now:     now,
+		fetched: map[string]int{},
+		access:  "access-token",
+		answers: map[string]http.HandlerFunc{},
+		emails:  "[]",
+		keys: []jose.JSONWebKey{public("ec", ecKey.Public(), ""), public("rsa", rsaKey.Public(), "RS256"),
+			public("p384", ec384.Public(), ""), public("ed", edKey().Public(), "")},
+	}
 	u.sign = func(claims map[string]any) string { return signedBy(jose.ES256, ecKey, "ec", claims) }
 	u.Server = httptest.NewTLSServer(http.HandlerFunc(u.serve))
 	t.Cleanup(u.Close)
@@ -132,9 +140,18 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 	defer u.mu.Unlock()
 	switch r.URL.Path {
 	case wellKnown:
-		m := map[string]any{"issuer": u.URL, "authorization_endpoint": u.URL + "/authorize?tenant=1", "token_endpoint": u.URL + "/token", "userinfo_endpoint": u.URL + "/userinfo",
-			"jwks_uri": u.URL + "/keys", "id_token_signing_alg_values_supported": []string{"ES256", "RS256", "ES384", "EdDSA", "HS256", "none"}, "code_challenge_methods_supported": []string{"S256"},
-			"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post", "private_key_jwt", "none"}}
+		m := map[string]any{
+			"issuer":                 u.URL,
+			"authorization_endpoint": u.URL + "/authorize?tenant=1",
+			"token_endpoint":         u.URL + "/token",
+			"userinfo_endpoint":      u.URL + "/userinfo",
+			"jwks_uri":               u.URL + "/keys",
+
+			"id_token_signing_alg_values_supported": []string{"ES256", "RS256", "ES384", "EdDSA", "HS256", "none"},
+			"code_challenge_methods_supported":      []string{"S256"},
+			"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post",
+				"private_key_jwt", "none"},
+		}
 		maps.Copy(m, u.metadata)
 		answer(w, present(m))
 	case "/keys":
@@ -172,8 +189,20 @@ func (u *upstream) token(w http.ResponseWriter, r *http.Request) {
 }
 
 func (u *upstream) idToken() map[string]any {
-	claims := map[string]any{"iss": u.URL, "aud": clientID, "sub": "sub-1", "iat": u.now().Unix(), "exp": u.now().Add(time.Hour).Unix(), "nonce": u.nonce,
-		"preferred_username": "jo", "given_name": "Jo", "family_name": "Doe", "email": "jo@example.org", "email_verified": true}
+	claims := map[string]any{
+		"iss":                u.URL,
+		"aud":                clientID,
+		"sub":                "sub-1",
+		"iat":                u.now().Unix(),
+		"exp":                u.now().Add(time.Hour).Unix(),
+		"nonce":              u.nonce,
+		"preferred_username": "jo",
+		"given_name":         "Jo",
+		"family_name":        "Doe",
+		"email":              "jo@example.org",
+
+		"email_verified": true,
+	}
 	maps.Copy(claims, u.claims)
 	return claims
 }
@@ -219,8 +248,15 @@ func config(t testing.TB, up *upstream, s event.Store, clock func() time.Time) C
 	t.Helper()
 	client := clientOf(t, up)
 	calls := outbound.NewCalls()
-	return Config{Client: client, Keys: outbound.NewKeySets(client, clock, calls), Calls: calls, Store: s, Clock: clock, ExternalURL: external,
-		Failing: func(err error) { t.Error(err) }}
+	return Config{
+		Client:      client,
+		Keys:        outbound.NewKeySets(client, clock, calls),
+		Calls:       calls,
+		Store:       s,
+		Clock:       clock,
+		ExternalURL: external,
+		Failing:     func(err error) { t.Error(err) },
+	}
 }
 
 // clientOf trusts an upstream, and may reach it.
@@ -228,7 +264,8 @@ func clientOf(t testing.TB, up *upstream) *outbound.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AddCert(up.Certificate())
-	client := outbound.New(outbound.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Roots: roots, Timeout: testkit.Patience})
+	client := outbound.New(outbound.Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Roots: roots,
+		Timeout: testkit.Patience})
 	t.Cleanup(client.Close)
 	return client
 }
@@ -239,7 +276,8 @@ func provider(data idp.Provider) *Provider {
 }
 
 func (w *world) jwt() *Provider {
-	return provider(idp.Provider{JWT: &idp.JWT{Endpoint: w.up.URL + "/portal?lang=de", Issuer: "corp", KeysEndpoint: w.up.URL + "/keys"}})
+	return provider(idp.Provider{JWT: &idp.JWT{Endpoint: w.up.URL + "/portal?lang=de", Issuer: "corp",
+		KeysEndpoint: w.up.URL + "/keys"}})
 }
 
 func (w *world) oidc(change func(o *idp.OIDC)) *Provider {
@@ -253,12 +291,22 @@ func (w *world) oidc(change func(o *idp.OIDC)) *Provider {
 
 func (w *world) oauth() *Provider {
 	w.secret("our secret/+")
-	return provider(idp.Provider{OAuth: &idp.OAuth{AuthorizationEndpoint: w.up.URL + "/authorize", TokenEndpoint: w.up.URL + "/token", UserEndpoint: w.up.URL + "/user",
-		EmailsEndpoint: w.up.URL + "/emails", ClientID: clientID, HasClientSecret: true, Preset: idp.GitHubPreset}})
+	return provider(idp.Provider{
+		OAuth: &idp.OAuth{
+			AuthorizationEndpoint: w.up.URL + "/authorize",
+			TokenEndpoint:         w.up.URL + "/token",
+			UserEndpoint:          w.up.URL + "/user",
+			EmailsEndpoint:        w.up.URL + "/emails",
+			ClientID:              clientID,
+			HasClientSecret:       true,
+			Preset:                idp.GitHubPreset,
+		},
+	})
 }
 
 func (w *world) secret(text string) {
-	w.s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_1"), Value: w.s.Master.Wrap("idp client secret", []byte(text), []byte("idp_1"))})
+	w.s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_1"),
+		Value: w.s.Master.Wrap("idp client secret", []byte(text), []byte("idp_1"))})
 }
 
 // start begins a sign-in, and gives the parameters that the provider gets.
@@ -277,7 +325,8 @@ func (w *world) start(p *Provider, a Attempt) url.Values {
 }
 
 func back(q url.Values) Callback {
-	return Callback{Provider: "idp_1", Browser: browser, Query: url.Values{"state": {q.Get("state")}, "code": {"the-code"}}}
+	return Callback{Provider: "idp_1", Browser: browser,
+		Query: url.Values{"state": {q.Get("state")}, "code": {"the-code"}}}
 }
 
 // token is one of the portal, with claims changed.
@@ -286,7 +335,8 @@ func (w *world) token(changed map[string]any) string {
 }
 
 func (w *world) portal(changed map[string]any) map[string]any {
-	claims := map[string]any{"iss": "corp", "aud": "idp_1", "sub": "sub-1", "iat": w.s.Now().Unix(), "exp": w.s.Now().Add(5 * time.Minute).Unix()}
+	claims := map[string]any{"iss": "corp", "aud": "idp_1", "sub": "sub-1", "iat": w.s.Now().Unix(),
+		"exp": w.s.Now().Add(5 * time.Minute).Unix()}
 	maps.Copy(claims, changed)
 	return claims
 }

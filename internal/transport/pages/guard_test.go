@@ -32,7 +32,8 @@ func TestOnlyOurOwnPagesMaySendForms(t *testing.T) {
 		{"a form of a hidden page", "POST", nil, []string{"null"}, false},
 		{"something that says nothing", "POST", nil, nil, false},
 		{"something that says none and nothing else", "POST", []string{"none"}, nil, false},
-		{"a name of somebody else that leads here", "POST", []string{"same-origin"}, []string{"https://evil.example"}, false},
+		{"a name of somebody else that leads here", "POST", []string{"same-origin"},
+			[]string{"https://evil.example"}, false},
 		{"our origin without its transport", "POST", nil, []string{"http://id.example.org"}, false},
 		{"our origin with a port", "POST", nil, []string{ours + ":8443"}, false},
 		{"two answers", "POST", []string{"same-origin", "cross-site"}, nil, false},
@@ -52,7 +53,9 @@ func TestOnlyOurOwnPagesMaySendForms(t *testing.T) {
 		if let != c.let {
 			t.Errorf("%s: let through: %t", c.about, let)
 		}
-		if page := w.Body.String(); !c.let && (w.Code != 403 || !strings.Contains(page, "This form was sent from another site") || !strings.Contains(page, "req_1")) {
+		if page := w.Body.String(); !c.let &&
+			(w.Code != 403 || !strings.Contains(page, "This form was sent from another site") ||
+				!strings.Contains(page, "req_1")) {
 			t.Errorf("%s: %d without help: %s", c.about, w.Code, page)
 		}
 	}
@@ -76,7 +79,8 @@ func TestFormsAreText(t *testing.T) {
 }
 
 func TestCookiesStayWithThisHost(t *testing.T) {
-	for _, external := range []*http.Cookie{pages.Cookie("session", "value", time.Hour), pages.ForgetCookie("session")} {
+	for _, external := range []*http.Cookie{pages.Cookie("session", "value", time.Hour),
+		pages.ForgetCookie("session")} {
 		said := external.String()
 		for _, part := range []string{"__Host-session=", "; Path=/", "; Secure", "; HttpOnly", "; SameSite=Lax"} {
 			if !strings.Contains(said, part) {

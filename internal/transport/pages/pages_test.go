@@ -74,8 +74,10 @@ func TestNoStringOfAViewChangesThePageAroundIt(t *testing.T) {
 	p := newPages(t, "https://id.example.org")
 	const harmless = "Zaphod"
 	for _, hostile := range []string{
-		`"><script>alert(1)</script>`, `'><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `JaVaScRiPt:alert(1)`, "` onmouseover=alert(1) x=`",
-		`</title><script>`, `{{.}}`, `-->`, "\x00<svg/onload=alert(1)>", `data:text/html,<script>alert(1)</script>`, `" autofocus onfocus="alert(1)`,
+		`"><script>alert(1)</script>`, `'><img src=x onerror=alert(1)>`, `javascript:alert(1)`, `JaVaScRiPt:alert(1)`,
+		"` onmouseover=alert(1) x=`",
+		`</title><script>`, `{{.}}`, `-->`, "\x00<svg/onload=alert(1)>", `data:text/html,<script>alert(1)</script>`,
+		`" autofocus onfocus="alert(1)`,
 		`{application}{name}`, `&lt;script&gt;`, `; script-src *`, "a\r\nSet-Cookie: b=c",
 	} {
 		calm, wild := pagestest.Filled(harmless), pagestest.Filled(hostile)
@@ -87,12 +89,14 @@ func TestNoStringOfAViewChangesThePageAroundIt(t *testing.T) {
 				t.Errorf("%s: %q changes what the page consists of:\n%s", wild[i].Name, hostile, w.Body)
 			}
 			for _, a := range addresses {
-				if u, err := url.Parse(strings.TrimPrefix(a, "0; url=")); err != nil || slices.Contains([]string{"javascript", "vbscript"}, strings.ToLower(u.Scheme)) ||
+				if u, err := url.Parse(strings.TrimPrefix(a, "0; url=")); err != nil ||
+					slices.Contains([]string{"javascript", "vbscript"}, strings.ToLower(u.Scheme)) ||
 					u.Scheme == "data" && !strings.HasPrefix(a, "data:image/png;base64,") {
 					t.Errorf("%s: %q becomes the address %q", wild[i].Name, hostile, a)
 				}
 			}
-			if csp := w.Header().Get("Content-Security-Policy"); strings.Contains(csp, "*") || strings.Count(csp, "form-action") != 1 && !posts(wild[i]) || len(w.Header()["Set-Cookie"]) > 0 {
+			if csp := w.Header().Get("Content-Security-Policy"); strings.Contains(csp, "*") ||
+				strings.Count(csp, "form-action") != 1 && !posts(wild[i]) || len(w.Header()["Set-Cookie"]) > 0 {
 				t.Errorf("%s: %q changes the headers: %s", wild[i].Name, hostile, csp)
 			}
 		}
@@ -122,12 +126,16 @@ func TestNamesCannotTurnTheTextAroundThem(t *testing.T) {
 			case html.StartTagToken:
 				element = token.Data
 				for _, a := range token.Attr { // the value of a field is a box of its own
-					if strings.Contains(a.Val, backwards) && !slices.Contains([]string{"value", "href", "lang", "data-options", "data-signal", "data-keep"}, a.Key) {
-						t.Errorf("%s: the attribute %s of <%s> has a name in it that is not set apart", s.Name, a.Key, element)
+					if strings.Contains(a.Val, backwards) &&
+						!slices.Contains([]string{"value", "href", "lang", "data-options", "data-signal",
+							"data-keep"}, a.Key) {
+						t.Errorf("%s: the attribute %s of <%s> has a name in it that is not set apart", s.Name,
+							a.Key, element)
 					}
 				}
 			case html.TextToken:
-				if strings.Contains(token.Data, backwards) && !slices.Contains([]string{"bdi", "code", "option"}, element) {
+				if strings.Contains(token.Data, backwards) &&
+					!slices.Contains([]string{"bdi", "code", "option"}, element) {
 					t.Errorf("%s: a name stands in <%s> and is not set apart", s.Name, element)
 				}
 			}
@@ -143,12 +151,14 @@ func posts(s pagestest.Sample) bool {
 
 func TestThePageThatPostsToAnApplicationHoldsNothingElse(t *testing.T) {
 	p := newPages(t, "https://id.example.org")
-	frame := pages.Frame{Organization: "Zaphod", Application: "Zaphod", RedirectURI: "https://zaphod.example", Session: "Zaphod", Language: "fr"}
+	frame := pages.Frame{Organization: "Zaphod", Application: "Zaphod", RedirectURI: "https://zaphod.example",
+		Session: "Zaphod", Language: "fr"}
 	to, err := pages.Outward("https://app.example/cb?x=1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := render(t, p, "en", pagestest.Sample{Status: 200, View: pages.NewPostBack(frame, to, url.Values{"state": {`"><b>`}, "code": {"c"}})})
+	w := render(t, p, "en", pagestest.Sample{Status: 200,
+		View: pages.NewPostBack(frame, to, url.Values{"state": {`"><b>`}, "code": {"c"}})})
 	csp, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
 	// Browsers would hold form-action against the redirects of the application.
 	if csp != "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; frame-ancestors 'none'; base-uri 'none'" {
@@ -166,10 +176,13 @@ func TestThePageThatPostsToAnApplicationHoldsNothingElse(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(tag, "StartTag "), " ")
 		count[name]++
 	}
-	if count["form"] != 1 || count["input"] != 2 || count["button"] != 1 || count["a"] != 0 || count["iframe"] != 0 || count["b"] != 0 {
+	if count["form"] != 1 || count["input"] != 2 || count["button"] != 1 || count["a"] != 0 || count["iframe"] != 0 ||
+		count["b"] != 0 {
 		t.Errorf("the page consists of %v:\n%s", count, page)
 	}
-	for _, want := range []string{`<form method="post" action="https://app.example/cb?x=1" data-onward>`, `<input type="hidden" name="code" value="c">`, `<input type="hidden" name="state" value="&#34;&gt;&lt;b&gt;">`} {
+	for _, want := range []string{`<form method="post" action="https://app.example/cb?x=1" data-onward>`,
+		`<input type="hidden" name="code" value="c">`,
+		`<input type="hidden" name="state" value="&#34;&gt;&lt;b&gt;">`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("there is no %s in\n%s", want, page)
 		}
@@ -189,8 +202,10 @@ func TestEveryPageHasTheHeadersThatKeepBrowsersSafe(t *testing.T) {
 		}
 		w := render(t, p, "de-CH", s)
 		for name, value := range map[string]string{
-			"Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",
-			"Cross-Origin-Opener-Policy": "same-origin", "Content-Language": "de", "Strict-Transport-Security": "max-age=31536000",
+			"Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "same-origin", "Cache-Control": "no-store",
+			"Cross-Origin-Opener-Policy": "same-origin", "Content-Language": "de",
+			"Strict-Transport-Security": "max-age=31536000",
 		} {
 			if got := w.Header().Get(name); got != value {
 				t.Errorf("%s: %s is %q, not %q", s.Name, name, got, value)
@@ -200,7 +215,8 @@ func TestEveryPageHasTheHeadersThatKeepBrowsersSafe(t *testing.T) {
 			t.Errorf("%s: there is no Permissions-Policy", s.Name)
 		}
 		csp, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
-		for _, part := range []string{"default-src 'none'", "style-src 'self';", "img-src 'self' data:;", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+		for _, part := range []string{"default-src 'none'", "style-src 'self';", "img-src 'self' data:;",
+			"frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
 			if !strings.Contains(csp, part) {
 				t.Errorf("%s: the policy lacks %s: %s", s.Name, part, csp)
 			}
@@ -208,14 +224,17 @@ func TestEveryPageHasTheHeadersThatKeepBrowsersSafe(t *testing.T) {
 		if has := strings.Contains(page, "<script"); has != strings.Contains(csp, "script-src 'self'") {
 			t.Errorf("%s: has a script: %t, but the policy is %s", s.Name, has, csp)
 		}
-		if strings.Contains(page, "<style") || strings.Contains(page, " style=") || strings.Contains(page, "<script>") || strings.Contains(csp, "unsafe") {
+		if strings.Contains(page, "<style") || strings.Contains(page, " style=") ||
+			strings.Contains(page, "<script>") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: something is inline", s.Name)
 		}
-		if tags, _ := shape(t, page); slices.ContainsFunc(tags, func(tag string) bool { return strings.Contains(tag, " on") }) {
+		if tags, _ := shape(t, page); slices.ContainsFunc(tags,
+			func(tag string) bool { return strings.Contains(tag, " on") }) {
 			t.Errorf("%s: an attribute is a script", s.Name)
 		}
 	}
-	if h := render(t, newPages(t, "http://localhost:8080"), "en", pagestest.Samples()[0]).Header(); h.Get("Strict-Transport-Security") != "" {
+	if h := render(t, newPages(t, "http://localhost:8080"), "en",
+		pagestest.Samples()[0]).Header(); h.Get("Strict-Transport-Security") != "" {
 		t.Error("over http there is no transport security to promise")
 	}
 }
@@ -240,29 +259,37 @@ func TestFormsMayLeadBackToTheApplicationOnly(t *testing.T) {
 		"//app.example/cb":                  "'self'",
 		"https://app.example/ ; script-src": "'self'",
 	} {
-		w := render(t, p, "en", pagestest.Sample{Status: 200, View: pages.LoginName{Frame: pages.Frame{RedirectURI: uri}}})
-		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "form-action "+allowed+"; frame-ancestors") {
+		w := render(t, p, "en",
+			pagestest.Sample{Status: 200, View: pages.LoginName{Frame: pages.Frame{RedirectURI: uri}}})
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp,
+			"form-action "+allowed+"; frame-ancestors") {
 			t.Errorf("%q gives %s", uri, csp)
 		}
 	}
 }
 
 func TestLinksGoOnlyWhereTheyShould(t *testing.T) {
-	for _, good := range []string{"https://app.example/a?b=c#d", "http://localhost:3000/", "http://127.0.0.1/", "http://[::1]/", "com.example.app:/back", "com.example.app://back"} {
+	for _, good := range []string{"https://app.example/a?b=c#d", "http://localhost:3000/", "http://127.0.0.1/",
+		"http://[::1]/", "com.example.app:/back", "com.example.app://back"} {
 		if l, err := pages.Outward(good); err != nil || l.IsNone() {
 			t.Errorf("%q is refused: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "/path", "//host/", "http://app.example/", "javascript:alert(1)", "JAVASCRIPT:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)",
-		"vbscript:x", "data:text/html,x", "file:///etc/passwd", "blob:x", "view-source:https://x", "https://", "https://user:pw@host/", "https:\\\\host", "about:blank",
-		"intent://x", "ftp://host/", "ws://host/", "x:y", "myapp://back", "ssh://host/", "ms-msdt:/id", "search-ms:query=x", "x-apple.systempreferences:x", "\x01https://host/"} {
+	for _, bad := range []string{"", "/path", "//host/", "http://app.example/", "javascript:alert(1)",
+		"JAVASCRIPT:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)",
+		"vbscript:x", "data:text/html,x", "file:///etc/passwd", "blob:x", "view-source:https://x", "https://",
+		"https://user:pw@host/", "https:\\\\host", "about:blank",
+		"intent://x", "ftp://host/", "ws://host/", "x:y", "myapp://back", "ssh://host/", "ms-msdt:/id",
+		"search-ms:query=x", "x-apple.systempreferences:x", "\x01https://host/"} {
 		if l, err := pages.Outward(bad); err == nil || !l.IsNone() {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	for _, path := range []string{"/login", "login", "//evil.example/", "\\\\evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"} {
+	for _, path := range []string{"/login", "login", "//evil.example/", "\\\\evil.example", "/\\evil.example",
+		"https://evil.example", "javascript:alert(1)"} {
 		u, err := url.Parse(pages.To(path, url.Values{"a": {"//b&c"}}).String())
-		if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.Query().Get("a") != "//b&c" {
+		if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, "/") ||
+			u.Query().Get("a") != "//b&c" {
 			t.Errorf("%q leads to %v (%v)", path, u, err)
 		}
 	}
@@ -270,7 +297,8 @@ func TestLinksGoOnlyWhereTheyShould(t *testing.T) {
 
 func TestAssetsMayBeKeptForGood(t *testing.T) {
 	p := newPages(t, "https://id.example.org")
-	page := render(t, p, "en", pagestest.Sample{Status: 200, View: pages.LoginName{Passkey: []byte("{}")}}).Body.String()
+	page := render(t, p, "en",
+		pagestest.Sample{Status: 200, View: pages.LoginName{Passkey: []byte("{}")}}).Body.String()
 	_, addresses := shape(t, page)
 	found := 0
 	for _, a := range addresses {
@@ -284,13 +312,16 @@ func TestAssetsMayBeKeptForGood(t *testing.T) {
 			return w
 		}
 		w := get("GET", a)
-		if w.Code != 200 || w.Body.Len() == 0 || w.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if w.Code != 200 || w.Body.Len() == 0 ||
+			w.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" ||
+			w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", a, w.Code, w.Header())
 		}
 		if sum := sha256.Sum256(w.Body.Bytes()); !strings.Contains(a, "."+hex.EncodeToString(sum[:8])+".") {
 			t.Errorf("%s keeps its name when its content changes", a)
 		}
-		for extension, kind := range map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"} {
+		for extension, kind := range map[string]string{".css": "text/css; charset=utf-8",
+			".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"} {
 			if strings.HasSuffix(a, extension) && w.Header().Get("Content-Type") != kind {
 				t.Errorf("%s is of type %s", a, w.Header().Get("Content-Type"))
 			}
@@ -312,18 +343,25 @@ func TestAssetsMayBeKeptForGood(t *testing.T) {
 
 func TestProblemsStandNextToTheirFieldsAndAtTheTop(t *testing.T) {
 	p := newPages(t, "https://id.example.org")
-	page := render(t, p, "en", pagestest.Sample{Status: 400, View: pages.ChangePassword{Frame: pages.Frame{Problems: []pages.Problem{
-		{Message: pages.Locked()}, {Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(1)}}}, Rules: pages.PasswordRules{Least: 1}}}).Body.String()
+	page := render(t, p, "en", pagestest.Sample{
+		Status: 400,
+		View: pages.ChangePassword{Frame: pages.Frame{Problems: []pages.Problem{
+			{Message: pages.Locked()}, {Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(1)}}},
+			Rules: pages.PasswordRules{Least: 1}},
+	}).Body.String()
 	for _, part := range []string{
-		`role="alert"`, `<li>Your account is locked. Please contact your administrator.</li>`, `<a href="#newPassword">New password: Use at least 1 character.</a>`,
-		`aria-invalid="true" aria-describedby="newPassword-rules newPassword-problem"`, `<p class="problem" role="alert" id="newPassword-problem">Use at least 1 character.</p>`,
+		`role="alert"`, `<li>Your account is locked. Please contact your administrator.</li>`,
+		`<a href="#newPassword">New password: Use at least 1 character.</a>`,
+		`aria-invalid="true" aria-describedby="newPassword-rules newPassword-problem"`,
+		`<p class="problem" role="alert" id="newPassword-problem">Use at least 1 character.</p>`,
 		`<title>This did not work – `,
 	} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %s:\n%s", part, page)
 		}
 	}
-	if strings.Count(page, " autofocus") != 1 || !strings.Contains(page, `autocomplete="new-password" required autofocus aria-invalid`) {
+	if strings.Count(page, " autofocus") != 1 ||
+		!strings.Contains(page, `autocomplete="new-password" required autofocus aria-invalid`) {
 		t.Errorf("the first field that is wrong should have the cursor:\n%s", page)
 	}
 }
@@ -334,13 +372,17 @@ func TestTheOneThingThatIsWrongIsSaidOnce(t *testing.T) {
 		view    pages.View
 		summary bool
 	}{
-		"one field":           {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}}}}, false},
-		"no field":            {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Message: pages.Required()}}}}, true},
-		"a field elsewhere":   {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.Required()}}}}, true},
-		"a field and another": {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}, {Message: pages.Locked()}}}}, true},
+		"one field": {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword,
+			Message: pages.Required()}}}}, false},
+		"no field": {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Message: pages.Required()}}}}, true},
+		"a field elsewhere": {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode,
+			Message: pages.Required()}}}}, true},
+		"a field and another": {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword,
+			Message: pages.Required()}, {Message: pages.Locked()}}}}, true},
 	} {
 		page := render(t, p, "en", pagestest.Sample{Status: 422, View: c.view}).Body.String()
-		if got := strings.Contains(page, `class="notice wrong"`); got != c.summary || !strings.Contains(page, "Please fill this in.") {
+		if got := strings.Contains(page, `class="notice wrong"`); got != c.summary ||
+			!strings.Contains(page, "Please fill this in.") {
 			t.Errorf("%s: said at the top: %t\n%s", name, got, page)
 		}
 	}
@@ -377,7 +419,8 @@ func TestPasswordsAreNeverShownAgain(t *testing.T) {
 		tokens := html.NewTokenizer(strings.NewReader(render(t, p, "en", s).Body.String()))
 		for kind := tokens.Next(); kind != html.ErrorToken; kind = tokens.Next() {
 			token := tokens.Token()
-			if token.Data == "input" && slices.Contains(token.Attr, html.Attribute{Key: "type", Val: "password"}) && !slices.Contains(token.Attr, html.Attribute{Key: "value"}) {
+			if token.Data == "input" && slices.Contains(token.Attr, html.Attribute{Key: "type", Val: "password"}) &&
+				!slices.Contains(token.Attr, html.Attribute{Key: "value"}) {
 				t.Errorf("%s fills in a password: %s", s.Name, token)
 			}
 		}

@@ -76,7 +76,8 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 	for _, name := range access.APIScopeNames {
 		used["scope."+name] = true
 	}
-	for _, role := range []access.Role{access.IAMOwner, access.IAMOwnerViewer, access.IAMOrgManager, access.OrgOwner, access.OrgOwnerViewer, access.OrgUserManager, access.OrgSettingsManager} {
+	for _, role := range []access.Role{access.IAMOwner, access.IAMOwnerViewer, access.IAMOrgManager, access.OrgOwner,
+		access.OrgOwnerViewer, access.OrgUserManager, access.OrgSettingsManager} {
 		used["role."+string(role)] = true
 	}
 	for _, role := range access.RolesOf("") {
@@ -92,7 +93,8 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 		_, plain := entries[key]
 		_, counted := entries[key+".other"]
 		first, _, _ := strings.Cut(key, ".")
-		if !plain && !counted && !slices.Contains([]string{"style", "mark", "google", "passkey", "page"}, first) && first != "signet" {
+		if !plain && !counted && !slices.Contains([]string{"style", "mark", "google", "passkey", "page"}, first) &&
+			first != "signet" {
 			t.Errorf("there is no text %s", key)
 		}
 	}
@@ -132,7 +134,8 @@ func TestNumbersAndTimesAreSaidAsPeopleSayThem(t *testing.T) {
 		{"de", Throttled(90 * time.Minute), "Zu viele Versuche. Versuchen Sie es in 2 Stunden noch einmal."},
 		{"fr", Message{key: "security.left", args: []any{"n", 0}}, "Il vous reste 0 code."},
 		{"es", Message{key: "security.left", args: []any{"n", 0}}, "Le quedan 0 códigos."},
-		{"en", OtherOrganization("<b>{n}"), "This sign-in is for members of <bdi>&lt;b&gt;{n}</bdi>. Use an account of this organization."},
+		{"en", OtherOrganization("<b>{n}"),
+			"This sign-in is for members of <bdi>&lt;b&gt;{n}</bdi>. Use an account of this organization."},
 		{"en", Said("<i>"), "<bdi>&lt;i&gt;</bdi>"},
 	} {
 		if got, err := catalogue(t, c.tag).say(c.message); err != nil || string(got) != c.expected {

@@ -26,8 +26,14 @@ func TestTextsFollowTheTypographyOfTheirLanguage(t *testing.T) {
 func TestTheNameOfAButtonHoldsWhatIsSeenOnIt(t *testing.T) {
 	for _, tag := range Languages {
 		c := catalogue(t, tag)
-		for named, seen := range map[string]string{"action.removeNamed": "action.remove", "security.removeTOTP": "action.remove", "security.removePasskey": "action.remove", "action.revokeNamed": "action.revoke",
-			"sessions.endNamed": "sessions.end", "applications.disconnectNamed": "applications.disconnect"} {
+		for named, seen := range map[string]string{
+			"action.removeNamed":           "action.remove",
+			"security.removeTOTP":          "action.remove",
+			"security.removePasskey":       "action.remove",
+			"action.revokeNamed":           "action.revoke",
+			"sessions.endNamed":            "sessions.end",
+			"applications.disconnectNamed": "applications.disconnect",
+		} {
 			if !strings.Contains(strings.ToLower(c.entries[named]), strings.ToLower(c.entries[seen])) {
 				t.Errorf("%s: %q does not hold %q", tag, c.entries[named], c.entries[seen])
 			}
@@ -36,7 +42,8 @@ func TestTheNameOfAButtonHoldsWhatIsSeenOnIt(t *testing.T) {
 }
 
 func TestNamesAreQuotedAsTheLanguageQuotes(t *testing.T) {
-	for tag, want := range map[string]string{"en": "Remove “{n} x”", "de": "„{n} x“ entfernen", "fr": "Supprimer «\u202f{n} x\u202f»", "es": "Eliminar «{n} x»"} {
+	for tag, want := range map[string]string{"en": "Remove “{n} x”", "de": "„{n} x“ entfernen",
+		"fr": "Supprimer «\u202f{n} x\u202f»", "es": "Eliminar «{n} x»"} {
 		if got, err := catalogue(t, tag).plain("action.removeNamed", "name", "{n} \u202ex"); err != nil || got != want {
 			t.Errorf("%s: %q (%v) instead of %q", tag, got, err, want)
 		}

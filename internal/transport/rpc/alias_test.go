@@ -15,7 +15,8 @@ import (
 func other(c *Config) {
 	c.Alias = &Alias{Packages: []string{"other.v1"}, Prefixes: []string{"/other/"}, Header: "X-Other-Org",
 		Methods: []AliasMethod{
-			{"other.v1.Users/Password", "POST", "/other/users/{user_id}/secret", "signet.v1.UserService/SetUserPassword"},
+			{"other.v1.Users/Password", "POST", "/other/users/{user_id}/secret",
+				"signet.v1.UserService/SetUserPassword"},
 			{"other.v1.Users/Profile", "PUT", "/other/me", "signet.v1.UserService/UpdateMyProfile"},
 		},
 		Unserved: errs.New(errs.Unimplemented, "ELSEWHERE", "that is elsewhere")}
@@ -42,11 +43,13 @@ func TestOtherNamesOfOperations(t *testing.T) {
 	for name, send := range over {
 		t.Run(name, func(t *testing.T) {
 			o := send(bearerOf("owner"))
-			if got := l.fake.req.(*signetv1.SetUserPasswordRequest); o.code != 0 || got.GetUserId() != "usr_9" || got.GetPassword() != "secret" {
+			if got := l.fake.req.(*signetv1.SetUserPasswordRequest); o.code != 0 || got.GetUserId() != "usr_9" ||
+				got.GetPassword() != "secret" {
 				t.Errorf("got %+v, %v", o, got)
 			}
 			for what, h := range map[string]http.Header{
-				"nobody": {}, "one without the permission": bearerOf("nobody"), "another organization": bearerOf("owner", "x-other-org", "org_other"),
+				"nobody": {}, "one without the permission": bearerOf("nobody"),
+				"another organization": bearerOf("owner", "x-other-org", "org_other"),
 			} {
 				want := map[string]int32{"nobody": 16}[what]
 				if want == 0 {
@@ -56,7 +59,8 @@ func TestOtherNamesOfOperations(t *testing.T) {
 					t.Errorf("%s: got %d %s", what, o.code, o.message)
 				}
 			}
-			if o := send(bearerOf("owner", "x-other-org", "org_own", "x-service-orgid", "org_own")); o.code != 3 || o.violations[orgHeader] == "" {
+			if o := send(bearerOf("owner", "x-other-org", "org_own", "x-service-orgid", "org_own")); o.code != 3 ||
+				o.violations[orgHeader] == "" {
 				t.Errorf("both headers: got %+v", o)
 			}
 			if o := send(bearerOf("owner", "x-other-org", "org_own")); o.code != 0 {
@@ -81,7 +85,8 @@ func TestOtherNamesOfOperations(t *testing.T) {
 		}
 	})
 	t.Run("our own paths do not know its header", func(t *testing.T) {
-		if o := l.rest(t, l.h1, "POST", "/v1/users/usr_9/password", `{"password":"secret"}`, bearerOf("owner", "x-other-org", "org_other")); o.code != 0 {
+		if o := l.rest(t, l.h1, "POST", "/v1/users/usr_9/password", `{"password":"secret"}`,
+			bearerOf("owner", "x-other-org", "org_other")); o.code != 0 {
 			t.Errorf("got %+v", o)
 		}
 	})
@@ -96,9 +101,11 @@ func TestAliasesThatMakeNoSense(t *testing.T) {
 	for name, m := range map[string]AliasMethod{
 		"which there is not": {"other.v1.Users/A", "PUT", "/other/a", "signet.v1.UserService/Nothing"},
 		"not a string field": {"other.v1.Users/A", "PUT", "/other/{nothing}", "signet.v1.UserService/UpdateMyProfile"},
-		"already taken":      {"signet.v1.UserService/GetUser", "PUT", "/other/a", "signet.v1.UserService/UpdateMyProfile"},
+		"already taken": {"signet.v1.UserService/GetUser", "PUT", "/other/a",
+			"signet.v1.UserService/UpdateMyProfile"},
 	} {
-		_, err := New(Config{Authenticate: lookup, Services: (&fake{}).services(), Alias: &Alias{Methods: []AliasMethod{m}}})
+		_, err := New(Config{Authenticate: lookup, Services: (&fake{}).services(),
+			Alias: &Alias{Methods: []AliasMethod{m}}})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -97,7 +97,8 @@ func BenchmarkWhole(b *testing.B) {
 	})
 	invoke := func(b *testing.B, url string) {
 		b.ReportAllocs()
-		c := connect.NewClient[signetv1.UpdateMyProfileRequest, signetv1.UpdateMyProfileResponse](l.h2, url+"/signet.v1.UserService/UpdateMyProfile", connect.WithGRPC())
+		c := connect.NewClient[signetv1.UpdateMyProfileRequest, signetv1.UpdateMyProfileResponse](l.h2,
+			url+"/signet.v1.UserService/UpdateMyProfile", connect.WithGRPC())
 		for b.Loop() {
 			req := connect.NewRequest(profile)
 			req.Header().Set("Authorization", "Bearer owner")

@@ -34,10 +34,12 @@ func TestLargeBodiesAreNotReadFromWhoHoldsThePermissionNowhere(t *testing.T) {
 		want    int
 		refused bool // before the body is read
 	}{
-		{"nobody", 403, true}, {"restricted", 403, true}, {"unknown", 401, true}, {"elsewhere", 400, false}, {"owner", 400, false}, {"admin", 400, false},
+		{"nobody", 403, true}, {"restricted", 403, true}, {"unknown", 401, true}, {"elsewhere", 400, false},
+		{"owner", 400, false}, {"admin", 400, false},
 	} {
 		for _, way := range []struct{ path, contentType string }{
-			{"/v1/users/_import", "application/json"}, {"/signet.v1.UserService/ImportUsers", "application/grpc"}, {"/signet.v1.UserService/ImportUsers", "application/grpc-web+proto"},
+			{"/v1/users/_import", "application/json"}, {"/signet.v1.UserService/ImportUsers", "application/grpc"},
+			{"/signet.v1.UserService/ImportUsers", "application/grpc-web+proto"},
 		} {
 			r, err := http.NewRequest(http.MethodPost, way.path, nil)
 			if err != nil {
@@ -64,9 +66,11 @@ func TestLargeBodiesAreNotReadFromWhoHoldsThePermissionNowhere(t *testing.T) {
 func TestThereIsRoomForSoMuchOnly(t *testing.T) {
 	l := newLab(t)
 	l.front.Budget.OfNetwork = 64 << 10
-	large := ask{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile", &signetv1.UpdateMyProfileRequest{FirstName: strings.Repeat("x", 100<<10)}, bearerOf("owner")}
+	large := ask{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile",
+		&signetv1.UpdateMyProfileRequest{FirstName: strings.Repeat("x", 100<<10)}, bearerOf("owner")}
 	l.everywhere(t, large, func(t *testing.T, o outcome) {
-		if o.code != int32(code.Code_RESOURCE_EXHAUSTED) || o.reason != string(web.TooMuchAtOnce) || o.retry == 0 || o.header.Get("Retry-After") != "1" {
+		if o.code != int32(code.Code_RESOURCE_EXHAUSTED) || o.reason != string(web.TooMuchAtOnce) || o.retry == 0 ||
+			o.header.Get("Retry-After") != "1" {
 			t.Errorf("got %+v", o)
 		}
 	})
@@ -95,7 +99,8 @@ func TestWhatIsUnpackedNeedsRoomToo(t *testing.T) {
 	w := gzip.NewWriter(&packed)
 	w.Write(raw)
 	w.Close()
-	r, err := http.NewRequest(http.MethodPost, l.url+"/signet.v1.UserService/UpdateMyProfile", bytes.NewReader(frameOf(1, packed.Bytes())))
+	r, err := http.NewRequest(http.MethodPost, l.url+"/signet.v1.UserService/UpdateMyProfile",
+		bytes.NewReader(frameOf(1, packed.Bytes())))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +147,8 @@ func TestGRPCAnswersHaveNoLength(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			_, _ = io.Copy(io.Discard, resp.Body)
-			if resp.ContentLength != -1 || resp.Header["Content-Length"] != nil || resp.Trailer.Get("Grpc-Status") != tt.want {
+			if resp.ContentLength != -1 || resp.Header["Content-Length"] != nil ||
+				resp.Trailer.Get("Grpc-Status") != tt.want {
 				t.Errorf("length %d, status %q", resp.ContentLength, resp.Trailer.Get("Grpc-Status"))
 			}
 		})
@@ -153,7 +159,8 @@ func TestGRPCAnswersHaveNoLength(t *testing.T) {
 // its own failure.
 func TestBrokenFramesAreNoInternalError(t *testing.T) {
 	l := newLab(t)
-	for _, path := range []string{"grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "signet.v1.UserService/GetMyUser"} {
+	for _, path := range []string{"grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch",
+		"grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "signet.v1.UserService/GetMyUser"} {
 		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto"} {
 			for _, tt := range []struct {
 				name string

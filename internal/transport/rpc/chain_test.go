@@ -29,9 +29,10 @@ import (
 var (
 	profile = &signetv1.UpdateMyProfileRequest{FirstName: "Ada", LastName: "King", DisplayName: "Ada King"}
 
-	getMe       = ask{"UserService/GetMyUser", "GET", "/v1/users/me", &signetv1.GetMyUserRequest{}, nil}
-	getUser     = ask{"UserService/GetUser", "GET", "/v1/users/usr_9", &signetv1.GetUserRequest{UserId: "usr_9"}, nil}
-	getOrg      = ask{"OrganizationService/GetOrganization", "GET", "/v1/orgs/org_x", &signetv1.GetOrganizationRequest{OrgId: "org_x"}, nil}
+	getMe   = ask{"UserService/GetMyUser", "GET", "/v1/users/me", &signetv1.GetMyUserRequest{}, nil}
+	getUser = ask{"UserService/GetUser", "GET", "/v1/users/usr_9", &signetv1.GetUserRequest{UserId: "usr_9"}, nil}
+	getOrg  = ask{"OrganizationService/GetOrganization", "GET", "/v1/orgs/org_x",
+		&signetv1.GetOrganizationRequest{OrgId: "org_x"}, nil}
 	putProfile  = ask{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile", profile, nil}
 	setPassword = ask{"UserService/SetUserPassword", "POST", "/v1/users/usr_9/password",
 		&signetv1.SetUserPasswordRequest{UserId: "usr_9", Password: "secret"}, nil}
@@ -41,12 +42,13 @@ var (
 		&signetv1.UpdateIdentityProviderRequest{IdpId: "idp_9", Name: "n"}, nil}
 	signIn = ask{"SessionService/CreateSession", "POST", "/v1/sessions",
 		&signetv1.CreateSessionRequest{LoginName: "ada", Password: "pw"}, nil}
-	setupOrg = ask{"OrganizationService/SetupOrganization", "POST", "/v1/orgs/_setup", &signetv1.SetupOrganizationRequest{
-		Org: &signetv1.SetupOrganizationRequest_Org{Name: "o"},
-		Human: &signetv1.SetupOrganizationRequest_Human{UserName: "u", Password: "p",
-			Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "a", LastName: "b"},
-			Email:   &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"}},
-	}, nil}
+	setupOrg = ask{"OrganizationService/SetupOrganization", "POST", "/v1/orgs/_setup",
+		&signetv1.SetupOrganizationRequest{
+			Org: &signetv1.SetupOrganizationRequest_Org{Name: "o"},
+			Human: &signetv1.SetupOrganizationRequest_Human{UserName: "u", Password: "p",
+				Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "a", LastName: "b"},
+				Email:   &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"}},
+		}, nil}
 )
 
 func (a ask) as(token string, more ...string) ask {
@@ -90,31 +92,47 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no credential", getMe, unauthenticated, 401, access.Unauthenticated, nil},
 		{"an unknown token", getMe.as("stranger"), unauthenticated, 401, access.Unauthenticated, nil},
-		{"another scheme", getMe.with(http.Header{"Authorization": {"Basic b3duZXI6"}}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"a token without a scheme", getMe.with(http.Header{"Authorization": {"owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"two tokens in one header", getMe.with(http.Header{"Authorization": {"Bearer owner, Bearer owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"two headers", getMe.with(http.Header{"Authorization": {"Bearer owner", "Bearer owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"a space too many", getMe.with(http.Header{"Authorization": {"Bearer  owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"a cookie is no credential", getMe.with(http.Header{"Cookie": {"token=owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"no credential comes before an invalid request", putProfile.sending(&signetv1.UpdateMyProfileRequest{}), unauthenticated, 401, access.Unauthenticated, nil},
-		{"an invalid request comes before a missing permission", setPassword.as("nobody").sending(&signetv1.SetUserPasswordRequest{UserId: "usr_9"}),
+		{"another scheme", getMe.with(http.Header{"Authorization": {"Basic b3duZXI6"}}), unauthenticated, 401,
+			access.Unauthenticated, nil},
+		{"a token without a scheme", getMe.with(http.Header{"Authorization": {"owner"}}), unauthenticated, 401,
+			access.Unauthenticated, nil},
+		{"two tokens in one header", getMe.with(http.Header{"Authorization": {"Bearer owner, Bearer owner"}}),
+			unauthenticated, 401, access.Unauthenticated, nil},
+		{"two headers", getMe.with(http.Header{"Authorization": {"Bearer owner", "Bearer owner"}}), unauthenticated,
+			401, access.Unauthenticated, nil},
+		{"a space too many", getMe.with(http.Header{"Authorization": {"Bearer  owner"}}), unauthenticated, 401,
+			access.Unauthenticated, nil},
+		{"a cookie is no credential", getMe.with(http.Header{"Cookie": {"token=owner"}}), unauthenticated, 401,
+			access.Unauthenticated, nil},
+		{"no credential comes before an invalid request", putProfile.sending(&signetv1.UpdateMyProfileRequest{}),
+			unauthenticated, 401, access.Unauthenticated, nil},
+		{"an invalid request comes before a missing permission",
+			setPassword.as("nobody").sending(&signetv1.SetUserPasswordRequest{UserId: "usr_9"}),
 			invalid, 400, errs.InvalidRequest, map[string]string{"password": "must not be empty"}},
-		{"an invalid request comes before a restricted session", putProfile.as("restricted").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a", LastName: "b"}),
+		{"an invalid request comes before a restricted session",
+			putProfile.as("restricted").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a", LastName: "b"}),
 			invalid, 400, errs.InvalidRequest, map[string]string{"displayName": "must not be empty"}},
 		{"no permission", setPassword.as("nobody"), denied, 403, access.PermissionDenied, nil},
-		{"no permission in the organization of the header", setPassword.as("owner", "x-service-orgid", "org_x"), denied, 403, access.PermissionDenied, nil},
-		{"no permission in the organization of the path", getOrg.as("owner"), denied, 403, access.PermissionDenied, nil},
-		{"an organization permission is none in the installation", setupOrg.as("owner"), denied, 403, access.PermissionDenied, nil},
-		{"a session that must change its password", getMe.as("restricted"), denied, 403, access.PasswordChangeRequired, nil},
-		{"all fields at once", putProfile.as("owner", "if-match", `W/"1"`, "x-service-orgid", "org_x").sending(&signetv1.UpdateMyProfileRequest{
-			LastName: long, NickName: proto.String(""), PreferredLanguage: "0123456789a", Gender: 9,
-		}), invalid, 400, errs.InvalidRequest, map[string]string{
-			"firstName": "must not be empty", "lastName": "must have at most 200 characters", "nickName": "must not be empty",
-			"displayName": "must not be empty", "preferredLanguage": "must have at most 10 characters",
-			"gender":   "must be one of GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE",
-			"if-match": `must not be a weak tag: send "<sequence>" without W/`,
-			orgHeader:  "must be your own organization, or be left out: this operation cannot address another one",
-		}},
+		{"no permission in the organization of the header", setPassword.as("owner", "x-service-orgid", "org_x"), denied,
+			403, access.PermissionDenied, nil},
+		{"no permission in the organization of the path", getOrg.as("owner"), denied, 403,
+			access.PermissionDenied, nil},
+		{"an organization permission is none in the installation", setupOrg.as("owner"), denied, 403,
+			access.PermissionDenied, nil},
+		{"a session that must change its password", getMe.as("restricted"), denied, 403,
+			access.PasswordChangeRequired, nil},
+		{"all fields at once",
+			putProfile.as("owner", "if-match", `W/"1"`, "x-service-orgid",
+				"org_x").sending(&signetv1.UpdateMyProfileRequest{
+				LastName: long, NickName: proto.String(""), PreferredLanguage: "0123456789a", Gender: 9,
+			}), invalid, 400, errs.InvalidRequest, map[string]string{
+				"firstName": "must not be empty", "lastName": "must have at most 200 characters",
+				"nickName":    "must not be empty",
+				"displayName": "must not be empty", "preferredLanguage": "must have at most 10 characters",
+				"gender":   "must be one of GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE",
+				"if-match": `must not be a weak tag: send "<sequence>" without W/`,
+				orgHeader:  "must be your own organization, or be left out: this operation cannot address another one",
+			}},
 		{"nested fields have a path", setupOrg.as("admin").sending(&signetv1.SetupOrganizationRequest{
 			Human: &signetv1.SetupOrganizationRequest_Human{
 				Profile: &signetv1.SetupOrganizationRequest_Human_Profile{LastName: "b"},
@@ -124,14 +142,18 @@ func TestRefusals(t *testing.T) {
 			"human.profile.firstName": "must not be empty", "human.email": "is required",
 			"human.phone.phone": "must not be empty", "roles[1]": "is not a role of an organization",
 		}},
-		{"a header that disagrees with the path", getOrg.as("admin", "x-service-orgid", "org_y"), invalid, 400, errs.InvalidRequest,
+		{"a header that disagrees with the path", getOrg.as("admin", "x-service-orgid", "org_y"), invalid, 400,
+			errs.InvalidRequest,
 			map[string]string{orgHeader: "must be the organization that the request names, or be left out"}},
 		{"a header that disagrees with the request", signIn.with(http.Header{"X-Service-Orgid": {"org_a"}}).sending(
-			&signetv1.CreateSessionRequest{LoginName: "ada", Password: "pw", OrgId: "org_b"}), invalid, 400, errs.InvalidRequest,
+			&signetv1.CreateSessionRequest{LoginName: "ada", Password: "pw", OrgId: "org_b"}), invalid, 400,
+			errs.InvalidRequest,
 			map[string]string{orgHeader: "must be the same as orgId, or be left out"}},
-		{"a repeated organization", getUser.as("owner", "x-service-orgid", "org_own", "x-service-orgid", "org_own"), invalid, 400, errs.InvalidRequest,
+		{"a repeated organization", getUser.as("owner", "x-service-orgid", "org_own", "x-service-orgid", "org_own"),
+			invalid, 400, errs.InvalidRequest,
 			map[string]string{orgHeader: "must be sent only once"}},
-		{"a repeated if-match", setPassword.as("owner", "if-match", "1", "if-match", "1"), invalid, 400, errs.InvalidRequest,
+		{"a repeated if-match", setPassword.as("owner", "if-match", "1", "if-match", "1"), invalid, 400,
+			errs.InvalidRequest,
 			map[string]string{"if-match": "must be sent only once"}},
 		{"a list in if-match", setPassword.as("owner", "if-match", `"1", "2"`), invalid, 400, errs.InvalidRequest,
 			map[string]string{"if-match": `must be the sequence last seen, such as "7", or *`}},
@@ -139,20 +161,27 @@ func TestRefusals(t *testing.T) {
 			map[string]string{"if-match": `must be the sequence last seen, such as "7", or *`}},
 		{"an empty if-match", setPassword.as("owner", "if-match", ""), invalid, 400, errs.InvalidRequest,
 			map[string]string{"if-match": `must be the sequence last seen, such as "7", or *`}},
-		{"a long idempotency key", setupOrg.as("admin", "idempotency-key", strings.Repeat("k", 256)), invalid, 400, errs.InvalidRequest,
+		{"a long idempotency key", setupOrg.as("admin", "idempotency-key", strings.Repeat("k", 256)), invalid, 400,
+			errs.InvalidRequest,
 			map[string]string{"idempotency-key": "must have 1 to 255 visible ASCII characters"}},
-		{"a space in an idempotency key", setupOrg.as("admin", "idempotency-key", "a b"), invalid, 400, errs.InvalidRequest,
+		{"a space in an idempotency key", setupOrg.as("admin", "idempotency-key", "a b"), invalid, 400,
+			errs.InvalidRequest,
 			map[string]string{"idempotency-key": "must have 1 to 255 visible ASCII characters"}},
-		{"a repeated idempotency key", setupOrg.as("admin", "idempotency-key", "a", "idempotency-key", "a"), invalid, 400, errs.InvalidRequest,
+		{"a repeated idempotency key", setupOrg.as("admin", "idempotency-key", "a", "idempotency-key", "a"), invalid,
+			400, errs.InvalidRequest,
 			map[string]string{"idempotency-key": "must be sent only once"}},
-		{"a NUL in a string", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a\x00", LastName: "b", DisplayName: "c"}),
+		{"a NUL in a string", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a\x00",
+			LastName: "b", DisplayName: "c"}),
 			invalid, 400, errs.InvalidRequest, map[string]string{"firstName": strict.ProblemNUL}},
 		{"a NUL deep in a message", setupOrg.as("admin").sending(&signetv1.SetupOrganizationRequest{
 			Org: &signetv1.SetupOrganizationRequest_Org{Name: "a\x00"}, Roles: []string{"ORG_OWNER", "\x00"}}),
-			invalid, 400, errs.InvalidRequest, map[string]string{"human": "is required", "org.name": strict.ProblemNUL, "roles[1]": strict.ProblemNUL}},
-		{"a body that is too large", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: strings.Repeat("x", maxBody)}),
+			invalid, 400, errs.InvalidRequest,
+			map[string]string{"human": "is required", "org.name": strict.ProblemNUL, "roles[1]": strict.ProblemNUL}},
+		{"a body that is too large",
+			putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: strings.Repeat("x", maxBody)}),
 			8, 413, BodyTooLarge, nil},
-		{"what the operation refuses", getUser.as("admin", "x-request-id", "ask-operation"), notFound, 404, "USER_UNKNOWN", nil},
+		{"what the operation refuses", getUser.as("admin", "x-request-id", "ask-operation"), notFound, 404,
+			"USER_UNKNOWN", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l.fake.info = nil
@@ -202,8 +231,10 @@ func TestAPermitIsRenewedByAskingForTheCallerAgain(t *testing.T) {
 		{"the role is gone", found{caller: callers["nobody"]}, 7, access.PermissionDenied},
 		{"the role is another one", found{caller: &access.Caller{UserID: "usr_1", OrgID: "org_own",
 			Memberships: access.Memberships{"org_own": {access.OrgSettingsManager}}}}, 7, access.PermissionDenied},
-		{"the caller has moved, and holds the role there only", found{caller: &access.Caller{UserID: "usr_1", OrgID: "org_x",
-			Memberships: access.Memberships{"org_x": {access.OrgOwner}}}}, 7, access.PermissionDenied},
+		{"the caller has moved, and holds the role there only", found{
+			caller: &access.Caller{UserID: "usr_1", OrgID: "org_x",
+				Memberships: access.Memberships{"org_x": {access.OrgOwner}}},
+		}, 7, access.PermissionDenied},
 		{"the password has to be changed", found{caller: callers["restricted"]}, 7, access.PasswordChangeRequired},
 		{"storage is away", found{err: errors.New("dial tcp: connection refused")}, 13, Internal},
 	} {
@@ -289,10 +320,14 @@ func TestNothingIsSaidAboutTheInsideOfWhatIsWrongItself(t *testing.T) {
 		{"the object last", []string{"org.name", "human.email.email", "human"}, []string{"human", "org.name"}},
 		{"deep inside", []string{"human", "human.profile.firstName"}, []string{"human"}},
 		{"a list", []string{"roles", "roles[1]", "roles[1].x"}, []string{"roles"}},
-		{"an element of a list", []string{"roles[1]", "roles[1].x", "roles[10].x"}, []string{"roles[1]", "roles[10].x"}},
-		{"in the order of names and numbers", []string{"b", "roles[10]", "a[2].z", "roles[9]", "roles", "a[2].b", "a"}, []string{"a", "b", "roles"}},
-		{"numbers inside", []string{"a[10].b", "a[9].c[11]", "a[9].c[2]", "a[9].b", "a[9]x", "ab"}, []string{"a[9].b", "a[9].c[2]", "a[9].c[11]", "a[9]x", "a[10].b", "ab"}},
-		{"a name that begins alike is another one", []string{"org", "orgId", "organization.name"}, []string{"org", "orgId", "organization.name"}},
+		{"an element of a list", []string{"roles[1]", "roles[1].x", "roles[10].x"},
+			[]string{"roles[1]", "roles[10].x"}},
+		{"in the order of names and numbers", []string{"b", "roles[10]", "a[2].z", "roles[9]", "roles", "a[2].b", "a"},
+			[]string{"a", "b", "roles"}},
+		{"numbers inside", []string{"a[10].b", "a[9].c[11]", "a[9].c[2]", "a[9].b", "a[9]x", "ab"},
+			[]string{"a[9].b", "a[9].c[2]", "a[9].c[11]", "a[9]x", "a[10].b", "ab"}},
+		{"a name that begins alike is another one", []string{"org", "orgId", "organization.name"},
+			[]string{"org", "orgId", "organization.name"}},
 		{"the body as a whole holds no field in this sense", []string{"", "org.name"}, []string{"", "org.name"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -306,7 +341,8 @@ func TestNothingIsSaidAboutTheInsideOfWhatIsWrongItself(t *testing.T) {
 		})
 	}
 	l := newLab(t)
-	o := l.rest(t, l.h1, "POST", "/v1/orgs/_setup", `{"org":1,"human":{"profile":[],"email":{"email":"a@b"},"userName":"u","password":"p"}}`, bearerOf("admin"))
+	o := l.rest(t, l.h1, "POST", "/v1/orgs/_setup",
+		`{"org":1,"human":{"profile":[],"email":{"email":"a@b"},"userName":"u","password":"p"}}`, bearerOf("admin"))
 	if got := slices.Sorted(maps.Keys(o.violations)); !slices.Equal(got, []string{"human.profile", "org"}) {
 		t.Errorf("got %q", o.violations)
 	}
@@ -326,9 +362,11 @@ func TestLengthsComeBeforeGrammars(t *testing.T) {
 		m.Org.Domain = domain
 		return setupOrg.as("admin").sending(m)
 	}
-	for domain, want := range map[string]string{strings.Repeat("ä", 200): "is no domain", strings.Repeat("ä", maxCheapRequest): "must have at most 200 characters"} {
+	for domain, want := range map[string]string{strings.Repeat("ä", 200): "is no domain",
+		strings.Repeat("ä", maxCheapRequest): "must have at most 200 characters"} {
 		l.everywhere(t, setUp(domain), func(t *testing.T, o outcome) {
-			if short := want == "is no domain"; o.code != 3 || !maps.Equal(o.violations, map[string]string{"org.domain": want}) || read != short {
+			if short := want == "is no domain"; o.code != 3 ||
+				!maps.Equal(o.violations, map[string]string{"org.domain": want}) || read != short {
 				t.Errorf("%d characters: %d %v, read: %v", len(domain)/2, o.code, o.violations, read)
 			}
 			read = false
@@ -339,13 +377,16 @@ func TestLengthsComeBeforeGrammars(t *testing.T) {
 // Clients of gRPC refuse more than 8 KiB of headers and trailers, each counted with 32 bytes on top.
 func TestARefusalFitsIntoTrailers(t *testing.T) {
 	for name, word := range map[string]string{
-		"letters": strings.Repeat("R", 60), "letters of four bytes": strings.Repeat("𝕊", 60), "escapes": strings.Repeat(`\U0010ffff`, 60),
+		"letters": strings.Repeat("R", 60), "letters of four bytes": strings.Repeat("𝕊", 60),
+		"escapes":                       strings.Repeat(`\U0010ffff`, 60),
 		"what percent-encoding triples": strings.Repeat("%", 60), "nothing": "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var wrong []errs.Violation
 			for i := range 60 {
-				wrong = append(wrong, errs.Violation{Field: "roles[" + strconv.Itoa(i) + "]", Message: `"` + word + `" is not a role of organizations`})
+				wrong = append(wrong,
+					errs.Violation{Field: "roles[" + strconv.Itoa(i) + "]",
+						Message: `"` + word + `" is not a role of organizations`})
 			}
 			wrong[0].Message += ": use one of ORG_OWNER, ORG_OWNER_VIEWER, ORG_SETTINGS_MANAGER, ORG_USER_MANAGER"
 			l := newLab(t, func(c *Config) {
@@ -356,8 +397,11 @@ func TestARefusalFitsIntoTrailers(t *testing.T) {
 				if first == nil {
 					first = &o
 				}
-				if o.code != 3 || len(o.violations) < 2 || o.violations["roles[0]"] != wrong[0].Message || !maps.Equal(o.violations, first.violations) ||
-					o.message != first.message || !strings.HasPrefix(o.message, "the request is not valid: roles[0] ") || !strings.HasSuffix(o.message, " more") {
+				if o.code != 3 || len(o.violations) < 2 || o.violations["roles[0]"] != wrong[0].Message ||
+					!maps.Equal(o.violations, first.violations) ||
+					o.message != first.message ||
+					!strings.HasPrefix(o.message, "the request is not valid: roles[0] ") ||
+					!strings.HasSuffix(o.message, " more") {
 					t.Errorf("got %d, %d violations: %s", o.code, len(o.violations), o.message)
 				}
 			})
@@ -406,18 +450,24 @@ func TestOperationSees(t *testing.T) {
 			seen{org: "org_x", permit: permit("admin", "org_x", access.OrgRead), user: "usr_3"}},
 		{"the installation", setupOrg.as("admin", "idempotency-key", "k~!"),
 			seen{permit: permit("admin", access.Installation, access.OrgSetup), key: "k~!", user: "usr_3"}},
-		{"no permit where the target decides", updateIDP.as("nobody", "x-service-orgid", "org_z"), seen{org: "org_z", user: "usr_2"}},
-		{"one's own header on a call about oneself", getMe.as("nobody", "x-service-orgid", "org_own"), seen{org: "org_own", user: "usr_2"}},
+		{"no permit where the target decides", updateIDP.as("nobody", "x-service-orgid", "org_z"),
+			seen{org: "org_z", user: "usr_2"}},
+		{"one's own header on a call about oneself", getMe.as("nobody", "x-service-orgid", "org_own"),
+			seen{org: "org_own", user: "usr_2"}},
 		{"a restricted session may change its password", changeMine.as("restricted"), seen{user: "usr_4"}},
 		{"a quoted sequence", setPassword.as("owner", "if-match", `"7"`),
-			seen{permit: permit("owner", "org_own", access.CredentialWrite), ifMatch: event.IfMatch{Set: true, Sequence: 7}, user: "usr_1"}},
+			seen{permit: permit("owner", "org_own", access.CredentialWrite),
+				ifMatch: event.IfMatch{Set: true, Sequence: 7}, user: "usr_1"}},
 		{"a bare sequence", setPassword.as("owner", "if-match", "18446744073709551615"),
-			seen{permit: permit("owner", "org_own", access.CredentialWrite), ifMatch: event.IfMatch{Set: true, Sequence: 1<<64 - 1}, user: "usr_1"}},
+			seen{permit: permit("owner", "org_own", access.CredentialWrite),
+				ifMatch: event.IfMatch{Set: true, Sequence: 1<<64 - 1}, user: "usr_1"}},
 		{"any sequence", setPassword.as("owner", "if-match", "*"),
 			seen{permit: permit("owner", "org_own", access.CredentialWrite), user: "usr_1"}},
-		{"no if-match on a read, no idempotency key on an update", getMe.as("nobody", "if-match", "W/nonsense", "idempotency-key", ""), seen{user: "usr_2"}},
+		{"no if-match on a read, no idempotency key on an update",
+			getMe.as("nobody", "if-match", "W/nonsense", "idempotency-key", ""), seen{user: "usr_2"}},
 		{"a public operation ignores credentials", signIn.as("broken"), seen{}},
-		{"the scheme in other letters", getMe.with(http.Header{"Authorization": {"bEARER nobody"}}), seen{user: "usr_2"}},
+		{"the scheme in other letters", getMe.with(http.Header{"Authorization": {"bEARER nobody"}}),
+			seen{user: "usr_2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.ask.header.Set("X-Request-Id", "r-1")
@@ -430,14 +480,16 @@ func TestOperationSees(t *testing.T) {
 				if i.Caller != nil {
 					got.user = i.Caller.UserID
 				}
-				if got.org != tt.want.org || got.permit.Org() != tt.want.permit.Org() || got.permit.Origin() != tt.want.permit.Origin() ||
+				if got.org != tt.want.org || got.permit.Org() != tt.want.permit.Org() ||
+					got.permit.Origin() != tt.want.permit.Origin() ||
 					got.ifMatch != tt.want.ifMatch || got.key != tt.want.key || got.user != tt.want.user {
 					t.Errorf("got  %+v\nwant %+v", got, tt.want)
 				}
 				if !proto.Equal(l.fake.req, tt.ask.msg) {
 					t.Errorf("got the request %v", l.fake.req)
 				}
-				if i.RequestID != "r-1" || o.header.Get("X-Request-Id") != "r-1" || i.Procedure != "signet.v1."+tt.ask.procedure || !i.Peer.IsLoopback() || i.UserAgent == "" {
+				if i.RequestID != "r-1" || o.header.Get("X-Request-Id") != "r-1" ||
+					i.Procedure != "signet.v1."+tt.ask.procedure || !i.Peer.IsLoopback() || i.UserAgent == "" {
 					t.Errorf("got the description %+v", i)
 				}
 				l.fake.info = nil
@@ -471,7 +523,8 @@ func TestAnswerHeaders(t *testing.T) {
 		{"a read has an entity tag", getUser.as("owner"), `"7"`, "", ""},
 		{"a read about oneself too", getMe.as("owner"), `"7"`, "", ""},
 		{"a change has none", putProfile.as("owner"), "", "", ""},
-		{"a deprecated operation says since when and what to use instead", updateIDP.as("owner"), "", "@1791763200", successor},
+		{"a deprecated operation says since when and what to use instead", updateIDP.as("owner"), "",
+			"@1791763200", successor},
 		{"and says so when it refuses", updateIDP.as("nobody"), "", "@1791763200", successor},
 		{"but not before it has read what it is about", updateIDP.as("stranger"), "", "@1791763200", ""},
 	} {
@@ -496,9 +549,11 @@ func TestAnswerHeaders(t *testing.T) {
 
 func TestRetryAfterIsRoundedUp(t *testing.T) {
 	l := newLab(t)
-	l.fake.err = &errs.Error{Kind: errs.ResourceExhausted, Reason: "SIGN_IN_THROTTLED", Message: "wait", RetryAfter: 1200 * time.Millisecond}
+	l.fake.err = &errs.Error{Kind: errs.ResourceExhausted, Reason: "SIGN_IN_THROTTLED", Message: "wait",
+		RetryAfter: 1200 * time.Millisecond}
 	l.everywhere(t, signIn, func(t *testing.T, o outcome) {
-		if o.code != 8 || o.retry != 1200*time.Millisecond || o.header.Get("Retry-After") != "2" || o.http != 0 && o.http != 429 {
+		if o.code != 8 || o.retry != 1200*time.Millisecond || o.header.Get("Retry-After") != "2" ||
+			o.http != 0 && o.http != 429 {
 			t.Errorf("got %+v", o)
 		}
 	})
@@ -507,14 +562,16 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 func TestRequestIDs(t *testing.T) {
 	l := newLab(t)
 	for sent, kept := range map[string]bool{
-		"abc-DEF_1.2": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "a b": false, "ä": false, "a,b": false,
+		"abc-DEF_1.2": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "a b": false,
+		"ä": false, "a,b": false,
 	} {
 		o := l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner", "x-request-id", sent))
 		if got := o.header.Get("X-Request-Id"); (got == sent) != kept || !web.IsRequestID(got) {
 			t.Errorf("%q became %q", sent, got)
 		}
 	}
-	if o := l.rest(t, l.h1, "GET", "/nowhere", "", http.Header{"X-Request-Id": {"a", "b"}}); o.header.Get("X-Request-Id") == "a" || o.requestID == "" {
+	if o := l.rest(t, l.h1, "GET", "/nowhere", "",
+		http.Header{"X-Request-Id": {"a", "b"}}); o.header.Get("X-Request-Id") == "a" || o.requestID == "" {
 		t.Errorf("a repeated id was taken: %+v", o)
 	}
 }
@@ -524,16 +581,23 @@ func TestRequestIDs(t *testing.T) {
 func TestInternalErrorsAreNotShown(t *testing.T) {
 	l := newLab(t)
 	for name, hook := range map[string]func(context.Context) error{
-		"a plain error":                      func(context.Context) error { return errors.New("pq: relation hush does not exist") },
-		"an error that is declared internal": func(context.Context) error { return errs.New(errs.Internal, "HUSH", "hush") },
-		"a panic":                            func(context.Context) error { panic("hush") },
-		"a panic of the runtime":             func(ctx context.Context) error { return ctx.Value("hush").(error) },
-		"an inner timeout":                   func(context.Context) error { return errors.Join(errors.New("hush"), context.DeadlineExceeded) },
+		"a plain error": func(context.Context) error {
+			return errors.New("pq: relation hush does not exist")
+		},
+		"an error that is declared internal": func(context.Context) error {
+			return errs.New(errs.Internal, "HUSH", "hush")
+		},
+		"a panic":                func(context.Context) error { panic("hush") },
+		"a panic of the runtime": func(ctx context.Context) error { return ctx.Value("hush").(error) },
+		"an inner timeout": func(context.Context) error {
+			return errors.Join(errors.New("hush"), context.DeadlineExceeded)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l.fake.hook = hook
 			l.everywhere(t, getMe.as("owner"), func(t *testing.T, o outcome) {
-				if o.code != 13 || o.reason != "INTERNAL" || o.http != 0 && o.http != 500 || strings.Contains(o.message, "hush") || strings.Contains(string(o.body), "hush") {
+				if o.code != 13 || o.reason != "INTERNAL" || o.http != 0 && o.http != 500 ||
+					strings.Contains(o.message, "hush") || strings.Contains(string(o.body), "hush") {
 					t.Errorf("got %+v", o)
 				}
 				line := lineWith(l.logs(), o.requestID)
@@ -580,7 +644,8 @@ func TestTimeLimit(t *testing.T) {
 		l.fake.hook = wait
 		raw, _ := proto.Marshal(getMe.msg)
 		for _, client := range []*http.Client{l.h1, l.h2} {
-			o := l.frame(t, client, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, raw), bearerOf("owner", "grpc-timeout", "20m"))
+			o := l.frame(t, client, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, raw),
+				bearerOf("owner", "grpc-timeout", "20m"))
 			if o.code != 4 || o.reason != "DEADLINE_EXCEEDED" {
 				t.Errorf("got %+v", o)
 			}
@@ -589,21 +654,24 @@ func TestTimeLimit(t *testing.T) {
 	l.fake.hook = nil
 	t.Run("an operation whose time is over is not begun", func(t *testing.T) {
 		l.fake.info = nil
-		o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "grpc-timeout", "0n"))
+		o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil),
+			bearerOf("owner", "grpc-timeout", "0n"))
 		if o.code != 4 || l.fake.info != nil {
 			t.Errorf("got %+v", o)
 		}
 	})
 	t.Run("a malformed deadline", func(t *testing.T) {
 		for _, timeout := range []string{"", "1", "S", "123456789S", "-1S", "1.5S", "1s", "1 S"} {
-			o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "grpc-timeout", timeout))
+			o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil),
+				bearerOf("owner", "grpc-timeout", timeout))
 			if o.code != 3 || o.violations["grpc-timeout"] == "" {
 				t.Errorf("%q: got %+v", timeout, o)
 			}
 		}
 	})
 	t.Run("the longest deadline", func(t *testing.T) {
-		o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "grpc-timeout", "99999999H"))
+		o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil),
+			bearerOf("owner", "grpc-timeout", "99999999H"))
 		if o.code != 0 {
 			t.Errorf("got %+v", o)
 		}

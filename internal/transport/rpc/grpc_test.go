@@ -44,13 +44,15 @@ func zipped(b []byte) []byte {
 }
 
 // frame sends bytes as they are to an RPC path, and reads the answer of gRPC-Web or gRPC without a library's help.
-func (l *lab) frame(t *testing.T, client *http.Client, contentType, procedure string, body []byte, header http.Header) outcome {
+func (l *lab) frame(t *testing.T, client *http.Client, contentType, procedure string, body []byte,
+	header http.Header) outcome {
 	t.Helper()
 	return l.frameAt(t, client, contentType, "signet.v1."+procedure, body, header)
 }
 
 // frameAt is frame at any path.
-func (l *lab) frameAt(t *testing.T, client *http.Client, contentType, path string, body []byte, header http.Header) outcome {
+func (l *lab) frameAt(t *testing.T, client *http.Client, contentType, path string, body []byte,
+	header http.Header) outcome {
 	t.Helper()
 	client = withText(client, contentType)
 	r, err := http.NewRequest("POST", l.url+"/"+path, bytes.NewReader(body))
@@ -71,7 +73,8 @@ func (l *lab) frameAt(t *testing.T, client *http.Client, contentType, path strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answered := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || answered != contentType && !isText(contentType) {
+	if answered := resp.Header.Get("Content-Type"); resp.StatusCode != 200 ||
+		answered != contentType && !isText(contentType) {
 		t.Fatalf("got %s, %q", resp.Status, resp.Header.Get("Content-Type"))
 	}
 	o := outcome{header: resp.Header}
@@ -108,7 +111,8 @@ func (l *lab) frameAt(t *testing.T, client *http.Client, contentType, path strin
 		t.Fatal(err)
 	}
 	o.fill(t, &st)
-	if text, err := url.PathUnescape(trailer.Get("Grpc-Message")); err != nil || text != o.message || int(o.code) != code {
+	if text, err := url.PathUnescape(trailer.Get("Grpc-Message")); err != nil || text != o.message ||
+		int(o.code) != code {
 		t.Errorf("grpc-message is %q, the status says %q", text, o.message)
 	}
 	return o
@@ -141,23 +145,28 @@ func TestFrames(t *testing.T) {
 		{"a message", frameOf(0, valid), nil, 0, "", "", ""},
 		{"a compressed message", frameOf(1, zipped(valid)), gz, 0, "", "", ""},
 		{"a plain message where compression was announced", frameOf(0, valid), gz, 0, "", "", ""},
-		{"unknown fields are passed over", frameOf(0, append(bytes.Clone(valid), 0xfa, 0x7f, 1, 0)), nil, 0, "", "", ""},
+		{"unknown fields are passed over", frameOf(0, append(bytes.Clone(valid), 0xfa, 0x7f, 1, 0)), nil,
+			0, "", "", ""},
 		{"no message", nil, nil, 3, "INVALID_REQUEST", "", "contains no message"},
-		{"an empty message is judged by the rules", frameOf(0, nil), nil, 3, "INVALID_REQUEST", "firstName", "must not be empty"},
-		{"two messages", append(frameOf(0, valid), frameOf(0, valid)...), nil, 3, "INVALID_REQUEST", "", "more than one message"},
+		{"an empty message is judged by the rules", frameOf(0, nil), nil, 3, "INVALID_REQUEST", "firstName",
+			"must not be empty"},
+		{"two messages", append(frameOf(0, valid), frameOf(0, valid)...), nil, 3, "INVALID_REQUEST", "",
+			"more than one message"},
 		{"a stray byte", append(frameOf(0, valid), 0), nil, 3, "INVALID_REQUEST", "", "more than one message"},
 		{"half a head", []byte{0, 0, 0}, nil, 3, "INVALID_REQUEST", "", "ends too early"},
 		{"half a message", frameOf(0, valid)[:12], nil, 3, "INVALID_REQUEST", "", "ends too early"},
 		{"unknown flags", frameOf(2, valid), nil, 3, "INVALID_REQUEST", "", "unknown flags"},
 		{"a trailer frame from a client", frameOf(0x80, valid), nil, 3, "INVALID_REQUEST", "", "unknown flags"},
 		{"compressed without saying how", frameOf(1, zipped(valid)), nil, 3, "INVALID_REQUEST", "", "does not say how"},
-		{"compressed otherwise", frameOf(1, zipped(valid)), bearerOf("owner", "grpc-encoding", "br"), 12, "UNSUPPORTED_ENCODING", "", "gzip"},
+		{"compressed otherwise", frameOf(1, zipped(valid)), bearerOf("owner", "grpc-encoding", "br"), 12,
+			"UNSUPPORTED_ENCODING", "", "gzip"},
 		{"not compressed at all", frameOf(1, valid), gz, 3, "INVALID_REQUEST", "", "not compressed with gzip"},
 		{"damaged compression", frameOf(1, zipped(valid)[:15]), gz, 3, "INVALID_REQUEST", "", "damaged"},
 		{"too large", frameOf(0, append(large, 'x')), nil, 8, "BODY_TOO_LARGE", "", "too large"},
 		{"a promise that is too large", []byte{0, 0xff, 0xff, 0xff, 0xff}, nil, 8, "BODY_TOO_LARGE", "", "too large"},
 		{"too large once unpacked", frameOf(1, zipped(append(large, 'x'))), gz, 8, "BODY_TOO_LARGE", "", "too large"},
-		{"not a message", frameOf(0, []byte{0xff, 0xff}), nil, 3, "INVALID_REQUEST", "", "not a valid signet.v1.UpdateMyProfileRequest"},
+		{"not a message", frameOf(0, []byte{0xff, 0xff}), nil, 3, "INVALID_REQUEST", "",
+			"not a valid signet.v1.UpdateMyProfileRequest"},
 		{"text that is not UTF-8", frameOf(0, badText), nil, 3, "INVALID_REQUEST", "firstName", "must be valid UTF-8"},
 		{"no credential before any of it", []byte{2, 0xff}, http.Header{}, 16, "UNAUTHENTICATED", "", ""},
 	} {
@@ -165,13 +174,15 @@ func TestFrames(t *testing.T) {
 			if tt.header == nil {
 				tt.header = bearerOf("owner")
 			}
-			for _, contentType := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto", "application/grpc-web-text"} {
+			for _, contentType := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web",
+				"application/grpc-web+proto", "application/grpc-web-text"} {
 				for _, client := range []*http.Client{l.h1, l.h2} {
 					o := l.frame(t, client, contentType, "UserService/UpdateMyProfile", tt.body, tt.header)
 					if o.code != tt.code || o.reason != tt.reason {
 						t.Fatalf("%s: got %d %s %s", contentType, o.code, o.reason, o.message)
 					}
-					if tt.says != "" && !strings.Contains(o.message, tt.says) || tt.field != "" && o.violations[tt.field] != tt.says {
+					if tt.says != "" && !strings.Contains(o.message, tt.says) ||
+						tt.field != "" && o.violations[tt.field] != tt.says {
 						t.Errorf("%s: got %q %q", contentType, o.message, o.violations)
 					}
 				}
@@ -180,13 +191,15 @@ func TestFrames(t *testing.T) {
 	}
 	t.Run("more violations than anybody reads", func(t *testing.T) {
 		raw, _ := proto.Marshal(&signetv1.SetupOrganizationRequest{Roles: slices.Repeat([]string{"\x00"}, 1000)})
-		o := l.frame(t, l.h2, "application/grpc", "OrganizationService/SetupOrganization", frameOf(0, raw), bearerOf("admin"))
+		o := l.frame(t, l.h2, "application/grpc", "OrganizationService/SetupOrganization", frameOf(0, raw),
+			bearerOf("admin"))
 		if o.code != 3 || len(o.violations) != 50 || o.violations["roles[49]"] != strict.ProblemNUL {
 			t.Errorf("got %d violations", len(o.violations))
 		}
 	})
 	t.Run("text that is not UTF-8 deep in a message", func(t *testing.T) {
-		o := l.frame(t, l.h2, "application/grpc", "OrganizationService/SetupOrganization", frameOf(0, nested), bearerOf("admin"))
+		o := l.frame(t, l.h2, "application/grpc", "OrganizationService/SetupOrganization", frameOf(0, nested),
+			bearerOf("admin"))
 		if o.violations["human.profile.firstName"] != "must be valid UTF-8" {
 			t.Errorf("got %+v", o)
 		}
@@ -195,9 +208,11 @@ func TestFrames(t *testing.T) {
 
 func TestContentTypesOfRPCPaths(t *testing.T) {
 	l := newLab(t)
-	for _, contentType := range []string{"", "application/json", "application/proto", "application/connect+proto", "application/grpc+json",
+	for _, contentType := range []string{"", "application/json", "application/proto", "application/connect+proto",
+		"application/grpc+json",
 		"application/grpc-web-text+json", "application/grpc-web+json", "text/plain", "application/grpcx"} {
-		for _, path := range []string{"/signet.v1.UserService/GetMyUser", "/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
+		for _, path := range []string{"/signet.v1.UserService/GetMyUser", "/grpc.health.v1.Health/Check",
+			"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
 			o := l.rest(t, l.h1, "POST", path, "x", bearerOf("owner", "content-type", contentType))
 			if o.http != 415 || o.code != 12 || o.reason != "UNSUPPORTED_MEDIA_TYPE" {
 				t.Errorf("%s at %s: got %d %d %s", contentType, path, o.http, o.code, o.reason)
@@ -205,12 +220,14 @@ func TestContentTypesOfRPCPaths(t *testing.T) {
 		}
 	}
 	for _, verb := range []string{"GET", "PUT", "DELETE", "PATCH", "HEAD"} {
-		o := l.rest(t, l.h1, verb, "/signet.v1.UserService/GetMyUser", "", bearerOf("owner", "content-type", "application/grpc"))
+		o := l.rest(t, l.h1, verb, "/signet.v1.UserService/GetMyUser", "",
+			bearerOf("owner", "content-type", "application/grpc"))
 		if o.http != 405 || o.header.Get("Allow") != "OPTIONS, POST" {
 			t.Errorf("%s: got %d, allow %q", verb, o.http, o.header.Get("Allow"))
 		}
 	}
-	if o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner")); o.code != 0 {
+	if o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil),
+		bearerOf("owner")); o.code != 0 {
 		t.Errorf("got %+v", o)
 	}
 	r, _ := http.NewRequest("POST", l.url+"/signet.v1.UserService/GetMyUser", bytes.NewReader(frameOf(0, nil)))
@@ -229,7 +246,8 @@ func TestTextOfGRPCWeb(t *testing.T) {
 	l := newLab(t)
 	raw, _ := proto.Marshal(profile)
 	whole := base64.StdEncoding.EncodeToString(frameOf(0, raw))
-	parts := base64.StdEncoding.EncodeToString(frameOf(0, raw)[:4]) + base64.StdEncoding.EncodeToString(frameOf(0, raw)[4:])
+	parts := base64.StdEncoding.EncodeToString(frameOf(0,
+		raw)[:4]) + base64.StdEncoding.EncodeToString(frameOf(0, raw)[4:])
 	const message = "the body is not base64, as the content type says"
 	for _, tt := range []struct{ name, body, says string }{
 		{"at once", whole, ""},
@@ -249,7 +267,8 @@ func TestTextOfGRPCWeb(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, contentType := range []string{"application/grpc-web-text", "application/grpc-web-text+proto"} {
-				r, _ := http.NewRequest("POST", l.url+"/signet.v1.UserService/UpdateMyProfile", strings.NewReader(tt.body))
+				r, _ := http.NewRequest("POST", l.url+"/signet.v1.UserService/UpdateMyProfile",
+					strings.NewReader(tt.body))
 				r.Header = bearerOf("owner", "content-type", contentType)
 				resp, err := l.h1.Do(r)
 				if err != nil {
@@ -257,14 +276,17 @@ func TestTextOfGRPCWeb(t *testing.T) {
 				}
 				defer resp.Body.Close()
 				text, err := io.ReadAll(resp.Body)
-				if err != nil || resp.Header.Get("Content-Type") != contentType || resp.Header.Get("Content-Length") != strconv.Itoa(len(text)) {
+				if err != nil || resp.Header.Get("Content-Type") != contentType ||
+					resp.Header.Get("Content-Length") != strconv.Itoa(len(text)) {
 					t.Fatal(err, resp.Header)
 				}
 				answer, err := base64.StdEncoding.DecodeString(string(text))
 				if err != nil {
 					t.Fatalf("%v: %s", err, text)
 				}
-				if status := "grpc-status: " + map[bool]string{true: "0", false: "3"}[tt.says == ""]; !strings.Contains(string(answer), status) || !strings.Contains(string(answer), tt.says) {
+				if status := "grpc-status: " + map[bool]string{true: "0",
+					false: "3"}[tt.says == ""]; !strings.Contains(string(answer), status) ||
+					!strings.Contains(string(answer), tt.says) {
 					t.Errorf("%q", answer)
 				}
 			}
@@ -274,8 +296,10 @@ func TestTextOfGRPCWeb(t *testing.T) {
 
 func TestUnknownMethods(t *testing.T) {
 	l := newLab(t)
-	for _, procedure := range []string{"UserService/Nothing", "Nothing/GetMyUser", "UserService/GetMyUser/", "userservice/GetMyUser", "UserService//GetMyUser", "UserService%2fGetMyUser"} {
-		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto", "application/grpc-web-text"} {
+	for _, procedure := range []string{"UserService/Nothing", "Nothing/GetMyUser", "UserService/GetMyUser/",
+		"userservice/GetMyUser", "UserService//GetMyUser", "UserService%2fGetMyUser"} {
+		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto",
+			"application/grpc-web-text"} {
 			for _, client := range []*http.Client{l.h1, l.h2} {
 				o := l.frame(t, client, contentType, procedure, frameOf(0, nil), bearerOf("owner"))
 				if o.code != 12 || o.reason != "UNKNOWN_METHOD" || o.requestID != o.header.Get("X-Request-Id") {
@@ -283,11 +307,13 @@ func TestUnknownMethods(t *testing.T) {
 				}
 			}
 		}
-		if o := l.rest(t, l.h1, "POST", "/signet.v1."+procedure, "{}", bearerOf("owner")); o.http != 404 || o.reason != "UNKNOWN_PATH" {
+		if o := l.rest(t, l.h1, "POST", "/signet.v1."+procedure, "{}", bearerOf("owner")); o.http != 404 ||
+			o.reason != "UNKNOWN_PATH" {
 			t.Errorf("%s as JSON: got %+v", procedure, o)
 		}
 	}
-	if o := l.grpcgo(t, "UserService/Nothing", getMe.msg, &signetv1.GetMyUserResponse{}, nil); o.code != 12 || o.reason != "UNKNOWN_METHOD" {
+	if o := l.grpcgo(t, "UserService/Nothing", getMe.msg, &signetv1.GetMyUserResponse{}, nil); o.code != 12 ||
+		o.reason != "UNKNOWN_METHOD" {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -296,12 +322,14 @@ func TestCompressingClients(t *testing.T) {
 	l := newLab(t)
 	raw, _ := proto.Marshal(profile)
 	for _, option := range []connect.ClientOption{connect.WithGRPC(), connect.WithGRPCWeb()} {
-		if o := l.connect(t, l.h2, putProfile.procedure, raw, bearerOf("owner"), option, connect.WithSendGzip()); o.code != 0 {
+		if o := l.connect(t, l.h2, putProfile.procedure, raw, bearerOf("owner"), option,
+			connect.WithSendGzip()); o.code != 0 {
 			t.Errorf("got %+v", o)
 		}
 	}
 	ctx := t.Context()
-	err := l.grpc.Invoke(ctx, "/signet.v1.SessionService/CreateSession", signIn.msg, &signetv1.CreateSessionResponse{}, grpc.UseCompressor(gzipcodec.Name))
+	err := l.grpc.Invoke(ctx, "/signet.v1.SessionService/CreateSession", signIn.msg, &signetv1.CreateSessionResponse{},
+		grpc.UseCompressor(gzipcodec.Name))
 	if err != nil {
 		t.Error(err)
 	}
@@ -317,7 +345,8 @@ func TestUnpackingStopsAtTheLimit(t *testing.T) {
 	}
 	w.Close()
 	var buf bytes.Buffer
-	if err := readFrame(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err, errFrameTooLarge) {
+	if err := readFrame(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err,
+		errFrameTooLarge) {
 		t.Fatal(err)
 	}
 	if buf.Len() > maxBody+1 {
@@ -361,7 +390,8 @@ func TestReflectionAndHealth(t *testing.T) {
 		}
 	}
 	for _, contentType := range []string{"application/grpc", "application/grpc-web", "application/grpc-web+proto"} {
-		if o := l.frameAt(t, l.h2, contentType, "grpc.health.v1.Health/Check", frameOf(0, []byte("\x0a\x15signet.v1.UserService")), nil); o.code != 0 || string(o.body) != "\x08\x01" {
+		if o := l.frameAt(t, l.h2, contentType, "grpc.health.v1.Health/Check",
+			frameOf(0, []byte("\x0a\x15signet.v1.UserService")), nil); o.code != 0 || string(o.body) != "\x08\x01" {
 			t.Errorf("%s: %+v", contentType, o)
 		}
 	}
@@ -394,7 +424,8 @@ func TestWatchingHealth(t *testing.T) {
 		}
 		return stream
 	}
-	next := func(stream grpc.ServerStreamingClient[grpc_health_v1.HealthCheckResponse], want grpc_health_v1.HealthCheckResponse_ServingStatus) {
+	next := func(stream grpc.ServerStreamingClient[grpc_health_v1.HealthCheckResponse],
+		want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		if m, err := stream.Recv(); err != nil || m.GetStatus() != want {
 			t.Fatalf("got %v %v, not %v", m, err, want)

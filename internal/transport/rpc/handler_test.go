@@ -48,16 +48,26 @@ func TestNewRefuses(t *testing.T) {
 		says   []string
 	}{
 		{"no way to authenticate", Config{Services: f.services()}, []string{"Authenticate is not set"}},
-		{"an unknown service", Config{Authenticate: lookup, Services: []Service{{"signet.v1.Nothing", f}}}, []string{"signet.v1.Nothing"}},
-		{"a message as a service", Config{Authenticate: lookup, Services: []Service{{"signet.v1.User", f}}}, []string{"is not a service"}},
-		{"no implementation", Config{Authenticate: lookup, Services: []Service{{"signet.v1.UserService", nil}}}, []string{"has no implementation"}},
-		{"missing and mistyped methods", Config{Authenticate: lookup, Services: []Service{{"signet.v1.UserService", half{f}}}},
-			[]string{"SetUserPassword", "has no such method", "GetUser: the method of rpc.half is a func", "UpdateMyProfile", "ChangeMyPassword"}},
-		{"the same service twice", Config{Authenticate: lookup, Services: append(f.services(), f.services()[0])}, []string{"GetUser is implemented twice"}},
-		{"a service without rules", Config{Authenticate: lookup, Services: []Service{{"grpc.health.v1.Health", &healthServer{}}}},
+		{"an unknown service", Config{Authenticate: lookup, Services: []Service{{"signet.v1.Nothing", f}}},
+			[]string{"signet.v1.Nothing"}},
+		{"a message as a service", Config{Authenticate: lookup, Services: []Service{{"signet.v1.User", f}}},
+			[]string{"is not a service"}},
+		{"no implementation", Config{Authenticate: lookup, Services: []Service{{"signet.v1.UserService", nil}}},
+			[]string{"has no implementation"}},
+		{"missing and mistyped methods",
+			Config{Authenticate: lookup, Services: []Service{{"signet.v1.UserService", half{f}}}},
+			[]string{"SetUserPassword", "has no such method", "GetUser: the method of rpc.half is a func",
+				"UpdateMyProfile", "ChangeMyPassword"}},
+		{"the same service twice", Config{Authenticate: lookup, Services: append(f.services(), f.services()[0])},
+			[]string{"GetUser is implemented twice"}},
+		{"a service without rules",
+			Config{Authenticate: lookup, Services: []Service{{"grpc.health.v1.Health", &healthServer{}}}},
 			[]string{"Check: it has no rule", "Watch: the method of"}},
-		{"any origin", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"*"}}, []string{"is not an origin"}},
-		{"an origin with a path", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"https://a.example/"}}, []string{"is not an origin"}},
+		{"any origin", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"*"}},
+			[]string{"is not an origin"}},
+		{"an origin with a path",
+			Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"https://a.example/"}},
+			[]string{"is not an origin"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := New(tt.config)
@@ -89,15 +99,21 @@ func TestRulesThatCannotBeEnforced(t *testing.T) {
 	}{
 		{"an empty rule", operation{rule: &signetv1.Rule{}, input: without}, false},
 		{"no scope", operation{rule: permission("user.read", 0), input: without}, false},
-		{"a permission nobody has", operation{rule: permission("user.raed", signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
+		{"a permission nobody has",
+			operation{rule: permission("user.raed", signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
 		{"an empty permission", operation{rule: permission("", signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
-		{"a permission in no organization", operation{rule: permission("user.read", signetv1.Scope_SCOPE_REQUEST), input: withOrg}, false},
+		{"a permission in no organization",
+			operation{rule: permission("user.read", signetv1.Scope_SCOPE_REQUEST), input: withOrg}, false},
 		{"public: false", operation{rule: public(false, signetv1.Scope_SCOPE_SELF), input: without}, false},
 		{"public with a context", operation{rule: public(true, signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
-		{"a path without an organization", operation{rule: permission("org.read", signetv1.Scope_SCOPE_PATH), input: without}, false},
-		{"a path with an organization", operation{rule: permission("org.read", signetv1.Scope_SCOPE_PATH), input: withOrg}, true},
+		{"a path without an organization",
+			operation{rule: permission("org.read", signetv1.Scope_SCOPE_PATH), input: without}, false},
+		{"a path with an organization",
+			operation{rule: permission("org.read", signetv1.Scope_SCOPE_PATH), input: withOrg}, true},
 		{"public about the request", operation{rule: public(true, signetv1.Scope_SCOPE_REQUEST), input: withOrg}, true},
-		{"public with idempotency", operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF, Creates: true}, input: without}, false},
+		{"public with idempotency",
+			operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF,
+				Creates: true}, input: without}, false},
 	} {
 		if err := tt.op.checkRule(); (err == nil) != tt.ok {
 			t.Errorf("%s: %v", tt.name, err)
@@ -147,11 +163,15 @@ func TestCORS(t *testing.T) {
 		return l.rest(t, l.h1, verb, path, "", h)
 	}
 	t.Run("a preflight", func(t *testing.T) {
-		for path, methods := range map[string]string{"/v1/idps/idp_9": "DELETE, GET, HEAD, OPTIONS, PATCH, PUT", "/signet.v1.UserService/GetUser": "OPTIONS, POST"} {
-			o := ask("OPTIONS", path, ours, "access-control-request-method", "PUT", "access-control-request-headers", "authorization")
+		for path, methods := range map[string]string{"/v1/idps/idp_9": "DELETE, GET, HEAD, OPTIONS, PATCH, PUT",
+			"/signet.v1.UserService/GetUser": "OPTIONS, POST"} {
+			o := ask("OPTIONS", path, ours, "access-control-request-method", "PUT", "access-control-request-headers",
+				"authorization")
 			h := o.header
-			if o.http != 204 || h.Get("Access-Control-Allow-Origin") != ours || h.Get("Access-Control-Allow-Methods") != methods ||
-				!strings.Contains(h.Get("Access-Control-Allow-Headers"), "x-service-orgid") || h.Get("Access-Control-Max-Age") == "" || h.Get("Vary") != "Origin" {
+			if o.http != 204 || h.Get("Access-Control-Allow-Origin") != ours ||
+				h.Get("Access-Control-Allow-Methods") != methods ||
+				!strings.Contains(h.Get("Access-Control-Allow-Headers"), "x-service-orgid") ||
+				h.Get("Access-Control-Max-Age") == "" || h.Get("Vary") != "Origin" {
 				t.Errorf("got %d %v", o.http, h)
 			}
 		}
@@ -159,14 +179,16 @@ func TestCORS(t *testing.T) {
 	t.Run("an answer", func(t *testing.T) {
 		for _, path := range []string{"/v1/users/me", "/v1/users/usr_9?x=1", "/nowhere"} {
 			h := ask("GET", path, ours).header
-			if h.Get("Access-Control-Allow-Origin") != ours || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "grpc-status-details-bin") ||
+			if h.Get("Access-Control-Allow-Origin") != ours ||
+				!strings.Contains(h.Get("Access-Control-Expose-Headers"), "grpc-status-details-bin") ||
 				h.Get("Access-Control-Allow-Credentials") != "" || h.Get("Vary") != "Origin" {
 				t.Errorf("%s: got %v", path, h)
 			}
 		}
 	})
 	t.Run("other origins get nothing", func(t *testing.T) {
-		for _, origin := range []string{"", theirs, "null", ours + ".evil.example", "HTTPS://console.example.com", "http://console.example.com"} {
+		for _, origin := range []string{"", theirs, "null", ours + ".evil.example", "HTTPS://console.example.com",
+			"http://console.example.com"} {
 			for _, verb := range []string{"GET", "OPTIONS"} {
 				for k := range ask(verb, "/v1/users/me", origin, "access-control-request-method", "GET").header {
 					if strings.HasPrefix(k, "Access-Control") {
@@ -183,16 +205,20 @@ func TestCORS(t *testing.T) {
 	})
 	t.Run("a preflight for an unknown method, so that the page learns that it is unknown", func(t *testing.T) {
 		for _, path := range []string{"/signet.v1.UserService/Nope", "/signet.v1.NoService/Nope"} {
-			o := ask("OPTIONS", path, ours, "access-control-request-method", "POST", "access-control-request-headers", "authorization,content-type,x-grpc-web")
-			if o.http != 204 || o.header.Get("Access-Control-Allow-Origin") != ours || !strings.Contains(o.header.Get("Access-Control-Allow-Methods"), "POST") ||
+			o := ask("OPTIONS", path, ours, "access-control-request-method", "POST", "access-control-request-headers",
+				"authorization,content-type,x-grpc-web")
+			if o.http != 204 || o.header.Get("Access-Control-Allow-Origin") != ours ||
+				!strings.Contains(o.header.Get("Access-Control-Allow-Methods"), "POST") ||
 				!strings.Contains(o.header.Get("Access-Control-Allow-Headers"), "x-grpc-web") {
 				t.Errorf("%s: got %d %v", path, o.http, o.header)
 			}
-			if o := ask("OPTIONS", path, theirs, "access-control-request-method", "POST"); o.header.Get("Access-Control-Allow-Origin") != "" {
+			if o := ask("OPTIONS", path, theirs, "access-control-request-method",
+				"POST"); o.header.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s: got %v", path, o.header)
 			}
 		}
-		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/Nope", frameOf(0, nil), bearerOf("owner", "origin", ours))
+		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/Nope", frameOf(0, nil),
+			bearerOf("owner", "origin", ours))
 		if o.code != 12 || o.header.Get("Access-Control-Allow-Origin") != ours {
 			t.Errorf("got %+v", o)
 		}
@@ -203,13 +229,15 @@ func TestCORS(t *testing.T) {
 		}
 	})
 	t.Run("a gRPC-Web call", func(t *testing.T) {
-		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "origin", ours))
+		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, nil),
+			bearerOf("owner", "origin", ours))
 		if o.code != 0 || o.header.Get("Access-Control-Allow-Origin") != ours {
 			t.Errorf("got %+v", o)
 		}
 	})
 	t.Run("without origins there is no word of it", func(t *testing.T) {
-		if h := newLab(t).rest(t, l.h1, "GET", "/healthz", "", http.Header{"Origin": {ours}}).header; h.Get("Vary") != "" {
+		if h := newLab(t).rest(t, l.h1, "GET", "/healthz", "",
+			http.Header{"Origin": {ours}}).header; h.Get("Vary") != "" {
 			t.Errorf("got %v", h)
 		}
 	})
@@ -241,16 +269,19 @@ func TestLog(t *testing.T) {
 			o := tt.send(bearerOf("owner", "user-agent", "hidden6", "x-hidden", "hidden7"))
 			log := l.logs()
 			want := strings.Replace(tt.want, "%ID", o.header.Get("X-Request-Id"), 1)
-			if strings.Count(log, "\n") != 1 || !strings.Contains(log, want) || strings.Contains(log, "hidden") || strings.Contains(log, "owner") {
+			if strings.Count(log, "\n") != 1 || !strings.Contains(log, want) || strings.Contains(log, "hidden") ||
+				strings.Contains(log, "owner") {
 				t.Errorf("the log says  %swanted %s", log, want)
 			}
 		})
 	}
 	t.Run("an overload is a warning with its cause", func(t *testing.T) {
 		l.logged.Reset()
-		l.fake.err = (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE", Message: "later"}).Because(errors.New("no\nroute"))
+		l.fake.err = (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE",
+			Message: "later"}).Because(errors.New("no\nroute"))
 		o := l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner"))
-		if log := l.logs(); o.http != 503 || !strings.Contains(log, "level=WARN") || !strings.Contains(log, `cause="no\nroute"`) || strings.Count(log, "\n") != 1 {
+		if log := l.logs(); o.http != 503 || !strings.Contains(log, "level=WARN") ||
+			!strings.Contains(log, `cause="no\nroute"`) || strings.Count(log, "\n") != 1 {
 			t.Errorf("the log says %s", log)
 		}
 	})
@@ -286,11 +317,14 @@ func TestReadinessIsSoonAndInWords(t *testing.T) {
 			if end, limited := ctx.Deadline(); !limited || end.Sub(began) > 2*time.Second {
 				t.Errorf("it may take until %v", end)
 			}
-			return (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE", Message: "the disk is full"}).Because(errors.New("dial tcp 10.0.0.5"))
+			return (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE",
+				Message: "the disk is full"}).Because(errors.New("dial tcp 10.0.0.5"))
 		}
 	})
 	o := l.rest(t, l.h1, "GET", "/readyz", "", nil)
-	if o.http != 503 || o.reason != "NOT_READY" || !strings.Contains(string(o.body), "at the moment: the disk is full") || strings.Contains(string(o.body), "10.0.0.5") {
+	if o.http != 503 || o.reason != "NOT_READY" ||
+		!strings.Contains(string(o.body), "at the moment: the disk is full") ||
+		strings.Contains(string(o.body), "10.0.0.5") {
 		t.Errorf("got %+v, %s", o, o.body)
 	}
 }
@@ -306,9 +340,12 @@ func TestMetrics(t *testing.T) {
 	l.frame(t, l.h2, "application/grpc", "Some/Thing", frameOf(0, nil), nil)
 	got := gather(t, registry)
 	for _, want := range []string{
-		"signet_requests_total OK signet.v1.UserService/GetMyUser rest ", "signet_requests_total UNAUTHENTICATED signet.v1.UserService/GetUser rest UNAUTHENTICATED",
-		"signet_requests_total NOT_FOUND unknown http UNKNOWN_PATH", "signet_requests_total OK signet.v1.UserService/GetMyUser grpc ",
-		"signet_requests_total UNIMPLEMENTED unknown grpc UNKNOWN_METHOD", "signet_request_duration_seconds signet.v1.UserService/GetMyUser rest",
+		"signet_requests_total OK signet.v1.UserService/GetMyUser rest ",
+		"signet_requests_total UNAUTHENTICATED signet.v1.UserService/GetUser rest UNAUTHENTICATED",
+		"signet_requests_total NOT_FOUND unknown http UNKNOWN_PATH",
+		"signet_requests_total OK signet.v1.UserService/GetMyUser grpc ",
+		"signet_requests_total UNIMPLEMENTED unknown grpc UNKNOWN_METHOD",
+		"signet_request_duration_seconds signet.v1.UserService/GetMyUser rest",
 	} {
 		if got[want] == 0 {
 			t.Errorf("%q is not among %v", want, got)
@@ -333,7 +370,8 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 			for _, label := range m.GetLabel() {
 				series += " " + label.GetValue()
 			}
-			got[series] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			got[series] = m.GetCounter().GetValue() + m.GetGauge().GetValue() +
+				float64(m.GetHistogram().GetSampleCount())
 		}
 	}
 	return got
@@ -348,14 +386,17 @@ func TestStreamsAreMeasured(t *testing.T) {
 	})
 	registry := l.registry
 	t.Cleanup(l.handler.EndStreams)
-	r.play = func(ctx context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
-		if err := errors.Join(send(message(1)), send(&signetv1.StreamEventsResponse{Cursor: "quiet"}), send(message(2))); err != nil {
+	r.play = func(ctx context.Context, req *signetv1.StreamEventsRequest,
+		send func(*signetv1.StreamEventsResponse) error) error {
+		if err := errors.Join(send(message(1)), send(&signetv1.StreamEventsResponse{Cursor: "quiet"}),
+			send(message(2))); err != nil {
 			return err
 		}
 		return forever(ctx, req, send)
 	}
 	want := map[string]float64{}
-	for name, protocol := range map[string]string{"server-sent events over HTTP/1.1": "rest", "gRPC": "grpc", "gRPC-Web over HTTP/2": "grpc-web"} {
+	for name, protocol := range map[string]string{"server-sent events over HTTP/1.1": "rest", "gRPC": "grpc",
+		"gRPC-Web over HTTP/2": "grpc-web"} {
 		expectEnd(t, doors[name](t, l, &signetv1.StreamEventsRequest{}, bearerOf("nobody")), "PERMISSION_DENIED")
 		in := doors[name](t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner"))
 		expect(t, in, message(1), &signetv1.StreamEventsResponse{Cursor: "quiet"}, message(2), message(1))
@@ -386,7 +427,9 @@ func TestDoorPanics(t *testing.T) {
 	l := newLab(t)
 	l.handler.root.fixed["healthz"].ends["GET"] = func(*Call, []string) { panic("hush") }
 	o := l.rest(t, l.h1, "GET", "/healthz", "", nil)
-	if o.http != 500 || o.reason != "INTERNAL" || strings.Contains(o.message, "hush") || strings.Contains(l.logs(), "hush") || !strings.Contains(l.logs(), "panic: a string") || !strings.Contains(l.logs(), "handler_test.go") {
+	if o.http != 500 || o.reason != "INTERNAL" || strings.Contains(o.message, "hush") ||
+		strings.Contains(l.logs(), "hush") || !strings.Contains(l.logs(), "panic: a string") ||
+		!strings.Contains(l.logs(), "handler_test.go") {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -61,7 +61,8 @@ var (
 	_ signetv1connect.IdentityProviderServiceHandler = (*fake)(nil)
 )
 
-var details = &signetv1.Details{Sequence: 7, ChangeDate: timestamppb.New(time.Unix(1700000000, 0)), ResourceOwner: "org_own"}
+var details = &signetv1.Details{Sequence: 7, ChangeDate: timestamppb.New(time.Unix(1700000000, 0)),
+	ResourceOwner: "org_own"}
 
 func answer[Res any](f *fake, ctx context.Context, req proto.Message, res *Res) (*Res, error) {
 	f.mu.Lock()
@@ -79,15 +80,18 @@ func answer[Res any](f *fake, ctx context.Context, req proto.Message, res *Res) 
 	return res, nil
 }
 
-func (f *fake) UpdateMyProfile(ctx context.Context, req *signetv1.UpdateMyProfileRequest) (*signetv1.UpdateMyProfileResponse, error) {
+func (f *fake) UpdateMyProfile(ctx context.Context,
+	req *signetv1.UpdateMyProfileRequest) (*signetv1.UpdateMyProfileResponse, error) {
 	return answer(f, ctx, req, &signetv1.UpdateMyProfileResponse{Details: details})
 }
 
-func (f *fake) SetUserPassword(ctx context.Context, req *signetv1.SetUserPasswordRequest) (*signetv1.SetUserPasswordResponse, error) {
+func (f *fake) SetUserPassword(ctx context.Context,
+	req *signetv1.SetUserPasswordRequest) (*signetv1.SetUserPasswordResponse, error) {
 	return answer(f, ctx, req, &signetv1.SetUserPasswordResponse{Details: details})
 }
 
-func (f *fake) ChangeMyPassword(ctx context.Context, req *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
+func (f *fake) ChangeMyPassword(ctx context.Context,
+	req *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
 	return answer(f, ctx, req, &signetv1.ChangeMyPasswordResponse{Details: details})
 }
 
@@ -96,14 +100,17 @@ func (f *fake) GetMyUser(ctx context.Context, req *signetv1.GetMyUserRequest) (*
 }
 
 func (f *fake) GetUser(ctx context.Context, req *signetv1.GetUserRequest) (*signetv1.GetUserResponse, error) {
-	return answer(f, ctx, req, &signetv1.GetUserResponse{User: &signetv1.User{UserId: req.GetUserId(), Details: details}})
+	return answer(f, ctx, req,
+		&signetv1.GetUserResponse{User: &signetv1.User{UserId: req.GetUserId(), Details: details}})
 }
 
-func (f *fake) ImportUsers(ctx context.Context, req *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
+func (f *fake) ImportUsers(ctx context.Context,
+	req *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
 	return answer(f, ctx, req, &signetv1.ImportUsersResponse{})
 }
 
-func (f *fake) CreateSession(ctx context.Context, req *signetv1.CreateSessionRequest) (*signetv1.CreateSessionResponse, error) {
+func (f *fake) CreateSession(ctx context.Context,
+	req *signetv1.CreateSessionRequest) (*signetv1.CreateSessionResponse, error) {
 	return answer(f, ctx, req, &signetv1.CreateSessionResponse{SessionId: "ses_1", Token: "t"})
 }
 
@@ -111,28 +118,37 @@ func (f *fake) EndSession(ctx context.Context, req *signetv1.EndSessionRequest) 
 	return answer(f, ctx, req, &signetv1.EndSessionResponse{})
 }
 
-func (f *fake) SetupOrganization(ctx context.Context, req *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
-	return answer(f, ctx, req, &signetv1.SetupOrganizationResponse{Details: details, OrgId: "org_new", UserId: "usr_new"})
+func (f *fake) SetupOrganization(ctx context.Context,
+	req *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
+	return answer(f, ctx, req,
+		&signetv1.SetupOrganizationResponse{Details: details, OrgId: "org_new", UserId: "usr_new"})
 }
 
-func (f *fake) GetOrganization(ctx context.Context, req *signetv1.GetOrganizationRequest) (*signetv1.GetOrganizationResponse, error) {
-	return answer(f, ctx, req, &signetv1.GetOrganizationResponse{Org: &signetv1.Organization{OrgId: req.GetOrgId(), Details: details}})
+func (f *fake) GetOrganization(ctx context.Context,
+	req *signetv1.GetOrganizationRequest) (*signetv1.GetOrganizationResponse, error) {
+	return answer(f, ctx, req,
+		&signetv1.GetOrganizationResponse{Org: &signetv1.Organization{OrgId: req.GetOrgId(), Details: details}})
 }
 
-func (f *fake) UpdateJWTIdentityProvider(ctx context.Context, req *signetv1.UpdateJWTIdentityProviderRequest) (*signetv1.UpdateJWTIdentityProviderResponse, error) {
+func (f *fake) UpdateJWTIdentityProvider(ctx context.Context,
+	req *signetv1.UpdateJWTIdentityProviderRequest) (*signetv1.UpdateJWTIdentityProviderResponse, error) {
 	return answer(f, ctx, req, &signetv1.UpdateJWTIdentityProviderResponse{Details: details})
 }
 
-func (f *fake) UpdateIdentityProvider(ctx context.Context, req *signetv1.UpdateIdentityProviderRequest) (*signetv1.UpdateIdentityProviderResponse, error) {
+func (f *fake) UpdateIdentityProvider(ctx context.Context,
+	req *signetv1.UpdateIdentityProviderRequest) (*signetv1.UpdateIdentityProviderResponse, error) {
 	return answer(f, ctx, req, &signetv1.UpdateIdentityProviderResponse{Details: details})
 }
 
-func (f *fake) AddJWTIdentityProvider(ctx context.Context, req *signetv1.AddJWTIdentityProviderRequest) (*signetv1.AddJWTIdentityProviderResponse, error) {
+func (f *fake) AddJWTIdentityProvider(ctx context.Context,
+	req *signetv1.AddJWTIdentityProviderRequest) (*signetv1.AddJWTIdentityProviderResponse, error) {
 	return answer(f, ctx, req, &signetv1.AddJWTIdentityProviderResponse{Details: details, IdpId: "idp_new"})
 }
 
-func (f *fake) GetIdentityProvider(ctx context.Context, req *signetv1.GetIdentityProviderRequest) (*signetv1.GetIdentityProviderResponse, error) {
-	return answer(f, ctx, req, &signetv1.GetIdentityProviderResponse{Idp: &signetv1.IdentityProvider{IdpId: req.GetIdpId(), Details: details}})
+func (f *fake) GetIdentityProvider(ctx context.Context,
+	req *signetv1.GetIdentityProviderRequest) (*signetv1.GetIdentityProviderResponse, error) {
+	return answer(f, ctx, req,
+		&signetv1.GetIdentityProviderResponse{Idp: &signetv1.IdentityProvider{IdpId: req.GetIdpId(), Details: details}})
 }
 
 func (f *fake) services() []Service {
@@ -144,12 +160,16 @@ func (f *fake) services() []Service {
 
 // callers are the tokens that the test server knows.
 var callers = map[string]*access.Caller{
-	"owner":      {UserID: "usr_1", OrgID: "org_own", Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
-	"nobody":     {UserID: "usr_2", OrgID: "org_own"},
-	"admin":      {UserID: "usr_3", OrgID: "org_own", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}},
-	"elsewhere":  {UserID: "usr_5", OrgID: "org_own", Memberships: access.Memberships{"org_else": {access.OrgUserManager}}},
-	"neighbour":  {UserID: "usr_7", OrgID: "org_other", Memberships: access.Memberships{"org_other": {access.OrgOwner}}},
-	"restricted": {UserID: "usr_4", OrgID: "org_own", MustChangePassword: true, Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
+	"owner":  {UserID: "usr_1", OrgID: "org_own", Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
+	"nobody": {UserID: "usr_2", OrgID: "org_own"},
+	"admin": {UserID: "usr_3", OrgID: "org_own",
+		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}},
+	"elsewhere": {UserID: "usr_5", OrgID: "org_own",
+		Memberships: access.Memberships{"org_else": {access.OrgUserManager}}},
+	"neighbour": {UserID: "usr_7", OrgID: "org_other",
+		Memberships: access.Memberships{"org_other": {access.OrgOwner}}},
+	"restricted": {UserID: "usr_4", OrgID: "org_own", MustChangePassword: true,
+		Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
 }
 
 func lookup(_ context.Context, token string) (*access.Caller, error) {
@@ -220,7 +240,8 @@ func newLabAt(t testing.TB, now func() time.Time, change ...func(*Config)) *lab 
 	two := &http.Transport{Protocols: new(http.Protocols)}
 	two.Protocols.SetUnencryptedHTTP2(true)
 	l.h2 = &http.Client{Transport: two}
-	if l.grpc, err = grpc.NewClient(strings.TrimPrefix(l.url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+	if l.grpc, err = grpc.NewClient(strings.TrimPrefix(l.url, "http://"),
+		grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -361,7 +382,8 @@ func (rawCodec) Unmarshal(b []byte, m any) error {
 	return proto.Unmarshal(b, m.(proto.Message)) // the status of an error
 }
 
-func (l *lab) connect(t *testing.T, client *http.Client, procedure string, raw []byte, header http.Header, options ...connect.ClientOption) outcome {
+func (l *lab) connect(t *testing.T, client *http.Client, procedure string, raw []byte, header http.Header,
+	options ...connect.ClientOption) outcome {
 	t.Helper()
 	options = append([]connect.ClientOption{connect.WithCodec(rawCodec{})}, options...)
 	c := connect.NewClient[rawMessage, rawMessage](client, l.url+"/signet.v1."+procedure, options...)
@@ -435,8 +457,11 @@ func (l *lab) everywhere(t *testing.T, a ask, check func(t *testing.T, o outcome
 		name string
 		send func(t *testing.T) outcome
 	}{
-		{"REST over HTTP/1.1", func(t *testing.T) outcome { return l.rest(t, l.h1, a.verb, a.path, a.json(t), a.header) }},
-		{"REST over HTTP/2", func(t *testing.T) outcome { return l.rest(t, l.h2, a.verb, a.path, a.json(t), a.header) }},
+		{"REST over HTTP/1.1",
+			func(t *testing.T) outcome { return l.rest(t, l.h1, a.verb, a.path, a.json(t), a.header) }},
+		{"REST over HTTP/2", func(t *testing.T) outcome {
+			return l.rest(t, l.h2, a.verb, a.path, a.json(t), a.header)
+		}},
 		{"gRPC", func(t *testing.T) outcome {
 			return l.connect(t, l.h2, a.procedure, slices.Clone(raw), a.header, connect.WithGRPC())
 		}},
@@ -482,7 +507,8 @@ func bearerOf(token string, more ...string) http.Header {
 
 func responseOf(t *testing.T, procedure string) proto.Message {
 	t.Helper()
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("signet.v1." + strings.Replace(procedure, "/", ".", 1)))
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("signet.v1." +
+		strings.Replace(procedure, "/", ".", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

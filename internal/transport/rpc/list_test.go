@@ -25,9 +25,12 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 		path, contentType string
 		body              []byte
 	}{
-		"REST":     {"/v1/users/_import", "application/json", []byte(`{"users":[{}` + strings.Repeat(`,{}`, many) + `]}`)},
-		"gRPC":     {"/signet.v1.UserService/ImportUsers", "application/grpc", frameOf(0, bytes.Repeat([]byte{0x12, 0}, many))},
-		"gRPC-Web": {"/signet.v1.UserService/ImportUsers", "application/grpc-web+proto", frameOf(0, bytes.Repeat([]byte{0x12, 0}, many))},
+		"REST": {"/v1/users/_import", "application/json",
+			[]byte(`{"users":[{}` + strings.Repeat(`,{}`, many) + `]}`)},
+		"gRPC": {"/signet.v1.UserService/ImportUsers", "application/grpc",
+			frameOf(0, bytes.Repeat([]byte{0x12, 0}, many))},
+		"gRPC-Web": {"/signet.v1.UserService/ImportUsers", "application/grpc-web+proto",
+			frameOf(0, bytes.Repeat([]byte{0x12, 0}, many))},
 	} {
 		r, err := http.NewRequest("POST", "http://localhost"+c.path, nil)
 		if err != nil {
@@ -48,7 +51,9 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 	for n, want := range map[int]bool{1000: true, 1001: false} {
 		body := `{"users":[{}` + strings.Repeat(`,{}`, n-1) + `]}`
 		found, complete := strict.UnmarshalJSON([]byte(body), &req)
-		if complete != want || len(req.GetUsers()) > 1000 || !want && (len(found) != 1 || found[0].Field != "users" || found[0].Message != "must have at most 1000 elements") {
+		if complete != want || len(req.GetUsers()) > 1000 ||
+			!want && (len(found) != 1 || found[0].Field != "users" ||
+				found[0].Message != "must have at most 1000 elements") {
 			t.Errorf("%d elements: %v, %d are read", n, found, len(req.GetUsers()))
 		}
 	}
@@ -79,7 +84,8 @@ func TestLongListsAreRefusedUnread(t *testing.T) {
 			if want[0].Field = c.field; c.field == "" {
 				want = nil
 			}
-			got, _ := strict.NewProto(c.message.ProtoReflect().Descriptor()).Unmarshal(raw, c.message.ProtoReflect().New().Interface(), nil)
+			got, _ := strict.NewProto(c.message.ProtoReflect().Descriptor()).Unmarshal(raw,
+				c.message.ProtoReflect().New().Interface(), nil)
 			if c.field == "oidc.scopes" { // its limit is that of the definition
 				want[0].Message = got[0].Message
 			}

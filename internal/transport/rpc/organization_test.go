@@ -54,9 +54,14 @@ func (r *registry) reset(known ...string) {
 
 // abroad holds roles in organizations besides the own, one of which is no longer there.
 var abroad = map[string]*access.Caller{
-	"guest": {UserID: "usr_5", OrgID: "org_own", Memberships: access.Memberships{"org_other": {access.OrgOwner}, "org_gone": {access.OrgOwner}}},
-	"viewer": {UserID: "usr_6", OrgID: "org_own", Memberships: access.Memberships{access.Installation: {access.IAMOwnerViewer},
-		"org_gone": {access.OrgOwner}}},
+	"guest": {UserID: "usr_5", OrgID: "org_own",
+		Memberships: access.Memberships{"org_other": {access.OrgOwner}, "org_gone": {access.OrgOwner}}},
+	"viewer": {
+		UserID: "usr_6",
+		OrgID:  "org_own",
+		Memberships: access.Memberships{access.Installation: {access.IAMOwnerViewer},
+			"org_gone": {access.OrgOwner}},
+	},
 }
 
 func withGuests(ctx context.Context, token string) (*access.Caller, error) {
@@ -69,7 +74,8 @@ func withGuests(ctx context.Context, token string) (*access.Caller, error) {
 func TestARightCountsOnlyInAnOrganizationThatExists(t *testing.T) {
 	const orgHeader = "x-service-orgid"
 	getOrg := func(id string) ask {
-		return ask{"OrganizationService/GetOrganization", "GET", "/v1/orgs/" + id, &signetv1.GetOrganizationRequest{OrgId: id}, nil}
+		return ask{"OrganizationService/GetOrganization", "GET", "/v1/orgs/" + id,
+			&signetv1.GetOrganizationRequest{OrgId: id}, nil}
 	}
 	orgs := &registry{}
 	l := newLab(t, func(c *Config) { c.Authenticate, c.Organization = withGuests, orgs.exists })
@@ -88,18 +94,25 @@ func TestARightCountsOnlyInAnOrganizationThatExists(t *testing.T) {
 		{"another one that is there", getUser, "admin", []string{orgHeader, "org_other"}, 0, "", []string{"org_other"}},
 		{"another one in the path", getOrg("org_other"), "admin", nil, 0, "", []string{"org_other"}},
 		{"a guest", getUser, "guest", []string{orgHeader, "org_other"}, 0, "", []string{"org_other"}},
-		{"unknown, to who has a role in the installation", getUser, "admin", []string{orgHeader, "org_x"}, 5, "ORGANIZATION_UNKNOWN", []string{"org_x"}},
+		{"unknown, to who has a role in the installation", getUser, "admin", []string{orgHeader, "org_x"}, 5,
+			"ORGANIZATION_UNKNOWN", []string{"org_x"}},
 		{"unknown in the path", getOrg("org_x"), "admin", nil, 5, "ORGANIZATION_UNKNOWN", []string{"org_x"}},
 		{"unknown, to who has none", getUser, "owner", []string{orgHeader, "org_x"}, 7, access.PermissionDenied, nil},
-		{"unknown, to who may nothing", getUser, "nobody", []string{orgHeader, "org_x"}, 7, access.PermissionDenied, nil},
-		{"gone, to who still has a role there", getUser, "guest", []string{orgHeader, "org_gone"}, 7, access.PermissionDenied, []string{"org_gone"}},
+		{"unknown, to who may nothing", getUser, "nobody", []string{orgHeader, "org_x"}, 7,
+			access.PermissionDenied, nil},
+		{"gone, to who still has a role there", getUser, "guest", []string{orgHeader, "org_gone"}, 7,
+			access.PermissionDenied, []string{"org_gone"}},
 		{"gone, in the path", getOrg("org_gone"), "guest", nil, 7, access.PermissionDenied, []string{"org_gone"}},
-		{"gone, to who may in the installation too", getUser, "viewer", []string{orgHeader, "org_gone"}, 5, "ORGANIZATION_UNKNOWN", []string{"org_gone"}},
-		{"gone, to who has a role in the installation that does not say so", setPassword, "viewer", []string{orgHeader, "org_gone"}, 7, access.PermissionDenied,
+		{"gone, to who may in the installation too", getUser, "viewer", []string{orgHeader, "org_gone"}, 5,
+			"ORGANIZATION_UNKNOWN", []string{"org_gone"}},
+		{"gone, to who has a role in the installation that does not say so", setPassword, "viewer",
+			[]string{orgHeader, "org_gone"}, 7, access.PermissionDenied,
 			[]string{"org_gone"}},
-		{"the installation is no organization", getUser, "admin", []string{orgHeader, access.Installation}, 5, "ORGANIZATION_UNKNOWN",
+		{"the installation is no organization", getUser, "admin", []string{orgHeader, access.Installation}, 5,
+			"ORGANIZATION_UNKNOWN",
 			[]string{access.Installation}},
-		{"nor in the path", getOrg(access.Installation), "admin", nil, 5, "ORGANIZATION_UNKNOWN", []string{access.Installation}},
+		{"nor in the path", getOrg(access.Installation), "admin", nil, 5, "ORGANIZATION_UNKNOWN",
+			[]string{access.Installation}},
 		{"what is about the installation asks for none", setupOrg, "admin", nil, 0, "", nil},
 		{"what is about oneself asks for none", getMe, "admin", nil, 0, "", nil},
 	} {

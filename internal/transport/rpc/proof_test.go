@@ -79,13 +79,17 @@ func TestAProofNeedsSomebodyItIsAbout(t *testing.T) {
 		request protoreflect.FullName
 		refused bool
 	}{
-		"the caller": {&signetv1.Rule{Who: &signetv1.Rule_Authenticated{Authenticated: true}, Scope: signetv1.Scope_SCOPE_SELF, Proof: signetv1.Proof_PROOF_RECENT},
+		"the caller": {&signetv1.Rule{Who: &signetv1.Rule_Authenticated{Authenticated: true},
+			Scope: signetv1.Scope_SCOPE_SELF, Proof: signetv1.Proof_PROOF_RECENT},
 			"signet.v1.SetMyEmailRequest", false},
-		"a user": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"}, Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
+		"a user": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
+			Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
 			"signet.v1.SetUserEmailRequest", false},
-		"nobody": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"}, Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
+		"nobody": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
+			Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
 			"signet.v1.AddHumanUserRequest", true},
-		"whoever it is": {&signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF, Proof: signetv1.Proof_PROOF_SESSION},
+		"whoever it is": {&signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF,
+			Proof: signetv1.Proof_PROOF_SESSION},
 			"signet.v1.StartPasskeySignInRequest", true},
 	} {
 		input, err := protoregistry.GlobalTypes.FindMessageByName(c.request)

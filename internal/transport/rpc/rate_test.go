@@ -32,22 +32,29 @@ func TestRequestsAboveALimitAreRefusedInEveryProtocol(t *testing.T) {
 		free          ask // has a limit of its own
 		limits        func() *ratelimit.Limits
 	}{
-		{"caller", getMe.as("owner"), getMe.as("owner"), getMe.as("admin"), func() *ratelimit.Limits { return ratelimit.NewLimits(one, none, none, none, fixed) }},
-		{"organization", getMe.as("owner"), getMe.as("admin"), getMe.as("neighbour"), func() *ratelimit.Limits { return ratelimit.NewLimits(none, one, none, none, fixed) }},
-		{"network", getMe.as("owner"), getMe.as("neighbour"), ask{}, func() *ratelimit.Limits { return ratelimit.NewLimits(none, none, one, none, fixed) }},
-		{"public", signIn, signIn, getMe.as("owner"), func() *ratelimit.Limits { return ratelimit.NewLimits(none, none, none, one, fixed) }},
+		{"caller", getMe.as("owner"), getMe.as("owner"), getMe.as("admin"),
+			func() *ratelimit.Limits { return ratelimit.NewLimits(one, none, none, none, fixed) }},
+		{"organization", getMe.as("owner"), getMe.as("admin"), getMe.as("neighbour"),
+			func() *ratelimit.Limits { return ratelimit.NewLimits(none, one, none, none, fixed) }},
+		{"network", getMe.as("owner"), getMe.as("neighbour"), ask{},
+			func() *ratelimit.Limits { return ratelimit.NewLimits(none, none, one, none, fixed) }},
+		{"public", signIn, signIn, getMe.as("owner"),
+			func() *ratelimit.Limits { return ratelimit.NewLimits(none, none, none, one, fixed) }},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			l := newLab(t)
 			fresh := func() { limited(t, l, c.limits()) }
 			l.everywhere(t, c.spend, func(t *testing.T, o outcome) {
-				if o.code != 0 || o.header.Get("RateLimit") != `"`+c.kind+`";r=0;t=60` || o.header.Get("RateLimit-Policy") != `"`+c.kind+`";q=1;w=60` || o.header.Get("Retry-After") != "" {
+				if o.code != 0 || o.header.Get("RateLimit") != `"`+c.kind+`";r=0;t=60` ||
+					o.header.Get("RateLimit-Policy") != `"`+c.kind+`";q=1;w=60` || o.header.Get("Retry-After") != "" {
 					t.Errorf("within the limit: %+v", o)
 				}
 			}, fresh)
 			l.everywhere(t, c.refuse, func(t *testing.T, o outcome) {
-				if o.code != 8 || o.reason != "RATE_LIMITED" || o.retry != time.Minute || o.header.Get("Retry-After") != "60" ||
-					o.header.Get("RateLimit") != `"`+c.kind+`";r=0;t=60` || !strings.Contains(o.message, "Wait 60 s") || o.http != 0 && o.http != 429 {
+				if o.code != 8 || o.reason != "RATE_LIMITED" || o.retry != time.Minute ||
+					o.header.Get("Retry-After") != "60" ||
+					o.header.Get("RateLimit") != `"`+c.kind+`";r=0;t=60` || !strings.Contains(o.message, "Wait 60 s") ||
+					o.http != 0 && o.http != 429 {
 					t.Errorf("above the limit: %+v", o)
 				}
 				if c.free.verb == "" {
@@ -79,7 +86,8 @@ func TestStrangersSpendNobodysLimit(t *testing.T) {
 	limited(t, l, ratelimit.NewLimits(one, one, none, none, time.Now))
 	for range 3 {
 		for _, token := range []string{"usr_1", "org_own", ""} {
-			if o := l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf(token, "X-Service-Orgid", "org_own")); o.http != 401 {
+			if o := l.rest(t, l.h1, "GET", "/v1/users/me", "",
+				bearerOf(token, "X-Service-Orgid", "org_own")); o.http != 401 {
 				t.Errorf("%q: %+v", token, o)
 			}
 		}

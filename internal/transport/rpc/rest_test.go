@@ -37,30 +37,47 @@ func TestRESTBodies(t *testing.T) {
 		violations                          map[string]string
 	}{
 		{"JSON", "PUT", "/v1/users/me/profile", "application/json", validProfile, 200, "", nil},
-		{"JSON in UTF-8", "PUT", "/v1/users/me/profile", `Application/JSON; charset="UTF-8"`, validProfile, 200, "", nil},
-		{"names as the proto has them", "PUT", "/v1/users/me/profile", "application/json", `{"first_name":"a","last_name":"b","display_name":"c"}`, 200, "", nil},
-		{"JSON in another charset", "PUT", "/v1/users/me/profile", "application/json; charset=iso-8859-1", validProfile, 415, "UNSUPPORTED_MEDIA_TYPE", nil},
+		{"JSON in UTF-8", "PUT", "/v1/users/me/profile", `Application/JSON; charset="UTF-8"`,
+			validProfile, 200, "", nil},
+		{"names as the proto has them", "PUT", "/v1/users/me/profile", "application/json",
+			`{"first_name":"a","last_name":"b","display_name":"c"}`, 200, "", nil},
+		{"JSON in another charset", "PUT", "/v1/users/me/profile", "application/json; charset=iso-8859-1", validProfile,
+			415, "UNSUPPORTED_MEDIA_TYPE", nil},
 		{"another type", "PUT", "/v1/users/me/profile", "text/plain", validProfile, 415, "UNSUPPORTED_MEDIA_TYPE", nil},
-		{"a form", "POST", "/v1/users/u/password", "application/x-www-form-urlencoded", "password=x", 415, "UNSUPPORTED_MEDIA_TYPE", nil},
-		{"gRPC at a REST path", "PUT", "/v1/users/me/profile", "application/grpc", "x", 415, "UNSUPPORTED_MEDIA_TYPE", nil},
+		{"a form", "POST", "/v1/users/u/password", "application/x-www-form-urlencoded", "password=x", 415,
+			"UNSUPPORTED_MEDIA_TYPE", nil},
+		{"gRPC at a REST path", "PUT", "/v1/users/me/profile", "application/grpc", "x", 415,
+			"UNSUPPORTED_MEDIA_TYPE", nil},
 		{"no type", "PUT", "/v1/users/me/profile", noType, validProfile, 415, "UNSUPPORTED_MEDIA_TYPE", nil},
-		{"a type that is none", "PUT", "/v1/users/me/profile", "application/json; charset", validProfile, 415, "UNSUPPORTED_MEDIA_TYPE", nil},
-		{"no body", "PUT", "/v1/users/me/profile", noType, "", 400, "INVALID_REQUEST", map[string]string{"": "the body must be a JSON object"}},
-		{"a list", "PUT", "/v1/users/me/profile", "application/json", "[]", 400, "INVALID_REQUEST", map[string]string{"": "the body must be a JSON object"}},
-		{"unknown, repeated and wrongly typed fields", "PUT", "/v1/users/me/profile", "application/json", `{"firstName":1,"lastname":"b","displayName":"c","displayName":"d"}`, 400, "INVALID_REQUEST",
-			map[string]string{"firstName": "must be a string", "lastname": "is not a known field", "lastName": "must not be empty", "displayName": "is given more than once"}},
-		{"the path's parameter again", "POST", "/v1/users/usr_9/password", "application/json", `{"userId":"usr_9","password":"p"}`, 200, "", nil},
-		{"another value for the path's parameter", "POST", "/v1/users/usr_9/password", "application/json", `{"user_id":"usr_8","password":""}`, 400, "INVALID_REQUEST",
-			map[string]string{"userId": "must be the same as in the path, or be left out", "password": "must not be empty"}},
-		{"a query where there is a body", "PUT", "/v1/users/me/profile?firstName=x&%0a=1", "application/json", validProfile, 400, "INVALID_REQUEST",
-			map[string]string{"firstName": "must be in the body: this operation has no query parameters", "\ufffd": "must be in the body: this operation has no query parameters"}},
+		{"a type that is none", "PUT", "/v1/users/me/profile", "application/json; charset", validProfile, 415,
+			"UNSUPPORTED_MEDIA_TYPE", nil},
+		{"no body", "PUT", "/v1/users/me/profile", noType, "", 400, "INVALID_REQUEST",
+			map[string]string{"": "the body must be a JSON object"}},
+		{"a list", "PUT", "/v1/users/me/profile", "application/json", "[]", 400, "INVALID_REQUEST",
+			map[string]string{"": "the body must be a JSON object"}},
+		{"unknown, repeated and wrongly typed fields", "PUT", "/v1/users/me/profile", "application/json",
+			`{"firstName":1,"lastname":"b","displayName":"c","displayName":"d"}`, 400, "INVALID_REQUEST",
+			map[string]string{"firstName": "must be a string", "lastname": "is not a known field",
+				"lastName": "must not be empty", "displayName": "is given more than once"}},
+		{"the path's parameter again", "POST", "/v1/users/usr_9/password", "application/json",
+			`{"userId":"usr_9","password":"p"}`, 200, "", nil},
+		{"another value for the path's parameter", "POST", "/v1/users/usr_9/password", "application/json",
+			`{"user_id":"usr_8","password":""}`, 400, "INVALID_REQUEST",
+			map[string]string{"userId": "must be the same as in the path, or be left out",
+				"password": "must not be empty"}},
+		{"a query where there is a body", "PUT", "/v1/users/me/profile?firstName=x&%0a=1", "application/json",
+			validProfile, 400, "INVALID_REQUEST",
+			map[string]string{"firstName": "must be in the body: this operation has no query parameters",
+				"\ufffd": "must be in the body: this operation has no query parameters"}},
 		{"unknown query parameters", "GET", "/v1/users/usr_9?userId=usr_8&a=1&a=2", noType, "", 400, "INVALID_REQUEST",
 			map[string]string{"userId": "is not a known parameter", "a": "is not a known parameter"}},
 		{"a broken query", "GET", "/v1/users/usr_9?a;b=%zz", noType, "", 400, "INVALID_REQUEST",
 			map[string]string{"": "the query of the URL is not valid: it must be name=value pairs separated by &"}},
-		{"a body on a read", "GET", "/v1/users/usr_9", "application/json", `{"userId":"usr_9"}`, 400, "INVALID_REQUEST", map[string]string{"": "this operation takes no body"}},
+		{"a body on a read", "GET", "/v1/users/usr_9", "application/json", `{"userId":"usr_9"}`, 400, "INVALID_REQUEST",
+			map[string]string{"": "this operation takes no body"}},
 		{"an empty object on a removal", "DELETE", "/v1/sessions/ses_1", "application/json", " {}\n", 200, "", nil},
-		{"a NUL in the body under the name of a path's parameter", "POST", "/v1/users/%00/password", "application/json", `{"userId":"\u0000","password":"p"}`, 400, "INVALID_REQUEST",
+		{"a NUL in the body under the name of a path's parameter", "POST", "/v1/users/%00/password", "application/json",
+			`{"userId":"\u0000","password":"p"}`, 400, "INVALID_REQUEST",
 			map[string]string{"userId": strict.ProblemNUL}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -82,18 +99,21 @@ func TestRESTBodies(t *testing.T) {
 		})
 	}
 	t.Run("an encoded body", func(t *testing.T) {
-		o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", string(zipped([]byte(validProfile))), bearerOf("owner", "content-encoding", "gzip"))
+		o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", string(zipped([]byte(validProfile))),
+			bearerOf("owner", "content-encoding", "gzip"))
 		if o.http != 415 || o.reason != "UNSUPPORTED_ENCODING" {
 			t.Errorf("got %+v", o)
 		}
-		if o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", validProfile, bearerOf("owner", "content-encoding", "identity")); o.http != 200 {
+		if o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", validProfile,
+			bearerOf("owner", "content-encoding", "identity")); o.http != 200 {
 			t.Errorf("got %+v", o)
 		}
 	})
 	t.Run("a large body without its length", func(t *testing.T) {
 		for _, client := range []*http.Client{l.h1, l.h2} {
 			for size, want := range map[int]int{maxBody: 400, maxBody + 1: 413} {
-				r, _ := http.NewRequest("PUT", l.url+"/v1/users/me/profile", io.MultiReader(strings.NewReader(strings.Repeat(" ", size))))
+				r, _ := http.NewRequest("PUT", l.url+"/v1/users/me/profile",
+					io.MultiReader(strings.NewReader(strings.Repeat(" ", size))))
 				r.Header = bearerOf("owner", "content-type", "application/json")
 				if o := l.do(t, client, r); o.http != want {
 					t.Errorf("%d bytes: got %d %s", size, o.http, o.reason)
@@ -122,9 +142,12 @@ func TestRESTBodies(t *testing.T) {
 // TestOddPaths holds that nothing but the exact spelling of a path leads anywhere, and never past the credential.
 func TestOddPaths(t *testing.T) {
 	l := newLab(t)
-	for _, path := range []string{"/", "", "//", "/v1", "/v1/", "/v1/users/", "//v1/users/me", "/v1//users/me", "/v1/users//me", "/v1/users/me/", "/v1/users/me//profile",
-		"/V1/users/me", "/v1/Users/me", "/v1%2fusers%2fme", "/%761/users/me", "/v1/./users/me", "/v1/../v1/users/me", "/v1/users/../orgs/x", "/v1/users/usr_9/", "/v1/users//password",
-		"/v1/users/usr_9/password/x", "/healthz/", "/openapi.json/", "/v1/sessions/a/b", "/v1/users/me/profile/", "/v1/users/a/b", "/signet.v1.UserService", "/signet.v1.UserService/",
+	for _, path := range []string{"/", "", "//", "/v1", "/v1/", "/v1/users/", "//v1/users/me", "/v1//users/me",
+		"/v1/users//me", "/v1/users/me/", "/v1/users/me//profile",
+		"/V1/users/me", "/v1/Users/me", "/v1%2fusers%2fme", "/%761/users/me", "/v1/./users/me", "/v1/../v1/users/me",
+		"/v1/users/../orgs/x", "/v1/users/usr_9/", "/v1/users//password",
+		"/v1/users/usr_9/password/x", "/healthz/", "/openapi.json/", "/v1/sessions/a/b", "/v1/users/me/profile/",
+		"/v1/users/a/b", "/signet.v1.UserService", "/signet.v1.UserService/",
 		"/favicon.ico", "/debug/pprof/", "/metrics"} {
 		for _, verb := range []string{"GET", "PUT", "POST", "DELETE", "OPTIONS"} {
 			for _, token := range []string{"owner", "stranger"} {
@@ -136,8 +159,10 @@ func TestOddPaths(t *testing.T) {
 	}
 	// These are parameters, odd as they look: the operation will not know such an identifier.
 	for path, id := range map[string]string{
-		"/v1/users/a%2fpassword": "a/password", "/v1/users/..": "..", "/v1/users/%2e%2e": "..", "/v1/users/%6de": "me", "/v1/users/Me": "Me",
-		"/v1/users/me%2f": "me/", "/v1/users/%252f": "%2f", "/v1/users/a;b=c": "a;b=c", "/v1/users/me.": "me.", "/v1/users/a+b": "a+b",
+		"/v1/users/a%2fpassword": "a/password", "/v1/users/..": "..", "/v1/users/%2e%2e": "..", "/v1/users/%6de": "me",
+		"/v1/users/Me":    "Me",
+		"/v1/users/me%2f": "me/", "/v1/users/%252f": "%2f", "/v1/users/a;b=c": "a;b=c", "/v1/users/me.": "me.",
+		"/v1/users/a+b": "a+b",
 	} {
 		if got := l.raw(t, "GET", path, bearerOf("stranger")); got != 401 {
 			t.Errorf("%s without a credential: got %d", path, got)
@@ -192,8 +217,10 @@ func TestMethods(t *testing.T) {
 		{"a change by PATCH", "PATCH", "/v1/users/me/profile", 405, "OPTIONS, PUT"},
 		{"several methods", "POST", "/v1/idps/idp_9", 405, "DELETE, GET, HEAD, OPTIONS, PATCH, PUT"},
 		{"a fixed segment without the method leaves it to the parameter", "POST", "/v1/users/me/password", 401, ""},
-		{"neither the fixed segment nor the parameter has the method", "DELETE", "/v1/users/me/password", 405, "OPTIONS, POST, PUT"},
-		{"all methods of a path that can be read in two ways", "OPTIONS", "/v1/users/me/password", 204, "OPTIONS, POST, PUT"},
+		{"neither the fixed segment nor the parameter has the method", "DELETE", "/v1/users/me/password", 405,
+			"OPTIONS, POST, PUT"},
+		{"all methods of a path that can be read in two ways", "OPTIONS", "/v1/users/me/password", 204,
+			"OPTIONS, POST, PUT"},
 		{"a fixed segment that has the method wins over a parameter", "HEAD", "/v1/users/me", 401, ""},
 		{"TRACE", "TRACE", "/v1/users/me", 405, "DELETE, GET, HEAD, OPTIONS"},
 		{"a method nobody knows", "BREW", "/healthz", 405, "GET, HEAD, OPTIONS"},
@@ -202,13 +229,15 @@ func TestMethods(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := l.rest(t, l.h1, tt.verb, tt.path, "", nil)
-			if o.http != tt.http || o.header.Get("Allow") != tt.allow || o.http == 405 && (o.code != 12 || o.reason != "METHOD_NOT_ALLOWED") {
+			if o.http != tt.http || o.header.Get("Allow") != tt.allow ||
+				o.http == 405 && (o.code != 12 || o.reason != "METHOD_NOT_ALLOWED") {
 				t.Errorf("got %d %d %s, allow %q", o.http, o.code, o.reason, o.header.Get("Allow"))
 			}
 		})
 	}
 	t.Run("HEAD is GET without a body", func(t *testing.T) {
-		if o := l.rest(t, l.h1, "HEAD", "/v1/users/me", "", bearerOf("owner")); o.http != 200 || len(o.body) != 0 || o.header.Get("Etag") != `"7"` {
+		if o := l.rest(t, l.h1, "HEAD", "/v1/users/me", "", bearerOf("owner")); o.http != 200 || len(o.body) != 0 ||
+			o.header.Get("Etag") != `"7"` {
 			t.Errorf("got %+v", o)
 		}
 		if o := l.rest(t, l.h1, "HEAD", "/v1/users/me", "", nil); o.http != 401 || len(o.body) != 0 {
@@ -219,7 +248,8 @@ func TestMethods(t *testing.T) {
 
 func TestStandardPaths(t *testing.T) {
 	l := newLab(t)
-	for path, body := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ok"}`, "/openapi.json": `{"openapi":"3.1.0"}`} {
+	for path, body := range map[string]string{"/healthz": `{"status":"ok"}`, "/readyz": `{"status":"ok"}`,
+		"/openapi.json": `{"openapi":"3.1.0"}`} {
 		if o := l.rest(t, l.h1, "GET", path, "", nil); o.http != 200 || string(o.body) != body+"\n" {
 			t.Errorf("%s: got %d %s", path, o.http, o.body)
 		}
@@ -240,7 +270,8 @@ func FuzzREST(f *testing.F) {
 	f.Add("PUT", "/v1/users/me/profile", "", "application/json", validProfile)
 	f.Add("POST", "/v1/users/a%2fb/password", "a=b", "application/json", `{"userId":"x","password":"p"}`)
 	f.Add("GET", "/v1/users/me", "pageSize=1&x", "", "")
-	f.Add("POST", "/v1/orgs/_setup", "", "application/json; charset=utf-8", `{"org":{"name":"x"},"human":{"profile":{"gender":"GENDER_MALE"}},"roles":["a",null]}`)
+	f.Add("POST", "/v1/orgs/_setup", "", "application/json; charset=utf-8",
+		`{"org":{"name":"x"},"human":{"profile":{"gender":"GENDER_MALE"}},"roles":["a",null]}`)
 	f.Add("DELETE", "/v1/sessions/%00", ";", "", "{}")
 	f.Add("POST", "/signet.v1.UserService/GetMyUser", "", "application/json", "{}")
 	f.Fuzz(func(t *testing.T, method, path, query, contentType, body string) {
@@ -276,7 +307,8 @@ func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
 
 func TestInterruptedConnectionsAreNotReused(t *testing.T) {
 	for major, want := range map[int]string{1: "close", 2: ""} {
-		x := &Call{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: httptest.NewRequest("PUT", "/", nil)}}
+		x := &Call{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(),
+			Request: httptest.NewRequest("PUT", "/", nil)}}
 		x.Request.ProtoMajor = major
 		ctx, cancel := context.WithCancel(t.Context())
 		end := x.interruptible(ctx)
@@ -304,7 +336,8 @@ func TestAPathIsReadAsLiterallyAsTheMethodAllows(t *testing.T) {
 		{"GET", "/v1/orgs/_setup", "", "GetOrganization", "_setup"},
 		{"GET", "/v1/idps/jwt", "", "GetIdentityProvider", "jwt"},
 	} {
-		if o := l.rest(t, l.h1, tt.verb, tt.path, tt.body, bearerOf("admin")); o.http != 200 || !strings.HasSuffix(l.fake.info.Procedure, "/"+tt.procedure) {
+		if o := l.rest(t, l.h1, tt.verb, tt.path, tt.body, bearerOf("admin")); o.http != 200 ||
+			!strings.HasSuffix(l.fake.info.Procedure, "/"+tt.procedure) {
 			t.Errorf("%s %s: %d from %s", tt.verb, tt.path, o.http, l.fake.info.Procedure)
 			continue
 		}
@@ -326,7 +359,8 @@ func TestAPathIsReadAsLiterallyAsTheMethodAllows(t *testing.T) {
 // The operation gets an identifier that storage can be asked for, and that nothing has.
 func TestAMalformedIdentifierIsAnUnknownOne(t *testing.T) {
 	l := newLab(t)
-	for path, want := range map[string]string{"/v1/users/a%00b": "a\ufffdb", "/v1/users/%ff%fe": "\ufffd", "/v1/users/%00": "\ufffd", "/v1/users/%ed%a0%80x": "\ufffdx"} {
+	for path, want := range map[string]string{"/v1/users/a%00b": "a\ufffdb", "/v1/users/%ff%fe": "\ufffd",
+		"/v1/users/%00": "\ufffd", "/v1/users/%ed%a0%80x": "\ufffdx"} {
 		o := l.rest(t, l.h1, "GET", path, "", bearerOf("owner"))
 		if got, _ := l.fake.req.(*signetv1.GetUserRequest); o.http != 200 || got.GetUserId() != want {
 			t.Errorf("%s: %d, the operation sees %q", path, o.http, got.GetUserId())
@@ -334,7 +368,8 @@ func TestAMalformedIdentifierIsAnUnknownOne(t *testing.T) {
 		l.fake.req = nil
 	}
 	for path, status := range map[string]map[string]int{
-		"/v1/users/%00": {"nobody": 403, "stranger": 401}, "/v1/users/%ff": {"nobody": 403, "stranger": 401}, "/v1/orgs/%00": {"owner": 403},
+		"/v1/users/%00": {"nobody": 403, "stranger": 401}, "/v1/users/%ff": {"nobody": 403, "stranger": 401},
+		"/v1/orgs/%00": {"owner": 403},
 	} {
 		for token, want := range status {
 			if o := l.rest(t, l.h1, "GET", path, "", bearerOf(token)); o.http != want {
@@ -358,7 +393,8 @@ func TestAMalformedIdentifierIsAnUnknownOne(t *testing.T) {
 	const id = "a\x00b"
 	for _, a := range []ask{
 		{"UserService/GetUser", "GET", "/v1/users/a%00b", &signetv1.GetUserRequest{UserId: id}, nil},
-		{"OrganizationService/GetOrganization", "GET", "/v1/orgs/a%00b", &signetv1.GetOrganizationRequest{OrgId: id}, nil},
+		{"OrganizationService/GetOrganization", "GET", "/v1/orgs/a%00b",
+			&signetv1.GetOrganizationRequest{OrgId: id}, nil},
 		{"SessionService/EndSession", "DELETE", "/v1/sessions/a%00b", &signetv1.EndSessionRequest{SessionId: id}, nil},
 	} {
 		t.Run(a.procedure, func(t *testing.T) {
@@ -371,8 +407,10 @@ func TestAMalformedIdentifierIsAnUnknownOne(t *testing.T) {
 		})
 	}
 	// Beside it, what is text stays a mistake.
-	raw, _ := proto.Marshal(&signetv1.UpdateJWTIdentityProviderRequest{IdpId: id, JwtEndpoint: "e\x00", Issuer: "i", KeysEndpoint: "k"})
-	o := l.frame(t, l.h2, "application/grpc", "IdentityProviderService/UpdateJWTIdentityProvider", frameOf(0, raw), bearerOf("owner"))
+	raw, _ := proto.Marshal(&signetv1.UpdateJWTIdentityProviderRequest{IdpId: id, JwtEndpoint: "e\x00", Issuer: "i",
+		KeysEndpoint: "k"})
+	o := l.frame(t, l.h2, "application/grpc", "IdentityProviderService/UpdateJWTIdentityProvider", frameOf(0, raw),
+		bearerOf("owner"))
 	if len(o.violations) != 1 || o.violations["jwtEndpoint"] != strict.ProblemNUL {
 		t.Errorf("got %d %q", o.code, o.violations)
 	}
@@ -390,7 +428,8 @@ func TestTheDocumentedErrorIsWhatIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLab(t)
-	o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", `{"lastName":"b","displayName":"c"}`, bearerOf("owner", "x-request-id", "KQ5XEMLBJ5UGC4DQPFWG6ZLEMI"))
+	o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", `{"lastName":"b","displayName":"c"}`,
+		bearerOf("owner", "x-request-id", "KQ5XEMLBJ5UGC4DQPFWG6ZLEMI"))
 	if got := strings.TrimSpace(string(o.body)); got != want.String() {
 		t.Errorf("sent       %s\ndocumented %s", got, want.String())
 	}

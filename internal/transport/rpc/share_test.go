@@ -61,7 +61,9 @@ func TestOperationsThatRunAreSharedByOrganizations(t *testing.T) {
 	untilLoad(t, calls, 2, 0)
 	third := asked(t, l, "owner", "/v1/users/me", nil)
 	untilLoad(t, calls, 2, 1)
-	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 429 || o.code != 8 || o.reason != "ORGANIZATION_SHARE_USED_UP" || o.retry == 0 || o.header.Get("Retry-After") == "" {
+	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil),
+		"an answer"); o.http != 429 || o.code != 8 || o.reason != "ORGANIZATION_SHARE_USED_UP" || o.retry == 0 ||
+		o.header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %+v", o)
 	}
 	other := asked(t, l, "neighbour", "/v1/users/me", nil)
@@ -136,7 +138,8 @@ func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 		return nil
 	}
 	many := func(who string) <-chan outcome {
-		return asked(t, l, who, "/v1/users/_import", strings.NewReader(`{"users":[{"userName":"a","profile":{"firstName":"A","lastName":"B"},"email":{"address":"a@b.example"}}]}`))
+		return asked(t, l, who, "/v1/users/_import",
+			strings.NewReader(`{"users":[{"userName":"a","profile":{"firstName":"A","lastName":"B"},"email":{"address":"a@b.example"}}]}`))
 	}
 	if err := slots.Enter(t.Context(), fairqueue.Claim{Org: "org_own"}); err != nil { // one is under way
 		t.Fatal(err)
@@ -152,7 +155,8 @@ func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 	if o := testkit.Receive(t, many("neighbour"), "an answer"); o.http != 200 || marked.Load() != 2 {
 		t.Errorf("another organization: %+v, %d", o, marked.Load())
 	}
-	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 200 || marked.Load() != 2 {
+	if o := testkit.Receive(t, asked(t, l, "owner", "/v1/users/me", nil), "an answer"); o.http != 200 ||
+		marked.Load() != 2 {
 		t.Errorf("about one object: %+v, %d", o, marked.Load())
 	}
 	untilLoad(t, slots, 2, 1)
@@ -167,12 +171,17 @@ func TestAnOrganizationHasTwoOperationsAtATimeThatWriteMany(t *testing.T) {
 // The definition says which operations write many objects.
 func TestOperationsThatWriteManySaySo(t *testing.T) {
 	for path, cost := range map[string]signetv1.Cost{
-		"signet.v1.GroupService.SetGroupRoles": signetv1.Cost_COST_WRITES_MANY, "signet.v1.GroupService.RemoveGroup": signetv1.Cost_COST_WRITES_MANY,
-		"signet.v1.ProjectService.RemoveProject": signetv1.Cost_COST_WRITES_MANY, "signet.v1.OrganizationService.RemoveOrganization": signetv1.Cost_COST_WRITES_MANY,
-		"signet.v1.UserService.ImportUsers": signetv1.Cost_COST_WRITES_MANY, "signet.v1.WebhookService.RemoveWebhook": signetv1.Cost_COST_WRITES_MANY,
-		"signet.v1.NameService.LookUpNames": signetv1.Cost_COST_READS_MANY, "signet.v1.OrganizationService.RemoveDomain": signetv1.Cost_COST_READS_MANY,
-		"signet.v1.GroupService.AddGroupMember": signetv1.Cost_COST_UNSPECIFIED, "signet.v1.UserService.UpdateMyProfile": signetv1.Cost_COST_UNSPECIFIED,
-		"signet.v1.UserService.SearchUsers": signetv1.Cost_COST_SEARCHES,
+		"signet.v1.GroupService.SetGroupRoles":             signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.GroupService.RemoveGroup":               signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.ProjectService.RemoveProject":           signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.OrganizationService.RemoveOrganization": signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.UserService.ImportUsers":                signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.WebhookService.RemoveWebhook":           signetv1.Cost_COST_WRITES_MANY,
+		"signet.v1.NameService.LookUpNames":                signetv1.Cost_COST_READS_MANY,
+		"signet.v1.OrganizationService.RemoveDomain":       signetv1.Cost_COST_READS_MANY,
+		"signet.v1.GroupService.AddGroupMember":            signetv1.Cost_COST_UNSPECIFIED,
+		"signet.v1.UserService.UpdateMyProfile":            signetv1.Cost_COST_UNSPECIFIED,
+		"signet.v1.UserService.SearchUsers":                signetv1.Cost_COST_SEARCHES,
 	} {
 		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(path))
 		if err != nil {
@@ -182,7 +191,8 @@ func TestOperationsThatWriteManySaySo(t *testing.T) {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	public := &operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF, Cost: signetv1.Cost_COST_WRITES_MANY}}
+	public := &operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Public{Public: true},
+		Scope: signetv1.Scope_SCOPE_SELF, Cost: signetv1.Cost_COST_WRITES_MANY}}
 	if err := public.checkRule(); err == nil {
 		t.Error("strangers have no organization that waits")
 	}
@@ -203,7 +213,9 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	}
 	slots.Leave(fairqueue.Claim{Org: "org_own"})
 	testkit.Receive(t, waiting, "an answer")
-	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true, "signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": false, "signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
+	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true,
+		"signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": false,
+		"signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
 		ops, err := newOperations(Service{Name: protoreflect.FullName(strings.Split(path, "/")[0]), Impl: l.fake})
 		if err != nil {
 			t.Fatal(err)
@@ -248,11 +260,15 @@ func TestAnAnswerIsEncodedInTheSlotOfItsOperation(t *testing.T) {
 		if op.procedure != "signet.v1.UserService/ImportUsers" {
 			continue
 		}
-		c := &Call{op: op, Exchange: &web.Exchange{Info: call.Info{Caller: &access.Caller{OrgID: "org_own"}}}, marshal: func(proto.Message) error {
-			held, _ := slots.Load()
-			encoded = held == 1
-			return nil
-		}}
+		c := &Call{
+			op:       op,
+			Exchange: &web.Exchange{Info: call.Info{Caller: &access.Caller{OrgID: "org_own"}}},
+			marshal: func(proto.Message) error {
+				held, _ := slots.Load()
+				encoded = held == 1
+				return nil
+			},
+		}
 		if _, err := link(operate, l.handler.queueManyWrites)(t.Context(), c, req); err != nil || !encoded {
 			t.Errorf("encoded in its slot: %t, %v", encoded, err)
 		}

@@ -34,10 +34,12 @@ import (
 // radio streams whatever a test has it say.
 type radio struct {
 	signetv1connect.UnimplementedEventServiceHandler
-	play func(ctx context.Context, r *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error
+	play func(ctx context.Context, r *signetv1.StreamEventsRequest,
+		send func(*signetv1.StreamEventsResponse) error) error
 }
 
-func (r *radio) StreamEvents(ctx context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+func (r *radio) StreamEvents(ctx context.Context, req *signetv1.StreamEventsRequest,
+	send func(*signetv1.StreamEventsResponse) error) error {
 	return r.play(ctx, req, send)
 }
 
@@ -53,7 +55,8 @@ func newRadio(t *testing.T, limits StreamLimits) (*lab, *radio) {
 
 // message is the n-th of a stream.
 func message(n int) *signetv1.StreamEventsResponse {
-	return &signetv1.StreamEventsResponse{Event: &signetv1.Event{EventId: strconv.Itoa(n)}, Cursor: "c" + strconv.Itoa(n)}
+	return &signetv1.StreamEventsResponse{Event: &signetv1.Event{EventId: strconv.Itoa(n)},
+		Cursor: "c" + strconv.Itoa(n)}
 }
 
 // listener reads a stream in one of the protocols: messages until it ends, and how it ended.
@@ -69,10 +72,12 @@ func (r refusal) Error() string { return r.reason + ": " + r.message }
 
 // tune begins to listen.
 var doors = map[string]func(t *testing.T, l *lab, req *signetv1.StreamEventsRequest, h http.Header) listener{
-	"server-sent events over HTTP/1.1": func(t *testing.T, l *lab, req *signetv1.StreamEventsRequest, h http.Header) listener {
+	"server-sent events over HTTP/1.1": func(t *testing.T, l *lab, req *signetv1.StreamEventsRequest,
+		h http.Header) listener {
 		return l.events(t, l.h1, req, h)
 	},
-	"server-sent events over HTTP/2": func(t *testing.T, l *lab, req *signetv1.StreamEventsRequest, h http.Header) listener {
+	"server-sent events over HTTP/2": func(t *testing.T, l *lab, req *signetv1.StreamEventsRequest,
+		h http.Header) listener {
 		return l.events(t, l.h2, req, h)
 	},
 	"gRPC": func(t *testing.T, l *lab, req *signetv1.StreamEventsRequest, h http.Header) listener {
@@ -94,7 +99,8 @@ type frames struct {
 	failed error
 }
 
-func (l *lab) receive(t *testing.T, client *http.Client, req *signetv1.StreamEventsRequest, h http.Header, option connect.ClientOption) listener {
+func (l *lab) receive(t *testing.T, client *http.Client, req *signetv1.StreamEventsRequest, h http.Header,
+	option connect.ClientOption) listener {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	ctx, info := connect.NewClientContext(ctx)
@@ -159,7 +165,8 @@ func (l *lab) events(t *testing.T, client *http.Client, req *signetv1.StreamEven
 	return e
 }
 
-func (l *lab) tryEvents(t *testing.T, client *http.Client, req *signetv1.StreamEventsRequest, h http.Header) (*events, error) {
+func (l *lab) tryEvents(t *testing.T, client *http.Client, req *signetv1.StreamEventsRequest,
+	h http.Header) (*events, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	query := ""
@@ -270,8 +277,10 @@ func TestAStreamOnEveryDoor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, r := newRadio(t, StreamLimits{})
 			goOn, failure := make(chan struct{}), error(access.ErrUnauthenticated)
-			r.play = func(ctx context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
-				if req.GetCursor() != "begin" || call.From(ctx).Caller.UserID != "usr_1" || call.From(ctx).Permit.Org() != "org_own" {
+			r.play = func(ctx context.Context, req *signetv1.StreamEventsRequest,
+				send func(*signetv1.StreamEventsResponse) error) error {
+				if req.GetCursor() != "begin" || call.From(ctx).Caller.UserID != "usr_1" ||
+					call.From(ctx).Permit.Org() != "org_own" {
 					t.Errorf("%v, %+v", req, call.From(ctx))
 				}
 				for i, m := range []*signetv1.StreamEventsResponse{message(0), {Cursor: "quiet"}, message(2)} {
@@ -285,7 +294,8 @@ func TestAStreamOnEveryDoor(t *testing.T) {
 				<-goOn
 				return failure
 			}
-			in := tune(t, l, &signetv1.StreamEventsRequest{Cursor: "begin"}, bearerOf("owner", "accept-encoding", "gzip"))
+			in := tune(t, l, &signetv1.StreamEventsRequest{Cursor: "begin"},
+				bearerOf("owner", "accept-encoding", "gzip"))
 			for _, want := range []*signetv1.StreamEventsResponse{message(0), {Cursor: "quiet"}, message(2)} {
 				expect(t, in, want)
 				goOn <- struct{}{}
@@ -299,7 +309,8 @@ func TestAStreamThatEndsWell(t *testing.T) {
 	for name, tune := range doors {
 		t.Run(name, func(t *testing.T) {
 			l, r := newRadio(t, StreamLimits{})
-			r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+			r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest,
+				send func(*signetv1.StreamEventsResponse) error) error {
 				return send(message(1))
 			}
 			in := tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner"))
@@ -315,7 +326,8 @@ func TestAStreamIsRefusedLikeAnyCall(t *testing.T) {
 	for name, tune := range doors {
 		t.Run(name, func(t *testing.T) {
 			l, r := newRadio(t, StreamLimits{})
-			r.play = func(context.Context, *signetv1.StreamEventsRequest, func(*signetv1.StreamEventsResponse) error) error {
+			r.play = func(context.Context, *signetv1.StreamEventsRequest,
+				func(*signetv1.StreamEventsResponse) error) error {
 				return errs.Invalid(errs.Violation{Field: "cursor", Message: "is wrong"})
 			}
 			for _, c := range []struct {
@@ -350,7 +362,8 @@ func kindOf(code int32) errs.Kind {
 
 func TestAPanicInTheMiddleOfAStreamIsAnInternalError(t *testing.T) {
 	l, r := newRadio(t, StreamLimits{})
-	r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+	r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest,
+		send func(*signetv1.StreamEventsResponse) error) error {
 		if err := send(message(1)); err != nil {
 			return err
 		}
@@ -363,13 +376,15 @@ func TestAPanicInTheMiddleOfAStreamIsAnInternalError(t *testing.T) {
 			t.Errorf("%s: %s", name, end.message)
 		}
 	}
-	if logs := l.logs(); !strings.Contains(logs, "panic: a string") || !strings.Contains(logs, "stream_test.go") || strings.Contains(logs, "secret") {
+	if logs := l.logs(); !strings.Contains(logs, "panic: a string") || !strings.Contains(logs, "stream_test.go") ||
+		strings.Contains(logs, "secret") {
 		t.Error("the log does not know where, or repeats what was said there")
 	}
 }
 
 // forever sends one message and waits.
-func forever(ctx context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+func forever(ctx context.Context, _ *signetv1.StreamEventsRequest,
+	send func(*signetv1.StreamEventsResponse) error) error {
 	if err := send(message(1)); err != nil {
 		return err
 	}
@@ -395,7 +410,8 @@ func TestTheServerEndsItsStreams(t *testing.T) {
 
 func TestAStreamOutlivesTheTimeOfARequest(t *testing.T) {
 	l, r := newRadio(t, StreamLimits{})
-	r.play = func(ctx context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+	r.play = func(ctx context.Context, _ *signetv1.StreamEventsRequest,
+		send func(*signetv1.StreamEventsResponse) error) error {
 		if _, limited := ctx.Deadline(); limited {
 			t.Error("it has a deadline")
 		}
@@ -412,7 +428,8 @@ func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 			t.Parallel()
 			l, r := newRadio(t, StreamLimits{})
 			over := make(chan struct{})
-			r.play = func(ctx context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+			r.play = func(ctx context.Context, _ *signetv1.StreamEventsRequest,
+				send func(*signetv1.StreamEventsResponse) error) error {
 				if err := send(message(1)); err != nil {
 					return err
 				}
@@ -432,7 +449,8 @@ func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				server := &http.Server{Handler: l.site, Protocols: new(http.Protocols), ReadTimeout: timeout, WriteTimeout: timeout}
+				server := &http.Server{Handler: l.site, Protocols: new(http.Protocols), ReadTimeout: timeout,
+					WriteTimeout: timeout}
 				server.Protocols.SetHTTP1(true)
 				server.Protocols.SetUnencryptedHTTP2(true)
 				go server.Serve(socket)
@@ -486,7 +504,8 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 	}
 	for name, tune := range doors {
 		for _, who := range []string{"owner", "admin", "neighbour"} {
-			if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf(who)), "TOO_MANY_STREAMS"); end.code != 8 || end.retry == 0 {
+			if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf(who)),
+				"TOO_MANY_STREAMS"); end.code != 8 || end.retry == 0 {
 				t.Errorf("%s: %+v", name, end)
 			}
 		}
@@ -495,12 +514,14 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 	testkit.Await(t, "a stream is closed", func() bool { return l.openStreams() == 2 })
 	// There is room, but not for an organization that has its share of it.
 	for name, tune := range doors {
-		if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("admin")), "ORGANIZATION_SHARE_USED_UP"); end.code != 8 || end.retry == 0 {
+		if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("admin")),
+			"ORGANIZATION_SHARE_USED_UP"); end.code != 8 || end.retry == 0 {
 			t.Errorf("%s: %+v", name, end)
 		}
 	}
 	// Nor for somebody who has enough of it already.
-	if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner")), "TOO_MANY_STREAMS"); !strings.HasPrefix(end.message, "you have") {
+	if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner")),
+		"TOO_MANY_STREAMS"); !strings.HasPrefix(end.message, "you have") {
 		t.Errorf("%s", end.message)
 	}
 	expect(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("neighbour")), message(1))
@@ -514,13 +535,16 @@ func (l *lab) openStreams() int {
 // A reader that takes nothing is cut off, and until then only what is on its way takes up memory. It does not keep the
 // server from stopping either.
 func TestWhoReadsNothingIsCutOff(t *testing.T) {
-	for name, client := range map[string]func(l *lab) *http.Client{"HTTP/1.1": func(l *lab) *http.Client { return l.h1 }, "HTTP/2": func(l *lab) *http.Client { return l.h2 }} {
+	for name, client := range map[string]func(l *lab) *http.Client{"HTTP/1.1": func(l *lab) *http.Client {
+		return l.h1
+	}, "HTTP/2": func(l *lab) *http.Client { return l.h2 }} {
 		for _, patience := range []time.Duration{100 * time.Millisecond, time.Hour} {
 			t.Run(name+" "+patience.String(), func(t *testing.T) {
 				l, r := newRadio(t, StreamLimits{Patience: patience})
 				ended := make(chan error, 1)
 				full := make(chan struct{})
-				r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) (err error) {
+				r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest,
+					send func(*signetv1.StreamEventsResponse) error) (err error) {
 					defer func() { ended <- err }()
 					large := message(1)
 					large.Event.Actor = strings.Repeat("x", 1<<20)
@@ -555,7 +579,8 @@ func TestWhoReadsNothingIsCutOff(t *testing.T) {
 
 func TestLastEventID(t *testing.T) {
 	l, r := newRadio(t, StreamLimits{})
-	r.play = func(_ context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+	r.play = func(_ context.Context, req *signetv1.StreamEventsRequest,
+		send func(*signetv1.StreamEventsResponse) error) error {
 		return send(&signetv1.StreamEventsResponse{Event: &signetv1.Event{EventId: req.GetCursor()}, Cursor: "next"})
 	}
 	for _, c := range []struct{ name, query, header, want string }{
@@ -593,7 +618,8 @@ func TestTheHeadOfAStreamHasAnEnd(t *testing.T) {
 			t.Errorf("%s: %d %v", token, o.http, o.header)
 		}
 	}
-	testkit.Await(t, "both requests are in the log", func() bool { return strings.Count(l.logs(), "StreamEvents") == 2 })
+	testkit.Await(t, "both requests are in the log",
+		func() bool { return strings.Count(l.logs(), "StreamEvents") == 2 })
 	if strings.Contains(l.logs(), "code=CANCELLED") || l.openStreams() != 0 {
 		t.Errorf("%d streams are open\n%s", l.openStreams(), l.logs())
 	}
@@ -605,8 +631,10 @@ func TestAStreamIsOneRequestInTheLog(t *testing.T) {
 	in := l.events(t, l.h1, &signetv1.StreamEventsRequest{}, bearerOf("owner"))
 	expect(t, in, message(1))
 	in.stop()
-	testkit.Await(t, "the stream is in the log", func() bool { return strings.Contains(l.logs(), "EventService/StreamEvents") })
-	if logs := l.logs(); strings.Count(logs, "StreamEvents") != 1 || !strings.Contains(logs, "code=CANCELLED") || !strings.Contains(logs, "user=usr_1") {
+	testkit.Await(t, "the stream is in the log",
+		func() bool { return strings.Contains(l.logs(), "EventService/StreamEvents") })
+	if logs := l.logs(); strings.Count(logs, "StreamEvents") != 1 || !strings.Contains(logs, "code=CANCELLED") ||
+		!strings.Contains(logs, "user=usr_1") {
 		t.Error(logs)
 	}
 }
@@ -614,14 +642,16 @@ func TestAStreamIsOneRequestInTheLog(t *testing.T) {
 // The last frame of a stream of gRPC-Web is one of trailers, and it comes once.
 func TestTheFramesOfAStreamOverGRPCWeb(t *testing.T) {
 	l, r := newRadio(t, StreamLimits{})
-	r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+	r.play = func(_ context.Context, _ *signetv1.StreamEventsRequest,
+		send func(*signetv1.StreamEventsResponse) error) error {
 		if err := send(message(1)); err != nil {
 			return err
 		}
 		return send(message(2))
 	}
 	for _, contentType := range []string{"application/grpc-web+proto", "application/grpc-web-text"} {
-		req, err := http.NewRequest("POST", l.url+"/signet.v1.EventService/StreamEvents", bytes.NewReader(frameOf(0, nil)))
+		req, err := http.NewRequest("POST", l.url+"/signet.v1.EventService/StreamEvents",
+			bytes.NewReader(frameOf(0, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -649,9 +679,13 @@ func TestTheFramesOfAStreamOverGRPCWeb(t *testing.T) {
 func FuzzLastEventID(f *testing.F) {
 	f.Add("a", "b")
 	f.Add("", "\xff")
-	r := &radio{play: func(_ context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
-		return send(&signetv1.StreamEventsResponse{Event: &signetv1.Event{EventId: req.GetCursor()}, Cursor: "next"})
-	}}
+	r := &radio{
+		play: func(_ context.Context, req *signetv1.StreamEventsRequest,
+			send func(*signetv1.StreamEventsResponse) error) error {
+			return send(&signetv1.StreamEventsResponse{Event: &signetv1.Event{EventId: req.GetCursor()},
+				Cursor: "next"})
+		},
+	}
 	l := newLab(f, func(c *Config) { c.Services = append(c.Services, Service{signetv1connect.EventServiceName, r}) })
 	f.Fuzz(func(t *testing.T, query, header string) {
 		w := newRecorder()

@@ -32,13 +32,15 @@ func TestNoBodyCostsMuchToRead(t *testing.T) {
 			costtest.Grows(t, name, body, most, func(size int) func() { return read(f.Crowd(size)) })
 			// The reader knows nothing of what texts mean: one alphabet a field is enough.
 			a := costtest.Alphabets[(i+j)%len(costtest.Alphabets)]
-			costtest.Grows(t, string(op.Method.Name())+" with "+a.Name+" as "+f.String(), body, most, func(size int) func() { return read(f.Body(a.Text(size))) })
+			costtest.Grows(t, string(op.Method.Name())+" with "+a.Name+" as "+f.String(), body, most,
+				func(size int) func() { return read(f.Body(a.Text(size))) })
 		}
 		if i > 2 {
 			continue
 		}
 		for name := range costtest.Odd(1) {
-			costtest.Grows(t, string(op.Method.Name())+": "+name, body, most, func(size int) func() { return read(costtest.Odd(size)[name]) })
+			costtest.Grows(t, string(op.Method.Name())+": "+name, body, most,
+				func(size int) func() { return read(costtest.Odd(size)[name]) })
 		}
 	}
 }

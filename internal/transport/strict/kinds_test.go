@@ -28,7 +28,8 @@ func buildKinds() (kinds, other protoreflect.MessageDescriptor) {
 	number := 0
 	add := func(name, label, typ, rest string) {
 		number++
-		fmt.Fprintf(&fields, "field { name: %q number: %d label: LABEL_%s type: TYPE_%s %s }\n", name, number, label, typ, rest)
+		fmt.Fprintf(&fields, "field { name: %q number: %d label: LABEL_%s type: TYPE_%s %s }\n", name, number,
+			label, typ, rest)
 	}
 	const color = `type_name: ".kinds.Color"`
 	for _, typ := range strings.Fields(`int64 uint64 int32 uint32 fixed64 fixed32 sfixed32 sfixed64 sint32 sint64 bool string`) {
@@ -38,8 +39,10 @@ func buildKinds() (kinds, other protoreflect.MessageDescriptor) {
 	add("color", "OPTIONAL", "ENUM", color)
 	add("color_list", "REPEATED", "ENUM", color)
 	for _, pair := range [][2]string{
-		{"time", "google.protobuf.Timestamp"}, {"span", "google.protobuf.Duration"}, {"mask", "google.protobuf.FieldMask"},
-		{"any", "google.protobuf.Any"}, {"struct", "google.protobuf.Struct"}, {"wrapped", "google.protobuf.StringValue"},
+		{"time", "google.protobuf.Timestamp"}, {"span", "google.protobuf.Duration"},
+		{"mask", "google.protobuf.FieldMask"},
+		{"any", "google.protobuf.Any"}, {"struct", "google.protobuf.Struct"},
+		{"wrapped", "google.protobuf.StringValue"},
 		{"again", "kinds.Kinds"},
 	} {
 		name, typ := pair[0], pair[1]
@@ -58,7 +61,8 @@ func buildKinds() (kinds, other protoreflect.MessageDescriptor) {
 	}
 	entries := ""
 	for _, entry := range [][3]string{
-		{"Texts", "STRING", "STRING"}, {"Counts", "STRING", "UINT64"}, {"Agains", "STRING", "MESSAGE"}, {"Numbered", "INT32", "STRING"},
+		{"Texts", "STRING", "STRING"}, {"Counts", "STRING", "UINT64"}, {"Agains", "STRING", "MESSAGE"},
+		{"Numbered", "INT32", "STRING"},
 	} {
 		name, keyType, valueType := entry[0], entry[1], entry[2]
 		typeName := ""

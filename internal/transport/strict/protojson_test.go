@@ -168,13 +168,15 @@ func profile() *signetv1.UpdateMyProfileRequest {
 func user() *signetv1.GetUserResponse {
 	at := timestamppb.New(time.Date(2024, 5, 1, 12, 30, 0, 123456000, time.UTC))
 	return &signetv1.GetUserResponse{User: &signetv1.User{
-		UserId:   "01HX5ZZKBKACTAV9WEVGEMMVRZ",
-		Details:  &signetv1.Details{Sequence: 42, CreationDate: at, ChangeDate: at, ResourceOwner: "01HX5ZZKBKACTAV9WEVGEMMVS0"},
+		UserId: "01HX5ZZKBKACTAV9WEVGEMMVRZ",
+		Details: &signetv1.Details{Sequence: 42, CreationDate: at, ChangeDate: at,
+			ResourceOwner: "01HX5ZZKBKACTAV9WEVGEMMVS0"},
 		State:    signetv1.User_STATE_ACTIVE,
 		UserName: "ada", LoginNames: []string{"ada", "ada@example.com"},
 		Type: &signetv1.User_Human_{Human: &signetv1.User_Human{
-			Profile: &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", DisplayName: "Ada Lovelace", PreferredLanguage: "en"},
-			Email:   "ada@example.com", IsEmailVerified: true, Phone: "+41791234567",
+			Profile: &signetv1.User_Profile{FirstName: "Ada", LastName: "Lovelace", DisplayName: "Ada Lovelace",
+				PreferredLanguage: "en"},
+			Email: "ada@example.com", IsEmailVerified: true, Phone: "+41791234567",
 		}},
 	}}
 }

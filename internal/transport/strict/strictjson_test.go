@@ -52,18 +52,23 @@ func TestABodyIsUnderstood(t *testing.T) {
 	}{
 		"with names in lowerCamelCase": {
 			`{"firstName":"Ada","nickName":"Countess","gender":"GENDER_FEMALE"}`,
-			&signetv1.UpdateMyProfileRequest{FirstName: "Ada", NickName: proto.String("Countess"), Gender: signetv1.Gender_GENDER_FEMALE},
+			&signetv1.UpdateMyProfileRequest{FirstName: "Ada", NickName: proto.String("Countess"),
+				Gender: signetv1.Gender_GENDER_FEMALE},
 		},
 		"with names as in the proto files": {
 			`{"first_name":"Ada","nick_name":"Countess"}`,
 			&signetv1.UpdateMyProfileRequest{FirstName: "Ada", NickName: proto.String("Countess")},
 		},
-		"and an optional string that is empty is set":  {`{"nickName":""}`, &signetv1.UpdateMyProfileRequest{NickName: proto.String("")}},
+		"and an optional string that is empty is set": {`{"nickName":""}`,
+			&signetv1.UpdateMyProfileRequest{NickName: proto.String("")}},
 		"and an optional string that is null is unset": {`{"nickName":null}`, &signetv1.UpdateMyProfileRequest{}},
-		"and null is absent for messages and lists":    {`{"org":null,"roles":null,"human":{"profile":null}}`, &signetv1.SetupOrganizationRequest{Human: &signetv1.SetupOrganizationRequest_Human{}}},
-		"with white space all around":                  {" \t\r\n{ \"roles\" : [ \"a\" , \"b\" ] } \n", &signetv1.SetupOrganizationRequest{Roles: []string{"a", "b"}}},
-		"with an enum by number":                       {`{"gender":3}`, &signetv1.UpdateMyProfileRequest{Gender: signetv1.Gender_GENDER_DIVERSE}},
-		"with an enum number nobody defined":           {`{"gender":77}`, &signetv1.UpdateMyProfileRequest{Gender: 77}},
+		"and null is absent for messages and lists": {`{"org":null,"roles":null,"human":{"profile":null}}`,
+			&signetv1.SetupOrganizationRequest{Human: &signetv1.SetupOrganizationRequest_Human{}}},
+		"with white space all around": {" \t\r\n{ \"roles\" : [ \"a\" , \"b\" ] } \n",
+			&signetv1.SetupOrganizationRequest{Roles: []string{"a", "b"}}},
+		"with an enum by number": {`{"gender":3}`,
+			&signetv1.UpdateMyProfileRequest{Gender: signetv1.Gender_GENDER_DIVERSE}},
+		"with an enum number nobody defined": {`{"gender":77}`, &signetv1.UpdateMyProfileRequest{Gender: 77}},
 		"with every escape": {
 			`{"firstName":"\"\\\/\b\f\n\r\t\u00e4\u00E4\ud83d\ude00ä"}`,
 			&signetv1.UpdateMyProfileRequest{FirstName: "\"\\/\b\f\n\r\tää😀ä"},
@@ -71,8 +76,9 @@ func TestABodyIsUnderstood(t *testing.T) {
 		"with an object inside another": {
 			`{"user":{"details":{"sequence":"18446744073709551615","changeDate":"2024-05-01T14:30:00.25+02:00"},"human":{"isEmailVerified":true}}}`,
 			&signetv1.GetUserResponse{User: &signetv1.User{
-				Details: &signetv1.Details{Sequence: 18446744073709551615, ChangeDate: timestamppb.New(time.Date(2024, 5, 1, 12, 30, 0, 250_000_000, time.UTC))},
-				Type:    &signetv1.User_Human_{Human: &signetv1.User_Human{IsEmailVerified: true}},
+				Details: &signetv1.Details{Sequence: 18446744073709551615,
+					ChangeDate: timestamppb.New(time.Date(2024, 5, 1, 12, 30, 0, 250_000_000, time.UTC))},
+				Type: &signetv1.User_Human_{Human: &signetv1.User_Human{IsEmailVerified: true}},
 			}},
 		},
 		"and only one member of a oneof counts when the other is null": {
@@ -125,13 +131,16 @@ func TestABodyIsRefused(t *testing.T) {
 		into       proto.Message
 		body, want string
 	}{
-		"when it is empty":           {&signetv1.UpdateMyProfileRequest{}, ``, `: the body must be a JSON object`},
-		"when it is only space":      {&signetv1.UpdateMyProfileRequest{}, " \n", `: the body must be a JSON object`},
-		"when it is null":            {&signetv1.UpdateMyProfileRequest{}, `null`, `: the body must be a JSON object`},
-		"when it is a list":          {&signetv1.UpdateMyProfileRequest{}, `[{}]`, `: the body must be a JSON object`},
-		"when it has a mark upfront": {&signetv1.UpdateMyProfileRequest{}, "\ufeff{}", `: the body must be a JSON object`},
-		"when something follows":     {&signetv1.UpdateMyProfileRequest{}, "{}\n {}", `: the body is not valid JSON at line 2, column 2 (byte 4): nothing may follow the object`},
-		"when a zero byte follows":   {&signetv1.UpdateMyProfileRequest{}, "{}\x00", `: the body is not valid JSON at line 1, column 3 (byte 2): nothing may follow the object`},
+		"when it is empty":      {&signetv1.UpdateMyProfileRequest{}, ``, `: the body must be a JSON object`},
+		"when it is only space": {&signetv1.UpdateMyProfileRequest{}, " \n", `: the body must be a JSON object`},
+		"when it is null":       {&signetv1.UpdateMyProfileRequest{}, `null`, `: the body must be a JSON object`},
+		"when it is a list":     {&signetv1.UpdateMyProfileRequest{}, `[{}]`, `: the body must be a JSON object`},
+		"when it has a mark upfront": {&signetv1.UpdateMyProfileRequest{}, "\ufeff{}",
+			`: the body must be a JSON object`},
+		"when something follows": {&signetv1.UpdateMyProfileRequest{}, "{}\n {}",
+			`: the body is not valid JSON at line 2, column 2 (byte 4): nothing may follow the object`},
+		"when a zero byte follows": {&signetv1.UpdateMyProfileRequest{}, "{}\x00",
+			`: the body is not valid JSON at line 1, column 3 (byte 2): nothing may follow the object`},
 		"with all its faults at once": {
 			&signetv1.SetupOrganizationRequest{},
 			`{"human":{"profile":{"firstName":1,"first_name":"x","gender":"GENDER_X","lastNaem":{"a":[1,"}",null]}},"email":[],"password":true},
@@ -148,52 +157,88 @@ org: must be an object
 extra: is not a known field
 roles: is given more than once`,
 		},
-		"when a field is repeated after null": {&signetv1.UpdateMyProfileRequest{}, `{"firstName":null,"firstName":"a"}`, `firstName: is given more than once`},
-		"when two members of a oneof are set": {&signetv1.GetUserResponse{}, `{"user":{"human":{},"service":{"name":1}}}`,
+		"when a field is repeated after null": {&signetv1.UpdateMyProfileRequest{},
+			`{"firstName":null,"firstName":"a"}`, `firstName: is given more than once`},
+		"when two members of a oneof are set": {&signetv1.GetUserResponse{},
+			`{"user":{"human":{},"service":{"name":1}}}`,
 			"user.service: is given together with another of human, service\nuser.service.name: must be a string"},
-		"when an enum number is no int32":    {&signetv1.UpdateMyProfileRequest{}, `{"gender":2147483648}`, "gender: " + genders},
-		"when an enum number is in quotes":   {&signetv1.UpdateMyProfileRequest{}, `{"gender":"1"}`, "gender: " + genders},
-		"when an enum name has another case": {&signetv1.UpdateMyProfileRequest{}, `{"gender":"gender_male"}`, "gender: " + genders},
-		"when a name has another case":       {&signetv1.UpdateMyProfileRequest{}, `{"firstname":"a"}`, "firstname: is not a known field"},
-		"when a list is a single value":      {&signetv1.SetupOrganizationRequest{}, `{"roles":"a"}`, "roles: must be a list"},
-		"when a string has a NUL":            {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"a\u0000","lastName":2}`, "firstName: must not contain the character U+0000\nlastName: must be a string"},
-		"when a surrogate is alone":          {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\ud83d","lastName":"\ude00\ud83d"}`, "firstName: must not contain half a surrogate pair\nlastName: must not contain half a surrogate pair"},
-		"when a surrogate has a wrong mate":  {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\ud83d\u0041"}`, "firstName: must not contain half a surrogate pair"},
-		"when a string is not UTF-8":         {&signetv1.UpdateMyProfileRequest{}, "{\"firstName\":\"\xff\",\"lastName\":\"\\n\xc0\x80\"}", "firstName: must be valid UTF-8\nlastName: must be valid UTF-8"},
-		"when a string has a raw line break": {&signetv1.UpdateMyProfileRequest{}, "{\"firstName\":\"ab\n\"}", "firstName: is not valid JSON at line 1, column 17 (byte 16): a control character in a string must be escaped"},
-		"when an escape does not exist":      {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\x41"}`, "firstName: is not valid JSON at line 1, column 15 (byte 14): a backslash must start one of JSON's escapes"},
-		"when an escape is cut off":          {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\u00`, "firstName: is not valid JSON at line 1, column 15 (byte 14): a backslash must start one of JSON's escapes"},
-		"when a string does not end":         {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"ä`, "firstName: is not valid JSON at line 1, column 16 (byte 16): the string does not end"},
-		"when a comma ends an object":        {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"a",}`, ": the body is not valid JSON at line 1, column 18 (byte 17): expected a field name in double quotes"},
-		"when a comma ends a list":           {&signetv1.SetupOrganizationRequest{}, `{"roles":["a",]}`, "roles[1]: is not valid JSON at line 1, column 15 (byte 14): expected a value"},
-		"when a comma is missing":            {&signetv1.SetupOrganizationRequest{}, `{"org":{"name":"a" "domain":"b"}}`, "org: is not valid JSON at line 1, column 20 (byte 19): expected a comma or }"},
-		"when a colon is missing":            {&signetv1.UpdateMyProfileRequest{}, `{"firstName"}`, ": the body is not valid JSON at line 1, column 13 (byte 12): expected a colon after the field name"},
-		"when a name has no quotes":          {&signetv1.UpdateMyProfileRequest{}, `{firstName:1}`, ": the body is not valid JSON at line 1, column 2 (byte 1): expected a field name in double quotes"},
-		"when a word is misspelt":            {&signetv1.UpdateIdentityProviderRequest{}, `{"autoRegister":True}`, "autoRegister: is not valid JSON at line 1, column 17 (byte 16): expected a value"},
-		"when null is misspelt":              {&signetv1.UpdateIdentityProviderRequest{}, `{"autoRegister":nul}`, "autoRegister: is not valid JSON at line 1, column 17 (byte 16): expected a value"},
-		"when a number starts with zero":     {newKinds(), `{"int32Field":01}`, "int32Field: is not valid JSON at line 1, column 15 (byte 14): expected a number"},
-		"when an unknown field is no JSON":   {&signetv1.UpdateMyProfileRequest{}, `{"a":{"b":[}}`, "a: is not a known field\na: is not valid JSON at line 1, column 12 (byte 11): expected a value"},
+		"when an enum number is no int32": {&signetv1.UpdateMyProfileRequest{}, `{"gender":2147483648}`,
+			"gender: " + genders},
+		"when an enum number is in quotes": {&signetv1.UpdateMyProfileRequest{}, `{"gender":"1"}`,
+			"gender: " + genders},
+		"when an enum name has another case": {&signetv1.UpdateMyProfileRequest{}, `{"gender":"gender_male"}`,
+			"gender: " + genders},
+		"when a name has another case": {&signetv1.UpdateMyProfileRequest{}, `{"firstname":"a"}`,
+			"firstname: is not a known field"},
+		"when a list is a single value": {&signetv1.SetupOrganizationRequest{}, `{"roles":"a"}`,
+			"roles: must be a list"},
+		"when a string has a NUL": {&signetv1.UpdateMyProfileRequest{},
+			`{"firstName":"a\u0000","lastName":2}`,
+			"firstName: must not contain the character U+0000\nlastName: must be a string"},
+		"when a surrogate is alone": {&signetv1.UpdateMyProfileRequest{},
+			`{"firstName":"\ud83d","lastName":"\ude00\ud83d"}`,
+			"firstName: must not contain half a surrogate pair\nlastName: must not contain half a surrogate pair"},
+		"when a surrogate has a wrong mate": {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\ud83d\u0041"}`,
+			"firstName: must not contain half a surrogate pair"},
+		"when a string is not UTF-8": {&signetv1.UpdateMyProfileRequest{},
+			"{\"firstName\":\"\xff\",\"lastName\":\"\\n\xc0\x80\"}",
+			"firstName: must be valid UTF-8\nlastName: must be valid UTF-8"},
+		"when a string has a raw line break": {&signetv1.UpdateMyProfileRequest{}, "{\"firstName\":\"ab\n\"}",
+			"firstName: is not valid JSON at line 1, column 17 (byte 16): a control character in a string must be escaped"},
+		"when an escape does not exist": {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\x41"}`,
+			"firstName: is not valid JSON at line 1, column 15 (byte 14): a backslash must start one of JSON's escapes"},
+		"when an escape is cut off": {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"\u00`,
+			"firstName: is not valid JSON at line 1, column 15 (byte 14): a backslash must start one of JSON's escapes"},
+		"when a string does not end": {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"ä`,
+			"firstName: is not valid JSON at line 1, column 16 (byte 16): the string does not end"},
+		"when a comma ends an object": {&signetv1.UpdateMyProfileRequest{}, `{"firstName":"a",}`,
+			": the body is not valid JSON at line 1, column 18 (byte 17): expected a field name in double quotes"},
+		"when a comma ends a list": {&signetv1.SetupOrganizationRequest{}, `{"roles":["a",]}`,
+			"roles[1]: is not valid JSON at line 1, column 15 (byte 14): expected a value"},
+		"when a comma is missing": {&signetv1.SetupOrganizationRequest{},
+			`{"org":{"name":"a" "domain":"b"}}`,
+			"org: is not valid JSON at line 1, column 20 (byte 19): expected a comma or }"},
+		"when a colon is missing": {&signetv1.UpdateMyProfileRequest{}, `{"firstName"}`,
+			": the body is not valid JSON at line 1, column 13 (byte 12): expected a colon after the field name"},
+		"when a name has no quotes": {&signetv1.UpdateMyProfileRequest{}, `{firstName:1}`,
+			": the body is not valid JSON at line 1, column 2 (byte 1): expected a field name in double quotes"},
+		"when a word is misspelt": {&signetv1.UpdateIdentityProviderRequest{}, `{"autoRegister":True}`,
+			"autoRegister: is not valid JSON at line 1, column 17 (byte 16): expected a value"},
+		"when null is misspelt": {&signetv1.UpdateIdentityProviderRequest{}, `{"autoRegister":nul}`,
+			"autoRegister: is not valid JSON at line 1, column 17 (byte 16): expected a value"},
+		"when a number starts with zero": {newKinds(), `{"int32Field":01}`,
+			"int32Field: is not valid JSON at line 1, column 15 (byte 14): expected a number"},
+		"when an unknown field is no JSON": {&signetv1.UpdateMyProfileRequest{}, `{"a":{"b":[}}`,
+			"a: is not a known field\na: is not valid JSON at line 1, column 12 (byte 11): expected a value"},
 		"when a bool is a string or number": {newKinds(), `{"boolField":"true","boolList":[1,null]}`,
 			"boolField: must be true or false\nboolList[0]: must be true or false\nboolList[1]: must not be null"},
-		"when an integer is not whole or too large": {newKinds(), `{"int32List":[1.5,2147483648,"1.0","1e2","",true," 1","01","+1",1e-1,1e99999999999999999999]}`,
+		"when an integer is not whole or too large": {newKinds(),
+			`{"int32List":[1.5,2147483648,"1.0","1e2","",true," 1","01","+1",1e-1,1e99999999999999999999]}`,
 			each("int32List", 11, "must be an integer from -2147483648 to 2147483647")},
 		"when an unsigned integer is negative": {newKinds(), `{"uint32Field":-1,"uint64Field":"-1"}`,
 			"uint32Field: must be an integer from 0 to 4294967295\nuint64Field: must be an integer from 0 to 18446744073709551615"},
-		"when a 64 bit integer is just too large": {newKinds(), `{"uint64Field":18446744073709551616,"int64List":["9223372036854775808",-9223372036854775809]}`,
+		"when a 64 bit integer is just too large": {newKinds(),
+			`{"uint64Field":18446744073709551616,"int64List":["9223372036854775808",-9223372036854775809]}`,
 			"uint64Field: must be an integer from 0 to 18446744073709551615\nint64List[0]: must be an integer from -9223372036854775808 to 9223372036854775807\nint64List[1]: must be an integer from -9223372036854775808 to 9223372036854775807"},
-		"when a time is not RFC 3339": {newKinds(), `{"timeList":["2024-05-01","2024-05-01T1:30:00Z","2024-05-01 12:30:00Z","2024-02-30T12:30:00Z","2024-05-01T12:30:00,5Z","2024-05-01T12:30:00.0000000001Z","2024-05-01T12:30:00+24:00","2024-05-01T12:30:00+01:60","0000-12-31T00:00:00Z","0001-01-01T00:00:00+01:00",1]}`,
+		"when a time is not RFC 3339": {newKinds(),
+			`{"timeList":["2024-05-01","2024-05-01T1:30:00Z","2024-05-01 12:30:00Z","2024-02-30T12:30:00Z","2024-05-01T12:30:00,5Z","2024-05-01T12:30:00.0000000001Z","2024-05-01T12:30:00+24:00","2024-05-01T12:30:00+01:60","0000-12-31T00:00:00Z","0001-01-01T00:00:00+01:00",1]}`,
 			each("timeList", 11, "must be an RFC 3339 time such as 2024-05-01T12:30:00Z")},
 		"when a field mask is malformed": {newKinds(), `{"maskList":["first_name","a,,b",",","a b"]}`,
 			each("maskList", 4, "must be a list of field paths separated by commas, such as name,profile.firstName")},
-		"when a message cannot be read": {newKinds(), `{"any":{},"struct":{"a":1},"wrapped":"a","span":"1s","spanList":["1s"]}`,
+		"when a message cannot be read": {newKinds(),
+			`{"any":{},"struct":{"a":1},"wrapped":"a","span":"1s","spanList":["1s"]}`,
 			"any: has a type that cannot be sent as JSON\nstruct: has a type that cannot be sent as JSON\nwrapped: has a type that cannot be sent as JSON\n" +
 				"span: has a type that cannot be sent as JSON\nspanList[0]: has a type that cannot be sent as JSON"},
-		"when a type cannot be read": {dynamicpb.NewMessage(otherType), `{"doubleField":1,"floatList":[1],"bytesField":"aGk=","bytesList":[],"texts":{"a":"b"},"agains":{},"numbered":{"1":"a"},"counts":null}`,
+		"when a type cannot be read": {dynamicpb.NewMessage(otherType),
+			`{"doubleField":1,"floatList":[1],"bytesField":"aGk=","bytesList":[],"texts":{"a":"b"},"agains":{},"numbered":{"1":"a"},"counts":null}`,
 			"doubleField: has a type that cannot be sent as JSON\nfloatList: has a type that cannot be sent as JSON\nbytesField: has a type that cannot be sent as JSON\nbytesList: has a type that cannot be sent as JSON\n" +
 				"texts: has a type that cannot be sent as JSON\nagains: has a type that cannot be sent as JSON\nnumbered: has a type that cannot be sent as JSON"},
-		"when it nests too deeply":                  {newKinds(), deep(strict.MaxDepth + 1), strings.Repeat("again.", strict.MaxDepth-1) + "again: is nested deeper than 32 levels"},
-		"when an unknown field nests too deeply":    {newKinds(), `{"x":` + strings.Repeat("[", 1_000_000), "x: is not a known field\nx: is nested deeper than 32 levels"},
-		"with an unknown name made fit to be shown": {newKinds(), `{"a\n\u202e` + strings.Repeat("ä", 80) + `":1,"":2}`, "a\ufffd\ufffd" + strings.Repeat("ä", 57) + ": is not a known field\n\"\": is not a known field"},
+		"when it nests too deeply": {newKinds(), deep(strict.MaxDepth + 1),
+			strings.Repeat("again.", strict.MaxDepth-1) + "again: is nested deeper than 32 levels"},
+		"when an unknown field nests too deeply": {newKinds(), `{"x":` + strings.Repeat("[", 1_000_000),
+			"x: is not a known field\nx: is nested deeper than 32 levels"},
+		"with an unknown name made fit to be shown": {newKinds(), `{"a\n\u202e` + strings.Repeat("ä", 80) + `":1,"":2}`,
+			"a\ufffd\ufffd" + strings.Repeat("ä", 57) + ": is not a known field\n\"\": is not a known field"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := lines(unmarshal([]byte(c.body), c.into)); got != c.want {
@@ -216,8 +261,10 @@ func TestViolationsAreBounded(t *testing.T) {
 }
 
 func TestViolationsNeverRepeatAValue(t *testing.T) {
-	for _, value := range []string{`"hunter2`, `"hunter2\x"`, `["hunter2"]`, `{"name":"hunter2"}`, `"hunter2\u0000"`, `"hunter2"x`, "\"hunter2\xff\""} {
-		for _, field := range []string{"int32Field", "stringField", "color", "time", "boolField", "span", "mask", "unknown"} {
+	for _, value := range []string{`"hunter2`, `"hunter2\x"`, `["hunter2"]`, `{"name":"hunter2"}`, `"hunter2\u0000"`,
+		`"hunter2"x`, "\"hunter2\xff\""} {
+		for _, field := range []string{"int32Field", "stringField", "color", "time", "boolField", "span",
+			"mask", "unknown"} {
 			got := lines(unmarshal([]byte(`{"`+field+`":`+value+`}`), newKinds()))
 			if strings.Contains(got, "hunter") {
 				t.Errorf("%s %s: %s", field, value, got)
@@ -280,7 +327,8 @@ func TestAMessageIsWritten(t *testing.T) {
 		},
 		"with numbers of 64 bits and times as strings": {
 			&signetv1.UpdateMyProfileResponse{Details: &signetv1.Details{
-				Sequence: 18446744073709551615, CreationDate: timestamppb.New(at), ChangeDate: timestamppb.New(at.Add(120 * time.Microsecond)),
+				Sequence: 18446744073709551615, CreationDate: timestamppb.New(at),
+				ChangeDate: timestamppb.New(at.Add(120 * time.Microsecond)),
 			}},
 			`{"details":{"sequence":"18446744073709551615","creationDate":"2024-05-01T12:30:00Z","changeDate":"2024-05-01T12:30:00.000120Z","resourceOwner":""}}`,
 		},
@@ -294,7 +342,8 @@ func TestAMessageIsWritten(t *testing.T) {
 		},
 		"when it is an error with details": {
 			&status.Status{Code: 3, Message: "no", Details: []*anypb.Any{
-				mustAny(t, &errdetails.ErrorInfo{Reason: "INVALID_REQUEST", Domain: "signet", Metadata: map[string]string{"b": "2", "a": "1"}}),
+				mustAny(t, &errdetails.ErrorInfo{Reason: "INVALID_REQUEST", Domain: "signet",
+					Metadata: map[string]string{"b": "2", "a": "1"}}),
 				mustAny(t, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "roles[1]", Description: "is empty"}}}),
 				mustAny(t, &errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)}),
 				mustAny(t, durationpb.New(-time.Nanosecond)),
@@ -389,25 +438,32 @@ func TestAMessageIsNotWritten(t *testing.T) {
 
 func TestAParameterSetsAField(t *testing.T) {
 	for name, c := range map[string]struct{ field, text, want, problem string }{
-		"of text":                       {field: "string_field", text: " ä ", want: `string_field: " ä "`},
-		"of empty text":                 {field: "maybe", text: "", want: `maybe: ""`},
-		"but not with a NUL":            {field: "string_field", text: "a\x00", problem: "must not contain the character U+0000"},
-		"but not with broken UTF-8":     {field: "string_field", text: "\xff", problem: "must be valid UTF-8"},
-		"of true":                       {field: "bool_field", text: "true", want: `bool_field: true`},
-		"but not of yes":                {field: "bool_field", text: "1", problem: "must be true or false"},
-		"of a number":                   {field: "uint32_field", text: "50", want: `uint32_field: 50`},
-		"but not of a fraction":         {field: "uint32_field", text: "5.0", problem: "must be an integer from 0 to 4294967295"},
-		"but not of no number":          {field: "uint64_field", text: "", problem: "must be an integer from 0 to 18446744073709551615"},
-		"of an enum name":               {field: "color", text: "COLOR_RED", want: `color: COLOR_RED`},
-		"of an enum number":             {field: "color", text: "-1", want: `color: COLOR_COLD`},
-		"but not of no enum":            {field: "color", text: "", problem: "must be one of COLOR_NONE, COLOR_RED, COLOR_COLD"},
-		"of a time":                     {field: "time", text: "1970-01-01T00:00:01Z", want: `time: {seconds: 1}`},
-		"but not of half a time":        {field: "time", text: "1970-01-01", problem: "must be an RFC 3339 time such as 2024-05-01T12:30:00Z"},
-		"that is one more in a list":    {field: "int32_list", text: "2", want: `int32_list: [7, 2]`},
-		"that is one more time":         {field: "time_list", text: "1970-01-01T00:00:01Z", want: `time_list: {seconds: 1}`},
-		"but not a message":             {field: "again", text: "{}", problem: "cannot be set from text"},
-		"but not a duration":            {field: "span", text: "1s", problem: "cannot be set from text"},
-		"but not another of its oneof":  {field: "one_flag", text: "true", problem: "is given together with another of oneText, oneFlag, oneTime"},
+		"of text":       {field: "string_field", text: " ä ", want: `string_field: " ä "`},
+		"of empty text": {field: "maybe", text: "", want: `maybe: ""`},
+		"but not with a NUL": {field: "string_field", text: "a\x00",
+			problem: "must not contain the character U+0000"},
+		"but not with broken UTF-8": {field: "string_field", text: "\xff", problem: "must be valid UTF-8"},
+		"of true":                   {field: "bool_field", text: "true", want: `bool_field: true`},
+		"but not of yes":            {field: "bool_field", text: "1", problem: "must be true or false"},
+		"of a number":               {field: "uint32_field", text: "50", want: `uint32_field: 50`},
+		"but not of a fraction": {field: "uint32_field", text: "5.0",
+			problem: "must be an integer from 0 to 4294967295"},
+		"but not of no number": {field: "uint64_field", text: "",
+			problem: "must be an integer from 0 to 18446744073709551615"},
+		"of an enum name":   {field: "color", text: "COLOR_RED", want: `color: COLOR_RED`},
+		"of an enum number": {field: "color", text: "-1", want: `color: COLOR_COLD`},
+		"but not of no enum": {field: "color", text: "",
+			problem: "must be one of COLOR_NONE, COLOR_RED, COLOR_COLD"},
+		"of a time": {field: "time", text: "1970-01-01T00:00:01Z", want: `time: {seconds: 1}`},
+		"but not of half a time": {field: "time", text: "1970-01-01",
+			problem: "must be an RFC 3339 time such as 2024-05-01T12:30:00Z"},
+		"that is one more in a list": {field: "int32_list", text: "2", want: `int32_list: [7, 2]`},
+		"that is one more time": {field: "time_list", text: "1970-01-01T00:00:01Z",
+			want: `time_list: {seconds: 1}`},
+		"but not a message":  {field: "again", text: "{}", problem: "cannot be set from text"},
+		"but not a duration": {field: "span", text: "1s", problem: "cannot be set from text"},
+		"but not another of its oneof": {field: "one_flag", text: "true",
+			problem: "is given together with another of oneText, oneFlag, oneTime"},
 		"and the same of a oneof again": {field: "one_text", text: "b", want: `one_text: "b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -436,7 +492,8 @@ func TestAParameterSetsAField(t *testing.T) {
 
 func TestAParameterSetsNoFieldOfATypeThatCannotBeRead(t *testing.T) {
 	for _, name := range []protoreflect.Name{"double_field", "float_list", "bytes_field", "texts"} {
-		if problem := strict.SetField(dynamicpb.NewMessage(otherType), otherType.Fields().ByName(name), "1"); problem != "cannot be set from text" {
+		if problem := strict.SetField(dynamicpb.NewMessage(otherType), otherType.Fields().ByName(name),
+			"1"); problem != "cannot be set from text" {
 			t.Errorf("%s: %q", name, problem)
 		}
 	}
@@ -455,7 +512,8 @@ func TestAProtoPathBecomesAJSONPath(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
-	if got := strict.JSONPath(otherType, `agains["a].b_c"].again_list[2].one_text`); got != `agains["a].b_c"].againList[2].oneText` {
+	if got := strict.JSONPath(otherType,
+		`agains["a].b_c"].again_list[2].one_text`); got != `agains["a].b_c"].againList[2].oneText` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -497,7 +555,8 @@ func TestEveryRequestCanBeRead(t *testing.T) {
 			if fd.IsList() {
 				text = `{"` + fd.JSONName() + `":[true]}`
 			}
-			if found := unmarshal([]byte(text), dynamicpb.NewMessage(md)); len(found) > 0 && strings.Contains(found[0].Message, "cannot be sent") {
+			if found := unmarshal([]byte(text), dynamicpb.NewMessage(md)); len(found) > 0 &&
+				strings.Contains(found[0].Message, "cannot be sent") {
 				t.Errorf("%s cannot be read", fd.FullName())
 			}
 			if m := fd.Message(); m != nil && m.ParentFile().Package() != "google.protobuf" {

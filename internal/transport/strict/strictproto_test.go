@@ -55,8 +55,13 @@ func lists(t *testing.T) protoreflect.MessageDescriptor {
 	t.Helper()
 	message := &descriptorpb.DescriptorProto{Name: proto.String("Lists")}
 	field := func(name string, kind descriptorpb.FieldDescriptorProto_Type, packed bool) {
-		fd := &descriptorpb.FieldDescriptorProto{Name: &name, JsonName: &name, Number: proto.Int32(int32(len(message.Field) + 1)), Type: &kind,
-			Label: descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()}
+		fd := &descriptorpb.FieldDescriptorProto{
+			Name:     &name,
+			JsonName: &name,
+			Number:   proto.Int32(int32(len(message.Field) + 1)),
+			Type:     &kind,
+			Label:    descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum(),
+		}
 		if kind == descriptorpb.FieldDescriptorProto_TYPE_MESSAGE {
 			fd.TypeName = proto.String(".Lists")
 		} else {
@@ -64,15 +69,19 @@ func lists(t *testing.T) protoreflect.MessageDescriptor {
 		}
 		message.Field = append(message.Field, fd)
 	}
-	for _, kind := range []descriptorpb.FieldDescriptorProto_Type{descriptorpb.FieldDescriptorProto_TYPE_FIXED32, descriptorpb.FieldDescriptorProto_TYPE_SFIXED32,
-		descriptorpb.FieldDescriptorProto_TYPE_FLOAT, descriptorpb.FieldDescriptorProto_TYPE_FIXED64, descriptorpb.FieldDescriptorProto_TYPE_SFIXED64,
-		descriptorpb.FieldDescriptorProto_TYPE_DOUBLE, descriptorpb.FieldDescriptorProto_TYPE_INT32, descriptorpb.FieldDescriptorProto_TYPE_BOOL} {
+	for _, kind := range []descriptorpb.FieldDescriptorProto_Type{descriptorpb.FieldDescriptorProto_TYPE_FIXED32,
+		descriptorpb.FieldDescriptorProto_TYPE_SFIXED32,
+		descriptorpb.FieldDescriptorProto_TYPE_FLOAT, descriptorpb.FieldDescriptorProto_TYPE_FIXED64,
+		descriptorpb.FieldDescriptorProto_TYPE_SFIXED64,
+		descriptorpb.FieldDescriptorProto_TYPE_DOUBLE, descriptorpb.FieldDescriptorProto_TYPE_INT32,
+		descriptorpb.FieldDescriptorProto_TYPE_BOOL} {
 		name := strings.ToLower(strings.TrimPrefix(kind.String(), "TYPE_"))
 		field(name, kind, true)
 		field(name+"Apart", kind, false)
 	}
 	field("lists", descriptorpb.FieldDescriptorProto_TYPE_MESSAGE, false)
-	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{Name: proto.String("lists.proto"), Syntax: proto.String("proto3"), MessageType: []*descriptorpb.DescriptorProto{message}}, nil)
+	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{Name: proto.String("lists.proto"),
+		Syntax: proto.String("proto3"), MessageType: []*descriptorpb.DescriptorProto{message}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +94,17 @@ func TestNumbersAreCountedAsTheyAreDecoded(t *testing.T) {
 	const most = 1000
 	md := lists(t)
 	d := NewProto(md)
-	sizes := map[protoreflect.Kind]int{protoreflect.Fixed32Kind: 4, protoreflect.Sfixed32Kind: 4, protoreflect.FloatKind: 4,
-		protoreflect.Fixed64Kind: 8, protoreflect.Sfixed64Kind: 8, protoreflect.DoubleKind: 8, protoreflect.Int32Kind: 1, protoreflect.BoolKind: 1}
+	sizes := map[protoreflect.Kind]int{
+		protoreflect.Fixed32Kind:  4,
+		protoreflect.Sfixed32Kind: 4,
+		protoreflect.FloatKind:    4,
+		protoreflect.Fixed64Kind:  8,
+		protoreflect.Sfixed64Kind: 8,
+		protoreflect.DoubleKind:   8,
+
+		protoreflect.Int32Kind: 1,
+		protoreflect.BoolKind:  1,
+	}
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
 		if fd.Message() != nil {
@@ -98,11 +116,13 @@ func TestNumbersAreCountedAsTheyAreDecoded(t *testing.T) {
 		}
 		for _, c := range fill {
 			for _, n := range []int{most, most + 1} {
-				raw := protowire.AppendBytes(protowire.AppendTag(nil, fd.Number(), protowire.BytesType), bytes.Repeat([]byte{c}, n*sizes[fd.Kind()]))
+				raw := protowire.AppendBytes(protowire.AppendTag(nil, fd.Number(), protowire.BytesType),
+					bytes.Repeat([]byte{c}, n*sizes[fd.Kind()]))
 				into := dynamicpb.NewMessage(md)
 				found, complete := d.Unmarshal(raw, into, nil)
 				if complete != (n <= most) || complete && into.Get(fd).List().Len() != n {
-					t.Errorf("%d of %s, of bytes %#x: %v, %d are read", n, fd.Name(), c, found, into.Get(fd).List().Len())
+					t.Errorf("%d of %s, of bytes %#x: %v, %d are read", n, fd.Name(), c, found,
+						into.Get(fd).List().Len())
 				}
 			}
 		}
@@ -114,7 +134,8 @@ func TestListsOfElementsAreCountedApart(t *testing.T) {
 	md := lists(t)
 	element := func(n int) []byte {
 		inner := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), make([]byte, 4*n))
-		return protowire.AppendBytes(protowire.AppendTag(nil, md.Fields().ByName("lists").Number(), protowire.BytesType), inner)
+		return protowire.AppendBytes(protowire.AppendTag(nil, md.Fields().ByName("lists").Number(),
+			protowire.BytesType), inner)
 	}
 	for name, c := range map[string]struct {
 		raw   []byte

@@ -41,13 +41,16 @@ func everything(t *testing.T, log io.Writer) *web.Site {
 		}
 	}
 	api, err := rpc.New(rpc.Config{
-		Services:     []rpc.Service{{Name: signetv1connect.SessionServiceName, Impl: signetv1connect.UnimplementedSessionServiceHandler{}}},
+		Services: []rpc.Service{{Name: signetv1connect.SessionServiceName,
+			Impl: signetv1connect.UnimplementedSessionServiceHandler{}}},
 		Authenticate: func(context.Context, string) (*access.Caller, error) { return nil, access.ErrUnauthenticated },
 	})
 	must(err)
-	shown, err := pages.New(pages.Config{ExternalURL: &url.URL{Scheme: "https", Host: "id.test"}, Log: slog.New(slog.DiscardHandler)})
+	shown, err := pages.New(pages.Config{ExternalURL: &url.URL{Scheme: "https", Host: "id.test"},
+		Log: slog.New(slog.DiscardHandler)})
 	must(err)
-	provider, err := oidc.New(oidc.Config{Grants: &oauth.Grants{Issuer: "https://id.test"}, Keys: struct{ oidc.Keys }{}, ErrorPage: login.ErrorPage(shown)})
+	provider, err := oidc.New(oidc.Config{Grants: &oauth.Grants{Issuer: "https://id.test"}, Keys: struct{ oidc.Keys }{},
+		ErrorPage: login.ErrorPage(shown)})
 	must(err)
 	site, err := web.New(web.Config{API: api, Log: slog.New(slog.NewTextHandler(log, nil))})
 	must(err)
@@ -95,7 +98,8 @@ var answers = map[errs.Kind]struct {
 	errs.Unimplemented:      {12, 501, serverError, badRequest, expired},
 	errs.Unavailable:        {14, 503, unavailable, away, away},
 	errs.DeadlineExceeded:   {4, 504, unavailable, away, away},
-	errs.Cancelled:          {1, 499, strings.Replace(unavailable, "503", "499", 1), strings.Replace(away, "503", "499", 1), strings.Replace(away, "503", "499", 1)},
+	errs.Cancelled: {1, 499, strings.Replace(unavailable, "503", "499", 1),
+		strings.Replace(away, "503", "499", 1), strings.Replace(away, "503", "499", 1)},
 }
 
 const (
@@ -148,10 +152,12 @@ func TestEveryKindOfErrorHasAnAnswerForEveryCaller(t *testing.T) {
 			if challenge := rest.Header().Get("Www-Authenticate"); (challenge == "Bearer") != (kind == errs.Unauthenticated) {
 				t.Errorf("REST: the challenge is %q", challenge)
 			}
-			if got := ask(procedure, "application/grpc").Result().Trailer.Get("Grpc-Status"); got != strconv.Itoa(want.grpc) {
+			if got := ask(procedure,
+				"application/grpc").Result().Trailer.Get("Grpc-Status"); got != strconv.Itoa(want.grpc) {
 				t.Errorf("gRPC: %s", got)
 			}
-			if got := ask(procedure, "application/grpc-web+proto").Body.String(); !strings.Contains(got, fmt.Sprintf("grpc-status: %d\r\n", want.grpc)) {
+			if got := ask(procedure, "application/grpc-web+proto").Body.String(); !strings.Contains(got,
+				fmt.Sprintf("grpc-status: %d\r\n", want.grpc)) {
 				t.Errorf("gRPC-Web: %q", got)
 			}
 			oauth := ask("/oauth/token", form)
@@ -173,10 +179,12 @@ func TestSomeReasonsHaveAPageOfTheirOwn(t *testing.T) {
 		oauth.ErrRedirectRefused: {badRequest, badRequest},
 		fairqueue.ErrUsedUp:      {away, away},
 	} {
-		checkPage(t, string(err.Reason)+" at the sign-in", send(t, site, http.MethodPost, login.Path, form, failing{err}), want[0])
+		checkPage(t, string(err.Reason)+" at the sign-in",
+			send(t, site, http.MethodPost, login.Path, form, failing{err}), want[0])
 		asked := send(t, site, http.MethodPost, authorize, form, failing{err})
 		checkPage(t, string(err.Reason)+" at authorize", asked, want[1])
-		if detailed := strings.Contains(asked.Body.String(), html.EscapeString(err.Message)); detailed != (want[1] == badRequest) {
+		if detailed := strings.Contains(asked.Body.String(),
+			html.EscapeString(err.Message)); detailed != (want[1] == badRequest) {
 			t.Errorf("%s: the page says why: %t", err.Reason, detailed)
 		}
 	}
@@ -204,7 +212,8 @@ func TestPagesTakeGetHeadAndPostAndText(t *testing.T) {
 func TestTheAccountSendsStrangersToTheSignIn(t *testing.T) {
 	var log bytes.Buffer
 	w := send(t, everything(t, &log), http.MethodGet, pages.PathAccount, "", nil)
-	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != login.Path+"?to=%2Faccount" || !strings.Contains(log.String(), "reason=UNAUTHENTICATED") {
+	if to := w.Header().Get("Location"); w.Code != http.StatusSeeOther || to != login.Path+"?to=%2Faccount" ||
+		!strings.Contains(log.String(), "reason=UNAUTHENTICATED") {
 		t.Errorf("%d to %s, logged %s", w.Code, to, &log)
 	}
 }

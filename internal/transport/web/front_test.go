@@ -37,7 +37,8 @@ func serveFront(t *testing.T, f *Front) (url string, clients map[string]*http.Cl
 	two.SetUnencryptedHTTP2(true)
 	clients = map[string]*http.Client{
 		"HTTP/1.1": {Transport: &http.Transport{ExpectContinueTimeout: testkit.Patience}, Timeout: testkit.Patience},
-		"HTTP/2":   {Transport: &http.Transport{Protocols: two, ExpectContinueTimeout: testkit.Patience}, Timeout: testkit.Patience},
+		"HTTP/2": {Transport: &http.Transport{Protocols: two, ExpectContinueTimeout: testkit.Patience},
+			Timeout: testkit.Patience},
 	}
 	t.Cleanup(func() {
 		for _, c := range clients {
@@ -48,7 +49,9 @@ func serveFront(t *testing.T, f *Front) (url string, clients map[string]*http.Cl
 }
 
 // refusing answers without a look at the body.
-var refusing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
+var refusing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "no", http.StatusUnauthorized)
+})
 
 // arriving is a body of which a test sends parts.
 func arriving(from string, promised int64) (*http.Request, *io.PipeWriter) {
@@ -113,21 +116,27 @@ func TestBodiesWithoutRoomAreRefused(t *testing.T) {
 		asks            []ask // each stays while the next come
 	}{
 		{"of one network", 1 << 20, 16 << 10, []ask{
-			{"192.0.2.1", 12 << 10, nil}, {"192.0.2.1", 5 << 10, errTooMuchOfYours}, {"192.0.2.1", 100, nil}, {"192.0.2.1", 1, errTooMuchOfYours},
-			{"192.0.2.2", 12 << 10, nil}, {"2001:db8::1", 12 << 10, nil}, {"2001:db8::2", 8 << 10, errTooMuchOfYours}, {"2001:db8::2", 1, nil}, {"2001:db8::2", 1, errTooMuchOfYours}}},
+			{"192.0.2.1", 12 << 10, nil}, {"192.0.2.1", 5 << 10, errTooMuchOfYours}, {"192.0.2.1", 100, nil},
+			{"192.0.2.1", 1, errTooMuchOfYours},
+			{"192.0.2.2", 12 << 10, nil}, {"2001:db8::1", 12 << 10, nil}, {"2001:db8::2", 8 << 10, errTooMuchOfYours},
+			{"2001:db8::2", 1, nil}, {"2001:db8::2", 1, errTooMuchOfYours}}},
 		{"of the server", 16 << 10, 1 << 20, []ask{
-			{"192.0.2.1", 13 << 10, errTooMuchHere}, {"192.0.2.1", 12 << 10, nil}, {"192.0.2.2", 100, nil}, {"192.0.2.3", 1, errTooMuchHere}}},
+			{"192.0.2.1", 13 << 10, errTooMuchHere}, {"192.0.2.1", 12 << 10, nil}, {"192.0.2.2", 100, nil},
+			{"192.0.2.3", 1, errTooMuchHere}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			leave := make(chan struct{})
 			got := make(chan error)
-			f := &Front{Budget: Budget{Here: tt.here, OfNetwork: tt.ofNetwork}, Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				_, err := io.ReadAll(r.Body)
-				got <- err
-				if err == nil {
-					<-leave
-				}
-			})}
+			f := &Front{
+				Budget: Budget{Here: tt.here, OfNetwork: tt.ofNetwork},
+				Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					_, err := io.ReadAll(r.Body)
+					got <- err
+					if err == nil {
+						<-leave
+					}
+				}),
+			}
 			for i, a := range tt.asks {
 				r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", a.size)))
 				r.RemoteAddr = net.JoinHostPort(a.from, "1")
@@ -190,7 +199,8 @@ func TestItTakesManyNetworksToTakeAllRoom(t *testing.T) {
 		}
 	}
 	b, begun := new(Budget), 0
-	for ; (&reservation{budget: b}).begin(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(begun >> 8), byte(begun)})) == nil; begun++ {
+	for ; (&reservation{budget: b}).begin(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(begun >> 8),
+		byte(begun)})) == nil; begun++ {
 	}
 	if begun != budgetHere/firstShare/leastBody {
 		t.Errorf("the networks of one /48 begin %d requests", begun)
@@ -206,7 +216,8 @@ func TestNothingOfABodyIsReadForWhichThereIsNoRoom(t *testing.T) {
 	})}
 	url, clients := serveFront(t, f)
 	for name, client := range clients {
-		if invited, status := expecting(t, client, url); invited && name == "HTTP/1.1" || status != http.StatusServiceUnavailable {
+		if invited, status := expecting(t, client, url); invited && name == "HTTP/1.1" ||
+			status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d, invited: %t", name, status, invited)
 		}
 	}
@@ -232,11 +243,15 @@ func expecting(t *testing.T, client *http.Client, url string) (invited bool, sta
 func TestARefusedBodyIsNotAskedFor(t *testing.T) {
 	url, clients := serveFront(t, &Front{Next: refusing})
 	for name, client := range clients {
-		if invited, status := expecting(t, client, url); invited && name == "HTTP/1.1" || status != http.StatusUnauthorized {
+		if invited, status := expecting(t, client, url); invited && name == "HTTP/1.1" ||
+			status != http.StatusUnauthorized {
 			t.Errorf("%s: %d, invited: %t", name, status, invited)
 		}
 	}
-	url, clients = serveFront(t, &Front{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = r.Body.Read(make([]byte, 1)) })})
+	url, clients = serveFront(t,
+		&Front{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = r.Body.Read(make([]byte, 1))
+		})})
 	for name, client := range clients {
 		if invited, status := expecting(t, client, url); !invited || status != http.StatusOK {
 			t.Errorf("%s, where it is wanted: %d, invited: %t", name, status, invited)
@@ -250,8 +265,10 @@ func TestAnEarlyAnswerKeepsTheConnection(t *testing.T) {
 		for name, client := range clients {
 			for i := range 5 {
 				var reused bool
-				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
-				r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(strings.Repeat("x", size)))
+				ctx := httptrace.WithClientTrace(t.Context(),
+					&httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, url,
+					strings.NewReader(strings.Repeat("x", size)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -262,7 +279,8 @@ func TestAnEarlyAnswerKeepsTheConnection(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				if resp.StatusCode != http.StatusUnauthorized || i > 0 && !reused {
-					t.Errorf("%s, %d bytes, request %d: %d, on the same connection: %t", name, size, i, resp.StatusCode, reused)
+					t.Errorf("%s, %d bytes, request %d: %d, on the same connection: %t", name, size, i,
+						resp.StatusCode, reused)
 				}
 			}
 		}
@@ -313,7 +331,8 @@ func TestTheRestOfABodyCountsAsOneThatHasBegun(t *testing.T) {
 	front := &Front{Next: refusing}
 	body := &looking{budget: &front.Budget}
 	front.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", body))
-	if body.most != leastBody || body.read < maxRest { // what comes is thrown away: it takes no more, however much it is
+	// what comes is thrown away: it takes no more, however much it is
+	if body.most != leastBody || body.read < maxRest {
 		t.Errorf("%d bytes were held while %d were read", body.most, body.read)
 	}
 	if held, _ := front.Budget.Held(); held != 0 {
@@ -332,7 +351,8 @@ func TestWhoSendsNothingMoreIsAnsweredAfterAMoment(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf"); err != nil {
+		if _, err := io.WriteString(conn,
+			"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf"); err != nil {
 			t.Fatal(err)
 		}
 		reader := bufio.NewReader(conn)
@@ -456,7 +476,8 @@ func giveUp(t *testing.T, f *Front, c *connection, requests int) *httptest.Respo
 // One client of a proxy must not have the connection closed that all of them share.
 func TestTheConnectionOfATrustedProxyIsNotCutOff(t *testing.T) {
 	var log strings.Builder
-	f := &Front{Next: refusing, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	f := &Front{Next: refusing, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+		Log: slog.New(slog.NewTextHandler(&log, nil))}
 	c, _ := connected(t)
 	for range 2 {
 		if w := giveUp(t, f, c, 2*givenUpAtOnce); w.Code != http.StatusUnauthorized {
@@ -485,12 +506,14 @@ func TestAConnectionThatIsCutOffIsClosedWhenNothingRunsOnIt(t *testing.T) {
 					}
 				}
 			})}
-			slow := httptest.NewRequest(http.MethodGet, "/slow", nil).WithContext(context.WithValue(t.Context(), connectionKey{}, c))
+			slow := httptest.NewRequest(http.MethodGet, "/slow", nil).WithContext(context.WithValue(t.Context(),
+				connectionKey{}, c))
 			slow.ProtoMajor = 2
 			go f.ServeHTTP(httptest.NewRecorder(), slow)
 			synctest.Wait()
 			began := time.Now()
-			if w := giveUp(t, f, c, givenUpAtOnce+1); w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || !IsRequestID(w.Header().Get(RequestIDHeader)) {
+			if w := giveUp(t, f, c, givenUpAtOnce+1); w.Code != http.StatusTooManyRequests ||
+				w.Header().Get("Connection") != "close" || !IsRequestID(w.Header().Get(RequestIDHeader)) {
 				t.Errorf("%s: the next request is answered %d with %v", name, w.Code, w.Header())
 			}
 			if _, err := there.Read(make([]byte, 1)); err != io.EOF {

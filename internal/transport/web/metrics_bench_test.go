@@ -13,7 +13,8 @@ func BenchmarkCount(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	operations := []string{"signet.v1.UserService/GetUser", "signet.v1.UserService/GetMyUser", "signet.v1.SessionService/CreateSession", "/login"}
+	operations := []string{"signet.v1.UserService/GetUser", "signet.v1.UserService/GetMyUser",
+		"signet.v1.SessionService/CreateSession", "/login"}
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for i := 0; p.Next(); i++ {

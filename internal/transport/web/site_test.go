@@ -42,12 +42,14 @@ func newLab(t *testing.T, registry prometheus.Registerer, here http.HandlerFunc)
 	}
 	l.Site, err = New(Config{
 		API: teapot{},
-		Log: slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == "time" || a.Key == "stack" {
-				return slog.Attr{}
-			}
-			return a
-		}})),
+		Log: slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == "time" || a.Key == "stack" {
+					return slog.Attr{}
+				}
+				return a
+			},
+		})),
 		Metrics: metrics, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 		Now: func() time.Time { now = now.Add(time.Millisecond); return now },
 	})
@@ -73,14 +75,16 @@ func TestWhatNobodyHandlesIsLeftToTheAPI(t *testing.T) {
 	l := newLab(t, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	for path, want := range map[string]int{
 		"/here": 200, "/here?x=1": 200, "/assets/a.css": 200, "/assets/": 200,
-		"/": 418, "/nobody": 418, "/here/": 418, "//here": 418, "/HERE": 418, "/%68ere": 418, "/here/x": 418, "/assets": 418, "/assets/a/b": 418, "/assets/../here": 418,
+		"/": 418, "/nobody": 418, "/here/": 418, "//here": 418, "/HERE": 418, "/%68ere": 418, "/here/x": 418,
+		"/assets": 418, "/assets/a/b": 418, "/assets/../here": 418,
 	} {
 		if got := l.get(path).Code; got != want {
 			t.Errorf("%s: %d", path, got)
 		}
 	}
 	l.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
-	for path, want := range map[string]int{"/": 200, "/?x=1": 200, "/here": 200, "/nobody": 418, "/here/": 418, "//": 418} {
+	for path, want := range map[string]int{"/": 200, "/?x=1": 200, "/here": 200, "/nobody": 418,
+		"/here/": 418, "//": 418} {
 		if got := l.get(path).Code; got != want {
 			t.Errorf("where / is handled, %s: %d", path, got)
 		}
@@ -88,11 +92,28 @@ func TestWhatNobodyHandlesIsLeftToTheAPI(t *testing.T) {
 }
 
 func TestATreeHasEverythingBelowIt(t *testing.T) {
-	l := newLab(t, prometheus.NewRegistry(), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	l.HandleTree("/tree/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
-	l.Handle("/tree/own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
-	for path, want := range map[string]int{"/tree/": 202, "/tree/a": 202, "/tree/a/b/c": 202, "/tree/own": 200, "/tree/own/x": 202, "/tree/a%2fb": 202, "/tree": 418, "/trees/": 418, "/x/tree/": 418, "//tree/": 418,
-		"/%74ree/": 418, "/Tree/": 418} {
+	l := newLab(t, prometheus.NewRegistry(),
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	l.HandleTree("/tree/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	l.Handle("/tree/own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusOK)
+	}))
+	for path, want := range map[string]int{
+		"/tree/":      202,
+		"/tree/a":     202,
+		"/tree/a/b/c": 202,
+		"/tree/own":   200,
+		"/tree/own/x": 202,
+		"/tree/a%2fb": 202,
+		"/tree":       418,
+		"/trees/":     418,
+		"/x/tree/":    418,
+		"//tree/":     418,
+		"/%74ree/":    418,
+		"/Tree/":      418,
+	} {
 		if got := l.get(path); got.Code != want {
 			t.Errorf("%s: %d", path, got.Code)
 		}
@@ -137,7 +158,8 @@ func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 			if log := strings.TrimSpace(l.log.String()); log != tt.want {
 				t.Errorf("logged %s", log)
 			}
-			if got.Code != tt.code || got.Header().Get("X-Request-Id") != "req-1" || strings.Contains(got.Body.String(), "oops") {
+			if got.Code != tt.code || got.Header().Get("X-Request-Id") != "req-1" ||
+				strings.Contains(got.Body.String(), "oops") {
 				t.Errorf("answered %d %v %s", got.Code, got.Header(), got.Body)
 			}
 		})
@@ -146,7 +168,8 @@ func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 
 func TestARefusalSaysWhenToComeAgain(t *testing.T) {
 	for want, err := range map[string]error{
-		"2": &errs.Error{Kind: errs.ResourceExhausted, Reason: "WAIT", RetryAfter: 1200 * time.Millisecond}, "": errs.New(errs.NotFound, "THING_NOT_FOUND", "hush"),
+		"2": &errs.Error{Kind: errs.ResourceExhausted, Reason: "WAIT", RetryAfter: 1200 * time.Millisecond},
+		"":  errs.New(errs.NotFound, "THING_NOT_FOUND", "hush"),
 	} {
 		got := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
 			Failed(r.Context(), err)
@@ -178,7 +201,8 @@ func TestTheHandlerKnowsTheRequestAndHasLimits(t *testing.T) {
 			t.Error("a body without an end was read")
 		}
 	})
-	l.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/here", strings.NewReader(strings.Repeat("x", maxBody+1))))
+	l.ServeHTTP(httptest.NewRecorder(),
+		httptest.NewRequest(http.MethodPost, "/here", strings.NewReader(strings.Repeat("x", maxBody+1))))
 	if handled != 2 {
 		t.Errorf("%d of two requests were handled", handled)
 	}
@@ -211,7 +235,8 @@ func TestABrowserKeepsItsSecret(t *testing.T) {
 	w := httptest.NewRecorder()
 	fresh := Browser(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	cookie := w.Result().Cookies()[0]
-	if cookie.Value != fresh || !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || !strings.HasPrefix(cookie.Name, "__Host-") {
+	if cookie.Value != fresh || !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteLaxMode ||
+		cookie.Path != "/" || !strings.HasPrefix(cookie.Name, "__Host-") {
 		t.Errorf("got %v", cookie)
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)

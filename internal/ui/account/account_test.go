@@ -59,8 +59,10 @@ func TestASessionThatIsNotAFullOneGetsNowhere(t *testing.T) {
 		restrict func(w *site)
 		asks     string
 	}{
-		"the password has to be changed":     {func(w *site) { w.change(mara, user.PasswordSet{ChangeRequired: true}) }, "Choose a new password"},
-		"a second factor has to be enrolled": {func(w *site) { w.policy(policy.Policy{SecondFactorRequired: true}) }, "Set up an authenticator app"},
+		"the password has to be changed": {func(w *site) { w.change(mara, user.PasswordSet{ChangeRequired: true}) },
+			"Choose a new password"},
+		"a second factor has to be enrolled": {func(w *site) { w.policy(policy.Policy{SecondFactorRequired: true}) },
+			"Set up an authenticator app"},
 		"a second factor has to be proven": {func(w *site) {
 			w.change(mara, user.TOTPAdded{FactorID: "fac_1", Created: 1})
 		}, "Enter your code"},
@@ -73,8 +75,11 @@ func TestASessionThatIsNotAFullOneGetsNowhere(t *testing.T) {
 			before := w.user(mara).Sequence
 			for _, path := range w.paths() {
 				b.get(path).leads(wish(path, "account", id)).follow().says(200, "<h1>"+c.asks+"</h1>")
-				for _, do := range []string{"", pages.DoCodes, pages.DoCreate, pages.DoEndOthers, pages.DoRemove, pages.DoLeave} {
-					b.post(path, url.Values{pages.FieldDo: {do}, pages.FieldAccount: {id}, pages.FieldTokenDays: {"30"}}).leads(wish(path, "account", id))
+				for _, do := range []string{"", pages.DoCodes, pages.DoCreate, pages.DoEndOthers, pages.DoRemove,
+					pages.DoLeave} {
+					b.post(path,
+						url.Values{pages.FieldDo: {do}, pages.FieldAccount: {id},
+							pages.FieldTokenDays: {"30"}}).leads(wish(path, "account", id))
 				}
 			}
 			if now := w.user(mara).Sequence; now != before {
@@ -91,9 +96,13 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	before, id := w.user(mara).Sequence, b.session().Token.ID
 	for _, path := range w.paths() {
 		for _, do := range []string{"", pages.DoCodes, pages.DoCreate, pages.DoEnd, pages.DoEndOthers, pages.DoRemove} {
-			form := url.Values{pages.FieldDo: {do}, pages.FieldAccount: {id}, pages.FieldID: {id}, pages.FieldTokenDays: {"30"}}
-			for _, headers := range [][]string{{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.test"}, {"Origin", "null"}, nil} {
-				b.send(http.MethodPost, path, form.Encode(), append(headers, "Content-Type", "application/x-www-form-urlencoded")...).says(403, "This form was sent from another site")
+			form := url.Values{pages.FieldDo: {do}, pages.FieldAccount: {id}, pages.FieldID: {id},
+				pages.FieldTokenDays: {"30"}}
+			for _, headers := range [][]string{{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"},
+				{"Origin", "https://evil.test"}, {"Origin", "null"}, nil} {
+				b.send(http.MethodPost, path, form.Encode(),
+					append(headers, "Content-Type", "application/x-www-form-urlencoded")...).says(403,
+					"This form was sent from another site")
 			}
 		}
 	}
@@ -209,19 +218,23 @@ func TestOnlyFormsThatBrowsersSendAreRead(t *testing.T) {
 	b := w.in("mara")
 	before, id := w.user(mara).Sequence, b.session().Token.ID
 	for _, path := range append(w.paths(), wish(pages.PathAccount, "other", "1")) {
-		for _, field := range []string{pages.FieldFirstName, pages.FieldTokenName, pages.FieldID, pages.FieldLoginName} {
+		for _, field := range []string{pages.FieldFirstName, pages.FieldTokenName, pages.FieldID,
+			pages.FieldLoginName} {
 			for name, body := range map[string]string{
-				"a NUL": field + "=a%00b", "not UTF-8": field + "=%ff", "a name that is not UTF-8": "%ff=1", "not a form": field + "=%zz",
-				"too much": field + "=" + strings.Repeat("x", 70<<10),
+				"a NUL": field + "=a%00b", "not UTF-8": field + "=%ff", "a name that is not UTF-8": "%ff=1",
+				"not a form": field + "=%zz",
+				"too much":   field + "=" + strings.Repeat("x", 70<<10),
 			} {
-				sent := b.send(http.MethodPost, path, body+"&account="+id+"&do="+pages.DoCreate+"&tokenDays=30", "Content-Type", "application/x-www-form-urlencoded", "Origin", origin)
+				sent := b.send(http.MethodPost, path, body+"&account="+id+"&do="+pages.DoCreate+"&tokenDays=30",
+					"Content-Type", "application/x-www-form-urlencoded", "Origin", origin)
 				if sent.status != http.StatusBadRequest {
 					t.Errorf("%s with %s in %s: %d %s", path, name, field, sent.status, sent.text)
 				}
 			}
 		}
 		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPatch} {
-			if sent := b.send(method, path, "", "Origin", origin); sent.status != http.StatusMethodNotAllowed || sent.header.Get("Allow") != "GET, HEAD, POST" {
+			if sent := b.send(method, path, "", "Origin", origin); sent.status != http.StatusMethodNotAllowed ||
+				sent.header.Get("Allow") != "GET, HEAD, POST" {
 				t.Errorf("%s %s: %d", method, path, sent.status)
 			}
 		}
@@ -237,8 +250,10 @@ func TestEveryPageIsSafeForBrowsers(t *testing.T) {
 	for _, path := range w.paths() {
 		h := b.open(path).header
 		csp := h.Get("Content-Security-Policy")
-		if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || h.Get("Cache-Control") != "no-store" ||
-			strings.Contains(csp, "script-src 'self';") == slices.Contains([]string{pages.PathAccount, pages.PathContact}, path) {
+		if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+			h.Get("Cache-Control") != "no-store" ||
+			strings.Contains(csp,
+				"script-src 'self';") == slices.Contains([]string{pages.PathAccount, pages.PathContact}, path) {
 			t.Errorf("%s: %v", path, h)
 		}
 		if head := b.send(http.MethodHead, path, ""); head.status != 200 || head.text != "" {

@@ -23,17 +23,20 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 	stranger := w.in("nils")
 	page := b.open(pages.PathSessions).says(200, "Firefox (Linux)", "Safari (iPhone)", "127.0.0.1", "this session")
 	mine := b.session().Token.ID
-	if page.lists(mine) || !page.lists(phone.session().Token.ID) || !page.lists(old.session().Token.ID) || page.lists(stranger.session().Token.ID) {
+	if page.lists(mine) || !page.lists(phone.session().Token.ID) || !page.lists(old.session().Token.ID) ||
+		page.lists(stranger.session().Token.ID) {
 		t.Errorf("other sessions are listed: %s", page.text)
 	}
 	if strings.Index(page.text, "this session") > strings.Index(page.text, "Safari") {
 		t.Error("the own session is not the first")
 	}
-	page.press(pages.DoEnd, phone.session().Token.ID).leads("/account/sessions?done=session").follow().says(200, "The session has ended.")
+	page.press(pages.DoEnd, phone.session().Token.ID).leads("/account/sessions?done=session").follow().says(200,
+		"The session has ended.")
 	phone.get(pages.PathAccount).leads(wish(pages.PathAccount))
 	page.press(pages.DoEnd, "", pages.FieldID, stranger.session().Token.ID).says(422, "This was changed elsewhere")
 	stranger.open(pages.PathAccount)
-	page.press(pages.DoEndOthers, "").leads("/account/sessions?done=sessions").follow().says(200, "All other sessions have ended.")
+	page.press(pages.DoEndOthers, "").leads("/account/sessions?done=sessions").follow().says(200,
+		"All other sessions have ended.")
 	old.get(pages.PathAccount).leads(wish(pages.PathAccount))
 	stranger.open(pages.PathAccount)
 	if page := b.open(pages.PathSessions); strings.Contains(page.text, pages.DoEndOthers) {
@@ -50,7 +53,8 @@ func TestManySessionsAreNotAllShown(t *testing.T) {
 	w.do(event.Command{Decide: func(tx *event.Tx) error {
 		for range 700 {
 			_, hash := secret.NewToken(secret.Session)
-			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: mara, Epoch: u.Data.SessionEpoch, Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds()})
+			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: mara,
+				Epoch: u.Data.SessionEpoch, Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds()})
 		}
 		return nil
 	}})
@@ -65,7 +69,8 @@ var tokenText = regexp.MustCompile(`sgn_pat_[A-Za-z0-9_-]+`)
 func TestTokensAreMadeAndRevoked(t *testing.T) {
 	w := newSite(t)
 	b := w.in("mara")
-	made := b.open(pages.PathTokens).says(200, "You have no tokens yet.").press(pages.DoCreate, "", pages.FieldTokenName, "<b>Backup", pages.FieldTokenDays, "30").
+	made := b.open(pages.PathTokens).says(200, "You have no tokens yet.").press(pages.DoCreate, "",
+		pages.FieldTokenName, "<b>Backup", pages.FieldTokenDays, "30").
 		says(200, "Your new token", "&lt;b&gt;Backup", "1 Feb 2026")
 	text := tokenText.FindString(made.text)
 	caller, err := w.sessions.Authenticate(t.Context(), text)
@@ -79,11 +84,13 @@ func TestTokensAreMadeAndRevoked(t *testing.T) {
 	}
 	stranger := w.in("nils")
 	stranger.open(pages.PathTokens).press(pages.DoCreate, "", pages.FieldID, caller.TokenID).says(200)
-	stranger.open(pages.PathTokens).press(pages.DoRemove, "", pages.FieldID, caller.TokenID).says(422, "This was changed elsewhere")
+	stranger.open(pages.PathTokens).press(pages.DoRemove, "", pages.FieldID, caller.TokenID).says(422,
+		"This was changed elsewhere")
 	if _, err := w.sessions.Authenticate(t.Context(), text); err != nil {
 		t.Errorf("somebody else revoked it: %v", err)
 	}
-	page.press(pages.DoRemove, caller.TokenID).leads("/account/tokens?done=token").follow().says(200, "The token has been revoked.")
+	page.press(pages.DoRemove, caller.TokenID).leads("/account/tokens?done=token").follow().says(200,
+		"The token has been revoked.")
 	if _, err := w.sessions.Authenticate(t.Context(), text); err == nil {
 		t.Error("it works")
 	}
@@ -101,13 +108,15 @@ func TestWhatIsWrongWithATokenStandsNextToItsField(t *testing.T) {
 		{"a", "31", pages.FieldTokenDays, "Please check your input."},
 		{"a", "99999999999999999999", pages.FieldTokenDays, "Please check your input."},
 	} {
-		answer := b.open(pages.PathTokens).press(pages.DoCreate, "", pages.FieldTokenName, c.name, pages.FieldTokenDays, c.days).says(422, `id="`+c.field+`-problem">`+c.says)
+		answer := b.open(pages.PathTokens).press(pages.DoCreate, "", pages.FieldTokenName, c.name, pages.FieldTokenDays,
+			c.days).says(422, `id="`+c.field+`-problem">`+c.says)
 		if answer.value(pages.FieldTokenName) != c.name || tokenText.MatchString(answer.text) {
 			t.Errorf("%q, %q: got %s", c.name, c.days, answer.text)
 		}
 	}
 	for _, days := range []string{"30", "90", "365"} {
-		b.open(pages.PathTokens).press(pages.DoCreate, "", pages.FieldTokenName, strings.Repeat("ü", 200), pages.FieldTokenDays, days).says(200, "Your new token")
+		b.open(pages.PathTokens).press(pages.DoCreate, "", pages.FieldTokenName, strings.Repeat("ü", 200),
+			pages.FieldTokenDays, days).says(200, "Your new token")
 	}
 	shown, _, err := w.sessions.List(t.Context(), session.Own(b.session().Caller), secret.PAT, event.Cursor{}, 10)
 	must(t, err)
@@ -123,15 +132,18 @@ func TestATokenNeedsAProofThatIsRecentAndNothingTypedIsLost(t *testing.T) {
 	b := w.in("mara")
 	page := b.open(pages.PathTokens)
 	w.wait(16 * time.Minute)
-	ask := page.press(pages.DoCreate, "", pages.FieldTokenName, "My laptop & more", pages.FieldTokenDays, "365").follow().says(200, "Confirm it’s you")
-	if shown, _, err := w.sessions.List(t.Context(), session.Own(b.session().Caller), secret.PAT, event.Cursor{}, 10); err != nil || len(shown) != 0 {
+	ask := page.press(pages.DoCreate, "", pages.FieldTokenName, "My laptop & more", pages.FieldTokenDays,
+		"365").follow().says(200, "Confirm it’s you")
+	if shown, _, err := w.sessions.List(t.Context(), session.Own(b.session().Caller), secret.PAT, event.Cursor{},
+		10); err != nil || len(shown) != 0 {
 		t.Errorf("a token was made: %v", err)
 	}
 	back := ask.press("", "", pages.FieldPassword, pass).follow().says(200, `value="365" selected`)
 	if back.value(pages.FieldTokenName) != "My laptop & more" {
 		t.Errorf("the name is %q", back.value(pages.FieldTokenName))
 	}
-	back.press(pages.DoCreate, "", pages.FieldTokenName, "My laptop & more", pages.FieldTokenDays, "365").says(200, "Your new token")
+	back.press(pages.DoCreate, "", pages.FieldTokenName, "My laptop & more", pages.FieldTokenDays, "365").says(200,
+		"Your new token")
 	// Revoking one needs none.
 	w.wait(16 * time.Minute)
 	list := b.open(pages.PathTokens)
@@ -144,19 +156,34 @@ func TestATokenNeedsAProofThatIsRecentAndNothingTypedIsLost(t *testing.T) {
 func (w *site) consents(userID, appID, name string) (token string) {
 	w.t.Helper()
 	token, hash := secret.NewToken(secret.Access)
-	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(appID), oauth.Kind.Ref(oauth.IDFor(userID))}, Read: []event.Ref{user.Kind.Ref(userID)}, Decide: func(tx *event.Tx) error {
-		if _, err := app.Kind.Create(tx, appID, orgID, app.Added{Name: name, NameKey: name, Type: app.SPA}); err != nil {
+	w.do(event.Command{
+		Write: []event.Ref{app.Kind.Ref(appID), oauth.Kind.Ref(oauth.IDFor(userID))},
+		Read:  []event.Ref{user.Kind.Ref(userID)},
+		Decide: func(tx *event.Tx) error {
+			if _, err := app.Kind.Create(tx, appID, orgID,
+				app.Added{Name: name, NameKey: name, Type: app.SPA}); err != nil {
+				return err
+			}
+			u, err := user.Kind.Get(tx, userID)
+			if err != nil {
+				return err
+			}
+			tx.PutToken(event.Token{
+				ID:      event.NewID("oat"),
+				Hash:    hash,
+				Kind:    string(secret.Access),
+				UserID:  userID,
+				Client:  appID,
+				Epoch:   u.Data.TokenEpoch,
+				Created: tx.Now(),
+				Expires: tx.Now() + time.Hour.Microseconds(),
+				Data:    session.Given{Scopes: []string{"openid"}}.Text(),
+			})
+			_, err = oauth.Kind.CreateBeside(tx, oauth.IDFor(userID), user.Kind.Ref(userID),
+				oauth.Given{AppID: appID, Scopes: []string{"openid", "notes.<b>"}, Asked: true, At: tx.Now()})
 			return err
-		}
-		u, err := user.Kind.Get(tx, userID)
-		if err != nil {
-			return err
-		}
-		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: userID, Client: appID, Epoch: u.Data.TokenEpoch, Created: tx.Now(),
-			Expires: tx.Now() + time.Hour.Microseconds(), Data: session.Given{Scopes: []string{"openid"}}.Text()})
-		_, err = oauth.Kind.CreateBeside(tx, oauth.IDFor(userID), user.Kind.Ref(userID), oauth.Given{AppID: appID, Scopes: []string{"openid", "notes.<b>"}, Asked: true, At: tx.Now()})
-		return err
-	}})
+		},
+	})
 	return token
 }
 
@@ -169,8 +196,11 @@ func TestApplicationsAreDisconnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.in("nils").open(pages.PathApplications).says(200, "No application has access to your account.")
-	b.post(pages.PathApplications, map[string][]string{pages.FieldAccount: {b.session().Token.ID}, pages.FieldID: {"app_1"}}).says(200, "&lt;b&gt;Shop")
-	page.press(pages.DoRemove, "app_1").leads("/account/applications?done=application").follow().says(200, "The application no longer has access.", "No application has access")
+	b.post(pages.PathApplications,
+		map[string][]string{pages.FieldAccount: {b.session().Token.ID}, pages.FieldID: {"app_1"}}).says(200,
+		"&lt;b&gt;Shop")
+	page.press(pages.DoRemove, "app_1").leads("/account/applications?done=application").follow().says(200,
+		"The application no longer has access.", "No application has access")
 	if _, err := w.sessions.Bearer(t.Context(), token); err == nil {
 		t.Error("its token works")
 	}

@@ -20,18 +20,24 @@ import (
 func TestTheOwnProfileIsReplaced(t *testing.T) {
 	w := newSite(t)
 	b := w.in("mara")
-	page := b.open(pages.PathAccount).says(200, "mara@a.test", "mara@mail.test", "not confirmed", "Confirm now", "Aldermoor")
-	page.press("", "", pages.FieldFirstName, " Mara ", pages.FieldLastName, "Lindqvist", pages.FieldNickName, "M", pages.FieldDisplayName, "Mara L.",
-		pages.FieldLanguage, "de", pages.FieldGender, "female").leads("/account?done=saved").follow().says(200, "Ihre Änderungen", `value="Lindqvist"`)
-	if got := w.human(mara).Profile; got != (user.Profile{FirstName: "Mara", LastName: "Lindqvist", NickName: "M", DisplayName: "Mara L.", PreferredLanguage: "de", Gender: user.Female}) {
+	page := b.open(pages.PathAccount).says(200, "mara@a.test", "mara@mail.test", "not confirmed",
+		"Confirm now", "Aldermoor")
+	page.press("", "", pages.FieldFirstName, " Mara ", pages.FieldLastName, "Lindqvist", pages.FieldNickName, "M",
+		pages.FieldDisplayName, "Mara L.",
+		pages.FieldLanguage, "de", pages.FieldGender, "female").leads("/account?done=saved").follow().says(200,
+		"Ihre Änderungen", `value="Lindqvist"`)
+	if got := w.human(mara).Profile; got != (user.Profile{FirstName: "Mara", LastName: "Lindqvist", NickName: "M",
+		DisplayName: "Mara L.", PreferredLanguage: "de", Gender: user.Female}) {
 		t.Errorf("got %+v", got)
 	}
-	b.open(pages.PathAccount).press("", "", pages.FieldNickName, "", pages.FieldLanguage, "", pages.FieldGender, "").leads("/account?done=saved")
+	b.open(pages.PathAccount).press("", "", pages.FieldNickName, "", pages.FieldLanguage, "", pages.FieldGender,
+		"").leads("/account?done=saved")
 	if got := w.human(mara).Profile; got.NickName != "" || got.PreferredLanguage != "" || got.Gender != "" {
 		t.Errorf("what is left out stays: %+v", got)
 	}
 	w.change(mara, user.EmailVerified{})
-	if page := b.open(pages.PathAccount); strings.Contains(page.text, "Confirm now") || strings.Contains(page.text, "not confirmed") {
+	if page := b.open(pages.PathAccount); strings.Contains(page.text, "Confirm now") ||
+		strings.Contains(page.text, "not confirmed") {
 		t.Errorf("a proven address is to be proven: %s", page.text)
 	}
 }
@@ -56,14 +62,16 @@ func TestWhatIsWrongWithAProfileStandsNextToItsField(t *testing.T) {
 	} {
 		answer := b.open(pages.PathAccount).press("", "", pages.FieldFirstName, "typed", c.field, c.value).
 			says(422, `<p class="problem" role="alert" id="`+c.field+`-problem">`+c.says+`</p>`)
-		if c.field != pages.FieldFirstName && answer.value(pages.FieldFirstName) != "typed" || c.value == tooLong && answer.value(c.field) != tooLong {
+		if c.field != pages.FieldFirstName && answer.value(pages.FieldFirstName) != "typed" ||
+			c.value == tooLong && answer.value(c.field) != tooLong {
 			t.Errorf("%s %q: what was typed is lost", c.field, c.value)
 		}
 	}
 	if now := w.user(mara); now.Sequence != before.Sequence {
 		t.Errorf("it was kept: %+v", now.Data.Human.Profile)
 	}
-	b.open(pages.PathAccount).press("", "", pages.FieldFirstName, most, pages.FieldLastName, most, pages.FieldNickName, most, pages.FieldDisplayName, most).leads("/account?done=saved")
+	b.open(pages.PathAccount).press("", "", pages.FieldFirstName, most, pages.FieldLastName, most, pages.FieldNickName,
+		most, pages.FieldDisplayName, most).leads("/account?done=saved")
 	w.change(mara, user.ProfileChanged{Personal: user.ProfileFacts{PreferredLanguage: proto.String("it")}})
 	b.open(pages.PathAccount).press("", "").leads("/account?done=saved") // a language that was set elsewhere may stay
 }
@@ -75,7 +83,8 @@ func TestTheBoundsAreThoseOfTheAPI(t *testing.T) {
 		rules := proto.GetExtension(f.Options().(*descriptorpb.FieldOptions), validate.E_Field).(*validate.FieldRules)
 		return int(rules.GetString().GetMaxLen())
 	}
-	for _, field := range []string{pages.FieldFirstName, pages.FieldLastName, pages.FieldNickName, pages.FieldDisplayName} {
+	for _, field := range []string{pages.FieldFirstName, pages.FieldLastName, pages.FieldNickName,
+		pages.FieldDisplayName} {
 		if got := longest(&signetv1.UpdateMyProfileRequest{}, field); got != 200 {
 			t.Errorf("%s may have %d characters", field, got)
 		}
@@ -101,7 +110,8 @@ func TestNamesOfPeopleAreText(t *testing.T) {
 	if page.says(200); page.value(pages.FieldDisplayName) != hostile || strings.Contains(page.text, "<script>") {
 		t.Errorf("got %s", page.text)
 	}
-	b.open(pages.PathAccount).press("", "", pages.FieldDisplayName, hostile, pages.FieldFirstName, "").says(422, html.EscapeString(hostile))
+	b.open(pages.PathAccount).press("", "", pages.FieldDisplayName, hostile, pages.FieldFirstName, "").says(422,
+		html.EscapeString(hostile))
 }
 
 func TestTwoWindowsDoNotOverwriteEachOther(t *testing.T) {
@@ -119,7 +129,8 @@ func TestTwoWindowsDoNotOverwriteEachOther(t *testing.T) {
 		}
 		answer.press("", "", pages.FieldLanguage, "").follow().says(200)
 		for _, nothing := range []string{"", "0", "-1", "x", "99999999999999999999"} {
-			b.open(path).press("", "", pages.FieldSequence, nothing, pages.FieldLanguage, "es").says(422, "This was changed elsewhere")
+			b.open(path).press("", "", pages.FieldSequence, nothing, pages.FieldLanguage, "es").says(422,
+				"This was changed elsewhere")
 		}
 		if got := w.human(mara).Profile.PreferredLanguage; got != "" {
 			t.Errorf("%s: who has seen nothing sets %s", path, got)
@@ -128,7 +139,8 @@ func TestTwoWindowsDoNotOverwriteEachOther(t *testing.T) {
 	// What is wrong with a field does not let a form forget what it has seen.
 	stale := b.open(pages.PathAccount)
 	w.change(mara, user.ProfileChanged{Personal: user.ProfileFacts{NickName: proto.String("N")}})
-	stale.press("", "", pages.FieldFirstName, "").says(422).press("", "", pages.FieldFirstName, "F").says(422, "This was changed elsewhere")
+	stale.press("", "", pages.FieldFirstName, "").says(422).press("", "", pages.FieldFirstName, "F").says(422,
+		"This was changed elsewhere")
 }
 
 func TestTheLanguageIsSetInOnePlace(t *testing.T) {
@@ -156,7 +168,8 @@ func TestTheOwnPasswordIsChanged(t *testing.T) {
 		{pass, pass, pass, pages.FieldNewPassword, "Choose a password that is different"},
 		{"wrong", "another horse", "another horse", pages.FieldCurrentPassword, "That is not your current password."},
 	} {
-		answer := page.press("", "", pages.FieldCurrentPassword, c.current, pages.FieldNewPassword, c.chosen, pages.FieldRepeatPassword, c.repeated).
+		answer := page.press("", "", pages.FieldCurrentPassword, c.current, pages.FieldNewPassword, c.chosen,
+			pages.FieldRepeatPassword, c.repeated).
 			says(422, `id="`+c.field+`-problem">`+c.says)
 		if strings.Contains(answer.text, "another hors") {
 			t.Error("a password is shown")
@@ -165,10 +178,12 @@ func TestTheOwnPasswordIsChanged(t *testing.T) {
 	if w.user(mara).Data.Password.Version != 1 {
 		t.Fatal("it was changed")
 	}
-	page.press("", "", pages.FieldCurrentPassword, pass, pages.FieldNewPassword, "another horse", pages.FieldRepeatPassword, "another horse").
+	page.press("", "", pages.FieldCurrentPassword, pass, pages.FieldNewPassword, "another horse",
+		pages.FieldRepeatPassword, "another horse").
 		leads("/account/password?done=password").follow().says(200, "Your password has been changed.")
 	elsewhere.get(pages.PathAccount).leads(wish(pages.PathAccount))
-	b.post(login.Path+"?other=1", map[string][]string{pages.FieldLoginName: {"mara"}, pages.FieldPassword: {pass}}).says(422)
+	b.post(login.Path+"?other=1",
+		map[string][]string{pages.FieldLoginName: {"mara"}, pages.FieldPassword: {pass}}).says(422)
 }
 
 func TestGuessingTheCurrentPasswordIsSlowedDown(t *testing.T) {
@@ -177,7 +192,8 @@ func TestGuessingTheCurrentPasswordIsSlowedDown(t *testing.T) {
 	page := w.in("mara").open(pages.PathPassword)
 	var answer *shown
 	for range 4 {
-		answer = page.press("", "", pages.FieldCurrentPassword, "guess", pages.FieldNewPassword, "another horse", pages.FieldRepeatPassword, "another horse")
+		answer = page.press("", "", pages.FieldCurrentPassword, "guess", pages.FieldNewPassword, "another horse",
+			pages.FieldRepeatPassword, "another horse")
 	}
 	answer.says(422, "Too many attempts.")
 }

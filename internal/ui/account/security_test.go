@@ -51,7 +51,8 @@ func (s *shown) options() string {
 func TestAnAuthenticatorAppIsAdded(t *testing.T) {
 	w := newSite(t)
 	b := w.in("mara")
-	b.open(pages.PathSecurity).says(200, "You have not set up a second factor yet.", `href="/account/security/totp"`, `href="/account/security/passkey"`)
+	b.open(pages.PathSecurity).says(200, "You have not set up a second factor yet.", `href="/account/security/totp"`,
+		`href="/account/security/passkey"`)
 	token := b.cookie()
 	page := b.open(account.PathTOTP)
 	key := page.value(pages.FieldKey)
@@ -68,8 +69,10 @@ func TestAnAuthenticatorAppIsAdded(t *testing.T) {
 	if b.cookie() != token {
 		t.Error("an attempt changed the session")
 	}
-	done := page.press("", "", pages.FieldCode, factortest.Code(key, w.now())).says(200, "Your recovery codes", "The second factor is set up.", `href="/account/security"`)
-	if codes := regexp.MustCompile(`<li><code>[^<]+</code></li>`).FindAllString(done.text, -1); len(codes) != w.human(mara).RecoveryCodes || len(codes) == 0 {
+	done := page.press("", "", pages.FieldCode, factortest.Code(key, w.now())).says(200, "Your recovery codes",
+		"The second factor is set up.", `href="/account/security"`)
+	if codes := regexp.MustCompile(`<li><code>[^<]+</code></li>`).FindAllString(done.text,
+		-1); len(codes) != w.human(mara).RecoveryCodes || len(codes) == 0 {
 		t.Errorf("the codes are %q", codes)
 	}
 	if b.cookie() == token {
@@ -81,7 +84,8 @@ func TestAnAuthenticatorAppIsAdded(t *testing.T) {
 	b.open(pages.PathSecurity).says(200, "Authenticator app")
 	codes := w.human(mara).RecoveryCodes
 	page = b.open(account.PathTOTP)
-	page.press("", "", pages.FieldCode, page.code()).leads("/account/security?done=factor-added").follow().says(200, "The second factor is set up.")
+	page.press("", "", pages.FieldCode, page.code()).leads("/account/security?done=factor-added").follow().says(200,
+		"The second factor is set up.")
 	if h := w.human(mara); h.RecoveryCodes != codes || len(h.Factors) != 2 {
 		t.Errorf("a second app changes the recovery codes, or is not there: %+v", h)
 	}
@@ -124,17 +128,20 @@ func TestAPasskeyIsAddedAndProven(t *testing.T) {
 	page := b.open(account.PathPasskey)
 	token := b.cookie()
 	for _, wrong := range []string{"", "{}", "nonsense"} {
-		page = page.press("", "", pages.FieldCredential, wrong, pages.FieldPasskeyName, "Laptop").says(422, "This passkey was not accepted.")
+		page = page.press("", "", pages.FieldCredential, wrong, pages.FieldPasskeyName, "Laptop").says(422,
+			"This passkey was not accepted.")
 	}
 	if page.value(pages.FieldPasskeyName) != "Laptop" {
 		t.Error("the name is lost")
 	}
 	credential, err := device.Create(page.options())
 	must(t, err)
-	page = page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName, strings.Repeat("ü", 201)).says(422, `id="passkeyName-problem">Use at most 200 characters.`)
+	page = page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName,
+		strings.Repeat("ü", 201)).says(422, `id="passkeyName-problem">Use at most 200 characters.`)
 	credential, err = device.Create(page.options())
 	must(t, err)
-	page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName, "<b>Laptop").says(200, "Your recovery codes")
+	page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName, "<b>Laptop").says(200,
+		"Your recovery codes")
 	if b.cookie() == token {
 		t.Error("the session has the same token as before")
 	}
@@ -148,7 +155,8 @@ func TestAPasskeyIsAddedAndProven(t *testing.T) {
 	passkey := b.get(account.PathTOTP).follow().says(200, "Use your passkey")
 	assertion, err := device.Get(passkey.options())
 	must(t, err)
-	if at := passkey.press("", "", pages.FieldCredential, assertion).follow().says(200, "Set up an authenticator app"); at.at != account.PathTOTP || b.cookie() == token {
+	if at := passkey.press("", "", pages.FieldCredential, assertion).follow().says(200,
+		"Set up an authenticator app"); at.at != account.PathTOTP || b.cookie() == token {
 		t.Errorf("it leads to %s", at.at)
 	}
 }
@@ -161,7 +169,8 @@ func TestWithoutAHostNameThereAreNoPasskeys(t *testing.T) {
 	}
 	b.get(account.PathPasskey).leads(pages.PathSecurity)
 	w.policy(policy.Policy{SecondFactorRequired: true})
-	if page := b.get(pages.PathAccount).follow().says(200, "Set up an authenticator app"); strings.Contains(page.text, "passkey") {
+	if page := b.get(pages.PathAccount).follow().says(200,
+		"Set up an authenticator app"); strings.Contains(page.text, "passkey") {
 		t.Errorf("a passkey is offered: %s", page.text)
 	}
 }
@@ -175,9 +184,12 @@ func TestSecondFactorsAreRemoved(t *testing.T) {
 	w.policy(policy.Policy{SecondFactorRequired: true})
 	page.press(pages.DoRemove, id).says(422, "Your organization requires a second factor.")
 	w.policy(policy.Policy{})
-	b.open(pages.PathSecurity).press(pages.DoRemove, "", pages.FieldID, "fac_none").says(422, "This was changed elsewhere")
-	page.press(pages.DoRemove, id).leads("/account/security?done=factor-removed").follow().says(200, "The second factor has been removed.")
-	if page.press(pages.DoRemove, id).says(422, "This was changed elsewhere", "You have not set up a second factor yet."); len(w.human(mara).Factors) != 0 {
+	b.open(pages.PathSecurity).press(pages.DoRemove, "", pages.FieldID, "fac_none").says(422,
+		"This was changed elsewhere")
+	page.press(pages.DoRemove, id).leads("/account/security?done=factor-removed").follow().says(200,
+		"The second factor has been removed.")
+	if page.press(pages.DoRemove, id).says(422, "This was changed elsewhere",
+		"You have not set up a second factor yet."); len(w.human(mara).Factors) != 0 {
 		t.Error("it is still there")
 	}
 	page.press(pages.DoCodes, "").says(422, "This was changed elsewhere")
@@ -189,7 +201,8 @@ func TestRecoveryCodesAreReplaced(t *testing.T) {
 	b.app()
 	w.change(mara, user.RecoveryCodeUsed{})
 	made := w.human(mara).RecoveryCodes
-	b.open(pages.PathSecurity).says(200, "You have 9 codes left.").press(pages.DoCodes, "").says(200, "Your recovery codes", "These codes are shown only once.")
+	b.open(pages.PathSecurity).says(200, "You have 9 codes left.").press(pages.DoCodes, "").says(200,
+		"Your recovery codes", "These codes are shown only once.")
 	if w.human(mara).RecoveryCodes == made {
 		t.Error("there are as many as before")
 	}
@@ -203,7 +216,9 @@ func TestThereIsAnEndToSecondFactors(t *testing.T) {
 	for range user.MaxFactors - 1 {
 		w.change(mara, user.PasskeyAdded{FactorID: event.NewID("fac"), Created: 1})
 	}
-	if list := b.open(pages.PathSecurity).says(200, `aria-label="Remove passkey"`, `aria-label="Remove authenticator app"`); strings.Contains(list.text, account.PathTOTP) || strings.Contains(list.text, account.PathPasskey) {
+	if list := b.open(pages.PathSecurity).says(200, `aria-label="Remove passkey"`,
+		`aria-label="Remove authenticator app"`); strings.Contains(list.text, account.PathTOTP) ||
+		strings.Contains(list.text, account.PathPasskey) {
 		t.Error("one more is offered")
 	}
 	for _, path := range []string{account.PathTOTP, account.PathPasskey} {
@@ -257,9 +272,11 @@ func TestAProofIsAskedForOfTheAccountThatNeedsIt(t *testing.T) {
 	b := w.in("mara")
 	b.signIn("nils")
 	w.wait(16 * time.Minute)
-	b.get(account.PathTOTP).follow().says(200, "Confirm it’s you", "nils@a.test").press("", "", pages.FieldPassword, pass).follow().says(200, "Set up an authenticator app")
+	b.get(account.PathTOTP).follow().says(200, "Confirm it’s you", "nils@a.test").press("", "", pages.FieldPassword,
+		pass).follow().says(200, "Set up an authenticator app")
 	b.open(pages.PathAccount).says(200, "The nils")
-	b.get(login.Path + "?" + url.Values{"to": {"https://evil.test/account"}, "account": {b.session().Token.ID}, "again": {"1"}}.Encode()).leads(pages.PathAccount)
+	b.get(login.Path + "?" + url.Values{"to": {"https://evil.test/account"}, "account": {b.session().Token.ID},
+		"again": {"1"}}.Encode()).leads(pages.PathAccount)
 }
 
 func TestASecondFactorIsRenamed(t *testing.T) {
@@ -271,11 +288,13 @@ func TestASecondFactorIsRenamed(t *testing.T) {
 	page := b.open(pages.PathSecurity+"?rename="+id).says(200, "Rename second factor")
 	page.press(pages.DoRename, id, pages.FieldFactorName, " ").says(422, `id="factorName-problem"`)
 	page.press(pages.DoRename, id, pages.FieldFactorName, strings.Repeat("x", 201)).says(422, `id="factorName-problem"`)
-	page.press(pages.DoRename, id, pages.FieldFactorName, " Old telephone ").follow().says(200, "Old telephone", "Your changes have been saved")
+	page.press(pages.DoRename, id, pages.FieldFactorName, " Old telephone ").follow().says(200, "Old telephone",
+		"Your changes have been saved")
 	if got := w.human(mara).Factors[0].Name; got != "Old telephone" {
 		t.Errorf("it is called %q", got)
 	}
 	b.open(pages.PathSecurity+"?rename=fac_x").says(200, "Old telephone")
 	w.wait(16 * time.Minute)
-	b.get(pages.PathSecurity + "?rename=" + id).leads(wish(pages.PathSecurity+"?rename="+id, "account", b.session().Token.ID, "again", "1"))
+	b.get(pages.PathSecurity + "?rename=" + id).leads(wish(pages.PathSecurity+"?rename="+id, "account",
+		b.session().Token.ID, "again", "1"))
 }

@@ -88,7 +88,8 @@ func newSiteAt(t *testing.T, external string) *site {
 	master := w.store.Master
 	factors, err := factor.New(master, external)
 	must(t, err)
-	w.sessions = &session.Sessions{Store: w.store, Factors: factors, Hasher: hasher, Master: master, Clock: w.now, DefaultOrg: orgID, Standings: &session.Standings{}, Audience: external}
+	w.sessions = &session.Sessions{Store: w.store, Factors: factors, Hasher: hasher, Master: master, Clock: w.now,
+		DefaultOrg: orgID, Standings: &session.Standings{}, Audience: external}
 	u, err := url.Parse(external)
 	must(t, err)
 	shown, err := pages.New(pages.Config{ExternalURL: u, Log: slog.New(slog.DiscardHandler)})
@@ -97,18 +98,29 @@ func newSiteAt(t *testing.T, external string) *site {
 	browsers := login.Browsers{Sessions: w.sessions, Clock: w.now}
 	handler, err := web.New(web.Config{API: noAPI{}})
 	must(t, err)
-	(&login.Login{Store: w.store, Sessions: w.sessions, Grants: grants, Pages: shown, Browsers: browsers, Clock: w.now, Master: master, Mail: true}).Mount(handler)
-	w.account = &account.Account{Store: w.store, Sessions: w.sessions, Grants: grants, Pages: shown, Browsers: browsers, Clock: w.now, Master: master, Mail: true,
+	(&login.Login{Store: w.store, Sessions: w.sessions, Grants: grants, Pages: shown, Browsers: browsers, Clock: w.now,
+		Master: master, Mail: true}).Mount(handler)
+	w.account = &account.Account{
+		Store:    w.store,
+		Sessions: w.sessions,
+		Grants:   grants,
+		Pages:    shown,
+		Browsers: browsers,
+		Clock:    w.now,
+		Master:   master,
+		Mail:     true,
 		Deliver: func(_ context.Context, d user.Delivery) error {
 			w.delivered = append(w.delivered, d)
 			return nil
-		}}
+		},
+	}
 	for path, page := range w.account.Handlers() {
 		handler.Handle(path, page)
 	}
 	w.server = httptest.NewTLSServer(handler)
 	t.Cleanup(w.server.Close)
-	eventtest.Given(t, w.store, org.Kind, orgID, orgID, []event.Claim{org.DomainClaim("a.test")}, org.Added{Name: "Aldermoor"}, org.DomainAdded{Domain: "a.test", Verified: true, Primary: true})
+	eventtest.Given(t, w.store, org.Kind, orgID, orgID, []event.Claim{org.DomainClaim("a.test")},
+		org.Added{Name: "Aldermoor"}, org.DomainAdded{Domain: "a.test", Verified: true, Primary: true})
 	w.person(mara, "mara")
 	w.person(nils, "nils")
 	return w
@@ -122,14 +134,18 @@ func (w *site) do(c event.Command) {
 
 func (w *site) person(id, name string) {
 	w.t.Helper()
-	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(orgID, syntax.NameKey(name))}, Decide: func(tx *event.Tx) error {
-		u, err := user.AddHuman(tx, id, orgID, &user.NewHuman{UserName: name, Email: name + "@mail.test",
-			Profile: user.Profile{FirstName: "First", LastName: "Last", DisplayName: "The " + name}})
-		if err != nil {
-			return err
-		}
-		return user.PutPassword(tx, u, hash(), user.PasswordSet{})
-	}})
+	w.do(event.Command{
+		Write:  []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim(orgID, syntax.NameKey(name))},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.AddHuman(tx, id, orgID, &user.NewHuman{UserName: name, Email: name + "@mail.test",
+				Profile: user.Profile{FirstName: "First", LastName: "Last", DisplayName: "The " + name}})
+			if err != nil {
+				return err
+			}
+			return user.PutPassword(tx, u, hash(), user.PasswordSet{})
+		},
+	})
 }
 
 // change records a fact about somebody.
@@ -169,9 +185,12 @@ func (w *site) browser() *browser {
 	jar, err := cookiejar.New(nil)
 	must(w.t, err)
 	// The name leads to the server, whose certificate is for another one.
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, w.server.Listener.Addr().String())
-	}}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, w.server.Listener.Addr().String())
+		},
+	}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &browser{site: w, jar: jar, agent: firefox, client: &http.Client{Jar: jar, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
@@ -260,7 +279,8 @@ func (b *browser) open(path string) *shown {
 // post sends a form as our pages do.
 func (b *browser) post(path string, form url.Values) *shown {
 	b.t.Helper()
-	return b.send(http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Origin", b.origin, "Sec-Fetch-Site", "same-origin")
+	return b.send(http.MethodPost, path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Origin",
+		b.origin, "Sec-Fetch-Site", "same-origin")
 }
 
 // follow goes where the answer leads, until there is a page.

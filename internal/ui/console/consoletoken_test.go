@@ -33,7 +33,8 @@ func TestATokenSaysWhichSessionAndUntilWhen(t *testing.T) {
 	} {
 		token, expires := made(master, c.left)
 		got, end, ok := read(master, token)
-		if !ok || !bytes.Equal(got, hash[:]) || end != event.Micros(now.Add(c.want)) || !expires.Equal(now.Add(c.want)) {
+		if !ok || !bytes.Equal(got, hash[:]) || end != event.Micros(now.Add(c.want)) ||
+			!expires.Equal(now.Add(c.want)) {
 			t.Errorf("%s: %x until %d, %t", name, got, end, ok)
 		}
 		if !strings.HasPrefix(token, prefix) || len(token) != length {
@@ -56,8 +57,16 @@ func TestOnlyWhatWasMadeHereIsAToken(t *testing.T) {
 	}
 	foreign, _ := made(secret.NewMasterKey(), time.Hour)
 	sealedElsewhere := prefix + encoding.EncodeToString(master.Wrap("something else", make([]byte, plain), nil))
-	for name, text := range map[string]string{"another installation's": foreign, "sealed for something else": sealedElsewhere, "cut off": token[:len(token)-1], "one more": token + "A",
-		"a line break": token[:40] + "\n" + token[40:], "nothing": prefix, "not base64": prefix + strings.Repeat("!", length-len(prefix))} {
+	for name, text := range map[string]string{
+		"another installation's":    foreign,
+		"sealed for something else": sealedElsewhere,
+		"cut off":                   token[:len(token)-1],
+		"one more":                  token + "A",
+		"a line break":              token[:40] + "\n" + token[40:],
+		"nothing":                   prefix,
+
+		"not base64": prefix + strings.Repeat("!", length-len(prefix)),
+	} {
 		if _, _, ok := read(master, text); ok {
 			t.Errorf("%s is a token", name)
 		}

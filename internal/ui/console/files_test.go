@@ -33,7 +33,8 @@ const start = "<!doctype html><title>Signet</title>"
 
 func newFiles(t *testing.T, with fstest.MapFS) *files {
 	t.Helper()
-	shown, err := pages.New(pages.Config{ExternalURL: &url.URL{Scheme: "https", Host: "id.test"}, Log: slog.New(slog.DiscardHandler)})
+	shown, err := pages.New(pages.Config{ExternalURL: &url.URL{Scheme: "https", Host: "id.test"},
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +42,16 @@ func newFiles(t *testing.T, with fstest.MapFS) *files {
 }
 
 func application() fstest.MapFS {
-	return fstest.MapFS{"index.html.gz": packed(start), "assets/app-1.js.gz": packed("run()"), "assets/app-1.css.gz": packed("a{}"), "assets/f-1.woff2.gz": packed("font"),
-		"assets/sub/x.svg.gz": packed("<svg/>"), "favicon.svg.gz": packed("<svg/>"), "assets/odd-1.xyz.gz": packed("odd")}
+	return fstest.MapFS{
+		"index.html.gz":       packed(start),
+		"assets/app-1.js.gz":  packed("run()"),
+		"assets/app-1.css.gz": packed("a{}"),
+		"assets/f-1.woff2.gz": packed("font"),
+		"assets/sub/x.svg.gz": packed("<svg/>"),
+		"favicon.svg.gz":      packed("<svg/>"),
+
+		"assets/odd-1.xyz.gz": packed("odd"),
+	}
 }
 
 func (f *files) get(method, path string, header ...string) *http.Response {
@@ -110,20 +119,26 @@ func TestWhatIsAtAPathOfTheConsole(t *testing.T) {
 			if accept != "" && want.status == 200 {
 				wantCoding = "gzip"
 			}
-			if got.StatusCode != want.status || said != want.text || h.Get("Content-Type") != want.contentType || h.Get("Cache-Control") != want.cache || h.Get("Content-Encoding") != wantCoding {
+			if got.StatusCode != want.status || said != want.text || h.Get("Content-Type") != want.contentType ||
+				h.Get("Cache-Control") != want.cache || h.Get("Content-Encoding") != wantCoding {
 				t.Errorf("%s with %q: %d %q %v", path, accept, got.StatusCode, said, h)
 			}
-			if want.status == 200 && h.Get("Vary") != "Accept-Encoding" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Strict-Transport-Security") == "" || h.Get("Access-Control-Allow-Origin") != "" {
+			if want.status == 200 && h.Get("Vary") != "Accept-Encoding" ||
+				h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Strict-Transport-Security") == "" ||
+				h.Get("Access-Control-Allow-Origin") != "" {
 				t.Errorf("%s: the headers are %v", path, h)
 			}
 			head := f.get(http.MethodHead, path, "Accept-Encoding", accept)
-			if body := raw(t, head); want.status == 200 && body != "" || head.StatusCode != want.status || head.Header.Get("Content-Type") != want.contentType || head.Header.Get("Etag") != h.Get("Etag") {
+			if body := raw(t, head); want.status == 200 && body != "" || head.StatusCode != want.status ||
+				head.Header.Get("Content-Type") != want.contentType || head.Header.Get("Etag") != h.Get("Etag") {
 				t.Errorf("HEAD %s: %d %q %v", path, head.StatusCode, body, head.Header)
 			}
 		}
 	}
-	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, http.MethodConnect} {
-		if got := f.get(method, "/console/users"); got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions,
+		http.MethodConnect} {
+		if got := f.get(method, "/console/users"); got.StatusCode != http.StatusMethodNotAllowed ||
+			got.Header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: %d %v", method, got.StatusCode, got.Header)
 		}
 	}
@@ -144,7 +159,8 @@ func TestThePolicyOfTheConsole(t *testing.T) {
 	for name, want := range map[string]string{
 		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
 			"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html",
-		"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+		"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
 		"Strict-Transport-Security": "max-age=31536000",
 	} {
 		if got := h.Get(name); got != want {
@@ -158,13 +174,16 @@ func TestThePolicyOfTheConsole(t *testing.T) {
 
 func TestTheStartPageIsKeptUntilItChanges(t *testing.T) {
 	f := newFiles(t, application())
-	packedTag, plainTag := f.get(http.MethodGet, "/console/", "Accept-Encoding", "gzip").Header.Get("Etag"), f.get(http.MethodGet, "/console/").Header.Get("Etag")
+	packedTag, plainTag := f.get(http.MethodGet, "/console/", "Accept-Encoding", "gzip").Header.Get("Etag"),
+		f.get(http.MethodGet, "/console/").Header.Get("Etag")
 	if packedTag == "" || plainTag == "" || packedTag == plainTag {
 		t.Fatalf("the tags are %s and %s", packedTag, plainTag)
 	}
-	for had, want := range map[string]int{packedTag: 304, "W/" + packedTag: 304, `"x", ` + packedTag: 304, "*": 304, plainTag: 200, `"x"`: 200, "": 200} {
+	for had, want := range map[string]int{packedTag: 304, "W/" + packedTag: 304, `"x", ` + packedTag: 304, "*": 304,
+		plainTag: 200, `"x"`: 200, "": 200} {
 		got := f.get(http.MethodGet, "/console/users", "Accept-Encoding", "gzip", "If-None-Match", had)
-		if got.StatusCode != want || got.Header.Get("Etag") != packedTag || got.Header.Get("Content-Security-Policy") == "" {
+		if got.StatusCode != want || got.Header.Get("Etag") != packedTag ||
+			got.Header.Get("Content-Security-Policy") == "" {
 			t.Errorf("with %s: %d %v", had, got.StatusCode, got.Header)
 		}
 	}
@@ -176,8 +195,23 @@ func TestTheStartPageIsKeptUntilItChanges(t *testing.T) {
 }
 
 func TestWhoCanUnpack(t *testing.T) {
-	for accept, want := range map[string]bool{"": false, "gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=x": false, "*": true, "*;q=0": false,
-		"gzip;q=0, *": false, "*;q=0, gzip": true, "identity": false, "br": false, "xgzip": false, "x-gzip": true} {
+	for accept, want := range map[string]bool{
+		"":               false,
+		"gzip":           true,
+		"GZIP":           true,
+		"br, gzip;q=0.5": true,
+		"gzip;q=0":       false,
+		"gzip; q=0.0":    false,
+		"gzip;q=x":       false,
+		"*":              true,
+		"*;q=0":          false,
+		"gzip;q=0, *":    false,
+		"*;q=0, gzip":    true,
+		"identity":       false,
+		"br":             false,
+		"xgzip":          false,
+		"x-gzip":         true,
+	} {
 		if got := acceptsGzip(http.Header{"Accept-Encoding": {accept}}); got != want {
 			t.Errorf("%q: %t", accept, got)
 		}
@@ -201,7 +235,8 @@ func TestAFileIsUnpackedUpToALimit(t *testing.T) {
 func TestTheProgramHoldsAConsole(t *testing.T) {
 	shown := newFiles(t, nil).pages
 	got := (&files{from: built.Files(), pages: shown}).get(http.MethodGet, "/console/")
-	if said := text(t, got); got.StatusCode != http.StatusOK || !strings.Contains(strings.ToLower(said), "<!doctype html>") {
+	if said := text(t, got); got.StatusCode != http.StatusOK ||
+		!strings.Contains(strings.ToLower(said), "<!doctype html>") {
 		t.Errorf("got %d %s", got.StatusCode, said)
 	}
 }

@@ -15,7 +15,8 @@ func TestABrowserEntersAndLeavesOnlySessionsThatThereAre(t *testing.T) {
 	accounts, err := w.Browsers.Accounts(httptest.NewRequestWithContext(t.Context(), "GET", Path, nil))
 	testkit.Must(t, err)
 	unknown, _ := secret.NewToken(secret.Session)
-	if err := accounts.Enter(t.Context(), httptest.NewRecorder(), unknown); !errors.Is(err, access.ErrUnauthenticated) || accounts.Current() != nil {
+	if err := accounts.Enter(t.Context(), httptest.NewRecorder(),
+		unknown); !errors.Is(err, access.ErrUnauthenticated) || accounts.Current() != nil {
 		t.Errorf("entered: %v", err)
 	}
 	testkit.Must(t, accounts.Enter(t.Context(), httptest.NewRecorder(), w.signIn("usr_a")))

@@ -21,7 +21,8 @@ func TestFormsOfNewAccountsChooseTheirTextsByReason(t *testing.T) {
 		return []pages.Problem{{Field: field, Message: m}}
 	}
 	human := func(userName, email string) error {
-		n := user.NewHuman{UserName: userName, Email: email, Profile: user.Profile{FirstName: "Mara", LastName: "Lindqvist"}}
+		n := user.NewHuman{UserName: userName, Email: email,
+			Profile: user.Profile{FirstName: "Mara", LastName: "Lindqvist"}}
 		return n.Violations("human.").Err()
 	}
 	for _, c := range []struct {
@@ -35,7 +36,8 @@ func TestFormsOfNewAccountsChooseTheirTextsByReason(t *testing.T) {
 		{"a user name that is not UTF-8", human("\xff", "mara@a.test"), shown(pages.FieldUserName, pages.NotValid())},
 		{"the address of somebody else", errs.Wrong(name, user.ChosenName("bo@a.test", "mara@a.test", true)),
 			shown(pages.FieldUserName, pages.UserNameIsAddress())},
-		{"other words for an address", reworded(name, user.NameIsAddress), shown(pages.FieldUserName, pages.UserNameIsAddress())},
+		{"other words for an address", reworded(name, user.NameIsAddress),
+			shown(pages.FieldUserName, pages.UserNameIsAddress())},
 		{"other words for empty", reworded(name, syntax.IsEmpty), shown(pages.FieldUserName, pages.Required())},
 		{"the same words without a reason", errs.Wrong(name, errs.Plain(syntax.Empty.Message)),
 			shown(pages.FieldUserName, pages.NotValid())},

@@ -28,7 +28,8 @@ func TestAPublicClient(t *testing.T) {
 		t.Helper()
 		text, err := json.Marshal(body)
 		must(t, err)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path, strings.NewReader(string(text)))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+path,
+			strings.NewReader(string(text)))
 		must(t, err)
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + s.FirstAdmin.Token}}
 		resp, err := http.DefaultClient.Do(r)
@@ -37,7 +38,8 @@ func TestAPublicClient(t *testing.T) {
 		must(t, json.NewDecoder(resp.Body).Decode(&answer))
 		return answer
 	}
-	id, _ := post("/v1/apps", map[string]any{"name": "Cap", "type": "APPLICATION_TYPE_NATIVE", "redirectUris": []string{callback}})["appId"].(string)
+	id, _ := post("/v1/apps", map[string]any{"name": "Cap", "type": "APPLICATION_TYPE_NATIVE",
+		"redirectUris": []string{callback}})["appId"].(string)
 	config, err := oidc.NewConfig(s.URL(), id, "", []oidc.Alg{oidc.RS256}, []string{callback})
 	must(t, err)
 	provider, err := oidc.NewProvider(config)
@@ -45,7 +47,8 @@ func TestAPublicClient(t *testing.T) {
 	defer provider.Done()
 	verifier, err := oidc.NewCodeVerifier()
 	must(t, err)
-	request, err := oidc.NewRequest(2*time.Minute, callback, oidc.WithPKCE(verifier), oidc.WithScopes("profile", "email"))
+	request, err := oidc.NewRequest(2*time.Minute, callback, oidc.WithPKCE(verifier),
+		oidc.WithScopes("profile", "email"))
 	must(t, err)
 	address, err := provider.AuthURL(t.Context(), request)
 	must(t, err)
@@ -82,7 +85,9 @@ func signIn(t *testing.T, s *server.Server, address string) url.Values {
 		return resp.Request.URL.String(), string(text)
 	}
 	at, _ := read(browser.Get(address))
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader(url.Values{"loginName": {s.FirstAdmin.LoginName}, "password": {s.FirstAdmin.Password}}.Encode()))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at,
+		strings.NewReader(url.Values{"loginName": {s.FirstAdmin.LoginName},
+			"password": {s.FirstAdmin.Password}}.Encode()))
 	must(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", s.URL())

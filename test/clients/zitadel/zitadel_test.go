@@ -58,7 +58,8 @@ func TestTheMessagesAreEqualOnTheWire(t *testing.T) {
 func equal(t *testing.T, theirs, ours protoreflect.MessageDescriptor) {
 	t.Helper()
 	if theirs.Fields().Len() != ours.Fields().Len() {
-		t.Errorf("%s has %d fields, %s has %d", theirs.FullName(), theirs.Fields().Len(), ours.FullName(), ours.Fields().Len())
+		t.Errorf("%s has %d fields, %s has %d", theirs.FullName(), theirs.Fields().Len(), ours.FullName(),
+			ours.Fields().Len())
 	}
 	for i := range theirs.Fields().Len() {
 		a := theirs.Fields().Get(i)
@@ -93,7 +94,8 @@ func connect(t *testing.T, s *server.Server, token string) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(t.Context(), zitadel.New(u.Hostname(), zitadel.WithInsecure(u.Port())), client.WithAuth(client.PAT(token)))
+	c, err := client.New(t.Context(), zitadel.New(u.Hostname(), zitadel.WithInsecure(u.Port())),
+		client.WithAuth(client.PAT(token)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,27 +112,34 @@ func TestTheFiveOperations(t *testing.T) {
 		Org: &admin.SetUpOrgRequest_Org{Name: "Acme", Domain: "acme.example"},
 		User: &admin.SetUpOrgRequest_Human_{Human: &admin.SetUpOrgRequest_Human{
 			UserName: "ada", Password: "Correct-Horse-1",
-			Profile: &admin.SetUpOrgRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace", DisplayName: "Ada Lovelace", PreferredLanguage: "en"},
-			Email:   &admin.SetUpOrgRequest_Human_Email{Email: "ada@acme.example", IsEmailVerified: true},
+			Profile: &admin.SetUpOrgRequest_Human_Profile{FirstName: "Ada", LastName: "Lovelace",
+				DisplayName: "Ada Lovelace", PreferredLanguage: "en"},
+			Email: &admin.SetUpOrgRequest_Human_Email{Email: "ada@acme.example", IsEmailVerified: true},
 		}},
 	})
 	if err != nil || made.GetOrgId() == "" || made.GetUserId() == "" || made.GetDetails().GetSequence() == 0 {
 		t.Fatalf("%v %v", made, err)
 	}
 	inOrg := middleware.SetOrgID(t.Context(), made.GetOrgId())
-	if _, err := root.ManagementService().SetHumanPassword(inOrg, &management.SetHumanPasswordRequest{UserId: made.GetUserId(), Password: "Another-Horse-2", NoChangeRequired: true}); err != nil {
+	if _, err := root.ManagementService().SetHumanPassword(inOrg,
+		&management.SetHumanPasswordRequest{UserId: made.GetUserId(), Password: "Another-Horse-2",
+			NoChangeRequired: true}); err != nil {
 		t.Fatal(err)
 	}
 	ada := connect(t, s, ours.signIn("ada@acme.example", "Another-Horse-2"))
-	if _, err := ada.AuthService().UpdateMyProfile(t.Context(), &auth.UpdateMyProfileRequest{FirstName: "Augusta", LastName: "King", DisplayName: "Ada King"}); err != nil {
+	if _, err := ada.AuthService().UpdateMyProfile(t.Context(),
+		&auth.UpdateMyProfileRequest{FirstName: "Augusta", LastName: "King", DisplayName: "Ada King"}); err != nil {
 		t.Fatal(err)
 	}
 
 	provider := ours.addProvider(made.GetOrgId())
-	if _, err := root.AdminService().UpdateIDP(t.Context(), &admin.UpdateIDPRequest{IdpId: provider, Name: "Portal 2", StylingType: idp.IDPStylingType_STYLING_TYPE_GOOGLE}); err != nil {
+	if _, err := root.AdminService().UpdateIDP(t.Context(),
+		&admin.UpdateIDPRequest{IdpId: provider, Name: "Portal 2",
+			StylingType: idp.IDPStylingType_STYLING_TYPE_GOOGLE}); err != nil {
 		t.Fatal(err)
 	}
-	config := &management.UpdateOrgIDPJWTConfigRequest{IdpId: provider, JwtEndpoint: "https://portal.example/2", Issuer: "portal", KeysEndpoint: "https://portal.example/keys", HeaderName: "x-auth-token"}
+	config := &management.UpdateOrgIDPJWTConfigRequest{IdpId: provider, JwtEndpoint: "https://portal.example/2",
+		Issuer: "portal", KeysEndpoint: "https://portal.example/keys", HeaderName: "x-auth-token"}
 	if _, err := root.ManagementService().UpdateOrgIDPJWTConfig(inOrg, config); err != nil {
 		t.Fatal(err)
 	}
@@ -146,8 +155,13 @@ func TestTheFiveOperations(t *testing.T) {
 				return err
 			}, codes.InvalidArgument, "INVALID_REQUEST"},
 			"denied": {func(ctx context.Context) error {
-				_, err := ada.AdminService().SetUpOrg(ctx, &admin.SetUpOrgRequest{Org: &admin.SetUpOrgRequest_Org{Name: "Mine"}, User: &admin.SetUpOrgRequest_Human_{Human: &admin.SetUpOrgRequest_Human{
-					UserName: "x", Password: "x", Profile: &admin.SetUpOrgRequest_Human_Profile{FirstName: "X", LastName: "X", DisplayName: "X"}, Email: &admin.SetUpOrgRequest_Human_Email{Email: "x@example.org"}}}})
+				_, err := ada.AdminService().SetUpOrg(ctx, &admin.SetUpOrgRequest{
+					Org: &admin.SetUpOrgRequest_Org{Name: "Mine"},
+					User: &admin.SetUpOrgRequest_Human_{Human: &admin.SetUpOrgRequest_Human{
+						UserName: "x", Password: "x",
+						Profile: &admin.SetUpOrgRequest_Human_Profile{FirstName: "X", LastName: "X", DisplayName: "X"},
+						Email:   &admin.SetUpOrgRequest_Human_Email{Email: "x@example.org"}}},
+				})
 				return err
 			}, codes.PermissionDenied, "PERMISSION_DENIED"},
 			"the provider of another organization": {func(ctx context.Context) error {
@@ -155,11 +169,13 @@ func TestTheFiveOperations(t *testing.T) {
 				return err
 			}, codes.NotFound, ""},
 			"an unknown token": {func(ctx context.Context) error {
-				_, err := connect(t, s, "sgn_pat_nothing").AuthService().UpdateMyProfile(ctx, &auth.UpdateMyProfileRequest{})
+				_, err := connect(t, s, "sgn_pat_nothing").AuthService().UpdateMyProfile(ctx,
+					&auth.UpdateMyProfileRequest{})
 				return err
 			}, codes.Unauthenticated, "UNAUTHENTICATED"},
 			"another method": {func(ctx context.Context) error {
-				_, err := root.ManagementService().GetUserByID(ctx, &management.GetUserByIDRequest{Id: made.GetUserId()})
+				_, err := root.ManagementService().GetUserByID(ctx,
+					&management.GetUserByIDRequest{Id: made.GetUserId()})
 				return err
 			}, codes.Unimplemented, "NOT_SERVED_HERE"},
 		} {
@@ -183,8 +199,10 @@ func TestTheFiveOperations(t *testing.T) {
 func TestAKeyFile(t *testing.T) {
 	s := servertest.Start(t, server.Config{ZitadelV1: true}, t.Output())
 	ours := api{t, s}
-	robot := ours.post("/v1/users/service", s.FirstAdmin.Token, s.FirstAdmin.OrgID, map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
-	ours.send(http.MethodPut, "/v1/orgs/"+s.FirstAdmin.OrgID+"/members/"+robot, s.FirstAdmin.Token, s.FirstAdmin.OrgID, map[string]any{"roles": []string{"ORG_OWNER"}})
+	robot := ours.post("/v1/users/service", s.FirstAdmin.Token, s.FirstAdmin.OrgID,
+		map[string]any{"userName": "robot", "name": "Robot"})["userId"].(string)
+	ours.send(http.MethodPut, "/v1/orgs/"+s.FirstAdmin.OrgID+"/members/"+robot, s.FirstAdmin.Token, s.FirstAdmin.OrgID,
+		map[string]any{"roles": []string{"ORG_OWNER"}})
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -193,9 +211,11 @@ func TestAKeyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added := ours.post("/v1/users/"+robot+"/keys", s.FirstAdmin.Token, s.FirstAdmin.OrgID, map[string]any{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))})
+	added := ours.post("/v1/users/"+robot+"/keys", s.FirstAdmin.Token, s.FirstAdmin.OrgID,
+		map[string]any{"publicKey": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))})
 	file, err := json.Marshal(map[string]any{"type": "serviceaccount", "keyId": added["keyId"], "userId": robot,
-		"key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))})
+		"key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY",
+			Bytes: x509.MarshalPKCS1PrivateKey(key)}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,12 +230,14 @@ func TestAKeyFile(t *testing.T) {
 	}
 	for range 2 { // the second client asks for its token in the same second
 		c, err := client.New(t.Context(), zitadel.New(u.Hostname(), zitadel.WithInsecure(u.Port())),
-			client.WithAuth(client.DefaultServiceUserAuthentication(path, "openid", client.ScopeZitadelAPI(), "signet.write", "signet.providers")))
+			client.WithAuth(client.DefaultServiceUserAuthentication(path, "openid", client.ScopeZitadelAPI(),
+				"signet.write", "signet.providers")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		if _, err := c.AdminService().UpdateIDP(t.Context(), &admin.UpdateIDPRequest{IdpId: provider, Name: "Portal by key"}); err != nil {
+		if _, err := c.AdminService().UpdateIDP(t.Context(),
+			&admin.UpdateIDPRequest{IdpId: provider, Name: "Portal by key"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -242,7 +264,8 @@ func (a api) send(method, path, token, org string, body map[string]any) (answer 
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token}, "X-Service-Orgid": {org}}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token},
+		"X-Service-Orgid": {org}}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		a.t.Fatal(err)
@@ -261,6 +284,11 @@ func (a api) signIn(name, password string) (token string) {
 
 func (a api) addProvider(org string) (id string) {
 	a.t.Helper()
-	return a.post("/v1/idps/jwt", a.s.FirstAdmin.Token, org, map[string]any{"name": "Portal", "issuer": "portal", "jwtEndpoint": "https://portal.example",
-		"keysEndpoint": "https://portal.example/keys", "headerName": "authorization"})["idpId"].(string)
+	return a.post("/v1/idps/jwt", a.s.FirstAdmin.Token, org, map[string]any{
+		"name":         "Portal",
+		"issuer":       "portal",
+		"jwtEndpoint":  "https://portal.example",
+		"keysEndpoint": "https://portal.example/keys",
+		"headerName":   "authorization",
+	})["idpId"].(string)
 }

@@ -18,12 +18,14 @@ func theirs(password, salt []byte) []byte {
 }
 
 func TestAKeyIsWhatTheLibraryComputes(t *testing.T) {
-	for _, password := range []string{"", "p", "correct horse battery staple", strings.Repeat("𐍈", 72), strings.Repeat("long", 2500)} {
+	for _, password := range []string{"", "p", "correct horse battery staple", strings.Repeat("𐍈", 72),
+		strings.Repeat("long", 2500)} {
 		for _, salt := range []int{8, 16, 32} {
 			t.Run(fmt.Sprintf("%d bytes with a salt of %d", len(password), salt), func(t *testing.T) {
 				random := make([]byte, salt)
 				rand.Read(random)
-				if got, want := argon.Key([]byte(password), random), theirs([]byte(password), random); !bytes.Equal(got, want) {
+				if got, want := argon.Key([]byte(password), random),
+					theirs([]byte(password), random); !bytes.Equal(got, want) {
 					t.Errorf("got %x, want %x", got, want)
 				}
 			})

@@ -83,10 +83,12 @@ func (x *Exporter) count(outcome string) float64 {
 func TestSpansArriveWithTheHeaders(t *testing.T) {
 	var seen http.Header
 	var path string
-	x, log := exporter(t, func(_ http.ResponseWriter, r *http.Request) { seen, path = r.Header.Clone(), r.URL.Path }, "Authorization: Bearer s3cret\n")
+	x, log := exporter(t, func(_ http.ResponseWriter, r *http.Request) { seen, path = r.Header.Clone(), r.URL.Path },
+		"Authorization: Bearer s3cret\n")
 	x.record(t, 3)
 	x.Stop()
-	if seen.Get("Authorization") != "Bearer s3cret" || seen.Get("Content-Type") != "application/x-protobuf" || path != "/v1/traces" {
+	if seen.Get("Authorization") != "Bearer s3cret" || seen.Get("Content-Type") != "application/x-protobuf" ||
+		path != "/v1/traces" {
 		t.Errorf("%s %v", path, seen)
 	}
 	if n := x.count(accepted); n != 3 || log.Has("level=WARN") {
@@ -115,7 +117,8 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	if stopping := time.Since(began); max(stopping, recording) > testkit.Patience {
 		t.Errorf("recording took %v, stopping %v", recording, stopping)
 	}
-	if full, unsent := x.count(throttled), x.count(failed); full < float64(queueLength-batches*batchLength) || full+unsent != batchLength+2*queueLength {
+	if full, unsent := x.count(throttled), x.count(failed); full < float64(queueLength-batches*batchLength) ||
+		full+unsent != batchLength+2*queueLength {
 		t.Errorf("%v did not fit and %v were not sent: all are counted", full, unsent)
 	}
 }
@@ -143,7 +146,9 @@ func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
 }
 
 func TestACollectorThatRedirectsIsNotFollowed(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the headers are for the collector alone") }))
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the headers are for the collector alone")
+	}))
 	defer other.Close()
 	x, log := exporter(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)

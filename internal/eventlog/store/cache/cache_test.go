@@ -19,7 +19,9 @@ func TestWhatIsAbsentIsKnownUntilItIsThere(t *testing.T) {
 		"something else is made": {func(c *Cache) {
 			c.Apply(&event.Changes{Created: []*event.Record{{Ref: event.Ref{Kind: "user", ID: "usr_2"}}}})
 		}, true},
-		"it is made":                  {func(c *Cache) { c.Apply(&event.Changes{Created: []*event.Record{there}}) }, false},
+		"it is made": {func(c *Cache) {
+			c.Apply(&event.Changes{Created: []*event.Record{there}})
+		}, false},
 		"it is found after all":       {func(c *Cache) { c.KeepRecord(c.Moment(), there) }, false},
 		"changes that nobody told of": {func(c *Cache) { c.Clear() }, false},
 		"so many others that are absent": {func(c *Cache) {
@@ -105,24 +107,31 @@ func TestRowsAreKnownAsTheyAre(t *testing.T) {
 		happens func(*Cache)
 		want    string
 	}{
-		"a counter":                         {counter, row(counter, "1"), func(*Cache) {}, "1"},
-		"no counter":                        {counter, nil, func(*Cache) {}, none},
-		"a counter that is put":             {counter, nil, put(counter, "2"), "2"},
-		"a counter that is changed":         {counter, row(counter, "1"), func(c *Cache) { c.Apply(&event.Changes{Updates: []event.Row{*row(counter, "2")}}) }, "2"},
-		"a counter that is inserted":        {counter, nil, func(c *Cache) { c.Apply(&event.Changes{Inserted: []event.Row{*row(counter, "2")}}) }, "2"},
-		"a counter that is dropped":         {counter, row(counter, "1"), func(c *Cache) { c.Apply(&event.Changes{Dropped: []event.RowKey{counter}}) }, none},
-		"a counter that becomes too large":  {counter, row(counter, "1"), put(counter, large), unknown},
-		"a counter that is too large":       {counter, row(counter, large), func(*Cache) {}, unknown},
-		"another counter is put":            {counter, row(counter, "1"), put(event.RowKey{Table: event.Throttle, Key: "other"}, "2"), "1"},
-		"a secret":                          {secret, row(secret, "1"), func(*Cache) {}, "1"},
-		"no secret":                         {secret, nil, func(*Cache) {}, none},
-		"a secret that is changed":          {secret, row(secret, "1"), put(secret, "2"), unknown},
-		"a secret that is dropped":          {secret, row(secret, "1"), func(c *Cache) { c.Apply(&event.Changes{Dropped: []event.RowKey{secret}}) }, unknown},
-		"changes that nobody told of":       {counter, row(counter, "1"), (*Cache).Clear, unknown},
-		"a table of which nothing is kept":  {event.RowKey{Table: event.Flows, Key: "k"}, row(event.RowKey{Table: event.Flows, Key: "k"}, "1"), func(*Cache) {}, unknown},
-		"a key that strangers have made up": {event.RowKey{Table: event.Secrets, Key: large}, nil, func(*Cache) {}, unknown},
-		"so many others of the same table":  {counter, row(counter, "1"), manyRows(event.Throttle), unknown},
-		"so many others of another table":   {counter, row(counter, "1"), manyRows(event.Secrets), "1"},
+		"a counter":             {counter, row(counter, "1"), func(*Cache) {}, "1"},
+		"no counter":            {counter, nil, func(*Cache) {}, none},
+		"a counter that is put": {counter, nil, put(counter, "2"), "2"},
+		"a counter that is changed": {counter, row(counter, "1"),
+			func(c *Cache) { c.Apply(&event.Changes{Updates: []event.Row{*row(counter, "2")}}) }, "2"},
+		"a counter that is inserted": {counter, nil,
+			func(c *Cache) { c.Apply(&event.Changes{Inserted: []event.Row{*row(counter, "2")}}) }, "2"},
+		"a counter that is dropped": {counter, row(counter, "1"),
+			func(c *Cache) { c.Apply(&event.Changes{Dropped: []event.RowKey{counter}}) }, none},
+		"a counter that becomes too large": {counter, row(counter, "1"), put(counter, large), unknown},
+		"a counter that is too large":      {counter, row(counter, large), func(*Cache) {}, unknown},
+		"another counter is put": {counter, row(counter, "1"),
+			put(event.RowKey{Table: event.Throttle, Key: "other"}, "2"), "1"},
+		"a secret":                 {secret, row(secret, "1"), func(*Cache) {}, "1"},
+		"no secret":                {secret, nil, func(*Cache) {}, none},
+		"a secret that is changed": {secret, row(secret, "1"), put(secret, "2"), unknown},
+		"a secret that is dropped": {secret, row(secret, "1"),
+			func(c *Cache) { c.Apply(&event.Changes{Dropped: []event.RowKey{secret}}) }, unknown},
+		"changes that nobody told of": {counter, row(counter, "1"), (*Cache).Clear, unknown},
+		"a table of which nothing is kept": {event.RowKey{Table: event.Flows, Key: "k"},
+			row(event.RowKey{Table: event.Flows, Key: "k"}, "1"), func(*Cache) {}, unknown},
+		"a key that strangers have made up": {event.RowKey{Table: event.Secrets, Key: large}, nil,
+			func(*Cache) {}, unknown},
+		"so many others of the same table": {counter, row(counter, "1"), manyRows(event.Throttle), unknown},
+		"so many others of another table":  {counter, row(counter, "1"), manyRows(event.Secrets), "1"},
 	} {
 		held := New(event.TokenKinds{})
 		held.KeepRow(held.Moment(), c.key, c.kept)
@@ -166,7 +175,9 @@ func TestHoldersOfClaimsAreKnownUntilTheyChange(t *testing.T) {
 		"the claim is taken": {func(c *Cache) {
 			c.Apply(&event.Changes{Claims: []event.ClaimChange{{Digest: digest, Holder: "usr_2"}}})
 		}, false},
-		"the claim is released":       {func(c *Cache) { c.Apply(&event.Changes{Claims: []event.ClaimChange{{Digest: digest}}}) }, false},
+		"the claim is released": {func(c *Cache) {
+			c.Apply(&event.Changes{Claims: []event.ClaimChange{{Digest: digest}}})
+		}, false},
 		"changes that nobody told of": {(*Cache).Clear, false},
 		"so many others are asked for": {func(c *Cache) {
 			for i := range maxHolders {

@@ -22,11 +22,14 @@ func TestACopyHoldsNothingTwice(t *testing.T) {
 	names := make([]string, 1000)
 	err = e.Transact(t.Context(), func(x Executor) error {
 		err := errors.Join(
-			x.Exec(t.Context(), "CREATE TABLE people (id TEXT PRIMARY KEY, name TEXT NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID"),
+			x.Exec(t.Context(),
+				"CREATE TABLE people (id TEXT PRIMARY KEY, name TEXT NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID"),
 			x.Exec(t.Context(), "CREATE INDEX people_name ON people (name, id)"))
 		for i := range names {
 			names[i] = rand.Text()
-			err = errors.Join(err, x.Exec(t.Context(), "INSERT INTO people (id, name, doc) VALUES (?, ?, ?)", rand.Text(), names[i], strings.Repeat("x", i*7919%900)))
+			err = errors.Join(err,
+				x.Exec(t.Context(), "INSERT INTO people (id, name, doc) VALUES (?, ?, ?)", rand.Text(), names[i],
+					strings.Repeat("x", i*7919%900)))
 		}
 		return err
 	})

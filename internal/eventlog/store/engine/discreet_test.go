@@ -73,10 +73,15 @@ func TestAnErrorOfAConnectionStillSaysWhatIsWrong(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("read: %w", &net.OpError{Op: "read", Net: "tcp", Source: address, Addr: address, Err: errors.New("strange")}), "the connection to PostgreSQL failed: "},
-		{&net.OpError{Op: "dial", Net: "tcp", Addr: address, Err: context.DeadlineExceeded}, "the connection to PostgreSQL failed: timeout"},
-		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "192.0.2.1.example"}}, "the connection to PostgreSQL failed: the host name was not found"},
-		{&pgconn.PgError{Severity: "ERROR", Code: "23505", Message: "duplicate key"}, "ERROR: duplicate key (SQLSTATE 23505)"},
+		{fmt.Errorf("read: %w",
+			&net.OpError{Op: "read", Net: "tcp", Source: address, Addr: address, Err: errors.New("strange")}),
+			"the connection to PostgreSQL failed: "},
+		{&net.OpError{Op: "dial", Net: "tcp", Addr: address, Err: context.DeadlineExceeded},
+			"the connection to PostgreSQL failed: timeout"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "192.0.2.1.example"}},
+			"the connection to PostgreSQL failed: the host name was not found"},
+		{&pgconn.PgError{Severity: "ERROR", Code: "23505", Message: "duplicate key"},
+			"ERROR: duplicate key (SQLSTATE 23505)"},
 	} {
 		got := discreet(c.err)
 		if !strings.HasPrefix(got.Error(), c.want) || strings.Contains(got.Error(), "192.0.2.1") {
@@ -100,7 +105,8 @@ func TestAnUnknownDatabaseIsNamedToWhoeverStartsTheProgram(t *testing.T) {
 	}
 	address.Path, address.User = "/somedatabase", url.UserPassword(address.User.Username(), "somesecret")
 	_, err = Open(t.Context(), Options{Database: address.String()})
-	if err == nil || !strings.Contains(err.Error(), `has no database "somedatabase"`) || strings.Contains(err.Error(), "somesecret") {
+	if err == nil || !strings.Contains(err.Error(), `has no database "somedatabase"`) ||
+		strings.Contains(err.Error(), "somesecret") {
 		t.Fatalf("%v", err)
 	}
 }
@@ -122,7 +128,8 @@ func TestAStoppedNodeDoesNotKeepItsLocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			var idle, wait string
-			err = engine.(*pgEngine).conn.QueryRow(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout')").Scan(&idle, &wait)
+			err = engine.(*pgEngine).conn.QueryRow(t.Context(),
+				"SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout')").Scan(&idle, &wait)
 			if err != nil || idle != c.idle || wait != c.wait {
 				t.Errorf("%s, %s, %v", idle, wait, err)
 			}

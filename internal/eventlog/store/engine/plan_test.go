@@ -29,11 +29,13 @@ func TestPlansOfSmallTablesSuitLargeOnes(t *testing.T) {
 				"PREPARE rename(text[], text[]) AS UPDATE people p SET name = v.name FROM unnest($1, $2) v(id, name) WHERE p.id = v.id",
 				pgx.QueryExecModeSimpleProtocol)
 			testkit.Must(t, err)
-			rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE rename('{usr_1}', '{Jo}')", pgx.QueryExecModeSimpleProtocol)
+			rows, err := conn.Query(t.Context(), "EXPLAIN EXECUTE rename('{usr_1}', '{Jo}')",
+				pgx.QueryExecModeSimpleProtocol)
 			testkit.Must(t, err)
 			plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			testkit.Must(t, err)
-			if !slices.ContainsFunc(plan, func(line string) bool { return strings.Contains(line, "Index Cond: (id = v.id)") }) {
+			if !slices.ContainsFunc(plan,
+				func(line string) bool { return strings.Contains(line, "Index Cond: (id = v.id)") }) {
 				t.Errorf("%s:\n%s", who, strings.Join(plan, "\n"))
 			}
 			_, err = conn.Exec(t.Context(), "DROP TABLE people")

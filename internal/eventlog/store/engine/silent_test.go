@@ -32,14 +32,16 @@ func TestTheServerIsTheOneThatTheAddressWants(t *testing.T) {
 		if err != nil {
 			t.Fatalf("read only %v: %v", readOnly, err)
 		}
-		err = e.Transact(t.Context(), func(x Executor) error { return x.Exec(t.Context(), "CREATE TABLE made (id BIGINT)") })
+		err = e.Transact(t.Context(),
+			func(x Executor) error { return x.Exec(t.Context(), "CREATE TABLE made (id BIGINT)") })
 		if refused := err != nil; refused != readOnly {
 			t.Errorf("read only %v: a write: %v", readOnly, err)
 		}
 		e.Close()
 	}
 	_, err := Open(t.Context(), Options{Database: db.URL + "&target_session_attrs=standby"})
-	if !errors.Is(err, ErrAway) || !strings.Contains(err.Error(), "the server is not the one that target_session_attrs wants") {
+	if !errors.Is(err, ErrAway) ||
+		!strings.Contains(err.Error(), "the server is not the one that target_session_attrs wants") {
 		t.Errorf("a primary instead of a standby: %v", err)
 	}
 }
@@ -90,7 +92,8 @@ func TestTheMembersOfAClusterMeanTheOneThatWrites(t *testing.T) {
 	wire := testdb.NewWire(t, db)
 	for suffix, want := range map[string]bool{"": true, "&target_session_attrs=any": false} {
 		config, _, err := parseAddress(several(t, db.URL, wire.Host(), "127.0.0.1:1") + suffix)
-		if err != nil || (config.ConnConfig.ValidateConnect != nil) != want || config.ConnConfig.ConnectTimeout != connectTimeoutOne {
+		if err != nil || (config.ConnConfig.ValidateConnect != nil) != want ||
+			config.ConnConfig.ConnectTimeout != connectTimeoutOne {
 			t.Errorf("%q: %v, %v", suffix, config.ConnConfig.ConnectTimeout, err)
 		}
 	}
@@ -126,7 +129,8 @@ func TestASilentConnectionIsGivenUpSoon(t *testing.T) {
 	}
 	wire.Freeze()
 	err := e.(*pgEngine).failed(t.Context(), e.(*pgEngine).conn.Ping(t.Context()))
-	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the outcome may be unknown") || !log.Has(goneSilent) {
+	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the outcome may be unknown") ||
+		!log.Has(goneSilent) {
 		t.Errorf("%v; the log:\n%s", err, log)
 	}
 	e.Rollback(t.Context())

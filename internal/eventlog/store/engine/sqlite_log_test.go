@@ -14,7 +14,9 @@ import (
 // grown is an embedded database whose log has so many frames, and a way to write some more.
 func grown(t *testing.T, frames int) (e *sqliteEngine, write func()) {
 	t.Helper()
-	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	opened, err := Open(t.Context(),
+		Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}),
+			Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = opened.Close() })
 	e = opened.(*sqliteEngine)

@@ -26,7 +26,8 @@ import (
 // which SQLite needs for that.
 func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signet.db")
-	e, err := Open(t.Context(), Options{Database: path, Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	e, err := Open(t.Context(),
+		Options{Database: path, Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 	names := make([]string, people)
 	do := func(text string, args ...any) {
 		t.Helper()
-		if err := e.Transact(t.Context(), func(x Executor) error { return x.Exec(t.Context(), text, args...) }); err != nil {
+		if err := e.Transact(t.Context(),
+			func(x Executor) error { return x.Exec(t.Context(), text, args...) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +63,8 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 	do("CREATE INDEX people_name ON people (name, id)")
 	each(func(x Executor, i int) error {
 		names[i] = "name-" + rand.Text()
-		return x.Exec(ctx, "INSERT INTO people (id, name, doc) VALUES (?, ?, ?)", fmt.Sprint("person-", i), names[i], doc(i, 0))
+		return x.Exec(ctx, "INSERT INTO people (id, name, doc) VALUES (?, ?, ?)", fmt.Sprint("person-", i),
+			names[i], doc(i, 0))
 	})
 	each(func(x Executor, i int) error {
 		return x.Exec(ctx, "UPDATE people SET doc = ? WHERE id = ?", doc(i, 1), fmt.Sprint("person-", i))
@@ -107,12 +110,15 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 
 // Whatever the driver says then, whoever ended the context is told that it has ended.
 func TestAnErrorAfterTheEndOfTheContextSaysSo(t *testing.T) {
-	e, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	e, err := Open(t.Context(),
+		Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}),
+			Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	for name, transaction := range map[string]func(context.Context, func(Executor) error) error{"transact": e.Transact, "snapshot": e.Snapshot} {
+	for name, transaction := range map[string]func(context.Context, func(Executor) error) error{"transact": e.Transact,
+		"snapshot": e.Snapshot} {
 		ctx, cancel := context.WithCancel(t.Context())
 		closed := errors.New("the statement is closed")
 		if err := transaction(ctx, func(Executor) error { return closed }); err != closed {
@@ -130,7 +136,9 @@ func TestAnErrorAfterTheEndOfTheContextSaysSo(t *testing.T) {
 
 // SQLite plans for the value of a limit, and would prepare each of these statements again for every use.
 func TestAStatementWithALimitIsPreparedOnce(t *testing.T) {
-	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	opened, err := Open(t.Context(),
+		Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}),
+			Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +158,9 @@ func TestAStatementWithALimitIsPreparedOnce(t *testing.T) {
 		if err != nil || found != limit {
 			t.Errorf("with a limit of %d: %d, %v", limit, found, err)
 		}
-		if err := e.Exec(t.Context(), "DELETE FROM people WHERE id IN (SELECT id FROM people WHERE id > 'z' ORDER BY id LIMIT ?)", limit); err != nil {
+		if err := e.Exec(t.Context(),
+			"DELETE FROM people WHERE id IN (SELECT id FROM people WHERE id > 'z' ORDER BY id LIMIT ?)",
+			limit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,13 +218,17 @@ func TestARollbackThatSQLiteHasDoneIsNoFailure(t *testing.T) {
 
 // A rebuild that somebody stops ends in the middle of a statement, and the writer goes on.
 func TestATransactionEndsWithItsContext(t *testing.T) {
-	opened, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
+	opened, err := Open(t.Context(),
+		Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}),
+			Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
 	defer opened.Close()
 	e := opened.(*sqliteEngine)
-	testkit.Must(t, e.Transact(t.Context(), func(x Executor) error { return x.Exec(t.Context(), "CREATE TABLE numbers (n INTEGER)") }))
+	testkit.Must(t, e.Transact(t.Context(),
+		func(x Executor) error { return x.Exec(t.Context(), "CREATE TABLE numbers (n INTEGER)") }))
 	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
-	for name, statement := range map[string]string{"reading": endless + "SELECT count(*) FROM n", "writing": endless + "INSERT INTO numbers SELECT i % 2 FROM n LIMIT 1000000000"} {
+	for name, statement := range map[string]string{"reading": endless + "SELECT count(*) FROM n",
+		"writing": endless + "INSERT INTO numbers SELECT i % 2 FROM n LIMIT 1000000000"} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -233,7 +247,8 @@ func TestATransactionEndsWithItsContext(t *testing.T) {
 			}
 			rows := -1
 			testkit.Must(t, e.Transact(t.Context(), func(x Executor) error {
-				return x.Query(t.Context(), "SELECT count(*) FROM numbers", nil, func(scan Scanner) error { return scan(&rows) })
+				return x.Query(t.Context(), "SELECT count(*) FROM numbers", nil,
+					func(scan Scanner) error { return scan(&rows) })
 			}))
 			if rows != 0 {
 				t.Errorf("%d rows are left", rows)
@@ -267,7 +282,8 @@ func TestATransactionIsRolledBackWhereItPanics(t *testing.T) {
 	}()
 	testkit.Must(t, do("INSERT INTO numbers VALUES (4)"))
 	sum := 0
-	testkit.Must(t, opened.Query(t.Context(), "SELECT sum(n) FROM numbers", nil, func(scan Scanner) error { return scan(&sum) }))
+	testkit.Must(t, opened.Query(t.Context(), "SELECT sum(n) FROM numbers", nil,
+		func(scan Scanner) error { return scan(&sum) }))
 	if sum != 5 || said.String() != "" {
 		t.Errorf("%d is stored, and the log says %q", sum, said)
 	}

@@ -57,12 +57,14 @@ func TestParse(t *testing.T) {
 		"CREATE UNIQUE INDEX things_name ON things (name) WHERE name <> '';": {
 			kind: CreateIndex, table: "things", name: "things_name",
 			again: "CREATE UNIQUE INDEX IF NOT EXISTS things_name ON things (name) WHERE name <> ''"},
-		"DROP INDEX things_name":             {kind: DropIndex, name: "things_name", again: "DROP INDEX IF EXISTS things_name"},
+		"DROP INDEX things_name": {kind: DropIndex, name: "things_name",
+			again: "DROP INDEX IF EXISTS things_name"},
 		"INSERT INTO things (id) VALUES (1)": {kind: Insert, table: "things"},
 		"ALTER TABLE things SET (fillfactor = 80) /* POSTGRES */": {kind: SetRoom, table: "things", postgres: true,
 			again: "ALTER TABLE things SET (fillfactor = 80)"},
-		"-- why /* POSTGRES */\nUPDATE things SET name = ''":                              {again: "UPDATE things SET name = ''"},
-		"/* POSTGRES */ DO $$ $$;":                                                        {again: "DO $$ $$", postgres: true},
+		"-- why /* POSTGRES */\nUPDATE things SET name = ''": {again: "UPDATE things SET name = ''"},
+		"/* POSTGRES */ DO $$ $$;": {again: "DO $$ $$",
+			postgres: true},
 		"ALTER TABLE things ADD COLUMN one TEXT NOT NULL DEFAULT '', ADD COLUMN two TEXT": {},
 		"ALTER TABLE things ALTER COLUMN name TYPE BYTEA":                                 {},
 	} {

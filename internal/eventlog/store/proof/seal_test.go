@@ -166,9 +166,12 @@ func TestASealerDoesNotSealOverWhatWasChanged(t *testing.T) {
 			do         func(t *testing.T, w *database)
 			restarted  bool // found by a node that has not seen what was there before
 		}{
-			{"the head is removed", "head of the checkpoints is missing", func(t *testing.T, w *database) { w.exec(t, "DELETE FROM checkpoints") }, true},
-			{"the head is changed", "head of the checkpoints was changed", func(t *testing.T, w *database) { w.spoil(t, 0, "digest", 3) }, true},
-			{"the head is put back", "went back from position 30 to 20", func(t *testing.T, w *database) { w.restore(t, "older", "checkpoints") }, false},
+			{"the head is removed", "head of the checkpoints is missing",
+				func(t *testing.T, w *database) { w.exec(t, "DELETE FROM checkpoints") }, true},
+			{"the head is changed", "head of the checkpoints was changed",
+				func(t *testing.T, w *database) { w.spoil(t, 0, "digest", 3) }, true},
+			{"the head is put back", "went back from position 30 to 20",
+				func(t *testing.T, w *database) { w.restore(t, "older", "checkpoints") }, false},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				w := newDatabase(t, testdb.New(t, db.Engine))
@@ -266,8 +269,16 @@ func (w *database) remembering(t *testing.T, mark *proof.Mark) (*store.Store, *t
 	if mark.Position > 0 {
 		known = &proof.Mark{Position: mark.Position, Digest: mark.Digest}
 	}
-	s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock.Now, SealInterval: atOnce, Log: slog.New(slog.NewTextHandler(log, nil)),
-		Remembered: known, Remember: func(m proof.Mark) error { *mark = m; return nil }})
+	s, _, err := store.Open(t.Context(), store.Options{
+		Database:     w.URL,
+		Kinds:        kinds,
+		Master:       w.master,
+		Clock:        w.clock.Now,
+		SealInterval: atOnce,
+		Log:          slog.New(slog.NewTextHandler(log, nil)),
+		Remembered:   known,
+		Remember:     func(m proof.Mark) error { *mark = m; return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +385,8 @@ func TestEventsThatWaitedLongAreSealedWithAWarning(t *testing.T) {
 
 func (w *database) engine(t *testing.T) engine.Engine {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Database: w.URL, Kinds: kinds, Log: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(t.Context(),
+		engine.Options{Database: w.URL, Kinds: kinds, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +423,8 @@ func TestVerifyScale(t *testing.T) {
 		all.Wait()
 		figure := func(what string, began time.Time) {
 			took := time.Since(began)
-			t.Logf("%s: %d events in %s, %.0f/s", what, events, took.Round(time.Millisecond), float64(events)/took.Seconds())
+			t.Logf("%s: %d events in %s, %.0f/s", what, events, took.Round(time.Millisecond),
+				float64(events)/took.Seconds())
 		}
 		figure("written", began)
 		began = time.Now()
@@ -445,8 +458,10 @@ func TestMark(t *testing.T) {
 	digest := fmt.Sprintf("%064x", 7)
 	for text, ok := range map[string]bool{
 		"1:" + digest: true, "9223372036854775807:" + digest: true,
-		"": false, "1": false, "1:": false, ":" + digest: false, "0:" + digest: false, "01:" + digest: false, "-1:" + digest: false, "+1:" + digest: false,
-		"9223372036854775808:" + digest: false, "1:" + digest[1:]: false, "1:" + digest + "0": false, "1:g" + digest[1:]: false, "1 " + digest: false, " 1:" + digest: false,
+		"": false, "1": false, "1:": false, ":" + digest: false, "0:" + digest: false, "01:" + digest: false,
+		"-1:" + digest: false, "+1:" + digest: false,
+		"9223372036854775808:" + digest: false, "1:" + digest[1:]: false, "1:" + digest + "0": false,
+		"1:g" + digest[1:]: false, "1 " + digest: false, " 1:" + digest: false,
 	} {
 		var m proof.Mark
 		if err := m.UnmarshalText([]byte(text)); (err == nil) != ok {

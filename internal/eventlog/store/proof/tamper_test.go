@@ -40,12 +40,25 @@ func TestAFlippedByteInAnyColumnOfAnyEventIsFound(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := newDatabase(t, db)
 		events := w.sealed(t, size)
-		columns := map[string]bool{"payload": true, "object_id": true, "org_id": true, "type": true, "key_id": true, "actor": true, "request_id": true,
-			"position": true, "sequence": true, "time": true, "sealed": false, "prev_hash": false}
+		columns := map[string]bool{
+			"payload":    true,
+			"object_id":  true,
+			"org_id":     true,
+			"type":       true,
+			"key_id":     true,
+			"actor":      true,
+			"request_id": true,
+			"position":   true,
+			"sequence":   true,
+			"time":       true,
+			"sealed":     false,
+			"prev_hash":  false,
+		}
 		for _, position := range []int64{1, 517, 1000, 1001, size} {
 			for column, text := range columns {
 				var value any
-				if err := w.sql.QueryRow(fmt.Sprintf("SELECT %s FROM events WHERE position = %d", column, position)).Scan(&value); err != nil {
+				if err := w.sql.QueryRow(fmt.Sprintf("SELECT %s FROM events WHERE position = %d", column,
+					position)).Scan(&value); err != nil {
 					t.Fatal(err)
 				}
 				for _, at := range []int{0, 1 << 20} {
@@ -68,7 +81,9 @@ func TestAFlippedByteInAnyColumnOfAnyEventIsFound(t *testing.T) {
 					if f.Position != position {
 						t.Errorf("%s of event %d: %s", column, position, f)
 					}
-					if column == "payload" && (f.ObjectID != events[position-1].ObjectID || f.Sequence != events[position-1].Sequence || f.Type != events[position-1].Type) {
+					if column == "payload" &&
+						(f.ObjectID != events[position-1].ObjectID || f.Sequence != events[position-1].Sequence ||
+							f.Type != events[position-1].Type) {
 						t.Errorf("%s is not event %d", f, position)
 					}
 					if column == "position" {
@@ -129,7 +144,8 @@ func (w *database) setBack(t *testing.T, last event.Event) {
 		w.exec(t, "DELETE FROM "+table(last.ObjectID)+" WHERE id = ?", last.ObjectID)
 		return
 	}
-	w.exec(t, "UPDATE "+table(last.ObjectID)+" SET sequence = ?, hash = ? WHERE id = ?", int64(last.Sequence)-1, last.PrevHash, last.ObjectID)
+	w.exec(t, "UPDATE "+table(last.ObjectID)+" SET sequence = ?, hash = ? WHERE id = ?", int64(last.Sequence)-1,
+		last.PrevHash, last.ObjectID)
 }
 
 func (w *database) swap(t *testing.T, a, b int64) {
@@ -142,7 +158,8 @@ func (w *database) swap(t *testing.T, a, b int64) {
 func (w *database) insert(t *testing.T, e event.Event) {
 	t.Helper()
 	w.exec(t, "INSERT INTO events (position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		e.Position, e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed, e.KeyID, e.PrevHash, e.Actor, e.RequestID, e.Time)
+		e.Position, e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed, e.KeyID,
+		e.PrevHash, e.Actor, e.RequestID, e.Time)
 }
 
 // reseal writes all checkpoints anew with another key: what somebody can do who does not have the right one.
@@ -151,7 +168,8 @@ func (w *database) reseal(t *testing.T) {
 	w.exec(t, "DELETE FROM checkpoints")
 	e, key := w.engine(t), secret.NewMasterKey()
 	defer e.Close()
-	if err := e.Transact(t.Context(), func(x engine.Executor) error { return proof.Begin(t.Context(), x, key) }); err != nil {
+	if err := e.Transact(t.Context(),
+		func(x engine.Executor) error { return proof.Begin(t.Context(), x, key) }); err != nil {
 		t.Fatal(err)
 	}
 	sealer := proof.Sealer{Engine: e, Root: key, Log: slog.New(slog.DiscardHandler)}
@@ -164,7 +182,8 @@ func (w *database) reseal(t *testing.T) {
 func (w *database) spoil(t *testing.T, number int64, column string, at int) {
 	t.Helper()
 	var value []byte
-	if err := w.sql.QueryRow(fmt.Sprintf("SELECT %s FROM checkpoints WHERE number = %d", column, number)).Scan(&value); err != nil {
+	if err := w.sql.QueryRow(fmt.Sprintf("SELECT %s FROM checkpoints WHERE number = %d", column,
+		number)).Scan(&value); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(t, "UPDATE checkpoints SET "+column+" = ? WHERE number = ?", flipped(value, at), number)
@@ -200,7 +219,9 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 			position int64 // that must be named
 			what     string
 		}{
-			{"the last event is removed", func(t *testing.T) { w.exec(t, "DELETE FROM events WHERE position = ?", size) }, size, "there is no event"},
+			{"the last event is removed",
+				func(t *testing.T) { w.exec(t, "DELETE FROM events WHERE position = ?", size) }, size,
+				"there is no event"},
 			{"the last event is removed, and the end of the log set back", func(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = ?", size)
 				w.exec(t, "UPDATE log_head SET position = position - 1")
@@ -219,8 +240,11 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				w.exec(t, "UPDATE log_head SET position = 1005")
 				w.exec(t, "DELETE FROM checkpoints WHERE number = 0")
 			}, 1001, "head of the checkpoints was removed"},
-			{"the end of the log is set back", func(t *testing.T) { w.exec(t, "UPDATE log_head SET position = position - 1") }, size, "sealed up to position 1030"},
-			{"an event is removed from the middle", func(t *testing.T) { w.exec(t, "DELETE FROM events WHERE position = 400") }, 400, "there is no event"},
+			{"the end of the log is set back",
+				func(t *testing.T) { w.exec(t, "UPDATE log_head SET position = position - 1") }, size,
+				"sealed up to position 1030"},
+			{"an event is removed from the middle",
+				func(t *testing.T) { w.exec(t, "DELETE FROM events WHERE position = 400") }, 400, "there is no event"},
 			{"an event is removed from the middle, and the gap closed", func(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = 400")
 				w.closeUp(t, 400)
@@ -229,8 +253,10 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = 1015")
 				w.closeUp(t, 1015)
 			}, 1015, "not the event that was sealed"},
-			{"two events are swapped", func(t *testing.T) { w.swap(t, 300, 900) }, 300, "not the event that was sealed"},
-			{"two events of the head are swapped", func(t *testing.T) { w.swap(t, other.Position, size) }, other.Position, "not the event that was sealed"},
+			{"two events are swapped", func(t *testing.T) { w.swap(t, 300, 900) }, 300,
+				"not the event that was sealed"},
+			{"two events of the head are swapped", func(t *testing.T) { w.swap(t, other.Position, size) },
+				other.Position, "not the event that was sealed"},
 			{"an event is inserted", func(t *testing.T) {
 				w.makeRoom(t, 600)
 				e := events[10]
@@ -247,9 +273,13 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				e.Position, e.ObjectID, e.Sequence, e.PrevHash = 5000, "usr_new", 1, nil
 				w.insert(t, e)
 			}, size + 1, "there is an event at position 5000"},
-			{"a number is below zero", func(t *testing.T) { w.exec(t, "UPDATE events SET sequence = -7 WHERE position = 1020") }, 1020, "cannot be read"},
-			{"a chain is computed anew", func(t *testing.T) { w.recompute(t, events, long.Position) }, long.Position, "not the event that was sealed"},
-			{"a chain is computed anew from the head on", func(t *testing.T) { w.recompute(t, events, 1012) }, 1012, "not the event that was sealed"},
+			{"a number is below zero",
+				func(t *testing.T) { w.exec(t, "UPDATE events SET sequence = -7 WHERE position = 1020") }, 1020,
+				"cannot be read"},
+			{"a chain is computed anew", func(t *testing.T) { w.recompute(t, events, long.Position) }, long.Position,
+				"not the event that was sealed"},
+			{"a chain is computed anew from the head on", func(t *testing.T) { w.recompute(t, events, 1012) }, 1012,
+				"not the event that was sealed"},
 			{"a chain and the checkpoints are computed anew", func(t *testing.T) {
 				w.recompute(t, events, long.Position)
 				w.reseal(t)
@@ -270,7 +300,8 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				w.recompute(t, events, long.Position)
 				w.exec(t, "DELETE FROM checkpoints")
 			}, 1, "head of the checkpoints was removed"},
-			{"all checkpoints are removed", func(t *testing.T) { w.exec(t, "DELETE FROM checkpoints") }, 1, "head of the checkpoints was removed"},
+			{"all checkpoints are removed", func(t *testing.T) { w.exec(t, "DELETE FROM checkpoints") }, 1,
+				"head of the checkpoints was removed"},
 			{"the head is one of an earlier range", func(t *testing.T) {
 				w.exec(t, "DELETE FROM checkpoints WHERE number = 0")
 				w.exec(t, "INSERT INTO checkpoints SELECT 0, position, digest, tags, seal FROM checkpoints WHERE number = 1")
@@ -278,15 +309,21 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 			{"a full checkpoint goes under another number", func(t *testing.T) {
 				w.exec(t, "INSERT INTO checkpoints SELECT 2, position, digest, tags, seal FROM checkpoints WHERE number = 1")
 			}, 1001, "not the event that was sealed"},
-			{"the seal of a checkpoint is spoilt", func(t *testing.T) { w.spoil(t, 1, "seal", 5) }, 1, "the checkpoint of positions 1 to 1000 was changed"},
-			{"the digest of a checkpoint is spoilt", func(t *testing.T) { w.spoil(t, 1, "digest", 5) }, 1, "the checkpoint of positions 1 to 1000 was changed"},
-			{"the digest of the head is spoilt", func(t *testing.T) { w.spoil(t, 0, "digest", 5) }, 1001, "the head of the checkpoints was changed"},
-			{"the head covers less than it says", func(t *testing.T) { w.exec(t, "UPDATE checkpoints SET position = 1011 WHERE number = 0") }, 1001, "the head of the checkpoints was changed"},
+			{"the seal of a checkpoint is spoilt", func(t *testing.T) { w.spoil(t, 1, "seal", 5) }, 1,
+				"the checkpoint of positions 1 to 1000 was changed"},
+			{"the digest of a checkpoint is spoilt", func(t *testing.T) { w.spoil(t, 1, "digest", 5) }, 1,
+				"the checkpoint of positions 1 to 1000 was changed"},
+			{"the digest of the head is spoilt", func(t *testing.T) { w.spoil(t, 0, "digest", 5) }, 1001,
+				"the head of the checkpoints was changed"},
+			{"the head covers less than it says",
+				func(t *testing.T) { w.exec(t, "UPDATE checkpoints SET position = 1011 WHERE number = 0") }, 1001,
+				"the head of the checkpoints was changed"},
 			{"a checkpoint of nothing is there", func(t *testing.T) {
 				w.exec(t, "INSERT INTO checkpoints SELECT 9000000000000000000, position, digest, tags, seal FROM checkpoints WHERE number = 1")
 			}, 1001, "is missing"},
 			{"a state is that of an event less", func(t *testing.T) { w.setBack(t, last) }, 0, ""},
-			{"a state is gone", func(t *testing.T) { w.exec(t, "DELETE FROM users WHERE id = 'usr_3'") }, 0, "1 objects of the table users have events but no state"},
+			{"a state is gone", func(t *testing.T) { w.exec(t, "DELETE FROM users WHERE id = 'usr_3'") }, 0,
+				"1 objects of the table users have events but no state"},
 			{"a state stands in the table of another kind", func(t *testing.T) {
 				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_3'")
 				w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
@@ -298,7 +335,9 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 			{"a state stands in two tables", func(t *testing.T) {
 				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_4'")
 			}, 0, "1 states in the table sign_ins belong to objects of another kind"},
-			{"a state has no events", func(t *testing.T) { w.exec(t, "UPDATE users SET id = 'usr_x' WHERE id = 'usr_3'") }, 0, "the log has only 0 of them"},
+			{"a state has no events",
+				func(t *testing.T) { w.exec(t, "UPDATE users SET id = 'usr_x' WHERE id = 'usr_3'") }, 0,
+				"the log has only 0 of them"},
 			{"the hash of a state is spoilt", func(t *testing.T) {
 				w.exec(t, "UPDATE users SET hash = ? WHERE id = ?", make([]byte, 32), events[0].ObjectID)
 			}, 0, "computed from another event"},
@@ -310,7 +349,8 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				if r.Finding == nil {
 					t.Fatal("it is not found")
 				}
-				if c.position != 0 && r.Finding.Position != c.position || !strings.Contains(r.Finding.String(), c.what) {
+				if c.position != 0 && r.Finding.Position != c.position ||
+					!strings.Contains(r.Finding.String(), c.what) {
 					t.Errorf("%s; want position %d and %q", r.Finding, c.position, c.what)
 				}
 			})
@@ -339,7 +379,8 @@ func TestAnOlderHeadIsFound(t *testing.T) {
 		w.restore(t, "older", "checkpoints")
 		found := func(what string) {
 			t.Helper()
-			if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "the head of the checkpoints was replaced by an older one") {
+			if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 ||
+				!strings.Contains(f.What, "the head of the checkpoints was replaced by an older one") {
 				t.Errorf("%s: %v", what, f)
 			}
 		}
@@ -387,7 +428,8 @@ func TestAnOlderCopyOfEverythingIsFoundByWhoKeptTheHead(t *testing.T) {
 		}
 		s.Close()
 		w.wantClean(t, 35, 0)
-		if f := w.verify(t, &later).Finding; f == nil || f.Position != 30 || !strings.Contains(f.What, "not the expected one") {
+		if f := w.verify(t, &later).Finding; f == nil || f.Position != 30 ||
+			!strings.Contains(f.What, "not the expected one") {
 			t.Errorf("%v", f)
 		}
 	})
@@ -422,9 +464,16 @@ func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 			position int64
 			what     string
 		}{
-			{"a payload is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 23") }, 26, "at position 23: one of the two was changed"},
-			{"the payload of a last event is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 32") }, 32, "computed from another event"},
-			{"a hash is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET prev_hash = ? WHERE position = 25", make([]byte, 32)) }, 25, "one of the two was changed"},
+			{"a payload is changed",
+				func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 23") }, 26,
+				"at position 23: one of the two was changed"},
+			{"the payload of a last event is changed",
+				func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 32") }, 32,
+				"computed from another event"},
+			{"a hash is changed",
+				func(t *testing.T) {
+					w.exec(t, "UPDATE events SET prev_hash = ? WHERE position = 25", make([]byte, 32))
+				}, 25, "one of the two was changed"},
 			{"the last event is removed without its state", func(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = 32")
 				w.exec(t, "UPDATE log_head SET position = 31")
@@ -437,7 +486,8 @@ func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = 24")
 				w.closeUp(t, 24)
 			}, 26, "the previous event is missing"},
-			{"two events of one object are swapped", func(t *testing.T) { w.swap(t, 23, 26) }, 23, "moved behind this one"},
+			{"two events of one object are swapped", func(t *testing.T) { w.swap(t, 23, 26) }, 23,
+				"moved behind this one"},
 			{"two events have one number", func(t *testing.T) {
 				if _, err := w.sql.Exec("DROP INDEX events_object"); err != nil {
 					t.Fatal(err)
@@ -488,7 +538,8 @@ func TestAnEmptyValueWhereThereWasNoneIsFound(t *testing.T) {
 	w.sealed(t, 20)
 	for _, column := range []string{"sealed", "prev_hash"} {
 		w.exec(t, "UPDATE events SET "+column+" = ? WHERE position = 4 AND "+column+" IS NULL", []byte{})
-		if f := w.verify(t, nil).Finding; f == nil || f.Position != 4 || !strings.Contains(f.What, "a column that must have a value is empty") {
+		if f := w.verify(t, nil).Finding; f == nil || f.Position != 4 ||
+			!strings.Contains(f.What, "a column that must have a value is empty") {
 			t.Errorf("%s: %v", column, f)
 		}
 		w.exec(t, "UPDATE events SET "+column+" = NULL WHERE position = 4")

@@ -13,7 +13,8 @@ import (
 func other(column string) string {
 	switch column {
 	case "sealed", "prev_hash":
-		return "UPDATE events SET " + column + " = CAST(" + column + " AS TEXT) WHERE position = ? AND " + column + " IS NOT NULL"
+		return "UPDATE events SET " + column + " = CAST(" + column + " AS TEXT) WHERE position = ? AND " +
+			column + " IS NOT NULL"
 	case "sequence", "time":
 		return "UPDATE events SET " + column + " = CAST(CAST(" + column + " AS TEXT) AS BLOB) WHERE position = ?"
 	}
@@ -28,19 +29,26 @@ func TestAValueOfAnotherTypeIsFound(t *testing.T) {
 		position++
 	}
 	w.save(t, "right")
-	for _, column := range []string{"object_id", "sequence", "org_id", "type", "payload", "sealed", "key_id", "prev_hash", "actor", "request_id", "time"} {
+	for _, column := range []string{"object_id", "sequence", "org_id", "type", "payload", "sealed", "key_id",
+		"prev_hash", "actor", "request_id", "time"} {
 		w.exec(t, other(column), position)
-		if f := w.verify(t, nil).Finding; f == nil || f.Position != position || !strings.Contains(f.What, "the event cannot be read, so it was changed") {
+		if f := w.verify(t, nil).Finding; f == nil || f.Position != position ||
+			!strings.Contains(f.What, "the event cannot be read, so it was changed") {
 			t.Errorf("%s: %v", column, f)
 		}
 		w.restore(t, "right")
 	}
 	for _, c := range []struct{ name, statement, what string }{
-		{"the head", "UPDATE checkpoints SET position = 'x' WHERE number = 0", "the head of the checkpoints was changed"},
-		{"the end of the log", "UPDATE log_head SET position = 'x'", "the end of the log cannot be read, so it was changed"},
-		{"the number of a state", "UPDATE users SET sequence = 'x' WHERE id = 'usr_0'", `the state of "usr_0" in the table users cannot be read, so it was changed`},
-		{"the hash of a state", "UPDATE users SET hash = CAST(hash AS TEXT) WHERE id = 'usr_0'", `the state of "usr_0" in the table users cannot be read, so it was changed`},
-		{"the name of a state", "UPDATE users SET id = CAST(id AS BLOB) WHERE id = 'usr_0'", `the state of "" in the table users cannot be read, so it was changed`},
+		{"the head", "UPDATE checkpoints SET position = 'x' WHERE number = 0",
+			"the head of the checkpoints was changed"},
+		{"the end of the log", "UPDATE log_head SET position = 'x'",
+			"the end of the log cannot be read, so it was changed"},
+		{"the number of a state", "UPDATE users SET sequence = 'x' WHERE id = 'usr_0'",
+			`the state of "usr_0" in the table users cannot be read, so it was changed`},
+		{"the hash of a state", "UPDATE users SET hash = CAST(hash AS TEXT) WHERE id = 'usr_0'",
+			`the state of "usr_0" in the table users cannot be read, so it was changed`},
+		{"the name of a state", "UPDATE users SET id = CAST(id AS BLOB) WHERE id = 'usr_0'",
+			`the state of "" in the table users cannot be read, so it was changed`},
 	} {
 		w.exec(t, c.statement)
 		if f := w.verify(t, nil).Finding; f == nil || !strings.Contains(f.String(), c.what) {

@@ -47,10 +47,19 @@ func (visited) EventType() event.Type { return "sign_in.visited.v1" }
 func (visited) Apply(v *visit)        { v.Count++ }
 
 var (
-	accounts = event.Define(event.Schema[account]{Name: "user", Table: "users", Prefix: "usr", Shape: 1, Facts: []event.Fact[account]{named{}},
-		Columns: []string{event.Standing, "verified_email"}, Lookup: func(*event.Object[account]) []string { return []string{"{}", ""} }})
-	visits = event.Define(event.Schema[visit]{Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1, Facts: []event.Fact[visit]{visited{}}})
-	kinds  = []event.Definition{accounts, visits}
+	accounts = event.Define(event.Schema[account]{
+		Name:    "user",
+		Table:   "users",
+		Prefix:  "usr",
+		Shape:   1,
+		Facts:   []event.Fact[account]{named{}},
+		Columns: []string{event.Standing, "verified_email"},
+
+		Lookup: func(*event.Object[account]) []string { return []string{"{}", ""} },
+	})
+	visits = event.Define(event.Schema[visit]{Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1,
+		Facts: []event.Fact[visit]{visited{}}})
+	kinds = []event.Definition{accounts, visits}
 )
 
 // database is one with its key and its clock.
@@ -86,8 +95,14 @@ const (
 func (w *database) open(t *testing.T, sealing time.Duration) (*store.Store, *testkit.Log) {
 	t.Helper()
 	log := &testkit.Log{}
-	s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock.Now, SealInterval: sealing,
-		Log: slog.New(slog.NewTextHandler(log, nil))})
+	s, _, err := store.Open(t.Context(), store.Options{
+		Database:     w.URL,
+		Kinds:        kinds,
+		Master:       w.master,
+		Clock:        w.clock.Now,
+		SealInterval: sealing,
+		Log:          slog.New(slog.NewTextHandler(log, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +178,8 @@ func (w *database) sealed(t *testing.T, n int) []event.Event {
 func (w *database) refused(t *testing.T, says string) {
 	t.Helper()
 	for _, readOnly := range []bool{true, false} {
-		s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock.Now, ReadOnly: readOnly})
+		s, _, err := store.Open(t.Context(),
+			store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock.Now, ReadOnly: readOnly})
 		if err == nil {
 			s.Close()
 		}
@@ -207,7 +223,8 @@ func (w *database) wantClean(t *testing.T, events, unsealed int64) *proof.Report
 	if r.Finding != nil {
 		t.Fatal(r.Finding)
 	}
-	if r.Events != events || r.Unsealed != unsealed || r.Checkpoints != (events-unsealed)/1000+1 || r.Head.Position != events {
+	if r.Events != events || r.Unsealed != unsealed || r.Checkpoints != (events-unsealed)/1000+1 ||
+		r.Head.Position != events {
 		t.Fatalf("%+v, want %d events, %d of them not sealed", r, events, unsealed)
 	}
 	return r

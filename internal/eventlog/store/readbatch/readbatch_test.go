@@ -153,7 +153,8 @@ func TestWhatNobodyWaitsForComesWithTheNextRoundTrip(t *testing.T) {
 		found, _ := right.Get(t.Context(), 2)
 		got <- found
 	}()
-	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked) != 2 || asked[0].SQL != "left" || asked[1].SQL != "right" {
+	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked) != 2 || asked[0].SQL != "left" ||
+		asked[1].SQL != "right" {
 		t.Errorf("the round trip asks %v", asked)
 	}
 	d.answer <- nil
@@ -180,17 +181,22 @@ func TestAQuestionGoesAlongWithLookups(t *testing.T) {
 	ask := func(sum *int) chan error {
 		got := make(chan error)
 		go func() {
-			got <- l.Along(t.Context(), Question{SQL: "alone", Args: []any{3, 4}, Each: func(scan func(...any) error) error {
-				var n int
-				defer func() { *sum += n }()
-				return scan(&n)
-			}})
+			got <- l.Along(t.Context(), Question{
+				SQL:  "alone",
+				Args: []any{3, 4},
+				Each: func(scan func(...any) error) error {
+					var n int
+					defer func() { *sum += n }()
+					return scan(&n)
+				},
+			})
 		}()
 		return got
 	}
 	var sum int
 	got := ask(&sum)
-	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked) != 2 || asked[0].SQL != "alone" || asked[1].SQL != "left" {
+	if asked := testkit.Receive(t, d.asked, "a round trip"); len(asked) != 2 || asked[0].SQL != "alone" ||
+		asked[1].SQL != "left" {
 		t.Errorf("the round trip asks %v", asked)
 	}
 	d.answer <- nil

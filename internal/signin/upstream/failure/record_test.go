@@ -16,7 +16,8 @@ func TestFailuresAreWrittenOnceAMinute(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		nodes := eventtest.NewNodes(db, failure.Kind)
 		s := nodes.Open(t)
-		recorders := []*failure.Recorder{failure.NewRecorder(s, nodes.Clock.Now), failure.NewRecorder(s, nodes.Clock.Now)}
+		recorders := []*failure.Recorder{failure.NewRecorder(s, nodes.Clock.Now),
+			failure.NewRecorder(s, nodes.Clock.Now)}
 		record := func(n int) {
 			var all sync.WaitGroup
 			for i := range n {

@@ -27,8 +27,10 @@ import (
 
 func TestARangeIsSaidInFewWords(t *testing.T) {
 	var rules fieldrules.Rules
-	found, _, err := rules.Check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
-	want := []errs.Violation{{Field: "policy.passwordMinLength", Message: "must be from 0 to 72"}, {Field: "policy.networkWaitSeconds", Message: "must be from 60 to 3600"}}
+	found, _, err := rules.Check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73,
+		NetworkWaitSeconds: 59, SessionSeconds: 300}})
+	want := []errs.Violation{{Field: "policy.passwordMinLength", Message: "must be from 0 to 72"},
+		{Field: "policy.networkWaitSeconds", Message: "must be from 60 to 3600"}}
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("got %v, %v", found, err)
 	}
@@ -89,12 +91,14 @@ func TestProtovalidateSaysTheSame(t *testing.T) {
 		for round := range rounds {
 			req := mt.New()
 			if round > 0 {
-				fill(random, req, 1/float64(1+round%5), 0) // the more is filled with bad values, the less of it is looked at
+				// the more is filled with bad values, the less of it is looked at
+				fill(random, req, 1/float64(1+round%5), 0)
 			}
 			got, gotLong, err := rules.Check(req.Interface())
 			want, wantLong, wantErr := oracle(validator, req.Interface(), seen)
 			if err != nil || wantErr != nil || gotLong != wantLong || !slices.Equal(got, want) {
-				t.Fatalf("seed %d, %s: got %v, %v, %v\nprotovalidate says %v, %v, %v", seed, md.FullName(), got, gotLong, err, want, wantLong, wantErr)
+				t.Fatalf("seed %d, %s: got %v, %v, %v\nprotovalidate says %v, %v, %v", seed, md.FullName(), got,
+					gotLong, err, want, wantLong, wantErr)
 			}
 			judged++
 			if len(got) == 0 {
@@ -102,7 +106,8 @@ func TestProtovalidateSaysTheSame(t *testing.T) {
 			}
 		}
 	}
-	for _, rule := range []string{"required", "string.min_len", "string.max_len", "repeated.min_items", "repeated.max_items", "repeated.unique", "int32.gte_lte", "int64.gte_lte",
+	for _, rule := range []string{"required", "string.min_len", "string.max_len", "repeated.min_items",
+		"repeated.max_items", "repeated.unique", "int32.gte_lte", "int64.gte_lte",
 		"enum.defined_only", "enum.not_in"} {
 		if !seen[rule] && !testing.Short() {
 			t.Errorf("seed %d: nothing has broken %s", seed, rule)
@@ -112,14 +117,16 @@ func TestProtovalidateSaysTheSame(t *testing.T) {
 }
 
 // oracle says with protovalidate what Check says.
-func oracle(validator protovalidate.Validator, req proto.Message, seen map[string]bool) (found []errs.Violation, tooLong bool, err error) {
+func oracle(validator protovalidate.Validator, req proto.Message,
+	seen map[string]bool) (found []errs.Violation, tooLong bool, err error) {
 	broken, ok := errors.AsType[*protovalidate.ValidationError](validator.Validate(req))
 	if !ok {
 		return nil, false, validator.Validate(req)
 	}
 	for _, v := range broken.Violations {
 		seen[v.Proto.GetRuleId()] = true
-		found = append(found, errs.Violation{Field: strict.JSONPath(req.ProtoReflect().Descriptor(), protovalidate.FieldPathString(v.Proto.GetField())), Message: inWords(v)})
+		found = append(found, errs.Violation{Field: strict.JSONPath(req.ProtoReflect().Descriptor(),
+			protovalidate.FieldPathString(v.Proto.GetField())), Message: inWords(v)})
 		if id := v.Proto.GetRuleId(); id == "string.max_len" || id == "repeated.max_items" {
 			tooLong = true
 		}
@@ -178,7 +185,8 @@ func fill(random *rand.Rand, m protoreflect.Message, wild float64, depth int) {
 		case fd.IsMap():
 			for range random.IntN(3) {
 				if fd.MapValue().Message() == nil && fd.MapKey().Kind() == protoreflect.StringKind {
-					m.Mutable(fd).Map().Set(protoreflect.ValueOfString(fmt.Sprint("k", random.IntN(9))).MapKey(), scalar(random, fd.MapValue(), &validate.FieldRules{}, wild))
+					m.Mutable(fd).Map().Set(protoreflect.ValueOfString(fmt.Sprint("k", random.IntN(9))).MapKey(),
+						scalar(random, fd.MapValue(), &validate.FieldRules{}, wild))
 				}
 			}
 		case fd.IsList():
@@ -211,7 +219,8 @@ func fill(random *rand.Rand, m protoreflect.Message, wild float64, depth int) {
 	}
 }
 
-func scalar(random *rand.Rand, fd protoreflect.FieldDescriptor, rules *validate.FieldRules, wild float64) protoreflect.Value {
+func scalar(random *rand.Rand, fd protoreflect.FieldDescriptor, rules *validate.FieldRules,
+	wild float64) protoreflect.Value {
 	outside := random.Float64() < wild/3
 	bounded := func(least, most int64) int64 {
 		if outside {
@@ -239,7 +248,8 @@ func scalar(random *rand.Rand, fd protoreflect.FieldDescriptor, rules *validate.
 		values := fd.Enum().Values()
 		return protoreflect.ValueOfEnum(values.Get(random.IntN(values.Len())).Number())
 	case protoreflect.Int32Kind:
-		return protoreflect.ValueOfInt32(int32(bounded(int64(rules.GetInt32().GetGte()), int64(rules.GetInt32().GetLte()))))
+		return protoreflect.ValueOfInt32(int32(bounded(int64(rules.GetInt32().GetGte()),
+			int64(rules.GetInt32().GetLte()))))
 	case protoreflect.Int64Kind:
 		return protoreflect.ValueOfInt64(bounded(rules.GetInt64().GetGte(), rules.GetInt64().GetLte()))
 	case protoreflect.BoolKind:
@@ -276,7 +286,8 @@ func TestManyAskAtOnce(t *testing.T) {
 
 // TestUnknownRulesAreRefused: a rule that nobody enforces must not look as if somebody did.
 func TestUnknownRulesAreRefused(t *testing.T) {
-	text, number, message := descriptorpb.FieldDescriptorProto_TYPE_STRING, descriptorpb.FieldDescriptorProto_TYPE_INT32, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
+	text, number, message := descriptorpb.FieldDescriptorProto_TYPE_STRING,
+		descriptorpb.FieldDescriptorProto_TYPE_INT32, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
 	for _, c := range []struct {
 		of       descriptorpb.FieldDescriptorProto_Type
 		repeated bool
@@ -285,10 +296,12 @@ func TestUnknownRulesAreRefused(t *testing.T) {
 	}{
 		{text, false, validate.FieldRules_builder{String: validate.StringRules_builder{MinLen: new(uint64(3))}.Build()}.Build(), ""},
 		{text, false, validate.FieldRules_builder{String: validate.StringRules_builder{Pattern: new("a+")}.Build()}.Build(), "buf.validate.StringRules.pattern is not known"},
-		{text, false, validate.FieldRules_builder{CelExpression: []string{"this != ''"}}.Build(), "buf.validate.FieldRules.cel_expression is not known"},
+		{text, false, validate.FieldRules_builder{CelExpression: []string{"this != ''"}}.Build(),
+			"buf.validate.FieldRules.cel_expression is not known"},
 		{text, false, validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(3))}.Build()}.Build(), "another kind of field: int32"},
 		{number, false, validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gt: new(int32(3))}.Build()}.Build(), "Int32Rules.gt is not known"},
-		{number, false, validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(3)), Lte: new(int32(2))}.Build()}.Build(), "ends before it begins"},
+		{number, false, validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(3)),
+			Lte: new(int32(2))}.Build()}.Build(), "ends before it begins"},
 		{number, true, validate.FieldRules_builder{Int32: validate.Int32Rules_builder{Gte: new(int32(3))}.Build()}.Build(), "another kind of field: int32"},
 		{text, true, validate.FieldRules_builder{Repeated: validate.RepeatedRules_builder{Items: validate.FieldRules_builder{String: validate.StringRules_builder{Email: new(true)}.Build()}.Build()}.Build()}.Build(),
 			"buf.validate.StringRules.email is not known"},
@@ -298,15 +311,21 @@ func TestUnknownRulesAreRefused(t *testing.T) {
 	} {
 		options := &descriptorpb.FieldOptions{}
 		proto.SetExtension(options, validate.E_Field, c.rules)
-		fd := &descriptorpb.FieldDescriptorProto{Name: new("f"), Number: new(int32(1)), Type: c.of.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(), Options: options}
+		fd := &descriptorpb.FieldDescriptorProto{Name: new("f"), Number: new(int32(1)), Type: c.of.Enum(),
+			Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(), Options: options}
 		if c.repeated {
 			fd.Label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
 		}
 		if c.of == message {
 			fd.TypeName = new(".odd.M")
 		}
-		file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{Name: new("odd.proto"), Package: new("odd"), Syntax: new("proto3"),
-			MessageType: []*descriptorpb.DescriptorProto{{Name: new("M"), Field: []*descriptorpb.FieldDescriptorProto{fd}}}}, nil)
+		file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+			Name:    new("odd.proto"),
+			Package: new("odd"),
+			Syntax:  new("proto3"),
+			MessageType: []*descriptorpb.DescriptorProto{{Name: new("M"),
+				Field: []*descriptorpb.FieldDescriptorProto{fd}}},
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,8 +338,14 @@ func TestUnknownRulesAreRefused(t *testing.T) {
 
 // BenchmarkCheck judges a request of average size.
 func BenchmarkCheck(b *testing.B) {
-	req := &signetv1.AddApplicationRequest{Name: "N", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
-		GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE}, RedirectUris: []string{"https://app.example.org/callback", "https://app.example.org/other"}}
+	req := &signetv1.AddApplicationRequest{
+		Name:       "N",
+		Type:       signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+		AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
+		GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
+
+		RedirectUris: []string{"https://app.example.org/callback", "https://app.example.org/other"},
+	}
 	b.Run("ours", func(b *testing.B) {
 		var rules fieldrules.Rules
 		b.ReportAllocs()

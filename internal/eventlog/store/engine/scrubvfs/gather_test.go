@@ -122,7 +122,8 @@ func (b base) has(rows, sum int) {
 	b.t.Helper()
 	var n, total int
 	var verdict string
-	err := b.QueryRowContext(context.Background(), "SELECT count(*), sum(n) FROM (SELECT n, text FROM t WHERE length(text) > 0)").Scan(&n, &total)
+	err := b.QueryRowContext(context.Background(),
+		"SELECT count(*), sum(n) FROM (SELECT n, text FROM t WHERE length(text) > 0)").Scan(&n, &total)
 	if err == nil {
 		err = b.QueryRowContext(context.Background(), "PRAGMA integrity_check").Scan(&verdict)
 	}
@@ -259,11 +260,19 @@ func TestATransactionLargerThanTheCache(t *testing.T) {
 	}{
 		{"committed", []string{"UPDATE t SET n = n + 1", "COMMIT"}, rows},
 		{"rolled back", []string{"UPDATE t SET n = n + 1", "ROLLBACK"}, 0},
-		{"with frames written again", []string{"UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "COMMIT"}, 3 * rows},
-		{"with few frames written again", []string{"UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1 WHERE id <= 100", "COMMIT"}, rows + 100},
-		{"with all taken back but some", []string{"UPDATE t SET n = n + 1", "SAVEPOINT s", "UPDATE t SET n = n + 5", "ROLLBACK TO s", "COMMIT"}, rows},
-		{"with all taken back, and more", []string{"SAVEPOINT s", "UPDATE t SET n = n + 5", "ROLLBACK TO s", "UPDATE t SET n = n + 1 WHERE id > 20", "COMMIT"}, rows - 20},
-		{"with some taken back, and more", []string{"UPDATE t SET n = n + 1 WHERE id <= 100", "SAVEPOINT s", "UPDATE t SET n = n + 5", "ROLLBACK TO s", "UPDATE t SET n = n + 1", "COMMIT"}, rows + 100},
+		{"with frames written again",
+			[]string{"UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "COMMIT"}, 3 * rows},
+		{"with few frames written again",
+			[]string{"UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1 WHERE id <= 100", "COMMIT"}, rows + 100},
+		{"with all taken back but some",
+			[]string{"UPDATE t SET n = n + 1", "SAVEPOINT s", "UPDATE t SET n = n + 5", "ROLLBACK TO s",
+				"COMMIT"}, rows},
+		{"with all taken back, and more",
+			[]string{"SAVEPOINT s", "UPDATE t SET n = n + 5", "ROLLBACK TO s", "UPDATE t SET n = n + 1 WHERE id > 20",
+				"COMMIT"}, rows - 20},
+		{"with some taken back, and more",
+			[]string{"UPDATE t SET n = n + 1 WHERE id <= 100", "SAVEPOINT s", "UPDATE t SET n = n + 5", "ROLLBACK TO s",
+				"UPDATE t SET n = n + 1", "COMMIT"}, rows + 100},
 	} {
 		for _, mode := range modes {
 			t.Run(c.name+", "+mode, func(t *testing.T) {
@@ -326,7 +335,8 @@ func TestWhatWasRolledBackIsNotWrittenOverOthers(t *testing.T) {
 		{"by a checkpoint", "PRAGMA wal_checkpoint(TRUNCATE)"},
 		{"by reading", "SELECT * FROM t"},
 	} {
-		for frames := 1; frames <= 60; frames += 3 { // at one of them, the next frame is right behind the last one gathered
+		// at one of them, the next frame is right behind the last one gathered
+		for frames := 1; frames <= 60; frames += 3 {
 			b, file := spilling(t)
 			gathered := int(roomOf(file).size) / (24 + 4096)
 			start := roomOf(file).start
@@ -423,12 +433,14 @@ func TestWhatIsGatheredIsWrittenBefore(t *testing.T) {
 				}
 				if answer == sqlite3.SQLITE_OK {
 					log, err := os.ReadFile(b.path + "-wal")
-					if err != nil || rc != answer || int64(len(log)) < start || !bytes.HasPrefix(log[start:], gathered) {
+					if err != nil || rc != answer || int64(len(log)) < start ||
+						!bytes.HasPrefix(log[start:], gathered) {
 						t.Errorf("%d, %v: what was gathered is not in the file", rc, err)
 					}
 					continue
 				}
-				if rc != answer && rc != sqlite3.SQLITE_IOERR_WRITE || rc != sqlite3.SQLITE_IOERR_WRITE && !strings.Contains(c.name, "written") {
+				if rc != answer && rc != sqlite3.SQLITE_IOERR_WRITE ||
+					rc != sqlite3.SQLITE_IOERR_WRITE && !strings.Contains(c.name, "written") {
 					t.Errorf("%d where a write says %d", rc, answer)
 				}
 				// What is lost was part of the transaction: nothing can save it, though the disk is fine again.
@@ -453,7 +465,8 @@ func TestWhatLiesBeforeIsReadWithoutWriting(t *testing.T) {
 	defer tls.Free(24)
 	r := roomOf(file)
 	size := r.size
-	for _, failed := range []int32{sqlite3.SQLITE_OK, sqlite3.SQLITE_FULL} { // a rollback must be able to read what was there before
+	// a rollback must be able to read what was there before
+	for _, failed := range []int32{sqlite3.SQLITE_OK, sqlite3.SQLITE_FULL} {
 		if r.failed = failed; failed != sqlite3.SQLITE_OK {
 			r.size, size = 0, 0
 		}
@@ -477,16 +490,21 @@ func TestAWriteThatFails(t *testing.T) {
 		{"a commit", 1000, []string{"UPDATE t SET n = n + 1 WHERE id <= 5"}},
 		{"a transaction of several calls", 1000, []string{"UPDATE t SET n = n + 1"}},
 		{"a commit by hand", 1000, []string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1 WHERE id <= 5", "COMMIT"}},
-		{"a transaction larger than the cache", 10, []string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "COMMIT"}},
-		{"reading in a transaction", 10, []string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1 WHERE id <= 25", "SELECT sum(n) FROM t", "UPDATE t SET n = n + 1 WHERE id = 1", "COMMIT"}},
-		{"a savepoint", 10, []string{"SAVEPOINT s", "UPDATE t SET n = n + 1 WHERE id <= 35", "UPDATE t SET n = n + 1 WHERE id <= 35", "RELEASE s"}},
+		{"a transaction larger than the cache", 10,
+			[]string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1", "UPDATE t SET n = n + 1", "COMMIT"}},
+		{"reading in a transaction", 10,
+			[]string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1 WHERE id <= 25", "SELECT sum(n) FROM t",
+				"UPDATE t SET n = n + 1 WHERE id = 1", "COMMIT"}},
+		{"a savepoint", 10, []string{"SAVEPOINT s", "UPDATE t SET n = n + 1 WHERE id <= 35",
+			"UPDATE t SET n = n + 1 WHERE id <= 35", "RELEASE s"}},
 	} {
 		for _, answer := range []int32{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE} {
 			for _, half := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, %d, half of it written: %t", c.name, answer, half), func(t *testing.T) {
 					failures := 0
 					for call := 1; ; call += 1 + call/4 { // that fails
-						b := made(t, rows, "", "synchronous(OFF)", fmt.Sprintf("cache_size(%d)", c.cache), "wal_autocheckpoint(0)")
+						b := made(t, rows, "", "synchronous(OFF)", fmt.Sprintf("cache_size(%d)", c.cache),
+							"wal_autocheckpoint(0)")
 						if call == 1 {
 							watched(t)
 						}
@@ -651,7 +669,8 @@ func TestWhenATransactionIsComplete(t *testing.T) {
 		{"small pages", 32, [][]byte{inner, page[:512], last, page[:512]}, []bool{o, o, o, x}},
 		{"the last frame again", 32, [][]byte{last, page, last, page}, []bool{o, x, o, x}},
 		{"a head in pieces", 32, [][]byte{last, page, last[:8], last[8:], page}, []bool{o, x, x, x, x}},
-		{"a page in pieces, the last as long as a head", 32, [][]byte{last, page, last, page[24:], page[:24]}, []bool{o, x, o, x, x}},
+		{"a page in pieces, the last as long as a head", 32, [][]byte{last, page, last, page[24:], page[:24]},
+			[]bool{o, x, o, x, x}},
 		{"a page in pieces, the first as long as a head", 32, [][]byte{last, page[:24], page[24:]}, []bool{o, x, x}},
 		{"a page in halves", 32, [][]byte{last, page[2048:], page[2048:], last, page}, []bool{o, x, x, x, x}},
 		{"a page without a head", 32, [][]byte{page, inner, page}, []bool{x, x, x}},
@@ -689,11 +708,13 @@ func TestManyConnections(t *testing.T) {
 	var all sync.WaitGroup
 	var written atomic.Int64
 	for i := range writers {
-		w := connect(t, b.path, vfs, "", "busy_timeout(60000)", "synchronous(OFF)", "cache_size(10)", "wal_autocheckpoint(100)")
+		w := connect(t, b.path, vfs, "", "busy_timeout(60000)", "synchronous(OFF)", "cache_size(10)",
+			"wal_autocheckpoint(100)")
 		all.Go(func() {
 			defer written.Add(1)
 			for n := range transactions {
-				for _, text := range []string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1", []string{"COMMIT", "ROLLBACK"}[(n+i)%2]} {
+				for _, text := range []string{"BEGIN IMMEDIATE", "UPDATE t SET n = n + 1",
+					[]string{"COMMIT", "ROLLBACK"}[(n+i)%2]} {
 					if err := w.try(text); err != nil {
 						t.Error(err)
 						return
@@ -707,7 +728,9 @@ func TestManyConnections(t *testing.T) {
 		all.Go(func() {
 			for last := 0; written.Load() < writers; {
 				var sum int
-				if err := r.QueryRowContext(context.Background(), "SELECT sum(n) FROM t WHERE length(text) = 3000").Scan(&sum); err != nil || sum < last || sum%rows != 0 {
+				if err := r.QueryRowContext(context.Background(),
+					"SELECT sum(n) FROM t WHERE length(text) = 3000").Scan(&sum); err != nil || sum < last ||
+					sum%rows != 0 {
 					t.Errorf("%d after %d, %v", sum, last, err)
 					return
 				}
@@ -728,7 +751,9 @@ func commits(path string) error {
 	if err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+path+"?vfs="+vfs+"&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=cache_size(10)&_pragma=wal_autocheckpoint(100)")
+	db, err := sql.Open("sqlite",
+		"file:"+path+"?vfs="+vfs+
+			"&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_pragma=cache_size(10)&_pragma=wal_autocheckpoint(100)")
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,8 @@ func (w workload) killed(t *testing.T, kills int) (stray int) {
 	const linesPerTransaction = 16
 	for {
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), workloadVariable+"="+fmt.Sprintf("%d %d %d %q %q", w.Seed, w.Transactions, w.PageSize, w.Path, w.VFS))
+		cmd.Env = append(os.Environ(),
+			workloadVariable+"="+fmt.Sprintf("%d %d %d %q %q", w.Seed, w.Transactions, w.PageSize, w.Path, w.VFS))
 		said := &bytes.Buffer{}
 		cmd.Stderr = said
 		out, err := cmd.StdoutPipe()
@@ -133,7 +134,8 @@ func (w workload) check(t *testing.T) {
 
 // open gives a database with little room in memory, so that SQLite writes pages before a commit and moves them often.
 func (w workload) open() (*sql.DB, error) {
-	q := url.Values{"_pragma": {fmt.Sprintf("page_size(%d)", w.PageSize), "journal_mode(WAL)", "synchronous(OFF)", "secure_delete(1)", "wal_autocheckpoint(100)", "cache_size(20)"}}
+	q := url.Values{"_pragma": {fmt.Sprintf("page_size(%d)", w.PageSize), "journal_mode(WAL)", "synchronous(OFF)",
+		"secure_delete(1)", "wal_autocheckpoint(100)", "cache_size(20)"}}
 	if w.VFS != "" {
 		q.Set("vfs", w.VFS)
 	}
@@ -164,9 +166,11 @@ func (w workload) run() error {
 	}
 	defer conn.Close()
 	for _, text := range []string{"CREATE TABLE IF NOT EXISTS people (id TEXT PRIMARY KEY, name TEXT NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID",
-		"CREATE INDEX IF NOT EXISTS people_name ON people (name, id)", "CREATE TABLE IF NOT EXISTS log (position INTEGER PRIMARY KEY, text TEXT NOT NULL)",
+		"CREATE INDEX IF NOT EXISTS people_name ON people (name, id)",
+		"CREATE TABLE IF NOT EXISTS log (position INTEGER PRIMARY KEY, text TEXT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS secrets (key TEXT PRIMARY KEY, value BLOB NOT NULL)",
-		"CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, done INTEGER NOT NULL)", "INSERT OR IGNORE INTO progress (id, done) VALUES (1, 0)"} {
+		"CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, done INTEGER NOT NULL)",
+		"INSERT OR IGNORE INTO progress (id, done) VALUES (1, 0)"} {
 		if err := do(conn, text); err != nil {
 			return err
 		}
@@ -249,7 +253,8 @@ func (w workload) erase(conn *sql.Conn, r *rand.Rand) error {
 	case 3:
 		return do(conn, "DELETE FROM log WHERE position % 20 = ?", r.IntN(20))
 	default:
-		return do(conn, "DELETE FROM secrets WHERE key IN (SELECT key FROM secrets ORDER BY key LIMIT ? OFFSET ?)", r.IntN(5), r.IntN(50))
+		return do(conn, "DELETE FROM secrets WHERE key IN (SELECT key FROM secrets ORDER BY key LIMIT ? OFFSET ?)",
+			r.IntN(5), r.IntN(50))
 	}
 }
 
@@ -375,7 +380,8 @@ func TestScaleARandomWorkloadEndsTheSame(t *testing.T) {
 			t.Parallel()
 			w := workload{Seed: rand.IntN(1 << 30), Transactions: transactions, PageSize: size}
 			own, scrubbed := w, w
-			own.Path, scrubbed.Path, scrubbed.VFS = filepath.Join(t.TempDir(), "own.db"), filepath.Join(t.TempDir(), "scrubbed.db"), vfs
+			own.Path, scrubbed.Path, scrubbed.VFS = filepath.Join(t.TempDir(), "own.db"),
+				filepath.Join(t.TempDir(), "scrubbed.db"), vfs
 			stray := own.killed(t, kills)
 			scrubbed.killed(t, kills) // fails where it finds anything
 			rows, same := own.finished(t), scrubbed.finished(t)

@@ -62,7 +62,8 @@ func crowded(t *testing.T, address string) (gone, kept []string) {
 	}
 	for _, name := range kept {
 		var doc string
-		if err := db.QueryRow("SELECT doc FROM people WHERE name = ?", name).Scan(&doc); err != nil || !strings.HasPrefix(doc, name) {
+		if err := db.QueryRow("SELECT doc FROM people WHERE name = ?", name).Scan(&doc); err != nil ||
+			!strings.HasPrefix(doc, name) {
 			t.Fatal(doc, err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-var quick = times{patience: 20 * time.Millisecond, answer: 100 * time.Millisecond, slice: 10 * time.Millisecond, looks: 5 * time.Millisecond, interest: time.Minute}
+var quick = times{patience: 20 * time.Millisecond, answer: 100 * time.Millisecond, slice: 10 * time.Millisecond,
+	looks: 5 * time.Millisecond, interest: time.Minute}
 
 // speaker takes connections, and answers their first bytes unless it is silent. It never says anything more, but to
 // talk.
@@ -96,7 +97,8 @@ func TestAServerThatSendsOnAnotherConnectionIsNotSilent(t *testing.T) {
 	s := newSpeaker(t)
 	s.silent.Store(true)
 	patient := quick
-	patient.answer = 2 * time.Second // 200 looks, in one of which a byte of those that are sent all the time has arrived
+	// 200 looks, in one of which a byte of those that are sent all the time has arrived
+	patient.answer = 2 * time.Second
 	d := start(patient, func(silent bool) { t.Errorf("it is taken for silent: %v", silent) })
 	defer d.Close()
 	waits, err := s.dial(d)

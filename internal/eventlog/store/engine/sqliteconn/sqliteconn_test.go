@@ -31,13 +31,15 @@ func open(t testing.TB) (*Conn, *Statements) {
 // kept reads a value back.
 func kept(t testing.TB, s *Statements, id int) (value any) {
 	t.Helper()
-	testkit.Must(t, s.Query("SELECT value FROM kept WHERE id = ?", []any{id}, func(row *Row) error { return row.Scan(&value) }))
+	testkit.Must(t, s.Query("SELECT value FROM kept WHERE id = ?", []any{id},
+		func(row *Row) error { return row.Scan(&value) }))
 	return value
 }
 
 func TestValuesComeBackAsTheyWere(t *testing.T) {
 	c, s := open(t)
-	for id, value := range []any{nil, int64(0), int64(math.MinInt64), int64(math.MaxInt64), "", "plain", "with\x00NUL", "ä 😀", "\xff not UTF-8", []byte{}, []byte{0, 1, 255},
+	for id, value := range []any{nil, int64(0), int64(math.MinInt64), int64(math.MaxInt64), "", "plain", "with\x00NUL",
+		"ä 😀", "\xff not UTF-8", []byte{}, []byte{0, 1, 255},
 		strings.Repeat("x", roomSize-1), strings.Repeat("y", roomSize), bytes.Repeat([]byte{7}, 3*roomSize)} {
 		testkit.Must(t, s.Exec("INSERT INTO kept (id, value) VALUES (?, ?)", id, value))
 		if c.Changed() != 1 {
@@ -67,13 +69,17 @@ func TestValuesGoWhereTheyFit(t *testing.T) {
 		into  any
 		want  string // empty: refused
 	}{
-		{"5", new(int64), "5"}, {"5", new(int), "5"}, {"5", new(uint64), "5"}, {"1", new(bool), "true"}, {"'x'", new(string), "x"}, {"'x'", new(named), "x"},
-		{"x'41'", new(string), "A"}, {"'A'", new([]byte), "[65]"}, {"x'41'", new([]byte), "[65]"}, {"1.5", new(any), "1.5"},
-		{"-1", new(uint64), ""}, {"2", new(bool), ""}, {"300", new(int8), ""}, {"'5'", new(int64), ""}, {"5", new(string), ""}, {"NULL", new(string), ""}, {"NULL", new(int64), ""},
+		{"5", new(int64), "5"}, {"5", new(int), "5"}, {"5", new(uint64), "5"}, {"1", new(bool), "true"},
+		{"'x'", new(string), "x"}, {"'x'", new(named), "x"},
+		{"x'41'", new(string), "A"}, {"'A'", new([]byte), "[65]"}, {"x'41'", new([]byte), "[65]"},
+		{"1.5", new(any), "1.5"},
+		{"-1", new(uint64), ""}, {"2", new(bool), ""}, {"300", new(int8), ""}, {"'5'", new(int64), ""},
+		{"5", new(string), ""}, {"NULL", new(string), ""}, {"NULL", new(int64), ""},
 		{"1.5", new(int64), ""}, {"5", new([]byte), ""},
 	} {
 		err := s.Query("SELECT "+c.value, nil, func(row *Row) error { return row.Scan(c.into) })
-		if got := fmt.Sprint(deref(c.into)); c.want == "" && err == nil || c.want != "" && (err != nil || got != c.want) {
+		if got := fmt.Sprint(deref(c.into)); c.want == "" && err == nil ||
+			c.want != "" && (err != nil || got != c.want) {
 			t.Errorf("%s into a %T: %s, %v", c.value, c.into, got, err)
 		}
 	}
@@ -105,7 +111,8 @@ func TestMistakesAreRefused(t *testing.T) {
 		}
 	}
 	var e *Error
-	if err := s.Exec("INSERT INTO kept (id) VALUES (1), (1)"); !errors.As(err, &e) || e.Code() != sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY {
+	if err := s.Exec("INSERT INTO kept (id) VALUES (1), (1)"); !errors.As(err, &e) ||
+		e.Code() != sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY {
 		t.Errorf("%v", err)
 	}
 	for _, empty := range []string{"", "  ", "-- nothing", "/* nothing */ ;"} {
@@ -170,12 +177,13 @@ func TestWhatRunsIsInterrupted(t *testing.T) {
 		c.Interrupt()
 	}()
 	rows := 0
-	err := s.Query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n", nil, func(*Row) error {
-		if rows++; rows == 1 {
-			close(running)
-		}
-		return nil
-	})
+	err := s.Query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n", nil,
+		func(*Row) error {
+			if rows++; rows == 1 {
+				close(running)
+			}
+			return nil
+		})
 	var e *Error
 	if !errors.As(err, &e) || e.Code() != sqlite3.SQLITE_INTERRUPT {
 		t.Error(err)
