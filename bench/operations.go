@@ -53,8 +53,7 @@ var operations = append([]*operation{
 				JwtEndpoint:  "https://login.example.org/token/" + changing,
 				Issuer:       "https://login.example.org/" + changing,
 				KeysEndpoint: "https://login.example.org/keys",
-
-				HeaderName: "x-token",
+				HeaderName:   "x-token",
 			}}
 	}},
 	{name: "UpdateIDP", floor: writeFloor, call: func(w *world, i int) call {

@@ -90,9 +90,8 @@ func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 		"restore":           {"backup.db"},
 		"master-key rotate": nil,
 		"import users":      {"users.csv"},
-
-		"idp check": {"idp_1"},
-		"move":      nil,
+		"idp check":         {"idp_1"},
+		"move":              nil,
 	} {
 		for _, flag := range flagsOf(t, command) {
 			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv},

@@ -48,8 +48,7 @@ func TestTheLimitOfACgroup(t *testing.T) {
 			"proc/self/cgroup": "6:cpu,cpuacct:/x\n5:memory:/a\n1:name=systemd:/s\n0::/u\n",
 			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "700\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n",
-
-			"sys/fs/cgroup/x/memory.max": "1\n",
+			"sys/fs/cgroup/x/memory.max":                   "1\n",
 		}, 700},
 		{"version 1 in a container that sees the path of the host", map[string]string{
 			"proc/self/cgroup":                           "5:memory:/docker/0123\n",

@@ -207,22 +207,18 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		PostLogoutUris:       st.PostLogoutURIs,
 		BackChannelLogoutUri: st.BackChannelLogoutURI,
 		KeySetUri:            st.KeySetURI,
-
-		TokenFormat:      tokenFormats.number(st.TokenFormat),
-		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm),
-
-		AccessTokenSeconds:  int32(st.AccessTokenSeconds),
-		RefreshTokenSeconds: int32(st.RefreshTokenSeconds),
-		ConsentRequired:     st.ConsentRequired,
-
-		AllOrganizations: st.AllOrganizations,
-		HasSecret:        st.HasSecret,
-		OwnSignIn:        st.OwnSignIn,
-		ApiScopes:        st.APIScopes,
-		ExactAuthMethod:  st.ExactAuthMethod,
-		IdTokenClaims:    idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)),
-
-		RoleSettings: showRoleSettings(st.RoleSettings),
+		TokenFormat:          tokenFormats.number(st.TokenFormat),
+		SigningAlgorithm:     signingAlgorithms.number(st.SigningAlgorithm),
+		AccessTokenSeconds:   int32(st.AccessTokenSeconds),
+		RefreshTokenSeconds:  int32(st.RefreshTokenSeconds),
+		ConsentRequired:      st.ConsentRequired,
+		AllOrganizations:     st.AllOrganizations,
+		HasSecret:            st.HasSecret,
+		OwnSignIn:            st.OwnSignIn,
+		ApiScopes:            st.APIScopes,
+		ExactAuthMethod:      st.ExactAuthMethod,
+		IdTokenClaims:        idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)),
+		RoleSettings:         showRoleSettings(st.RoleSettings),
 	}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))

@@ -70,17 +70,14 @@ func settingsOf(r appSettings) app.Settings {
 		PostLogoutURIs:       r.GetPostLogoutUris(),
 		BackChannelLogoutURI: r.GetBackChannelLogoutUri(),
 		KeySetURI:            r.GetKeySetUri(),
-
-		TokenFormat:      tokenFormats.name(r.GetTokenFormat()),
-		SigningAlgorithm: signingAlgorithms.name(r.GetSigningAlgorithm()),
-
-		AccessTokenSeconds:  int64(r.GetAccessTokenSeconds()),
-		RefreshTokenSeconds: int64(r.GetRefreshTokenSeconds()),
-		ConsentRequired:     r.GetConsentRequired(),
-
-		AllOrganizations: r.GetAllOrganizations(),
-		ExactAuthMethod:  r.GetExactAuthMethod(),
-		IDTokenClaims:    idTokenClaims.name(r.GetIdTokenClaims()),
+		TokenFormat:          tokenFormats.name(r.GetTokenFormat()),
+		SigningAlgorithm:     signingAlgorithms.name(r.GetSigningAlgorithm()),
+		AccessTokenSeconds:   int64(r.GetAccessTokenSeconds()),
+		RefreshTokenSeconds:  int64(r.GetRefreshTokenSeconds()),
+		ConsentRequired:      r.GetConsentRequired(),
+		AllOrganizations:     r.GetAllOrganizations(),
+		ExactAuthMethod:      r.GetExactAuthMethod(),
+		IDTokenClaims:        idTokenClaims.name(r.GetIdTokenClaims()),
 	}
 	for _, g := range r.GetGrantTypes() {
 		s.GrantTypes = append(s.GrantTypes, grantTypes.name(g))

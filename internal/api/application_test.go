@@ -22,22 +22,19 @@ func appModification(paths ...string) *signetv1.ModifyApplicationRequest {
 		AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
 		GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE,
 			signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN},
-		RedirectUris:   []string{"https://a.example/r"},
-		PostLogoutUris: []string{"https://a.example/p"},
-
+		RedirectUris:         []string{"https://a.example/r"},
+		PostLogoutUris:       []string{"https://a.example/p"},
 		BackChannelLogoutUri: "https://a.example/b",
 		KeySetUri:            "https://a.example/k",
 		TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
-
-		SigningAlgorithm:    signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-		AccessTokenSeconds:  301,
-		RefreshTokenSeconds: 302,
-		ConsentRequired:     true,
-		AllOrganizations:    true,
-
-		ExactAuthMethod: true,
-		IdTokenClaims:   signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
-		UpdateMask:      &fieldmaskpb.FieldMask{Paths: paths},
+		SigningAlgorithm:     signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+		AccessTokenSeconds:   301,
+		RefreshTokenSeconds:  302,
+		ConsentRequired:      true,
+		AllOrganizations:     true,
+		ExactAuthMethod:      true,
+		IdTokenClaims:        signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+		UpdateMask:           &fieldmaskpb.FieldMask{Paths: paths},
 	}
 }
 

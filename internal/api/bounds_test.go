@@ -176,7 +176,6 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 				Scopes:                []string{"s"},
 				Claims:                &signetv1.IdentityProviderClaims{Email: "e"},
 			},
-
 			UpdateMask: masked("name", "oauth", "oauth.client_secret"),
 		}},
 		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.AddApplicationRequest{
@@ -190,8 +189,7 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 			Name:           "N",
 			RedirectUris:   []string{"https://a.example/"},
 			PostLogoutUris: []string{"https://a.example/"},
-
-			UpdateMask: masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri"),
+			UpdateMask:     masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri"),
 		}},
 		{Applications{Store: s, Master: s.Master, Clock: s.Now},
 			&signetv1.SetApplicationRoleSettingsRequest{AppId: "app_1", MetadataKeys: []string{"k"}}},

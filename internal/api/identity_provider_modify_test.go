@@ -39,9 +39,8 @@ func modification(paths ...string) *signetv1.ModifyIdentityProviderRequest {
 			Parameters:   parameters,
 			Claims:       claims,
 			Tenants:      []string{"t"},
-
-			TeamId: "t",
-			KeyId:  "k",
+			TeamId:       "t",
+			KeyId:        "k",
 		},
 		Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{
 			AuthorizationEndpoint: "a",
@@ -53,10 +52,9 @@ func modification(paths ...string) *signetv1.ModifyIdentityProviderRequest {
 			Scopes:                []string{"s"},
 			Preset:                signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB,
 			ClientAuth:            post,
-
-			Parameters: parameters,
-			Subject:    "s",
-			Claims:     claims,
+			Parameters:            parameters,
+			Subject:               "s",
+			Claims:                claims,
 		},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths},
 	}

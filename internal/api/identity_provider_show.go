@@ -37,11 +37,10 @@ func oidcOf(r *signetv1.AddOIDCIdentityProviderRequest) idp.OIDC {
 		ClientAuth: clientAuths[r.GetClientAuth()],
 		FormPost:   r.GetFormPost(),
 		Parameters: providerParameters(r.GetParameters()),
-
-		Claims:  providerClaims(r.GetClaims()),
-		Tenants: r.GetTenants(),
-		TeamID:  r.GetTeamId(),
-		KeyID:   r.GetKeyId(),
+		Claims:     providerClaims(r.GetClaims()),
+		Tenants:    r.GetTenants(),
+		TeamID:     r.GetTeamId(),
+		KeyID:      r.GetKeyId(),
 	}
 }
 
@@ -55,12 +54,10 @@ func oauthOf(r *signetv1.AddOAuthIdentityProviderRequest) idp.OAuth {
 		ClientID:              r.GetClientId(),
 		Scopes:                r.GetScopes(),
 		Preset:                providerPresets[r.GetPreset()],
-
-		ClientAuth: clientAuths[r.GetClientAuth()],
-		Parameters: providerParameters(r.GetParameters()),
-		Subject:    r.GetSubject(),
-
-		Claims: providerClaims(r.GetClaims()),
+		ClientAuth:            clientAuths[r.GetClientAuth()],
+		Parameters:            providerParameters(r.GetParameters()),
+		Subject:               r.GetSubject(),
+		Claims:                providerClaims(r.GetClaims()),
 	}
 }
 

@@ -128,11 +128,10 @@ func (s Invitations) AcceptInvitation(ctx context.Context,
 		NickName:    r.GetNickName(),
 		DisplayName: r.GetDisplayName(),
 		Language:    r.GetPreferredLanguage(),
-
-		Password:  r.GetPassword(),
-		Peer:      info.Peer,
-		UserAgent: info.UserAgent,
-		RequestID: info.RequestID,
+		Password:    r.GetPassword(),
+		Peer:        info.Peer,
+		UserAgent:   info.UserAgent,
+		RequestID:   info.RequestID,
 	})
 	if err != nil {
 		return nil, invitationAsSent(err)
@@ -184,14 +183,13 @@ func (s Invitations) SendPasswordSetup(ctx context.Context,
 
 func (s Invitations) render(i *event.Object[invitation.Invitation]) *signetv1.Invitation {
 	out := &signetv1.Invitation{
-		InvitationId: i.ID,
-		Details:      complete(i.Details()),
-		State:        invitationStates.number(i.Data.StateAt(s.Clock())),
-		Email:        i.Data.Email,
-		GroupIds:     i.Data.Groups,
-		Language:     i.Data.Language,
-		InviterId:    i.Data.Inviter,
-
+		InvitationId:   i.ID,
+		Details:        complete(i.Details()),
+		State:          invitationStates.number(i.Data.StateAt(s.Clock())),
+		Email:          i.Data.Email,
+		GroupIds:       i.Data.Groups,
+		Language:       i.Data.Language,
+		InviterId:      i.Data.Inviter,
 		ExpirationDate: timestamppb.New(event.Time(i.Data.Expires)),
 		LinkShown:      i.Data.Shown,
 		UserId:         i.Data.UserID,

@@ -374,14 +374,13 @@ func (s Members) home(ctx context.Context, homeID string) *signetv1.Home {
 
 func renderMember(u *event.Object[user.User], scope string, home *signetv1.Home) *signetv1.Member {
 	return &signetv1.Member{
-		Home:        home,
-		UserId:      u.ID,
-		Details:     complete(u.Details()),
-		UserName:    u.Data.UserName,
-		DisplayName: u.Data.ShownName(),
-		Roles:       roleNames(u.Data.Memberships[scope]),
-		DirectRoles: roleNames(u.Data.Direct()[scope]),
-
+		Home:         home,
+		UserId:       u.ID,
+		Details:      complete(u.Details()),
+		UserName:     u.Data.UserName,
+		DisplayName:  u.Data.ShownName(),
+		Roles:        roleNames(u.Data.Memberships[scope]),
+		DirectRoles:  roleNames(u.Data.Direct()[scope]),
 		Guest:        user.IsGuest(u, scope),
 		Accepted:     user.IsGuest(u, scope) && !user.Unaccepted(u, scope),
 		WaitingRoles: roleNames(u.Data.Waiting(scope)),

@@ -57,15 +57,14 @@ func (s Registrations) FinishRegistration(ctx context.Context,
 	r *signetv1.FinishRegistrationRequest) (*signetv1.FinishRegistrationResponse, error) {
 	info, p := call.From(ctx), r.GetProfile()
 	in, err := s.Registrations.Finish(ctx, registration.Finish{
-		Link:        r.GetToken(),
-		UserName:    r.GetUserName(),
-		FirstName:   p.GetFirstName(),
-		LastName:    p.GetLastName(),
-		NickName:    p.GetNickName(),
-		DisplayName: p.GetDisplayName(),
-		Language:    p.GetPreferredLanguage(),
-		Password:    r.GetPassword(),
-
+		Link:          r.GetToken(),
+		UserName:      r.GetUserName(),
+		FirstName:     p.GetFirstName(),
+		LastName:      p.GetLastName(),
+		NickName:      p.GetNickName(),
+		DisplayName:   p.GetDisplayName(),
+		Language:      p.GetPreferredLanguage(),
+		Password:      r.GetPassword(),
 		Credential:    r.GetCredential(),
 		PasskeyName:   r.GetPasskeyName(),
 		AcceptedTerms: r.GetAcceptedTermsUri(),

@@ -35,8 +35,7 @@ func (s SignInTrials) StartSignInTrial(ctx context.Context,
 		LoginHint:    r.GetLoginHint(),
 		ProviderHint: r.GetIdpHint(),
 		Claims:       r.GetClaims(),
-
-		UILocales: r.GetUiLocales(),
+		UILocales:    r.GetUiLocales(),
 	}, !r.GetWithoutPkce())
 	if err != nil {
 		return nil, err

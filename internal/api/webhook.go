@@ -235,8 +235,7 @@ func (s Webhooks) ListWebhookDeliveries(ctx context.Context,
 			Delivered:      a.Problem == "",
 			Status:         int32(a.Status),
 			DurationMillis: int32(a.Took / 1000),
-
-			Problem: a.Problem,
+			Problem:        a.Problem,
 		})
 	}
 	return out, nil
@@ -254,9 +253,8 @@ func (s Webhooks) show(o *event.Object[webhook.Webhook]) *signetv1.Webhook {
 		Types:            st.Types,
 		AllOrganizations: st.AllOrganizations,
 		OrganizationIds:  st.OrganizationIDs,
-
-		PersonalData: st.PersonalData,
-		Gone:         st.Gone,
+		PersonalData:     st.PersonalData,
+		Gone:             st.Gone,
 	}
 	if st.OldSecretUntil > event.Micros(s.Webhooks.Clock()) {
 		out.OldSecretExpirationDate = timestamppb.New(event.Time(st.OldSecretUntil))

@@ -233,8 +233,7 @@ var refusals = map[Need]*errs.Error{
 	NeedsRole:         ErrNoRole,
 	NeedsFactorAgain:  ErrLoginRequired,
 	NeedsFactor:       ErrUnmetAuthentication,
-
-	NeedsConsent: ErrConsentRequired,
+	NeedsConsent:      ErrConsentRequired,
 }
 
 // settle judges an agreement inside its command, and records the consent.
@@ -297,8 +296,7 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 		Consent:        since,
 		Scopes:         scopes,
 		Proof:          proof,
-
-		Family: event.NewID("fam"),
-		Basis:  session.Basis{Bound: a.org, Place: place, Told: a.told},
+		Family:         event.NewID("fam"),
+		Basis:          session.Basis{Bound: a.org, Place: place, Told: a.told},
 	}, nil
 }

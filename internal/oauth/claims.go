@@ -123,8 +123,7 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 		"scope":      strings.Join(b.Given.Scopes, " "),
 		"iat":        unix(b.Token.Created),
 		"aud":        b.Given.Audience,
-
-		"exp": unix(b.Token.Expires),
+		"exp":        unix(b.Token.Expires),
 	} {
 		claims.Put(name, value, always)
 	}

@@ -160,8 +160,7 @@ func read(client *event.Object[app.App], a request.Ask) (*Request, error) {
 		LoginHint:    a.LoginHint,
 		ProviderHint: a.ProviderHint,
 		UILocales:    request.Locales(strings.Fields(a.UILocales)),
-
-		Subject: a.Subject,
+		Subject:      a.Subject,
 	}
 	var err error
 	if r.Prompt, err = request.Prompt(a.Prompt); err != nil {

@@ -79,8 +79,7 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 				OrgEpoch: o.Data.Epoch,
 				Created:  tx.Now(),
 				Expires:  tx.Now() + serviceLife.Microseconds(),
-
-				Data: session.Given{Scopes: scopes, Audience: aud}.Text(),
+				Data:     session.Given{Scopes: scopes, Audience: aud}.Text(),
 			})
 			return nil
 		},

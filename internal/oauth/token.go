@@ -59,7 +59,6 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 		Expires:  now + life.Microseconds(),
 		Client:   t.Client,
 		Family:   t.Family,
-
 		Provider: t.Proof.Upstream.Of(),
 		Data: session.Given{
 			Scopes:         scopes,

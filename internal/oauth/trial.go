@@ -280,12 +280,11 @@ func (g *Grants) trialAnswer(ctx context.Context, caller *access.Caller, of *Tri
 		return nil, err
 	}
 	a := &TrialAnswer{
-		Tokens:    made,
-		Address:   g.answer(of.Ask.RedirectURI, of.Ask.ResponseMode, of.Ask.State, "code", "CODE").Address,
-		RealLife:  seconds(client.Data.AccessTokenSeconds),
-		Refreshes: t.offline() && slices.Contains(client.Data.GrantTypes, app.RefreshToken),
-		IDClaims:  made.idClaims,
-
+		Tokens:       made,
+		Address:      g.answer(of.Ask.RedirectURI, of.Ask.ResponseMode, of.Ask.State, "code", "CODE").Address,
+		RealLife:     seconds(client.Data.AccessTokenSeconds),
+		Refreshes:    t.offline() && slices.Contains(client.Data.GrantTypes, app.RefreshToken),
+		IDClaims:     made.idClaims,
 		AccessClaims: made.claims,
 	}
 	b := &session.Bearer{Token: made.stored, Caller: caller, ClientOrg: client.Org, Client: project.ClientOf(client)}

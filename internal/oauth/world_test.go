@@ -106,13 +106,12 @@ func newWorld(t *testing.T) *world {
 				Standings: &session.Standings{}, Audience: issuer}},
 	}
 	settings := app.Settings{
-		AuthMethod:       app.NoAuth,
-		GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken},
-		RedirectURIs:     []string{callback},
-		PostLogoutURIs:   []string{"https://shop.test/"},
-		TokenFormat:      app.Opaque,
-		SigningAlgorithm: "ES256",
-
+		AuthMethod:          app.NoAuth,
+		GrantTypes:          []app.GrantType{app.AuthorizationCode, app.RefreshToken},
+		RedirectURIs:        []string{callback},
+		PostLogoutURIs:      []string{"https://shop.test/"},
+		TokenFormat:         app.Opaque,
+		SigningAlgorithm:    "ES256",
 		AccessTokenSeconds:  3600,
 		RefreshTokenSeconds: 86400,
 	}

@@ -94,8 +94,7 @@ func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() 
 				Created:  tx.Now(),
 				Expires:  tx.Now() + time.Hour.Microseconds(),
 				Client:   client,
-
-				Data: session.Given{ClientEpoch: a.Data.Epoch, ClientOrgEpoch: o.Data.Epoch}.Text(),
+				Data:     session.Given{ClientEpoch: a.Data.Epoch, ClientOrgEpoch: o.Data.Epoch}.Text(),
 			})
 			return nil
 		},
@@ -166,21 +165,18 @@ func appStory(t *testing.T, c *Client) {
 			AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
 			GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE,
 				signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
-			RedirectUris: []string{"https://full.example/2", "https://full.example/1"},
-
+			RedirectUris:         []string{"https://full.example/2", "https://full.example/1"},
 			PostLogoutUris:       []string{"http://localhost:8080/out"},
 			BackChannelLogoutUri: "https://full.example/b",
 			KeySetUri:            "https://full.example/k",
 			TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
-
-			SigningAlgorithm:    signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-			AccessTokenSeconds:  300,
-			RefreshTokenSeconds: 90 * 24 * 3600,
-			ConsentRequired:     true,
-			AllOrganizations:    true,
-
-			ExactAuthMethod: true,
-			IdTokenClaims:   signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+			SigningAlgorithm:     signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+			AccessTokenSeconds:   300,
+			RefreshTokenSeconds:  90 * 24 * 3600,
+			ConsentRequired:      true,
+			AllOrganizations:     true,
+			ExactAuthMethod:      true,
+			IdTokenClaims:        signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
 		},
 			&signetv1.Application{
 				State:      signetv1.Application_STATE_ACTIVE,
@@ -189,21 +185,18 @@ func appStory(t *testing.T, c *Client) {
 				AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
 				GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE,
 					signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_DEVICE_CODE},
-				RedirectUris: []string{"https://full.example/2", "https://full.example/1"},
-
+				RedirectUris:         []string{"https://full.example/2", "https://full.example/1"},
 				PostLogoutUris:       []string{"http://localhost:8080/out"},
 				BackChannelLogoutUri: "https://full.example/b",
 				KeySetUri:            "https://full.example/k",
 				TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
-
-				SigningAlgorithm:    signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-				AccessTokenSeconds:  300,
-				RefreshTokenSeconds: 90 * 24 * 3600,
-				ConsentRequired:     true,
-
-				AllOrganizations: true,
-				ExactAuthMethod:  true,
-				IdTokenClaims:    signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+				SigningAlgorithm:     signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
+				AccessTokenSeconds:   300,
+				RefreshTokenSeconds:  90 * 24 * 3600,
+				ConsentRequired:      true,
+				AllOrganizations:     true,
+				ExactAuthMethod:      true,
+				IdTokenClaims:        signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
 			}},
 	} {
 		// for all organizations, only the installation adds one

@@ -117,8 +117,7 @@ func eventStory(t *testing.T, c *Client) {
 		RequestId:  changed.GetRequestId(),
 		Time:       changed.GetTime(),
 		Payload:    changed.GetPayload(),
-
-		Personal: changed.GetPersonal(),
+		Personal:   changed.GetPersonal(),
 	}
 	sameMessage(t, "an event", changed, want)
 	if personal := changed.GetPersonal().String(); !strings.Contains(personal, "Lovelace") ||

@@ -36,8 +36,7 @@ func (s *scene) complete(op *operation) proto.Message {
 			Issuer:     "https://sample.example",
 			ClientId:   "Sample",
 			Parameters: []*signetv1.IdentityProviderParameter{{Name: "sample", Value: "Sample"}},
-
-			Claims: &signetv1.IdentityProviderClaims{Email: "sample"},
+			Claims:     &signetv1.IdentityProviderClaims{Email: "sample"},
 		}
 	}
 	switch op.name() {

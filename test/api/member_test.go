@@ -209,7 +209,6 @@ func memberStory(t *testing.T, c *Client) {
 		Details:     shown.GetDetails(),
 		UserName:    shown.GetUserName(),
 		DisplayName: shown.GetHuman().GetProfile().GetDisplayName(),
-
 		Roles:       []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
 		DirectRoles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
 	})

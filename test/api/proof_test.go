@@ -34,7 +34,6 @@ func (w *World) oldSession(t *testing.T, as *Actor) *Actor {
 				UserID:  u.ID,
 				Epoch:   u.Data.SessionEpoch,
 				Created: tx.Now() - (15 * time.Minute).Microseconds() - 1,
-
 				Expires: tx.Now() + time.Hour.Microseconds(),
 			})
 			return nil

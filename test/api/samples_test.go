@@ -182,8 +182,7 @@ func addJWT() *signetv1.AddJWTIdentityProviderRequest {
 		JwtEndpoint:  "https://jwt.example/first",
 		Issuer:       "first",
 		KeysEndpoint: "https://jwt.example/first/keys",
-
-		HeaderName: "x-first",
+		HeaderName:   "x-first",
 	}
 }
 

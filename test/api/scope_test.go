@@ -112,8 +112,7 @@ func (w *World) accessToken(t *testing.T, a *Actor, audience string, scopes ...s
 				OrgEpoch: o.Data.Epoch,
 				Created:  tx.Now(),
 				Expires:  tx.Now() + time.Hour.Microseconds(),
-
-				Data: session.Given{Scopes: scopes, Audience: []string{audience}}.Text(),
+				Data:     session.Given{Scopes: scopes, Audience: []string{audience}}.Text(),
 			})
 			return nil
 		},

@@ -58,9 +58,8 @@ func providerStory(t *testing.T, c *Client) {
 		Name:         "Partner",
 		StylingType:  signetv1.StylingType_STYLING_TYPE_GOOGLE,
 		AutoRegister: true,
-
-		VouchedBy: s.owner.UserID,
-		Offered:   true,
+		VouchedBy:    s.owner.UserID,
+		Offered:      true,
 		Config: &signetv1.IdentityProvider_Jwt{
 			Jwt: &signetv1.IdentityProvider_JWT{JwtEndpoint: "https://jwt.example/first", Issuer: "first",
 				KeysEndpoint: "https://jwt.example/first/keys", HeaderName: "x-first"}},

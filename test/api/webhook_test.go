@@ -131,7 +131,6 @@ func refusedWebhookCases(t *testing.T, w *World) (cases []Case) {
 		"loopback":   "https://127.0.0.1/",
 		"private":    "https://10.1.2.3/",
 		"metadata":   "https://169.254.169.254/latest",
-
 		"mapped":     "https://[::ffff:10.0.0.1]/",
 		"link-local": "https://[fe80::1]/",
 		"ftp":        "ftp://example.org/",

@@ -118,14 +118,13 @@ func (i *installation) person(name string) (userID string) {
 func (i *installation) ask(more ...string) string {
 	sum := sha256.Sum256([]byte(strings.Repeat("v", 43)))
 	query := url.Values{
-		"client_id":      {i.clientID},
-		"redirect_uri":   {i.callback},
-		"response_type":  {"code"},
-		"scope":          {"openid profile email"},
-		"state":          {"st"},
-		"nonce":          {"no"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
-
+		"client_id":             {i.clientID},
+		"redirect_uri":          {i.callback},
+		"response_type":         {"code"},
+		"scope":                 {"openid profile email"},
+		"state":                 {"st"},
+		"nonce":                 {"no"},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
 		"code_challenge_method": {"S256"},
 	}
 	for n := 0; n < len(more); n += 2 {

@@ -23,8 +23,7 @@ func TestPagesSignIn(t *testing.T) {
 		"password":         "correct horse",
 		"noChangeRequired": true,
 		"profile":          map[string]any{"firstName": "Jo", "lastName": "Doe"},
-
-		"email": map[string]any{"email": "jo@mail.test", "isEmailVerified": true},
+		"email":            map[string]any{"email": "jo@mail.test", "isEmailVerified": true},
 	})
 	for page, app := range map[string]map[string]any{
 		"oidc-client-ts.html": {},

@@ -75,8 +75,7 @@ func (s *installation) fill(org, name string) *objects {
 			"password": password,
 			"profile":  map[string]any{"firstName": text(200), "lastName": text(200), "displayName": text(200)},
 			"email":    map[string]any{"email": userName + "@mail.test", "isEmailVerified": true},
-
-			"phone": map[string]any{"phone": "+41791234567"},
+			"phone":    map[string]any{"phone": "+41791234567"},
 		}
 	}
 	o.user = id(s.in(org, "POST", "/v1/users/human", person("somebody")), "userId")

@@ -100,7 +100,6 @@ func (w *world) traces(word string, number int) trace {
 		"profile": map[string]any{"firstName": named("First"), "lastName": named("Last"), "nickName": named("Nick"),
 			"displayName": named("Display"), "preferredLanguage": language, "gender": "GENDER_DIVERSE"},
 		"email": map[string]any{"email": strings.Repeat("long.", 2000) + word + "@mail.example"},
-
 		"phone": map[string]any{"phone": phone},
 	})["userId"].(string)
 	root.call("POST", "/v1/users/"+id+"/phone/_create_code", nil)

@@ -186,8 +186,7 @@ func TestThePagesDoNotTellWhoHasAnAccount(t *testing.T) {
 		"nobody":                       nobody,
 		"somebody of elsewhere":        guest.name,
 		"nobody of elsewhere":          nobody + "@" + domain,
-
-		"nobody of nowhere": nobody + "@nowhere.test",
+		"nobody of nowhere":            nobody + "@nowhere.test",
 	} {
 		b := w.browser()
 		p := b.get("/login").post("loginName", name)
@@ -211,8 +210,7 @@ func TestThePagesDoNotTellWhoHasAnAccount(t *testing.T) {
 		"nobody":                          {nobody + "@" + domain, password},
 		"a guest with the right password": {guest.name + "@" + domain, password},
 		"a guest with a wrong one":        {guest.name + "@" + domain, "a wrong word"},
-
-		"a wrong password": {usual.name, "a wrong word"},
+		"a wrong password":                {usual.name, "a wrong word"},
 	} {
 		p := w.browser().authorize(shop, "scope", "openid urn:signet:org:id:"+w.org).post("loginName", try[0],
 			"password", try[1])

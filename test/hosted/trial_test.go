@@ -272,12 +272,11 @@ func TestATrialLeavesNothingBehindAndNobodyTakesItsTokens(t *testing.T) {
 		jo := w.owner(w.org)
 		b := w.signedIn(jo)
 		made := w.api("POST", "/v1/apps", map[string]any{
-			"name":            "Web",
-			"type":            "APPLICATION_TYPE_WEB",
-			"redirectUris":    []string{callback},
-			"consentRequired": true,
-			"grantTypes":      []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"},
-
+			"name":                 "Web",
+			"type":                 "APPLICATION_TYPE_WEB",
+			"redirectUris":         []string{callback},
+			"consentRequired":      true,
+			"grantTypes":           []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN"},
 			"backChannelLogoutUri": "https://shop.test/logout",
 		})
 		web, secret := made["appId"].(string), made["clientSecret"].(string)

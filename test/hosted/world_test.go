@@ -147,13 +147,12 @@ func (w *world) happens(userID string, fact event.Fact[user.User]) {
 func (w *world) application(name string, change ...func(*app.Settings)) string {
 	w.t.Helper()
 	s := app.Settings{
-		AuthMethod:       app.NoAuth,
-		GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
-		RedirectURIs:     []string{callback},
-		PostLogoutURIs:   []string{farewell},
-		TokenFormat:      app.Opaque,
-		SigningAlgorithm: "ES256",
-
+		AuthMethod:          app.NoAuth,
+		GrantTypes:          []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
+		RedirectURIs:        []string{callback},
+		PostLogoutURIs:      []string{farewell},
+		TokenFormat:         app.Opaque,
+		SigningAlgorithm:    "ES256",
 		AccessTokenSeconds:  3600,
 		RefreshTokenSeconds: 86400,
 	}

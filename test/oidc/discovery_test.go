@@ -111,11 +111,10 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"device_authorization_endpoint": answers,
 		"jwks_uri":                      answers,
 		"grant_types_supported": each(map[string]func(){
-			"authorization_code":                          func() { k.byCode("ES256") },
-			"refresh_token":                               k.byRefresh,
-			"client_credentials":                          k.byCredentials,
-			"urn:ietf:params:oauth:grant-type:jwt-bearer": k.byBearer,
-
+			"authorization_code":                           func() { k.byCode("ES256") },
+			"refresh_token":                                k.byRefresh,
+			"client_credentials":                           k.byCredentials,
+			"urn:ietf:params:oauth:grant-type:jwt-bearer":  k.byBearer,
 			"urn:ietf:params:oauth:grant-type:device_code": k.byDevice,
 		}),
 		"response_types_supported": each(map[string]func(){"code": nothing}), // byCode
@@ -134,8 +133,7 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 			"login":          func() { k.prompt("login", "") },
 			"consent":        func() { k.prompt("consent", "") },
 			"select_account": func() { k.prompt("select_account", "") },
-
-			"create": func() { k.prompt("create", "") },
+			"create":         func() { k.prompt("create", "") },
 		}),
 		"token_endpoint_auth_methods_supported":                    methods("token_endpoint"),
 		"revocation_endpoint_auth_methods_supported":               methods("revocation_endpoint"),

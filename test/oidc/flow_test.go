@@ -262,9 +262,8 @@ func TestDiscoverySaysOnlyWhatThereIs(t *testing.T) {
 		"/.well-known/oauth-authorization-server/tenant": 404,
 		"/.well-known/openid-configuration/tenant":       404,
 		"/.well-known/oauth-authorization-server//":      404,
-		"/oauth":        404,
-		"/oauth/token/": 404,
-
+		"/oauth":                404,
+		"/oauth/token/":         404,
 		"/oauth/../oauth/token": 404,
 		"/OAUTH/token":          404,
 		"/oauth%2ftoken":        404,
@@ -378,13 +377,12 @@ func TestNobodyIsSentToAnAddressThatIsNotRegistered(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	id, _ := w.application(app.SPA, app.NoAuth)
 	base := url.Values{
-		"client_id":      {id},
-		"redirect_uri":   {callback},
-		"response_type":  {"code"},
-		"scope":          {"openid"},
-		"state":          {"st"},
-		"code_challenge": {oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier())},
-
+		"client_id":             {id},
+		"redirect_uri":          {callback},
+		"response_type":         {"code"},
+		"scope":                 {"openid"},
+		"state":                 {"st"},
+		"code_challenge":        {oauth2.S256ChallengeFromVerifier(oauth2.GenerateVerifier())},
 		"code_challenge_method": {"S256"},
 	}
 	for _, tt := range []struct {

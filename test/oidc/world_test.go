@@ -165,13 +165,12 @@ func (w *world) applicationOf(owner string, typ app.Type, method app.AuthMethod,
 	change ...func(*app.Settings)) (id, secretText string) {
 	w.t.Helper()
 	s := app.Settings{
-		AuthMethod:       method,
-		GrantTypes:       []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
-		RedirectURIs:     []string{callback},
-		PostLogoutURIs:   []string{"https://shop.test/bye"},
-		TokenFormat:      app.Opaque,
-		SigningAlgorithm: "ES256",
-
+		AuthMethod:          method,
+		GrantTypes:          []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode},
+		RedirectURIs:        []string{callback},
+		PostLogoutURIs:      []string{"https://shop.test/bye"},
+		TokenFormat:         app.Opaque,
+		SigningAlgorithm:    "ES256",
 		AccessTokenSeconds:  3600,
 		RefreshTokenSeconds: 86400,
 	}

@@ -95,8 +95,7 @@ func TestThePackageHasItsFiles(t *testing.T) {
 		"/usr/lib/systemd/system/signet.socket":         0o644,
 		"/usr/lib/systemd/system/signet-metrics.socket": 0o644,
 		"/etc/signet/signet.env":                        0o640,
-
-		"/usr/share/doc/signet/copyright": 0o644,
+		"/usr/share/doc/signet/copyright":               0o644,
 	} {
 		if modes[path] != mode {
 			t.Errorf("%s has mode %o, want %o", path, modes[path], mode)

@@ -135,8 +135,7 @@ func (p *Portal) Token(audience, subject string, more map[string]any) string {
 		"given_name":         "Jo",
 		"family_name":        "Doe",
 		"email":              subject + "@portal.test",
-
-		"email_verified": true,
+		"email_verified":     true,
 	}
 	maps.Copy(claims, more)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })

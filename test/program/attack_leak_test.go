@@ -126,8 +126,7 @@ func TestAttackWithACopyOfTheDatabase(t *testing.T) {
 			"noChangeRequired": true,
 			"email":            object{"email": "jo@mail.example"},
 			"phone":            object{"phone": "+41445550123"},
-
-			"profile": object{"firstName": "Jo", "lastName": "Doe"},
+			"profile":          object{"firstName": "Jo", "lastName": "Doe"},
 		}), "userId")
 		c.want(t, 200, "POST", "/v1/users/"+made+"/password", object{"password": word + "!", "noChangeRequired": true})
 		suffix := admin.LoginName[strings.Index(admin.LoginName, "@"):]
@@ -136,10 +135,9 @@ func TestAttackWithACopyOfTheDatabase(t *testing.T) {
 		me = c.with(c.signIn(t, "jo"+suffix, word))
 		var hashes []string
 		for name, hasher := range map[string]passwap.Hasher{
-			"bcrypt": bcrypt.New(4),
-			"scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
-			"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}),
-
+			"bcrypt":  bcrypt.New(4),
+			"scrypt":  scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
+			"pbkdf2":  pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}),
 			"argon2i": argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
 		} {
 			hash, err := hasher.Hash(word)

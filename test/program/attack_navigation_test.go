@@ -74,13 +74,12 @@ func (p *silent) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
 		answer = map[string]any{
-			"issuer":                   p.URL,
-			"authorization_endpoint":   p.URL + "/authorize",
-			"token_endpoint":           p.URL + "/token",
-			"jwks_uri":                 p.URL + "/keys",
-			"response_types_supported": []string{"code"},
-			"subject_types_supported":  []string{"public"},
-
+			"issuer":                                p.URL,
+			"authorization_endpoint":                p.URL + "/authorize",
+			"token_endpoint":                        p.URL + "/token",
+			"jwks_uri":                              p.URL + "/keys",
+			"response_types_supported":              []string{"code"},
+			"subject_types_supported":               []string{"public"},
 			"id_token_signing_alg_values_supported": []string{"ES256"},
 		}
 	case "/keys":
@@ -315,8 +314,7 @@ func TestAttackAProofThroughAProviderIsAsOldAsItSays(t *testing.T) {
 				"idp_hint":              {idp},
 				"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
 				"code_challenge_method": {"S256"},
-
-				"state": {"s"},
+				"state":                 {"s"},
 			}
 			for i := 0; i < len(more); i += 2 {
 				q.Set(more[i], more[i+1])

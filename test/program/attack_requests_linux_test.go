@@ -96,8 +96,7 @@ func newTarget(t *testing.T, s *site) *target {
 		"password":         "a password of nobody",
 		"noChangeRequired": true,
 		"profile":          object{"firstName": "No", "lastName": "Body"},
-
-		"email": object{"email": "nobody@example.com", "isEmailVerified": true},
+		"email":            object{"email": "nobody@example.com", "isEmailVerified": true},
 	})
 	callback := "http://localhost/callback"
 	app := admin.want(t, 200, "POST", "/v1/apps", object{
@@ -504,8 +503,7 @@ func (x *target) headers() {
 					method: e[0],
 					path:   e[1],
 					header: http.Header{"Content-Type": {"application/json"}, name: {sendable(a.Text(largestHeader))}},
-
-					body: []byte("{}"),
+					body:   []byte("{}"),
 				})
 			}
 		}

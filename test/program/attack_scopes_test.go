@@ -51,13 +51,12 @@ func (g *grantee) allowed(scopes ...string) *client {
 	verifier := strings.Repeat("v", 43)
 	challenge := sha256.Sum256([]byte(verifier))
 	back := g.signIn(g.issuer + "/oauth/authorize?" + url.Values{
-		"client_id":      {g.appID},
-		"response_type":  {"code"},
-		"redirect_uri":   {granteeCallback},
-		"scope":          {"openid " + strings.Join(scopes, " ")},
-		"state":          {"s"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])},
-
+		"client_id":             {g.appID},
+		"response_type":         {"code"},
+		"redirect_uri":          {granteeCallback},
+		"scope":                 {"openid " + strings.Join(scopes, " ")},
+		"state":                 {"s"},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(challenge[:])},
 		"code_challenge_method": {"S256"},
 	}.Encode())
 	resp, err := g.browser.PostForm(g.issuer+"/oauth/token", url.Values{

@@ -74,8 +74,7 @@ func human(t *testing.T, c *client, name, password string) (userID string) {
 		"password":         password,
 		"noChangeRequired": true,
 		"email":            object{"email": name + "@mail.example", "isEmailVerified": true},
-
-		"profile": object{"firstName": "First", "lastName": "Last"},
+		"profile":          object{"firstName": "First", "lastName": "Last"},
 	})
 	return at[string](t, made, "userId")
 }

@@ -37,8 +37,7 @@ func (c *client) person(t *testing.T, name, email string, verified bool) string 
 		"password":         hisPassword,
 		"noChangeRequired": true,
 		"profile":          object{"firstName": "Tim", "lastName": "Twin"},
-
-		"email": object{"email": email, "isEmailVerified": verified},
+		"email":            object{"email": email, "isEmailVerified": verified},
 	}), "userId")
 }
 

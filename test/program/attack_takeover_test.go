@@ -257,8 +257,7 @@ func (v *victim) application(t *testing.T) string {
 		"scope":                 {"openid signet.self"},
 		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
 		"code_challenge_method": {"S256"},
-
-		"state": {"s"},
+		"state":                 {"s"},
 	}.Encode())
 	page := b.post(b.at, url.Values{"loginName": {v.login}, "password": {v.password}})
 	if strings.Contains(page, `value="allow"`) {

@@ -193,7 +193,6 @@ func newBeginner(t *testing.T) *beginner {
 		"$BOB":     bob,
 		"$ADA":     at[string](t, acme, "userId"),
 		"$WEB":     at[string](t, app, "appId"),
-
 		"$SECRET":  at[string](t, app, "clientSecret"),
 		"$UNKNOWN": unknown,
 	}

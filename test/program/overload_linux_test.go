@@ -128,8 +128,7 @@ func newCrowd(t *testing.T, admin *client) *crowdOf {
 			"password":         crowdPassword,
 			"noChangeRequired": true,
 			"profile":          object{"firstName": "Jo", "lastName": "Doe"},
-
-			"email": object{"email": name + "@example.com", "isEmailVerified": true},
+			"email":            object{"email": name + "@example.com", "isEmailVerified": true},
 		}), "userId")
 	}
 	for i := range crowdUsers {

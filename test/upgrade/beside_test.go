@@ -246,8 +246,7 @@ func (n *notes) wantOldUsersToBeFound(t *testing.T, before, now *node) {
 		"password":         "another " + password,
 		"noChangeRequired": true,
 		"email":            object{"email": "twin@mail.example", "isEmailVerified": true},
-
-		"profile": object{"firstName": "Second", "lastName": "Twin"},
+		"profile":          object{"firstName": "Second", "lastName": "Twin"},
 	}), "userId")
 	me := at[string](t, now.want(t, now.signInTo(t, n.Org, "twin@mail.example", password), "GET", "/v1/users/me", nil),
 		"user", "userId")

@@ -203,8 +203,7 @@ func (n *notes) addHuman(t *testing.T, server *node, userName string) person {
 		"password":         password,
 		"noChangeRequired": true,
 		"email":            object{"email": userName + "@mail.example", "isEmailVerified": true},
-
-		"phone": object{"phone": "+41445550123"},
+		"phone":            object{"phone": "+41445550123"},
 		"profile": object{"firstName": strings.ToUpper(userName[:1]) + userName[1:], "lastName": "Example",
 			"preferredLanguage": "de"},
 	})
@@ -266,10 +265,9 @@ func importable(t *testing.T) map[string]string {
 	t.Helper()
 	hashes := map[string]string{}
 	for name, hasher := range map[string]passwap.Hasher{
-		"bcrypt": bcrypt.New(4),
-		"scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
-		"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}),
-
+		"bcrypt":   bcrypt.New(4),
+		"scrypt":   scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
+		"pbkdf2":   pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}),
 		"argon2i":  argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
 		"argon2id": argon2.NewArgon2id(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
 	} {
@@ -364,8 +362,7 @@ func (n *notes) allow(t *testing.T, server *node) (access, refresh string) {
 		"state":                 {"st"},
 		"scope":                 {"openid profile email offline_access signet.self"},
 		"code_challenge_method": {"S256"},
-
-		"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)},
+		"code_challenge":        {oauth2.S256ChallengeFromVerifier(verifier)},
 	}.Encode()).Get("code")
 	tokens := n.exchange(t, server,
 		url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {callback},
@@ -422,8 +419,7 @@ func (n *notes) addTo(t *testing.T, server *node, org, domain, userName string) 
 		"password":         password,
 		"noChangeRequired": true,
 		"email":            object{"email": userName + "@mail.example", "isEmailVerified": true},
-
-		"profile": object{"firstName": userName, "lastName": "Example"},
+		"profile":          object{"firstName": userName, "lastName": "Example"},
 	})
 	who := person{ID: at[string](t, made, "userId"), LoginName: userName + "@" + domain}
 	who.Session = server.signIn(t, who.LoginName, password).token

@@ -25,17 +25,15 @@ var (
 		RedirectURIs:         []string{"https://shop.example/cb"},
 		PostLogoutURIs:       []string{"https://shop.example/"},
 		BackChannelLogoutURI: "https://shop.example/out",
-
-		KeySetURI:           "https://shop.example/keys",
-		TokenFormat:         app.JWT,
-		SigningAlgorithm:    app.RS256,
-		AccessTokenSeconds:  300,
-		RefreshTokenSeconds: 400,
-
-		ConsentRequired:  true,
-		AllOrganizations: true,
-		ExactAuthMethod:  true,
-		IDTokenClaims:    app.MinimalClaims,
+		KeySetURI:            "https://shop.example/keys",
+		TokenFormat:          app.JWT,
+		SigningAlgorithm:     app.RS256,
+		AccessTokenSeconds:   300,
+		RefreshTokenSeconds:  400,
+		ConsentRequired:      true,
+		AllOrganizations:     true,
+		ExactAuthMethod:      true,
+		IDTokenClaims:        app.MinimalClaims,
 	}
 )
 
@@ -297,12 +295,11 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 			`{"allOrganizations":false}`,
 			func(a *app.App) { a.AllOrganizations, a.Epoch = false, 1 }},
 		{"what is empty goes back to its default", app.SettingsChanged{
-			AuthMethod:         new(app.AuthMethod("")),
-			GrantTypes:         new([]app.GrantType(nil)),
-			TokenFormat:        new(app.TokenFormat("")),
-			IDTokenClaims:      new(app.IDTokenClaims("")),
-			AccessTokenSeconds: new(int64(0)),
-
+			AuthMethod:           new(app.AuthMethod("")),
+			GrantTypes:           new([]app.GrantType(nil)),
+			TokenFormat:          new(app.TokenFormat("")),
+			IDTokenClaims:        new(app.IDTokenClaims("")),
+			AccessTokenSeconds:   new(int64(0)),
 			RefreshTokenSeconds:  new(int64(0)),
 			BackChannelLogoutURI: new(""),
 			KeySetURI:            new(""),

@@ -56,11 +56,10 @@ var full = app.SettingsChanged{
 	PostLogoutURIs:       &[]string{"https://a.example/", "https://b.example/"},
 	BackChannelLogoutURI: new("https://a.example/out"),
 	KeySetURI:            new("https://a.example/keys"),
-
-	GrantTypes:      &[]app.GrantType{app.AuthorizationCode, app.RefreshToken},
-	ConsentRequired: new(true),
-	ExactAuthMethod: new(true),
-	IDTokenClaims:   new(app.ScopeClaims),
+	GrantTypes:           &[]app.GrantType{app.AuthorizationCode, app.RefreshToken},
+	ConsentRequired:      new(true),
+	ExactAuthMethod:      new(true),
+	IDTokenClaims:        new(app.ScopeClaims),
 }
 
 // trusted is a world with an application of org_a that an owner of the installation gave these scopes.

@@ -316,8 +316,7 @@ func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPas
 		Transports: n.made.Transport,
 		Flags:      byte(n.made.Flags.ProtocolValue()),
 		SignCount:  n.made.Authenticator.SignCount,
-
-		AAGUID: n.made.Authenticator.AAGUID,
+		AAGUID:     n.made.Authenticator.AAGUID,
 	})
 	if err := k.save(tx, u.ID); err != nil {
 		return "", err

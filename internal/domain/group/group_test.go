@@ -175,7 +175,6 @@ func TestWhoMayPutWhomIntoWhichGroup(t *testing.T) {
 			gives: []access.Role{access.OrgOwnerViewer},
 			who:   "usr_a",
 			want:  member.ErrGrantsMore,
-
 			takes: access.ErrTargetHoldsMore,
 		},
 		{name: "roles of applications take a permission of their own", me: manager, apps: true, who: "usr_a",
@@ -241,8 +240,7 @@ func TestWhoMayGiveAGroupWhichRoles(t *testing.T) {
 			me:     access.Memberships{"org_a": {access.OrgUserManager}, access.Installation: {access.IAMOrgManager}},
 			before: []access.Role{access.OrgOwner},
 			now:    []access.Role{access.OrgUserManager},
-
-			want: access.ErrTargetHoldsMore,
+			want:   access.ErrTargetHoldsMore,
 		},
 		{name: "a group of another organization", me: owner, now: []access.Role{access.OrgOwner}, group: "grp_other",
 			want: group.ErrNotFound},

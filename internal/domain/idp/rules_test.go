@@ -261,8 +261,7 @@ func TestPresetsFillInWhatIsLeftOut(t *testing.T) {
 			Issuer:          "https://appleid.apple.com",
 			Scopes:          []string{"name", "email"},
 			FormPost:        true,
-
-			ClientAuth: idp.SecretInBody,
+			ClientAuth:      idp.SecretInBody,
 		}},
 		{"GitLab", idp.OIDC{Preset: idp.GitLabPreset, ClientID: "c"}, "", "",
 			idp.OIDC{Preset: idp.GitLabPreset, ClientID: "c", Issuer: "https://gitlab.com", Scopes: scopes}},
@@ -293,11 +292,10 @@ func TestPresetsFillInWhatIsLeftOut(t *testing.T) {
 		TokenEndpoint:         "https://github.com/login/oauth/access_token",
 		UserEndpoint:          "https://api.github.com/user",
 		EmailsEndpoint:        "https://api.github.com/user/emails",
-
-		Scopes:     []string{"read:user", "user:email"},
-		ClientAuth: idp.SecretInBody,
-		Subject:    "id",
-		Claims:     idp.Claims{UserName: "login"},
+		Scopes:                []string{"read:user", "user:email"},
+		ClientAuth:            idp.SecretInBody,
+		Subject:               "id",
+		Claims:                idp.Claims{UserName: "login"},
 	}
 	p := eventtest.State(t, s, idp.Kind, added.ID).Data
 	if !reflect.DeepEqual(*p.OAuth, want) || p.Type() != idp.IsOAuth || p.Changer == nil {

@@ -127,7 +127,6 @@ func TestWhatKeysOfRolesLookLike(t *testing.T) {
 		"a/b":                    false,
 		"é":                      false,
 		"a\x00":                  false,
-
 		strings.Repeat("x", 101): false,
 	} {
 		if got := project.RoleKey(key) == nil; got != fine {

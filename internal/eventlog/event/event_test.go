@@ -21,9 +21,8 @@ func TestHashCoversEveryFieldButThePosition(t *testing.T) {
 		Sealed:   []byte("sealed"),
 		KeyID:    "key_1",
 		PrevHash: []byte("hash"),
-
-		Origin: Origin{Actor: "usr_2", RequestID: "req_1"},
-		Time:   3,
+		Origin:   Origin{Actor: "usr_2", RequestID: "req_1"},
+		Time:     3,
 	}
 	// change alters every field it can reach, one at a time.
 	var change func(path string, v reflect.Value, e *Event)

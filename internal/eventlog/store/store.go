@@ -172,7 +172,6 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		decided:  make(chan decision, 8),
 		erasing:  make(chan *pending, maxQueue),
 		stopping: make(chan struct{}),
-
 		stopped:  make(chan struct{}),
 		sweeping: make(chan struct{}),
 		sealing:  make(chan struct{}),

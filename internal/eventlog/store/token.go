@@ -136,11 +136,9 @@ func (s *Store) fromCache(b cache.TokenContext) *event.TokenContext {
 		UserStanding:         s.standing(event.TokenUser, b.User),
 		OrgStanding:          s.standing(event.TokenOrg, b.Org),
 		InstallationStanding: s.standing(event.TokenInstallation, b.Installation),
-
-		ClientStanding:    s.standing(event.TokenApp, b.Client),
-		ClientOrgStanding: s.standing(event.TokenOrg, b.ClientOrg),
-
-		ProviderStanding: s.standing(event.TokenProvider, b.Provider),
+		ClientStanding:       s.standing(event.TokenApp, b.Client),
+		ClientOrgStanding:    s.standing(event.TokenOrg, b.ClientOrg),
+		ProviderStanding:     s.standing(event.TokenProvider, b.Provider),
 	}
 	if b.ClientOrg != nil {
 		read.ClientOrgID = b.ClientOrg.ID

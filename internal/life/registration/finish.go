@@ -137,9 +137,8 @@ func (f Finish) person(w *Waiting) newcomer.Person {
 		Verification: user.Verification{By: user.VerifiedByOwner},
 		Password:     f.Password,
 		Peer:         f.Peer,
-
-		UserAgent: f.UserAgent,
-		RequestID: f.RequestID,
+		UserAgent:    f.UserAgent,
+		RequestID:    f.RequestID,
 	}
 	if p.Language == "" {
 		p.Language = w.Language

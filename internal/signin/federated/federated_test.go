@@ -260,7 +260,6 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 				[]event.Claim{user.NameClaim("org_b", "twin")}, user.HumanAdded{
 					EmailVerified: true,
 					Verification:  &user.Verification{By: user.VerifiedByAdministrator, At: 9},
-
 					Personal: user.HumanFacts{UserName: "twin", UserNameKey: "twin", Email: "ANN@b.test",
 						EmailKey: "ann@b.test"},
 				})

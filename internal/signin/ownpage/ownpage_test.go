@@ -270,8 +270,7 @@ func (w *world) caller(userID string) *access.Caller {
 		Epoch:   u.Data.SessionEpoch,
 		Created: now,
 		Expires: event.Micros(w.store.Now().Add(time.Hour)),
-
-		Data: `{"methods":["pwd"],"at":` + strconv.FormatInt(now, 10) + `}`,
+		Data:    `{"methods":["pwd"],"at":` + strconv.FormatInt(now, 10) + `}`,
 	})
 	c, err := w.Authenticate(w.t.Context(), text)
 	must(w.t, err)

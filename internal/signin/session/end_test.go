@@ -177,7 +177,6 @@ func TestListsGoPageByPage(t *testing.T) {
 		"nobody":               Of(manager(t, "org_def"), "usr_x"),
 		"no permit":            Of(access.Permit{}, "usr_jo"),
 		"nothing":              {},
-
 		"a caller who is gone": Own(&access.Caller{UserID: "usr_x", OrgID: "org_def"}),
 	} {
 		if shown, _, err := sessions.List(t.Context(), whose, secret.PAT, event.Cursor{}, 10); shown != nil {

@@ -155,8 +155,7 @@ func TestWhoIsLinkedByAnAddress(t *testing.T) {
 			Owner: &event.Object[org.Org]{ID: "org_a", Data: org.Org{Standing: org.Standing{State: org.Active},
 				Domains: []org.Domain{{Name: "corp.test", Verified: true, Proven: true},
 					{Name: "word.test", Verified: true}}}},
-			Who: idp.Identity{Provider: "idp_a", Org: "org_a", Email: "JO@corp.test", EmailVerified: true},
-
+			Who:  idp.Identity{Provider: "idp_a", Org: "org_a", Email: "JO@corp.test", EmailVerified: true},
 			Same: []*event.Object[user.User]{u},
 		}
 	}

@@ -206,7 +206,6 @@ func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Obj
 		Created:  tx.Now(),
 		Expires:  expires,
 		Data:     proof.text(),
-
 		Provider: proof.Upstream.Of(),
 	}
 	tx.PutToken(opened)

@@ -473,9 +473,8 @@ func TestWhatAPortalTellsAboutAPerson(t *testing.T) {
 		"amr":                []string{"pwd", "otp", "otp"},
 		"sid":                "s-1",
 		"auth_time":          started.Unix(),
-
-		"locale":   "a very long language",
-		"nickname": "a\u0000b",
+		"locale":             "a very long language",
+		"nickname":           "a\u0000b",
 	})))
 	must(t, err)
 	who := got.Identity

@@ -61,9 +61,8 @@ func (f *Federation) newState(p *Provider, a Attempt) (*state, string, error) {
 		Started:  event.Micros(f.Clock()),
 		Return:   a.Return,
 		Again:    a.Again || a.MaxAge != nil && *a.MaxAge == 0,
-
-		MaxAge: a.MaxAge,
-		Chosen: a.Chosen,
+		MaxAge:   a.MaxAge,
+		Chosen:   a.Chosen,
 	}
 	_, _ = rand.Read(s.Attempt) // it never fails: crypto/rand ends the program instead
 	plain, err := json.Marshal(s)

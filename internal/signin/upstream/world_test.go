@@ -141,12 +141,11 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case wellKnown:
 		m := map[string]any{
-			"issuer":                 u.URL,
-			"authorization_endpoint": u.URL + "/authorize?tenant=1",
-			"token_endpoint":         u.URL + "/token",
-			"userinfo_endpoint":      u.URL + "/userinfo",
-			"jwks_uri":               u.URL + "/keys",
-
+			"issuer":                                u.URL,
+			"authorization_endpoint":                u.URL + "/authorize?tenant=1",
+			"token_endpoint":                        u.URL + "/token",
+			"userinfo_endpoint":                     u.URL + "/userinfo",
+			"jwks_uri":                              u.URL + "/keys",
 			"id_token_signing_alg_values_supported": []string{"ES256", "RS256", "ES384", "EdDSA", "HS256", "none"},
 			"code_challenge_methods_supported":      []string{"S256"},
 			"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post",
@@ -200,8 +199,7 @@ func (u *upstream) idToken() map[string]any {
 		"given_name":         "Jo",
 		"family_name":        "Doe",
 		"email":              "jo@example.org",
-
-		"email_verified": true,
+		"email_verified":     true,
 	}
 	maps.Copy(claims, u.claims)
 	return claims

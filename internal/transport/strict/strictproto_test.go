@@ -101,9 +101,8 @@ func TestNumbersAreCountedAsTheyAreDecoded(t *testing.T) {
 		protoreflect.Fixed64Kind:  8,
 		protoreflect.Sfixed64Kind: 8,
 		protoreflect.DoubleKind:   8,
-
-		protoreflect.Int32Kind: 1,
-		protoreflect.BoolKind:  1,
+		protoreflect.Int32Kind:    1,
+		protoreflect.BoolKind:     1,
 	}
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)

@@ -43,8 +43,7 @@ func (profile) view(v *browserRequest, with pages.Frame, p user.Profile, sequenc
 		Gender:            string(p.Gender),
 		Sequence:          sequence,
 		Email:             h.Email.Address,
-
-		EmailProven: h.Email.Verified,
+		EmailProven:       h.Email.Verified,
 	}
 	if h.Terms != nil {
 		view.Terms, _ = pages.Outward(h.Terms.URI) // it was an address when it was accepted
@@ -75,8 +74,7 @@ func (p profile) take(v *browserRequest) error {
 		NickName:          field(pages.FieldNickName),
 		DisplayName:       field(pages.FieldDisplayName),
 		PreferredLanguage: field(pages.FieldLanguage),
-
-		Gender: user.Gender(field(pages.FieldGender)),
+		Gender:            user.Gender(field(pages.FieldGender)),
 	}
 	var problems []pages.Problem
 	judged := typed

@@ -64,8 +64,7 @@ func TestOnlyWhatWasMadeHereIsAToken(t *testing.T) {
 		"one more":                  token + "A",
 		"a line break":              token[:40] + "\n" + token[40:],
 		"nothing":                   prefix,
-
-		"not base64": prefix + strings.Repeat("!", length-len(prefix)),
+		"not base64":                prefix + strings.Repeat("!", length-len(prefix)),
 	} {
 		if _, _, ok := read(master, text); ok {
 			t.Errorf("%s is a token", name)

@@ -49,7 +49,6 @@ func application() fstest.MapFS {
 		"assets/f-1.woff2.gz": packed("font"),
 		"assets/sub/x.svg.gz": packed("<svg/>"),
 		"favicon.svg.gz":      packed("<svg/>"),
-
 		"assets/odd-1.xyz.gz": packed("odd"),
 	}
 }

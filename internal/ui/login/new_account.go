@@ -76,8 +76,7 @@ func registrationOf(who idp.Identity, bound string, info *call.Info) federated.R
 		EmailFromProvider: true,
 		Peer:              info.Peer,
 		UserAgent:         info.UserAgent,
-
-		RequestID: info.RequestID,
+		RequestID:         info.RequestID,
 	}
 	if bound != "" {
 		r.OrgID = bound

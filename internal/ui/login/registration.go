@@ -238,9 +238,8 @@ func (f *registrationForm) typed() registration.Finish {
 		PasskeyName:   value(pages.FieldPasskeyName),
 		AcceptedTerms: value(pages.FieldTerms),
 		Peer:          info.Peer,
-
-		UserAgent: info.UserAgent,
-		RequestID: info.RequestID,
+		UserAgent:     info.UserAgent,
+		RequestID:     info.RequestID,
 	}
 }
 
@@ -258,9 +257,8 @@ func (f *registrationForm) show(problems []pages.Problem) error {
 		UserName:  typed.UserName,
 		Terms:     shownTerms(asked, typed.AcceptedTerms),
 		Password:  asked.Allows(policy.WithPassword),
-
-		Passkey: asked.Allows(policy.WithPasskey),
-		Rules:   PasswordRules(rules),
+		Passkey:   asked.Allows(policy.WithPasskey),
+		Rules:     PasswordRules(rules),
 	}
 	if f.r.Method != http.MethodPost {
 		view.UserName = f.found.Email
@@ -336,8 +334,7 @@ func (f *registrationForm) askPasskey(chosen registration.Finish) error {
 		UserName:      chosen.UserName,
 		AcceptedTerms: chosen.AcceptedTerms,
 		Options:       []byte(options),
-
-		Back: pages.To(mail.RegisterPath, url.Values{paramMailed: {"1"}}),
+		Back:          pages.To(mail.RegisterPath, url.Values{paramMailed: {"1"}}),
 	}
 	view.Language, view.For = f.found.Language, f.shownFor()
 	return f.render(f.w, f.r, view, nil)

@@ -133,8 +133,7 @@ var (
 		Shape:   1,
 		Facts:   []event.Fact[thing]{userSet{}},
 		Columns: []string{event.Standing, "verified_email"},
-
-		Lookup: func(*event.Object[thing]) []string { return []string{"", ""} },
+		Lookup:  func(*event.Object[thing]) []string { return []string{"", ""} },
 	})
 	orgs = event.Define(event.Schema[thing]{
 		Name:    "org",

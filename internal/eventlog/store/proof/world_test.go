@@ -54,8 +54,7 @@ var (
 		Shape:   1,
 		Facts:   []event.Fact[account]{named{}},
 		Columns: []string{event.Standing, "verified_email"},
-
-		Lookup: func(*event.Object[account]) []string { return []string{"{}", ""} },
+		Lookup:  func(*event.Object[account]) []string { return []string{"{}", ""} },
 	})
 	visits = event.Define(event.Schema[visit]{Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1,
 		Facts: []event.Fact[visit]{visited{}}})

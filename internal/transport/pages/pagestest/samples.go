@@ -128,11 +128,10 @@ func signIn() []Sample {
 				}),
 				Email:     loginName,
 				FirstName: "Mara",
-
-				UserName: loginName,
-				Password: true,
-				Rules:    rules,
-				Terms:    pages.Terms{Terms: out("https://aldermoor.example/terms")},
+				UserName:  loginName,
+				Password:  true,
+				Rules:     rules,
+				Terms:     pages.Terms{Terms: out("https://aldermoor.example/terms")},
 			},
 		},
 		{Name: "register-passkey", Status: 200,
@@ -319,8 +318,7 @@ func signIn() []Sample {
 						{Field: pages.FieldUserName, Message: pages.UserNameIsAddress()},
 						{Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}},
 				},
-				Email: loginName,
-
+				Email:    loginName,
 				UserName: "boss@aldermoor.example",
 				Rules:    rules,
 			},
@@ -440,9 +438,8 @@ func account() []Sample {
 		EmailProven:       true,
 		Phone:             "+442079460018",
 		Contact:           to("/account/contact"),
-
-		Terms:         out("https://aldermoor.example/terms"),
-		TermsAccepted: morning,
+		Terms:             out("https://aldermoor.example/terms"),
+		TermsAccepted:     morning,
 	}
 	refused := profile
 	refused.Account = mine(pages.Frame{

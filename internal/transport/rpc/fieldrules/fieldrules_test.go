@@ -339,11 +339,10 @@ func TestUnknownRulesAreRefused(t *testing.T) {
 // BenchmarkCheck judges a request of average size.
 func BenchmarkCheck(b *testing.B) {
 	req := &signetv1.AddApplicationRequest{
-		Name:       "N",
-		Type:       signetv1.ApplicationType_APPLICATION_TYPE_WEB,
-		AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
-		GrantTypes: []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
-
+		Name:         "N",
+		Type:         signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+		AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
+		GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
 		RedirectUris: []string{"https://app.example.org/callback", "https://app.example.org/other"},
 	}
 	b.Run("ours", func(b *testing.B) {
