@@ -37,10 +37,14 @@ type Database struct {
 // Patient is the address for nodes that wait for each other: on PostgreSQL they give up a lock after two seconds otherwise,
 // and lose a transaction in which nothing happens for ten. On a busy machine that is too soon.
 func (d Database) Patient() string {
-	if d.Engine == Postgres {
-		return d.URL + "&lock_timeout=3min&idle_in_transaction_session_timeout=3min"
+	if d.Engine != Postgres {
+		return d.URL
 	}
-	return d.URL
+	join := "&"
+	if !strings.Contains(d.URL, "?") {
+		join = "?"
+	}
+	return d.URL + join + "lock_timeout=3min&idle_in_transaction_session_timeout=3min"
 }
 
 // Each runs a test once for every engine, each time with a fresh database. Whatever the test opens on it must be closed

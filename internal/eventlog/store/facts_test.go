@@ -240,6 +240,44 @@ func TestNodesJoinAgainAtIntervals(t *testing.T) {
 	testkit.Await(t, "it joins again", func() bool { next := holder(); return next != 0 && next != first })
 }
 
+// Who raises the version waits for a node that is about to join, and sees it then.
+func TestAVersionIsNotRaisedPastANodeThatIsJoining(t *testing.T) {
+	db := testdb.New(t, testdb.Postgres)
+	newer := wantNode(t, knowing(t, testdb.Database{Engine: db.Engine, URL: db.Patient()}), 2)
+	conn := connect(t, db) // an older node, one lock after the other
+	exec := func(text string) {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("SELECT pg_advisory_lock_shared(7410250903)")
+	raised := make(chan bool, 1)
+	go func() {
+		done, err := newer.raiseFactVersion(t.Context(), 2)
+		if err != nil {
+			t.Error(err)
+		}
+		raised <- done
+	}()
+	testkit.Await(t, "it waits for the node", func() bool {
+		var waiting int
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "+
+			"WHERE NOT l.granted AND d.datname = current_database()").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+		return waiting > 0 || len(raised) > 0
+	})
+	exec("SELECT pg_advisory_lock_shared(7410250902), pg_advisory_lock_shared(741025090, 1)")
+	exec("SELECT pg_advisory_unlock_shared(7410250903)")
+	if testkit.Receive(t, raised, "it was raised or not") {
+		t.Error("it was raised while an older node joined")
+	}
+	have, err := readMeta(t.Context(), newer.engine)
+	if err != nil || string(have[engine.FactVersionRow]) == "2" {
+		t.Errorf("the version is %s, %v", have[engine.FactVersionRow], err)
+	}
+}
+
 // Who joins while the version is raised waits, and sees the new one.
 func TestNobodyJoinsWhileTheVersionIsRaised(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)

@@ -130,7 +130,8 @@ type Engine interface {
 	// Join makes the node one of those that Alone waits for and Nodes counts, also when it has lost its connection
 	// since. It fails while a rebuild is running, and where the log may hold facts that this node does not know.
 	Join(ctx context.Context) error
-	// Nodes gives the lowest version of facts that a running node knows, and how many run.
+	// Nodes gives the lowest version of facts that a running node knows, and how many run. Behind a pooler, the batches
+	// that are under way are counted as well, unless LockJoins was called before.
 	Nodes(ctx context.Context, q Querier) (oldest, running int, err error)
 	// LockJoins keeps nodes from joining until the transaction ends. It waits for those that are about to; behind a
 	// pooler also for the batches of all others.
