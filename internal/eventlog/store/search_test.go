@@ -6,10 +6,13 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/store/engine"
 	"github.com/signet-idm/signet/internal/eventlog/store/listing"
+	"github.com/signet-idm/signet/internal/life/model"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 func searchBeforeIsBounded(t *testing.T, s *Store) {
@@ -108,6 +111,41 @@ func searchOfAFrequentTermTakesFewRows(t *testing.T, s *Store) {
 	if db.rows > 2 {
 		t.Errorf("%d rows for one page", db.rows)
 	}
+}
+
+// A query can be ended early wherever it is asked, and the next one begins anew.
+func TestAQueryEndsEarly(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: model.Kinds, Master: secret.NewMasterKey()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		twice := func(q engine.Querier) error {
+			for range 2 {
+				rows := 0
+				err := q.Query(t.Context(), "SELECT version FROM schema_version ORDER BY version", nil,
+					func(engine.Scanner) error {
+						rows++
+						return engine.ErrEnough
+					})
+				if err != nil || rows != 1 {
+					t.Errorf("%T: %d rows, %v", q, rows, err)
+				}
+			}
+			return nil
+		}
+		_ = twice(s.engine)
+		inside := func(x engine.Executor) error { return twice(x) }
+		for name, err := range map[string]error{
+			"a transaction": s.engine.Transact(t.Context(), inside),
+			"a snapshot":    s.engine.Snapshot(t.Context(), inside),
+		} {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
 
 // That an index is used does not say how much of it is read: behind these words there are thousands of others.

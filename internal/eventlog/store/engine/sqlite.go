@@ -603,7 +603,7 @@ func (x writerTx) Query(ctx context.Context, text string, args []any, each func(
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return x.statements.Query(once(text), args, func(row *sqliteconn.Row) error { return each(row.Scan) })
+	return unlessEnough(x.statements.Query(once(text), args, func(row *sqliteconn.Row) error { return each(row.Scan) }))
 }
 
 func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) error {
