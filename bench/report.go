@@ -154,14 +154,14 @@ const (
 	historyCost   = 1.2
 	listCost      = 1.5
 	oneWordCost   = 1.2
+	twoWordsCost  = 3.0
+	twoWordsTime  = 20 * time.Millisecond
 	groupCost     = 1.2
 	roleCost      = 1.5
 	tokenShare    = 0.5
 	readBeside    = 100 * time.Millisecond
 	readyWithin   = 100 * time.Millisecond
 	idleMemory    = 20 << 20
-	twoWordsCost  = 3.0
-	twoWordsTime  = 20 * time.Millisecond
 	manyCallers   = 64
 	profile       = "UpdateMyProfile"
 	passwordSet   = "SetUserPassword"

@@ -88,8 +88,13 @@ func ProvenClaim(domain string) event.Claim { return event.Claim{Space: "proven_
 // ProvenClaimOf is ProvenClaim for the domain of an e-mail address. No organization holds it if the address has none
 // that can be proven.
 func ProvenClaimOf(email string) event.Claim {
+	return ProvenClaim(DomainOf(email))
+}
+
+// DomainOf is the domain of an e-mail address in the form that organizations prove; empty if it has none.
+func DomainOf(email string) string {
 	domain, _ := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
-	return ProvenClaim(domain)
+	return domain
 }
 
 // DomainAdded records a domain; Primary makes it the one login names are shown with.

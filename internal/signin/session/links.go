@@ -10,7 +10,6 @@ package session
 import (
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/access"
@@ -102,8 +101,8 @@ func (m EmailMatch) ByEmail() *event.Object[user.User] {
 // provenDomain tells whether an organization has proven the domain of an address by DNS. That somebody vouches for it
 // does not do.
 func provenDomain(o *event.Object[org.Org], email string) bool {
-	domain, problem := syntax.Domain(email[strings.LastIndexByte(email, '@')+1:])
-	return problem == nil && slices.ContainsFunc(o.Data.Domains,
+	domain := org.DomainOf(email)
+	return domain != "" && slices.ContainsFunc(o.Data.Domains,
 		func(d org.Domain) bool { return d.Name == domain && d.Proven })
 }
 
