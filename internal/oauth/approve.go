@@ -203,7 +203,7 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 		return err
 	}
 	in := session.RefOf(caller)
-	return g.Store.Do(ctx, event.Command{
+	return event.Do(ctx, g.Store, event.Command{
 		Origin: caller.Origin(),
 		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
 		Read: refs(slices.Concat(in.Reads(), []event.Ref{app.Kind.Ref(a.client), org.Kind.Ref(client.Org)},

@@ -85,7 +85,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 	}
 	in := session.Ref{ID: t.Session, UserID: t.UserID, OrgID: t.OrgID, Provider: t.Proof.Upstream.Of()}
 	var reused bool
-	err = g.Store.Do(ctx, event.Command{
+	err = event.Do(ctx, g.Store, event.Command{
 		Origin: event.Origin{Actor: t.UserID},
 		Read:   refs(append(t.reads(), in.Reads()...)...),
 		Rows:   append(slices.Clone(rows), VisitedRow(t.UserID), families.Key(t.Family)),

@@ -94,7 +94,7 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 	made.Refresh = next.text
 	var late bool
 	var unasked error
-	err = g.Store.Do(ctx, s.command(func(tx *event.Tx, now *family) error {
+	err = event.Do(ctx, g.Store, s.command(func(tx *event.Tx, now *family) error {
 		unasked = nil
 		if late = now.Current != s.digest; late {
 			return nil
@@ -163,7 +163,7 @@ func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, 
 		return nil, err
 	}
 	var same *Tokens
-	err := g.Store.Do(ctx, s.command(func(tx *event.Tx, now *family) (err error) {
+	err := event.Do(ctx, g.Store, s.command(func(tx *event.Tx, now *family) (err error) {
 		if same, err = g.keptAnswer(tx, s, now); err != nil || same == nil {
 			return err
 		}

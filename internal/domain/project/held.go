@@ -64,6 +64,7 @@ const maxElsewhere = 100
 // Places are where somebody may have roles of an application's project: the project itself for its own organization,
 // and the accesses of other organizations. Look finds them; in a command that declared Reads, JudgeIn reads them again.
 type Places struct {
+	reader  event.Reader
 	client  Client
 	decides bool
 	bound   string // the only organization that counts; empty: all
@@ -114,7 +115,7 @@ func (c Client) elsewhere(w Person, bound string) []string {
 // for each other organization that matters who holds the claim of the access, the access, and the organization if it is
 // not their home.
 func Look(ctx context.Context, r event.Reader, c Client, w Person, bound string) (*Places, error) {
-	p := &Places{client: c, decides: c.Decides(w, bound), bound: bound, access: map[string]string{},
+	p := &Places{reader: r, client: c, decides: c.Decides(w, bound), bound: bound, access: map[string]string{},
 		found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
 	if c.Project == "" || !c.Roles && !c.Groups && !p.decides {
 		return p, nil
@@ -182,7 +183,8 @@ func (p *Places) Reads() []event.Ref {
 }
 
 // JudgeIn is Judge inside a command, of the application and the person as they are there. Places that came to be since
-// do not count. Errors: Aborted where something else decides than when they were looked for.
+// do not count. Where something else decides than when they were looked for, it looks again: the command must be run by
+// event.Do.
 func (p *Places) JudgeIn(tx *event.Tx, c Client, w Person, only string) (Verdict, string, error) {
 	now := &Places{client: c, bound: p.bound, access: p.access, found: map[string]*event.Object[Access]{},
 		orgs: map[string]*event.Object[org.Org]{}}
@@ -191,7 +193,14 @@ func (p *Places) JudgeIn(tx *event.Tx, c Client, w Person, only string) (Verdict
 		return v, place, nil
 	}
 	if !p.decides || c.Project != p.client.Project {
-		return NotForThem, "", errContention
+		return NotForThem, "", event.Look(func(ctx context.Context) (event.Command, error) {
+			again, err := Look(ctx, p.reader, c, w, p.bound)
+			if err != nil {
+				return event.Command{}, err
+			}
+			*p = *again
+			return event.Command{Read: p.Reads()}, nil
+		})
 	}
 	if err := now.get(tx, p); err != nil {
 		return NotForThem, "", err

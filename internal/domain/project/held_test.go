@@ -105,7 +105,7 @@ func (m *fair) look(who, bound string) (p *project.Places, w project.Person, hel
 // inCommand judges inside a command what was looked for before it.
 func (m *fair) inCommand(p *project.Places, who string) (v project.Verdict, err error) {
 	m.t.Helper()
-	err = m.Do(m.t.Context(), event.Command{
+	err = event.Do(m.t.Context(), m.Store, event.Command{
 		Origin: event.Origin{Actor: event.System},
 		Read:   append(p.Reads(), user.Kind.Ref(who), app.Kind.Ref("app_p")),
 		Decide: func(tx *event.Tx) error {
@@ -365,26 +365,37 @@ func TestACommandJudgesByItsOwnMoment(t *testing.T) {
 		before    app.RoleSettings
 		meanwhile func(*fair)
 		want      project.Verdict
-		moved     bool
 	}{
-		{"nothing", app.RoleSettings{Required: true}, func(*fair) {}, project.Admitted, false},
+		{"nothing", app.RoleSettings{Required: true}, func(*fair) {}, project.Admitted},
 		{"the access is withdrawn", app.RoleSettings{},
 			func(m *fair) { change(m, project.AccessKind, "pac_1", project.AccessRemoved{}) },
-			project.NotForThem, false},
+			project.NotForThem},
 		{"the project is removed", app.RoleSettings{},
-			func(m *fair) { change(m, project.Kind, "prj_p", project.WasRemoved{}) }, project.NotForThem, false},
+			func(m *fair) { change(m, project.Kind, "prj_p", project.WasRemoved{}) }, project.NotForThem},
 		{"the role is taken away", app.RoleSettings{Required: true},
-			func(m *fair) { m.give("usr_1", "pac_1", "org_1") }, project.NoRole, false},
+			func(m *fair) { m.give("usr_1", "pac_1", "org_1") }, project.NoRole},
 		{"the role is removed", app.RoleSettings{Required: true},
 			func(m *fair) { change(m, project.Kind, "prj_p", project.RoleRemoved{Key: "admin"}) },
-			project.NoRole, false},
+			project.NoRole},
 		{"roles are required from now on", app.RoleSettings{}, func(m *fair) {
 			m.give("usr_1", "pac_1", "org_1")
 			m.settings(app.RoleSettings{Required: true})
-		}, project.NoRole, false},
+		}, project.NoRole},
 		{"the application gets another project", app.RoleSettings{}, func(m *fair) {
 			change(m, app.Kind, "app_p", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q"}})
-		}, project.NotForThem, true},
+		}, project.NotForThem},
+		{"the application gets another project, which the organization may use", app.RoleSettings{Required: true},
+			func(m *fair) {
+				eventtest.Given(m.t, m.Store, project.Kind, "prj_q", "org_v", nil,
+					project.Added{Name: "q", NameKey: "q"}, project.RoleSet{Key: "admin"})
+				eventtest.Given(m.t, m.Store, project.AccessKind, "pac_q", "org_1",
+					[]event.Claim{project.AccessClaim("prj_q", "org_1")}, project.AccessAdded{Project: "prj_q",
+						Owner: "org_v", Grant: "pgr_q", Roles: []user.AppRole{role("admin", 1)}})
+				change(m, user.Kind, "usr_1", user.AppRolesSet{Place: "pac_q", Project: "prj_q", Org: "org_1",
+					Roles: []user.AppRole{role("admin", 1)}})
+				change(m, app.Kind, "app_p",
+					app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_q", Required: true}})
+			}, project.Admitted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newFair(t)
@@ -393,18 +404,23 @@ func TestACommandJudgesByItsOwnMoment(t *testing.T) {
 			p, _, _, _, _ := m.look("usr_1", "")
 			tt.meanwhile(m)
 			got, err := m.inCommand(p, "usr_1")
-			if got != tt.want || (err != nil) != tt.moved {
+			if err != nil || got != tt.want {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
 	}
 	t.Run("roles are required of the own people from now on", func(t *testing.T) {
-		m := newFair(t)
-		m.settings(app.RoleSettings{})
-		p, _, _, _, _ := m.look("usr_v", "")
-		m.settings(app.RoleSettings{Required: true})
-		if got, err := m.inCommand(p, "usr_v"); err == nil || got == project.Admitted {
-			t.Errorf("got %v, %v", got, err)
+		for given, want := range map[string]project.Verdict{"admin": project.Admitted, "": project.NoRole} {
+			m := newFair(t)
+			m.settings(app.RoleSettings{})
+			if given != "" {
+				m.give("usr_v", "prj_p", "org_v", role(given, 1))
+			}
+			p, _, _, _, _ := m.look("usr_v", "")
+			m.settings(app.RoleSettings{Required: true})
+			if got, err := m.inCommand(p, "usr_v"); err != nil || got != want {
+				t.Errorf("with %q: %v, %v", given, got, err)
+			}
 		}
 	})
 }

@@ -51,9 +51,6 @@ var (
 	// identifiers that nobody has, too.
 	ErrTooManyWaiting = errs.New(errs.FailedPrecondition, TooManyWaiting,
 		"too many grants already wait for that organization: withdraw one of yours, or wait until the organization has accepted or declined some")
-
-	errContention = errs.New(errs.Aborted, event.Contention,
-		"others are changing the project at the same time: try again")
 )
 
 // MaxRoleKey is how many characters a key of a role has at most.
