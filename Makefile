@@ -44,8 +44,8 @@ console-dev: ## hot reload of the console at http://localhost:5173/console/ agai
 	scripts/console.sh --dev
 
 .PHONY: driving
-driving: ## drive the whole console in a browser: every view, role and language with every kind of data; what is too slow for make test
-	CI=$${CI-true} SIGNET_TEST_POSTGRES_FAST=1 SIGNET_TEST_BROWSER=$${SIGNET_TEST_BROWSER-chromium} scripts/with-browser.sh scripts/with-postgres.sh go test -count=1 -timeout 90m -tags driving -run 'Driving' -v ./test/console
+driving: ## drive the whole console in a browser: every view, role and language with every kind of data; every page in every language; what is too slow for make test
+	CI=$${CI-true} SIGNET_TEST_POSTGRES_FAST=1 SIGNET_TEST_BROWSER=$${SIGNET_TEST_BROWSER-chromium} scripts/with-browser.sh scripts/with-postgres.sh go test -count=1 -timeout 90m -tags driving -run 'Driving' -v ./test/browser ./test/console
 
 .PHONY: preview
 preview: ## show every page with made-up data in every language

@@ -10,7 +10,7 @@ if [[ -n $unformatted ]]; then
   exit 1
 fi
 go vet ./...
-go vet -tags pictures,providers,joining ./test/browser
+go vet -tags pictures,providers,joining,driving ./test/browser
 go vet -tags driving ./test/console
 go vet -tags faults ./test/faults
 go vet -tags cost,faults,overload ./test/program

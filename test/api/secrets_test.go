@@ -61,7 +61,7 @@ func (w *World) noSecretsLeft(t *testing.T) {
 			t.Errorf("an answer has %q in it", no)
 		}
 	}
-	if said := sqlite.Find(places["the answers"]); said != nil {
+	if said := engineNamed(places["the answers"]); said != nil {
 		t.Errorf("an answer has %q in it", said)
 	}
 	if strings.Contains(w.log.String(), `"level":"ERROR"`) {
@@ -69,9 +69,23 @@ func (w *World) noSecretsLeft(t *testing.T) {
 	}
 }
 
-// sqlite is the name of the engine where it stands as a word, perhaps with a version, or that of its library. The
+// engineNamed gives where the name of the engine stands as a word, perhaps with a version, or that of its library. The
 // answers are full of random names and tokens, some of which have it in them by chance.
-var sqlite = regexp.MustCompile(`(?:^|[^0-9A-Za-z_+-])sqlite[0-9A-Za-z]{0,3}(?:[^0-9A-Za-z_+/-]|$)|modernc\.org/sqlite`)
+func engineNamed(answers []byte) []byte {
+	const name, before, after = "sqlite", len("modernc.org/"), 4
+	for at := 0; ; at += len(name) { // the name first: for all answers, the expression alone takes ten seconds
+		found := bytes.Index(answers[at:], []byte(name))
+		if found < 0 {
+			return nil
+		}
+		at += found
+		if near := answers[max(0, at-before):min(len(answers), at+len(name)+after)]; asWord.Match(near) {
+			return near
+		}
+	}
+}
+
+var asWord = regexp.MustCompile(`(?:^|[^0-9A-Za-z_+-])sqlite[0-9A-Za-z]{0,3}(?:[^0-9A-Za-z_+/-]|$)|modernc\.org/sqlite`)
 
 // unsealed opens the personal parts of all events, but of those who were erased: what is sealed is not gone.
 func (w *World) unsealed(t *testing.T) []byte {

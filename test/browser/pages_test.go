@@ -51,34 +51,36 @@ func with(t *testing.T, origin *url.URL, also func(p *pages.Pages, mux *http.Ser
 	return p.SameOrigin(mux)
 }
 
-func TestEveryPageInEveryLanguage(t *testing.T) {
+// TestEveryPage looks at every page in English, and in German, whose words are the longest, for what does not fit. Every
+// language, and the dark, are in make driving.
+func TestEveryPage(t *testing.T) {
 	browser.NeedAxe(t)
 	b, origin := browser.Start(t), preview(t)
-	for l, language := range pages.Languages {
+	for _, language := range []string{"en", "de"} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			tab := b.Tab(t)
-			for i, s := range samples() {
+			for _, s := range samples() {
 				tab.Look(browser.Desktop)
 				tab.Open(origin + "/preview/" + language + "/" + s.Name)
-				first := language == pages.Languages[0] // colours are the same in all
-				// a page has the same elements in all: another language is enough
-				if first || l == 1+i%(len(pages.Languages)-1) {
-					report(t, s.Name, "axe", tab.Axe(first))
+				if language == "en" { // a page has the same elements and colours in all
+					report(t, s.Name, "axe", tab.Axe(true))
 				}
-				report(t, s.Name, "does not fit 800 pixels", tab.Overflowing())
-				report(t, s.Name, "is wrong, but does not look so", unmarked(tab))
-				report(t, s.Name, "is not level with the field beside it", uneven(tab))
-				if first {
-					tab.Look(browser.Night)
-					report(t, s.Name, "axe in the dark", tab.Axe(first))
-				}
-				tab.Look(browser.Narrow)
-				report(t, s.Name, "does not fit 360 pixels", tab.Overflowing())
-				report(t, s.Name, "the browser complains", tab.Complaints())
+				fits(t, tab, s.Name)
 			}
 		})
 	}
+}
+
+// fits looks at the page that is open.
+func fits(t *testing.T, tab *browser.Tab, name string) {
+	t.Helper()
+	report(t, name, "does not fit 800 pixels", tab.Overflowing())
+	report(t, name, "is wrong, but does not look so", unmarked(tab))
+	report(t, name, "is not level with the field beside it", uneven(tab))
+	tab.Look(browser.Narrow)
+	report(t, name, "does not fit 360 pixels", tab.Overflowing())
+	report(t, name, "the browser complains", tab.Complaints())
 }
 
 // uneven gives the inputs that stand beside another one, but higher or lower.
