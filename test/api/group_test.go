@@ -147,13 +147,12 @@ func groupPowerCases(t *testing.T, w *World) []Case {
 	}
 	// An owner through a group is protected from a user manager as any other.
 	for _, op := range operations {
-		if p := op.rule.GetPermission(); (p == "user.write" || p == "user.credential.write") && op.has("userId") &&
-			!ownProfile[op.name()] && !op.aboutServices() {
+		if op.protects() && !op.aboutServices() {
 			as := *s
 			as.user = throughGroup
 			cases = append(cases,
-				Case{Name: "protected/" + op.name(), As: manager, Req: as.sample(op), Header: op.header(),
-					Want: targetHoldsMore, Sparse: true})
+				Case{Name: "protected/" + op.name() + unlessListed, As: manager, Req: as.sample(op),
+					Header: op.header(), Want: targetHoldsMore, Sparse: true})
 		}
 	}
 	return cases

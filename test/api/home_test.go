@@ -33,13 +33,22 @@ const (
 
 func (op *operation) class() class {
 	switch p := op.rule.GetPermission(); {
-	case p != "user.write" && p != "user.credential.write", ownProfile[op.name()]:
+	case p != "user.write" && p != "user.credential.write", givesNoAccess[op.name()]:
 		return plain
 	case takesAway[op.name()]:
 		return taking
 	}
 	return giving
 }
+
+// givesNoAccess are the changes of a user that nobody becomes that user by.
+var givesNoAccess = map[string]bool{"UpdateUserProfile": true, "UpdateServiceUser": true}
+
+// unlessListed is in the names of cases that a new operation may fail without a fault of its own.
+const unlessListed = ", unless it belongs to givesNoAccess"
+
+// protects tells whether a user who holds more is protected from the operation.
+func (op *operation) protects() bool { return op.class() != plain && op.has("userId") }
 
 // gives has an organization give somebody of another one roles there, who has accepted them.
 func (s *scene) gives(t *testing.T, to *Actor, roles ...access.Role) {

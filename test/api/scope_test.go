@@ -200,11 +200,11 @@ func lesserApplicationCases(t *testing.T, w *World) (cases []Case) {
 	for _, op := range operations {
 		req := greater.sample(op)
 		bound := &Actor{UserID: owner.UserID, OrgID: owner.OrgID}
-		if p := op.rule.GetPermission(); (p == "user.write" || p == "user.credential.write") && op.has("userId") &&
-			!ownProfile[op.name()] {
+		if op.protects() {
 			bound.Token = w.accessToken(t, owner, w.server.URL(), scopesOf(op, req)...)
 			cases = append(cases,
-				Case{Name: op.name(), As: bound, Req: req, Header: op.header(), Want: targetHoldsMore, Sparse: true})
+				Case{Name: op.name() + unlessListed, As: bound, Req: req, Header: op.header(), Want: targetHoldsMore,
+					Sparse: true})
 		}
 	}
 	granter := &Actor{UserID: owner.UserID, OrgID: owner.OrgID,

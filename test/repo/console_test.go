@@ -115,6 +115,6 @@ func TestEveryEventHasASentenceInTheConsole(t *testing.T) {
 		}
 	}
 	for name := range listed {
-		t.Errorf("web/console/src/lib/events.ts lists %s, which is no event", name)
+		t.Errorf("web/console/src/lib/events.ts lists %s, of which test/repo/testdata/events has no sample", name)
 	}
 }

@@ -539,7 +539,7 @@ func (k *Objects[S]) stored(f Fact[S]) (stored Fact[S], payload, personal []byte
 func (k *Objects[S]) factType(f Fact[S]) (factType, error) {
 	ft, known := k.facts[f.EventType()]
 	if !known {
-		return ft, fmt.Errorf("event: %s is not in the schema of %q", f.EventType(), k.schema.Name)
+		return ft, fmt.Errorf("event: %s is not among the facts of the kind %q", f.EventType(), k.schema.Name)
 	}
 	return ft, nil
 }

@@ -321,10 +321,8 @@ func TestAMessageIsWritten(t *testing.T) {
 			&signetv1.UpdateMyProfileRequest{NickName: proto.String("")},
 			`{"firstName":"","lastName":"","nickName":"","displayName":"","preferredLanguage":"","gender":"GENDER_UNSPECIFIED"}`,
 		},
-		"with empty lists and unset messages left out": {
-			&signetv1.GetUserResponse{User: &signetv1.User{}},
-			`{"user":{"userId":"","state":"STATE_UNSPECIFIED","userName":"","loginNames":[]}}`,
-		},
+		"with empty lists":             {&signetv1.ListUsersResponse{}, `{"users":[],"nextPageToken":""}`},
+		"with unset messages left out": {&signetv1.SetupOrganizationResponse{}, `{"orgId":"","userId":""}`},
 		"with numbers of 64 bits and times as strings": {
 			&signetv1.UpdateMyProfileResponse{Details: &signetv1.Details{
 				Sequence: 18446744073709551615, CreationDate: timestamppb.New(at),
