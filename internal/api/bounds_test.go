@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go/buf/validate"
+	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
@@ -115,6 +117,7 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 		DisplayName: "D", PreferredLanguage: "de"}
 	email, phone := &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"},
 		&signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+1"}
+	unlisted := bounded()
 	masked := func(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }
 	for _, c := range []struct {
 		service any
@@ -204,10 +207,88 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 			OrganizationIds: []string{"org_a"}}},
 		{hooks, &signetv1.ModifyWebhookRequest{WebhookId: "whk_1", Name: "N", Types: []string{"user.*"},
 			UpdateMask: masked("name", "url", "types")}},
+		{Groups{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.AddGroupRequest{Name: "N", Description: "D"}},
+		{Groups{Store: s, Master: s.Master, Clock: s.Now},
+			&signetv1.UpdateGroupRequest{GroupId: "grp_1", Name: "N", Description: "D"}},
+		{Factors{Store: s}, &signetv1.RenameMyFactorRequest{FactorId: "fac_1", Name: "N"}},
+		{Metadata{Store: s}, &signetv1.SetUserMetadataRequest{UserId: "usr_me", Remove: []string{"k"}}},
+		{Metadata{Store: s}, &signetv1.SetOrganizationMetadataRequest{OrgId: "org_a", Remove: []string{"k"}}},
+		{Metadata{Store: s}, &signetv1.SetApplicationMetadataRequest{AppId: "app_1", Remove: []string{"k"}}},
+		{Metadata{Store: s}, &signetv1.SetProjectMetadataRequest{ProjectId: "prj_1", Remove: []string{"k"}}},
 	} {
 		name := strings.TrimSuffix(string(c.req.ProtoReflect().Descriptor().Name()), "Request")
+		delete(unlisted, name)
 		t.Run(name, func(t *testing.T) { sameViolations(t, c.service, name, c.req) })
 	}
+	for name, fields := range unlisted {
+		t.Errorf("%s has bounds for %v: add a request to the list, or a reason to boundedElsewhere", name, fields)
+	}
+}
+
+// boundedElsewhere are operations whose texts and lists are not compared here, by what else refuses them.
+var boundedElsewhere = map[string]string{
+	"AcceptInvitation":             "the rules of AddHumanUser",
+	"FinishRegistration":           "the rules of AddHumanUser",
+	"ImportUsers":                  "the rules of AddHumanUser",
+	"StartRegistration":            "the rules of AddHumanUser",
+	"CreateInvitation":             "the rules of AddHumanUser, roles and groups that there are",
+	"AcceptMyRoles":                "roles that there are",
+	"SetGroupRoles":                "roles that there are",
+	"SetInstallationMember":        "roles that there are",
+	"SetOrganizationMember":        "roles that there are",
+	"SetApplicationAPIAccess":      "scopes that there are",
+	"SetInstallationPolicy":        "the rules of a policy",
+	"SetOrganizationPolicy":        "the rules of a policy",
+	"AddApplicationKey":            "the reader of keys",
+	"AddServiceKey":                "the reader of keys",
+	"AcceptMyInvitation":           "what is compared with it",
+	"CreateSessionThroughProvider": "what is compared with it",
+	"CreateSessionWithPasskey":     "what is compared with it",
+	"ProveSecondFactor":            "what is compared with it",
+	"VerifyMyEmail":                "what is compared with it",
+	"VerifyMyPhone":                "what is compared with it",
+	"StartProviderSignIn":          "the provider",
+	"StartSignInTrial":             "the reader of OAuth requests",
+	"ChangeMyPassword":             "TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition",
+	"ConfirmMyPasskey":             "TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition",
+	"ConfirmMyTOTP":                "TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition",
+	"CreateMyToken":                "TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition",
+	"CreateUserToken":              "TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition",
+	"ResetPassword":                "TestNamesOfTokensAndPasswordsHaveTheBoundsOfTheDefinition",
+}
+
+// bounded gives the texts and lists with bounds in the requests of operations that change something, but for those of
+// boundedElsewhere and for identifiers.
+func bounded() map[string][]string {
+	found := map[string][]string{}
+	var walk func(method string, at protoreflect.MessageDescriptor, path string)
+	walk = func(method string, at protoreflect.MessageDescriptor, path string) {
+		for i := range at.Fields().Len() {
+			fd := at.Fields().Get(i)
+			name := path + fd.JSONName()
+			rules, _ := proto.GetExtension(fd.Options(), validate.E_Field).(*validate.FieldRules)
+			switch {
+			case fd.Message() != nil:
+				walk(method, fd.Message(), name+".")
+			case fd.Kind() == protoreflect.StringKind && !strings.HasSuffix(name, "Id") &&
+				(rules.GetString().GetMaxLen() > 0 || rules.GetRepeated().GetMaxItems() > 0):
+				found[method] = append(found[method], name)
+			}
+		}
+	}
+	protoregistry.GlobalFiles.RangeFilesByPackage("signet.v1", func(f protoreflect.FileDescriptor) bool {
+		for i := range f.Services().Len() {
+			for j := range f.Services().Get(i).Methods().Len() {
+				m := f.Services().Get(i).Methods().Get(j)
+				rule := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+				if rule.GetGet() == "" && boundedElsewhere[string(m.Name())] == "" {
+					walk(string(m.Name()), m.Input(), "")
+				}
+			}
+		}
+		return true
+	})
+	return found
 }
 
 func sameViolations(t *testing.T, service any, name string, req proto.Message) {
