@@ -12,7 +12,6 @@ import (
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
@@ -32,6 +31,7 @@ import (
 	"github.com/signet-idm/signet/internal/life/model"
 	"github.com/signet-idm/signet/internal/life/setup"
 	"github.com/signet-idm/signet/internal/transport/rpc/fieldrules"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 // outside are variants of a request with one text or list out of the bounds that the definition gives it. What may be
@@ -261,33 +261,20 @@ var boundedElsewhere = map[string]string{
 // boundedElsewhere and for identifiers.
 func bounded() map[string][]string {
 	found := map[string][]string{}
-	var walk func(method string, at protoreflect.MessageDescriptor, path string)
-	walk = func(method string, at protoreflect.MessageDescriptor, path string) {
-		for i := range at.Fields().Len() {
-			fd := at.Fields().Get(i)
-			name := path + fd.JSONName()
-			rules, _ := proto.GetExtension(fd.Options(), validate.E_Field).(*validate.FieldRules)
-			switch {
-			case fd.Message() != nil:
-				walk(method, fd.Message(), name+".")
-			case fd.Kind() == protoreflect.StringKind && !strings.HasSuffix(name, "Id") &&
-				(rules.GetString().GetMaxLen() > 0 || rules.GetRepeated().GetMaxItems() > 0):
-				found[method] = append(found[method], name)
+	for _, o := range costtest.Operations() {
+		name := string(o.Method.Name())
+		rest := proto.GetExtension(o.Method.Options(), annotations.E_Http).(*annotations.HttpRule)
+		if rest.GetGet() != "" || boundedElsewhere[name] != "" {
+			continue
+		}
+		for _, f := range costtest.Fields(o.Method.Input()) {
+			rules, _ := proto.GetExtension(f.Last().Options(), validate.E_Field).(*validate.FieldRules)
+			if f.Last().Kind() == protoreflect.StringKind && !strings.HasSuffix(f.String(), "Id") &&
+				(rules.GetString().GetMaxLen() > 0 || rules.GetRepeated().GetMaxItems() > 0) {
+				found[name] = append(found[name], f.String())
 			}
 		}
 	}
-	protoregistry.GlobalFiles.RangeFilesByPackage("signet.v1", func(f protoreflect.FileDescriptor) bool {
-		for i := range f.Services().Len() {
-			for j := range f.Services().Get(i).Methods().Len() {
-				m := f.Services().Get(i).Methods().Get(j)
-				rule := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
-				if rule.GetGet() == "" && boundedElsewhere[string(m.Name())] == "" {
-					walk(string(m.Name()), m.Input(), "")
-				}
-			}
-		}
-		return true
-	})
 	return found
 }
 
