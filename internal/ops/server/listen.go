@@ -23,6 +23,7 @@ const (
 	maxHeaderBytes    = 32 << 10
 	maxStreams        = 250
 	stopTimeout       = 15 * time.Second
+	newcomerTimeout   = 5 * time.Second // for the first request on a connection, when the server stops
 )
 
 func (s *Server) listen() (err error) {
@@ -54,15 +55,20 @@ func explainListen(err error) error {
 // be answered.
 func (s *Server) Serve(ctx context.Context, ready func()) error {
 	main := NewHTTPServer(s.front, s.log)
+	main.ConnState = s.front.ConnState
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
+	accepted := make(chan struct{})
 	listening := newLastCalls(s.listener)
+	serve := func() error { return main.Serve(readingAhead{&accepting{Listener: listening, log: s.log}}) }
 	if s.config.certificate != nil {
 		main.TLSConfig.Certificates = []tls.Certificate{*s.config.certificate}
-		go func() { failed <- main.ServeTLS(&accepting{Listener: listening, log: s.log}, "", "") }()
-	} else {
-		go func() { failed <- main.Serve(readingAhead{&accepting{Listener: listening, log: s.log}}) }()
+		serve = func() error { return main.ServeTLS(&accepting{Listener: listening, log: s.log}, "", "") }
 	}
+	go func() {
+		defer close(accepted)
+		failed <- serve()
+	}()
 	if s.metricsListener != nil {
 		side := NewHTTPServer(&web.Front{Next: s.metricsHandler(), Log: s.log}, s.log)
 		servers = append(servers, side)
@@ -76,7 +82,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.stop(servers, listening)
+	s.stop(servers, listening, accepted)
 	return nil
 }
 

@@ -26,8 +26,9 @@ func (s *Server) ready(ctx context.Context) error {
 // stop takes the server out of service so that nobody notices who comes through a proxy (docs/operations/upgrade.md):
 // first it is not ready and connections of HTTP/1.1 end with their next answer. In the second half of the delay those
 // of HTTP/2 do, too: not sooner, because a proxy that has several requests on one connection may lose those that meet
-// the GOAWAY on their way. Then the listener is closed, streams are ended, and what still runs finishes.
-func (s *Server) stop(servers []*http.Server, listening *lastCalls) {
+// the GOAWAY on their way. Then the listener is closed, whoever has connected by then gets to ask, streams are ended, and
+// what still runs finishes. accepted is closed when all connections have been accepted.
+func (s *Server) stop(servers []*http.Server, listening *lastCalls, accepted <-chan struct{}) {
 	s.stopping.Store(true)
 	s.front.EndConnections(false)
 	if delay := s.config.ShutdownDelay; delay > 0 {
@@ -39,6 +40,8 @@ func (s *Server) stop(servers []*http.Server, listening *lastCalls) {
 	s.log.Info("stopping", "timeout", stopTimeout.String())
 	s.front.EndConnections(true)
 	listening.stop()
+	<-accepted
+	s.awaitNewcomers()
 	s.endStreams()
 	stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
@@ -48,4 +51,10 @@ func (s *Server) stop(servers []*http.Server, listening *lastCalls) {
 			server.Close()
 		}
 	}
+}
+
+func (s *Server) awaitNewcomers() {
+	ctx, cancel := context.WithTimeout(context.Background(), newcomerTimeout)
+	defer cancel()
+	s.front.AwaitNewcomers(ctx)
 }

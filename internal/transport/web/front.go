@@ -39,6 +39,8 @@ type Front struct {
 
 	restTime time.Duration // for tests; 0: maxRestTime
 	ending   atomic.Int32  // the newest version of HTTP whose connections end with their next answer
+
+	newcomers newcomers
 }
 
 // EndConnections has each connection of HTTP/1.1 closed with its next answer, which says so. With all, the same goes
@@ -52,8 +54,11 @@ func (f *Front) EndConnections(all bool) {
 
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if int32(r.ProtoMajor) <= f.ending.Load() {
-		w.Header()["Connection"] = []string{"close"} // in HTTP/2: go away
+	if ending := f.ending.Load(); ending > 0 {
+		f.newcomers.asks(r)
+		if int32(r.ProtoMajor) <= ending {
+			w.Header()["Connection"] = []string{"close"} // in HTTP/2: go away
+		}
 	}
 	if r.ProtoMajor == 2 {
 		growStack(0)
