@@ -6,7 +6,6 @@
 #   scripts/console.sh --clients  only write the clients, after a change of proto/
 #   scripts/console.sh --dev      hot reload at http://localhost:5173/console/ against the server at SIGNET_URL; needs only Node
 #
-# The build runs on the Node that package-lock.json names, so that every machine gives the same bytes.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -19,19 +18,9 @@ case "$mode" in
     ;;
 esac
 
-app=$root/web/console
-stamp=$(cksum <"$app/package-lock.json")
-if [[ $(cat "$app/node_modules/.stamp" 2>/dev/null) != "$stamp" ]]; then
-  (cd "$app" && npm ci --ignore-scripts --no-audit --no-fund >&2)
-  echo "$stamp" >"$app/node_modules/.stamp"
-fi
-bin=$app/node_modules/.bin
-if ! "$bin/node" --version >/dev/null 2>&1; then
-  echo "console: no pinned Node for this machine, using $(node --version)" >&2
-fi
-export PATH=$bin:$PATH
+source scripts/node.sh
 if [[ $mode == --dev ]]; then
-  cd "$app" && exec vite
+  cd web/console && exec vite
 fi
 
 export BUF_CACHE_DIR=$root/.cache/buf
@@ -41,7 +30,7 @@ trap 'rm -rf "$work"' EXIT
 gen=web/console/src/gen
 buf generate --template web/console/buf.gen.yaml --output "$work"
 buf build --path proto/signet --output "$work/image.binpb"
-(cd "$app" && node tools/operations.mjs "$work/image.binpb" "$work/$gen/operations.ts")
+(cd web/console && node tools/operations.mjs "$work/image.binpb" "$work/$gen/operations.ts")
 if ! difference=$(diff -rqN "$gen" "$work/$gen"); then
   if [[ $mode == --check ]]; then
     echo "$difference" >&2
@@ -55,7 +44,7 @@ if [[ $mode == --clients ]]; then
   exit 0
 fi
 
-cd "$app"
+cd web/console
 node tools/texts.mjs
 if [[ $mode == --check ]]; then
   prettier --cache --check --log-level warn .

@@ -20,6 +20,7 @@ cd "$root"
 cache=$root/.cache
 export GOWORK=off BUF_CACHE_DIR=$cache/buf
 source scripts/tools.sh
+source scripts/node.sh
 go -C tools build -mod=readonly -trimpath -o "$tools_bin/openapi" ./openapi
 
 work=$(mktemp -d "$cache/generate.XXXXXX")

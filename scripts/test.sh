@@ -48,6 +48,7 @@ failures() { # LOG
     /^ *--- |^ok / { shown = 0 }
     shown && !/^time=/ && !/^ *\{"time":.*"level":"INFO"/ && !/^[0-9]+\/[0-9\/]+ [0-9:]+ (INFO|WARN)/ { print }' "$1" "$1"
 }
+scripts/npm.sh # for the checks and the browser's packages, which would install it at the same time
 set -m # a process group of its own, which finish can end
 checks &
 checking=$!

@@ -1,5 +1,5 @@
 # To be sourced at the root of the repository: builds the tools of tools/go.mod into .cache/tools when their versions
-# change, and puts them on the PATH. A cold build takes minutes.
+# change, and puts them on the PATH. A cold build takes a minute.
 tools_bin=$PWD/.cache/tools
 mkdir -p "$tools_bin"
 echo '*' >.cache/.gitignore

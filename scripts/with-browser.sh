@@ -59,10 +59,7 @@ elif [[ $SIGNET_TEST_BROWSER == chromium ]] && ! command -v chromium >/dev/null;
   install chromium fonts-dejavu-core # the whole browser is wanted
 fi
 
-if ! command -v npm >/dev/null; then
-  install nodejs npm
-fi
-if command -v npm >/dev/null; then
+if "$root/scripts/npm.sh"; then
   stamp=$(cksum <"$root/test/clients/package-lock.json")
   if [[ $(cat "$root/test/clients/node_modules/.stamp" 2>/dev/null) != "$stamp" ]]; then
     if (cd "$root/test/clients" && npm ci --ignore-scripts --no-audit --no-fund >&2); then
