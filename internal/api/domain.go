@@ -3,11 +3,14 @@ package api
 import (
 	"context"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 )
 
@@ -35,8 +38,12 @@ func (s Organizations) ListDomains(ctx context.Context,
 
 func showDomain(d org.Domain, primary bool) *signetv1.Domain {
 	name, value := d.Record()
-	return &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, IsProven: d.Proven,
-		VerificationName: name, VerificationValue: value}
+	shown := &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, IsProven: d.Proven,
+		VerificationName: name, VerificationValue: value, IsRouted: d.Routes()}
+	if d.Routed != nil {
+		shown.RoutedBy, shown.RoutedAt = d.Routed.By, timestamppb.New(event.Time(d.Routed.At))
+	}
+	return shown
 }
 
 // AddDomain adds a domain to an organization.
@@ -60,6 +67,17 @@ func (s Organizations) VerifyDomain(ctx context.Context,
 		return nil, err
 	}
 	return &signetv1.VerifyDomainResponse{Details: changed(d)}, nil
+}
+
+// SetDomainRouting says whether a domain leads people to the identity provider on the caller's word.
+func (s Organizations) SetDomainRouting(ctx context.Context,
+	r *signetv1.SetDomainRoutingRequest) (*signetv1.SetDomainRoutingResponse, error) {
+	info := call.From(ctx)
+	d, err := org.SetDomainRouting(ctx, s.Setup.Store, info.Permit, info.IfMatch, r.GetDomain(), r.GetIsRouted())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetDomainRoutingResponse{Details: changed(d)}, nil
 }
 
 // SetPrimaryDomain chooses the domain that login names are shown with.

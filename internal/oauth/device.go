@@ -67,7 +67,7 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 		return nil, ErrInvalidScope
 	}
 	scopes := appScopes(&client.App.Data, asked)
-	bound, err := g.boundTo(ctx, scopes)
+	bound, err := g.boundTo(ctx, client.App, scopes)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func TestADeviceGetsItsTokensOnce(t *testing.T) {
 	}
 	in := w.signIn("usr_a")
 	wants(t, w.ApproveDevice(t.Context(), p, in, nil), ErrConsentRequired)
-	wants(t, w.ApproveDevice(t.Context(), p, w.signIn("usr_b"), p.Scopes), ErrAccessDenied)
+	wants(t, w.ApproveDevice(t.Context(), p, w.signIn("usr_b"), p.Scopes), ErrWrongOrg)
 	must(t, w.ApproveDevice(t.Context(), p, in, p.Scopes))
 	wants(t, w.ApproveDevice(t.Context(), p, in, p.Scopes), errUserCode)
 	_, err = w.DeviceByUserCode(t.Context(), home, d.UserCode)

@@ -413,7 +413,7 @@ func TestWhatRestsOnAnAccessOrARoleStopsWithIt(t *testing.T) {
 			ErrAccessDenied.Error(), true},
 		{"the application leaves the project", false, "usr_b", "",
 			func(w *world) { w.change("app_spa", app.RoleSettingsSet{}); w.change("app_tv", app.RoleSettingsSet{}) },
-			ErrAccessDenied.Error(), true},
+			string(NeedsOtherAccount), true},
 		{"an access is withdrawn that somebody does not need", false, "usr_a", "",
 			func(w *world) { w.withdraws("pac_b") }, "", false},
 		{"a guest leaves", false, "usr_a", " urn:signet:org:id:org_b",

@@ -123,7 +123,7 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a requ
 	if err != nil {
 		return nil, err
 	}
-	if r.Org, err = g.boundTo(ctx, r.Scopes); err != nil {
+	if r.Org, err = g.boundTo(ctx, client, r.Scopes); err != nil {
 		return nil, err
 	}
 	_, r.Scopes, err = g.meantFor(ctx, client.ID, client.Org, r.Scopes)

@@ -204,7 +204,7 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 		refused error // by Approve
 	}{
 		{"nothing", "usr_a", func(*request.Ask) {}, always, NeedsNothing, nil, nil},
-		{"another organization", "usr_b", func(*request.Ask) {}, always, "", ErrAccessDenied, ErrAccessDenied},
+		{"another organization", "usr_b", func(*request.Ask) {}, always, NeedsOtherAccount, nil, ErrWrongOrg},
 		{"another organization, where all may, but are asked", "usr_a", func(a *request.Ask) { a.ClientID = "app_all" },
 			always, NeedsConsent, nil, ErrConsentRequired},
 		{"the own organization, where all may", "usr_b", func(a *request.Ask) { a.ClientID = "app_all" }, always,
@@ -273,6 +273,51 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 				t.Errorf("approved: %q, %v", to, err)
 			}
 		})
+	}
+}
+
+// An application that only one organization's people can use is bound to it as if the scope said so, on pages and on
+// devices. It is not shown in the scopes, and what has begun stays as it began.
+func TestAnApplicationOfOneOrganizationIsBoundToIt(t *testing.T) {
+	w := newWorld(t)
+	pending := func(id string) *Pending {
+		p, err := w.Pending(t.Context(), id, browser)
+		must(t, err)
+		return p
+	}
+	for _, tt := range []struct {
+		name, client, scope, want string
+		given                     app.RoleSettings
+	}{
+		{"its own people only", "app_spa", "openid", "org_a", app.RoleSettings{}},
+		{"a scope names another", "app_spa", "openid urn:signet:org:id:org_b", "org_b", app.RoleSettings{}},
+		{"guests may", "app_spa", "openid", "", app.RoleSettings{Project: "prj_p"}},
+		{"all organizations may", "app_all", "openid", "", app.RoleSettings{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w.change(tt.client, app.RoleSettingsSet{RoleSettings: tt.given})
+			p := pending(w.begin(ask(tt.client, tt.scope)))
+			if p.Request.Org != tt.want || !slices.Equal(p.Scopes, strings.Fields(tt.scope)) ||
+				(p.Org == nil) != (tt.want == "") {
+				t.Errorf("bound to %q, with the scopes %v", p.Request.Org, p.Scopes)
+			}
+		})
+	}
+
+	w.change("app_tv", app.RoleSettingsSet{})
+	d, err := w.BeginDevice(t.Context(), w.client("app_tv"), []string{"openid"})
+	must(t, err)
+	p, err := w.DeviceByUserCode(t.Context(), home, d.UserCode)
+	must(t, err)
+	if p.Org == nil || p.Org.ID != "org_a" || !slices.Equal(p.Scopes, []string{"openid"}) {
+		t.Errorf("a device is bound to %v, with the scopes %v", p.Org, p.Scopes)
+	}
+
+	w.change("app_spa", app.RoleSettingsSet{})
+	before := w.begin(ask("app_spa", "openid"))
+	w.change("app_spa", app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_p"}})
+	if bound := pending(before).Request.Org; bound != "org_a" {
+		t.Errorf("what had begun is bound to %q", bound)
 	}
 }
 

@@ -83,9 +83,19 @@ func audienceOf(scope string) string {
 	return id
 }
 
-// boundTo gives the organization that a sign-in is bound to by its scopes; empty for none. Errors: ErrInvalidScope
-// where they contradict each other or name none.
-func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
+// boundTo gives the organization that a sign-in to an application is bound to: by its scopes, or because nobody else's
+// people can use the application; empty for none. Errors: ErrInvalidScope where the scopes contradict each other or
+// name none.
+func (g *Grants) boundTo(ctx context.Context, client *event.Object[app.App], scopes []string) (string, error) {
+	bound, err := g.named(ctx, scopes)
+	if err == nil && bound == "" && client.Data.OnlyOwnPeople() {
+		bound = client.Org
+	}
+	return bound, err
+}
+
+// named gives the organization that scopes name; empty for none.
+func (g *Grants) named(ctx context.Context, scopes []string) (string, error) {
 	bound := ""
 	for _, s := range scopes {
 		if err := ctx.Err(); err != nil {

@@ -81,7 +81,7 @@ func TestNobodyWorksForACallerWhoIsGone(t *testing.T) {
 	w := newWorld(t)
 	gone, hangUp := context.WithCancel(t.Context())
 	hangUp()
-	if _, err := w.boundTo(gone, []string{"urn:signet:org:domain:bücher.example"}); !errors.Is(err, context.Canceled) {
+	if _, err := w.named(gone, []string{"urn:signet:org:domain:bücher.example"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

@@ -66,6 +66,10 @@ func setPrimary(org, domain string) *signetv1.SetPrimaryDomainRequest {
 	return &signetv1.SetPrimaryDomainRequest{OrgId: org, Domain: domain}
 }
 
+func route(org, domain string, routed bool) *signetv1.SetDomainRoutingRequest {
+	return &signetv1.SetDomainRoutingRequest{OrgId: org, Domain: domain, IsRouted: routed}
+}
+
 func removeDomain(org, domain string) *signetv1.RemoveDomainRequest {
 	return &signetv1.RemoveDomainRequest{OrgId: org, Domain: domain}
 }
@@ -130,7 +134,7 @@ func orgDomainStory(t *testing.T, c *Client) {
 	verified := done[*signetv1.VerifyDomainResponse](t, c, a.owner, verifyDomain(a.org, domain))
 	same(t, "sequence", verified.GetDetails().GetSequence(), added.GetDetails().GetSequence()+1)
 	sameMessage(t, "as listed", c.domains(t, a.owner, a.org).GetDomains()[1],
-		&signetv1.Domain{Domain: domain, IsVerified: true, IsProven: true})
+		&signetv1.Domain{Domain: domain, IsVerified: true, IsProven: true, IsRouted: true})
 	same(t, "login names", strings.Join(c.user(t, a.owner, a.user.UserID).GetLoginNames(), " "),
 		a.user.LoginName+" "+at.LoginName)
 	c.session(t, at)
@@ -165,9 +169,9 @@ func orgDomainStory(t *testing.T, c *Client) {
 
 	// Who may change the domains of every organization can vouch for one.
 	vouched := unique("vouched") + ".example"
-	manager := w.addUser(t, person{Org: a.org,
+	manager := w.addUser(t, person{Org: a.org, Domain: a.domain,
 		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOrgManager}}})
-	settings := w.addUser(t, person{Org: a.org, Roles: []access.Role{access.OrgSettingsManager}})
+	settings := w.addUser(t, person{Org: a.org, Domain: a.domain, Roles: []access.Role{access.OrgSettingsManager}})
 	for _, who := range []*Actor{a.owner, settings} {
 		c.refused(t, permissionDenied, who, with(addDomain(a.org, vouched), "isVerified", true))
 	}
@@ -176,6 +180,42 @@ func orgDomainStory(t *testing.T, c *Client) {
 	sameMessage(t, "vouched for", mine,
 		&signetv1.Domain{Domain: vouched, IsVerified: true, VerificationName: mine.GetVerificationName(),
 			VerificationValue: mine.GetVerificationValue()})
+	// Whether it leads people to the provider is for an owner of the installation to say, who has just proven it.
+	for _, who := range []*Actor{a.owner, settings, manager} {
+		c.refused(t, permissionDenied, c.session(t, who), route(a.org, vouched, true))
+	}
+	boss := w.addUser(t, person{Org: a.org, Domain: a.domain,
+		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
+	c.refused(t, sessionRequired, boss, route(a.org, vouched, true))
+	done[*signetv1.SetDomainRoutingResponse](t, c, c.session(t, boss), route(a.org, vouched, false))
+	c.refused(t, sequenceMismatch, w.root, route(a.org, vouched, true), stale)
+	routed := func(domain string) *signetv1.Domain {
+		t.Helper()
+		for _, d := range c.domains(t, a.owner, a.org).GetDomains() {
+			if d.GetDomain() == domain {
+				return d
+			}
+		}
+		t.Fatalf("%s is not listed", domain)
+		return nil
+	}
+	for _, says := range []bool{true, false, true} {
+		done[*signetv1.SetDomainRoutingResponse](t, c, w.root, route(a.org, strings.ToUpper(vouched), says))
+		d := routed(vouched)
+		by := ""
+		if says {
+			by = w.root.UserID
+		}
+		same(t, "routed", d.GetIsRouted(), says)
+		same(t, "by whom", d.GetRoutedBy(), by)
+		same(t, "when is known", d.GetRoutedAt() != nil, says)
+		same(t, "proven", d.GetIsProven(), false)
+	}
+	unverified := done[*signetv1.AddDomainResponse](t, c, a.owner,
+		addDomain(a.org, unique("free")+".example")).GetDomain()
+	c.refused(t, notVerified, w.root, route(a.org, unverified.GetDomain(), true))
+	c.refused(t, noDomain, w.root, route(a.org, "other."+vouched, true))
+	done[*signetv1.RemoveDomainResponse](t, c, a.owner, removeDomain(a.org, unverified.GetDomain()))
 	c.refused(t, notProven, a.owner, verifyDomain(a.org, vouched))
 	w.dns.set(mine.GetVerificationName(), mine.GetVerificationValue())
 	done[*signetv1.VerifyDomainResponse](t, c, a.owner, verifyDomain(a.org, vouched))

@@ -141,7 +141,7 @@ func TestADeviceOfAnOrganizationIsForItsPeople(t *testing.T) {
 	b = w.browser()
 	b.get("/login?to=/device").signIn(guest.name+"@"+domain, password).shows(200)
 	p = b.get("/device").post("userCode", g.user)
-	p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(422, "is not allowed to use")
+	p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(422, "This sign-in is for members of")
 }
 
 func TestUserCodesCannotBeGuessed(t *testing.T) {

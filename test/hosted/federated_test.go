@@ -334,19 +334,30 @@ func (w *federated) session(p person) {
 // vain is sent there again: the password of a last owner counts.
 func TestNobodyIsSentToAProviderAgainAndAgain(t *testing.T) {
 	w := federatedOn(t, testdb.New(t, testdb.SQLite))
+	for _, way := range []string{"DNS", "the installation's word"} {
+		w.sentOnceByDomain(way)
+	}
+}
+
+func (w *federated) sentOnceByDomain(way string) {
 	corp, domain := w.organization()
-	w.do(event.Command{
-		Write:  []event.Ref{org.Kind.Ref(corp)},
-		Claims: []event.Claim{org.ProvenClaim(domain)},
-		Decide: func(tx *event.Tx) error {
-			o, err := org.Kind.Get(tx, corp)
-			if err != nil {
-				return err
-			}
-			return o.Append(org.DomainVerified{Domain: domain, Proven: true})
-		},
-	})
 	w.api("PUT", "/v1/orgs/"+corp+"/policy", map[string]any{"policy": map[string]any{"defaultIdpId": w.idp}})
+	w.browser().get("/login?to=/account").post("loginName", "whoever@"+domain).shows(200, `name="password"`)
+	if way == "DNS" {
+		w.do(event.Command{
+			Write:  []event.Ref{org.Kind.Ref(corp)},
+			Claims: []event.Claim{org.ProvenClaim(domain)},
+			Decide: func(tx *event.Tx) error {
+				o, err := org.Kind.Get(tx, corp)
+				if err != nil {
+					return err
+				}
+				return o.Append(org.DomainVerified{Domain: domain, Proven: true})
+			},
+		})
+	} else {
+		w.api("POST", "/v1/orgs/"+corp+"/domains/"+domain+"/_set_routing", map[string]any{"isRouted": true})
+	}
 	b := w.browser()
 	state := w.sent(b.get("/login?to=/account").post("loginName", "whoever@"+domain).shows(200))
 	failed := b.get("/login/idp/"+w.idp+"/callback?"+url.Values{"state": {state},

@@ -200,7 +200,7 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		manager.want(t, 403, "PATCH", "/v1/apps/"+own,
 			object{"allOrganizations": true, "updateMask": "allOrganizations"})
 		manager.want(t, 403, "GET", "/v1/apps/_all_organizations", nil)
-		a.silently(own, "openid", "access_denied")
+		a.silently(own, "openid", "login_required")
 
 		// With one that the installation has opened, nothing is handed over unasked.
 		elsewhere := *root

@@ -86,7 +86,8 @@ func (Cost) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
 }
 
-// Proof says which credential people need to change how they sign in.
+// Proof says which credential people need to change how they, or many others,
+// sign in.
 type Proof int32
 
 const (
@@ -246,9 +247,9 @@ type Rule struct {
 	// behalf of a user: all of them. None: applications cannot call it.
 	// `signet.write` includes `signet.read`.
 	ApiScopes []string `protobuf:"bytes,12,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
-	// The proof that people need to call the method about themselves: in methods
-	// about the caller, and if the field `user_id` names the caller. Service
-	// users need only their token.
+	// The proof that people need to call the method. In a method whose request
+	// has the field `user_id`, only who is named there needs it. Service users
+	// need only their token.
 	Proof Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
 	// What a call costs the server, if it is more than a few objects. Fields
 	// `page_size` and `max_bytes` say it already.

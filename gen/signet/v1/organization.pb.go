@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -998,7 +999,15 @@ type Domain struct {
 	// people sign in with their e-mail addresses in this domain, wherever the
 	// sign-in starts. A domain can be verified without it: an administrator of
 	// the installation vouches for it.
-	IsProven      bool `protobuf:"varint,6,opt,name=is_proven,json=isProven,proto3" json:"is_proven,omitempty"`
+	IsProven bool `protobuf:"varint,6,opt,name=is_proven,json=isProven,proto3" json:"is_proven,omitempty"`
+	// Whether people who type a login name of the domain are led to the identity
+	// provider of the organization, if it has one to lead to: DNS has proven the
+	// domain, or an administrator of the installation says so.
+	IsRouted bool `protobuf:"varint,7,opt,name=is_routed,json=isRouted,proto3" json:"is_routed,omitempty"`
+	// Identifier of the administrator who says so. Empty if nobody does.
+	RoutedBy string `protobuf:"bytes,8,opt,name=routed_by,json=routedBy,proto3" json:"routed_by,omitempty"`
+	// When the administrator said so.
+	RoutedAt      *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=routed_at,json=routedAt,proto3" json:"routed_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,6 +1082,27 @@ func (x *Domain) GetIsProven() bool {
 		return x.IsProven
 	}
 	return false
+}
+
+func (x *Domain) GetIsRouted() bool {
+	if x != nil {
+		return x.IsRouted
+	}
+	return false
+}
+
+func (x *Domain) GetRoutedBy() string {
+	if x != nil {
+		return x.RoutedBy
+	}
+	return ""
+}
+
+func (x *Domain) GetRoutedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RoutedAt
+	}
+	return nil
 }
 
 // Whose domains to list.
@@ -1398,6 +1428,116 @@ func (x *VerifyDomainResponse) GetDetails() *Details {
 	return nil
 }
 
+// Whether a domain leads people to the identity provider.
+type SetDomainRoutingRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Domain, in whatever spelling.
+	Domain string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	// Whether it does on the word of the caller.
+	IsRouted      bool `protobuf:"varint,3,opt,name=is_routed,json=isRouted,proto3" json:"is_routed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetDomainRoutingRequest) Reset() {
+	*x = SetDomainRoutingRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetDomainRoutingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetDomainRoutingRequest) ProtoMessage() {}
+
+func (x *SetDomainRoutingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetDomainRoutingRequest.ProtoReflect.Descriptor instead.
+func (*SetDomainRoutingRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SetDomainRoutingRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *SetDomainRoutingRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *SetDomainRoutingRequest) GetIsRouted() bool {
+	if x != nil {
+		return x.IsRouted
+	}
+	return false
+}
+
+// Answer to SetDomainRouting.
+type SetDomainRoutingResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetDomainRoutingResponse) Reset() {
+	*x = SetDomainRoutingResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetDomainRoutingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetDomainRoutingResponse) ProtoMessage() {}
+
+func (x *SetDomainRoutingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetDomainRoutingResponse.ProtoReflect.Descriptor instead.
+func (*SetDomainRoutingResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SetDomainRoutingResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // Which domain.
 type SetPrimaryDomainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1411,7 +1551,7 @@ type SetPrimaryDomainRequest struct {
 
 func (x *SetPrimaryDomainRequest) Reset() {
 	*x = SetPrimaryDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1563,7 @@ func (x *SetPrimaryDomainRequest) String() string {
 func (*SetPrimaryDomainRequest) ProtoMessage() {}
 
 func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1576,7 @@ func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPrimaryDomainRequest.ProtoReflect.Descriptor instead.
 func (*SetPrimaryDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetPrimaryDomainRequest) GetOrgId() string {
@@ -1464,7 +1604,7 @@ type SetPrimaryDomainResponse struct {
 
 func (x *SetPrimaryDomainResponse) Reset() {
 	*x = SetPrimaryDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1616,7 @@ func (x *SetPrimaryDomainResponse) String() string {
 func (*SetPrimaryDomainResponse) ProtoMessage() {}
 
 func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1629,7 @@ func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPrimaryDomainResponse.ProtoReflect.Descriptor instead.
 func (*SetPrimaryDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetPrimaryDomainResponse) GetDetails() *Details {
@@ -1512,7 +1652,7 @@ type RemoveDomainRequest struct {
 
 func (x *RemoveDomainRequest) Reset() {
 	*x = RemoveDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1664,7 @@ func (x *RemoveDomainRequest) String() string {
 func (*RemoveDomainRequest) ProtoMessage() {}
 
 func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1677,7 @@ func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveDomainRequest.ProtoReflect.Descriptor instead.
 func (*RemoveDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RemoveDomainRequest) GetOrgId() string {
@@ -1571,7 +1711,7 @@ type RemoveDomainResponse struct {
 
 func (x *RemoveDomainResponse) Reset() {
 	*x = RemoveDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1723,7 @@ func (x *RemoveDomainResponse) String() string {
 func (*RemoveDomainResponse) ProtoMessage() {}
 
 func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1736,7 @@ func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveDomainResponse.ProtoReflect.Descriptor instead.
 func (*RemoveDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RemoveDomainResponse) GetDetails() *Details {
@@ -1636,7 +1776,7 @@ type SetupOrganizationRequest_Org struct {
 
 func (x *SetupOrganizationRequest_Org) Reset() {
 	*x = SetupOrganizationRequest_Org{}
-	mi := &file_signet_v1_organization_proto_msgTypes[28]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1788,7 @@ func (x *SetupOrganizationRequest_Org) String() string {
 func (*SetupOrganizationRequest_Org) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Org) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[28]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1838,7 @@ type SetupOrganizationRequest_Human struct {
 
 func (x *SetupOrganizationRequest_Human) Reset() {
 	*x = SetupOrganizationRequest_Human{}
-	mi := &file_signet_v1_organization_proto_msgTypes[29]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1850,7 @@ func (x *SetupOrganizationRequest_Human) String() string {
 func (*SetupOrganizationRequest_Human) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[29]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +1923,7 @@ type SetupOrganizationRequest_Human_Profile struct {
 
 func (x *SetupOrganizationRequest_Human_Profile) Reset() {
 	*x = SetupOrganizationRequest_Human_Profile{}
-	mi := &file_signet_v1_organization_proto_msgTypes[30]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1935,7 @@ func (x *SetupOrganizationRequest_Human_Profile) String() string {
 func (*SetupOrganizationRequest_Human_Profile) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[30]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +2007,7 @@ type SetupOrganizationRequest_Human_Email struct {
 
 func (x *SetupOrganizationRequest_Human_Email) Reset() {
 	*x = SetupOrganizationRequest_Human_Email{}
-	mi := &file_signet_v1_organization_proto_msgTypes[31]
+	mi := &file_signet_v1_organization_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2019,7 @@ func (x *SetupOrganizationRequest_Human_Email) String() string {
 func (*SetupOrganizationRequest_Human_Email) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[31]
+	mi := &file_signet_v1_organization_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2063,7 @@ type SetupOrganizationRequest_Human_Phone struct {
 
 func (x *SetupOrganizationRequest_Human_Phone) Reset() {
 	*x = SetupOrganizationRequest_Human_Phone{}
-	mi := &file_signet_v1_organization_proto_msgTypes[32]
+	mi := &file_signet_v1_organization_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1935,7 +2075,7 @@ func (x *SetupOrganizationRequest_Human_Phone) String() string {
 func (*SetupOrganizationRequest_Human_Phone) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[32]
+	mi := &file_signet_v1_organization_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2109,7 @@ var File_signet_v1_organization_proto protoreflect.FileDescriptor
 
 const file_signet_v1_organization_proto_rawDesc = "" +
 	"\n" +
-	"\x1csignet/v1/organization.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x89\x02\n" +
+	"\x1csignet/v1/organization.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x89\x02\n" +
 	"\fOrganization\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x123\n" +
@@ -2051,7 +2191,7 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x19RemoveOrganizationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"J\n" +
 	"\x1aRemoveOrganizationResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xd9\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xcc\x02\n" +
 	"\x06Domain\x12\x16\n" +
 	"\x06domain\x18\x01 \x01(\tR\x06domain\x12\x1f\n" +
 	"\vis_verified\x18\x02 \x01(\bR\n" +
@@ -2060,7 +2200,10 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"is_primary\x18\x03 \x01(\bR\tisPrimary\x12+\n" +
 	"\x11verification_name\x18\x04 \x01(\tR\x10verificationName\x12-\n" +
 	"\x12verification_value\x18\x05 \x01(\tR\x11verificationValue\x12\x1b\n" +
-	"\tis_proven\x18\x06 \x01(\bR\bisProven\"+\n" +
+	"\tis_proven\x18\x06 \x01(\bR\bisProven\x12\x1b\n" +
+	"\tis_routed\x18\a \x01(\bR\bisRouted\x12\x1b\n" +
+	"\trouted_by\x18\b \x01(\tR\broutedBy\x127\n" +
+	"\trouted_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\broutedAt\"+\n" +
 	"\x12ListDomainsRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"p\n" +
 	"\x13ListDomainsResponse\x12+\n" +
@@ -2079,6 +2222,12 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
 	"\x06domain\x18\x02 \x01(\tR\x06domain\"D\n" +
 	"\x14VerifyDomainResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"e\n" +
+	"\x17SetDomainRoutingRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\x12\x1b\n" +
+	"\tis_routed\x18\x03 \x01(\bR\bisRouted\"H\n" +
+	"\x18SetDomainRoutingResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"H\n" +
 	"\x17SetPrimaryDomainRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
@@ -2092,7 +2241,7 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12%\n" +
 	"\x0eaffected_users\x18\x02 \x01(\x05R\raffectedUsers\x12\x1f\n" +
 	"\vlogin_names\x18\x03 \x03(\tR\n" +
-	"loginNames2\xe6\x10\n" +
+	"loginNames2\xae\x12\n" +
 	"\x13OrganizationService\x12\xa9\x01\n" +
 	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"I\xaa\xbb\x18+ \x018\x01b\fsignet.writeb\fsignet.roles\n" +
 	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x90\x01\n" +
@@ -2117,7 +2266,9 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\fVerifyDomain\x12\x1e.signet.v1.VerifyDomainRequest\x1a\x1f.signet.v1.VerifyDomainResponse\"[\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/orgs/{org_id}/domains/{domain}/_verify\x12\xbd\x01\n" +
 	"\x10SetPrimaryDomain\x12\".signet.v1.SetPrimaryDomainRequest\x1a#.signet.v1.SetPrimaryDomainResponse\"`\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
-	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\xa3\x01\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\xc5\x01\n" +
+	"\x10SetDomainRouting\x12\".signet.v1.SetDomainRoutingRequest\x1a#.signet.v1.SetDomainRoutingResponse\"h\xaa\xbb\x18* \x040\x01b\x0esignet.domainsh\x02\n" +
+	"\x12installation.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_routing\x12\xa3\x01\n" +
 	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"R\xaa\xbb\x18$ \x040\x01b\x0esignet.domainsp\x01\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02$*\"/v1/orgs/{org_id}/domains/{domain}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
@@ -2134,7 +2285,7 @@ func file_signet_v1_organization_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_organization_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_signet_v1_organization_proto_goTypes = []any{
 	(Organization_State)(0),                        // 0: signet.v1.Organization.State
 	(*Organization)(nil),                           // 1: signet.v1.Organization
@@ -2161,74 +2312,81 @@ var file_signet_v1_organization_proto_goTypes = []any{
 	(*AddDomainResponse)(nil),                      // 22: signet.v1.AddDomainResponse
 	(*VerifyDomainRequest)(nil),                    // 23: signet.v1.VerifyDomainRequest
 	(*VerifyDomainResponse)(nil),                   // 24: signet.v1.VerifyDomainResponse
-	(*SetPrimaryDomainRequest)(nil),                // 25: signet.v1.SetPrimaryDomainRequest
-	(*SetPrimaryDomainResponse)(nil),               // 26: signet.v1.SetPrimaryDomainResponse
-	(*RemoveDomainRequest)(nil),                    // 27: signet.v1.RemoveDomainRequest
-	(*RemoveDomainResponse)(nil),                   // 28: signet.v1.RemoveDomainResponse
-	(*SetupOrganizationRequest_Org)(nil),           // 29: signet.v1.SetupOrganizationRequest.Org
-	(*SetupOrganizationRequest_Human)(nil),         // 30: signet.v1.SetupOrganizationRequest.Human
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 31: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 32: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 33: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*Details)(nil),                                // 34: signet.v1.Details
-	(Gender)(0),                                    // 35: signet.v1.Gender
+	(*SetDomainRoutingRequest)(nil),                // 25: signet.v1.SetDomainRoutingRequest
+	(*SetDomainRoutingResponse)(nil),               // 26: signet.v1.SetDomainRoutingResponse
+	(*SetPrimaryDomainRequest)(nil),                // 27: signet.v1.SetPrimaryDomainRequest
+	(*SetPrimaryDomainResponse)(nil),               // 28: signet.v1.SetPrimaryDomainResponse
+	(*RemoveDomainRequest)(nil),                    // 29: signet.v1.RemoveDomainRequest
+	(*RemoveDomainResponse)(nil),                   // 30: signet.v1.RemoveDomainResponse
+	(*SetupOrganizationRequest_Org)(nil),           // 31: signet.v1.SetupOrganizationRequest.Org
+	(*SetupOrganizationRequest_Human)(nil),         // 32: signet.v1.SetupOrganizationRequest.Human
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 33: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 34: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 35: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*Details)(nil),                                // 36: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                  // 37: google.protobuf.Timestamp
+	(Gender)(0),                                    // 38: signet.v1.Gender
 }
 var file_signet_v1_organization_proto_depIdxs = []int32{
-	34, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
+	36, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
 	0,  // 1: signet.v1.Organization.state:type_name -> signet.v1.Organization.State
-	29, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
-	30, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
-	34, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
+	31, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
+	32, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
+	36, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
 	1,  // 5: signet.v1.GetOrganizationResponse.org:type_name -> signet.v1.Organization
 	1,  // 6: signet.v1.GetMyOrganizationResponse.org:type_name -> signet.v1.Organization
 	0,  // 7: signet.v1.ListOrganizationsRequest.state:type_name -> signet.v1.Organization.State
 	1,  // 8: signet.v1.ListOrganizationsResponse.orgs:type_name -> signet.v1.Organization
-	34, // 9: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
-	34, // 10: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
-	34, // 11: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
-	34, // 12: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
-	18, // 13: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
-	34, // 14: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
-	34, // 15: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
-	18, // 16: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
-	34, // 17: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
-	34, // 18: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
-	34, // 19: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
-	31, // 20: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	32, // 21: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	33, // 22: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	35, // 23: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
-	2,  // 24: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
-	4,  // 25: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
-	6,  // 26: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
-	8,  // 27: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
-	10, // 28: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
-	12, // 29: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
-	14, // 30: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
-	16, // 31: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
-	19, // 32: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
-	21, // 33: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
-	23, // 34: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
-	25, // 35: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
-	27, // 36: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
-	3,  // 37: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
-	5,  // 38: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
-	7,  // 39: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
-	9,  // 40: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
-	11, // 41: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
-	13, // 42: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
-	15, // 43: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
-	17, // 44: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
-	20, // 45: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
-	22, // 46: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
-	24, // 47: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
-	26, // 48: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
-	28, // 49: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
-	37, // [37:50] is the sub-list for method output_type
-	24, // [24:37] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	36, // 9: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
+	36, // 10: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	36, // 11: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	36, // 12: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
+	37, // 13: signet.v1.Domain.routed_at:type_name -> google.protobuf.Timestamp
+	18, // 14: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
+	36, // 15: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
+	36, // 16: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
+	18, // 17: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
+	36, // 18: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
+	36, // 19: signet.v1.SetDomainRoutingResponse.details:type_name -> signet.v1.Details
+	36, // 20: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
+	36, // 21: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
+	33, // 22: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	34, // 23: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	35, // 24: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	38, // 25: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
+	2,  // 26: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
+	4,  // 27: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
+	6,  // 28: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
+	8,  // 29: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
+	10, // 30: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
+	12, // 31: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
+	14, // 32: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
+	16, // 33: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
+	19, // 34: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
+	21, // 35: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
+	23, // 36: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
+	27, // 37: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
+	25, // 38: signet.v1.OrganizationService.SetDomainRouting:input_type -> signet.v1.SetDomainRoutingRequest
+	29, // 39: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
+	3,  // 40: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
+	5,  // 41: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
+	7,  // 42: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
+	9,  // 43: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
+	11, // 44: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
+	13, // 45: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
+	15, // 46: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
+	17, // 47: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
+	20, // 48: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
+	22, // 49: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
+	24, // 50: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
+	28, // 51: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
+	26, // 52: signet.v1.OrganizationService.SetDomainRouting:output_type -> signet.v1.SetDomainRoutingResponse
+	30, // 53: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
+	40, // [40:54] is the sub-list for method output_type
+	26, // [26:40] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_organization_proto_init() }
@@ -2244,7 +2402,7 @@ func file_signet_v1_organization_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_organization_proto_rawDesc), len(file_signet_v1_organization_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -181,6 +181,9 @@ type Settings struct {
 	IDTokenClaims IDTokenClaims `json:"idTokenClaims,omitempty"`
 }
 
+// OnlyOwnPeople tells whether nobody can use the application but people of its organization: guests need a project.
+func (a *App) OnlyOwnPeople() bool { return !a.AllOrganizations && a.RoleSettings.Project == "" }
+
 // Key is a public key of an application.
 type Key struct {
 	ID      string `json:"id"`

@@ -27,7 +27,22 @@ type Domain struct {
 	// by DNS: one that is verified may be so on the word of an administrator of the installation
 	Proven    bool   `json:"proven,omitempty"`
 	Challenge string `json:"challenge,omitempty"` // what the record that proves it has to hold; empty once it is proven
+	// Routed says by whose word people of the domain are led to the organization's provider though DNS has not proven
+	// it; nil: by nobody's. It is replaced, never altered.
+	Routed *Routing `json:"routed,omitempty"`
 }
+
+// Routing is somebody's word that people of a domain are to be led to the organization's identity provider.
+type Routing struct {
+	By string `json:"by"`
+	At int64  `json:"at"`
+}
+
+// Routes tells whether people who type a name of the domain are led to the organization's identity provider.
+func (d Domain) Routes() bool { return d.Proven || d.Verified && d.Routed != nil }
+
+// Routes tells whether the organization has a domain that leads people to its identity provider.
+func (o *Org) Routes() bool { return slices.ContainsFunc(o.Domains, Domain.Routes) }
 
 // PrimaryDomain is the one login names are shown with; empty when there is none.
 func (o *Org) PrimaryDomain() string {
@@ -97,6 +112,23 @@ func DomainOf(email string) string {
 	return domain
 }
 
+// Routed is the organization to whose identity provider people of a domain are led, in the form that domains are
+// compared in; empty for none.
+func Routed(ctx context.Context, r event.Reader, domain string) (string, error) {
+	owner, err := r.Holder(ctx, ProvenClaim(domain))
+	if err != nil || owner != "" {
+		return owner, err
+	}
+	o, err := holding(ctx, r, domain)
+	if err != nil || o == nil {
+		return "", err
+	}
+	if i := o.Data.domain(domain); i >= 0 && o.Data.Domains[i].Routes() {
+		return o.ID, nil
+	}
+	return "", nil
+}
+
 // DomainAdded records a domain; Primary makes it the one login names are shown with.
 type DomainAdded struct {
 	Domain    string `json:"domain"`
@@ -149,6 +181,26 @@ func (e DomainVerified) Apply(o *Org) {
 		d.Proven, d.Challenge = true, ""
 	}
 	d.Verified = true
+}
+
+// DomainRoutingSet records that an administrator of the installation says, or no longer says, that people of a domain
+// are to be led to the organization's provider.
+type DomainRoutingSet struct {
+	Domain string   `json:"domain"`
+	Routed *Routing `json:"routed,omitempty"` // nil: no longer
+}
+
+// EventType implements event.Fact.
+func (DomainRoutingSet) EventType() event.Type { return "org.domain_routing_set.v1" }
+
+// Since implements event.Gated: a node that does not know it would lead people to a password.
+func (DomainRoutingSet) Since() int { return 6 }
+
+// Apply implements event.Fact.
+func (e DomainRoutingSet) Apply(o *Org) {
+	if i := o.domain(e.Domain); i >= 0 {
+		o.Domains[i].Routed = e.Routed
+	}
 }
 
 // PrimaryDomainSet records which domain login names are shown with.
@@ -391,11 +443,29 @@ func canBeInDNS(name string) bool {
 	return true
 }
 
+// SetDomainRouting says, or says no longer, that people who type a name of a domain are to be led to the identity
+// provider of the permit's organization. DNS says it of a domain that it has proven; of another it takes somebody who
+// answers for the whole installation. It changes nothing about where names are looked up. Errors: ErrNotFound;
+// ErrDomainNotFound; ErrDomainNotVerified; Aborted when match does not hold.
+func SetDomainRouting(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string,
+	routed bool) (event.Details, error) {
+	return changeDomain(ctx, s, permit, match, domain, func(tx *event.Tx, o *Org, i int) (event.Fact[Org], error) {
+		switch {
+		case !routed:
+			return DomainRoutingSet{Domain: o.Domains[i].Name}, nil
+		case !o.Domains[i].Verified:
+			return nil, ErrDomainNotVerified
+		}
+		return DomainRoutingSet{Domain: o.Domains[i].Name,
+			Routed: &Routing{By: permit.Origin().Actor, At: tx.Now()}}, nil
+	})
+}
+
 // SetPrimaryDomain makes a domain the one login names of the permit's organization are shown with. Errors: ErrNotFound;
 // ErrDomainNotFound; ErrDomainNotVerified; Aborted when match does not hold.
 func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
 	domain string) (event.Details, error) {
-	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
+	return changeDomain(ctx, s, permit, match, domain, func(_ *event.Tx, o *Org, i int) (event.Fact[Org], error) {
 		if !o.Domains[i].Verified {
 			return nil, ErrDomainNotVerified
 		}
@@ -408,7 +478,7 @@ func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, 
 // ErrDomainNotFound; ErrReleaseDenied; ErrDomainIsPrimary; Aborted when match does not hold.
 func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
 	domain string) (event.Details, error) {
-	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
+	return changeDomain(ctx, s, permit, match, domain, func(_ *event.Tx, o *Org, i int) (event.Fact[Org], error) {
 		switch {
 		case o.Domains[i].Verified && !permit.Holds(access.DomainRelease, permit.Org()):
 			return nil, ErrReleaseDenied
@@ -421,17 +491,17 @@ func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, matc
 
 // changeDomain records a fact about a domain that the organization has.
 func changeDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string,
-	decide func(o *Org, i int) (event.Fact[Org], error)) (event.Details, error) {
+	decide func(tx *event.Tx, o *Org, i int) (event.Fact[Org], error)) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
 	if problem != nil {
 		return event.Details{}, ErrDomainNotFound
 	}
-	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
+	return Of(permit).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[Org]) error {
 		i := o.Data.domain(name)
 		if i < 0 {
 			return ErrDomainNotFound
 		}
-		fact, err := decide(&o.Data, i)
+		fact, err := decide(tx, &o.Data, i)
 		if err != nil {
 			return err
 		}

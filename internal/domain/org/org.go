@@ -53,6 +53,7 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 4,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
+		DomainRoutingSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}, MetadataSet{}, OwnerLost{},
 		GuestCredentialSet{}},
 	Token:   event.TokenOrg,

@@ -174,8 +174,8 @@ func (l loginName) take(v *signIn) error {
 	return v.enter(in)
 }
 
-// byDomain is the provider of the organization that has proven the domain of a name by DNS, if it sends its people
-// there; nil where it does not. Whether there is somebody of that name does not matter.
+// byDomain is the provider of the organization that the domain of a name leads to, if it sends its people there; nil
+// where it does not. Whether there is somebody of that name does not matter.
 func (loginName) byDomain(v *signIn, name string) (*event.Object[idp.Provider], error) {
 	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
 	// Without another way nobody would get past a provider that does not work.
@@ -187,7 +187,7 @@ func (loginName) byDomain(v *signIn, name string) (*event.Object[idp.Provider], 
 	if problem != nil {
 		return nil, nil
 	}
-	owner, err := v.Store.Holder(v.r.Context(), org.ProvenClaim(domain))
+	owner, err := org.Routed(v.r.Context(), v.Store, domain)
 	if err != nil || owner == "" {
 		return nil, err
 	}

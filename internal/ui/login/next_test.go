@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
@@ -318,7 +319,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s := eventtest.New(t, org.Kind, user.Kind, session.Kind, app.Kind, oauth.Kind)
+	s := eventtest.New(t, org.Kind, user.Kind, session.Kind, app.Kind, oauth.Kind, project.Kind, project.AccessKind)
 	for _, id := range []string{"a", "b"} {
 		eventtest.Given(t, s, org.Kind, "org_"+id, "org_"+id, nil, org.Added{Name: id})
 		eventtest.Given(t, s, user.Kind, "usr_"+id, "org_"+id, []event.Claim{user.NameClaim("org_"+id, "jo")},
@@ -395,6 +396,10 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 		eventtest.Given(w.t, w.store, org.Kind, "org_a", "", nil,
 			org.PolicySet{Diff: policy.Diff{SecondFactorRequired: &required}})
 	}
+	withProject := func(w *world) {
+		eventtest.Given(w.t, w.store, app.Kind, "app_a", "", nil,
+			app.RoleSettingsSet{RoleSettings: app.RoleSettings{Project: "prj_a"}})
+	}
 	addFactor := func(w *world) {
 		eventtest.Given(w.t, w.store, user.Kind, "usr_a", "", nil, user.TOTPAdded{FactorID: "fac_a"})
 	}
@@ -439,7 +444,9 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 			&request.Ask{ClientID: "app_a", Prompt: "select_account"}, chooseAccount{}},
 		{"an application that asks", []string{"usr_a"}, nil, 0, "", &request.Ask{ClientID: "app_asks"}, consent{}},
 		{"an application of another organization", []string{"usr_b"}, nil, 0, "",
-			&request.Ask{ClientID: "app_a"}, notAllowed{}},
+			&request.Ask{ClientID: "app_a"}, loginName{}},
+		{"an application with a project that is not for the organization", []string{"usr_b"},
+			[]func(*world){withProject}, 0, "", &request.Ask{ClientID: "app_a"}, notAllowed{}},
 		{"an application that means somebody else", []string{"usr_a"}, nil, 0, "",
 			&request.Ask{ClientID: "app_a", Subject: "usr_b"}, loginName{}},
 		{"an application that means somebody else than was chosen", []string{"usr_a"}, nil, 0, "account=ses_usr_a",
@@ -455,7 +462,10 @@ func TestTheFactsAreReadAnewWithEveryRequest(t *testing.T) {
 		{"an application that wants nobody to be asked, but has to", []string{"usr_a"}, nil, 0, "",
 			&request.Ask{ClientID: "app_asks", Prompt: "none"}, refused{oauth.ErrConsentRequired}},
 		{"an application of another organization that wants nobody to be asked", []string{"usr_b"}, nil, 0, "",
-			&request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrAccessDenied}},
+			&request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrLoginRequired}},
+		{"an application with a project that is not for the organization, and nobody is to be asked", []string{"usr_b"},
+			[]func(*world){withProject}, 0, "", &request.Ask{ClientID: "app_a", Prompt: "none"},
+			refused{oauth.ErrAccessDenied}},
 		{"an application that wants nobody to be asked, and nobody is there", nil, nil, 0, "",
 			&request.Ask{ClientID: "app_a", Prompt: "none"}, refused{oauth.ErrLoginRequired}},
 	} {

@@ -69,6 +69,9 @@ const (
 	// OrganizationServiceSetPrimaryDomainProcedure is the fully-qualified name of the
 	// OrganizationService's SetPrimaryDomain RPC.
 	OrganizationServiceSetPrimaryDomainProcedure = "/signet.v1.OrganizationService/SetPrimaryDomain"
+	// OrganizationServiceSetDomainRoutingProcedure is the fully-qualified name of the
+	// OrganizationService's SetDomainRouting RPC.
+	OrganizationServiceSetDomainRoutingProcedure = "/signet.v1.OrganizationService/SetDomainRouting"
 	// OrganizationServiceRemoveDomainProcedure is the fully-qualified name of the OrganizationService's
 	// RemoveDomain RPC.
 	OrganizationServiceRemoveDomainProcedure = "/signet.v1.OrganizationService/RemoveDomain"
@@ -141,6 +144,14 @@ type OrganizationServiceClient interface {
 	//
 	// Login names are shown with the primary domain first. It must be verified.
 	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
+	// Set the routing of a domain
+	//
+	// People who type a login name of a domain that DNS has proven are led to the
+	// identity provider of the organization. This says the same of a verified
+	// domain that DNS has not proven, on the word of the caller, whom ListDomains
+	// then names. It leads people only; where login names are looked up stays as
+	// it is. Only an `IAM_OWNER` can do this, people with a recent proof.
+	SetDomainRouting(context.Context, *v1.SetDomainRoutingRequest) (*v1.SetDomainRoutingResponse, error)
 	// Remove a domain
 	//
 	// Login names with this domain stop working, and the domain becomes free; the
@@ -234,6 +245,12 @@ func NewOrganizationServiceClient(httpClient connect.HTTPClient, baseURL string,
 			connect.WithSchema(organizationServiceMethods.ByName("SetPrimaryDomain")),
 			connect.WithClientOptions(opts...),
 		),
+		setDomainRouting: connect.NewClient[v1.SetDomainRoutingRequest, v1.SetDomainRoutingResponse](
+			httpClient,
+			baseURL+OrganizationServiceSetDomainRoutingProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("SetDomainRouting")),
+			connect.WithClientOptions(opts...),
+		),
 		removeDomain: connect.NewClient[v1.RemoveDomainRequest, v1.RemoveDomainResponse](
 			httpClient,
 			baseURL+OrganizationServiceRemoveDomainProcedure,
@@ -257,6 +274,7 @@ type organizationServiceClient struct {
 	addDomain              *connect.Client[v1.AddDomainRequest, v1.AddDomainResponse]
 	verifyDomain           *connect.Client[v1.VerifyDomainRequest, v1.VerifyDomainResponse]
 	setPrimaryDomain       *connect.Client[v1.SetPrimaryDomainRequest, v1.SetPrimaryDomainResponse]
+	setDomainRouting       *connect.Client[v1.SetDomainRoutingRequest, v1.SetDomainRoutingResponse]
 	removeDomain           *connect.Client[v1.RemoveDomainRequest, v1.RemoveDomainResponse]
 }
 
@@ -368,6 +386,15 @@ func (c *organizationServiceClient) SetPrimaryDomain(ctx context.Context, req *v
 	return nil, err
 }
 
+// SetDomainRouting calls signet.v1.OrganizationService.SetDomainRouting.
+func (c *organizationServiceClient) SetDomainRouting(ctx context.Context, req *v1.SetDomainRoutingRequest) (*v1.SetDomainRoutingResponse, error) {
+	response, err := c.setDomainRouting.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RemoveDomain calls signet.v1.OrganizationService.RemoveDomain.
 func (c *organizationServiceClient) RemoveDomain(ctx context.Context, req *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error) {
 	response, err := c.removeDomain.CallUnary(ctx, connect.NewRequest(req))
@@ -444,6 +471,14 @@ type OrganizationServiceHandler interface {
 	//
 	// Login names are shown with the primary domain first. It must be verified.
 	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
+	// Set the routing of a domain
+	//
+	// People who type a login name of a domain that DNS has proven are led to the
+	// identity provider of the organization. This says the same of a verified
+	// domain that DNS has not proven, on the word of the caller, whom ListDomains
+	// then names. It leads people only; where login names are looked up stays as
+	// it is. Only an `IAM_OWNER` can do this, people with a recent proof.
+	SetDomainRouting(context.Context, *v1.SetDomainRoutingRequest) (*v1.SetDomainRoutingResponse, error)
 	// Remove a domain
 	//
 	// Login names with this domain stop working, and the domain becomes free; the
@@ -533,6 +568,12 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 		connect.WithSchema(organizationServiceMethods.ByName("SetPrimaryDomain")),
 		connect.WithHandlerOptions(opts...),
 	)
+	organizationServiceSetDomainRoutingHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceSetDomainRoutingProcedure,
+		svc.SetDomainRouting,
+		connect.WithSchema(organizationServiceMethods.ByName("SetDomainRouting")),
+		connect.WithHandlerOptions(opts...),
+	)
 	organizationServiceRemoveDomainHandler := connect.NewUnaryHandlerSimple(
 		OrganizationServiceRemoveDomainProcedure,
 		svc.RemoveDomain,
@@ -565,6 +606,8 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 			organizationServiceVerifyDomainHandler.ServeHTTP(w, r)
 		case OrganizationServiceSetPrimaryDomainProcedure:
 			organizationServiceSetPrimaryDomainHandler.ServeHTTP(w, r)
+		case OrganizationServiceSetDomainRoutingProcedure:
+			organizationServiceSetDomainRoutingHandler.ServeHTTP(w, r)
 		case OrganizationServiceRemoveDomainProcedure:
 			organizationServiceRemoveDomainHandler.ServeHTTP(w, r)
 		default:
@@ -622,6 +665,10 @@ func (UnimplementedOrganizationServiceHandler) VerifyDomain(context.Context, *v1
 
 func (UnimplementedOrganizationServiceHandler) SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.SetPrimaryDomain is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) SetDomainRouting(context.Context, *v1.SetDomainRoutingRequest) (*v1.SetDomainRoutingResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.SetDomainRouting is not implemented"))
 }
 
 func (UnimplementedOrganizationServiceHandler) RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error) {

@@ -22,8 +22,8 @@ const known = {
   invitation: 'accepted added erased expired removed sent withdrawn',
   offer: 'accepted made removed replaced withdrawn',
   org: `
-    added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set
-    owner_lost policy_set primary_domain_set reactivated removed renamed
+    added deactivated domain_added domain_removed domain_routing_set domain_verified emptied guest_credential_set
+    metadata_set owner_lost policy_set primary_domain_set reactivated removed renamed
   `,
   project: 'added emptied group_roles_set metadata_set removed renamed role_removed role_set',
   project_access: 'added group_roles_set removed roles_set',

@@ -126,9 +126,9 @@ export type Rule = Message<"signet.v1.Rule"> & {
   apiScopes: string[];
 
   /**
-   * The proof that people need to call the method about themselves: in methods
-   * about the caller, and if the field `user_id` names the caller. Service
-   * users need only their token.
+   * The proof that people need to call the method. In a method whose request
+   * has the field `user_id`, only who is named there needs it. Service users
+   * need only their token.
    *
    * @generated from field: signet.v1.Proof proof = 13;
    */
@@ -195,7 +195,8 @@ export const CostSchema: GenEnum<Cost> = /*@__PURE__*/
   enumDesc(file_signet_v1_options, 0);
 
 /**
- * Proof says which credential people need to change how they sign in.
+ * Proof says which credential people need to change how they, or many others,
+ * sign in.
  *
  * @generated from enum signet.v1.Proof
  */

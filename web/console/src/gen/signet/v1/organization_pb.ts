@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Details, Gender } from "./details_pb";
 import { file_signet_v1_details } from "./details_pb";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/organization.proto.
  */
 export const file_signet_v1_organization: GenFile = /*@__PURE__*/
-  fileDesc("ChxzaWduZXQvdjEvb3JnYW5pemF0aW9uLnByb3RvEglzaWduZXQudjEi3QEKDE9yZ2FuaXphdGlvbhIOCgZvcmdfaWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiwKBXN0YXRlGAMgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZRIMCgRuYW1lGAQgASgJEhYKDnByaW1hcnlfZG9tYWluGAUgASgJIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEgoOU1RBVEVfSU5BQ1RJVkUQAiKyBQoYU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0EjQKA29yZxgBIAEoCzInLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuT3JnEjgKBWh1bWFuGAIgASgLMikuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbhINCgVyb2xlcxgDIAMoCRojCgNPcmcSDAoEbmFtZRgBIAEoCRIOCgZkb21haW4YAiABKAka8QMKBUh1bWFuEhEKCXVzZXJfbmFtZRgBIAEoCRJCCgdwcm9maWxlGAIgASgLMjEuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5Qcm9maWxlEj4KBWVtYWlsGAMgASgLMi8uc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5FbWFpbBI+CgVwaG9uZRgEIAEoCzIvLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuSHVtYW4uUGhvbmUSEAoIcGFzc3dvcmQYBSABKAkamAEKB1Byb2ZpbGUSEgoKZmlyc3RfbmFtZRgBIAEoCRIRCglsYXN0X25hbWUYAiABKAkSEQoJbmlja19uYW1lGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIaChJwcmVmZXJyZWRfbGFuZ3VhZ2UYBSABKAkSIQoGZ2VuZGVyGAYgASgOMhEuc2lnbmV0LnYxLkdlbmRlchoxCgVFbWFpbBINCgVlbWFpbBgBIAEoCRIZChFpc19lbWFpbF92ZXJpZmllZBgCIAEoCBoxCgVQaG9uZRINCgVwaG9uZRgBIAEoCRIZChFpc19waG9uZV92ZXJpZmllZBgCIAEoCCJhChlTZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZvcmdfaWQYAiABKAkSDwoHdXNlcl9pZBgDIAEoCSIoChZHZXRPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSI/ChdHZXRPcmdhbml6YXRpb25SZXNwb25zZRIkCgNvcmcYASABKAsyFy5zaWduZXQudjEuT3JnYW5pemF0aW9uIhoKGEdldE15T3JnYW5pemF0aW9uUmVxdWVzdCJBChlHZXRNeU9yZ2FuaXphdGlvblJlc3BvbnNlEiQKA29yZxgBIAEoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24ijQEKGExpc3RPcmdhbml6YXRpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRuYW1lGAMgASgJEg4KBmRvbWFpbhgEIAEoCRIsCgVzdGF0ZRgFIAEoDjIdLnNpZ25ldC52MS5Pcmdhbml6YXRpb24uU3RhdGUiWwoZTGlzdE9yZ2FuaXphdGlvbnNSZXNwb25zZRIlCgRvcmdzGAEgAygLMhcuc2lnbmV0LnYxLk9yZ2FuaXphdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoZVXBkYXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDAoEbmFtZRgCIAEoCSJBChpVcGRhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLwodRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkUKHkRlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLwodUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkUKHlJlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKwoZUmVtb3ZlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiQQoaUmVtb3ZlT3JnYW5pemF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIosBCgZEb21haW4SDgoGZG9tYWluGAEgASgJEhMKC2lzX3ZlcmlmaWVkGAIgASgIEhIKCmlzX3ByaW1hcnkYAyABKAgSGQoRdmVyaWZpY2F0aW9uX25hbWUYBCABKAkSGgoSdmVyaWZpY2F0aW9uX3ZhbHVlGAUgASgJEhEKCWlzX3Byb3ZlbhgGIAEoCCIkChJMaXN0RG9tYWluc1JlcXVlc3QSDgoGb3JnX2lkGAEgASgJIl4KE0xpc3REb21haW5zUmVzcG9uc2USIgoHZG9tYWlucxgBIAMoCzIRLnNpZ25ldC52MS5Eb21haW4SIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkcKEEFkZERvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCRITCgtpc192ZXJpZmllZBgDIAEoCCJbChFBZGREb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSIQoGZG9tYWluGAIgASgLMhEuc2lnbmV0LnYxLkRvbWFpbiI1ChNWZXJpZnlEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiOwoUVmVyaWZ5RG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjkKF1NldFByaW1hcnlEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiPwoYU2V0UHJpbWFyeURvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyI1ChNSZW1vdmVEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiaAoUUmVtb3ZlRG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEhYKDmFmZmVjdGVkX3VzZXJzGAIgASgFEhMKC2xvZ2luX25hbWVzGAMgAygJMsgJChNPcmdhbml6YXRpb25TZXJ2aWNlEl4KEVNldHVwT3JnYW5pemF0aW9uEiMuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlElgKD0dldE9yZ2FuaXphdGlvbhIhLnNpZ25ldC52MS5HZXRPcmdhbml6YXRpb25SZXF1ZXN0GiIuc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblJlc3BvbnNlEl4KEUdldE15T3JnYW5pemF0aW9uEiMuc2lnbmV0LnYxLkdldE15T3JnYW5pemF0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5HZXRNeU9yZ2FuaXphdGlvblJlc3BvbnNlEl4KEUxpc3RPcmdhbml6YXRpb25zEiMuc2lnbmV0LnYxLkxpc3RPcmdhbml6YXRpb25zUmVxdWVzdBokLnNpZ25ldC52MS5MaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlEmEKElVwZGF0ZU9yZ2FuaXphdGlvbhIkLnNpZ25ldC52MS5VcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0GiUuc2lnbmV0LnYxLlVwZGF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEm0KFkRlYWN0aXZhdGVPcmdhbml6YXRpb24SKC5zaWduZXQudjEuRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaKS5zaWduZXQudjEuRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEm0KFlJlYWN0aXZhdGVPcmdhbml6YXRpb24SKC5zaWduZXQudjEuUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaKS5zaWduZXQudjEuUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEmEKElJlbW92ZU9yZ2FuaXphdGlvbhIkLnNpZ25ldC52MS5SZW1vdmVPcmdhbml6YXRpb25SZXF1ZXN0GiUuc2lnbmV0LnYxLlJlbW92ZU9yZ2FuaXphdGlvblJlc3BvbnNlEkwKC0xpc3REb21haW5zEh0uc2lnbmV0LnYxLkxpc3REb21haW5zUmVxdWVzdBoeLnNpZ25ldC52MS5MaXN0RG9tYWluc1Jlc3BvbnNlEkYKCUFkZERvbWFpbhIbLnNpZ25ldC52MS5BZGREb21haW5SZXF1ZXN0Ghwuc2lnbmV0LnYxLkFkZERvbWFpblJlc3BvbnNlEk8KDFZlcmlmeURvbWFpbhIeLnNpZ25ldC52MS5WZXJpZnlEb21haW5SZXF1ZXN0Gh8uc2lnbmV0LnYxLlZlcmlmeURvbWFpblJlc3BvbnNlElsKEFNldFByaW1hcnlEb21haW4SIi5zaWduZXQudjEuU2V0UHJpbWFyeURvbWFpblJlcXVlc3QaIy5zaWduZXQudjEuU2V0UHJpbWFyeURvbWFpblJlc3BvbnNlEk8KDFJlbW92ZURvbWFpbhIeLnNpZ25ldC52MS5SZW1vdmVEb21haW5SZXF1ZXN0Gh8uc2lnbmV0LnYxLlJlbW92ZURvbWFpblJlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_signet_v1_details]);
+  fileDesc("ChxzaWduZXQvdjEvb3JnYW5pemF0aW9uLnByb3RvEglzaWduZXQudjEi3QEKDE9yZ2FuaXphdGlvbhIOCgZvcmdfaWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiwKBXN0YXRlGAMgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZRIMCgRuYW1lGAQgASgJEhYKDnByaW1hcnlfZG9tYWluGAUgASgJIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEgoOU1RBVEVfSU5BQ1RJVkUQAiKyBQoYU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0EjQKA29yZxgBIAEoCzInLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuT3JnEjgKBWh1bWFuGAIgASgLMikuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbhINCgVyb2xlcxgDIAMoCRojCgNPcmcSDAoEbmFtZRgBIAEoCRIOCgZkb21haW4YAiABKAka8QMKBUh1bWFuEhEKCXVzZXJfbmFtZRgBIAEoCRJCCgdwcm9maWxlGAIgASgLMjEuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5Qcm9maWxlEj4KBWVtYWlsGAMgASgLMi8uc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5FbWFpbBI+CgVwaG9uZRgEIAEoCzIvLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuSHVtYW4uUGhvbmUSEAoIcGFzc3dvcmQYBSABKAkamAEKB1Byb2ZpbGUSEgoKZmlyc3RfbmFtZRgBIAEoCRIRCglsYXN0X25hbWUYAiABKAkSEQoJbmlja19uYW1lGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIaChJwcmVmZXJyZWRfbGFuZ3VhZ2UYBSABKAkSIQoGZ2VuZGVyGAYgASgOMhEuc2lnbmV0LnYxLkdlbmRlchoxCgVFbWFpbBINCgVlbWFpbBgBIAEoCRIZChFpc19lbWFpbF92ZXJpZmllZBgCIAEoCBoxCgVQaG9uZRINCgVwaG9uZRgBIAEoCRIZChFpc19waG9uZV92ZXJpZmllZBgCIAEoCCJhChlTZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZvcmdfaWQYAiABKAkSDwoHdXNlcl9pZBgDIAEoCSIoChZHZXRPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSI/ChdHZXRPcmdhbml6YXRpb25SZXNwb25zZRIkCgNvcmcYASABKAsyFy5zaWduZXQudjEuT3JnYW5pemF0aW9uIhoKGEdldE15T3JnYW5pemF0aW9uUmVxdWVzdCJBChlHZXRNeU9yZ2FuaXphdGlvblJlc3BvbnNlEiQKA29yZxgBIAEoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24ijQEKGExpc3RPcmdhbml6YXRpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRuYW1lGAMgASgJEg4KBmRvbWFpbhgEIAEoCRIsCgVzdGF0ZRgFIAEoDjIdLnNpZ25ldC52MS5Pcmdhbml6YXRpb24uU3RhdGUiWwoZTGlzdE9yZ2FuaXphdGlvbnNSZXNwb25zZRIlCgRvcmdzGAEgAygLMhcuc2lnbmV0LnYxLk9yZ2FuaXphdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoZVXBkYXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDAoEbmFtZRgCIAEoCSJBChpVcGRhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLwodRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkUKHkRlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLwodUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkUKHlJlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKwoZUmVtb3ZlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiQQoaUmVtb3ZlT3JnYW5pemF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIuABCgZEb21haW4SDgoGZG9tYWluGAEgASgJEhMKC2lzX3ZlcmlmaWVkGAIgASgIEhIKCmlzX3ByaW1hcnkYAyABKAgSGQoRdmVyaWZpY2F0aW9uX25hbWUYBCABKAkSGgoSdmVyaWZpY2F0aW9uX3ZhbHVlGAUgASgJEhEKCWlzX3Byb3ZlbhgGIAEoCBIRCglpc19yb3V0ZWQYByABKAgSEQoJcm91dGVkX2J5GAggASgJEi0KCXJvdXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiJAoSTGlzdERvbWFpbnNSZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSJeChNMaXN0RG9tYWluc1Jlc3BvbnNlEiIKB2RvbWFpbnMYASADKAsyES5zaWduZXQudjEuRG9tYWluEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscyJHChBBZGREb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkSEwoLaXNfdmVyaWZpZWQYAyABKAgiWwoRQWRkRG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiEKBmRvbWFpbhgCIAEoCzIRLnNpZ25ldC52MS5Eb21haW4iNQoTVmVyaWZ5RG9tYWluUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJIjsKFFZlcmlmeURvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJMChdTZXREb21haW5Sb3V0aW5nUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJEhEKCWlzX3JvdXRlZBgDIAEoCCI/ChhTZXREb21haW5Sb3V0aW5nUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjkKF1NldFByaW1hcnlEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiPwoYU2V0UHJpbWFyeURvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyI1ChNSZW1vdmVEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiaAoUUmVtb3ZlRG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEhYKDmFmZmVjdGVkX3VzZXJzGAIgASgFEhMKC2xvZ2luX25hbWVzGAMgAygJMqUKChNPcmdhbml6YXRpb25TZXJ2aWNlEl4KEVNldHVwT3JnYW5pemF0aW9uEiMuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlElgKD0dldE9yZ2FuaXphdGlvbhIhLnNpZ25ldC52MS5HZXRPcmdhbml6YXRpb25SZXF1ZXN0GiIuc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblJlc3BvbnNlEl4KEUdldE15T3JnYW5pemF0aW9uEiMuc2lnbmV0LnYxLkdldE15T3JnYW5pemF0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5HZXRNeU9yZ2FuaXphdGlvblJlc3BvbnNlEl4KEUxpc3RPcmdhbml6YXRpb25zEiMuc2lnbmV0LnYxLkxpc3RPcmdhbml6YXRpb25zUmVxdWVzdBokLnNpZ25ldC52MS5MaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlEmEKElVwZGF0ZU9yZ2FuaXphdGlvbhIkLnNpZ25ldC52MS5VcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0GiUuc2lnbmV0LnYxLlVwZGF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEm0KFkRlYWN0aXZhdGVPcmdhbml6YXRpb24SKC5zaWduZXQudjEuRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaKS5zaWduZXQudjEuRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEm0KFlJlYWN0aXZhdGVPcmdhbml6YXRpb24SKC5zaWduZXQudjEuUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaKS5zaWduZXQudjEuUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEmEKElJlbW92ZU9yZ2FuaXphdGlvbhIkLnNpZ25ldC52MS5SZW1vdmVPcmdhbml6YXRpb25SZXF1ZXN0GiUuc2lnbmV0LnYxLlJlbW92ZU9yZ2FuaXphdGlvblJlc3BvbnNlEkwKC0xpc3REb21haW5zEh0uc2lnbmV0LnYxLkxpc3REb21haW5zUmVxdWVzdBoeLnNpZ25ldC52MS5MaXN0RG9tYWluc1Jlc3BvbnNlEkYKCUFkZERvbWFpbhIbLnNpZ25ldC52MS5BZGREb21haW5SZXF1ZXN0Ghwuc2lnbmV0LnYxLkFkZERvbWFpblJlc3BvbnNlEk8KDFZlcmlmeURvbWFpbhIeLnNpZ25ldC52MS5WZXJpZnlEb21haW5SZXF1ZXN0Gh8uc2lnbmV0LnYxLlZlcmlmeURvbWFpblJlc3BvbnNlElsKEFNldFByaW1hcnlEb21haW4SIi5zaWduZXQudjEuU2V0UHJpbWFyeURvbWFpblJlcXVlc3QaIy5zaWduZXQudjEuU2V0UHJpbWFyeURvbWFpblJlc3BvbnNlElsKEFNldERvbWFpblJvdXRpbmcSIi5zaWduZXQudjEuU2V0RG9tYWluUm91dGluZ1JlcXVlc3QaIy5zaWduZXQudjEuU2V0RG9tYWluUm91dGluZ1Jlc3BvbnNlEk8KDFJlbW92ZURvbWFpbhIeLnNpZ25ldC52MS5SZW1vdmVEb21haW5SZXF1ZXN0Gh8uc2lnbmV0LnYxLlJlbW92ZURvbWFpblJlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * Organization as reads show it.
@@ -749,6 +751,29 @@ export type Domain = Message<"signet.v1.Domain"> & {
    * @generated from field: bool is_proven = 6;
    */
   isProven: boolean;
+
+  /**
+   * Whether people who type a login name of the domain are led to the identity
+   * provider of the organization, if it has one to lead to: DNS has proven the
+   * domain, or an administrator of the installation says so.
+   *
+   * @generated from field: bool is_routed = 7;
+   */
+  isRouted: boolean;
+
+  /**
+   * Identifier of the administrator who says so. Empty if nobody does.
+   *
+   * @generated from field: string routed_by = 8;
+   */
+  routedBy: string;
+
+  /**
+   * When the administrator said so.
+   *
+   * @generated from field: google.protobuf.Timestamp routed_at = 9;
+   */
+  routedAt?: Timestamp;
 };
 
 /**
@@ -922,6 +947,62 @@ export const VerifyDomainResponseSchema: GenMessage<VerifyDomainResponse> = /*@_
   messageDesc(file_signet_v1_organization, 23);
 
 /**
+ * Whether a domain leads people to the identity provider.
+ *
+ * @generated from message signet.v1.SetDomainRoutingRequest
+ */
+export type SetDomainRoutingRequest = Message<"signet.v1.SetDomainRoutingRequest"> & {
+  /**
+   * Identifier of the organization.
+   *
+   * @generated from field: string org_id = 1;
+   */
+  orgId: string;
+
+  /**
+   * Domain, in whatever spelling.
+   *
+   * @generated from field: string domain = 2;
+   */
+  domain: string;
+
+  /**
+   * Whether it does on the word of the caller.
+   *
+   * @generated from field: bool is_routed = 3;
+   */
+  isRouted: boolean;
+};
+
+/**
+ * Describes the message signet.v1.SetDomainRoutingRequest.
+ * Use `create(SetDomainRoutingRequestSchema)` to create a new message.
+ */
+export const SetDomainRoutingRequestSchema: GenMessage<SetDomainRoutingRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_organization, 24);
+
+/**
+ * Answer to SetDomainRouting.
+ *
+ * @generated from message signet.v1.SetDomainRoutingResponse
+ */
+export type SetDomainRoutingResponse = Message<"signet.v1.SetDomainRoutingResponse"> & {
+  /**
+   * Details of the organization after the change.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+};
+
+/**
+ * Describes the message signet.v1.SetDomainRoutingResponse.
+ * Use `create(SetDomainRoutingResponseSchema)` to create a new message.
+ */
+export const SetDomainRoutingResponseSchema: GenMessage<SetDomainRoutingResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_organization, 25);
+
+/**
  * Which domain.
  *
  * @generated from message signet.v1.SetPrimaryDomainRequest
@@ -947,7 +1028,7 @@ export type SetPrimaryDomainRequest = Message<"signet.v1.SetPrimaryDomainRequest
  * Use `create(SetPrimaryDomainRequestSchema)` to create a new message.
  */
 export const SetPrimaryDomainRequestSchema: GenMessage<SetPrimaryDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 24);
+  messageDesc(file_signet_v1_organization, 26);
 
 /**
  * Answer to SetPrimaryDomain.
@@ -968,7 +1049,7 @@ export type SetPrimaryDomainResponse = Message<"signet.v1.SetPrimaryDomainRespon
  * Use `create(SetPrimaryDomainResponseSchema)` to create a new message.
  */
 export const SetPrimaryDomainResponseSchema: GenMessage<SetPrimaryDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 25);
+  messageDesc(file_signet_v1_organization, 27);
 
 /**
  * Which domain.
@@ -996,7 +1077,7 @@ export type RemoveDomainRequest = Message<"signet.v1.RemoveDomainRequest"> & {
  * Use `create(RemoveDomainRequestSchema)` to create a new message.
  */
 export const RemoveDomainRequestSchema: GenMessage<RemoveDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 26);
+  messageDesc(file_signet_v1_organization, 28);
 
 /**
  * Answer to RemoveDomain.
@@ -1033,7 +1114,7 @@ export type RemoveDomainResponse = Message<"signet.v1.RemoveDomainResponse"> & {
  * Use `create(RemoveDomainResponseSchema)` to create a new message.
  */
 export const RemoveDomainResponseSchema: GenMessage<RemoveDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 27);
+  messageDesc(file_signet_v1_organization, 29);
 
 /**
  * Organizations: the owners of users, identity providers and everything else.
@@ -1201,6 +1282,22 @@ export const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof SetPrimaryDomainRequestSchema;
     output: typeof SetPrimaryDomainResponseSchema;
+  },
+  /**
+   * Set the routing of a domain
+   *
+   * People who type a login name of a domain that DNS has proven are led to the
+   * identity provider of the organization. This says the same of a verified
+   * domain that DNS has not proven, on the word of the caller, whom ListDomains
+   * then names. It leads people only; where login names are looked up stays as
+   * it is. Only an `IAM_OWNER` can do this, people with a recent proof.
+   *
+   * @generated from rpc signet.v1.OrganizationService.SetDomainRouting
+   */
+  setDomainRouting: {
+    methodKind: "unary";
+    input: typeof SetDomainRoutingRequestSchema;
+    output: typeof SetDomainRoutingResponseSchema;
   },
   /**
    * Remove a domain
