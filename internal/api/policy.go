@@ -63,17 +63,24 @@ func (s Policies) GetOrganizationPolicy(ctx context.Context,
 func (s Policies) SetOrganizationPolicy(ctx context.Context,
 	r *signetv1.SetOrganizationPolicyRequest) (*signetv1.SetOrganizationPolicyResponse, error) {
 	info := call.From(ctx)
-	d, out, err := s.Sessions.SetPolicy(ctx, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
+	d, noticed, err := s.Sessions.SetPolicy(ctx, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
 	if err != nil {
 		return nil, err
 	}
 	answer := &signetv1.SetOrganizationPolicyResponse{Details: changed(d)}
-	if out.Users > 0 {
+	if out := noticed.LockedOut; out.Users > 0 {
 		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{
+			Reason:     signetv1.PolicyWarning_REASON_NO_WAY_IN,
 			Users:      int32(out.Users),
 			UserNames:  out.UserNames,
 			Incomplete: out.Incomplete,
 			Message:    "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way",
+		})
+	}
+	if noticed.Unrouted {
+		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{
+			Reason:  signetv1.PolicyWarning_REASON_NO_ROUTED_DOMAIN,
+			Message: "no domain of this organization is routed: nobody who types a login name is led to the identity provider. Prove a domain by DNS, or have an IAM_OWNER route one",
 		})
 	}
 	if w := registrationWarning(r.GetPolicy(), s.Mail); w != nil {

@@ -30,5 +30,6 @@ func registrationWarning(p *signetv1.Policy, mail bool) *signetv1.PolicyWarning 
 	if mail || registrationPolicy(p).Registration == policy.ToNobody {
 		return nil
 	}
-	return &signetv1.PolicyWarning{Message: "nobody can register yet, because this installation sends no mail: the operator has to set --smtp-url and --smtp-from first"}
+	return &signetv1.PolicyWarning{Reason: signetv1.PolicyWarning_REASON_NO_MAIL,
+		Message: "nobody can register yet, because this installation sends no mail: the operator has to set --smtp-url and --smtp-from first"}
 }

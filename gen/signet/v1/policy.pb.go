@@ -134,6 +134,64 @@ func (SignInMethod) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
+// What a warning is about.
+type PolicyWarning_Reason int32
+
+const (
+	// Never sent by the server.
+	PolicyWarning_REASON_UNSPECIFIED PolicyWarning_Reason = 0
+	// People have no way in that works.
+	PolicyWarning_REASON_NO_WAY_IN PolicyWarning_Reason = 1
+	// People are to register, and the installation sends no mail.
+	PolicyWarning_REASON_NO_MAIL PolicyWarning_Reason = 2
+	// People are to be led to an identity provider, and no domain of the
+	// organization is routed.
+	PolicyWarning_REASON_NO_ROUTED_DOMAIN PolicyWarning_Reason = 3
+)
+
+// Enum value maps for PolicyWarning_Reason.
+var (
+	PolicyWarning_Reason_name = map[int32]string{
+		0: "REASON_UNSPECIFIED",
+		1: "REASON_NO_WAY_IN",
+		2: "REASON_NO_MAIL",
+		3: "REASON_NO_ROUTED_DOMAIN",
+	}
+	PolicyWarning_Reason_value = map[string]int32{
+		"REASON_UNSPECIFIED":      0,
+		"REASON_NO_WAY_IN":        1,
+		"REASON_NO_MAIL":          2,
+		"REASON_NO_ROUTED_DOMAIN": 3,
+	}
+)
+
+func (x PolicyWarning_Reason) Enum() *PolicyWarning_Reason {
+	p := new(PolicyWarning_Reason)
+	*p = x
+	return p
+}
+
+func (x PolicyWarning_Reason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PolicyWarning_Reason) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_policy_proto_enumTypes[2].Descriptor()
+}
+
+func (PolicyWarning_Reason) Type() protoreflect.EnumType {
+	return &file_signet_v1_policy_proto_enumTypes[2]
+}
+
+func (x PolicyWarning_Reason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PolicyWarning_Reason.Descriptor instead.
+func (PolicyWarning_Reason) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{1, 0}
+}
+
 // Policy is the requirements of an installation or an organization. A value
 // that is left out, empty or zero requires nothing.
 type Policy struct {
@@ -412,7 +470,9 @@ type PolicyWarning struct {
 	// User names of up to ten of them.
 	UserNames []string `protobuf:"bytes,3,rep,name=user_names,json=userNames,proto3" json:"user_names,omitempty"`
 	// The organization has more than 500 users, and the others were not checked.
-	Incomplete    bool `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	Incomplete bool `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	// What the warning is about.
+	Reason        PolicyWarning_Reason `protobuf:"varint,5,opt,name=reason,proto3,enum=signet.v1.PolicyWarning_Reason" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -473,6 +533,13 @@ func (x *PolicyWarning) GetIncomplete() bool {
 		return x.Incomplete
 	}
 	return false
+}
+
+func (x *PolicyWarning) GetReason() PolicyWarning_Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return PolicyWarning_REASON_UNSPECIFIED
 }
 
 // GetInstallationPolicy has no parameters.
@@ -919,7 +986,7 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\fregistration\x18\x15 \x01(\x0e2\x1b.signet.v1.RegistrationModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\fregistration\x12%\n" +
 	"\tterms_uri\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\btermsUri\x12)\n" +
 	"\vprivacy_uri\x18\x17 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\n" +
-	"privacyUri\"~\n" +
+	"privacyUri\"\xa0\x02\n" +
 	"\rPolicyWarning\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x05R\x05users\x12\x1d\n" +
@@ -927,7 +994,13 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"user_names\x18\x03 \x03(\tR\tuserNames\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x04 \x01(\bR\n" +
-	"incomplete\"\x1e\n" +
+	"incomplete\x127\n" +
+	"\x06reason\x18\x05 \x01(\x0e2\x1f.signet.v1.PolicyWarning.ReasonR\x06reason\"g\n" +
+	"\x06Reason\x12\x16\n" +
+	"\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10REASON_NO_WAY_IN\x10\x01\x12\x12\n" +
+	"\x0eREASON_NO_MAIL\x10\x02\x12\x1b\n" +
+	"\x17REASON_NO_ROUTED_DOMAIN\x10\x03\"\x1e\n" +
 	"\x1cGetInstallationPolicyRequest\"\xa9\x01\n" +
 	"\x1dGetInstallationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
@@ -982,50 +1055,52 @@ func file_signet_v1_policy_proto_rawDescGZIP() []byte {
 	return file_signet_v1_policy_proto_rawDescData
 }
 
-var file_signet_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_signet_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_signet_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_signet_v1_policy_proto_goTypes = []any{
 	(RegistrationMode)(0),                 // 0: signet.v1.RegistrationMode
 	(SignInMethod)(0),                     // 1: signet.v1.SignInMethod
-	(*Policy)(nil),                        // 2: signet.v1.Policy
-	(*PolicyWarning)(nil),                 // 3: signet.v1.PolicyWarning
-	(*GetInstallationPolicyRequest)(nil),  // 4: signet.v1.GetInstallationPolicyRequest
-	(*GetInstallationPolicyResponse)(nil), // 5: signet.v1.GetInstallationPolicyResponse
-	(*SetInstallationPolicyRequest)(nil),  // 6: signet.v1.SetInstallationPolicyRequest
-	(*SetInstallationPolicyResponse)(nil), // 7: signet.v1.SetInstallationPolicyResponse
-	(*GetOrganizationPolicyRequest)(nil),  // 8: signet.v1.GetOrganizationPolicyRequest
-	(*GetOrganizationPolicyResponse)(nil), // 9: signet.v1.GetOrganizationPolicyResponse
-	(*SetOrganizationPolicyRequest)(nil),  // 10: signet.v1.SetOrganizationPolicyRequest
-	(*SetOrganizationPolicyResponse)(nil), // 11: signet.v1.SetOrganizationPolicyResponse
-	(*Details)(nil),                       // 12: signet.v1.Details
+	(PolicyWarning_Reason)(0),             // 2: signet.v1.PolicyWarning.Reason
+	(*Policy)(nil),                        // 3: signet.v1.Policy
+	(*PolicyWarning)(nil),                 // 4: signet.v1.PolicyWarning
+	(*GetInstallationPolicyRequest)(nil),  // 5: signet.v1.GetInstallationPolicyRequest
+	(*GetInstallationPolicyResponse)(nil), // 6: signet.v1.GetInstallationPolicyResponse
+	(*SetInstallationPolicyRequest)(nil),  // 7: signet.v1.SetInstallationPolicyRequest
+	(*SetInstallationPolicyResponse)(nil), // 8: signet.v1.SetInstallationPolicyResponse
+	(*GetOrganizationPolicyRequest)(nil),  // 9: signet.v1.GetOrganizationPolicyRequest
+	(*GetOrganizationPolicyResponse)(nil), // 10: signet.v1.GetOrganizationPolicyResponse
+	(*SetOrganizationPolicyRequest)(nil),  // 11: signet.v1.SetOrganizationPolicyRequest
+	(*SetOrganizationPolicyResponse)(nil), // 12: signet.v1.SetOrganizationPolicyResponse
+	(*Details)(nil),                       // 13: signet.v1.Details
 }
 var file_signet_v1_policy_proto_depIdxs = []int32{
 	1,  // 0: signet.v1.Policy.sign_in_methods:type_name -> signet.v1.SignInMethod
 	0,  // 1: signet.v1.Policy.registration:type_name -> signet.v1.RegistrationMode
-	12, // 2: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	2,  // 3: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
-	2,  // 4: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
-	2,  // 5: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
-	12, // 6: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	12, // 7: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	2,  // 8: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
-	2,  // 9: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
-	2,  // 10: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
-	12, // 11: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	3,  // 12: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
-	4,  // 13: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
-	6,  // 14: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
-	8,  // 15: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
-	10, // 16: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
-	5,  // 17: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
-	7,  // 18: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
-	9,  // 19: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
-	11, // 20: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	2,  // 2: signet.v1.PolicyWarning.reason:type_name -> signet.v1.PolicyWarning.Reason
+	13, // 3: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	3,  // 4: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
+	3,  // 5: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
+	3,  // 6: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
+	13, // 7: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	13, // 8: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	3,  // 9: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
+	3,  // 10: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
+	3,  // 11: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
+	13, // 12: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	4,  // 13: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
+	5,  // 14: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
+	7,  // 15: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
+	9,  // 16: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
+	11, // 17: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
+	6,  // 18: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
+	8,  // 19: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
+	10, // 20: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
+	12, // 21: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_policy_proto_init() }
@@ -1040,7 +1115,7 @@ func file_signet_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_policy_proto_rawDesc), len(file_signet_v1_policy_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -29,24 +29,37 @@ type LockedOut struct {
 	Incomplete bool     // not all users were looked at
 }
 
+// Noticed is what should be seen to about a policy that was set.
+type Noticed struct {
+	LockedOut LockedOut
+	// Unrouted: it leads people to a provider by the domain of the name that they type, and no domain does.
+	Unrouted bool
+}
+
 // SetPolicy replaces what the permit's organization asks for, and tells who cannot sign in any more with it: they can
 // be linked, or get a passkey. Errors: org.ErrNotFound; InvalidArgument on a provider that the organization may not
 // use; Aborted when match does not hold.
 func (s Sessions) SetPolicy(ctx context.Context, permit access.Permit, match event.IfMatch,
-	p policy.Policy) (event.Details, LockedOut, error) {
+	p policy.Policy) (event.Details, Noticed, error) {
 	before, err := org.Get(ctx, s.Store, permit)
 	if err != nil {
-		return event.Details{}, LockedOut{}, err
+		return event.Details{}, Noticed{}, err
 	}
 	if err := s.usable(ctx, permit.Org(), p.SignIn); err != nil {
-		return event.Details{}, LockedOut{}, err
+		return event.Details{}, Noticed{}, err
 	}
 	details, err := org.SetPolicy(ctx, s.Store, permit, match, p)
 	if err != nil {
-		return event.Details{}, LockedOut{}, err
+		return event.Details{}, Noticed{}, err
 	}
-	out, err := s.lockedOut(ctx, permit.Org(), before.Data.Policy.SignIn, p.SignIn)
-	return details, out, err
+	noticed := Noticed{Unrouted: leadsByDomain(p.SignIn) && !before.Data.Routes()}
+	noticed.LockedOut, err = s.lockedOut(ctx, permit.Org(), before.Data.Policy.SignIn, p.SignIn)
+	return details, noticed, err
+}
+
+// leadsByDomain tells whether a policy wants people led to a provider by the domain of their names.
+func leadsByDomain(p policy.SignIn) bool {
+	return p.DefaultProvider != "" || !p.Allows(policy.WithPassword) && !p.Allows(policy.WithPasskey)
 }
 
 // usable refuses a policy that names providers which the organization may not use. Errors: InvalidArgument.

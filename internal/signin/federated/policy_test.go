@@ -90,11 +90,56 @@ func TestWhoeverSetsAPolicyIsToldWhoCannotSignIn(t *testing.T) {
 			if c.given != nil {
 				c.given(w)
 			}
-			_, out, err := w.SetPolicy(t.Context(), permit, event.IfMatch{},
+			_, noticed, err := w.SetPolicy(t.Context(), permit, event.IfMatch{},
 				policy.Policy{SignIn: policy.SignIn{SignInMethods: c.ways}})
 			must(t, err)
+			out := noticed.LockedOut
 			if !slices.Equal(out.UserNames, c.out) || out.Users != len(c.out) || out.Incomplete {
 				t.Errorf("%+v", out)
+			}
+		})
+	}
+}
+
+// Who is to be led to a provider by the name that they type, is led there by a domain.
+func TestAPolicyThatLeadsNobodyIsNoticed(t *testing.T) {
+	permit, err := (&access.Caller{UserID: "usr_n", OrgID: "org_n",
+		Memberships: access.Memberships{"org_n": {access.OrgOwner}}}).In("org_n", access.PolicyWrite)
+	must(t, err)
+	const domain = "corp.test"
+	added := org.DomainAdded{Domain: domain, Verified: true}
+	byDefault := policy.SignIn{DefaultProvider: "idp_n"}
+	onlyThere := policy.SignIn{SignInMethods: []policy.Way{policy.WithProvider}}
+	for _, c := range []struct {
+		name     string
+		given    []event.Fact[org.Org]
+		policy   policy.SignIn
+		unrouted bool
+	}{
+		{"nobody is to be led", nil, policy.SignIn{}, false},
+		{"passkeys are another way", nil, policy.SignIn{SignInMethods: []policy.Way{policy.WithPasskey,
+			policy.WithProvider}}, false},
+		{"to a default, without a domain", nil, byDefault, true},
+		{"to the only way, without a domain", nil, onlyThere, true},
+		{"by a domain that is only verified", []event.Fact[org.Org]{added}, byDefault, true},
+		{"by a domain that DNS has proven", []event.Fact[org.Org]{added,
+			org.DomainVerified{Domain: domain, Proven: true}}, onlyThere, false},
+		{"by a domain on somebody's word", []event.Fact[org.Org]{added,
+			org.DomainRoutingSet{Domain: domain, Routed: &org.Routing{By: "usr_root"}}}, byDefault, false},
+		{"by a domain on nobody's word any more", []event.Fact[org.Org]{added,
+			org.DomainRoutingSet{Domain: domain, Routed: &org.Routing{By: "usr_root"}},
+			org.DomainRoutingSet{Domain: domain}}, byDefault, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			eventtest.Given(t, w.store, org.Kind, "org_n", "org_n",
+				[]event.Claim{org.DomainClaim(domain), org.ProvenClaim(domain)},
+				append([]event.Fact[org.Org]{org.Added{Name: "n"}}, c.given...)...)
+			eventtest.Given(t, w.store, idp.Kind, "idp_n", "org_n", nil, idp.OIDCAdded{}, idp.Vouched{By: "x"})
+			_, noticed, err := w.SetPolicy(t.Context(), permit, event.IfMatch{}, policy.Policy{SignIn: c.policy})
+			must(t, err)
+			if noticed.Unrouted != c.unrouted {
+				t.Errorf("got %+v", noticed)
 			}
 		})
 	}
