@@ -146,3 +146,34 @@ func shop(t *testing.T, address string, environment ...string) {
 		t.Fatalf("the application says %q: %v", line, err)
 	}
 }
+
+func TestADomainLeadsToTheProvider(t *testing.T) {
+	b := browser.Start(t)
+	s := start(t, testdb.SQLite)
+	org := s.newOrganization("Acme")
+	domain := s.rest("GET", "/v1/orgs/"+org+"/domains", nil)["domains"].([]any)[0].(map[string]any)
+	name := domain["domain"].(string)
+	routed := func() any {
+		found := s.rest("GET", "/v1/orgs/"+org+"/domains", nil)["domains"].([]any)[0].(map[string]any)
+		return found["isRouted"] == true
+	}
+	w := s.signIn(t, b, s.admin)
+	w.visit("/o/" + org + "/domains")
+	w.press("More actions: " + name)
+	w.press("Lead people to the identity provider")
+	w.sees("is led to the identity provider of this organization, although DNS has not proven the domain. You vouch for it.")
+	w.press("Lead people to the identity provider")
+	w.sees("Leads to the provider, vouched for by")
+	if routed() != true {
+		t.Error("the domain is not routed")
+	}
+	w.press("More actions: " + name)
+	w.press("Stop leading people to the identity provider")
+	w.sees("are asked for a password again")
+	w.press("Stop leading people to the identity provider")
+	w.until("nobody vouches for it any more", `!document.body.innerText.includes('vouched for by')`)
+	if routed() != false {
+		t.Error("the domain is still routed")
+	}
+	w.quiet()
+}
