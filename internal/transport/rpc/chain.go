@@ -394,7 +394,7 @@ func (c *Call) unrestricted(caller *access.Caller, req proto.Message) error {
 	return c.op.within(caller, req)
 }
 
-// proven refuses people without the proof that the operation asks for, unless it is about somebody else.
+// proven refuses people who would change how they sign in themselves without the proof that the operation asks for.
 func (h *Handler) proven(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) error {
 	wanted := c.op.rule.GetProof()
 	if wanted == signetv1.Proof_PROOF_UNSPECIFIED {

@@ -262,13 +262,9 @@ func (op *operation) checkRule() error {
 		return errors.New("no request has less than no bytes")
 	}
 	if rule.GetProof() != signetv1.Proof_PROOF_UNSPECIFIED && !op.aboutCaller() {
-		if rule.GetPublic() {
-			return errors.New("a public method has nobody who could prove anything")
-		}
-		// Without such a field, everybody is asked for the proof.
-		if fd := op.input.Descriptor().Fields().ByName("user_id"); fd != nil &&
-			fd.Kind() == protoreflect.StringKind && !fd.IsList() {
-			op.userID = fd
+		op.userID = op.input.Descriptor().Fields().ByName("user_id")
+		if op.userID == nil || op.userID.Kind() != protoreflect.StringKind || op.userID.IsList() {
+			return errors.New("its rule asks for a proof, but it is neither about the caller nor about a user_id")
 		}
 	}
 	switch rule.GetScope() {

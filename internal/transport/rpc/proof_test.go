@@ -85,10 +85,10 @@ func TestAProofNeedsSomebodyItIsAbout(t *testing.T) {
 		"a user": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
 			Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
 			"signet.v1.SetUserEmailRequest", false},
-		"everybody who may": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
+		"nobody": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
 			Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
-			"signet.v1.AddHumanUserRequest", false},
-		"nobody": {&signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF,
+			"signet.v1.AddHumanUserRequest", true},
+		"whoever it is": {&signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF,
 			Proof: signetv1.Proof_PROOF_SESSION},
 			"signet.v1.StartPasskeySignInRequest", true},
 	} {
