@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 )
 
 // Consents is what a person let applications have.
@@ -162,12 +163,39 @@ func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []s
 	return c.Data.Apps[client.ID].Since, nil
 }
 
+// Access is what people are told that an application may have.
+type Access struct {
+	Scopes    []string // without those that stand for applications, in the order in which people are asked
+	Audiences []string // the names of those applications; empty: one that is gone
+}
+
+// Told says what scopes and claims mean that people are asked about.
+func (g *Grants) Told(ctx context.Context, asks []string) (told Access, err error) {
+	for _, s := range claimset.SortedScopes(asks) {
+		id := audienceOf(s)
+		if id == "" {
+			told.Scopes = append(told.Scopes, s)
+			continue
+		}
+		a, err := app.Kind.Read(ctx, g.Store, id)
+		if err != nil {
+			return Access{}, err
+		}
+		name := ""
+		if a != nil {
+			name = a.Data.Name // none of one that was removed
+		}
+		told.Audiences = append(told.Audiences, name)
+	}
+	return told, nil
+}
+
 // Connected is an application that a person lets have something.
 type Connected struct {
-	AppID  string
-	Name   string // empty where the application is gone
-	Scopes []string
-	Since  time.Time
+	AppID string
+	Name  string // empty where the application is gone
+	Access
+	Since time.Time
 
 	Publisher string // the organization that it belongs to, where it is not the person's own
 }
@@ -181,16 +209,19 @@ func (g *Grants) Consents(ctx context.Context, caller *access.Caller) ([]Connect
 	var all []Connected
 	for _, id := range slices.Sorted(maps.Keys(c.Data.Apps)) {
 		given := c.Data.Apps[id]
-		connected := Connected{AppID: id, Scopes: given.Scopes, Since: event.Time(given.At)}
+		connected, scopes := Connected{AppID: id, Since: event.Time(given.At)}, given.Scopes
 		a, err := app.Kind.Read(ctx, g.Store, id)
 		if err != nil {
 			return nil, err
 		}
 		if a != nil && a.Data.State != app.Removed {
-			connected.Name, connected.Scopes = a.Data.Name, given.counting(a.Data.APIEpoch)
+			connected.Name, scopes = a.Data.Name, given.counting(a.Data.APIEpoch)
 			if connected.Publisher, err = g.Publisher(ctx, a, caller); err != nil {
 				return nil, err
 			}
+		}
+		if connected.Access, err = g.Told(ctx, scopes); err != nil {
+			return nil, err
 		}
 		all = append(all, connected)
 	}

@@ -209,10 +209,10 @@ type Applications struct {
 // Application is one of them.
 type Application struct {
 	ID        string
-	Name      string
+	Name      string // empty: it is gone
 	Publisher string // the organization that it belongs to, where it is not the person's own
-	Scopes    []string
-	Since     time.Time
+	Access
+	Since time.Time
 }
 
 func (Applications) about() about {
