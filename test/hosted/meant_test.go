@@ -98,3 +98,38 @@ func TestPeopleReadTheNameOfTheApplicationThatATokenIsFor(t *testing.T) {
 	b.get("/account/applications").shows(200, "An application that no longer exists",
 		"use an application that no longer exists")
 }
+
+func TestTheOperatorsOwnApplicationAsksNobodyWhatIsUsual(t *testing.T) {
+	w := open(t, server.Config{})
+	customer, domain := w.organization()
+	jo := w.person(customer, true)
+	shop, stock := w.application("Shop", func(s *app.Settings) { s.AllOrganizations = true }), w.application("Stock API")
+	w.marks(shop, true)
+	w.marks(stock, true)
+	b := w.browser()
+	b.get("/login?other=1&to=/device").signIn(jo.name+"@"+domain, password).shows(200, "Connect a device")
+	scope := "openid email offline_access urn:signet:app:" + stock + ":aud"
+	b.authorize(shop, "scope", scope).tokens(shop)
+	b.authorize(shop, "scope", scope, "prompt", "none").tokens(shop)
+	b.get("/account/applications").shows(200, "Shop", "operator of this service", "see your e‑mail address",
+		"use <bdi>Stock API</bdi> on your behalf")
+	const question = "Allow access?"
+	b.authorize(shop, "scope", scope, "prompt", "consent").shows(200, question, "belongs to another organization")
+	b.authorize(shop, "scope", scope+" urn:signet:roles").shows(200, question)
+	b.get("/device").post("userCode", w.gadget(shop, scope).user).shows(200, "Is this your device?", "Shop")
+
+	w.marks(shop, false)
+	b.authorize(shop, "scope", scope).shows(200, question)
+}
+
+// marks marks an application as the operator's own, or takes the mark away.
+func (w *world) marks(id string, marked bool) {
+	w.t.Helper()
+	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		a, err := app.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		return a.Append(app.FirstPartySet{Marked: marked, By: "usr_operator", At: tx.Now()})
+	}})
+}

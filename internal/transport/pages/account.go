@@ -211,6 +211,7 @@ type Application struct {
 	ID        string
 	Name      string // empty: it is gone
 	Publisher string // the organization that it belongs to, where it is not the person's own
+	Operator  bool   // it is the operator's own: people are not asked about what is usual
 	Access
 	Since time.Time
 }

@@ -173,7 +173,7 @@ func (applications) show(v *browserRequest, with pages.Frame) error {
 	for _, c := range all {
 		view.Applications = append(view.Applications,
 			pages.Application{ID: c.AppID, Name: c.Name, Publisher: c.Publisher,
-				Access: pages.Access(c.Access), Since: c.Since})
+				Operator: c.FirstParty, Access: pages.Access(c.Access), Since: c.Since})
 	}
 	return v.render(view, with.Problems)
 }

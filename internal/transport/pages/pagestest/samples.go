@@ -527,7 +527,7 @@ func account() []Sample {
 			Status: 200,
 			View: pages.Applications{Account: plain, Applications: []pages.Application{
 				{ID: "a1", Name: application, Access: usual, Since: morning},
-				{ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd",
+				{ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd", Operator: true,
 					Access: pages.Access{Scopes: []string{"openid"}, Audiences: []string{"Fieldbook API"}},
 					Since:  morning},
 				{ID: "a3", Access: pages.Access{Scopes: []string{"openid"}}, Since: morning}}},
