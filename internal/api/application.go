@@ -165,6 +165,17 @@ func (s Applications) SetApplicationOwnSignIn(ctx context.Context,
 	return &signetv1.SetApplicationOwnSignInResponse{Details: changed(d)}, nil
 }
 
+// SetApplicationFirstParty says whether an application of the context organization is the operator's own.
+func (s Applications) SetApplicationFirstParty(ctx context.Context,
+	r *signetv1.SetApplicationFirstPartyRequest) (*signetv1.SetApplicationFirstPartyResponse, error) {
+	info := call.From(ctx)
+	d, err := app.SetFirstParty(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, r.GetFirstParty())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetApplicationFirstPartyResponse{Details: changed(d)}, nil
+}
+
 // SetApplicationRoleSettings says which project an application of the context organization belongs to, and what it is
 // told about people there.
 func (s Applications) SetApplicationRoleSettings(ctx context.Context,
@@ -214,11 +225,15 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		ConsentRequired:      st.ConsentRequired,
 		AllOrganizations:     st.AllOrganizations,
 		HasSecret:            st.HasSecret,
+		SecretByOwner:        st.SecretByOwner,
 		OwnSignIn:            st.OwnSignIn,
 		ApiScopes:            st.APIScopes,
 		ExactAuthMethod:      st.ExactAuthMethod,
 		IdTokenClaims:        idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)),
 		RoleSettings:         showRoleSettings(st.RoleSettings),
+	}
+	if by := st.FirstParty; by != nil {
+		out.FirstParty = &signetv1.FirstParty{UserId: by.By, MarkDate: timestamppb.New(event.Time(by.At))}
 	}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))
@@ -228,7 +243,7 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 	}
 	for _, k := range st.Keys {
 		key := &signetv1.ApplicationKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)),
-			PublicKey: k.Public}
+			PublicKey: k.Public, ByOwner: k.ByOwner}
 		if k.Expires != 0 {
 			key.ExpirationDate = timestamppb.New(event.Time(k.Expires))
 		}

@@ -55,7 +55,7 @@ func (t *terms) offline() bool { return slices.Contains(t.Scopes, claimset.Offli
 
 // reads are the objects that holds asks about.
 func (t *terms) reads() []event.Ref {
-	return slices.Concat([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID),
+	return slices.Concat(audiences(t.Scopes), []event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID),
 		org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
 }
 
@@ -98,10 +98,23 @@ func (t *terms) holds(tx *event.Tx) error {
 	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
 		return orElse(err, ErrInvalidGrant)
 	}
-	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(slices.Concat(t.Scopes, t.Told), client.Data.APIEpoch) {
+	if client.Org == o.ID {
+		return nil
+	}
+	own, err := ownOf(client, t.Scopes, inCommand(tx))
+	if err != nil {
+		return err
+	}
+	wanted := own.leaves(client, slices.Concat(t.Scopes, t.Told))
+	if !(asksLess(client) && len(wanted) == 0) && !c.Data.Apps[t.Client].covers(wanted, client.Data.APIEpoch) {
 		return ErrInvalidGrant.Because(errUnasked)
 	}
 	return nil
+}
+
+// inCommand finds applications that a command has declared.
+func inCommand(tx *event.Tx) func(id string) (*event.Object[app.App], error) {
+	return func(id string) (*event.Object[app.App], error) { return app.Kind.Get(tx, id) }
 }
 
 // errUnasked is why terms do not hold that an application of another organization was given without asking the person,
@@ -207,7 +220,7 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 		Origin: caller.Origin(),
 		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
 		Read: refs(slices.Concat(in.Reads(), []event.Ref{app.Kind.Ref(a.client), org.Kind.Ref(client.Org)},
-			a.places.Reads())...),
+			a.places.Reads(), audiences(a.scopes))...),
 		Rows:   rows,
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
@@ -255,6 +268,9 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	}
 	verdict, place, err := a.places.JudgeIn(tx, project.ClientOf(client), project.PersonOf(u), "")
 	if err != nil {
+		return terms{}, err
+	}
+	if a.own, err = ownOf(client, a.scopes, inCommand(tx)); err != nil {
 		return terms{}, err
 	}
 	unmet, err := a.unmet(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 )
 
 // Consents is what a person let applications have.
@@ -29,6 +30,8 @@ type Consent struct {
 	At     int64    `json:"at"`              // when it was given or widened
 	// App.APIEpoch of the scopes of Signet's API: after another one they do not count
 	API int64 `json:"api,omitempty"`
+	// Seen is what it has besides, because it is the operator's own: nobody was asked about it, so it covers nothing.
+	Seen []string `json:"seen,omitempty"`
 }
 
 // Kind of the objects of this package.
@@ -50,10 +53,19 @@ type Given struct {
 	Asked  bool     `json:"asked,omitempty"`
 	At     int64    `json:"at"`
 	API    int64    `json:"api,omitempty"` // App.APIEpoch
+	Seen   []string `json:"seen,omitempty"`
 }
 
 // EventType implements event.Fact.
 func (Given) EventType() event.Type { return "consent.given.v1" }
+
+// Since implements event.Gated: a node of the version before would forget what was seen.
+func (e Given) Since() int {
+	if len(e.Seen) > 0 {
+		return 6
+	}
+	return 0
+}
 
 // Apply implements event.Fact.
 func (e Given) Apply(c *Consents) {
@@ -65,7 +77,7 @@ func (e Given) Apply(c *Consents) {
 	if c.Apps == nil {
 		c.Apps = map[string]Consent{}
 	}
-	c.Apps[e.AppID] = Consent{Since: since, Scopes: e.Scopes, Asked: e.Asked, At: e.At, API: e.API}
+	c.Apps[e.AppID] = Consent{Since: since, Scopes: e.Scopes, Asked: e.Asked, At: e.At, API: e.API, Seen: e.Seen}
 }
 
 // Withdrawn records that a person took back what an application was let have.
@@ -125,6 +137,22 @@ func (c Consent) outdated(scopes []string, apiEpoch int64) bool {
 
 func hasAPI(scopes []string) bool { return slices.ContainsFunc(scopes, access.IsAPIScope) }
 
+// seen is what the operator's own application has that nobody was asked about, from now on: the account page lists it.
+func (c Consent) seen(scopes []string, asked bool) []string {
+	all, agreed := slices.Clone(c.Seen), slices.Clone(c.Scopes)
+	switch {
+	case c.Asked && asked:
+		agreed = append(agreed, scopes...)
+	case c.Asked:
+		all = append(all, scopes...)
+	case asked:
+		all, agreed = append(all, c.Scopes...), scopes
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return slices.Contains(agreed, s) })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // give records that a user lets an application have scopes, where that is news, and tells which consent it is. The
 // command declared the consents for writing and the user.
 func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []string,
@@ -138,7 +166,11 @@ func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []s
 	if hasAPI(scopes) {
 		had, epoch = before.counting(client.Data.APIEpoch), client.Data.APIEpoch
 	}
-	if before.Since != 0 && before.API == epoch && (before.Asked || !asked) &&
+	seen := before.Seen
+	if before.Since != 0 && client.Data.FirstParty != nil {
+		seen = before.seen(scopes, asked)
+	}
+	if before.Since != 0 && before.API == epoch && (before.Asked || !asked) && slices.Equal(seen, before.Seen) &&
 		(before.Asked && !asked || subset(scopes, had)) {
 		return before.Since, nil
 	}
@@ -150,7 +182,7 @@ func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []s
 		all = append(all, had...)
 	}
 	slices.Sort(all)
-	fact := Given{AppID: client.ID, Scopes: slices.Compact(all), Asked: asked, At: tx.Now(), API: epoch}
+	fact := Given{AppID: client.ID, Scopes: slices.Compact(all), Asked: asked, At: tx.Now(), API: epoch, Seen: seen}
 	if c == nil {
 		c, err = Kind.CreateBeside(tx, IDFor(userID), user.Kind.Ref(userID), fact)
 	} else {
@@ -162,14 +194,42 @@ func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []s
 	return c.Data.Apps[client.ID].Since, nil
 }
 
+// Access is what people are told that an application may have.
+type Access struct {
+	Scopes    []string // without those that stand for applications, in the order in which people are asked
+	Audiences []string // the names of those applications; empty: one that is gone
+}
+
+// Told says what scopes and claims mean that people are asked about.
+func (g *Grants) Told(ctx context.Context, asks []string) (told Access, err error) {
+	for _, s := range claimset.SortedScopes(asks) {
+		id := audienceOf(s)
+		if id == "" {
+			told.Scopes = append(told.Scopes, s)
+			continue
+		}
+		a, err := app.Kind.Read(ctx, g.Store, id)
+		if err != nil {
+			return Access{}, err
+		}
+		name := ""
+		if a != nil {
+			name = a.Data.Name // none of one that was removed
+		}
+		told.Audiences = append(told.Audiences, name)
+	}
+	return told, nil
+}
+
 // Connected is an application that a person lets have something.
 type Connected struct {
-	AppID  string
-	Name   string // empty where the application is gone
-	Scopes []string
-	Since  time.Time
+	AppID string
+	Name  string // empty where the application is gone
+	Access
+	Since time.Time
 
-	Publisher string // the organization that it belongs to, where it is not the person's own
+	Publisher  string // the organization that it belongs to, where it is not the person's own
+	FirstParty bool   // it is the operator's own
 }
 
 // Consents lists the applications that the caller lets have something, in the order of their ids.
@@ -181,16 +241,20 @@ func (g *Grants) Consents(ctx context.Context, caller *access.Caller) ([]Connect
 	var all []Connected
 	for _, id := range slices.Sorted(maps.Keys(c.Data.Apps)) {
 		given := c.Data.Apps[id]
-		connected := Connected{AppID: id, Scopes: given.Scopes, Since: event.Time(given.At)}
+		connected, scopes := Connected{AppID: id, Since: event.Time(given.At)}, slices.Concat(given.Scopes, given.Seen)
 		a, err := app.Kind.Read(ctx, g.Store, id)
 		if err != nil {
 			return nil, err
 		}
 		if a != nil && a.Data.State != app.Removed {
-			connected.Name, connected.Scopes = a.Data.Name, given.counting(a.Data.APIEpoch)
+			connected.Name, scopes = a.Data.Name, slices.Concat(given.counting(a.Data.APIEpoch), given.Seen)
+			connected.FirstParty = a.Data.FirstParty != nil
 			if connected.Publisher, err = g.Publisher(ctx, a, caller); err != nil {
 				return nil, err
 			}
+		}
+		if connected.Access, err = g.Told(ctx, scopes); err != nil {
+			return nil, err
 		}
 		all = append(all, connected)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
@@ -283,9 +282,4 @@ func (g *Grants) poll(ctx context.Context, id string) error {
 		return err
 	}
 	return told
-}
-
-// Asks lists what a device or an application asks for that a person should be told of: all but openid.
-func Asks(scopes []string) []string {
-	return slices.DeleteFunc(claimset.SortedScopes(scopes), func(s string) bool { return s == claimset.OpenID })
 }

@@ -663,7 +663,7 @@ func TestADeviceTellsWhatItsPageSaid(t *testing.T) {
 	must(t, err)
 	p, err := w.DeviceByUserCode(t.Context(), home, d.UserCode)
 	must(t, err)
-	if !slices.Equal(Asks(p.Asks()), []string{claimset.Roles}) {
+	if !slices.Equal(p.Asks(), []string{claimset.OpenID, claimset.Roles}) {
 		t.Errorf("it asks %q", p.Asks())
 	}
 	must(t, w.ApproveDevice(t.Context(), p, w.signIn("usr_b"), p.Asks()))

@@ -2,11 +2,13 @@ package oauth
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -105,7 +107,7 @@ func (a agreement) unmet(client *event.Object[app.App], who *access.Caller, verd
 	case a.asked:
 		return NothingUnmet, nil
 	}
-	covered := given.covers(slices.Concat(a.scopes, a.told), client.Data.APIEpoch)
+	covered := given.covers(a.own.leaves(client, slices.Concat(a.scopes, a.told)), client.Data.APIEpoch)
 	if asks := a.asks(client, who.OrgID); asks != NothingUnmet && (a.ask || !covered) {
 		return asks, nil
 	}
@@ -130,7 +132,7 @@ func (a agreement) asks(client *event.Object[app.App], userOrg string) Unmet {
 	switch {
 	case a.ask:
 		return UnmetConsentPrompt
-	case client.Org != userOrg:
+	case client.Org != userOrg && (!asksLess(client) || len(a.own.leaves(client, slices.Concat(a.scopes, a.told))) > 0):
 		return UnmetConsentElsewhere
 	case client.Data.ConsentRequired:
 		return UnmetConsentSetting
@@ -138,4 +140,61 @@ func (a agreement) asks(client *event.Object[app.App], userOrg string) Unmet {
 		return UnmetConsentScope
 	}
 	return NothingUnmet
+}
+
+// usual are the scopes and claims that nobody is asked about where the application is the operator's own, besides those
+// of organizations and of audiences that are the operator's own, too.
+var usual = []string{claimset.OpenID, claimset.ProfileScope, claimset.EmailScope, claimset.PhoneScope,
+	claimset.OfflineAccess, claimset.OrgScope, claimset.Roles, claimset.Groups}
+
+// asksLess tells whether people are not asked about what is usual: the application is the operator's own, and does not
+// want them to be asked.
+func asksLess(client *event.Object[app.App]) bool {
+	return client.Data.FirstParty != nil && !client.Data.ConsentRequired
+}
+
+// own are the applications that are the operator's own as one of the same organization is. Tokens for them are usual.
+type own []string
+
+// ownOf finds them among the audiences that scopes name.
+func ownOf(client *event.Object[app.App], scopes []string,
+	find func(id string) (*event.Object[app.App], error)) (found own, err error) {
+	if client == nil || !asksLess(client) {
+		return nil, nil
+	}
+	for _, s := range scopes {
+		id := audienceOf(s)
+		if id == "" {
+			continue
+		}
+		a, err := find(id)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil && a.Data.State == app.Active && a.Org == client.Org && a.Data.FirstParty != nil {
+			found = append(found, id)
+		}
+	}
+	return found, nil
+}
+
+// leaves are those of scopes and claims that people of other organizations have to be asked about.
+func (o own) leaves(client *event.Object[app.App], asked []string) []string {
+	if !asksLess(client) {
+		return asked
+	}
+	return slices.DeleteFunc(slices.Clone(asked), func(s string) bool {
+		return slices.Contains(usual, s) || slices.Contains(o, audienceOf(s)) ||
+			strings.HasPrefix(s, orgByID) || strings.HasPrefix(s, orgByDomain)
+	})
+}
+
+// audiences are the applications that scopes name, as objects that a command reads.
+func audiences(scopes []string) (all []event.Ref) {
+	for _, s := range scopes {
+		if id := audienceOf(s); id != "" {
+			all = append(all, app.Kind.Ref(id))
+		}
+	}
+	return all
 }

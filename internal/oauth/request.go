@@ -296,7 +296,13 @@ func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) 
 	if err != nil {
 		return NothingUnmet, err
 	}
-	return p.agreement(nil).unmet(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
+	a := p.agreement(nil)
+	if a.own, err = ownOf(p.App, a.scopes, func(id string) (*event.Object[app.App], error) {
+		return app.Kind.Read(ctx, g.Store, id)
+	}); err != nil {
+		return NothingUnmet, err
+	}
+	return a.unmet(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
 }
 
 // agreement is what somebody is about to let an application have.
@@ -315,6 +321,7 @@ type agreement struct {
 	ask       bool     // the person has to be asked, whatever was given before
 	asked     bool     // the person has been asked
 	consented []string // what they agreed to, if they were
+	own       own      // audiences that are as much the operator's own as the application
 	places    *project.Places
 	trial     bool // it is a trial: nothing is recorded
 }

@@ -133,12 +133,13 @@ func appStory(t *testing.T, c *Client) {
 		"web": {&signetv1.AddApplicationRequest{Name: "Shop 𝕊", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB,
 			RedirectUris: []string{"https://shop.example/cb"}},
 			seconds(&signetv1.Application{
-				Name:         "Shop 𝕊",
-				Type:         signetv1.ApplicationType_APPLICATION_TYPE_WEB,
-				AuthMethod:   signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
-				GrantTypes:   code,
-				RedirectUris: []string{"https://shop.example/cb"},
-				HasSecret:    true,
+				Name:          "Shop 𝕊",
+				Type:          signetv1.ApplicationType_APPLICATION_TYPE_WEB,
+				AuthMethod:    signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC,
+				GrantTypes:    code,
+				RedirectUris:  []string{"https://shop.example/cb"},
+				HasSecret:     true,
+				SecretByOwner: true,
 			})},
 		"page": {addAppOf(signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE, "https://page.example/"),
 			seconds(&signetv1.Application{
@@ -158,7 +159,7 @@ func appStory(t *testing.T, c *Client) {
 			})},
 		"api": {&signetv1.AddApplicationRequest{Name: "Api", Type: signetv1.ApplicationType_APPLICATION_TYPE_API},
 			seconds(&signetv1.Application{Name: "Api", Type: signetv1.ApplicationType_APPLICATION_TYPE_API,
-				AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC, HasSecret: true})},
+				AuthMethod: signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC, HasSecret: true, SecretByOwner: true})},
 		"with everything": {&signetv1.AddApplicationRequest{
 			Name:       "Full",
 			Type:       signetv1.ApplicationType_APPLICATION_TYPE_WEB,
@@ -602,4 +603,54 @@ func appAccessStory(t *testing.T, c *Client) {
 	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set(), here)
 	same(t, "scopes", len(c.app(t, manager, id).GetApiScopes()), 0)
 	same(t, "the token counts", counts(), false)
+}
+
+// firstPartyStory: a person who owns the installation marks an application as it stands. What the organization made that
+// nobody can look at stops counting, and from then on only the installation turns it.
+func firstPartyStory(t *testing.T, c *Client) {
+	s := c.w.newScene(t)
+	id, here := s.app, header(orgID, s.org)
+	set := func(marked bool) *signetv1.SetApplicationFirstPartyRequest {
+		return &signetv1.SetApplicationFirstPartyRequest{AppId: id, FirstParty: marked}
+	}
+	operator := c.w.signedIn(t, c.w.elsewhere(t).holder(t, iamOwner))
+	theirs := done[*signetv1.AddApplicationKeyResponse](t, c, s.owner,
+		&signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}).GetKeyId()
+	done[*signetv1.GenerateApplicationSecretResponse](t, c, s.owner,
+		&signetv1.GenerateApplicationSecretRequest{AppId: id})
+	ours := done[*signetv1.AddApplicationKeyResponse](t, c, operator,
+		&signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}, here).GetKeyId()
+	before := c.app(t, s.owner, id)
+	same(t, "the secret is of an owner of the installation", before.GetSecretByOwner(), false)
+	c.refused(t, noApp, operator, set(true)) // it is not of that organization
+	c.refused(t, sequenceMismatch, operator, set(true), merge([]Header{here, stale}))
+	c.refused(t, permissionDenied, c.w.signedIn(t, s.owner), set(true))
+	done[*signetv1.SetApplicationFirstPartyResponse](t, c, operator, set(true), here)
+
+	after := c.app(t, s.owner, id)
+	same(t, "who marked it", after.GetFirstParty().GetUserId(), operator.UserID)
+	same(t, "it is said when", after.GetFirstParty().GetMarkDate().IsValid(), true)
+	same(t, "has a secret", after.GetHasSecret(), false)
+	same(t, "keys", len(after.GetKeys()), 1)
+	same(t, "the key that counts", after.GetKeys()[0].GetKeyId(), ours)
+	same(t, "it is of an owner of the installation", after.GetKeys()[0].GetByOwner(), true)
+	c.refused(t, refused(codes.NotFound, "APPLICATION_KEY_NOT_FOUND"), s.owner,
+		&signetv1.RemoveApplicationKeyRequest{AppId: id, KeyId: theirs})
+
+	turn := with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"https://attacker.example.com/"})
+	for _, takeover := range []proto.Message{turn, &signetv1.GenerateApplicationSecretRequest{AppId: id},
+		&signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}} {
+		c.refused(t, permissionDenied, s.owner, takeover)
+	}
+	for _, lesser := range []*Actor{s.owner, c.w.signedIn(t, s.owner)} {
+		done[*signetv1.ModifyApplicationResponse](t, c, lesser, with(modifyApp(id, "name"), "name", "n "+unique("n")))
+	}
+	c.refused(t, permissionDenied, c.w.signedIn(t, s.owner), set(false))
+	done[*signetv1.GenerateApplicationSecretResponse](t, c, c.w.root,
+		&signetv1.GenerateApplicationSecretRequest{AppId: id}, here)
+	same(t, "a secret of the installation", c.app(t, s.owner, id).GetSecretByOwner(), true)
+	done[*signetv1.SetApplicationFirstPartyResponse](t, c, operator, set(false), here)
+	same(t, "it is marked", c.app(t, s.owner, id).GetFirstParty() != nil, false)
+	done[*signetv1.ModifyApplicationResponse](t, c, s.owner, turn)
+	done[*signetv1.RemoveApplicationResponse](t, c, s.owner, &signetv1.RemoveApplicationRequest{AppId: id})
 }

@@ -53,6 +53,7 @@ var stories = []struct {
 	tell func(t *testing.T, c *Client)
 }{
 	{"profile is replaced", profileStory},
+	{"the operator's own application", firstPartyStory},
 	{"home answers for its people", homeStory},
 	{"provider is replaced", providerStory},
 	{"sequence and dates", detailsStory},

@@ -308,6 +308,9 @@ func (m *matrix) expected(op *operation, p *party, x *situation, req proto.Messa
 		if refusal, may := in(organization); !may {
 			return refusal
 		}
+		if op.rule.GetProof() == signetv1.Proof_PROOF_RECENT_PERSON {
+			return passed(op) // a token is refused before anything is looked for
+		}
 		if op.name() == "SetGroupRoles" && !p.may("member.write", organization) {
 			return permissionDenied // the roles of a group take the permission for roles, too
 		}

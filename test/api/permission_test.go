@@ -124,6 +124,7 @@ func altered(token string) string {
 // unknownTargetCases look for what does not exist. A malformed identifier is an unknown one.
 func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
+	operator := w.signedIn(t, s.holder(t, iamOwner))
 	ids := []string{"org_00000000000000000000000000000000", "usr_0198c0de00007000800000000000dead",
 		"idp_0198c0de00007000800000000000dead",
 		"1", "x", "me2", "null", "%", "a b", "a/b", "../" + s.user.UserID, "' OR ''='", "🙂", strings.Repeat("x", 3000),
@@ -132,6 +133,10 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 		var h Header
 		if op.rule.GetScope() == signetv1.Scope_SCOPE_CONTEXT {
 			h = header(orgID, s.org)
+		}
+		as := w.root
+		if op.rule.GetProof() == signetv1.Proof_PROOF_RECENT_PERSON {
+			as = operator
 		}
 		for _, param := range []string{"orgId", "userId", "idpId", "appId", "groupId", "sessionId", "tokenId",
 			"keyId", "factorId"} {
@@ -151,7 +156,7 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 			for _, id := range ids {
 				cases = append(cases, Case{
 					Name:   op.name() + "/" + param + "/" + strings.ToValidUTF8(id[:min(len(id), 20)], ""),
-					As:     w.root,
+					As:     as,
 					Req:    with(s.sample(op), param, id),
 					Header: h,
 					Want:   want,

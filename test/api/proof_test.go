@@ -52,6 +52,8 @@ func proofCases(t *testing.T, w *World) (cases []Case) {
 	old, fresh := w.oldSession(t, owner), w.signedIn(t, owner)
 	application := &Actor{UserID: owner.UserID, OrgID: owner.OrgID,
 		Token: w.accessToken(t, owner, w.server.URL(), access.APIScopeNames...)}
+	service := w.addUser(t, person{Org: s.org, Service: true,
+		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
 	for _, op := range operations {
 		proof := op.rule.GetProof()
 		if proof == signetv1.Proof_PROOF_UNSPECIFIED {
@@ -66,8 +68,15 @@ func proofCases(t *testing.T, w *World) (cases []Case) {
 		}
 		try("by a token", owner, sessionRequired)
 		try("by an application", application, refused(codes.PermissionDenied, anyReason))
-		if proof == signetv1.Proof_PROOF_RECENT {
+		if proof != signetv1.Proof_PROOF_SESSION {
 			try("in an old session", old, notRecent)
+		}
+		if proof == signetv1.Proof_PROOF_RECENT_PERSON {
+			try("by a service user", service, sessionRequired)
+			for name, lesser := range map[string]*Actor{"an owner of the organization": s.owner,
+				"an owner of another one": w.elsewhere(t).owner, "a manager": s.holder(t, "ORG_SETTINGS_MANAGER")} {
+				try("in a session of "+name, w.signedIn(t, lesser), permissionDenied)
+			}
 		}
 	}
 	if len(cases) < 75 {

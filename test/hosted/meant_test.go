@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/domain/app"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/ops/server"
 )
 
@@ -72,4 +73,63 @@ func TestAnApplicationThatAsksForNothingIsAllowedToo(t *testing.T) {
 	b := w.signedIn(w.person(w.org, true))
 	b.authorize(shop, "scope", "").post("do", "allow").tokens(shop)
 	b.authorize(shop, "scope", "", "prompt", "none").tokens(shop) // it was asked for once
+}
+
+func TestPeopleReadTheNameOfTheApplicationThatATokenIsFor(t *testing.T) {
+	w := open(t, server.Config{})
+	shop, stock := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true }), w.application("Stock API")
+	scope := "openid urn:signet:org:id:" + w.org + " urn:signet:app:" + stock + ":aud"
+	const words = "use <bdi>Stock API</bdi> on your behalf"
+	b := w.signedIn(w.person(w.org, true))
+	p := b.authorize(shop, "scope", scope).shows(200, words, "see which organization you belong to")
+	p.post("do", "allow").tokens(shop)
+	b.get("/account/applications").shows(200, words)
+	b.get("/device").post("userCode", w.gadget(shop, scope).user).shows(200, words)
+	// Who gave access to something that has gone is told so.
+	for _, id := range []string{stock, shop} {
+		w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+			a, err := app.Kind.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			return a.Append(app.WasRemoved{})
+		}})
+	}
+	b.get("/account/applications").shows(200, "An application that no longer exists",
+		"use an application that no longer exists")
+}
+
+func TestTheOperatorsOwnApplicationAsksNobodyWhatIsUsual(t *testing.T) {
+	w := open(t, server.Config{})
+	customer, domain := w.organization()
+	jo := w.person(customer, true)
+	shop, stock := w.application("Shop", func(s *app.Settings) { s.AllOrganizations = true }), w.application("Stock API")
+	w.marks(shop, true)
+	w.marks(stock, true)
+	b := w.browser()
+	b.get("/login?other=1&to=/device").signIn(jo.name+"@"+domain, password).shows(200, "Connect a device")
+	scope := "openid email offline_access urn:signet:app:" + stock + ":aud"
+	b.authorize(shop, "scope", scope).tokens(shop)
+	b.authorize(shop, "scope", scope, "prompt", "none").tokens(shop)
+	b.get("/account/applications").shows(200, "Shop", "operator of this service", "see your e‑mail address",
+		"use <bdi>Stock API</bdi> on your behalf")
+	const question = "Allow access?"
+	b.authorize(shop, "scope", scope, "prompt", "consent").shows(200, question, "belongs to another organization")
+	b.authorize(shop, "scope", scope+" urn:signet:roles").shows(200, question)
+	b.get("/device").post("userCode", w.gadget(shop, scope).user).shows(200, "Is this your device?", "Shop")
+
+	w.marks(shop, false)
+	b.authorize(shop, "scope", scope).shows(200, question)
+}
+
+// marks marks an application as the operator's own, or takes the mark away.
+func (w *world) marks(id string, marked bool) {
+	w.t.Helper()
+	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		a, err := app.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		return a.Append(app.FirstPartySet{Marked: marked, By: "usr_operator", At: tx.Now()})
+	}})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/life/mail/mailtest"
 	"github.com/signet-idm/signet/internal/ops/server"
+	"github.com/signet-idm/signet/internal/transport/pages/pagestest"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -233,6 +234,11 @@ func (b *browser) sendText(method, path, text string, headers ...string) *page {
 	}
 	p := &page{browser: b, status: resp.StatusCode, header: resp.Header, body: string(body), path: path}
 	_ = json.Unmarshal(body, &p.json) // not everything is JSON
+	if strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
+		if found := pagestest.Raw(p.body); found != nil {
+			b.t.Errorf("%s %s shows %q", method, path, found)
+		}
+	}
 	return p
 }
 

@@ -53,6 +53,8 @@ func operationsPage(t *testing.T) string {
 			notes = append(notes, "[session](README.md#how-people-change-the-way-they-sign-in)")
 		case signetv1.Proof_PROOF_RECENT:
 			notes = append(notes, "[recent proof](README.md#how-people-change-the-way-they-sign-in)")
+		case signetv1.Proof_PROOF_RECENT_PERSON:
+			notes = append(notes, "[recent proof](README.md#how-people-change-the-way-they-sign-in), people only")
 		}
 		name := string(m.Parent().Name())
 		services[name] = append(services[name],

@@ -480,7 +480,12 @@ type Application struct {
 	OwnSignIn bool `protobuf:"varint,24,opt,name=own_sign_in,json=ownSignIn,proto3" json:"own_sign_in,omitempty"`
 	// Its project, and what it is told about people there
 	// (SetApplicationRoleSettings).
-	RoleSettings  *ApplicationRoleSettings `protobuf:"bytes,25,opt,name=role_settings,json=roleSettings,proto3" json:"role_settings,omitempty"`
+	RoleSettings *ApplicationRoleSettings `protobuf:"bytes,25,opt,name=role_settings,json=roleSettings,proto3" json:"role_settings,omitempty"`
+	// That it is the operator's own (SetApplicationFirstParty); absent: it is not.
+	FirstParty *FirstParty `protobuf:"bytes,26,opt,name=first_party,json=firstParty,proto3" json:"first_party,omitempty"`
+	// Whether an IAM_OWNER made its secret. Another one stops counting if the
+	// application is marked as the operator's own.
+	SecretByOwner bool `protobuf:"varint,27,opt,name=secret_by_owner,json=secretByOwner,proto3" json:"secret_by_owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -690,6 +695,75 @@ func (x *Application) GetRoleSettings() *ApplicationRoleSettings {
 	return nil
 }
 
+func (x *Application) GetFirstParty() *FirstParty {
+	if x != nil {
+		return x.FirstParty
+	}
+	return nil
+}
+
+func (x *Application) GetSecretByOwner() bool {
+	if x != nil {
+		return x.SecretByOwner
+	}
+	return false
+}
+
+// FirstParty says who marked an application as the operator's own.
+type FirstParty struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user who marked it.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// When it was marked.
+	MarkDate      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=mark_date,json=markDate,proto3" json:"mark_date,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FirstParty) Reset() {
+	*x = FirstParty{}
+	mi := &file_signet_v1_application_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FirstParty) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FirstParty) ProtoMessage() {}
+
+func (x *FirstParty) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FirstParty.ProtoReflect.Descriptor instead.
+func (*FirstParty) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FirstParty) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *FirstParty) GetMarkDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.MarkDate
+	}
+	return nil
+}
+
 // ApplicationRoleSettings are the project of an application and what it is told
 // about people there.
 type ApplicationRoleSettings struct {
@@ -710,7 +784,7 @@ type ApplicationRoleSettings struct {
 
 func (x *ApplicationRoleSettings) Reset() {
 	*x = ApplicationRoleSettings{}
-	mi := &file_signet_v1_application_proto_msgTypes[1]
+	mi := &file_signet_v1_application_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +796,7 @@ func (x *ApplicationRoleSettings) String() string {
 func (*ApplicationRoleSettings) ProtoMessage() {}
 
 func (x *ApplicationRoleSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[1]
+	mi := &file_signet_v1_application_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +809,7 @@ func (x *ApplicationRoleSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationRoleSettings.ProtoReflect.Descriptor instead.
 func (*ApplicationRoleSettings) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ApplicationRoleSettings) GetProjectId() string {
@@ -783,14 +857,17 @@ type ApplicationKey struct {
 	// When it expires; absent: never.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	// The key as PEM (`PUBLIC KEY`).
-	PublicKey     string `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
+	PublicKey string `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
+	// Whether an IAM_OWNER added it. Another one stops counting if the application
+	// is marked as the operator's own.
+	ByOwner       bool `protobuf:"varint,5,opt,name=by_owner,json=byOwner,proto3" json:"by_owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplicationKey) Reset() {
 	*x = ApplicationKey{}
-	mi := &file_signet_v1_application_proto_msgTypes[2]
+	mi := &file_signet_v1_application_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +879,7 @@ func (x *ApplicationKey) String() string {
 func (*ApplicationKey) ProtoMessage() {}
 
 func (x *ApplicationKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[2]
+	mi := &file_signet_v1_application_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +892,7 @@ func (x *ApplicationKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationKey.ProtoReflect.Descriptor instead.
 func (*ApplicationKey) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ApplicationKey) GetKeyId() string {
@@ -844,6 +921,13 @@ func (x *ApplicationKey) GetPublicKey() string {
 		return x.PublicKey
 	}
 	return ""
+}
+
+func (x *ApplicationKey) GetByOwner() bool {
+	if x != nil {
+		return x.ByOwner
+	}
+	return false
 }
 
 // The application to create.
@@ -899,7 +983,7 @@ type AddApplicationRequest struct {
 
 func (x *AddApplicationRequest) Reset() {
 	*x = AddApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[3]
+	mi := &file_signet_v1_application_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +995,7 @@ func (x *AddApplicationRequest) String() string {
 func (*AddApplicationRequest) ProtoMessage() {}
 
 func (x *AddApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[3]
+	mi := &file_signet_v1_application_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1008,7 @@ func (x *AddApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AddApplicationRequest) GetName() string {
@@ -1055,7 +1139,7 @@ type AddApplicationResponse struct {
 
 func (x *AddApplicationResponse) Reset() {
 	*x = AddApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[4]
+	mi := &file_signet_v1_application_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1151,7 @@ func (x *AddApplicationResponse) String() string {
 func (*AddApplicationResponse) ProtoMessage() {}
 
 func (x *AddApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[4]
+	mi := &file_signet_v1_application_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1164,7 @@ func (x *AddApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AddApplicationResponse) GetDetails() *Details {
@@ -1115,7 +1199,7 @@ type GetApplicationRequest struct {
 
 func (x *GetApplicationRequest) Reset() {
 	*x = GetApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[5]
+	mi := &file_signet_v1_application_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1211,7 @@ func (x *GetApplicationRequest) String() string {
 func (*GetApplicationRequest) ProtoMessage() {}
 
 func (x *GetApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[5]
+	mi := &file_signet_v1_application_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1224,7 @@ func (x *GetApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationRequest.ProtoReflect.Descriptor instead.
 func (*GetApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetApplicationRequest) GetAppId() string {
@@ -1161,7 +1245,7 @@ type GetApplicationResponse struct {
 
 func (x *GetApplicationResponse) Reset() {
 	*x = GetApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[6]
+	mi := &file_signet_v1_application_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1173,7 +1257,7 @@ func (x *GetApplicationResponse) String() string {
 func (*GetApplicationResponse) ProtoMessage() {}
 
 func (x *GetApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[6]
+	mi := &file_signet_v1_application_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1186,7 +1270,7 @@ func (x *GetApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationResponse.ProtoReflect.Descriptor instead.
 func (*GetApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetApplicationResponse) GetApp() *Application {
@@ -1216,7 +1300,7 @@ type ListApplicationsRequest struct {
 
 func (x *ListApplicationsRequest) Reset() {
 	*x = ListApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[7]
+	mi := &file_signet_v1_application_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1312,7 @@ func (x *ListApplicationsRequest) String() string {
 func (*ListApplicationsRequest) ProtoMessage() {}
 
 func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[7]
+	mi := &file_signet_v1_application_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1325,7 @@ func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListApplicationsRequest) GetPageSize() int32 {
@@ -1293,7 +1377,7 @@ type ListApplicationsResponse struct {
 
 func (x *ListApplicationsResponse) Reset() {
 	*x = ListApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1389,7 @@ func (x *ListApplicationsResponse) String() string {
 func (*ListApplicationsResponse) ProtoMessage() {}
 
 func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1402,7 @@ func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListApplicationsResponse) GetApps() []*Application {
@@ -1392,7 +1476,7 @@ type ModifyApplicationRequest struct {
 
 func (x *ModifyApplicationRequest) Reset() {
 	*x = ModifyApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1488,7 @@ func (x *ModifyApplicationRequest) String() string {
 func (*ModifyApplicationRequest) ProtoMessage() {}
 
 func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1501,7 @@ func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModifyApplicationRequest) GetAppId() string {
@@ -1550,7 +1634,7 @@ type ModifyApplicationResponse struct {
 
 func (x *ModifyApplicationResponse) Reset() {
 	*x = ModifyApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1646,7 @@ func (x *ModifyApplicationResponse) String() string {
 func (*ModifyApplicationResponse) ProtoMessage() {}
 
 func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1659,7 @@ func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModifyApplicationResponse) GetDetails() *Details {
@@ -1596,7 +1680,7 @@ type DeactivateApplicationRequest struct {
 
 func (x *DeactivateApplicationRequest) Reset() {
 	*x = DeactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1692,7 @@ func (x *DeactivateApplicationRequest) String() string {
 func (*DeactivateApplicationRequest) ProtoMessage() {}
 
 func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1705,7 @@ func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeactivateApplicationRequest) GetAppId() string {
@@ -1642,7 +1726,7 @@ type DeactivateApplicationResponse struct {
 
 func (x *DeactivateApplicationResponse) Reset() {
 	*x = DeactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1738,7 @@ func (x *DeactivateApplicationResponse) String() string {
 func (*DeactivateApplicationResponse) ProtoMessage() {}
 
 func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1751,7 @@ func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeactivateApplicationResponse) GetDetails() *Details {
@@ -1688,7 +1772,7 @@ type ReactivateApplicationRequest struct {
 
 func (x *ReactivateApplicationRequest) Reset() {
 	*x = ReactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1784,7 @@ func (x *ReactivateApplicationRequest) String() string {
 func (*ReactivateApplicationRequest) ProtoMessage() {}
 
 func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1797,7 @@ func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReactivateApplicationRequest) GetAppId() string {
@@ -1734,7 +1818,7 @@ type ReactivateApplicationResponse struct {
 
 func (x *ReactivateApplicationResponse) Reset() {
 	*x = ReactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1830,7 @@ func (x *ReactivateApplicationResponse) String() string {
 func (*ReactivateApplicationResponse) ProtoMessage() {}
 
 func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1843,7 @@ func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReactivateApplicationResponse) GetDetails() *Details {
@@ -1780,7 +1864,7 @@ type RemoveApplicationRequest struct {
 
 func (x *RemoveApplicationRequest) Reset() {
 	*x = RemoveApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1876,7 @@ func (x *RemoveApplicationRequest) String() string {
 func (*RemoveApplicationRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1889,7 @@ func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveApplicationRequest) GetAppId() string {
@@ -1826,7 +1910,7 @@ type RemoveApplicationResponse struct {
 
 func (x *RemoveApplicationResponse) Reset() {
 	*x = RemoveApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1922,7 @@ func (x *RemoveApplicationResponse) String() string {
 func (*RemoveApplicationResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1935,7 @@ func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveApplicationResponse) GetDetails() *Details {
@@ -1874,7 +1958,7 @@ type GenerateApplicationSecretRequest struct {
 
 func (x *GenerateApplicationSecretRequest) Reset() {
 	*x = GenerateApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1970,7 @@ func (x *GenerateApplicationSecretRequest) String() string {
 func (*GenerateApplicationSecretRequest) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +1983,7 @@ func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GenerateApplicationSecretRequest) GetAppId() string {
@@ -1929,7 +2013,7 @@ type GenerateApplicationSecretResponse struct {
 
 func (x *GenerateApplicationSecretResponse) Reset() {
 	*x = GenerateApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2025,7 @@ func (x *GenerateApplicationSecretResponse) String() string {
 func (*GenerateApplicationSecretResponse) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2038,7 @@ func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GenerateApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GenerateApplicationSecretResponse) GetDetails() *Details {
@@ -1982,7 +2066,7 @@ type RemoveApplicationSecretRequest struct {
 
 func (x *RemoveApplicationSecretRequest) Reset() {
 	*x = RemoveApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2078,7 @@ func (x *RemoveApplicationSecretRequest) String() string {
 func (*RemoveApplicationSecretRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2091,7 @@ func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveApplicationSecretRequest) GetAppId() string {
@@ -2028,7 +2112,7 @@ type RemoveApplicationSecretResponse struct {
 
 func (x *RemoveApplicationSecretResponse) Reset() {
 	*x = RemoveApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2124,7 @@ func (x *RemoveApplicationSecretResponse) String() string {
 func (*RemoveApplicationSecretResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2137,7 @@ func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RemoveApplicationSecretResponse) GetDetails() *Details {
@@ -2079,7 +2163,7 @@ type AddApplicationKeyRequest struct {
 
 func (x *AddApplicationKeyRequest) Reset() {
 	*x = AddApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2175,7 @@ func (x *AddApplicationKeyRequest) String() string {
 func (*AddApplicationKeyRequest) ProtoMessage() {}
 
 func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2188,7 @@ func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddApplicationKeyRequest) GetAppId() string {
@@ -2141,7 +2225,7 @@ type AddApplicationKeyResponse struct {
 
 func (x *AddApplicationKeyResponse) Reset() {
 	*x = AddApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2237,7 @@ func (x *AddApplicationKeyResponse) String() string {
 func (*AddApplicationKeyResponse) ProtoMessage() {}
 
 func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2250,7 @@ func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AddApplicationKeyResponse) GetDetails() *Details {
@@ -2196,7 +2280,7 @@ type RemoveApplicationKeyRequest struct {
 
 func (x *RemoveApplicationKeyRequest) Reset() {
 	*x = RemoveApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2208,7 +2292,7 @@ func (x *RemoveApplicationKeyRequest) String() string {
 func (*RemoveApplicationKeyRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2305,7 @@ func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveApplicationKeyRequest) GetAppId() string {
@@ -2249,7 +2333,7 @@ type RemoveApplicationKeyResponse struct {
 
 func (x *RemoveApplicationKeyResponse) Reset() {
 	*x = RemoveApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2345,7 @@ func (x *RemoveApplicationKeyResponse) String() string {
 func (*RemoveApplicationKeyResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2358,7 @@ func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RemoveApplicationKeyResponse) GetDetails() *Details {
@@ -2305,7 +2389,7 @@ type SetApplicationAPIAccessRequest struct {
 
 func (x *SetApplicationAPIAccessRequest) Reset() {
 	*x = SetApplicationAPIAccessRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2401,7 @@ func (x *SetApplicationAPIAccessRequest) String() string {
 func (*SetApplicationAPIAccessRequest) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2414,7 @@ func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetApplicationAPIAccessRequest) GetAppId() string {
@@ -2358,7 +2442,7 @@ type SetApplicationAPIAccessResponse struct {
 
 func (x *SetApplicationAPIAccessResponse) Reset() {
 	*x = SetApplicationAPIAccessResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2454,7 @@ func (x *SetApplicationAPIAccessResponse) String() string {
 func (*SetApplicationAPIAccessResponse) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2467,7 @@ func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
@@ -2406,7 +2490,7 @@ type SetApplicationOwnSignInRequest struct {
 
 func (x *SetApplicationOwnSignInRequest) Reset() {
 	*x = SetApplicationOwnSignInRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2502,7 @@ func (x *SetApplicationOwnSignInRequest) String() string {
 func (*SetApplicationOwnSignInRequest) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2515,7 @@ func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetApplicationOwnSignInRequest) GetAppId() string {
@@ -2459,7 +2543,7 @@ type SetApplicationOwnSignInResponse struct {
 
 func (x *SetApplicationOwnSignInResponse) Reset() {
 	*x = SetApplicationOwnSignInResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2555,7 @@ func (x *SetApplicationOwnSignInResponse) String() string {
 func (*SetApplicationOwnSignInResponse) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,10 +2568,111 @@ func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetApplicationOwnSignInResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whether the application is the operator's own.
+type SetApplicationFirstPartyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Whether it is. False or left out: it is not.
+	FirstParty    bool `protobuf:"varint,2,opt,name=first_party,json=firstParty,proto3" json:"first_party,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationFirstPartyRequest) Reset() {
+	*x = SetApplicationFirstPartyRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationFirstPartyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationFirstPartyRequest) ProtoMessage() {}
+
+func (x *SetApplicationFirstPartyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationFirstPartyRequest.ProtoReflect.Descriptor instead.
+func (*SetApplicationFirstPartyRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SetApplicationFirstPartyRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *SetApplicationFirstPartyRequest) GetFirstParty() bool {
+	if x != nil {
+		return x.FirstParty
+	}
+	return false
+}
+
+// Answer to SetApplicationFirstParty.
+type SetApplicationFirstPartyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the application after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationFirstPartyResponse) Reset() {
+	*x = SetApplicationFirstPartyResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationFirstPartyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationFirstPartyResponse) ProtoMessage() {}
+
+func (x *SetApplicationFirstPartyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationFirstPartyResponse.ProtoReflect.Descriptor instead.
+func (*SetApplicationFirstPartyResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SetApplicationFirstPartyResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
 	}
@@ -2519,7 +2704,7 @@ type SetApplicationRoleSettingsRequest struct {
 
 func (x *SetApplicationRoleSettingsRequest) Reset() {
 	*x = SetApplicationRoleSettingsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2716,7 @@ func (x *SetApplicationRoleSettingsRequest) String() string {
 func (*SetApplicationRoleSettingsRequest) ProtoMessage() {}
 
 func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2729,7 @@ func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use SetApplicationRoleSettingsRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationRoleSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetApplicationRoleSettingsRequest) GetAppId() string {
@@ -2600,7 +2785,7 @@ type SetApplicationRoleSettingsResponse struct {
 
 func (x *SetApplicationRoleSettingsResponse) Reset() {
 	*x = SetApplicationRoleSettingsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +2797,7 @@ func (x *SetApplicationRoleSettingsResponse) String() string {
 func (*SetApplicationRoleSettingsResponse) ProtoMessage() {}
 
 func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +2810,7 @@ func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use SetApplicationRoleSettingsResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationRoleSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetApplicationRoleSettingsResponse) GetDetails() *Details {
@@ -2649,7 +2834,7 @@ type ListAllOrganizationsApplicationsRequest struct {
 
 func (x *ListAllOrganizationsApplicationsRequest) Reset() {
 	*x = ListAllOrganizationsApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2846,7 @@ func (x *ListAllOrganizationsApplicationsRequest) String() string {
 func (*ListAllOrganizationsApplicationsRequest) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2859,7 @@ func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use ListAllOrganizationsApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListAllOrganizationsApplicationsRequest) GetPageSize() int32 {
@@ -2705,7 +2890,7 @@ type ListAllOrganizationsApplicationsResponse struct {
 
 func (x *ListAllOrganizationsApplicationsResponse) Reset() {
 	*x = ListAllOrganizationsApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2902,7 @@ func (x *ListAllOrganizationsApplicationsResponse) String() string {
 func (*ListAllOrganizationsApplicationsResponse) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2915,7 @@ func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.M
 
 // Deprecated: Use ListAllOrganizationsApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListAllOrganizationsApplicationsResponse) GetApps() []*Application {
@@ -2761,7 +2946,7 @@ type ApproveAudienceRequest struct {
 
 func (x *ApproveAudienceRequest) Reset() {
 	*x = ApproveAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2958,7 @@ func (x *ApproveAudienceRequest) String() string {
 func (*ApproveAudienceRequest) ProtoMessage() {}
 
 func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2971,7 @@ func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ApproveAudienceRequest) GetAppId() string {
@@ -2814,7 +2999,7 @@ type ApproveAudienceResponse struct {
 
 func (x *ApproveAudienceResponse) Reset() {
 	*x = ApproveAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +3011,7 @@ func (x *ApproveAudienceResponse) String() string {
 func (*ApproveAudienceResponse) ProtoMessage() {}
 
 func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +3024,7 @@ func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ApproveAudienceResponse) GetDetails() *Details {
@@ -2862,7 +3047,7 @@ type WithdrawAudienceRequest struct {
 
 func (x *WithdrawAudienceRequest) Reset() {
 	*x = WithdrawAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +3059,7 @@ func (x *WithdrawAudienceRequest) String() string {
 func (*WithdrawAudienceRequest) ProtoMessage() {}
 
 func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +3072,7 @@ func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WithdrawAudienceRequest) GetAppId() string {
@@ -2915,7 +3100,7 @@ type WithdrawAudienceResponse struct {
 
 func (x *WithdrawAudienceResponse) Reset() {
 	*x = WithdrawAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3112,7 @@ func (x *WithdrawAudienceResponse) String() string {
 func (*WithdrawAudienceResponse) ProtoMessage() {}
 
 func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3125,7 @@ func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WithdrawAudienceResponse) GetDetails() *Details {
@@ -2967,7 +3152,7 @@ type ListAudienceApprovalsRequest struct {
 
 func (x *ListAudienceApprovalsRequest) Reset() {
 	*x = ListAudienceApprovalsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3164,7 @@ func (x *ListAudienceApprovalsRequest) String() string {
 func (*ListAudienceApprovalsRequest) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3177,7 @@ func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListAudienceApprovalsRequest) GetPageSize() int32 {
@@ -3030,7 +3215,7 @@ type ListAudienceApprovalsResponse struct {
 
 func (x *ListAudienceApprovalsResponse) Reset() {
 	*x = ListAudienceApprovalsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[38]
+	mi := &file_signet_v1_application_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3227,7 @@ func (x *ListAudienceApprovalsResponse) String() string {
 func (*ListAudienceApprovalsResponse) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[38]
+	mi := &file_signet_v1_application_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3240,7 @@ func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListAudienceApprovalsResponse) GetApprovals() []*AudienceApproval {
@@ -3090,7 +3275,7 @@ type AudienceApproval struct {
 
 func (x *AudienceApproval) Reset() {
 	*x = AudienceApproval{}
-	mi := &file_signet_v1_application_proto_msgTypes[39]
+	mi := &file_signet_v1_application_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3287,7 @@ func (x *AudienceApproval) String() string {
 func (*AudienceApproval) ProtoMessage() {}
 
 func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[39]
+	mi := &file_signet_v1_application_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3300,7 @@ func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AudienceApproval.ProtoReflect.Descriptor instead.
 func (*AudienceApproval) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AudienceApproval) GetAppId() string {
@@ -3161,7 +3346,7 @@ type ApprovedClient struct {
 
 func (x *ApprovedClient) Reset() {
 	*x = ApprovedClient{}
-	mi := &file_signet_v1_application_proto_msgTypes[40]
+	mi := &file_signet_v1_application_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3358,7 @@ func (x *ApprovedClient) String() string {
 func (*ApprovedClient) ProtoMessage() {}
 
 func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[40]
+	mi := &file_signet_v1_application_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3371,7 @@ func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovedClient.ProtoReflect.Descriptor instead.
 func (*ApprovedClient) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ApprovedClient) GetClientId() string {
@@ -3214,7 +3399,7 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x85\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xe5\n" +
 	"\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
@@ -3246,24 +3431,32 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x11exact_auth_method\x18\x16 \x01(\bR\x0fexactAuthMethod\x12@\n" +
 	"\x0fid_token_claims\x18\x17 \x01(\x0e2\x18.signet.v1.IDTokenClaimsR\ridTokenClaims\x12\x1e\n" +
 	"\vown_sign_in\x18\x18 \x01(\bR\townSignIn\x12G\n" +
-	"\rrole_settings\x18\x19 \x01(\v2\".signet.v1.ApplicationRoleSettingsR\froleSettings\"D\n" +
+	"\rrole_settings\x18\x19 \x01(\v2\".signet.v1.ApplicationRoleSettingsR\froleSettings\x126\n" +
+	"\vfirst_party\x18\x1a \x01(\v2\x15.signet.v1.FirstPartyR\n" +
+	"firstParty\x12&\n" +
+	"\x0fsecret_by_owner\x18\x1b \x01(\bR\rsecretByOwner\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02\"\xd4\x01\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\"^\n" +
+	"\n" +
+	"FirstParty\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x127\n" +
+	"\tmark_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bmarkDate\"\xd4\x01\n" +
 	"\x17ApplicationRoleSettings\x12\x1d\n" +
 	"\n" +
 	"project_id\x18\x01 \x01(\tR\tprojectId\x12&\n" +
 	"\x0froles_in_tokens\x18\x02 \x01(\bR\rrolesInTokens\x12(\n" +
 	"\x10groups_in_tokens\x18\x03 \x01(\bR\x0egroupsInTokens\x12#\n" +
 	"\rrole_required\x18\x04 \x01(\bR\froleRequired\x12#\n" +
-	"\rmetadata_keys\x18\x05 \x03(\tR\fmetadataKeys\"\xcc\x01\n" +
+	"\rmetadata_keys\x18\x05 \x03(\tR\fmetadataKeys\"\xe7\x01\n" +
 	"\x0eApplicationKey\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12?\n" +
 	"\rcreation_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x1d\n" +
 	"\n" +
-	"public_key\x18\x04 \x01(\tR\tpublicKey\"\xb6\b\n" +
+	"public_key\x18\x04 \x01(\tR\tpublicKey\x12\x19\n" +
+	"\bby_owner\x18\x05 \x01(\bR\abyOwner\"\xb6\b\n" +
 	"\x15AddApplicationRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12;\n" +
@@ -3374,6 +3567,12 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x18\n" +
 	"\aallowed\x18\x02 \x01(\bR\aallowed\"O\n" +
 	"\x1fSetApplicationOwnSignInResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"Y\n" +
+	"\x1fSetApplicationFirstPartyRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x1f\n" +
+	"\vfirst_party\x18\x02 \x01(\bR\n" +
+	"firstParty\"P\n" +
+	" SetApplicationFirstPartyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x88\x02\n" +
 	"!SetApplicationRoleSettingsRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12&\n" +
@@ -3450,7 +3649,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rIDTokenClaims\x12\x1f\n" +
 	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
-	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xd1\x19\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xb2\x1b\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
@@ -3478,7 +3677,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x17SetApplicationAPIAccess\x12).signet.v1.SetApplicationAPIAccessRequest\x1a*.signet.v1.SetApplicationAPIAccessResponse\"X\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
 	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_access\x12\xcb\x01\n" +
 	"\x17SetApplicationOwnSignIn\x12).signet.v1.SetApplicationOwnSignInRequest\x1a*.signet.v1.SetApplicationOwnSignInResponse\"Y\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
-	"\x14app.api_access.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/own_sign_in\x12\xca\x01\n" +
+	"\x14app.api_access.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/own_sign_in\x12\xde\x01\n" +
+	"\x18SetApplicationFirstParty\x12*.signet.v1.SetApplicationFirstPartyRequest\x1a+.signet.v1.SetApplicationFirstPartyResponse\"i\xaa\xbb\x18= \x020\x01b\x18signet.all_organizationsh\x03\n" +
+	"\x1bapp.all_organizations.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/first_party\x12\xca\x01\n" +
 	"\x1aSetApplicationRoleSettings\x12,.signet.v1.SetApplicationRoleSettingsRequest\x1a-.signet.v1.SetApplicationRoleSettingsResponse\"O\xaa\xbb\x18! \x020\x01b\x10signet.app_roles\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02$:\x01*\x1a\x1f/v1/apps/{app_id}/role_settings\x12\xd6\x01\n" +
 	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
@@ -3503,7 +3704,7 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_signet_v1_application_proto_goTypes = []any{
 	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
 	(AuthMethod)(0),                                  // 1: signet.v1.AuthMethod
@@ -3513,140 +3714,148 @@ var file_signet_v1_application_proto_goTypes = []any{
 	(IDTokenClaims)(0),                               // 5: signet.v1.IDTokenClaims
 	(Application_State)(0),                           // 6: signet.v1.Application.State
 	(*Application)(nil),                              // 7: signet.v1.Application
-	(*ApplicationRoleSettings)(nil),                  // 8: signet.v1.ApplicationRoleSettings
-	(*ApplicationKey)(nil),                           // 9: signet.v1.ApplicationKey
-	(*AddApplicationRequest)(nil),                    // 10: signet.v1.AddApplicationRequest
-	(*AddApplicationResponse)(nil),                   // 11: signet.v1.AddApplicationResponse
-	(*GetApplicationRequest)(nil),                    // 12: signet.v1.GetApplicationRequest
-	(*GetApplicationResponse)(nil),                   // 13: signet.v1.GetApplicationResponse
-	(*ListApplicationsRequest)(nil),                  // 14: signet.v1.ListApplicationsRequest
-	(*ListApplicationsResponse)(nil),                 // 15: signet.v1.ListApplicationsResponse
-	(*ModifyApplicationRequest)(nil),                 // 16: signet.v1.ModifyApplicationRequest
-	(*ModifyApplicationResponse)(nil),                // 17: signet.v1.ModifyApplicationResponse
-	(*DeactivateApplicationRequest)(nil),             // 18: signet.v1.DeactivateApplicationRequest
-	(*DeactivateApplicationResponse)(nil),            // 19: signet.v1.DeactivateApplicationResponse
-	(*ReactivateApplicationRequest)(nil),             // 20: signet.v1.ReactivateApplicationRequest
-	(*ReactivateApplicationResponse)(nil),            // 21: signet.v1.ReactivateApplicationResponse
-	(*RemoveApplicationRequest)(nil),                 // 22: signet.v1.RemoveApplicationRequest
-	(*RemoveApplicationResponse)(nil),                // 23: signet.v1.RemoveApplicationResponse
-	(*GenerateApplicationSecretRequest)(nil),         // 24: signet.v1.GenerateApplicationSecretRequest
-	(*GenerateApplicationSecretResponse)(nil),        // 25: signet.v1.GenerateApplicationSecretResponse
-	(*RemoveApplicationSecretRequest)(nil),           // 26: signet.v1.RemoveApplicationSecretRequest
-	(*RemoveApplicationSecretResponse)(nil),          // 27: signet.v1.RemoveApplicationSecretResponse
-	(*AddApplicationKeyRequest)(nil),                 // 28: signet.v1.AddApplicationKeyRequest
-	(*AddApplicationKeyResponse)(nil),                // 29: signet.v1.AddApplicationKeyResponse
-	(*RemoveApplicationKeyRequest)(nil),              // 30: signet.v1.RemoveApplicationKeyRequest
-	(*RemoveApplicationKeyResponse)(nil),             // 31: signet.v1.RemoveApplicationKeyResponse
-	(*SetApplicationAPIAccessRequest)(nil),           // 32: signet.v1.SetApplicationAPIAccessRequest
-	(*SetApplicationAPIAccessResponse)(nil),          // 33: signet.v1.SetApplicationAPIAccessResponse
-	(*SetApplicationOwnSignInRequest)(nil),           // 34: signet.v1.SetApplicationOwnSignInRequest
-	(*SetApplicationOwnSignInResponse)(nil),          // 35: signet.v1.SetApplicationOwnSignInResponse
-	(*SetApplicationRoleSettingsRequest)(nil),        // 36: signet.v1.SetApplicationRoleSettingsRequest
-	(*SetApplicationRoleSettingsResponse)(nil),       // 37: signet.v1.SetApplicationRoleSettingsResponse
-	(*ListAllOrganizationsApplicationsRequest)(nil),  // 38: signet.v1.ListAllOrganizationsApplicationsRequest
-	(*ListAllOrganizationsApplicationsResponse)(nil), // 39: signet.v1.ListAllOrganizationsApplicationsResponse
-	(*ApproveAudienceRequest)(nil),                   // 40: signet.v1.ApproveAudienceRequest
-	(*ApproveAudienceResponse)(nil),                  // 41: signet.v1.ApproveAudienceResponse
-	(*WithdrawAudienceRequest)(nil),                  // 42: signet.v1.WithdrawAudienceRequest
-	(*WithdrawAudienceResponse)(nil),                 // 43: signet.v1.WithdrawAudienceResponse
-	(*ListAudienceApprovalsRequest)(nil),             // 44: signet.v1.ListAudienceApprovalsRequest
-	(*ListAudienceApprovalsResponse)(nil),            // 45: signet.v1.ListAudienceApprovalsResponse
-	(*AudienceApproval)(nil),                         // 46: signet.v1.AudienceApproval
-	(*ApprovedClient)(nil),                           // 47: signet.v1.ApprovedClient
-	(*Details)(nil),                                  // 48: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                    // 49: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),                    // 50: google.protobuf.FieldMask
+	(*FirstParty)(nil),                               // 8: signet.v1.FirstParty
+	(*ApplicationRoleSettings)(nil),                  // 9: signet.v1.ApplicationRoleSettings
+	(*ApplicationKey)(nil),                           // 10: signet.v1.ApplicationKey
+	(*AddApplicationRequest)(nil),                    // 11: signet.v1.AddApplicationRequest
+	(*AddApplicationResponse)(nil),                   // 12: signet.v1.AddApplicationResponse
+	(*GetApplicationRequest)(nil),                    // 13: signet.v1.GetApplicationRequest
+	(*GetApplicationResponse)(nil),                   // 14: signet.v1.GetApplicationResponse
+	(*ListApplicationsRequest)(nil),                  // 15: signet.v1.ListApplicationsRequest
+	(*ListApplicationsResponse)(nil),                 // 16: signet.v1.ListApplicationsResponse
+	(*ModifyApplicationRequest)(nil),                 // 17: signet.v1.ModifyApplicationRequest
+	(*ModifyApplicationResponse)(nil),                // 18: signet.v1.ModifyApplicationResponse
+	(*DeactivateApplicationRequest)(nil),             // 19: signet.v1.DeactivateApplicationRequest
+	(*DeactivateApplicationResponse)(nil),            // 20: signet.v1.DeactivateApplicationResponse
+	(*ReactivateApplicationRequest)(nil),             // 21: signet.v1.ReactivateApplicationRequest
+	(*ReactivateApplicationResponse)(nil),            // 22: signet.v1.ReactivateApplicationResponse
+	(*RemoveApplicationRequest)(nil),                 // 23: signet.v1.RemoveApplicationRequest
+	(*RemoveApplicationResponse)(nil),                // 24: signet.v1.RemoveApplicationResponse
+	(*GenerateApplicationSecretRequest)(nil),         // 25: signet.v1.GenerateApplicationSecretRequest
+	(*GenerateApplicationSecretResponse)(nil),        // 26: signet.v1.GenerateApplicationSecretResponse
+	(*RemoveApplicationSecretRequest)(nil),           // 27: signet.v1.RemoveApplicationSecretRequest
+	(*RemoveApplicationSecretResponse)(nil),          // 28: signet.v1.RemoveApplicationSecretResponse
+	(*AddApplicationKeyRequest)(nil),                 // 29: signet.v1.AddApplicationKeyRequest
+	(*AddApplicationKeyResponse)(nil),                // 30: signet.v1.AddApplicationKeyResponse
+	(*RemoveApplicationKeyRequest)(nil),              // 31: signet.v1.RemoveApplicationKeyRequest
+	(*RemoveApplicationKeyResponse)(nil),             // 32: signet.v1.RemoveApplicationKeyResponse
+	(*SetApplicationAPIAccessRequest)(nil),           // 33: signet.v1.SetApplicationAPIAccessRequest
+	(*SetApplicationAPIAccessResponse)(nil),          // 34: signet.v1.SetApplicationAPIAccessResponse
+	(*SetApplicationOwnSignInRequest)(nil),           // 35: signet.v1.SetApplicationOwnSignInRequest
+	(*SetApplicationOwnSignInResponse)(nil),          // 36: signet.v1.SetApplicationOwnSignInResponse
+	(*SetApplicationFirstPartyRequest)(nil),          // 37: signet.v1.SetApplicationFirstPartyRequest
+	(*SetApplicationFirstPartyResponse)(nil),         // 38: signet.v1.SetApplicationFirstPartyResponse
+	(*SetApplicationRoleSettingsRequest)(nil),        // 39: signet.v1.SetApplicationRoleSettingsRequest
+	(*SetApplicationRoleSettingsResponse)(nil),       // 40: signet.v1.SetApplicationRoleSettingsResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 41: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 42: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 43: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 44: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 45: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 46: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 47: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 48: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 49: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 50: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 51: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 52: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 53: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	48, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	51, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
 	6,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	49, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
-	9,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
+	52, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	10, // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
 	5,  // 9: signet.v1.Application.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	8,  // 10: signet.v1.Application.role_settings:type_name -> signet.v1.ApplicationRoleSettings
-	49, // 11: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	49, // 12: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
-	0,  // 13: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
-	1,  // 14: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 15: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 16: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 17: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 18: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	48, // 19: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
-	7,  // 20: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
-	6,  // 21: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
-	0,  // 22: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
-	7,  // 23: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
-	1,  // 24: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 25: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 26: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 27: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 28: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	50, // 29: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	48, // 30: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	48, // 31: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	48, // 32: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	48, // 33: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	48, // 34: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	48, // 35: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	49, // 36: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	48, // 37: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	48, // 38: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	48, // 39: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	48, // 40: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
-	48, // 41: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
-	7,  // 42: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
-	48, // 43: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
-	48, // 44: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
-	46, // 45: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
-	47, // 46: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
-	49, // 47: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
-	10, // 48: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	12, // 49: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	14, // 50: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	16, // 51: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	18, // 52: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	20, // 53: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	22, // 54: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	24, // 55: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	26, // 56: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	28, // 57: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	30, // 58: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	32, // 59: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	34, // 60: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
-	36, // 61: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
-	38, // 62: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
-	40, // 63: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
-	42, // 64: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
-	44, // 65: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
-	11, // 66: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	13, // 67: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	15, // 68: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	17, // 69: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	19, // 70: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	21, // 71: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	23, // 72: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	25, // 73: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	27, // 74: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	29, // 75: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	31, // 76: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	33, // 77: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	35, // 78: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
-	37, // 79: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
-	39, // 80: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
-	41, // 81: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
-	43, // 82: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
-	45, // 83: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
-	66, // [66:84] is the sub-list for method output_type
-	48, // [48:66] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	9,  // 10: signet.v1.Application.role_settings:type_name -> signet.v1.ApplicationRoleSettings
+	8,  // 11: signet.v1.Application.first_party:type_name -> signet.v1.FirstParty
+	52, // 12: signet.v1.FirstParty.mark_date:type_name -> google.protobuf.Timestamp
+	52, // 13: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	52, // 14: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 15: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
+	1,  // 16: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 17: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 18: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 19: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 20: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	51, // 21: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	7,  // 22: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
+	6,  // 23: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
+	0,  // 24: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
+	7,  // 25: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
+	1,  // 26: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 27: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 28: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 29: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 30: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	53, // 31: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	51, // 32: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	51, // 33: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	51, // 34: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	51, // 35: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	51, // 36: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	51, // 37: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	52, // 38: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	51, // 39: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	51, // 40: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	51, // 41: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	51, // 42: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
+	51, // 43: signet.v1.SetApplicationFirstPartyResponse.details:type_name -> signet.v1.Details
+	51, // 44: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
+	7,  // 45: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	51, // 46: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	51, // 47: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	49, // 48: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	50, // 49: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	52, // 50: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	11, // 51: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	13, // 52: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	15, // 53: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	17, // 54: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	19, // 55: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	21, // 56: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	23, // 57: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	25, // 58: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	27, // 59: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	29, // 60: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	31, // 61: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	33, // 62: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	35, // 63: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
+	37, // 64: signet.v1.ApplicationService.SetApplicationFirstParty:input_type -> signet.v1.SetApplicationFirstPartyRequest
+	39, // 65: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
+	41, // 66: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	43, // 67: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	45, // 68: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	47, // 69: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	12, // 70: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	14, // 71: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	16, // 72: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	18, // 73: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	20, // 74: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	22, // 75: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	24, // 76: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	26, // 77: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	28, // 78: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	30, // 79: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	32, // 80: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	34, // 81: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	36, // 82: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
+	38, // 83: signet.v1.ApplicationService.SetApplicationFirstParty:output_type -> signet.v1.SetApplicationFirstPartyResponse
+	40, // 84: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
+	42, // 85: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	44, // 86: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	46, // 87: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	48, // 88: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	70, // [70:89] is the sub-list for method output_type
+	51, // [51:70] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -3662,7 +3871,7 @@ func file_signet_v1_application_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   41,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -86,8 +86,7 @@ func (Cost) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
 }
 
-// Proof says which credential people need to change how they, or many others,
-// sign in.
+// Proof says which credential people need to change how they sign in.
 type Proof int32
 
 const (
@@ -97,6 +96,10 @@ const (
 	Proof_PROOF_SESSION Proof = 1
 	// Such a session with a proof of identity that is at most 15 minutes old.
 	Proof_PROOF_RECENT Proof = 2
+	// Such a session with such a proof, whatever the call is about: a decision that
+	// a person makes. Service users and applications cannot call the method: its
+	// scopes only say what an application needs to hold its permission.
+	Proof_PROOF_RECENT_PERSON Proof = 3
 )
 
 // Enum value maps for Proof.
@@ -105,11 +108,13 @@ var (
 		0: "PROOF_UNSPECIFIED",
 		1: "PROOF_SESSION",
 		2: "PROOF_RECENT",
+		3: "PROOF_RECENT_PERSON",
 	}
 	Proof_value = map[string]int32{
-		"PROOF_UNSPECIFIED": 0,
-		"PROOF_SESSION":     1,
-		"PROOF_RECENT":      2,
+		"PROOF_UNSPECIFIED":   0,
+		"PROOF_SESSION":       1,
+		"PROOF_RECENT":        2,
+		"PROOF_RECENT_PERSON": 3,
 	}
 )
 
@@ -247,9 +252,9 @@ type Rule struct {
 	// behalf of a user: all of them. None: applications cannot call it.
 	// `signet.write` includes `signet.read`.
 	ApiScopes []string `protobuf:"bytes,12,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
-	// The proof that people need to call the method. In a method whose request
-	// has the field `user_id`, only who is named there needs it. Service users
-	// need only their token.
+	// The proof that people need to call the method about themselves: in methods
+	// about the caller, and if the field `user_id` names the caller. Service
+	// users need only their token. PROOF_RECENT_PERSON is for everybody.
 	Proof Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
 	// What a call costs the server, if it is more than a few objects. Fields
 	// `page_size` and `max_bytes` say it already.
@@ -504,11 +509,12 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\x10COST_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCOST_READS_MANY\x10\x01\x12\x14\n" +
 	"\x10COST_WRITES_MANY\x10\x02\x12\x11\n" +
-	"\rCOST_SEARCHES\x10\x03*C\n" +
+	"\rCOST_SEARCHES\x10\x03*\\\n" +
 	"\x05Proof\x12\x15\n" +
 	"\x11PROOF_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rPROOF_SESSION\x10\x01\x12\x10\n" +
-	"\fPROOF_RECENT\x10\x02*v\n" +
+	"\fPROOF_RECENT\x10\x02\x12\x17\n" +
+	"\x13PROOF_RECENT_PERSON\x10\x03*v\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -84,4 +84,4 @@ func (s APIScopes) Names() (names []string) {
 
 // BesideOperations are the permissions that no operation has in its rule, with the scopes that an application needs to
 // hold them: what they are for is asked in the course of operations with other permissions.
-var BesideOperations = map[Permission]APIScopes{AllOrgsWrite: AllOrganizationsScope, DomainRelease: DomainsScope}
+var BesideOperations = map[Permission]APIScopes{DomainRelease: DomainsScope}

@@ -86,7 +86,10 @@ type App struct {
 	HasSecret bool `json:"hasSecret,omitempty"`
 	// when the secret before it stops working; 0: there is none
 	OldSecretUntil int64 `json:"oldSecretUntil,omitempty"`
-	Keys           []Key `json:"keys,omitempty"` // for PrivateKeyJWT, the oldest first
+	// An owner of the installation made the secret, and the one before it, see FirstParty.
+	SecretByOwner    bool  `json:"secretByOwner,omitempty"`
+	OldSecretByOwner bool  `json:"oldSecretByOwner,omitempty"`
+	Keys             []Key `json:"keys,omitempty"` // for PrivateKeyJWT, the oldest first
 	// of Signet's own API, allowed by an owner of the installation
 	APIScopes []string `json:"apiScopes,omitempty"`
 	// Approvals are the clients of other organizations that may have tokens for this application, the oldest first.
@@ -98,7 +101,18 @@ type App struct {
 	// not set.
 	Changer *Changer `json:"changer,omitempty"`
 
+	// FirstParty: it is the operator's own; nil: it is not.
+	FirstParty *FirstParty `json:"firstParty,omitempty"`
+
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it
+}
+
+// FirstParty says that an owner of the installation answers for an application as the operator's own: people of every
+// organization that may use it are not asked for consent to what is usual. Only the installation changes what codes,
+// tokens or data of it reach, and a secret or key counts only if an owner of the installation made it.
+type FirstParty struct {
+	By string `json:"by"` // the user who marked it
+	At int64  `json:"at"`
 }
 
 // RoleSettings say which project an application belongs to, and what it is told about what people have there.
@@ -190,6 +204,7 @@ type Key struct {
 	Public  string `json:"public"` // PEM, as for service users
 	Created int64  `json:"created"`
 	Expires int64  `json:"expires,omitempty"` // 0: never
+	ByOwner bool   `json:"byOwner,omitempty"` // an owner of the installation added it, see FirstParty
 }
 
 // Kind of the objects of this package.
@@ -197,7 +212,8 @@ var Kind = event.Define(event.Schema[App]{
 	Name: "app", Table: "apps", Prefix: "app", Shape: 5,
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		APIAccessSet{}, APIConsentsEnded{},
-		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, RoleSettingsSet{}, MetadataSet{},
+		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, FirstPartySet{}, RoleSettingsSet{},
+		MetadataSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
@@ -214,6 +230,9 @@ var Kind = event.Define(event.Schema[App]{
 		c.RoleSettings.Metadata = copied(a.RoleSettings.Metadata)
 		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
 		c.Metadata = maps.Clone(a.Metadata)
+		if a.FirstParty != nil {
+			c.FirstParty = new(*a.FirstParty)
+		}
 		if a.Changer != nil {
 			by := *a.Changer
 			by.Roles, by.Fields, by.Earlier = copiedRoles(by.Roles), copied(by.Fields), copied(by.Earlier)
@@ -277,6 +296,8 @@ var (
 		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one, or leave allOrganizations out")
 	ErrOpensWaysIn = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"this application may use scopes of this API (apiScopes), and this change would let others use them: ask an owner of the installation (IAM_OWNER) to make it, or to remove those scopes first")
+	ErrIsFirstParty = errs.New(errs.PermissionDenied, access.PermissionDenied,
+		"this application is marked as the operator's own (firstParty), and this change would let others have what people give it: ask an owner of the installation (IAM_OWNER) to make it, or to remove the mark first")
 	ErrClientNotFound = errs.New(errs.NotFound, ClientNotFound,
 		"there is no application or service user with this client id")
 	ErrApprovalNotFound = errs.New(errs.NotFound, ApprovalNotFound, "this client is not approved for this application")

@@ -112,7 +112,7 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 			must(t, err)
 			want := []eventtest.Fact{{Object: created.ID, Type: "app.added.v1", Payload: c.payload}}
 			if c.secret {
-				want = append(want, eventtest.Fact{Object: created.ID, Type: "app.secret_set.v1", Payload: `{}`})
+				want = append(want, eventtest.Fact{Object: created.ID, Type: "app.secret_set.v1", Payload: `{"byOwner":true}`})
 			}
 			s.Then(t, mark, want...)
 			a, err := app.Get(t.Context(), s, ownerA, created.ID)

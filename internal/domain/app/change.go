@@ -47,7 +47,7 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Creat
 	var hash []byte
 	if fact.AuthMethod.BySecret() {
 		created.Secret, hash = secret.NewToken(secret.Client)
-		facts = append(facts, SecretSet{})
+		facts = append(facts, SecretSet{ByOwner: byOwner(permit)})
 	}
 	err := s.Do(ctx, event.Command{
 		Origin: permit.Origin(),
@@ -86,7 +86,7 @@ func mayOpen(permit access.Permit) error {
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
 // ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would
 // be open to all organizations from now on; access.ErrMoreScopes where another application changes more than the name
-// of one that may do more; ErrOpensWaysIn; Aborted when match does not hold.
+// of one that may do more; ErrOpensWaysIn; ErrIsFirstParty; Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil

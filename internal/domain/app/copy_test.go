@@ -21,6 +21,7 @@ func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 	},
 		KeyAdded{KeyID: "key_1"}, APIAccessSet{Scopes: []string{"signet.self"}},
 		AudienceApproved{ClientID: "app_2", ClientOrg: "org_2"}, OwnSignInSet{Allowed: true},
+		FirstPartySet{Marked: true, By: "usr_1", EndsKeys: []string{"key_0"}},
 		Vouched{By: "usr_1", Roles: access.Memberships{"org_1": {access.OrgOwner}}})
 	eventtest.Given(t, s, Kind, "app_1", "", nil,
 		MetadataSet{Change: metadata.Change{Set: map[string]string{"a": "1"}}})
@@ -41,6 +42,7 @@ func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 	before, _ := json.Marshal(read().Data)
 	a := &read().Data
 	a.GrantTypes[0], a.RedirectURIs[0], a.PostLogoutURIs[0], a.Keys[0].ID, a.APIScopes[0], a.Approvals[0].Client, a.Name = "x", "x", "x", "x", "x", "x", "x"
+	a.FirstParty.By = "x"
 	a.Changer.UserID, a.Changer.Roles["org_1"][0], a.Changer.Roles["org_2"] = "x", "x", nil
 	a.Metadata["a"] = "x"
 	if after, _ := json.Marshal(read().Data); string(after) != string(before) {

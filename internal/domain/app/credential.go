@@ -57,7 +57,7 @@ func keptIn(row *event.Row) kept {
 
 // GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld,
 // or not at all. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more;
-// ErrOpensWaysIn; ErrKeepsNoSecret; Aborted when match does not hold.
+// ErrOpensWaysIn; ErrIsFirstParty; ErrKeepsNoSecret; Aborted when match does not hold.
 func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	keepOld time.Duration) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
@@ -72,7 +72,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 			if err != nil {
 				return err
 			}
-			next, fact := kept{current: hash}, SecretSet{}
+			next, fact := kept{current: hash}, SecretSet{ByOwner: byOwner(permit)}
 			if keepOld > 0 && a.Data.HasSecret && stored != nil {
 				fact.OldUntil = tx.Now() + keepOld.Microseconds()
 				next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
@@ -127,7 +127,7 @@ func (a *App) KeysAt(now time.Time) []Key {
 }
 
 // AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound;
-// access.ErrMoreScopes and ErrOpensWaysIn as GenerateSecret; InvalidArgument with the violations of n at that moment;
+// access.ErrMoreScopes, ErrOpensWaysIn and ErrIsFirstParty as GenerateSecret; InvalidArgument with the violations of n at that moment;
 // ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	n user.NewKey) (details event.Details, keyID string, err error) {
@@ -154,7 +154,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 					facts = append(facts, KeyRemoved{KeyID: k.ID})
 				}
 			}
-			fact := KeyAdded{KeyID: keyID, Public: form, Created: tx.Now()}
+			fact := KeyAdded{KeyID: keyID, Public: form, Created: tx.Now(), ByOwner: byOwner(permit)}
 			if n.Expires != nil {
 				fact.Expires = event.Micros(*n.Expires)
 			}

@@ -46,7 +46,7 @@ func TestASecretIsShownOnceAndKeptAsItsHash(t *testing.T) {
 	s := world(t)
 	mark := s.Mark()
 	text := generate(t, s, time.Hour) // there is none to keep
-	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.secret_set.v1", Payload: `{}`})
+	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.secret_set.v1", Payload: `{"byOwner":true}`})
 	if !strings.HasPrefix(text, "sgn_sec_") || s.Stored(t, text) {
 		t.Error("it has another form, or is stored in the clear")
 	}
@@ -72,7 +72,7 @@ func TestAnOldSecretWorksAsLongAsItIsKept(t *testing.T) {
 	mark := s.Mark()
 	second := generate(t, s, time.Hour)
 	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.secret_set.v1",
-		Payload: `{"oldUntil":` + strconv.FormatInt(event.Micros(until), 10) + `}`})
+		Payload: `{"oldUntil":` + strconv.FormatInt(event.Micros(until), 10) + `,"byOwner":true}`})
 	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.HasSecret ||
 		a.OldSecretUntil != event.Micros(until) {
 		t.Errorf("got %+v", a)
@@ -231,7 +231,7 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 		Object: "app_active",
 		Type:   "app.key_added.v1",
 		Payload: `{"keyId":"` + id + `","public":` + strconv.Quote(form) +
-			`,"created":` + strconv.FormatInt(now, 10) + `,"expires":` + strconv.FormatInt(now+3_600_000_001, 10) + `}`,
+			`,"created":` + strconv.FormatInt(now, 10) + `,"expires":` + strconv.FormatInt(now+3_600_000_001, 10) + `,"byOwner":true}`,
 	})
 	_, second, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, newKey(t))
 	must(t, err)

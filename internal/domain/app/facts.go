@@ -100,13 +100,17 @@ func difference(old, to *App) SettingsChanged {
 // SecretSet records that the application got a new secret. The hash itself is a secret, not a fact.
 type SecretSet struct {
 	OldUntil int64 `json:"oldUntil,omitempty"` // when the one before it stops working; 0: at once
+	ByOwner  bool  `json:"byOwner,omitempty"`  // an owner of the installation made it
 }
 
 // EventType implements event.Fact.
 func (SecretSet) EventType() event.Type { return "app.secret_set.v1" }
 
 // Apply implements event.Fact.
-func (e SecretSet) Apply(a *App) { a.HasSecret, a.OldSecretUntil = true, e.OldUntil }
+func (e SecretSet) Apply(a *App) {
+	a.OldSecretByOwner = a.SecretByOwner && e.OldUntil != 0
+	a.HasSecret, a.OldSecretUntil, a.SecretByOwner = true, e.OldUntil, e.ByOwner
+}
 
 // SecretRemoved records that the application has no secret any more.
 type SecretRemoved struct{}
@@ -115,7 +119,9 @@ type SecretRemoved struct{}
 func (SecretRemoved) EventType() event.Type { return "app.secret_removed.v1" }
 
 // Apply implements event.Fact.
-func (SecretRemoved) Apply(a *App) { a.HasSecret, a.OldSecretUntil = false, 0 }
+func (SecretRemoved) Apply(a *App) {
+	a.HasSecret, a.OldSecretUntil, a.SecretByOwner, a.OldSecretByOwner = false, 0, false, false
+}
 
 // KeyAdded records a new public key.
 type KeyAdded struct {
@@ -123,6 +129,7 @@ type KeyAdded struct {
 	Public  string `json:"public"`
 	Created int64  `json:"created"`
 	Expires int64  `json:"expires,omitempty"`
+	ByOwner bool   `json:"byOwner,omitempty"` // an owner of the installation added it
 }
 
 // EventType implements event.Fact.
@@ -130,7 +137,8 @@ func (KeyAdded) EventType() event.Type { return "app.key_added.v1" }
 
 // Apply implements event.Fact.
 func (e KeyAdded) Apply(a *App) {
-	a.Keys = append(slices.Clip(a.Keys), Key{ID: e.KeyID, Public: e.Public, Created: e.Created, Expires: e.Expires})
+	a.Keys = append(slices.Clip(a.Keys), Key{ID: e.KeyID, Public: e.Public, Created: e.Created, Expires: e.Expires,
+		ByOwner: e.ByOwner})
 }
 
 // KeyRemoved records that a key does not count any more.
@@ -270,6 +278,45 @@ func (Vouched) Since() int { return 3 }
 func (e Vouched) Apply(a *App) {
 	last, earlier := access.Answer{UserID: e.By, Roles: e.Roles, Fields: e.Fields}.After(a.Changer.answers())
 	a.Changer = &Changer{UserID: last.UserID, Roles: last.Roles, Fields: last.Fields, Earlier: earlier}
+}
+
+// FirstPartySet records that an owner of the installation marked the application as the operator's own, or took the mark
+// away.
+type FirstPartySet struct {
+	Marked bool   `json:"marked"`
+	By     string `json:"by"`
+	At     int64  `json:"at"`
+
+	// What stops counting with the mark, because no owner of the installation made it: the secret with the one before
+	// it, the one before it alone, keys.
+	EndsSecret    bool     `json:"endsSecret,omitempty"`
+	EndsOldSecret bool     `json:"endsOldSecret,omitempty"`
+	EndsKeys      []string `json:"endsKeys,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (FirstPartySet) EventType() event.Type { return "app.first_party_set.v1" }
+
+// Since implements event.Gated: a node that does not know it would let the organization change the application, and end
+// tokens that nobody was asked about.
+func (FirstPartySet) Since() int { return 6 }
+
+// Apply implements event.Fact. Without the mark people of other organizations are asked. A token does not tell whether
+// its user was, so all tokens end.
+func (e FirstPartySet) Apply(a *App) {
+	if !e.Marked {
+		a.FirstParty = nil
+		a.Epoch++
+		return
+	}
+	a.FirstParty = &FirstParty{By: e.By, At: e.At}
+	if e.EndsSecret {
+		SecretRemoved{}.Apply(a)
+	}
+	if e.EndsOldSecret {
+		a.OldSecretUntil, a.OldSecretByOwner = 0, false
+	}
+	a.Keys = slices.DeleteFunc(slices.Clone(a.Keys), func(k Key) bool { return slices.Contains(e.EndsKeys, k.ID) })
 }
 
 // RoleSettingsSet records which project the application belongs to from now on, and what it is told about people there.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"reflect"
 	"slices"
 
@@ -11,6 +12,9 @@ import (
 // An application that may use Signet's API is worth what its scopes allow. People gave it their consent as it was, and
 // an owner of the installation gave it the scopes. So an administrator who lets its codes, tokens or data reach
 // somebody else needs the permission to give the scopes, and people are asked for consent again.
+
+// An application that an owner of the installation has marked as the operator's own is worth what people are not asked
+// about. The same changes are the installation's then.
 
 // guard says when a change of one part of the state lets somebody have more of an application.
 type guard struct {
@@ -40,6 +44,9 @@ var guards = map[string]guard{
 	"RoleSettings.Metadata": gains(func(a *App) []string { return a.RoleSettings.Metadata }),
 	"Type":                  differs(func(a *App) Type { return a.Type }),
 
+	"FirstParty":          {harmless: "only an owner of the installation marks it, and looks at what stands there"},
+	"SecretByOwner":       {harmless: "it changes with the secret only"},
+	"OldSecretByOwner":    {harmless: "it changes with the secret only"},
 	"HasSecret":           {harmless: "each new secret is a SecretSet, which is guarded; having none takes away"},
 	"OldSecretUntil":      {harmless: "it changes with the secret only"},
 	"State":               {harmless: "switching it off takes away, and switching it on again opens what stood there before"},
@@ -125,8 +132,8 @@ func widens(from *App, facts []event.Fact[App]) bool {
 }
 
 // mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for callers
-// who could not give it the scopes of Signet's API that it has: an owner of the installation gave them to the
-// application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
+// who could not give it the scopes of Signet's API that it has, or the mark of the operator's own: an owner of the
+// installation gave them to the application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn; ErrIsFirstParty.
 func mayActAs(permit access.Permit) func(*App) error {
 	return func(a *App) error {
 		scopes := access.ScopesNamed(a.APIScopes...)
@@ -136,19 +143,65 @@ func mayActAs(permit access.Permit) func(*App) error {
 		if scopes != 0 && !permit.HoldsFor(scopes|access.APIAccessScope, access.APIAccessWrite, access.Installation) {
 			return ErrOpensWaysIn
 		}
+		if a.FirstParty != nil && !permit.HoldsFor(access.AllOrganizationsScope, access.AllOrgsWrite, access.Installation) {
+			return ErrIsFirstParty
+		}
 		return nil
 	}
 }
 
 // Append records a change of an application that somebody makes. All rules about applications change them by it: if the
-// application may use Signet's API and the change lets somebody have more of it, it needs mayActAs and ends the
-// consents to scopes of the API. Errors: those of mayActAs.
+// application may use Signet's API or is the operator's own, and the change lets somebody have more of it, it needs
+// mayActAs, and ends the consents to scopes of the API. Errors: those of mayActAs.
 func Append(permit access.Permit, a *event.Object[App], facts ...event.Fact[App]) error {
-	if len(a.Data.APIScopes) > 0 && widens(&a.Data, facts) {
+	if (len(a.Data.APIScopes) > 0 || a.Data.FirstParty != nil) && widens(&a.Data, facts) {
 		if err := mayActAs(permit)(&a.Data); err != nil {
 			return err
 		}
-		facts = append(slices.Clip(facts), APIConsentsEnded{})
+		if len(a.Data.APIScopes) > 0 {
+			facts = append(slices.Clip(facts), APIConsentsEnded{})
+		}
 	}
 	return a.Append(facts...)
+}
+
+// byOwner tells whether somebody acts with all that an owner of the installation may do: what they make counts for an
+// application that is marked as the operator's own.
+func byOwner(permit access.Permit) bool {
+	return slices.Contains(permit.Roles()[access.Installation], access.IAMOwner)
+}
+
+// SetFirstParty marks an application as the operator's own, as it stands, or takes the mark away. What is so already
+// stays. Secrets and keys that no owner of the installation made stop counting with the mark: nobody can see who has
+// them. Errors: ErrNotFound; Aborted when match does not hold.
+func SetFirstParty(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
+	marked bool) (event.Details, error) {
+	key := SecretRow(id)
+	row := event.Command{Rows: []event.RowKey{key}}
+	return Within(permit, id).Needs(row).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+		if marked == (a.Data.FirstParty != nil) {
+			return nil
+		}
+		fact := FirstPartySet{Marked: marked, By: permit.Origin().Actor, At: tx.Now()}
+		if !marked {
+			return Append(permit, a, fact)
+		}
+		fact.EndsSecret = a.Data.HasSecret && !a.Data.SecretByOwner
+		fact.EndsOldSecret = !fact.EndsSecret && a.Data.OldSecretUntil != 0 && !a.Data.OldSecretByOwner
+		for _, k := range a.Data.Keys {
+			if !k.ByOwner {
+				fact.EndsKeys = append(fact.EndsKeys, k.ID)
+			}
+		}
+		stored, err := tx.Row(key)
+		switch {
+		case err != nil:
+			return err
+		case fact.EndsSecret:
+			tx.DropRow(key)
+		case fact.EndsOldSecret && stored != nil:
+			tx.PutRow(kept{current: keptIn(stored).current}.row(id))
+		}
+		return Append(permit, a, fact)
+	})
 }

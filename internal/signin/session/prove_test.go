@@ -556,8 +556,8 @@ func TestWhoHasASecondFactorRenewsTheProofWithIt(t *testing.T) {
 			t.Error("the password alone makes it recent")
 		}
 	}
-	eventtest.As(t, a.sessions.Proven(t.Context(), as(t, a.sessions, in.Token), true), ErrNotRecent)
-	must(t, a.sessions.Proven(t.Context(), as(t, a.sessions, in.Token), false))
+	eventtest.As(t, a.sessions.Proven(t.Context(), as(t, a.sessions, in.Token), true, false), ErrNotRecent)
+	must(t, a.sessions.Proven(t.Context(), as(t, a.sessions, in.Token), false, true))
 	_, err = a.sessions.IssueOwn(t.Context(), as(t, a.sessions, in.Token), NewToken{})
 	eventtest.As(t, err, ErrNotRecent)
 	_, err = a.sessions.Prove(t.Context(), as(t, a.sessions, in.Token), a.code(), fromHome)
@@ -589,12 +589,14 @@ func TestPeopleProveThemselvesByASessionAndServicesByTheirToken(t *testing.T) {
 	for _, kind := range []secret.TokenKind{secret.PAT, secret.Access} {
 		for _, recent := range []bool{false, true} {
 			eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_jo", TokenKind: string(kind)},
-				recent), errSessionOnly)
-			must(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_bot", TokenKind: string(kind)}, recent))
+				recent, false), errSessionOnly)
+			bot := &access.Caller{UserID: "usr_bot", TokenKind: string(kind)}
+			must(t, sessions.Proven(t.Context(), bot, recent, false))
+			eventtest.As(t, sessions.Proven(t.Context(), bot, recent, true), errSessionOnly) // it takes a person
 		}
 	}
 	eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_nobody", TokenKind: string(secret.PAT)},
-		false), user.ErrNotFound)
+		false, false), user.ErrNotFound)
 }
 
 func TestOnlySessionsAreRecent(t *testing.T) {

@@ -29,12 +29,12 @@ var (
 )
 
 // Proven refuses people who want to change how they sign in by anything but a session of their own; recent asks for a
-// session with a recent proof as well. Service users need no more than their token. Errors: PermissionDenied;
-// ErrNotRecent; user.ErrNotFound.
-func (s *Sessions) Proven(ctx context.Context, caller *access.Caller, recent bool) error {
+// session with a recent proof as well. Service users need no more than their token, unless it takes a person. Errors:
+// PermissionDenied; ErrNotRecent; user.ErrNotFound.
+func (s *Sessions) Proven(ctx context.Context, caller *access.Caller, recent, person bool) error {
 	if caller.TokenKind != string(secret.Session) {
 		u, err := user.Self(ctx, s.Store, caller)
-		if err != nil || u.Data.Human == nil {
+		if err != nil || u.Data.Human == nil && !person {
 			return err
 		}
 		return errSessionOnly

@@ -209,10 +209,11 @@ type Applications struct {
 // Application is one of them.
 type Application struct {
 	ID        string
-	Name      string
+	Name      string // empty: it is gone
 	Publisher string // the organization that it belongs to, where it is not the person's own
-	Scopes    []string
-	Since     time.Time
+	Operator  bool   // it is the operator's own: people are not asked about what is usual
+	Access
+	Since time.Time
 }
 
 func (Applications) about() about {

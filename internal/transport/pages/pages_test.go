@@ -426,3 +426,26 @@ func TestPasswordsAreNeverShownAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestNoPageShowsAScopeOrAnIdentifier(t *testing.T) {
+	p := newPages(t, "https://id.example.org")
+	for _, language := range pages.Languages {
+		for _, s := range pagestest.Samples() {
+			if found := pagestest.Raw(render(t, p, language, s).Body.String()); found != nil {
+				t.Errorf("%s in %s shows %q", s.Name, language, found)
+			}
+		}
+	}
+	for page, want := range map[string]string{
+		`<p>use urn:signet:app:app_01:aud</p>`:                      "app_01 urn:signet:app:app_01:aud",
+		`<li><code>email</code></li><p>Your email</p>`:              "email",
+		`<p>see offline_access, signet.read and id.signet.com`:      "offline_access signet.read",
+		`<button aria-label="Remove usr_1"></button>`:               "usr_1",
+		`<input value="org_1"><input type="hidden" value="app_1">`:  "org_1",
+		`<script>"app_1"</script><a href="/login/idp/idp_1">Go</a>`: "",
+	} {
+		if got := strings.Join(pagestest.Raw(page), " "); got != want {
+			t.Errorf("%s: found %q, want %q", page, got, want)
+		}
+	}
+}

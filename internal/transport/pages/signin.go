@@ -235,13 +235,19 @@ func (PasswordReset) about() about {
 	return about{template: "password_reset", title: "passwordReset.title"}
 }
 
+// Access is what an application may have, in words that people understand: pages show no scope as it is.
+type Access struct {
+	Scopes    []string // as OAuth names them, without those that stand for applications
+	Audiences []string // names of applications that it may use as the person; empty: one that is gone
+}
+
 // Consent asks whether an application may have what it asks for: DoAllow or DoDeny.
 type Consent struct {
 	Frame
 	LoginName string
 	Publisher string // the organization that the application belongs to
 	Elsewhere bool   // it is not the person's own
-	Scopes    []string
+	Access
 }
 
 func (Consent) about() about { return about{template: "consent", title: "consent.title", end: true} }
@@ -321,7 +327,7 @@ type DeviceConfirm struct {
 	Other     Link // to choose another account
 	UserCode  string
 	Publisher string // the organization that the application belongs to, where it is not the person's own
-	Scopes    []string
+	Access
 }
 
 func (DeviceConfirm) about() about {
@@ -422,7 +428,7 @@ var scopeTexts = map[string]string{
 	"urn:signet:metadata":  "scope.metadata",
 }
 
-// scope gives the key of what a scope means; empty for one that nobody here knows, which is then shown as it is.
+// scope gives the key of what a scope means. One that nobody here knows was given on a newer node, or in other times.
 func (t texts) scope(name string) string {
 	if strings.HasPrefix(name, "urn:signet:org:") {
 		return "scope.organization"
@@ -430,5 +436,8 @@ func (t texts) scope(name string) string {
 	if _, ours := t.entries["scope."+name]; ours && strings.HasPrefix(name, "signet.") {
 		return "scope." + name
 	}
-	return scopeTexts[name]
+	if key := scopeTexts[name]; key != "" {
+		return key
+	}
+	return "scope.other"
 }

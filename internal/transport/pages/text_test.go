@@ -164,7 +164,8 @@ func TestWhatAScopeMeansIsSaidInWords(t *testing.T) {
 	c := catalogue(t, "en")
 	for name, want := range map[string]string{
 		"email": "scope.email", "urn:signet:org": "scope.organization", "urn:signet:org:org_1": "scope.organization",
-		"signet.read": "scope.signet.read", "email.read": "", "notes.write": "", "offline": "", "": "",
+		"signet.read": "scope.signet.read", "email.read": "scope.other", "notes.write": "scope.other",
+		"offline": "scope.other", "": "scope.other", "other": "scope.other", "audience": "scope.other",
 	} {
 		if got := c.scope(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)

@@ -346,9 +346,24 @@ func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req
 	if err := c.unrestricted(caller, req); err != nil {
 		return access.Permit{}, err
 	}
-	if err := h.proven(ctx, c, caller, req); err != nil {
+	always := c.op.rule.GetProof() == signetv1.Proof_PROOF_RECENT_PERSON
+	if !always {
+		if err := h.proven(ctx, c, caller, req); err != nil {
+			return access.Permit{}, err
+		}
+	}
+	permit, err := h.grant(ctx, c, caller, req)
+	if err == nil && always {
+		err = h.proven(ctx, c, caller, req) // who may not learns no more than that
+	}
+	if err != nil {
 		return access.Permit{}, err
 	}
+	return permit, nil
+}
+
+// grant checks the permission that the rule names, where it leads to an organization before the target is read.
+func (h *Handler) grant(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) (access.Permit, error) {
 	permission, scope := access.Permission(c.op.rule.GetPermission()), c.op.rule.GetScope()
 	switch {
 	case permission == "" || scope == signetv1.Scope_SCOPE_TARGET:
@@ -394,7 +409,8 @@ func (c *Call) unrestricted(caller *access.Caller, req proto.Message) error {
 	return c.op.within(caller, req)
 }
 
-// proven refuses people who would change how they sign in themselves without the proof that the operation asks for.
+// proven refuses people who would change how they sign in themselves, or decide what takes a person, without the proof
+// that the operation asks for.
 func (h *Handler) proven(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) error {
 	wanted := c.op.rule.GetProof()
 	if wanted == signetv1.Proof_PROOF_UNSPECIFIED {
@@ -406,7 +422,8 @@ func (h *Handler) proven(ctx context.Context, c *Call, caller *access.Caller, re
 	if h.config.Proven == nil {
 		return access.ErrDenied
 	}
-	return h.config.Proven(ctx, caller, wanted == signetv1.Proof_PROOF_RECENT)
+	person := wanted == signetv1.Proof_PROOF_RECENT_PERSON
+	return h.config.Proven(ctx, caller, person || wanted == signetv1.Proof_PROOF_RECENT, person)
 }
 
 // operate runs the operation, unless nobody waits for it any more.

@@ -50,7 +50,7 @@ type Config struct {
 
 	// Proven refuses people whose credential does not prove enough to change how they sign in: all but a session of
 	// their own, and one without a recent proof where recent is set. Nil: nobody proves enough.
-	Proven func(ctx context.Context, caller *access.Caller, recent bool) error
+	Proven func(ctx context.Context, caller *access.Caller, recent, person bool) error
 
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must
 	// not repeat secrets. rules judges by these field rules an element of a list that they are left out for.

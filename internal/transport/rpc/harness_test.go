@@ -215,7 +215,7 @@ func newLabAt(t testing.TB, now func() time.Time, change ...func(*Config)) *lab 
 	config := Config{
 		Services: l.fake.services(), Authenticate: lookup, OpenAPI: []byte(`{"openapi":"3.1.0"}`),
 		Log:    slog.New(slog.NewTextHandler(lockedWriter{l}, nil)),
-		Proven: func(context.Context, *access.Caller, bool) error { return nil },
+		Proven: func(context.Context, *access.Caller, bool, bool) error { return nil },
 		// What a test lets wait is answered, however slow the machine is.
 		TimeLimit: testkit.Patience,
 	}

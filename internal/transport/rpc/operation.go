@@ -261,7 +261,10 @@ func (op *operation) checkRule() error {
 	if rule.GetMaxBytes() < 0 {
 		return errors.New("no request has less than no bytes")
 	}
-	if rule.GetProof() != signetv1.Proof_PROOF_UNSPECIFIED && !op.aboutCaller() {
+	switch person := rule.GetProof() == signetv1.Proof_PROOF_RECENT_PERSON; {
+	case person && (rule.GetPermission() == "" || rule.GetScope() == signetv1.Scope_SCOPE_TARGET):
+		return errors.New("its rule asks everybody for a proof, but grants nothing before the target is read")
+	case rule.GetProof() != signetv1.Proof_PROOF_UNSPECIFIED && !person && !op.aboutCaller():
 		op.userID = op.input.Descriptor().Fields().ByName("user_id")
 		if op.userID == nil || op.userID.Kind() != protoreflect.StringKind || op.userID.IsList() {
 			return errors.New("its rule asks for a proof, but it is neither about the caller nor about a user_id")

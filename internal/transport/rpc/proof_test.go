@@ -20,9 +20,9 @@ var errNotEnough = errs.New(errs.PermissionDenied, "RECENT_PROOF_REQUIRED", "pro
 func TestWhoNamesThemselvesNeedsTheProofOfTheRule(t *testing.T) {
 	var asked atomic.Pointer[access.Caller]
 	l := newLab(t, func(c *Config) {
-		c.Proven = func(_ context.Context, caller *access.Caller, recent bool) error {
-			if asked.Store(caller); !recent {
-				t.Error("the proof need not be recent")
+		c.Proven = func(_ context.Context, caller *access.Caller, recent, person bool) error {
+			if asked.Store(caller); !recent || person {
+				t.Error("another proof is asked for")
 			}
 			return errNotEnough
 		}
@@ -51,7 +51,7 @@ func TestWhoNamesThemselvesNeedsTheProofOfTheRule(t *testing.T) {
 func TestAPermitIsRenewedWithTheProof(t *testing.T) {
 	var enough atomic.Bool
 	l := newLab(t, func(c *Config) {
-		c.Proven = func(context.Context, *access.Caller, bool) error {
+		c.Proven = func(context.Context, *access.Caller, bool, bool) error {
 			if enough.Load() {
 				return nil
 			}
@@ -87,6 +87,16 @@ func TestAProofNeedsSomebodyItIsAbout(t *testing.T) {
 			"signet.v1.SetUserEmailRequest", false},
 		"nobody": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
 			Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_SESSION},
+			"signet.v1.AddHumanUserRequest", true},
+		"the decision of a person": {&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
+			Scope: signetv1.Scope_SCOPE_CONTEXT, Proof: signetv1.Proof_PROOF_RECENT_PERSON},
+			"signet.v1.AddHumanUserRequest", false},
+		"a decision that nobody is permitted": {&signetv1.Rule{Who: &signetv1.Rule_Authenticated{Authenticated: true},
+			Scope: signetv1.Scope_SCOPE_SELF, Proof: signetv1.Proof_PROOF_RECENT_PERSON},
+			"signet.v1.AddHumanUserRequest", true},
+		"a decision about something that has to be found": {
+			&signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"},
+				Scope: signetv1.Scope_SCOPE_TARGET, Proof: signetv1.Proof_PROOF_RECENT_PERSON},
 			"signet.v1.AddHumanUserRequest", true},
 		"whoever it is": {&signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF,
 			Proof: signetv1.Proof_PROOF_SESSION},

@@ -40,7 +40,7 @@ func (c contact) show(v *browserRequest, with pages.Frame) error {
 }
 
 func (contact) view(v *browserRequest, with pages.Frame, email, phone string) error {
-	if err := v.Sessions.Proven(v.r.Context(), v.bearer.Caller, true); err != nil {
+	if err := v.Sessions.Proven(v.r.Context(), v.bearer.Caller, true, false); err != nil {
 		return err
 	}
 	h := v.me.Data.Human
@@ -61,7 +61,7 @@ func (contact) view(v *browserRequest, with pages.Frame, email, phone string) er
 }
 
 func (c contact) take(v *browserRequest) error {
-	if err := v.Sessions.Proven(v.r.Context(), v.bearer.Caller, true); err != nil {
+	if err := v.Sessions.Proven(v.r.Context(), v.bearer.Caller, true, false); err != nil {
 		return err
 	}
 	switch v.r.PostFormValue(pages.FieldDo) {

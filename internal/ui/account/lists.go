@@ -1,7 +1,6 @@
 package account
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/eventlog/event"
-	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
@@ -174,8 +172,8 @@ func (applications) show(v *browserRequest, with pages.Frame) error {
 	view := pages.Applications{Account: v.account(with)}
 	for _, c := range all {
 		view.Applications = append(view.Applications,
-			pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher,
-				Scopes: claimset.SortedScopes(c.Scopes), Since: c.Since})
+			pages.Application{ID: c.AppID, Name: c.Name, Publisher: c.Publisher,
+				Operator: c.FirstParty, Access: pages.Access(c.Access), Since: c.Since})
 	}
 	return v.render(view, with.Problems)
 }

@@ -191,7 +191,7 @@ func TestApplicationsAreDisconnected(t *testing.T) {
 	w := newSite(t)
 	token := w.consents(mara, "app_1", "<b>Shop")
 	b := w.in("mara")
-	page := b.open(pages.PathApplications).says(200, "&lt;b&gt;Shop", "recognize you", "notes.&lt;b&gt;")
+	page := b.open(pages.PathApplications).says(200, "&lt;b&gt;Shop", "recognize you", "another permission")
 	if _, err := w.sessions.Bearer(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestOrganizationsAreListedAndLeft(t *testing.T) {
 	w := newSite(t)
 	for _, id := range []string{"org_guest", "org_owned"} {
-		eventtest.Given(t, w.store, org.Kind, id, id, nil, org.Added{Name: "<b>" + id})
+		eventtest.Given(t, w.store, org.Kind, id, id, nil, org.Added{Name: "<b>" + strings.TrimPrefix(id, "org_")})
 	}
 	eventtest.Given(t, w.store, group.Kind, "grp_1", "org_guest", []event.Claim{group.NameClaim("org_guest", "x")},
 		group.Added{Name: "<i>Night shift", NameKey: "x"})
@@ -30,8 +30,8 @@ func TestOrganizationsAreListedAndLeft(t *testing.T) {
 		user.MembershipSet{Scope: "org_owned", Roles: []access.Role{access.OrgOwner}},
 		user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
 	b := w.in("mara")
-	page := b.open(pages.PathOrgs).says(200, "your organization", "&lt;b&gt;org_guest", "&lt;i&gt;Night shift",
-		"Read access", "&lt;b&gt;org_owned", "Owner", "All organizations")
+	page := b.open(pages.PathOrgs).says(200, "your organization", "&lt;b&gt;guest", "&lt;i&gt;Night shift",
+		"Read access", "&lt;b&gt;owned", "Owner", "All organizations")
 	if strings.Contains(page.text, "Gone") || page.lists(orgID) || !page.lists("org_guest") ||
 		page.lists(access.Installation) {
 		t.Errorf("shown: %s", page.text)
@@ -43,7 +43,7 @@ func TestOrganizationsAreListedAndLeft(t *testing.T) {
 	page.press(pages.DoLeave, "", pages.FieldID, "org_x").says(422, "This was changed elsewhere")
 	page.press(pages.DoLeave, "", pages.FieldID, access.Installation).says(422, "This was changed elsewhere")
 	b.post(pages.PathOrgs, map[string][]string{pages.FieldAccount: {b.session().Token.ID},
-		pages.FieldID: {"org_guest"}}).says(200, "&lt;b&gt;org_guest")
+		pages.FieldID: {"org_guest"}}).says(200, "&lt;b&gt;guest")
 	page.press(pages.DoLeave, "org_guest").leads("/account/organizations?done=organization").follow().says(200,
 		"You have left the organization.")
 	if u := w.user(mara); user.IsGuest(u, "org_guest") || len(u.Data.Groups["org_guest"]) != 0 ||
@@ -68,10 +68,10 @@ func TestGroupsOfEveryOrganizationAreShown(t *testing.T) {
 	}
 	for id, of := range map[string]string{"grp_000": "org_guest", "grp_z": orgID} {
 		eventtest.Given(t, w.store, group.Kind, id, of, []event.Claim{group.NameClaim(of, "x")},
-			group.Added{Name: "Shift " + id, NameKey: "x"})
+			group.Added{Name: "Shift " + strings.TrimPrefix(id, "grp_"), NameKey: "x"})
 	}
 	eventtest.Given(t, w.store, user.Kind, mara, "", nil, user.GroupJoined{Org: orgID, Group: "grp_z"})
-	w.in("mara").open(pages.PathOrgs).says(200, "Shift grp_000", "Shift grp_z")
+	w.in("mara").open(pages.PathOrgs).says(200, "Shift 000", "Shift z")
 }
 
 func TestOffersAreAcceptedAndDeclined(t *testing.T) {

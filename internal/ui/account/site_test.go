@@ -31,6 +31,7 @@ import (
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
+	"github.com/signet-idm/signet/internal/transport/pages/pagestest"
 	"github.com/signet-idm/signet/internal/transport/web"
 	"github.com/signet-idm/signet/internal/ui/account"
 	"github.com/signet-idm/signet/internal/ui/login"
@@ -257,6 +258,9 @@ func (b *browser) send(method, path, body string, headers ...string) *shown {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	must(b.t, err)
+	if found := pagestest.Raw(string(text)); found != nil {
+		b.t.Errorf("%s %s shows %q", method, path, found)
+	}
 	return &shown{b: b, at: path, status: resp.StatusCode, header: resp.Header, text: string(text)}
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/oauth"
-	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
@@ -18,8 +17,11 @@ func (consent) show(v *signIn, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(),
-		Scopes: claimset.SortedScopes(v.pending.Asks())}
+	told, err := v.Grants.Told(v.r.Context(), v.pending.Asks())
+	if err != nil {
+		return err
+	}
+	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Access: pages.Access(told)}
 	if publisher != nil {
 		view.Publisher, view.Elsewhere = publisher.Data.Name, publisher.ID != v.bearer.Caller.OrgID
 	}

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/claimset"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
@@ -140,6 +142,11 @@ func (d *atDevice) confirm(p *oauth.PendingDevice) error {
 	if err != nil {
 		return err
 	}
+	told, err := d.Grants.Told(d.r.Context(), p.Asks())
+	if err != nil {
+		return err
+	}
+	told.Scopes = slices.DeleteFunc(told.Scopes, func(s string) bool { return s == claimset.OpenID }) // every device asks for it
 	d.render(pages.DeviceConfirm{
 		Frame:     d.about(p),
 		ID:        d.bearer.Token.ID,
@@ -147,7 +154,7 @@ func (d *atDevice) confirm(p *oauth.PendingDevice) error {
 		Other:     d.other(),
 		UserCode:  p.UserCode,
 		Publisher: publisher,
-		Scopes:    oauth.Asks(p.Asks()),
+		Access:    pages.Access(told),
 	}, nil)
 	return nil
 }

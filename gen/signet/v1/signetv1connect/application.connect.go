@@ -72,6 +72,9 @@ const (
 	// ApplicationServiceSetApplicationOwnSignInProcedure is the fully-qualified name of the
 	// ApplicationService's SetApplicationOwnSignIn RPC.
 	ApplicationServiceSetApplicationOwnSignInProcedure = "/signet.v1.ApplicationService/SetApplicationOwnSignIn"
+	// ApplicationServiceSetApplicationFirstPartyProcedure is the fully-qualified name of the
+	// ApplicationService's SetApplicationFirstParty RPC.
+	ApplicationServiceSetApplicationFirstPartyProcedure = "/signet.v1.ApplicationService/SetApplicationFirstParty"
 	// ApplicationServiceSetApplicationRoleSettingsProcedure is the fully-qualified name of the
 	// ApplicationService's SetApplicationRoleSettings RPC.
 	ApplicationServiceSetApplicationRoleSettingsProcedure = "/signet.v1.ApplicationService/SetApplicationRoleSettings"
@@ -169,6 +172,26 @@ type ApplicationServiceClient interface {
 	// the user's password. The application must authenticate with a secret:
 	// FAILED_PRECONDITION.
 	SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error)
+	// Mark an application as the operator's own (first party)
+	//
+	// People of every organization that may use it are then not asked for consent
+	// to `openid`, `profile`, `email`, `phone`, `offline_access`, their
+	// organization, the roles and groups of its own project, and the audiences of
+	// applications of the same organization that are marked too. They are asked
+	// about everything else as before, scopes of this API above all, and also if
+	// `consent_required` is set, with `prompt=consent`, and for every device.
+	//
+	// The mark is for the application as it stands: look at it first, and send its
+	// sequence as `if-match`. While it is marked, only an owner of the installation
+	// makes changes by which its codes, tokens or data reach somebody else: a
+	// redirect URI, a secret, a project. Its organization can take such things
+	// away, deactivate and remove it. Secrets and keys that no IAM_OWNER made
+	// (`secret_by_owner`, `by_owner`) stop counting with the mark: make new ones
+	// first. Without the mark, all tokens of the application end.
+	//
+	// This takes a person with the role IAM_OWNER, in a session with a recent
+	// proof.
+	SetApplicationFirstParty(context.Context, *v1.SetApplicationFirstPartyRequest) (*v1.SetApplicationFirstPartyResponse, error)
 	// Set the project and role settings of an application
 	//
 	// Replaces all of them: which project of the context organization the
@@ -293,6 +316,12 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationOwnSignIn")),
 			connect.WithClientOptions(opts...),
 		),
+		setApplicationFirstParty: connect.NewClient[v1.SetApplicationFirstPartyRequest, v1.SetApplicationFirstPartyResponse](
+			httpClient,
+			baseURL+ApplicationServiceSetApplicationFirstPartyProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationFirstParty")),
+			connect.WithClientOptions(opts...),
+		),
 		setApplicationRoleSettings: connect.NewClient[v1.SetApplicationRoleSettingsRequest, v1.SetApplicationRoleSettingsResponse](
 			httpClient,
 			baseURL+ApplicationServiceSetApplicationRoleSettingsProcedure,
@@ -341,6 +370,7 @@ type applicationServiceClient struct {
 	removeApplicationKey             *connect.Client[v1.RemoveApplicationKeyRequest, v1.RemoveApplicationKeyResponse]
 	setApplicationAPIAccess          *connect.Client[v1.SetApplicationAPIAccessRequest, v1.SetApplicationAPIAccessResponse]
 	setApplicationOwnSignIn          *connect.Client[v1.SetApplicationOwnSignInRequest, v1.SetApplicationOwnSignInResponse]
+	setApplicationFirstParty         *connect.Client[v1.SetApplicationFirstPartyRequest, v1.SetApplicationFirstPartyResponse]
 	setApplicationRoleSettings       *connect.Client[v1.SetApplicationRoleSettingsRequest, v1.SetApplicationRoleSettingsResponse]
 	listAllOrganizationsApplications *connect.Client[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse]
 	approveAudience                  *connect.Client[v1.ApproveAudienceRequest, v1.ApproveAudienceResponse]
@@ -459,6 +489,15 @@ func (c *applicationServiceClient) SetApplicationAPIAccess(ctx context.Context, 
 // SetApplicationOwnSignIn calls signet.v1.ApplicationService.SetApplicationOwnSignIn.
 func (c *applicationServiceClient) SetApplicationOwnSignIn(ctx context.Context, req *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error) {
 	response, err := c.setApplicationOwnSignIn.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetApplicationFirstParty calls signet.v1.ApplicationService.SetApplicationFirstParty.
+func (c *applicationServiceClient) SetApplicationFirstParty(ctx context.Context, req *v1.SetApplicationFirstPartyRequest) (*v1.SetApplicationFirstPartyResponse, error) {
+	response, err := c.setApplicationFirstParty.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -591,6 +630,26 @@ type ApplicationServiceHandler interface {
 	// the user's password. The application must authenticate with a secret:
 	// FAILED_PRECONDITION.
 	SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error)
+	// Mark an application as the operator's own (first party)
+	//
+	// People of every organization that may use it are then not asked for consent
+	// to `openid`, `profile`, `email`, `phone`, `offline_access`, their
+	// organization, the roles and groups of its own project, and the audiences of
+	// applications of the same organization that are marked too. They are asked
+	// about everything else as before, scopes of this API above all, and also if
+	// `consent_required` is set, with `prompt=consent`, and for every device.
+	//
+	// The mark is for the application as it stands: look at it first, and send its
+	// sequence as `if-match`. While it is marked, only an owner of the installation
+	// makes changes by which its codes, tokens or data reach somebody else: a
+	// redirect URI, a secret, a project. Its organization can take such things
+	// away, deactivate and remove it. Secrets and keys that no IAM_OWNER made
+	// (`secret_by_owner`, `by_owner`) stop counting with the mark: make new ones
+	// first. Without the mark, all tokens of the application end.
+	//
+	// This takes a person with the role IAM_OWNER, in a session with a recent
+	// proof.
+	SetApplicationFirstParty(context.Context, *v1.SetApplicationFirstPartyRequest) (*v1.SetApplicationFirstPartyResponse, error)
 	// Set the project and role settings of an application
 	//
 	// Replaces all of them: which project of the context organization the
@@ -711,6 +770,12 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationOwnSignIn")),
 		connect.WithHandlerOptions(opts...),
 	)
+	applicationServiceSetApplicationFirstPartyHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceSetApplicationFirstPartyProcedure,
+		svc.SetApplicationFirstParty,
+		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationFirstParty")),
+		connect.WithHandlerOptions(opts...),
+	)
 	applicationServiceSetApplicationRoleSettingsHandler := connect.NewUnaryHandlerSimple(
 		ApplicationServiceSetApplicationRoleSettingsProcedure,
 		svc.SetApplicationRoleSettings,
@@ -769,6 +834,8 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 			applicationServiceSetApplicationAPIAccessHandler.ServeHTTP(w, r)
 		case ApplicationServiceSetApplicationOwnSignInProcedure:
 			applicationServiceSetApplicationOwnSignInHandler.ServeHTTP(w, r)
+		case ApplicationServiceSetApplicationFirstPartyProcedure:
+			applicationServiceSetApplicationFirstPartyHandler.ServeHTTP(w, r)
 		case ApplicationServiceSetApplicationRoleSettingsProcedure:
 			applicationServiceSetApplicationRoleSettingsHandler.ServeHTTP(w, r)
 		case ApplicationServiceListAllOrganizationsApplicationsProcedure:
@@ -838,6 +905,10 @@ func (UnimplementedApplicationServiceHandler) SetApplicationAPIAccess(context.Co
 
 func (UnimplementedApplicationServiceHandler) SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationOwnSignIn is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) SetApplicationFirstParty(context.Context, *v1.SetApplicationFirstPartyRequest) (*v1.SetApplicationFirstPartyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationFirstParty is not implemented"))
 }
 
 func (UnimplementedApplicationServiceHandler) SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error) {

@@ -36,7 +36,7 @@ var (
 	rules     = pages.PasswordRules{Least: 8, NotCommon: true}
 	providers = []pages.Provider{{Name: "Google", To: to("/login/idp/idp_1"), Google: true},
 		{Name: "Aldermoor Workplace", To: to("/login/idp/idp_2")}}
-	scopes = []string{"offline_access", "email", "profile", "openid"}
+	usual = pages.Access{Scopes: []string{"offline_access", "email", "profile", "openid"}}
 )
 
 func framed(f pages.Frame) pages.Frame {
@@ -350,17 +350,20 @@ func signIn() []Sample {
 		{Name: "restore-email", Status: 200, View: pages.RestoreEmail{}},
 		{Name: "password-reset", Status: 200, View: pages.PasswordReset{Next: to("/login")}},
 		{Name: "consent", Status: 200,
-			View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: scopes}},
+			View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Access: usual}},
 		{Name: "consent-elsewhere", Status: 200,
 			View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true,
-				Scopes: scopes}},
+				Access: usual}},
 		{Name: "consent-api", Status: 200,
 			View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd",
-				Scopes: slices.Concat(access.APIScopeNames[3:], access.APIScopeNames[:3], []string{"openid"})}},
+				Access: pages.Access{Scopes: slices.Concat(access.APIScopeNames[3:], access.APIScopeNames[:3],
+					[]string{"openid"})}}},
 		{Name: "consent-told", Status: 200,
 			View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true,
-				Scopes: []string{"urn:signet:app_roles", "urn:signet:groups", "urn:signet:metadata",
-					"email", "openid"}}},
+				Access: pages.Access{Audiences: []string{"Fieldbook API", ""},
+					Scopes: []string{"notes.write", "urn:signet:app_roles", "urn:signet:groups", "urn:signet:metadata",
+						"urn:signet:roles", "urn:signet:org:id:org_01", "urn:signet:org:domain:aldermoor.example",
+						"urn:signet:org", "phone", "email", "openid"}}}},
 		{Name: "no-role", Status: 200, View: pages.NoRole{Frame: frame, LoginName: loginName, Other: to("/login")}},
 		{Name: "onward", Status: 200,
 			View: pages.Onward{Frame: frame,
@@ -374,7 +377,7 @@ func signIn() []Sample {
 				Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
 		{Name: "device-confirm", Status: 200,
 			View: pages.DeviceConfirm{Frame: frame, ID: "1", LoginName: loginName, Other: to("/login"),
-				UserCode: "WDJB-MJHT", Scopes: scopes}},
+				UserCode: "WDJB-MJHT", Access: usual}},
 		{
 			Name:   "device-confirm-elsewhere",
 			Status: 200,
@@ -385,7 +388,7 @@ func signIn() []Sample {
 				Other:     to("/login"),
 				UserCode:  "WDJB-MJHT",
 				Publisher: "Fieldbook Ltd",
-				Scopes:    scopes,
+				Access:    usual,
 			},
 		},
 		{Name: "device-done", Status: 200, View: pages.DeviceDone{Frame: frame}},
@@ -523,9 +526,11 @@ func account() []Sample {
 			Name:   "account-applications",
 			Status: 200,
 			View: pages.Applications{Account: plain, Applications: []pages.Application{
-				{ID: "a1", Name: application, Scopes: scopes, Since: morning},
-				{ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd", Scopes: []string{"openid"},
-					Since: morning}}},
+				{ID: "a1", Name: application, Access: usual, Since: morning},
+				{ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd", Operator: true,
+					Access: pages.Access{Scopes: []string{"openid"}, Audiences: []string{"Fieldbook API"}},
+					Since:  morning},
+				{ID: "a3", Access: pages.Access{Scopes: []string{"openid"}}, Since: morning}}},
 		},
 		{Name: "account-applications-none", Status: 200,
 			View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected()})}},

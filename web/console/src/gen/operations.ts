@@ -19,6 +19,7 @@ export const operations = {
   'ApplicationService/RemoveApplicationKey': {"permission":"app.write","scope":"context","updates":true,"http":"DELETE","path":"/v1/apps/{app_id}/keys/{key_id}"},
   'ApplicationService/RemoveApplicationSecret': {"permission":"app.write","scope":"context","updates":true,"http":"DELETE","path":"/v1/apps/{app_id}/secret"},
   'ApplicationService/SetApplicationAPIAccess': {"permission":"app.api_access.write","scope":"context","updates":true,"http":"PUT","path":"/v1/apps/{app_id}/api_access"},
+  'ApplicationService/SetApplicationFirstParty': {"permission":"app.all_organizations.write","scope":"context","updates":true,"http":"PUT","path":"/v1/apps/{app_id}/first_party"},
   'ApplicationService/SetApplicationOwnSignIn': {"permission":"app.api_access.write","scope":"context","updates":true,"http":"PUT","path":"/v1/apps/{app_id}/own_sign_in"},
   'ApplicationService/SetApplicationRoleSettings': {"permission":"app.write","scope":"context","updates":true,"http":"PUT","path":"/v1/apps/{app_id}/role_settings"},
   'ApplicationService/WithdrawAudience': {"permission":"app.write","scope":"context","updates":true,"http":"DELETE","path":"/v1/apps/{app_id}/audience_approvals/{client_id}"},

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/options.proto.
  */
 export const file_signet_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChdzaWduZXQvdjEvb3B0aW9ucy5wcm90bxIJc2lnbmV0LnYxItsCCgRSdWxlEhQKCnBlcm1pc3Npb24YASABKAlIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASEAoGcHVibGljGAMgASgISAASHwoFc2NvcGUYBCABKA4yEC5zaWduZXQudjEuU2NvcGUSGgoScmVzdHJpY3RlZF9zZXNzaW9uGAUgASgIEg8KB3VwZGF0ZXMYBiABKAgSDwoHY3JlYXRlcxgHIAEoCBIYChBkZXByZWNhdGVkX3NpbmNlGAggASgDEhEKCXN1Y2Nlc3NvchgJIAEoCRIYChB1bnByb3Zlbl9zZXNzaW9uGAogASgIEhEKCW1heF9ieXRlcxgLIAEoBRISCgphcGlfc2NvcGVzGAwgAygJEh8KBXByb29mGA0gASgOMhAuc2lnbmV0LnYxLlByb29mEh0KBGNvc3QYDiABKA4yDy5zaWduZXQudjEuQ29zdEIFCgN3aG8qWgoEQ29zdBIUChBDT1NUX1VOU1BFQ0lGSUVEEAASEwoPQ09TVF9SRUFEU19NQU5ZEAESFAoQQ09TVF9XUklURVNfTUFOWRACEhEKDUNPU1RfU0VBUkNIRVMQAypDCgVQcm9vZhIVChFQUk9PRl9VTlNQRUNJRklFRBAAEhEKDVBST09GX1NFU1NJT04QARIQCgxQUk9PRl9SRUNFTlQQAip2CgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEg4KClNDT1BFX1NFTEYQARIRCg1TQ09QRV9DT05URVhUEAISEAoMU0NPUEVfVEFSR0VUEAMSDgoKU0NPUEVfUEFUSBAEEhEKDVNDT1BFX1JFUVVFU1QQBUI1WjNnaXRodWIuY29tL3NpZ25ldC1pZG0vc2lnbmV0L2dlbi9zaWduZXQvdjE7c2lnbmV0djFiBnByb3RvMw");
+  fileDesc("ChdzaWduZXQvdjEvb3B0aW9ucy5wcm90bxIJc2lnbmV0LnYxItsCCgRSdWxlEhQKCnBlcm1pc3Npb24YASABKAlIABIXCg1hdXRoZW50aWNhdGVkGAIgASgISAASEAoGcHVibGljGAMgASgISAASHwoFc2NvcGUYBCABKA4yEC5zaWduZXQudjEuU2NvcGUSGgoScmVzdHJpY3RlZF9zZXNzaW9uGAUgASgIEg8KB3VwZGF0ZXMYBiABKAgSDwoHY3JlYXRlcxgHIAEoCBIYChBkZXByZWNhdGVkX3NpbmNlGAggASgDEhEKCXN1Y2Nlc3NvchgJIAEoCRIYChB1bnByb3Zlbl9zZXNzaW9uGAogASgIEhEKCW1heF9ieXRlcxgLIAEoBRISCgphcGlfc2NvcGVzGAwgAygJEh8KBXByb29mGA0gASgOMhAuc2lnbmV0LnYxLlByb29mEh0KBGNvc3QYDiABKA4yDy5zaWduZXQudjEuQ29zdEIFCgN3aG8qWgoEQ29zdBIUChBDT1NUX1VOU1BFQ0lGSUVEEAASEwoPQ09TVF9SRUFEU19NQU5ZEAESFAoQQ09TVF9XUklURVNfTUFOWRACEhEKDUNPU1RfU0VBUkNIRVMQAypcCgVQcm9vZhIVChFQUk9PRl9VTlNQRUNJRklFRBAAEhEKDVBST09GX1NFU1NJT04QARIQCgxQUk9PRl9SRUNFTlQQAhIXChNQUk9PRl9SRUNFTlRfUEVSU09OEAMqdgoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIOCgpTQ09QRV9TRUxGEAESEQoNU0NPUEVfQ09OVEVYVBACEhAKDFNDT1BFX1RBUkdFVBADEg4KClNDT1BFX1BBVEgQBBIRCg1TQ09QRV9SRVFVRVNUEAVCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM");
 
 /**
  * Rule is what the server enforces before a method's own code runs.
@@ -126,9 +126,9 @@ export type Rule = Message<"signet.v1.Rule"> & {
   apiScopes: string[];
 
   /**
-   * The proof that people need to call the method. In a method whose request
-   * has the field `user_id`, only who is named there needs it. Service users
-   * need only their token.
+   * The proof that people need to call the method about themselves: in methods
+   * about the caller, and if the field `user_id` names the caller. Service
+   * users need only their token. PROOF_RECENT_PERSON is for everybody.
    *
    * @generated from field: signet.v1.Proof proof = 13;
    */
@@ -195,8 +195,7 @@ export const CostSchema: GenEnum<Cost> = /*@__PURE__*/
   enumDesc(file_signet_v1_options, 0);
 
 /**
- * Proof says which credential people need to change how they, or many others,
- * sign in.
+ * Proof says which credential people need to change how they sign in.
  *
  * @generated from enum signet.v1.Proof
  */
@@ -221,6 +220,15 @@ export enum Proof {
    * @generated from enum value: PROOF_RECENT = 2;
    */
   RECENT = 2,
+
+  /**
+   * Such a session with such a proof, whatever the call is about: a decision that
+   * a person makes. Service users and applications cannot call the method: its
+   * scopes only say what an application needs to hold its permission.
+   *
+   * @generated from enum value: PROOF_RECENT_PERSON = 3;
+   */
+  RECENT_PERSON = 3,
 }
 
 /**
