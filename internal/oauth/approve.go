@@ -83,20 +83,31 @@ func (t *terms) holds(tx *event.Tx) error {
 	if err != nil {
 		return err
 	}
-	if client == nil || client.Data.State != app.Active || client.Data.Epoch != t.ClientEpoch ||
-		client.Data.APIEpoch != t.APIEpoch && hasAPI(t.Scopes) ||
-		owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch ||
-		u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch ||
-		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
-		c == nil || c.Data.Apps[t.Client].Since != t.Consent {
-		return ErrInvalidGrant
+	ended := ""
+	switch {
+	case client == nil || client.Data.State != app.Active || client.Data.Epoch != t.ClientEpoch:
+		ended = "the application is not active, or its tokens were ended"
+	case client.Data.APIEpoch != t.APIEpoch && hasAPI(t.Scopes):
+		ended = "tokens of the application for the API were ended"
+	case owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch:
+		ended = "the application's organization is not active, or was not for a time"
+	case u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch:
+		ended = "the user is not active, or the user's sessions and tokens were ended"
+	case o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch:
+		ended = "the user's organization is not active, or was not for a time"
+	case c == nil || c.Data.Apps[t.Client].Since != t.Consent:
+		ended = "the user has withdrawn the consent"
+	}
+	if ended != "" {
+		return refusedTerms(t, ended)
 	}
 	verdict, place, err := t.places.JudgeIn(tx, project.ClientOf(client), project.PersonOf(u), t.Place)
 	if err != nil || !t.Basis.Holds(verdict, place) {
-		return orElse(err, ErrInvalidGrant)
+		return orElse(err, refusedTerms(t, "the user may not use the application any more"))
 	}
 	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
-		return orElse(err, ErrInvalidGrant)
+		return orElse(err,
+			refusedTerms(t, "the identity provider that the user came through is not active, or the link to it has ended"))
 	}
 	if client.Org == o.ID {
 		return nil
@@ -107,7 +118,7 @@ func (t *terms) holds(tx *event.Tx) error {
 	}
 	wanted := own.leaves(client, slices.Concat(t.Scopes, t.Told))
 	if !(asksLess(client) && len(wanted) == 0) && !c.Data.Apps[t.Client].covers(wanted, client.Data.APIEpoch) {
-		return ErrInvalidGrant.Because(errUnasked)
+		return refusedTerms(t, errUnasked.Error()).Because(errUnasked)
 	}
 	return nil
 }
@@ -115,6 +126,11 @@ func (t *terms) holds(tx *event.Tx) error {
 // inCommand finds applications that a command has declared.
 func inCommand(tx *event.Tx) func(id string) (*event.Object[app.App], error) {
 	return func(id string) (*event.Object[app.App], error) { return app.Kind.Get(tx, id) }
+}
+
+// refusedTerms is ErrInvalidGrant for terms that do not hold any more.
+func refusedTerms(t *terms, ended string) *errs.Error {
+	return refusedGrant("what %s sent was given for %s, and ended since: %s", t.Client, t.UserID, ended)
 }
 
 // errUnasked is why terms do not hold that an application of another organization was given without asking the person,

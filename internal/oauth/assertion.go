@@ -36,28 +36,32 @@ const (
 
 // verify judges an assertion of somebody: signed by one of their keys with an algorithm of that key, about themselves,
 // meant for us, short-lived, and used for the first time. Its jti tells that, or what is signed where there is none.
-// Errors: refused.
+// Errors: those that refused makes of what the log says about them.
 func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, keys []jose.JSONWebKey, ids identified,
-	refused *errs.Error) error {
+	refused func(why string) *errs.Error) error {
 	if !a.SignedBy(keys, app.MaxKeys) { // an application may publish more, and each costs up to some milliseconds
-		return refused
+		return refused("is not signed with one of its keys")
 	}
 	now := g.Clock()
 	switch {
-	case a.Issuer != id || a.Subject != id,
-		!a.Audience.Contains(g.Issuer) && !a.Audience.Contains(g.TokenEndpoint()),
-		a.Expiry == nil || !now.Before(a.Expiry.Time()) || a.Expiry.Time().After(now.Add(maxAssertionLife+clockSkew)),
-		a.IssuedAt == nil || a.IssuedAt.Time().After(now.Add(clockSkew)) ||
-			a.IssuedAt.Time().Before(now.Add(-maxAssertionLife-clockSkew)),
-		a.NotBefore != nil && a.NotBefore.Time().After(now.Add(clockSkew)):
-		return refused
+	case a.Issuer != id || a.Subject != id:
+		return refused("does not have its identifier as iss and sub")
+	case !a.Audience.Contains(g.Issuer) && !a.Audience.Contains(g.TokenEndpoint()):
+		return refused("is not meant for this server: aud must be the issuer or the token endpoint")
+	case a.Expiry == nil || !now.Before(a.Expiry.Time()) || a.Expiry.Time().After(now.Add(maxAssertionLife+clockSkew)):
+		return refused("has expired, has no exp, or one more than an hour away")
+	case a.IssuedAt == nil || a.IssuedAt.Time().After(now.Add(clockSkew)) ||
+		a.IssuedAt.Time().Before(now.Add(-maxAssertionLife-clockSkew)):
+		return refused("has no iat, or one in the future or more than an hour ago")
+	case a.NotBefore != nil && a.NotBefore.Time().After(now.Add(clockSkew)):
+		return refused("is not valid yet: nbf")
 	}
 	// The client has signed with one of its keys, so the error may say what to mend.
 	switch {
 	case a.ID == "" && ids == needsID:
-		return refusedFor(refused, "the assertion has no jti: add this claim with a unique identifier")
+		return refusedFor(refused("has no jti"), "the assertion has no jti: add this claim with a unique identifier")
 	case len(a.ID) > maxAssertionID:
-		return refusedFor(refused, "the jti of the assertion is too long: it can have at most 255 bytes")
+		return refusedFor(refused("has a jti that is too long"), "the jti of the assertion is too long: it can have at most 255 bytes")
 	}
 	row, again, hint := usedRow("assertion", id, a.ID), time.Duration(0), "with another jti for every request"
 	if a.ID == "" {
@@ -77,7 +81,7 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 				return nil
 			}
 			if again == 0 || tx.Now()-usedAt(stored.Value) >= again.Microseconds() {
-				return refusedFor(refused, "the assertion has already been used: make a new one "+hint)
+				return refusedFor(refused("was already used"), "the assertion has already been used: make a new one "+hint)
 			}
 			return nil
 		},
@@ -97,7 +101,7 @@ func usedAt(value []byte) int64 {
 	return at
 }
 
-// refusedFor is the same refusal with other words.
+// refusedFor is the same refusal with other words for the client.
 func refusedFor(refused *errs.Error, message string) *errs.Error {
-	return errs.New(refused.Kind, refused.Reason, message)
+	return errs.New(refused.Kind, refused.Reason, message).Noting(refused.Note)
 }

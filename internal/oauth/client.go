@@ -119,8 +119,8 @@ func (g *Grants) authenticateApp(ctx context.Context, c Credentials, said *asser
 		if err != nil {
 			return nil, refusedClient("the keys of %s cannot be fetched", a.ID).Because(err)
 		}
-		if err := g.verify(ctx, said, a.ID, keys, needsID,
-			refusedClient("%s sent an assertion that is not signed with one of its keys, is not meant for this server, or has expired", a.ID)); err != nil {
+		refused := func(why string) *errs.Error { return refusedClient("%s sent an assertion that %s", a.ID, why) }
+		if err := g.verify(ctx, said, a.ID, keys, needsID, refused); err != nil {
 			return nil, err
 		}
 	default:
@@ -134,14 +134,24 @@ func refusedClient(format string, values ...any) *errs.Error {
 	return ErrInvalidClient.Noting(fmt.Sprintf(format, values...))
 }
 
+// serviceRefused refuses the assertion of a service user; nil where there is no such user.
+func serviceRefused(u *event.Object[user.User],
+	refused func(format string, values ...any) *errs.Error) func(why string) *errs.Error {
+	return func(why string) *errs.Error {
+		if u == nil {
+			return refused("no active service user of an active organization is the issuer of the assertion")
+		}
+		return refused("%s sent an assertion that %s", u.ID, why)
+	}
+}
+
 func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *assertion.Assertion) (*Client, error) {
 	u, stored, err := g.service(ctx, c.ClientID)
 	if err != nil {
 		return nil, err
 	}
 	if said != nil {
-		refused := refusedClient("no active service user has this client_id and a key that the assertion is signed with, or it is not meant for this server, or has expired")
-		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), needsID, refused); err != nil {
+		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), needsID, serviceRefused(u, refusedClient)); err != nil {
 			return nil, err
 		}
 		return &Client{Service: u}, nil

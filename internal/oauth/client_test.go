@@ -160,31 +160,31 @@ func TestAssertions(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change change
-		fine   bool
+		why    string // in the log; empty: it is fine
 	}{
-		{"as it should be", set("x", 1), true},
-		{"for the token endpoint", set("aud", []string{"https://other.test", issuer + "/oauth/token"}), true},
-		{"with RSA", by(jose.PS256, rsaKey), true},
+		{"as it should be", set("x", 1), ""},
+		{"for the token endpoint", set("aud", []string{"https://other.test", issuer + "/oauth/token"}), ""},
+		{"with RSA", by(jose.PS256, rsaKey), ""},
 		{"with the id of the key",
-			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_ec" }, true},
+			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_ec" }, ""},
 		{"with the id of another key",
-			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_rsa" }, false},
-		{"by a stranger", by(jose.ES256, stranger), false},
-		{"with HMAC by the public key", by(jose.HS256, []byte(publicPEM(t, ec.Public()))), false},
-		{"for somebody else", set("aud", "https://other.test"), false},
-		{"for nobody", without("aud"), false},
-		{"about somebody else", set("sub", "usr_a"), false},
-		{"by somebody else", set("iss", "usr_a"), false},
-		{"without an end", without("exp"), false},
-		{"that has ended", at("exp", 0), false},
-		{"that lives too long", at("exp", 2*time.Hour), false},
-		{"without a beginning", without("iat"), false},
-		{"from the future", at("iat", 2*time.Minute), false},
-		{"too old", at("iat", -2*time.Hour), false},
-		{"not yet", at("nbf", 2*time.Minute), false},
-		{"with the longest id", set("jti", strings.Repeat("x", 255)), true},
-		{"with an id that is too long", set("jti", strings.Repeat("x", 256)), false},
-		{"with a number for an id", set("jti", 1), false},
+			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_rsa" }, "is not signed"},
+		{"by a stranger", by(jose.ES256, stranger), "is not signed"},
+		{"with HMAC by the public key", by(jose.HS256, []byte(publicPEM(t, ec.Public()))), "cannot be read"},
+		{"for somebody else", set("aud", "https://other.test"), "is not meant for this server"},
+		{"for nobody", without("aud"), "is not meant for this server"},
+		{"about somebody else", set("sub", "usr_a"), "iss and sub"},
+		{"by somebody else", set("iss", "usr_a"), "no active service user"},
+		{"without an end", without("exp"), "exp"},
+		{"that has ended", at("exp", 0), "has expired"},
+		{"that lives too long", at("exp", 2*time.Hour), "exp"},
+		{"without a beginning", without("iat"), "iat"},
+		{"from the future", at("iat", 2*time.Minute), "iat"},
+		{"too old", at("iat", -2*time.Hour), "iat"},
+		{"not yet", at("nbf", 2*time.Minute), "nbf"},
+		{"with the longest id", set("jti", strings.Repeat("x", 255)), ""},
+		{"with an id that is too long", set("jti", strings.Repeat("x", 256)), "too long"},
+		{"with a number for an id", set("jti", 1), "cannot be read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			as := func(use func(w *world, text string) error) error {
@@ -199,13 +199,18 @@ func TestAssertions(t *testing.T) {
 				return use(w, signed(t, key, kid, claims))
 			}
 			asGrant, asClient := as(asGrant), as(asClient)
-			if tt.fine {
+			if tt.why == "" {
 				must(t, asGrant)
 				must(t, asClient)
 				return
 			}
 			wants(t, asGrant, ErrInvalidGrant)
 			wants(t, asClient, ErrInvalidClient)
+			for _, err := range []error{asGrant, asClient} {
+				if !strings.Contains(why(err), tt.why) {
+					t.Errorf("the log says %q", why(err))
+				}
+			}
 		})
 	}
 	assertion := func(t *testing.T, w *world, jti string) string {

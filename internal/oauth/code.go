@@ -3,10 +3,13 @@ package oauth
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -40,18 +43,25 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	}
 	kind, hash, ok := secret.ParseToken(c.Text)
 	if !ok || kind != secret.Code {
-		return nil, ErrInvalidGrant
+		return nil, refusedGrant("%s sent something that is not a code of this server", client.ID())
 	}
 	id := hex.EncodeToString(hash)
 	read, err := codes.Read(ctx, g.Store, id)
 	if err != nil {
 		return nil, err
 	}
-	if read == nil || read.Client != client.ID() {
-		return nil, ErrInvalidGrant
-	}
-	if !read.Used && (read.RedirectURI != c.RedirectURI || !request.Verified(read.Challenge, c.Verifier)) {
-		return nil, ErrInvalidGrant
+	switch {
+	case read == nil:
+		return nil, refusedGrant("%s sent a code that has expired, or that there never was", client.ID())
+	case read.Client != client.ID():
+		return nil, refusedGrant("%s sent a code that was given to %s", client.ID(), read.Client)
+	case read.Used: // which ends what it led to
+	case read.RedirectURI != c.RedirectURI:
+		return nil, refusedGrant("%s sent as redirect_uri %s, but the code was asked for with %s", client.ID(),
+			syntax.LoggedURL(c.RedirectURI), syntax.LoggedURL(read.RedirectURI))
+	case !request.Verified(read.Challenge, c.Verifier):
+		return nil, refusedGrant("%s sent a code_verifier that does not match the code_challenge that the code was asked for with, or only one of the two",
+			client.ID())
 	}
 	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{codes.Key(id)},
 		func(tx *event.Tx) (reused bool, err error) {
@@ -60,7 +70,7 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 			case err != nil:
 				return false, err
 			case now == nil:
-				return false, ErrInvalidGrant
+				return false, refusedGrant("%s sent a code that has just expired", client.ID())
 			case now.Used:
 				return true, nil
 			}
@@ -100,7 +110,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			}
 			opened, proof, err := in.Counts(tx)
 			if err != nil {
-				return ErrInvalidGrant.Because(err)
+				return refusedGrant("the session that %s got its code in has ended, or is restricted", t.Client).Because(err)
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
@@ -141,7 +151,12 @@ func (g *Grants) end(ctx context.Context, t *terms, what string, marker event.Ro
 	if err != nil {
 		return err
 	}
-	return ErrInvalidGrant
+	return refusedGrant("%s used a %s again: all tokens that it led to have been ended", t.Client, what)
+}
+
+// refusedGrant is ErrInvalidGrant with what the log says about it.
+func refusedGrant(format string, values ...any) *errs.Error {
+	return ErrInvalidGrant.Noting(fmt.Sprintf(format, values...))
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

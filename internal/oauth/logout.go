@@ -31,19 +31,19 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 			return "", err
 		}
 		if client == nil {
-			return "", ErrUnknownClient
+			return "", ErrUnknownClient.Noting("no active application of an active organization has this client_id")
 		}
 		if redirectURI != "" && !app.PostLogoutAllowed(&client.Data, redirectURI) {
-			return "", ErrRedirectRefused
+			return "", refusedRedirect(client.ID, "post_logout_redirect_uri", redirectURI)
 		}
 	} else if redirectURI != "" {
-		return "", ErrRedirectRefused
+		return "", refusedRedirect("an unnamed application", "post_logout_redirect_uri", redirectURI)
 	}
 	if err := g.strangers(ctx); err != nil {
 		return "", err
 	}
 	if l.Redirect, err = withState(redirectURI, request.Ask{State: state}.StateBack()); err != nil {
-		return "", ErrRedirectRefused.Because(err)
+		return "", refusedRedirect(l.Client, "post_logout_redirect_uri", redirectURI).Because(err)
 	}
 	l.UILocales = request.Locales(l.UILocales)
 	id = rand.Text()

@@ -67,9 +67,6 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 	if err != nil {
 		return nil, err
 	}
-	if read == nil {
-		return nil, ErrInvalidGrant
-	}
 	if len(scopes) == 0 {
 		scopes = read.Scopes
 	}
@@ -135,7 +132,7 @@ func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Comm
 				return err
 			}
 			if now == nil {
-				return ErrInvalidGrant
+				return refusedGrant("what the refresh token of %s belongs to has just ended", s.Client)
 			}
 			return decide(tx, now)
 		},
@@ -191,20 +188,28 @@ func (g *Grants) keptAnswer(tx *event.Tx, s *shown, now *family) (*Tokens, error
 	return made, nil
 }
 
-// familyOf finds the family of a refresh token of a client, also of one that was replaced; nil where there is none.
+// familyOf finds the family of a refresh token of a client, also of one that was replaced. Errors: ErrInvalidGrant.
 func (g *Grants) familyOf(ctx context.Context, client *Client, text string) (found *family, digest string, err error) {
 	kind, hash, ok := secret.ParseToken(text)
 	if !ok || kind != secret.Refresh {
-		return nil, "", nil
+		return nil, "", refusedGrant("%s sent something that is not a refresh token of this server", client.ID())
 	}
 	digest = hex.EncodeToString(hash)
 	id, err := refreshTokens.Read(ctx, g.Store, digest)
-	if err != nil || id == nil {
+	if err != nil {
 		return nil, "", err
 	}
+	if id == nil {
+		return nil, "", refusedGrant("%s sent a refresh token that has expired, or that there never was", client.ID())
+	}
 	found, err = families.Read(ctx, g.Store, *id)
-	if err != nil || found == nil || found.Client != client.ID() {
+	switch {
+	case err != nil:
 		return nil, "", err
+	case found == nil:
+		return nil, "", refusedGrant("%s sent a refresh token that has expired, was revoked, or was ended when an older one was used again", client.ID())
+	case found.Client != client.ID():
+		return nil, "", refusedGrant("%s sent a refresh token that was given to %s", client.ID(), found.Client)
 	}
 	return found, digest, nil
 }

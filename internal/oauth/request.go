@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
+	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -107,13 +109,21 @@ func (g *Grants) asking(ctx context.Context, a request.Ask) (*event.Object[app.A
 	if err != nil {
 		return nil, err
 	}
-	if client == nil || !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode) {
-		return nil, ErrUnknownClient
-	}
-	if !app.RedirectAllowed(&client.Data, a.RedirectURI) {
-		return nil, ErrRedirectRefused
+	switch {
+	case client == nil:
+		return nil, ErrUnknownClient.Noting("no active application of an active organization has this client_id")
+	case !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode):
+		return nil, ErrUnknownClient.Noting(client.ID + " does not have the grant type authorization_code")
+	case !app.RedirectAllowed(&client.Data, a.RedirectURI):
+		return nil, refusedRedirect(client.ID, "redirect_uri", a.RedirectURI)
 	}
 	return client, nil
+}
+
+// refusedRedirect is ErrRedirectRefused with what the log says about it.
+func refusedRedirect(client, parameter, address string) *errs.Error {
+	return ErrRedirectRefused.Noting(fmt.Sprintf("%s sent as %s %s, which is not registered with it", client, parameter,
+		syntax.LoggedURL(address)))
 }
 
 // read judges a request of an application. Nobody is asked about what cannot be given, and what can be given later on,

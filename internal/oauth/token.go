@@ -201,7 +201,7 @@ func (g *Grants) Bearer(ctx context.Context, text string) (*session.Bearer, erro
 // the client's, is left alone: it is not an error.
 func (g *Grants) Revoke(ctx context.Context, client *Client, text string) error {
 	found, _, err := g.familyOf(ctx, client, text)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrInvalidGrant) {
 		return err
 	}
 	if found != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/group"
@@ -141,6 +142,21 @@ func wants(t *testing.T, err, want error) {
 	if !errors.Is(err, want) {
 		t.Errorf("got %v, want %v", err, want)
 	}
+	// The client is told the same of all of these, so the log says which it was.
+	for _, alike := range []error{ErrInvalidGrant, ErrInvalidClient, ErrRedirectRefused, ErrUnknownClient} {
+		if why(err) == "" && errors.Is(err, alike) {
+			t.Errorf("the log does not say why: %v", err)
+		}
+	}
+}
+
+// why is what the log says about a refusal.
+func why(err error) string {
+	e, _ := errors.AsType[*errs.Error](err)
+	if e == nil {
+		return ""
+	}
+	return e.Note
 }
 
 // client is an application as if it had proven who it is.

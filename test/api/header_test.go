@@ -41,6 +41,7 @@ func orgHeaderCases(t *testing.T, w *World) (cases []Case) {
 		add("empty", header(orgID, ""), passed(op))
 		add("twice", header(orgID, s.org, orgID, s.org), invalid(orgID))
 		add("own and another", header(orgID, s.org, orgID, other.org), invalid(orgID))
+		add("mistyped", header("x-service-org-id", other.org), invalid("x-service-org-id"))
 	}
 	add("path agrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, s.org), ok)
 	add("path disagrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, other.org),
@@ -56,6 +57,7 @@ func orgHeaderCases(t *testing.T, w *World) (cases []Case) {
 	add("sign-in/header disagrees with orgId", nil, with(in, "orgId", s.org), header(orgID, other.org), invalid(orgID))
 	add("sign-in/header empty", nil, with(in, "orgId", s.org), header(orgID, ""), ok)
 	add("sign-in/header twice", nil, in, header(orgID, s.org, orgID, s.org), invalid(orgID))
+	add("sign-in/header mistyped", nil, in, header("x-service-org-id", s.org), invalid("x-service-org-id"))
 	return cases
 }
 
@@ -68,6 +70,10 @@ func orderCases(t *testing.T, w *World) []Case {
 		{Name: "no credential, invalid request", Req: &signetv1.UpdateMyProfileRequest{}, Want: unauthenticated},
 		{Name: "no credential, wrong header", Req: profile(), Header: header(orgID, "org_x", "if-match", "W/1"),
 			Want: unauthenticated},
+		{Name: "no credential, unknown header", Req: profile(), Header: header("x-service-org-id", "org_x"),
+			Want: unauthenticated},
+		{Name: "unknown header, no permission", As: s.user, Req: setPassword(other.user.UserID, "x"),
+			Header: header("x-service-org-id", other.org), Want: invalid("x-service-org-id")},
 		{Name: "invalid request, no permission", As: s.user, Req: bad, Want: invalid("password")},
 		{
 			Name:   "invalid request and headers, all at once",

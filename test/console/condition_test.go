@@ -103,6 +103,39 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.sees("Jo lou")
 	})
 
+	t.Run("what is wrong stands at its field, in the person's words", func(t *testing.T) {
+		w := s.signIn(t, b, jo)
+		w.Evaluate(`localStorage.setItem('signet-console-language', 'de')`, nil)
+		defer w.Evaluate(`localStorage.removeItem('signet-console-language')`, nil)
+		w.visit(users + "?add=human")
+		w.fill("Vorname", "Kim")
+		w.fill("Nachname", "Kim")
+		w.fill("E-Mail", "kim at mail.test")
+		w.press("Hinzufügen")
+		w.sees("Benutzername: darf nicht leer sein")
+		w.sees("E-Mail: muss eine E-Mail-Adresse wie name@example.org sein")
+		w.until("the first wrong field has the focus, and is to be seen", `(() => {
+			const first = document.activeElement, box = first.getBoundingClientRect();
+			return first.name === 'userName' && box.top >= 0 && box.bottom <= innerHeight;
+		})()`)
+		if said := w.Text(`[role="dialog"] .failure`); strings.Contains(said, "userName") ||
+			strings.Contains(said, "must") {
+			t.Errorf("above the form it says %q", said)
+		}
+		w.fill("Benutzername", "kim")
+		w.until("what was changed is not called wrong", `document.querySelectorAll('[aria-invalid="true"]').length === 1`)
+	})
+
+	t.Run("what is gone is called gone, in the person's words", func(t *testing.T) {
+		w := s.signIn(t, b, jo)
+		w.visit(users + "/usr_nobody")
+		w.sees("This user was removed, never existed or belongs to another organization.")
+		if said := w.Text("main .failure"); strings.Contains(said, "x-service-orgid") ||
+			strings.Contains(said, "Try again") {
+			t.Errorf("it says %q", said)
+		}
+	})
+
 	t.Run("a server that restarts is noticed and comes back by itself", func(t *testing.T) {
 		w := s.signIn(t, b, jo)
 		w.visit(users)

@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/internal/transport/web"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // safe fails where a page lacks what keeps browsers safe, or holds script or style of its own.
@@ -104,6 +105,27 @@ func TestEveryPathIsSafeForBrowsers(t *testing.T) {
 	p = p.post("do", "allow").shows(200, "One moment")
 	p.safe()
 	b.authorize(shop, "redirect_uri", "https://evil.test").shows(400).safe()
+}
+
+// The page tells a stranger nothing about the application, and repeats nothing: the operator finds both in the log.
+func TestTheLogNamesTheAddressThatWasRefused(t *testing.T) {
+	w := open(t, server.Config{})
+	shop := w.application("Shop")
+	p := w.browser().authorize(shop, "redirect_uri", "https://me:hush@evil.test/back?code=hush#hush").shows(400)
+	if strings.Contains(p.body, "Shop") || strings.Contains(p.body, shop) || strings.Contains(p.body, "evil.test") {
+		t.Errorf("the page says %s", p.body)
+	}
+	w.browser().send(http.MethodGet, "/oauth/authorize?"+values("client_id", "app_hush", "redirect_uri",
+		"https://hush.test/").Encode(), nil)
+	for _, why := range []string{
+		shop + " sent as redirect_uri https://evil.test/back?…#…, which is not registered with it",
+		"no active application of an active organization has this client_id",
+	} {
+		testkit.Await(t, "the log says "+why, func() bool { return w.log.Has(why) })
+	}
+	if w.log.Has("hush") {
+		t.Error("the log repeats what may be a secret")
+	}
 }
 
 func TestTheBareAddressLeadsToTheAccount(t *testing.T) {

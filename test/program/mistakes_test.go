@@ -101,6 +101,7 @@ var mistakes = []struct {
 		`ada: POST /v1/orgs/_setup {"org": {"name": "Mine"}, "human": {"userName": "eve", "password": "x", "profile": {"firstName": "Eve", "lastName": "Doe"}, "email": {"email": "eve@example.org"}}}`,
 		"ada: GET /v1/users [x-service-orgid: $DEFAULT]",
 		"admin: GET /v1/users [x-service-orgid: org_nothing]",
+		"admin: GET /v1/users [x-service-org-id: $ACME]",
 		"admin: GET /v1/users/$BOB",
 		"ada: GET /v1/users/usr_nothing",
 		"ada: DELETE /v1/orgs/$ACME/members/$ADA",

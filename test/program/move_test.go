@@ -443,7 +443,11 @@ func TestMoveMistakes(t *testing.T) {
 	s.run(t, "move", "--to", "mysql://signet:geheim@host/db").refused(t,
 		"--to must be a URL such as postgres://user@host:5432/name, or a directory")
 	s.run(t, "move", "--to", "postgres://signet:geheim@localhost:1/db").refused(t,
-		"PostgreSQL at localhost:1 does not answer")
+		"PostgreSQL at localhost:1 does not answer: connecting to PostgreSQL failed: connection refused: check --to, and that it is running")
+	nowhere := address(t, target.URL)
+	nowhere.Path = "/nodb"
+	s.run(t, "move", "--to", nowhere.String()).refused(t,
+		`has no database "nodb": create it (CREATE DATABASE "nodb"), or correct --to`)
 	s.run(t, "move", "--to", s.dir).refused(t, "the target already contains data")
 	s.run(t, "move", "--to", s.path("master.key")).refused(t, "not a directory")
 	damaged := t.TempDir()

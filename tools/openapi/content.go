@@ -9,7 +9,8 @@ func info() *object {
 		"summary", "Identities and organizations",
 		"description", "Manages users, organizations and identity providers. "+
 			"The same operations are served over gRPC and gRPC-Web on the same port.\n\n"+
-			"Lengths count Unicode code points. Unknown fields in a request are refused. "+
+			"Lengths count Unicode code points. Unknown fields in a request are refused, and so are "+
+			"headers `x-service-…` other than `x-service-orgid`. "+
 			"Enums are written by name and 64-bit integers as decimal strings.",
 		"license", obj("name", "Apache License 2.0", "identifier", "Apache-2.0"),
 	)

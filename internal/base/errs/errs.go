@@ -115,7 +115,9 @@ type Error struct {
 	Fields     []Violation
 	RetryAfter time.Duration // how long to wait before trying again; zero says nothing
 	Cause      error
-	Note       string // what the operator should know and the caller should not; never what the caller sent
+	// what the operator should know and the caller should not; of what the caller sent, addresses alone, as
+	// syntax.LoggedURL gives them
+	Note string
 }
 
 // New makes an Error of the given kind.

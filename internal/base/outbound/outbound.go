@@ -319,10 +319,7 @@ func refusedOrFailed(err error) error {
 		return refusal
 	}
 	_, network := errors.AsType[net.Error](err) // also DNS, and everything that took too long
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	if network || certificate || alert || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, context.Canceled) {
+	if network || TroubleOf(err) != Unclear || errors.Is(err, context.Canceled) {
 		return ErrFailed.Because(err)
 	}
 	return ErrFailed.Because(errors.New("the answer or the host name is not valid"))

@@ -2,11 +2,8 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -205,20 +202,25 @@ func (w *Webhooks) send(ctx context.Context, u *inUse, id string, body []byte) O
 
 // problemOf says in our words why there was no answer.
 func problemOf(err error) string {
-	_, unknown := errors.AsType[*net.DNSError](err)
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	timeout, isNet := errors.AsType[net.Error](err)
-	switch {
-	case errors.Is(err, outbound.ErrRefused):
+	switch outbound.TroubleOf(err) {
+	case outbound.NotCalled:
 		return "signet does not call this address: " + needed
-	case errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
-		return "the receiver did not answer in time"
-	case unknown:
+	case outbound.UnknownName:
 		return "the host name of the receiver was not found"
-	case certificate:
+	case outbound.NoRoute:
+		return "the network of the receiver cannot be reached"
+	case outbound.Closed:
+		return "the receiver refused the connection: nothing listens at this port"
+	case outbound.Hungup:
+		return "the receiver closed the connection without an answer"
+	case outbound.Late:
+		return "the receiver did not answer in time"
+	case outbound.Untrusted:
 		return "the certificate of the receiver is not trusted"
+	case outbound.NoTLS:
+		return "the receiver does not speak TLS at this port, or no version that signet accepts (1.2 and newer)"
 	}
-	return "the receiver cannot be reached, or does not answer correctly"
+	return "the receiver does not answer with valid HTTP, or its host name is not valid"
 }
 
 // retryAfter reads a header of that name: seconds, or a date.

@@ -37,12 +37,18 @@ func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 	untrusted.Config.ErrorLog = quiet
 	t.Cleanup(untrusted.Close)
 	for name, c := range map[string]struct{ url, problem string }{
-		"nobody listens": {away.URL, "the receiver cannot be reached, or does not answer correctly"},
+		"nobody listens": {away.URL, "the receiver refused the connection: nothing listens at this port"},
+		"no TLS": {strings.Replace(serve(nil), "http:", "https:", 1),
+			"the receiver does not speak TLS at this port, or no version that signet accepts (1.2 and newer)"},
+		"no word": {serve(func(out http.ResponseWriter, _ *http.Request) {
+			conn, _, _ := out.(http.Hijacker).Hijack()
+			conn.Close()
+		}), "the receiver closed the connection without an answer"},
 		"no HTTP": {serve(func(out http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := out.(http.Hijacker).Hijack()
 			_, _ = io.WriteString(conn, "secret\r\n\r\n")
 			conn.Close()
-		}), "the receiver cannot be reached, or does not answer correctly"},
+		}), "the receiver does not answer with valid HTTP, or its host name is not valid"},
 		"no answer": {serve(func(_ http.ResponseWriter, q *http.Request) {
 			<-q.Context().Done()
 		}), "the receiver did not answer in time"},

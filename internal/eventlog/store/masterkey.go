@@ -36,7 +36,7 @@ type Look struct {
 // PostgreSQL that it makes stay for the store: making them is most of what a start takes.
 func LookAt(ctx context.Context, o Options) (*Look, error) {
 	if !engine.IsPostgres(o.Database) {
-		have, err := storedMeta(ctx, o.Database)
+		have, err := storedMeta(ctx, engine.Options{Database: o.Database})
 		return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo]),
 			file: err == nil && have != nil}, err
 	}
@@ -65,22 +65,32 @@ func (l *Look) Close() error {
 
 // HasData tells whether a database holds an installation already, without a key and without changing anything.
 func HasData(ctx context.Context, database string) (bool, error) {
-	have, err := storedMeta(ctx, database)
+	have, err := storedMeta(ctx, engine.Options{Database: database})
+	return have[keyCheck] != nil, err
+}
+
+// flagOfTarget names the database that a move leads to.
+const flagOfTarget = "--to"
+
+// TargetHasData is HasData of the database that a move leads to.
+func TargetHasData(ctx context.Context, database string) (bool, error) {
+	have, err := storedMeta(ctx, engine.Options{Database: database, Flag: flagOfTarget})
 	return have[keyCheck] != nil, err
 }
 
 // Fits tells whether a master key is the one of a database, without changing anything.
 func Fits(ctx context.Context, database string, key secret.MasterKey) (bool, error) {
-	have, err := storedMeta(ctx, database)
+	have, err := storedMeta(ctx, engine.Options{Database: database})
 	return err == nil && constantTimeEqual(have[keyCheck], key.CheckValue()), err
 }
 
 // storedMeta gives what a database says about itself; nothing where it holds nothing.
-func storedMeta(ctx context.Context, database string) (map[string][]byte, error) {
-	if !engine.IsPostgres(database) && !fileExists(database) {
+func storedMeta(ctx context.Context, o engine.Options) (map[string][]byte, error) {
+	if !engine.IsPostgres(o.Database) && !fileExists(o.Database) {
 		return nil, nil
 	}
-	e, err := engine.Open(ctx, engine.Options{Database: database, ReadOnly: true})
+	o.ReadOnly = true
+	e, err := engine.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}

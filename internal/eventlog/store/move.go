@@ -53,7 +53,7 @@ func (s *Store) MasterKey() secret.MasterKey { return s.given }
 // where it went. Until all is done the target is marked, and cannot be opened.
 func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved, error) {
 	ctx = engine.Moving(ctx)
-	e, err := engine.Open(ctx, engine.Options{Database: database, Kinds: s.kinds, Log: s.log})
+	e, err := engine.Open(ctx, engine.Options{Database: database, Flag: flagOfTarget, Kinds: s.kinds, Log: s.log})
 	if err != nil {
 		return nil, err
 	}

@@ -296,11 +296,14 @@ func (s *settled) settleExternal() error {
 		_, err = strconv.ParseUint(u.Port(), 10, 16)
 	}
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" ||
-		strings.Trim(u.Path, "/") != "" ||
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil {
 		return fmt.Errorf("--external-url %q must be a URL such as https://id.example.org", hideUser(s.ExternalURL))
 	}
 	s.external = &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
+	if strings.Trim(u.Path, "/") != "" {
+		return fmt.Errorf("--external-url %q must not have a path: signet needs all of a host. "+
+			"Use %s, or a host name of its own", s.ExternalURL, s.external)
+	}
 	s.ExternalURL = s.external.String()
 	return nil
 }

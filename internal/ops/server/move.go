@@ -57,7 +57,7 @@ func Move(ctx context.Context, c Config, log *slog.Logger, to string, show store
 
 // vacant tells an operator at once that there is an installation in the way. What an unfinished move has left is not.
 func vacant(ctx context.Context, database string) error {
-	filled, err := store.HasData(ctx, database)
+	filled, err := store.TargetHasData(ctx, database)
 	switch {
 	case errors.Is(err, store.ErrHalfMoved):
 		return nil

@@ -88,6 +88,7 @@ func TestSettle(t *testing.T) {
 		"a listener beside the URL": func(c *Config) {
 			c.Listen, c.ExternalURL = "nonsense", "https://id.example.org"
 		},
+		"a URL with a path":          func(c *Config) { c.ExternalURL = "https://id.example.org/auth" },
 		"a URL with a query":         func(c *Config) { c.ExternalURL = "https://id.example.org?" },
 		"a URL with a fragment":      func(c *Config) { c.ExternalURL = "https://id.example.org#x" },
 		"a URL with a user":          func(c *Config) { c.ExternalURL = "https://me@id.example.org" },

@@ -2,10 +2,8 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -111,7 +109,7 @@ func (c *check) oidc(ctx context.Context, o *idp.OIDC) {
 	if m.ResponseModes != nil && postsForm(o) && !slices.Contains(m.ResponseModes, "form_post") {
 		c.problem("response_mode", "the provider does not offer to post its answer", "Switch formPost off.")
 	}
-	c.client(ctx, c.oidcClient(o, m))
+	c.client(ctx, c.oidcClient(o, m), m.TokenAuthMethods)
 }
 
 func (c *check) oauth(ctx context.Context, o *idp.OAuth) {
@@ -122,7 +120,7 @@ func (c *check) oauth(ctx context.Context, o *idp.OAuth) {
 		c.get(ctx, failure.UserInfo, "emailsEndpoint", o.EmailsEndpoint)
 	}
 	c.client(ctx, client{id: o.ClientID, hasSecret: o.HasClientSecret, auth: o.ClientAuth, endpoint: o.TokenEndpoint,
-		audience: o.TokenEndpoint})
+		audience: o.TokenEndpoint}, nil)
 }
 
 // forBrowsers judges an address that people are sent to.
@@ -158,9 +156,7 @@ func (c *check) algorithms(o *idp.OIDC, m *metadata) {
 	case offered == nil && way != "client_secret_basic" && o.Preset != idp.ApplePreset:
 		c.warning(failure.Client, "the provider does not say that it supports "+way,
 			"If sign-ins fail, send the secret in the header.")
-	case offered != nil && !slices.Contains(offered, way) && way == "none": // a provider need not list it, see RFC 8414
-		c.warning(failure.Client, "the provider does not say that it supports clients without a secret",
-			"If sign-ins fail, set a client secret, or register a public client with the provider.")
+	case way == "none": // a provider need not list it, see RFC 8414: client finds out
 	case offered != nil && !slices.Contains(offered, way):
 		c.problem(failure.Client, "the provider does not offer "+way+", by which this client proves who it is",
 			"Choose a client authentication that the provider offers, and set a client secret if it needs one.")
@@ -250,8 +246,11 @@ func (c *check) keys(ctx context.Context, name, address string, algorithms []str
 		"It needs a public key for signatures: RSA of 2048 to 8192 bits, EC of P-256, P-384 or P-521, or Ed25519.")
 }
 
-// client tries whether the token endpoint knows us, with a code that nobody has made.
-func (c *check) client(ctx context.Context, by client) {
+// client tries whether the token endpoint knows us, with a code that nobody has made. offered are the ways to prove who
+// one is that the provider says it takes; nil: it does not say.
+func (c *check) client(ctx context.Context, by client, offered []string) {
+	public := !by.hasSecret && by.auth != idp.PrivateKeyJWT
+	unlisted := public && offered != nil && !slices.Contains(offered, "none")
 	if c.Client.Accepts(by.endpoint) != nil {
 		c.problem(failure.Address, "the token endpoint is not called", allowHint)
 		return
@@ -259,14 +258,25 @@ func (c *check) client(ctx context.Context, by client) {
 	_, err := c.exchange(ctx, c.p, by, &state{Provider: c.p.ID, Attempt: []byte("check")},
 		url.Values{"code": {"signet-check"}})
 	failed, ok := errors.AsType[*Failure](err)
+	refused := ok && failed.Check == failure.Client
+	if unlisted && !refused {
+		c.warning(failure.Client, "the provider does not say that it supports clients without a secret",
+			"If sign-ins fail, set a client secret, or register a public client with the provider.")
+	}
 	switch {
+	case unlisted && refused:
+		c.problem(failed.Check, "no client secret is set, and the provider requires one",
+			"Set the client secret that the provider gave you, or register a public client with it.")
+	case public && refused:
+		c.problem(failed.Check, "the provider does not accept the client id without a client secret",
+			"Check the client id, and set the client secret if the provider gave you one.")
+	case refused:
+		c.problem(failed.Check, "the provider does not accept the client id or secret",
+			"Check both, and how the secret is sent.")
 	case !ok, failed.Check == failure.Code, failed.Check == failure.Configuration: // of which secret has spoken
 	case failed.Check == failure.TokenAnswer:
 		c.warning(failed.Check, "the token endpoint refused a code that does not exist in an unusual way",
 			"If sign-ins fail, check its address.")
-	case failed.Check == failure.Client:
-		c.problem(failed.Check, "the provider does not accept the client id or secret",
-			"Check both, and how the secret is sent.")
 	default:
 		message, hint := reason(failed)
 		c.problem(failed.Check, "the token endpoint "+message, hint)
@@ -310,20 +320,22 @@ func (c *check) clock(name string, header http.Header) {
 
 // reason says why a call failed. Where a name leads inside is not told.
 func reason(err error) (message, hint string) {
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	_, dns := errors.AsType[*net.DNSError](err)
-	timeout, network := errors.AsType[net.Error](err)
-	switch {
-	case errors.Is(err, outbound.ErrRefused):
+	switch outbound.TroubleOf(err) {
+	case outbound.NotCalled:
 		return "is at an address that this server does not call", allowHint
-	case certificate, alert:
+	case outbound.Untrusted:
 		return "has no valid TLS certificate", "Install a certificate for that host name, with its whole chain."
-	case dns:
+	case outbound.NoTLS:
+		return "does not speak TLS, or no version that is accepted", "Check the port. TLS 1.2 and newer are accepted."
+	case outbound.UnknownName:
 		return "has a host name that cannot be resolved", "Check how it is written."
-	case errors.Is(err, context.DeadlineExceeded), network && timeout.Timeout():
+	case outbound.Closed, outbound.NoRoute:
+		return "refused the connection, or its network cannot be reached",
+			"Check the host and the port, that the server works, and that no firewall is in between."
+	case outbound.Late:
 		return "did not answer in time", "Check that the server works, and that no firewall is in between."
-	case errors.Is(err, fairqueue.ErrUsedUp), errors.Is(err, fairqueue.ErrBusy):
+	}
+	if errors.Is(err, fairqueue.ErrUsedUp) || errors.Is(err, fairqueue.ErrBusy) {
 		return "was not asked: too many calls are under way", "Try again shortly."
 	}
 	return "could not be fetched", "Check the address, and that the server answers with a small document."

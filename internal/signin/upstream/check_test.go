@@ -37,6 +37,10 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			return w.oidc(nil)
 		}
 	}
+	unknownClient := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(401)
+		answer(w, m{"error": "invalid_client"})
+	}
 	for name, c := range map[string]struct {
 		p    func(w *world) *Provider
 		want []string // checks, with a ? behind a warning
@@ -104,6 +108,16 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 				"client_secret_post"}}
 			return w.oidc(func(o *idp.OIDC) { o.HasClientSecret = false })
 		}, []string{failure.Client + "?"}, "public client"},
+		"a secret that is missing": {func(w *world) *Provider {
+			w.up.metadata = m{"token_endpoint_auth_methods_supported": []string{"client_secret_basic"}}
+			w.up.answers["/token"] = unknownClient
+			return w.oidc(func(o *idp.OIDC) { o.ClientID, o.HasClientSecret = "later", false })
+		}, []string{failure.Client}, "no client secret is set, and the provider requires one"},
+		"a public client that there is not": {func(w *world) *Provider {
+			w.up.metadata = m{"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "none"}}
+			w.up.answers["/token"] = unknownClient
+			return w.oidc(func(o *idp.OIDC) { o.HasClientSecret = false })
+		}, []string{failure.Client}, "does not accept the client id without a client secret"},
 		"no PKCE": {says(m{"code_challenge_methods_supported": nil}), []string{"pkce?"}, ""},
 		"a secret in the body only": {says(m{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}),
 			[]string{failure.Client}, "client authentication"},
@@ -112,10 +126,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			w.up.metadata = m{"response_modes_supported": []string{"query"}}
 			return w.oidc(func(o *idp.OIDC) { o.FormPost = true })
 		}, []string{"response_mode"}, "formPost"},
-		"a secret that is wrong": {answers("/token", func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(401)
-			answer(w, m{"error": "invalid_client"})
-		}), []string{failure.Client}, ""},
+		"a secret that is wrong": {answers("/token", unknownClient), []string{failure.Client}, "id or secret"},
 		"a token endpoint that breaks": {answers("/token",
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), []string{failure.Unreachable}, ""},
 		"a secret that is gone": {func(w *world) *Provider { p := w.oidc(nil); w.dropSecret(); return p },

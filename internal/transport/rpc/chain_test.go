@@ -70,6 +70,8 @@ func (a ask) sending(m proto.Message) ask {
 func TestRefusals(t *testing.T) {
 	const (
 		invalid, denied, unauthenticated, notFound = 3, 7, 16, 5
+
+		unknownHeader = "is not a header of this API: to name an organization, send x-service-orgid"
 	)
 	l := newLab(t, func(c *Config) {
 		c.Check = func(req proto.Message, _ call.Rules) (found []errs.Violation, err error) {
@@ -152,6 +154,16 @@ func TestRefusals(t *testing.T) {
 		{"a repeated organization", getUser.as("owner", "x-service-orgid", "org_own", "x-service-orgid", "org_own"),
 			invalid, 400, errs.InvalidRequest,
 			map[string]string{orgHeader: "must be sent only once"}},
+		{"headers with a name of ours that there are not", getUser.as("owner", "x-service-org-id", "org_x",
+			"X-SERVICE-ORG", "", "x-service-orgid", "org_own", "x-other-service", "org_x"), invalid, 400,
+			errs.InvalidRequest,
+			map[string]string{"x-service-org-id": unknownHeader, "x-service-org": unknownHeader}},
+		{"such a header where there is no caller", signIn.with(http.Header{"X-Service-Organization": {"org_a"}}),
+			invalid, 400, errs.InvalidRequest, map[string]string{"x-service-organization": unknownHeader}},
+		{"such a header without a credential", getMe.with(http.Header{"X-Service-Org-Id": {"org_a"}}),
+			unauthenticated, 401, access.Unauthenticated, nil},
+		{"such a header without permission", setPassword.as("nobody", "x-service-org-id", "org_x"), invalid, 400,
+			errs.InvalidRequest, map[string]string{"x-service-org-id": unknownHeader}},
 		{"a repeated if-match", setPassword.as("owner", "if-match", "1", "if-match", "1"), invalid, 400,
 			errs.InvalidRequest,
 			map[string]string{"if-match": "must be sent only once"}},
@@ -500,6 +512,14 @@ func TestOperationSees(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUnknownHeadersCostNothing holds that the search for them does not allocate where there are none.
+func TestUnknownHeadersCostNothing(t *testing.T) {
+	h := bearerOf("owner", "content-type", "application/json", "x-service-orgid", "org_own", "x-request-id", "r-1")
+	if n := testing.AllocsPerRun(100, func() { unknownHeaders(h) }); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

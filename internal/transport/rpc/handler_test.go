@@ -198,6 +198,17 @@ func TestCORS(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a preflight allows no header that the call would be refused for", func(t *testing.T) {
+		o := ask("OPTIONS", "/v1/users/me", ours, "access-control-request-method", "GET",
+			"access-control-request-headers", "authorization,x-service-org-id")
+		allowed := http.Header{}
+		for name := range strings.SplitSeq(o.header.Get("Access-Control-Allow-Headers"), ", ") {
+			allowed.Set(name, "")
+		}
+		if _, known := allowed[keyOrg]; !known || len(unknownHeaders(allowed)) > 0 {
+			t.Errorf("it allows %v", allowed)
+		}
+	})
 	t.Run("a preflight for an unknown path", func(t *testing.T) {
 		if o := ask("OPTIONS", "/v1/nowhere", ours, "access-control-request-method", "GET"); o.http != 404 {
 			t.Errorf("got %d", o.http)

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,6 +21,10 @@ const (
 	timeoutHeader     = "grpc-timeout"
 	lastEventHeader   = "last-event-id"
 )
+
+// servicePrefix begins the names that belong to the API. A header with such a name that the API does not know is
+// refused: whoever mistypes the organization's would otherwise change another organization.
+const servicePrefix = "X-Service-"
 
 // The same as net/http stores them, so that looking them up costs no conversion.
 const (
@@ -91,7 +96,22 @@ func (c *Call) readHeaders() (found []errs.Violation) {
 			c.Info.IdempotencyKey = values[0]
 		}
 	}
+	for _, name := range unknownHeaders(c.Request.Header) {
+		refuse(name, "is not a header of this API: to name an organization, send "+orgHeader)
+	}
 	return found
+}
+
+// unknownHeaders names, in order, the headers that look like those of the API and are none. net/http has brought the
+// names of all protocols into one form. A request without such headers costs no memory.
+func unknownHeaders(h http.Header) (names []string) {
+	for key := range h {
+		if strings.HasPrefix(key, servicePrefix) && key != keyOrg {
+			names = append(names, readable(strings.ToLower(key)))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // parseIfMatch reads "<sequence>", <sequence> or *.

@@ -339,6 +339,7 @@ func TestAStreamIsRefusedLikeAnyCall(t *testing.T) {
 				{bearerOf("nobody"), "", "PERMISSION_DENIED"},
 				{bearerOf("restricted"), "", "PASSWORD_CHANGE_REQUIRED"},
 				{bearerOf("owner", "x-service-orgid", "org_other"), "", "PERMISSION_DENIED"},
+				{bearerOf("nobody", "x-service-org-id", "org_other"), "", "INVALID_REQUEST"},
 				{bearerOf("owner"), strings.Repeat("x", 501), "INVALID_REQUEST"},
 				{bearerOf("owner"), "", "INVALID_REQUEST"}, // by the operation
 			} {

@@ -72,7 +72,8 @@ func (x *Exchange) Write(p []byte) (int, error) {
 func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // observe writes the one line of log that every request gets, and counts it. Nothing a caller sends gets into either,
-// except a request id of harmless characters: no path, header, body or token.
+// except a request id of harmless characters and, in the log, an address that was refused (errs.Error.Note): no path,
+// header, body or token.
 func (s *Site) observe(x *Exchange) {
 	took := s.config.Now().Sub(x.Start)
 	code := x.Code

@@ -22,6 +22,7 @@ import (
 // Options of Open.
 type Options struct {
 	Database string // a file, or postgres://…
+	Flag     string // by which messages name it; empty: --database
 	Kinds    []event.Definition
 	Cache    *cache.Cache // of the embedded database; told of every change
 	Log      *slog.Logger

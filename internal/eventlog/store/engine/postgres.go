@@ -137,7 +137,7 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	}
 	if err := e.pool.Ping(ctx); err != nil {
 		_ = e.Close()
-		return nil, notConnected(config.ConnConfig, err)
+		return nil, notConnected(config.ConnConfig, cmp.Or(o.Flag, "--database"), err)
 	}
 	return e, nil
 }

@@ -8,7 +8,20 @@ import {
 import { CreateUserTokenRequestSchema } from '../../gen/signet/v1/credential_pb';
 import { AddHumanUserRequestSchema, User_ProfileSchema } from '../../gen/signet/v1/user_pb';
 import { loadTexts } from '../texts.svelte';
-import { at, differences, enumName, enumOptions, enumText, known, put, requestOf, same, type Field } from './fields';
+import {
+  at,
+  differences,
+  enumName,
+  enumOptions,
+  enumText,
+  known,
+  put,
+  requestOf,
+  same,
+  wrongIn,
+  type Field,
+  type KnownField,
+} from './fields';
 
 beforeAll(() => loadTexts('common', 'fields'));
 
@@ -164,4 +177,76 @@ test('differences names the paths that differ', () => {
     'profile.firstName',
     'done',
   ]);
+});
+
+describe('wrongIn', () => {
+  const human = () =>
+    ['userName', 'password', 'profile.firstName', 'email.email'].map((path) =>
+      known(AddHumanUserRequestSchema, { path, ...(path === 'email.email' && { kind: 'email' }) }),
+    );
+  const app = () =>
+    ['name', 'redirectUris', 'accessTokenSeconds'].map((path) => known(AddApplicationRequestSchema, { path }));
+  const said = (fields: () => KnownField[], value: JsonObject, path: string) => {
+    const { atFields, elsewhere } = wrongIn(fields(), value, new Map([[path, 'is wrong']]));
+    expect(atFields.size + elsewhere.length).toBe(1);
+    return [...atFields].map(([at, w]) => `${at} > ${w.lead} ${w.text}${w.english ? ' (en)' : ''}`)[0];
+  };
+
+  test.for<[string, () => KnownField[], JsonObject, string, string | undefined]>([
+    ['nothing in a field', human, {}, 'userName', 'userName > User name: must not be empty'],
+    [
+      'too much',
+      human,
+      { userName: 'x'.repeat(201) },
+      'userName',
+      'userName > User name: must have at most 200 characters',
+    ],
+    [
+      'characters, not their halves',
+      human,
+      { userName: '😀'.repeat(200) },
+      'userName',
+      'userName > User name: is wrong (en)',
+    ],
+    [
+      'no address',
+      human,
+      { email: { email: 'x' } },
+      'email.email',
+      'email.email > E-mail: must be an e-mail address such as name@example.org',
+    ],
+    ['an object that is missing', human, {}, 'profile', 'profile.firstName > First name: must not be empty'],
+    ['an object that is there', human, { profile: { firstName: 'Ada' } }, 'profile', undefined],
+    [
+      'a number',
+      app,
+      { accessTokenSeconds: 90000 },
+      'accessTokenSeconds',
+      'accessTokenSeconds > Lifetime of access tokens (seconds): must be from 0 to 86,400',
+    ],
+    [
+      'one of several lines',
+      app,
+      { redirectUris: ['a', 'b'] },
+      'redirectUris[1]',
+      'redirectUris > Redirect addresses, line 2: is wrong (en)',
+    ],
+    ['what only the server knows', app, { name: 'x' }, 'name', 'name > Name: is wrong (en)'],
+    ['no field of the form', app, {}, 'nameOfSomething', undefined],
+    ['the whole request', app, {}, '', undefined],
+  ])('%s', ([, fields, value, path, expected]) => {
+    expect(said(fields, value, path)).toBe(expected);
+  });
+
+  it('keeps the first of a field', () => {
+    const { atFields } = wrongIn(
+      app(),
+      {},
+      new Map([
+        ['redirectUris[0]', 'one'],
+        ['redirectUris[1]', 'two'],
+      ]),
+    );
+    expect(atFields.get('redirectUris')?.text).toBe('one');
+  });
 });

@@ -207,3 +207,48 @@ export function same(a: JsonValue | undefined, b: JsonValue | undefined): boolea
 export function differences(fields: readonly Field[], a: JsonObject, b: JsonObject): string[] {
   return fields.map((f) => f.path).filter((path) => !same(at(a, path), at(b, path)));
 }
+
+/** What is wrong with a field, to be read behind `lead`, which names it. */
+export interface Wrong {
+  readonly lead: string;
+  readonly text: string;
+  /** It is said as the server says it. */
+  readonly english: boolean;
+}
+
+/** What the server has found wrong: at the fields of a form, by their paths, and elsewhere. */
+export function wrongIn(
+  fields: readonly KnownField[],
+  value: JsonObject,
+  violations: ReadonlyMap<string, string>,
+): { atFields: ReadonlyMap<string, Wrong>; elsewhere: readonly (readonly [string, string])[] } {
+  const atFields = new Map<string, Wrong>();
+  const elsewhere: (readonly [string, string])[] = [];
+  for (const [path, said] of violations) {
+    // An object that is missing is shown at the first field that would be in it.
+    const field =
+      fields.find((f) => path === f.path || path.startsWith(`${f.path}[`) || path.startsWith(`${f.path}.`)) ??
+      fields.find((f) => f.path.startsWith(`${path}.`) && nothing(at(value, f.path)));
+    if (!field) elsewhere.push([path, said]);
+    else if (!atFields.has(field.path)) atFields.set(field.path, wrongOf(field, at(value, field.path), path, said));
+  }
+  return { atFields, elsewhere };
+}
+
+/** Says it in the person's language if it follows from the definition of the field. */
+function wrongOf(field: KnownField, value: JsonValue | undefined, path: string, said: string): Wrong {
+  const line = field.kind === 'lines' ? /^\[(\d+)\]/.exec(path.slice(field.path.length))?.[1] : undefined;
+  const lead =
+    line === undefined
+      ? t('wrong.at', { field: field.text })
+      : t('wrong.line', { field: field.text, n: Number(line) + 1 });
+  const { required, max, from, to } = field.rule;
+  const known = (text: string): Wrong => ({ lead, text, english: false });
+  if (nothing(value) && (required || path.length < field.path.length)) return known(t('wrong.empty'));
+  if (typeof value === 'string' && max !== undefined && [...value].length > max)
+    return known(t('wrong.long', { n: max }));
+  if (typeof value === 'number' && from !== undefined && to !== undefined && (value < from || value > to))
+    return known(t('wrong.range', { from, to }));
+  if (field.kind === 'email' && !nothing(value)) return known(t('wrong.email'));
+  return { lead, text: said, english: true };
+}
