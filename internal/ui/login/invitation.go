@@ -234,10 +234,10 @@ func (v *invitationForm) loginName() (string, error) {
 	return home.Data.LoginName(me.Data.UserName), nil
 }
 
-// typed is what somebody has filled in. A mail has proven the address, so it can be the name to sign in with.
-func (v *invitationForm) typed() newcomer.Person {
+// typed is what somebody has filled in, with a name to sign in with if they have not seen the form yet.
+func (v *invitationForm) typed() (p newcomer.Person, err error) {
 	info := call.From(v.r.Context())
-	p := v.link.Person(newcomer.Person{
+	p = v.link.Person(newcomer.Person{
 		FirstName: v.r.PostFormValue(pages.FieldFirstName),
 		LastName:  v.r.PostFormValue(pages.FieldLastName),
 		UserName:  v.r.PostFormValue(pages.FieldUserName),
@@ -245,10 +245,10 @@ func (v *invitationForm) typed() newcomer.Person {
 		UserAgent: info.UserAgent,
 		RequestID: info.RequestID,
 	})
-	if v.r.Method != http.MethodPost && p.Verification.By != "" {
-		p.UserName = p.Email
+	if v.r.Method != http.MethodPost {
+		p.UserName, err = user.OfferedName(v.r.Context(), v.Store, p.OrgID, p.Email)
 	}
-	return p
+	return p, err
 }
 
 func (v *invitationForm) password() error {
@@ -256,7 +256,10 @@ func (v *invitationForm) password() error {
 	if err != nil {
 		return err
 	}
-	p := v.typed()
+	p, err := v.typed()
+	if err != nil {
+		return err
+	}
 	show := func(problems []pages.Problem) error {
 		return v.render(pages.JoinPassword{
 			Frame:     v.frame(problems...),
@@ -295,7 +298,10 @@ func personProblems(p newcomer.Person) ([]pages.Problem, error) {
 }
 
 func (v *invitationForm) passkey() error {
-	p := v.typed()
+	p, err := v.typed()
+	if err != nil {
+		return err
+	}
 	var options []byte
 	show := func(problems []pages.Problem) error {
 		return v.render(pages.JoinPasskey{
