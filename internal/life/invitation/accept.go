@@ -133,11 +133,17 @@ func (l *Link) stands(now int64) error {
 	return l.inviterMay()
 }
 
-// inviterMay judges the inviter anew: as somebody who makes the invitation at this moment. Errors: ErrInviterMayNot.
+// inviterMay judges the inviter anew: as somebody who makes the invitation at this moment. That of a first owner is
+// made by who may set up organizations. Errors: ErrInviterMayNot.
 func (l *Link) inviterMay() error {
 	i, u := l.Invitation, l.Inviter
-	if u == nil || u.Data.State != user.Active || l.home == nil || l.home.Data.State != org.Active ||
-		!u.Data.Memberships.Hold(access.InvitationWrite, i.Org) {
+	if u == nil || u.Data.State != user.Active || l.home == nil || l.home.Data.State != org.Active {
+		return ErrInviterMayNot
+	}
+	if i.Data.Founds && u.Data.Memberships.Hold(access.OrgSetup, access.Installation) {
+		return nil
+	}
+	if !u.Data.Memberships.Hold(access.InvitationWrite, i.Org) {
 		return ErrInviterMayNot
 	}
 	g := giver{

@@ -36,6 +36,9 @@ type Invitation struct {
 	Shows    []access.Role `json:"shows,omitempty"`
 	Language string        `json:"language,omitempty"`
 	Inviter  string        `json:"inviter"`
+	// Founds says that it was made with its organization, for the first owner: the inviter may set up organizations,
+	// and need not hold what an owner holds.
+	Founds bool `json:"founds,omitempty"`
 
 	Link    int64 `json:"link"`            // the number of the link that counts, from 1
 	Shown   bool  `json:"shown,omitempty"` // it was shown to the inviter: it proves no address
@@ -91,6 +94,7 @@ type Added struct {
 	Groups   []string      `json:"groups,omitempty"`
 	Language string        `json:"language,omitempty"`
 	Inviter  string        `json:"inviter"`
+	Founds   bool          `json:"founds,omitempty"`
 	Personal Invited       `json:"-"`
 }
 
@@ -103,13 +107,18 @@ type Invited struct {
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "invitation.added.v1" }
 
-// Since implements event.Gated.
-func (Added) Since() int { return version }
+// Since implements event.Gated: a node of before would forget that the invitation founds an organization.
+func (e Added) Since() int {
+	if e.Founds {
+		return 6
+	}
+	return version
+}
 
 // Apply implements event.Fact.
 func (e Added) Apply(i *Invitation) {
 	*i = Invitation{State: Pending, Email: e.Personal.Email, EmailKey: e.Personal.EmailKey, Roles: e.Roles,
-		Groups: e.Groups, Language: e.Language, Inviter: e.Inviter}
+		Groups: e.Groups, Language: e.Language, Inviter: e.Inviter, Founds: e.Founds}
 }
 
 // Sent records a new link, which ends the one before. The link itself is a secret, not a fact.
