@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -106,6 +107,8 @@ type New struct {
 	Groups   []string
 	Language string        // of the mail, and of the person; empty: none
 	Life     time.Duration // zero: DefaultLife
+	App      string        // that the person is to use; empty: none
+	Target   string        // a page of it
 }
 
 // Violations lists what is wrong with it, in the names of the API.
@@ -118,6 +121,11 @@ func (n *New) Violations() (wrong errs.Violations) {
 		wrong.Add("groupIds", syntax.TooMany(MaxGroups, "groups"))
 	}
 	wrong.Add("lifetimeSeconds", wrongLife(n.Life))
+	wrong.Add("appId", syntax.Text(n.App, syntax.MaxName))
+	wrong.Add("targetLinkUri", syntax.Text(n.Target, app.MaxURI))
+	if n.Target != "" && n.App == "" {
+		wrong.Add("targetLinkUri", errs.Plain("must be left out without appId"))
+	}
 	return wrong
 }
 
@@ -189,9 +197,12 @@ func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (M
 	d := s.draft(permit, permit.Org(), n)
 	command := d.Needs().With(event.Command{
 		Origin: permit.Origin(),
-		Read:   []event.Ref{org.Kind.Ref(d.org)},
+		Read:   append(appRefs(n.App), org.Kind.Ref(d.org)),
 		Decide: func(tx *event.Tx) error {
 			if _, err := org.In(tx, d.org); err != nil {
+				return err
+			}
+			if err := mayName(tx, d.org, n); err != nil {
 				return err
 			}
 			if err := mayAddToAll(tx, permit, d.groups); err != nil {
@@ -232,7 +243,8 @@ func (s Invitations) draft(permit access.Permit, owner string, n New) *Draft {
 		next:   s.sending(permit, owner, key, life),
 	}
 	d.added = Added{Roles: unique(n.Roles, func(r string) access.Role { return access.Role(r) }), Groups: d.groups,
-		Language: n.Language, Inviter: permit.Origin().Actor, Personal: Invited{Email: n.Email, EmailKey: key}}
+		Language: n.Language, Inviter: permit.Origin().Actor, App: n.App,
+		Personal: Invited{Email: n.Email, EmailKey: key, Target: n.Target}}
 	return d
 }
 
@@ -297,6 +309,32 @@ func groupRefs(ids []string) (refs []event.Ref) {
 		refs = append(refs, group.Kind.Ref(id))
 	}
 	return refs
+}
+
+func appRefs(id string) (refs []event.Ref) {
+	if id != "" {
+		refs = append(refs, app.Kind.Ref(id))
+	}
+	return refs
+}
+
+// mayName refuses an application that people of the organization do not sign in to, without a word about whether there
+// is one, and a page that is none of its own. Errors: InvalidArgument on appId and targetLinkUri.
+func mayName(tx *event.Tx, orgID string, n New) error {
+	if n.App == "" {
+		return nil
+	}
+	a, err := app.Kind.Get(tx, n.App)
+	if err != nil {
+		return err
+	}
+	if !app.Serves(a, orgID) {
+		return errs.Wrong("appId", errs.Plain("is not an application that people of this organization sign in to"))
+	}
+	if n.Target == "" {
+		return nil
+	}
+	return errs.Wrong("targetLinkUri", a.Data.TargetProblem(n.Target))
 }
 
 // mayAddToAll refuses groups that are not there, and those that the caller may not put people into.
