@@ -35,6 +35,9 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
 		return in.Violations()
+	case *signetv1.SetupInvitedOrganizationRequest:
+		in := invitedOrganizationOf(r)
+		return in.Violations()
 	case *signetv1.SetInstallationPolicyRequest:
 		return policyOf(r.GetPolicy()).InstallationViolations("policy.")
 	case *signetv1.SetOrganizationPolicyRequest:

@@ -217,6 +217,7 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		RedirectUris:         st.RedirectURIs,
 		PostLogoutUris:       st.PostLogoutURIs,
 		BackChannelLogoutUri: st.BackChannelLogoutURI,
+		InitiateLoginUri:     st.InitiateLoginURI,
 		KeySetUri:            st.KeySetURI,
 		TokenFormat:          tokenFormats.number(st.TokenFormat),
 		SigningAlgorithm:     signingAlgorithms.number(st.SigningAlgorithm),

@@ -32,6 +32,7 @@ func changeOf(r *signetv1.ModifyApplicationRequest) app.SettingsChanged {
 		RedirectURIs:         masked(fields, "redirect_uris", s.RedirectURIs),
 		PostLogoutURIs:       masked(fields, "post_logout_uris", s.PostLogoutURIs),
 		BackChannelLogoutURI: masked(fields, "back_channel_logout_uri", s.BackChannelLogoutURI),
+		InitiateLoginURI:     masked(fields, "initiate_login_uri", s.InitiateLoginURI),
 		KeySetURI:            masked(fields, "key_set_uri", s.KeySetURI),
 		TokenFormat:          masked(fields, "token_format", s.TokenFormat),
 		SigningAlgorithm:     masked(fields, "signing_algorithm", s.SigningAlgorithm),
@@ -51,6 +52,7 @@ type appSettings interface {
 	GetRedirectUris() []string
 	GetPostLogoutUris() []string
 	GetBackChannelLogoutUri() string
+	GetInitiateLoginUri() string
 	GetKeySetUri() string
 	GetTokenFormat() signetv1.TokenFormat
 	GetSigningAlgorithm() signetv1.SigningAlgorithm
@@ -69,6 +71,7 @@ func settingsOf(r appSettings) app.Settings {
 		RedirectURIs:         r.GetRedirectUris(),
 		PostLogoutURIs:       r.GetPostLogoutUris(),
 		BackChannelLogoutURI: r.GetBackChannelLogoutUri(),
+		InitiateLoginURI:     r.GetInitiateLoginUri(),
 		KeySetURI:            r.GetKeySetUri(),
 		TokenFormat:          tokenFormats.name(r.GetTokenFormat()),
 		SigningAlgorithm:     signingAlgorithms.name(r.GetSigningAlgorithm()),

@@ -25,6 +25,7 @@ func appModification(paths ...string) *signetv1.ModifyApplicationRequest {
 		RedirectUris:         []string{"https://a.example/r"},
 		PostLogoutUris:       []string{"https://a.example/p"},
 		BackChannelLogoutUri: "https://a.example/b",
+		InitiateLoginUri:     "https://a.example/s",
 		KeySetUri:            "https://a.example/k",
 		TokenFormat:          signetv1.TokenFormat_TOKEN_FORMAT_JWT,
 		SigningAlgorithm:     signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
@@ -41,7 +42,7 @@ func appModification(paths ...string) *signetv1.ModifyApplicationRequest {
 var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", "post_logout_uris",
 	"back_channel_logout_uri", "key_set_uri", "token_format",
 	"signing_algorithm", "access_token_seconds", "refresh_token_seconds", "consent_required", "all_organizations",
-	"exact_auth_method", "id_token_claims"}
+	"exact_auth_method", "id_token_claims", "initiate_login_uri"}
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFieldsOfAnApplication(t *testing.T) {
@@ -81,6 +82,7 @@ func appParts(c app.SettingsChanged) (set []string) {
 	add("redirect", c.RedirectURIs != nil, a.RedirectURIs)
 	add("post logout", c.PostLogoutURIs != nil, a.PostLogoutURIs)
 	add("back channel", c.BackChannelLogoutURI != nil, a.BackChannelLogoutURI)
+	add("start", c.InitiateLoginURI != nil, a.InitiateLoginURI)
 	add("key set", c.KeySetURI != nil, a.KeySetURI)
 	add("format", c.TokenFormat != nil, a.TokenFormat)
 	add("algorithm", c.SigningAlgorithm != nil, a.SigningAlgorithm)
@@ -105,7 +107,7 @@ func TestWhatIsWrongWithARequestAboutAnApplication(t *testing.T) {
 		{"values that are not named", appModification("name", "redirect_uris"),
 			[]string{"authMethod", "grantTypes", "postLogoutUris", "backChannelLogoutUri", "keySetUri", "tokenFormat",
 				"signingAlgorithm", "accessTokenSeconds", "refreshTokenSeconds", "consentRequired", "allOrganizations",
-				"exactAuthMethod", "idTokenClaims"}},
+				"exactAuthMethod", "idTokenClaims", "initiateLoginUri"}},
 		{"the identifier and the type",
 			&signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"app_id", "type"}}},
 			[]string{"updateMask"}},

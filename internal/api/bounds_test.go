@@ -139,6 +139,9 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 			Human: &signetv1.SetupOrganizationRequest_Human{UserName: "u", Profile: everything, Email: email,
 				Phone: phone, Password: "p"},
 		}},
+		{organizations, &signetv1.SetupInvitedOrganizationRequest{
+			Org: &signetv1.SetupOrganizationRequest_Org{Name: "N", Domain: "a.example"}, Email: "a@b", Language: "de",
+		}},
 		{organizations, &signetv1.UpdateOrganizationRequest{OrgId: "org_a", Name: "N"}},
 		{organizations, &signetv1.AddDomainRequest{OrgId: "org_a", Domain: "a.example"}},
 		{providers, &signetv1.AddJWTIdentityProviderRequest{Name: "N", JwtEndpoint: "e", Issuer: "i",
@@ -192,7 +195,8 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 			Name:           "N",
 			RedirectUris:   []string{"https://a.example/"},
 			PostLogoutUris: []string{"https://a.example/"},
-			UpdateMask:     masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri"),
+			UpdateMask: masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri",
+				"initiate_login_uri", "key_set_uri"),
 		}},
 		{Applications{Store: s, Master: s.Master, Clock: s.Now},
 			&signetv1.SetApplicationRoleSettingsRequest{AppId: "app_1", MetadataKeys: []string{"k"}}},
@@ -283,7 +287,7 @@ func sameViolations(t *testing.T, service any, name string, req proto.Message) {
 	caller := &access.Caller{UserID: "usr_me", OrgID: "org_a",
 		Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 	scope := "org_a"
-	if name == "SetupOrganization" {
+	if name == "SetupOrganization" || name == "SetupInvitedOrganization" {
 		scope = access.Installation
 	}
 	permit, err := caller.In(scope, access.UserWrite)

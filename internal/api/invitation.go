@@ -47,7 +47,7 @@ func checkInvitation(req proto.Message) []errs.Violation {
 
 func wantedInvitation(r *signetv1.CreateInvitationRequest) invitation.New {
 	return invitation.New{Email: r.GetEmail(), Roles: r.GetRoles(), Groups: r.GetGroupIds(), Language: r.GetLanguage(),
-		Life: time.Duration(r.GetLifetimeSeconds()) * time.Second}
+		Life: time.Duration(r.GetLifetimeSeconds()) * time.Second, App: r.GetAppId(), Target: r.GetTargetLinkUri()}
 }
 
 // CreateInvitation invites somebody into the organization that the path names.
@@ -193,6 +193,8 @@ func (s Invitations) render(i *event.Object[invitation.Invitation]) *signetv1.In
 		ExpirationDate: timestamppb.New(event.Time(i.Data.Expires)),
 		LinkShown:      i.Data.Shown,
 		UserId:         i.Data.UserID,
+		AppId:          i.Data.App,
+		TargetLinkUri:  i.Data.Target,
 	}
 	for _, role := range i.Data.Roles {
 		out.Roles = append(out.Roles, string(role))

@@ -4,23 +4,27 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/life/invitation"
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 	"github.com/signet-idm/signet/internal/life/setup"
 )
 
 // Organizations implements OrganizationService.
 type Organizations struct {
-	Setup    setup.Setup
-	Master   secret.MasterKey
-	Clock    func() time.Time
-	Resolver org.Resolver // where the proof of a domain is looked for
-	Cleaner  *lifecycle.Cleaner
+	Setup       setup.Setup
+	Invitations invitation.Invitations
+	Master      secret.MasterKey
+	Clock       func() time.Time
+	Resolver    org.Resolver // where the proof of a domain is looked for
+	Cleaner     *lifecycle.Cleaner
 }
 
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}
@@ -55,6 +59,29 @@ func organizationOf(r *signetv1.SetupOrganizationRequest) setup.Organization {
 			Email: h.GetEmail().GetEmail(), EmailVerified: h.GetEmail().GetIsEmailVerified(),
 			Phone: h.GetPhone().GetPhone(), PhoneVerified: h.GetPhone().GetIsPhoneVerified(),
 		},
+	}
+}
+
+// SetupInvitedOrganization creates an organization and invites its administrator.
+func (s Organizations) SetupInvitedOrganization(ctx context.Context,
+	r *signetv1.SetupInvitedOrganizationRequest) (*signetv1.SetupInvitedOrganizationResponse, error) {
+	once, err := onceFor(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Setup.Invited(ctx, call.From(ctx).Permit, once, s.Invitations, invitedOrganizationOf(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetupInvitedOrganizationResponse{Details: complete(done.Details), OrgId: done.OrgID,
+		InvitationId: done.InvitationID, ExpirationDate: timestamppb.New(done.Expires), Link: done.Link}, nil
+}
+
+func invitedOrganizationOf(r *signetv1.SetupInvitedOrganizationRequest) setup.InvitedOrganization {
+	return setup.InvitedOrganization{
+		Name: r.GetOrg().GetName(), Domain: r.GetOrg().GetDomain(),
+		Administrator: invitation.New{Email: r.GetEmail(), Language: r.GetLanguage(),
+			Life: time.Duration(r.GetLifetimeSeconds()) * time.Second},
 	}
 }
 

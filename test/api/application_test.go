@@ -309,8 +309,8 @@ func refusedAppCases(t *testing.T, w *World) (cases []Case) {
 		add("redirect changed to "+name, with(modifyApp(s.app, "redirect_uris"), "redirectUris", []string{uri}),
 			invalid("redirectUris[0]"))
 		if uri != "" {
-			add("call to "+name, with(with(addApp("n"), "backChannelLogoutUri", uri), "keySetUri", uri),
-				invalid("backChannelLogoutUri", "keySetUri"))
+			add("call to "+name, with(with(with(addApp("n"), "backChannelLogoutUri", uri), "initiateLoginUri", uri),
+				"keySetUri", uri), invalid("backChannelLogoutUri", "initiateLoginUri", "keySetUri"))
 		}
 	}
 	many := func(n int) (uris []string) {

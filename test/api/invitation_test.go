@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -90,6 +91,25 @@ func invitationStory(t *testing.T, c *Client) {
 	c.refused(t, linkUsed, nil, c.accepting(token))
 	c.refused(t, notPending, s.owner, &signetv1.WithdrawInvitationRequest{OrgId: s.org, InvitationId: id})
 
+	// It can be for an application of theirs, or of all.
+	done[*signetv1.ModifyApplicationResponse](t, c, s.owner,
+		with(modifyApp(s.app, "initiate_login_uri"), "initiateLoginUri", "https://shop.example/start"))
+	named := &signetv1.CreateInvitationRequest{OrgId: s.org, Email: unique("app") + "@mail.example", AppId: s.app,
+		TargetLinkUri: "https://shop.example/welcome"}
+	for field, value := range map[string]string{"appId": c.w.newScene(t).app, "targetLinkUri": "https://evil.example/"} {
+		c.refused(t, invalid(field), s.owner, with(named, field, value))
+	}
+	for field, most := range map[string]int{"appId": 200, "targetLinkUri": 2000} {
+		c.refused(t, invalid(field), s.owner, with(named, field, strings.Repeat("x", most+1)))
+	}
+	i = c.invitation(t, s.owner, s.org, done[*signetv1.CreateInvitationResponse](t, c, s.owner,
+		named).GetInvitationId())
+	same(t, "application", i.GetAppId(), s.app)
+	same(t, "page", i.GetTargetLinkUri(), named.GetTargetLinkUri())
+	done[*signetv1.WithdrawInvitationResponse](t, c, s.owner,
+		&signetv1.WithdrawInvitationRequest{OrgId: s.org, InvitationId: i.GetInvitationId()})
+	same(t, "page", c.invitation(t, s.owner, s.org, i.GetInvitationId()).GetTargetLinkUri(), "")
+
 	// The address goes with the user.
 	done[*signetv1.RemoveUserResponse](t, c, s.owner, &signetv1.RemoveUserRequest{UserId: in.GetUserId()})
 	same(t, "address", c.invitation(t, s.owner, s.org, id).GetEmail(), "")
@@ -103,7 +123,7 @@ func invitationStory(t *testing.T, c *Client) {
 	same(t, "state", i.GetState(), signetv1.Invitation_STATE_WITHDRAWN)
 	same(t, "address", i.GetEmail(), "")
 	for state, n := range map[signetv1.Invitation_State]int{signetv1.Invitation_STATE_PENDING: 0,
-		signetv1.Invitation_STATE_ACCEPTED: 1, signetv1.Invitation_STATE_WITHDRAWN: 1, 0: 2} {
+		signetv1.Invitation_STATE_ACCEPTED: 1, signetv1.Invitation_STATE_WITHDRAWN: 2, 0: 3} {
 		found := done[*signetv1.ListInvitationsResponse](t, c, s.owner,
 			&signetv1.ListInvitationsRequest{OrgId: s.org, State: state}).GetInvitations()
 		same(t, state.String(), len(found), n)

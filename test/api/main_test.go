@@ -60,6 +60,7 @@ var stories = []struct {
 	{"text is kept as sent", textStory},
 	{"protected fields", protectedStory},
 	{"set-up as read back", setupStory},
+	{"set-up with an invitation", setupInvitedStory},
 	{"domains", domainStory},
 	{"idempotency", idempotencyStory},
 	{"password must be changed", changeRequiredStory},

@@ -101,6 +101,7 @@ var samples = map[string]func(s *scene) proto.Message{
 	"ChangeMyPassword": func(s *scene) proto.Message {
 		return changePassword(s.w.password, s.w.secret("sample"))
 	},
+	"SetupInvitedOrganization": func(*scene) proto.Message { return setupInvited("grace@example.org") },
 	"CreateSession":            func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
 	"AddOIDCIdentityProvider":  func(s *scene) proto.Message { return addOIDC("Sample", s.w.secret("sample")) },
 	"AddOAuthIdentityProvider": func(s *scene) proto.Message { return addOAuth("Sample", s.w.secret("sample")) },
@@ -208,6 +209,11 @@ func setup(password string) *signetv1.SetupOrganizationRequest {
 			Password: password,
 		},
 	}
+}
+
+func setupInvited(email string) *signetv1.SetupInvitedOrganizationRequest {
+	return &signetv1.SetupInvitedOrganizationRequest{Org: &signetv1.SetupOrganizationRequest_Org{Name: "Sample"},
+		Email: email}
 }
 
 // with gives a copy of a request in which the field at a path of JSON names has another value; nil takes it away.

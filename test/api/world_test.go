@@ -185,6 +185,8 @@ func (w *World) remember(op *operation, a *Answer) {
 		w.hide(shown.GetSecret())
 	case *signetv1.CreateInvitationResponse:
 		w.hideLink(shown.GetLink())
+	case *signetv1.SetupInvitedOrganizationResponse:
+		w.hideLink(shown.GetLink())
 	case *signetv1.ResendInvitationResponse:
 		w.hideLink(shown.GetLink())
 	case *signetv1.SendPasswordSetupResponse:

@@ -79,6 +79,59 @@ func firstHour(t *testing.T, engine string) {
 	w.quiet()
 }
 
+// An operator sets up a customer with an e-mail address alone; the administrator follows the link and owns it.
+func TestACustomerIsSetUpByInvitation(t *testing.T) {
+	b := browser.Start(t)
+	s := start(t, testdb.SQLite)
+	w := s.signIn(t, b, s.admin)
+	w.visit("/organizations?add=organization")
+	w.fill("Name of the organization", "Acme")
+	// The other way keeps what was typed of the organization, and so does the way back.
+	w.Click("[id='orgs.byPassword']")
+	w.labelled("Password")
+	w.until("the name is still there", fmt.Sprintf(`document.querySelector(%q).value === 'Acme'`,
+		w.labelled("Name of the organization")))
+	w.Click("[id='orgs.byInvitation']")
+	w.fill("E-mail", "jo at acme.test")
+	w.press("Set up")
+	w.until("the address is refused at its field",
+		fmt.Sprintf(`document.querySelector(%q).getAttribute('aria-invalid') === 'true'`, w.labelled("E-mail")))
+	w.fill("E-mail", "jo@acme.test")
+	w.press("Set up")
+	w.sees("Give this link to the person")
+	var link string
+	w.Evaluate(fmt.Sprintf(`document.querySelector(%q).value`, w.labelled("Link for jo@acme.test")), &link)
+	w.press("Done")
+	w.sees("The organization was set up.")
+	w.until("the console is at the organization", `/^\/console\/o\/org_\w+$/.test(location.pathname)`)
+	w.settle()
+	w.press("Invitations")
+	w.settle()
+	w.sees("jo@acme.test")
+	w.sees("Owner")
+	w.quiet()
+
+	jo := b.Tab(t)
+	jo.Open(link)
+	jo.Click(`a[href*="with=password"]`)
+	jo.WaitFor("#userName")
+	var offered string
+	jo.Evaluate(`document.querySelector('#userName').value`, &offered)
+	if offered != "jo" {
+		t.Errorf("the name %q is offered", offered)
+	}
+	for field, text := range map[string]string{"#firstName": "Jo", "#lastName": "Doe", "#newPassword": password,
+		"#repeatPassword": password} {
+		jo.Fill(field, text)
+	}
+	jo.Submit("button.primary")
+	own := &window{Tab: jo, t: t, s: s}
+	own.sees("jo@acme.localhost")
+	jo.Open(s.url + "/console/")
+	own.settle()
+	own.sees("Acme")
+}
+
 // Whoever may make the keys of a service user decides about what other organizations offer it, and sees what waits
 // there.
 func TestOffersToAServiceUser(t *testing.T) {

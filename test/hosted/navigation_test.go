@@ -23,7 +23,8 @@ type led struct {
 	*world
 	portal *portal.Portal
 	idp    string
-	who    string // whom the provider brings
+	who    string         // whom the provider brings
+	says   map[string]any // what it says of them besides
 }
 
 func ledWorld(t *testing.T) *led {
@@ -62,7 +63,7 @@ func (w *led) opens(p *page) *page {
 			u, err := url.Parse(to)
 			must(w.t, err)
 			p = p.send(http.MethodGet, callbackOf(w.idp, u.Query().Get("state")), nil, "Authorization",
-				"Bearer "+w.portal.Token(w.idp, w.who, nil))
+				"Bearer "+w.portal.Token(w.idp, w.who, w.says))
 		default: // to an application
 			p.path = to
 			return p
@@ -525,7 +526,7 @@ func TestWhoComesFromAProviderUnaskedIsAsked(t *testing.T) {
 	session := b.jar[sessionCookie]
 	_, head := w.since(0)
 	back := b.send(http.MethodGet, callbackOf(w.idp, away.Query().Get("state")), nil, "Authorization",
-		"Bearer "+w.portal.Token(w.idp, w.who, nil)).follow()
+		"Bearer "+w.portal.Token(w.idp, w.who, w.says)).follow()
 	back.shows(200, "Sign in with this account?", "Portal", jo.name, "linked@")
 	b.get(back.path).shows(200, "Sign in with this account?")
 	back.post("do", "else").shows(200, "Sign in with this account?")

@@ -44,7 +44,7 @@ func turns(t *testing.T, app, project string) map[string]any {
 		"ModifyApplication": []turn{
 			set("redirectUris", []string{firmCallback, attackCallback}),
 			set("postLogoutUris", []string{attackCallback}), set("backChannelLogoutUri", attackCallback),
-			set("keySetUri", attackCallback),
+			set("initiateLoginUri", attackCallback), set("keySetUri", attackCallback),
 			set("authMethod", "AUTH_METHOD_CLIENT_SECRET_POST"),
 			set("grantTypes", []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN",
 				"GRANT_TYPE_DEVICE_CODE"}),

@@ -486,8 +486,11 @@ type Application struct {
 	// Whether an IAM_OWNER made its secret. Another one stops counting if the
 	// application is marked as the operator's own.
 	SecretByOwner bool `protobuf:"varint,27,opt,name=secret_by_owner,json=secretByOwner,proto3" json:"secret_by_owner,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Where people begin to sign in who have not come from the application, such
+	// as those who accept an invitation for it. Empty: nowhere.
+	InitiateLoginUri string `protobuf:"bytes,28,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Application) Reset() {
@@ -707,6 +710,13 @@ func (x *Application) GetSecretByOwner() bool {
 		return x.SecretByOwner
 	}
 	return false
+}
+
+func (x *Application) GetInitiateLoginUri() string {
+	if x != nil {
+		return x.InitiateLoginUri
+	}
+	return ""
 }
 
 // FirstParty says who marked an application as the operator's own.
@@ -977,8 +987,12 @@ type AddApplicationRequest struct {
 	// Which claims about the person are in its ID tokens. Left out: MINIMAL
 	// for API, SCOPES for the others.
 	IdTokenClaims IDTokenClaims `protobuf:"varint,16,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Where people begin to sign in who have not come from the application, such
+	// as those who accept an invitation for it (OpenID Connect Core, section 4):
+	// https, or http on the loopback interface, at most 2000 characters.
+	InitiateLoginUri string `protobuf:"bytes,18,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *AddApplicationRequest) Reset() {
@@ -1121,6 +1135,13 @@ func (x *AddApplicationRequest) GetIdTokenClaims() IDTokenClaims {
 		return x.IdTokenClaims
 	}
 	return IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED
+}
+
+func (x *AddApplicationRequest) GetInitiateLoginUri() string {
+	if x != nil {
+		return x.InitiateLoginUri
+	}
+	return ""
 }
 
 // The new application.
@@ -1467,6 +1488,10 @@ type ModifyApplicationRequest struct {
 	// Which claims about the person are in its ID tokens. Left out: MINIMAL
 	// for API, SCOPES for the others.
 	IdTokenClaims IDTokenClaims `protobuf:"varint,17,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
+	// Where people begin to sign in who have not come from the application, such
+	// as those who accept an invitation for it (OpenID Connect Core, section 4):
+	// https, or http on the loopback interface, at most 2000 characters.
+	InitiateLoginUri string `protobuf:"bytes,19,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
 	// Which of the fields above to set, such as `name` or `redirectUris`. It must
 	// name at least one.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,15,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
@@ -1614,6 +1639,13 @@ func (x *ModifyApplicationRequest) GetIdTokenClaims() IDTokenClaims {
 		return x.IdTokenClaims
 	}
 	return IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED
+}
+
+func (x *ModifyApplicationRequest) GetInitiateLoginUri() string {
+	if x != nil {
+		return x.InitiateLoginUri
+	}
+	return ""
 }
 
 func (x *ModifyApplicationRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
@@ -3399,8 +3431,7 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xe5\n" +
-	"\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x93\v\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x122\n" +
@@ -3434,7 +3465,8 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rrole_settings\x18\x19 \x01(\v2\".signet.v1.ApplicationRoleSettingsR\froleSettings\x126\n" +
 	"\vfirst_party\x18\x1a \x01(\v2\x15.signet.v1.FirstPartyR\n" +
 	"firstParty\x12&\n" +
-	"\x0fsecret_by_owner\x18\x1b \x01(\bR\rsecretByOwner\"D\n" +
+	"\x0fsecret_by_owner\x18\x1b \x01(\bR\rsecretByOwner\x12,\n" +
+	"\x12initiate_login_uri\x18\x1c \x01(\tR\x10initiateLoginUri\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
@@ -3456,7 +3488,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x1d\n" +
 	"\n" +
 	"public_key\x18\x04 \x01(\tR\tpublicKey\x12\x19\n" +
-	"\bby_owner\x18\x05 \x01(\bR\abyOwner\"\xb6\b\n" +
+	"\bby_owner\x18\x05 \x01(\bR\abyOwner\"\x82\t\n" +
 	"\x15AddApplicationRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12;\n" +
@@ -3477,7 +3509,8 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x10consent_required\x18\r \x01(\bR\x0fconsentRequired\x12I\n" +
 	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12*\n" +
 	"\x11exact_auth_method\x18\x0f \x01(\bR\x0fexactAuthMethod\x12J\n" +
-	"\x0fid_token_claims\x18\x10 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\b\xbaH\x05\x82\x01\x02\x10\x01R\ridTokenClaims\"\x88\x01\n" +
+	"\x0fid_token_claims\x18\x10 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\b\xbaH\x05\x82\x01\x02\x10\x01R\ridTokenClaims\x12J\n" +
+	"\x12initiate_login_uri\x18\x12 \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x10initiateLoginUri\"\x88\x01\n" +
 	"\x16AddApplicationResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06app_id\x18\x02 \x01(\tR\x05appId\x12)\n" +
@@ -3496,8 +3529,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x04type\x18\x05 \x01(\x0e2\x1a.signet.v1.ApplicationTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"n\n" +
 	"\x18ListApplicationsResponse\x12*\n" +
 	"\x04apps\x18\x01 \x03(\v2\x16.signet.v1.ApplicationR\x04apps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbe\n" +
-	"\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8a\v\n" +
 	"\x18ModifyApplicationRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12Z\n" +
@@ -3517,7 +3549,8 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x10consent_required\x18\r \x01(\bB\x14\xb2\xbb\x18\x10signet.approvalsR\x0fconsentRequired\x12I\n" +
 	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12F\n" +
 	"\x11exact_auth_method\x18\x10 \x01(\bB\x1a\xb2\xbb\x18\x16signet.app_credentialsR\x0fexactAuthMethod\x12d\n" +
-	"\x0fid_token_claims\x18\x11 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\ridTokenClaims\x12C\n" +
+	"\x0fid_token_claims\x18\x11 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\ridTokenClaims\x12J\n" +
+	"\x12initiate_login_uri\x18\x13 \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x10initiateLoginUri\x12C\n" +
 	"\vupdate_mask\x18\x0f \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"updateMask\"I\n" +
 	"\x19ModifyApplicationResponse\x12,\n" +

@@ -110,7 +110,12 @@ type Invitation struct {
 	// The link was shown to the inviter, so it does not verify the address.
 	LinkShown bool `protobuf:"varint,10,opt,name=link_shown,json=linkShown,proto3" json:"link_shown,omitempty"`
 	// Identifier of the user who accepted it.
-	UserId        string `protobuf:"bytes,11,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	UserId string `protobuf:"bytes,11,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Identifier of the application that the person is invited to use.
+	AppId string `protobuf:"bytes,12,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Page of it that the person ends at. Empty if the invitation ended unaccepted,
+	// or the user who accepted it was removed.
+	TargetLinkUri string `protobuf:"bytes,13,opt,name=target_link_uri,json=targetLinkUri,proto3" json:"target_link_uri,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -222,6 +227,20 @@ func (x *Invitation) GetUserId() string {
 	return ""
 }
 
+func (x *Invitation) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *Invitation) GetTargetLinkUri() string {
+	if x != nil {
+		return x.TargetLinkUri
+	}
+	return ""
+}
+
 // Who is invited, and to what.
 type CreateInvitationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -240,8 +259,15 @@ type CreateInvitationRequest struct {
 	// How long the link can be used, in seconds: 3600 (one hour) to 2592000 (30
 	// days). Left out: seven days.
 	LifetimeSeconds int64 `protobuf:"varint,6,opt,name=lifetime_seconds,json=lifetimeSeconds,proto3" json:"lifetime_seconds,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Identifier of the application that the person is invited to use: one of the
+	// organization, or one for all organizations, that people sign in to. Whoever
+	// accepts the invitation on our pages is sent to its `initiateLoginUri`.
+	AppId string `protobuf:"bytes,7,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Page of the application that the person is to end at, of the same origin as
+	// its `initiateLoginUri`, at most 2000 characters.
+	TargetLinkUri string `protobuf:"bytes,8,opt,name=target_link_uri,json=targetLinkUri,proto3" json:"target_link_uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateInvitationRequest) Reset() {
@@ -314,6 +340,20 @@ func (x *CreateInvitationRequest) GetLifetimeSeconds() int64 {
 		return x.LifetimeSeconds
 	}
 	return 0
+}
+
+func (x *CreateInvitationRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *CreateInvitationRequest) GetTargetLinkUri() string {
+	if x != nil {
+		return x.TargetLinkUri
+	}
+	return ""
 }
 
 // Answer to CreateInvitation.
@@ -1260,7 +1300,7 @@ var File_signet_v1_invitation_proto protoreflect.FileDescriptor
 
 const file_signet_v1_invitation_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignet/v1/invitation.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x82\x04\n" +
+	"\x1asignet/v1/invitation.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xc1\x04\n" +
 	"\n" +
 	"Invitation\x12#\n" +
 	"\rinvitation_id\x18\x01 \x01(\tR\finvitationId\x12,\n" +
@@ -1276,13 +1316,15 @@ const file_signet_v1_invitation_proto_rawDesc = "" +
 	"\n" +
 	"link_shown\x18\n" +
 	" \x01(\bR\tlinkShown\x12\x17\n" +
-	"\auser_id\x18\v \x01(\tR\x06userId\"m\n" +
+	"\auser_id\x18\v \x01(\tR\x06userId\x12\x15\n" +
+	"\x06app_id\x18\f \x01(\tR\x05appId\x12&\n" +
+	"\x0ftarget_link_uri\x18\r \x01(\tR\rtargetLinkUri\"m\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x12\n" +
 	"\x0eSTATE_ACCEPTED\x10\x02\x12\x13\n" +
 	"\x0fSTATE_WITHDRAWN\x10\x03\x12\x11\n" +
-	"\rSTATE_EXPIRED\x10\x04\"\xa5\x02\n" +
+	"\rSTATE_EXPIRED\x10\x04\"\xf8\x02\n" +
 	"\x17CreateInvitationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12 \n" +
 	"\x05email\x18\x02 \x01(\tB\n" +
@@ -1291,7 +1333,9 @@ const file_signet_v1_invitation_proto_rawDesc = "" +
 	"\tgroup_ids\x18\x04 \x03(\tB\"\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xc8\x01\xb2\xbb\x18\rsignet.groupsR\bgroupIds\x12#\n" +
 	"\blanguage\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18\n" +
 	"R\blanguage\x12;\n" +
-	"\x10lifetime_seconds\x18\x06 \x01(\x03B\x10\xbaH\r\xd8\x01\x01\"\b\x18\x80\x9a\x9e\x01(\x90\x1cR\x0flifetimeSeconds\"\xcc\x01\n" +
+	"\x10lifetime_seconds\x18\x06 \x01(\x03B\x10\xbaH\r\xd8\x01\x01\"\b\x18\x80\x9a\x9e\x01(\x90\x1cR\x0flifetimeSeconds\x12\x1f\n" +
+	"\x06app_id\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05appId\x120\n" +
+	"\x0ftarget_link_uri\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\rtargetLinkUri\"\xcc\x01\n" +
 	"\x18CreateInvitationResponse\x12#\n" +
 	"\rinvitation_id\x18\x01 \x01(\tR\finvitationId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12C\n" +

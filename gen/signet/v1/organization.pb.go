@@ -289,6 +289,164 @@ func (x *SetupOrganizationResponse) GetUserId() string {
 	return ""
 }
 
+// The organization to create, and whom to invite.
+type SetupInvitedOrganizationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The new organization.
+	Org *SetupOrganizationRequest_Org `protobuf:"bytes,1,opt,name=org,proto3" json:"org,omitempty"`
+	// E-mail address of the administrator.
+	Email string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	// Language tag of the mail and of the new user, such as `en` or `de-CH`.
+	Language string `protobuf:"bytes,3,opt,name=language,proto3" json:"language,omitempty"`
+	// How long the link can be used, in seconds: 3600 (one hour) to 2592000 (30
+	// days). Left out: seven days.
+	LifetimeSeconds int64 `protobuf:"varint,4,opt,name=lifetime_seconds,json=lifetimeSeconds,proto3" json:"lifetime_seconds,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SetupInvitedOrganizationRequest) Reset() {
+	*x = SetupInvitedOrganizationRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetupInvitedOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetupInvitedOrganizationRequest) ProtoMessage() {}
+
+func (x *SetupInvitedOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetupInvitedOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*SetupInvitedOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SetupInvitedOrganizationRequest) GetOrg() *SetupOrganizationRequest_Org {
+	if x != nil {
+		return x.Org
+	}
+	return nil
+}
+
+func (x *SetupInvitedOrganizationRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *SetupInvitedOrganizationRequest) GetLanguage() string {
+	if x != nil {
+		return x.Language
+	}
+	return ""
+}
+
+func (x *SetupInvitedOrganizationRequest) GetLifetimeSeconds() int64 {
+	if x != nil {
+		return x.LifetimeSeconds
+	}
+	return 0
+}
+
+// Answer to SetupInvitedOrganization.
+type SetupInvitedOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the new organization.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the new organization.
+	OrgId string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Identifier of the invitation.
+	InvitationId string `protobuf:"bytes,3,opt,name=invitation_id,json=invitationId,proto3" json:"invitation_id,omitempty"`
+	// When the link expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	// The link, if the server sends no mail. It is shown only here: give it to the
+	// person. An answer that is repeated for an `idempotency-key` does not
+	// contain it.
+	Link          string `protobuf:"bytes,5,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetupInvitedOrganizationResponse) Reset() {
+	*x = SetupInvitedOrganizationResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetupInvitedOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetupInvitedOrganizationResponse) ProtoMessage() {}
+
+func (x *SetupInvitedOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetupInvitedOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*SetupInvitedOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SetupInvitedOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *SetupInvitedOrganizationResponse) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *SetupInvitedOrganizationResponse) GetInvitationId() string {
+	if x != nil {
+		return x.InvitationId
+	}
+	return ""
+}
+
+func (x *SetupInvitedOrganizationResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+func (x *SetupInvitedOrganizationResponse) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
 // Which organization to read.
 type GetOrganizationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -300,7 +458,7 @@ type GetOrganizationRequest struct {
 
 func (x *GetOrganizationRequest) Reset() {
 	*x = GetOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[3]
+	mi := &file_signet_v1_organization_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -312,7 +470,7 @@ func (x *GetOrganizationRequest) String() string {
 func (*GetOrganizationRequest) ProtoMessage() {}
 
 func (x *GetOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[3]
+	mi := &file_signet_v1_organization_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -325,7 +483,7 @@ func (x *GetOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*GetOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetOrganizationRequest) GetOrgId() string {
@@ -346,7 +504,7 @@ type GetOrganizationResponse struct {
 
 func (x *GetOrganizationResponse) Reset() {
 	*x = GetOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[4]
+	mi := &file_signet_v1_organization_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -358,7 +516,7 @@ func (x *GetOrganizationResponse) String() string {
 func (*GetOrganizationResponse) ProtoMessage() {}
 
 func (x *GetOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[4]
+	mi := &file_signet_v1_organization_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -371,7 +529,7 @@ func (x *GetOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*GetOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetOrganizationResponse) GetOrg() *Organization {
@@ -390,7 +548,7 @@ type GetMyOrganizationRequest struct {
 
 func (x *GetMyOrganizationRequest) Reset() {
 	*x = GetMyOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[5]
+	mi := &file_signet_v1_organization_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +560,7 @@ func (x *GetMyOrganizationRequest) String() string {
 func (*GetMyOrganizationRequest) ProtoMessage() {}
 
 func (x *GetMyOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[5]
+	mi := &file_signet_v1_organization_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +573,7 @@ func (x *GetMyOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMyOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*GetMyOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{7}
 }
 
 // Answer to GetMyOrganization.
@@ -429,7 +587,7 @@ type GetMyOrganizationResponse struct {
 
 func (x *GetMyOrganizationResponse) Reset() {
 	*x = GetMyOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[6]
+	mi := &file_signet_v1_organization_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +599,7 @@ func (x *GetMyOrganizationResponse) String() string {
 func (*GetMyOrganizationResponse) ProtoMessage() {}
 
 func (x *GetMyOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[6]
+	mi := &file_signet_v1_organization_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +612,7 @@ func (x *GetMyOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMyOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*GetMyOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetMyOrganizationResponse) GetOrg() *Organization {
@@ -484,7 +642,7 @@ type ListOrganizationsRequest struct {
 
 func (x *ListOrganizationsRequest) Reset() {
 	*x = ListOrganizationsRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	mi := &file_signet_v1_organization_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +654,7 @@ func (x *ListOrganizationsRequest) String() string {
 func (*ListOrganizationsRequest) ProtoMessage() {}
 
 func (x *ListOrganizationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	mi := &file_signet_v1_organization_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +667,7 @@ func (x *ListOrganizationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOrganizationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListOrganizationsRequest) GetPageSize() int32 {
@@ -561,7 +719,7 @@ type ListOrganizationsResponse struct {
 
 func (x *ListOrganizationsResponse) Reset() {
 	*x = ListOrganizationsResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	mi := &file_signet_v1_organization_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +731,7 @@ func (x *ListOrganizationsResponse) String() string {
 func (*ListOrganizationsResponse) ProtoMessage() {}
 
 func (x *ListOrganizationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	mi := &file_signet_v1_organization_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +744,7 @@ func (x *ListOrganizationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOrganizationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListOrganizationsResponse) GetOrgs() []*Organization {
@@ -616,7 +774,7 @@ type UpdateOrganizationRequest struct {
 
 func (x *UpdateOrganizationRequest) Reset() {
 	*x = UpdateOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	mi := &file_signet_v1_organization_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +786,7 @@ func (x *UpdateOrganizationRequest) String() string {
 func (*UpdateOrganizationRequest) ProtoMessage() {}
 
 func (x *UpdateOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	mi := &file_signet_v1_organization_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +799,7 @@ func (x *UpdateOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*UpdateOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateOrganizationRequest) GetOrgId() string {
@@ -669,7 +827,7 @@ type UpdateOrganizationResponse struct {
 
 func (x *UpdateOrganizationResponse) Reset() {
 	*x = UpdateOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[10]
+	mi := &file_signet_v1_organization_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +839,7 @@ func (x *UpdateOrganizationResponse) String() string {
 func (*UpdateOrganizationResponse) ProtoMessage() {}
 
 func (x *UpdateOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[10]
+	mi := &file_signet_v1_organization_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +852,7 @@ func (x *UpdateOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*UpdateOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateOrganizationResponse) GetDetails() *Details {
@@ -715,7 +873,7 @@ type DeactivateOrganizationRequest struct {
 
 func (x *DeactivateOrganizationRequest) Reset() {
 	*x = DeactivateOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[11]
+	mi := &file_signet_v1_organization_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +885,7 @@ func (x *DeactivateOrganizationRequest) String() string {
 func (*DeactivateOrganizationRequest) ProtoMessage() {}
 
 func (x *DeactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[11]
+	mi := &file_signet_v1_organization_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +898,7 @@ func (x *DeactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeactivateOrganizationRequest) GetOrgId() string {
@@ -761,7 +919,7 @@ type DeactivateOrganizationResponse struct {
 
 func (x *DeactivateOrganizationResponse) Reset() {
 	*x = DeactivateOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[12]
+	mi := &file_signet_v1_organization_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +931,7 @@ func (x *DeactivateOrganizationResponse) String() string {
 func (*DeactivateOrganizationResponse) ProtoMessage() {}
 
 func (x *DeactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[12]
+	mi := &file_signet_v1_organization_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +944,7 @@ func (x *DeactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeactivateOrganizationResponse) GetDetails() *Details {
@@ -807,7 +965,7 @@ type ReactivateOrganizationRequest struct {
 
 func (x *ReactivateOrganizationRequest) Reset() {
 	*x = ReactivateOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[13]
+	mi := &file_signet_v1_organization_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +977,7 @@ func (x *ReactivateOrganizationRequest) String() string {
 func (*ReactivateOrganizationRequest) ProtoMessage() {}
 
 func (x *ReactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[13]
+	mi := &file_signet_v1_organization_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +990,7 @@ func (x *ReactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReactivateOrganizationRequest) GetOrgId() string {
@@ -853,7 +1011,7 @@ type ReactivateOrganizationResponse struct {
 
 func (x *ReactivateOrganizationResponse) Reset() {
 	*x = ReactivateOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[14]
+	mi := &file_signet_v1_organization_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1023,7 @@ func (x *ReactivateOrganizationResponse) String() string {
 func (*ReactivateOrganizationResponse) ProtoMessage() {}
 
 func (x *ReactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[14]
+	mi := &file_signet_v1_organization_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1036,7 @@ func (x *ReactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReactivateOrganizationResponse) GetDetails() *Details {
@@ -899,7 +1057,7 @@ type RemoveOrganizationRequest struct {
 
 func (x *RemoveOrganizationRequest) Reset() {
 	*x = RemoveOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[15]
+	mi := &file_signet_v1_organization_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1069,7 @@ func (x *RemoveOrganizationRequest) String() string {
 func (*RemoveOrganizationRequest) ProtoMessage() {}
 
 func (x *RemoveOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[15]
+	mi := &file_signet_v1_organization_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1082,7 @@ func (x *RemoveOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveOrganizationRequest) GetOrgId() string {
@@ -945,7 +1103,7 @@ type RemoveOrganizationResponse struct {
 
 func (x *RemoveOrganizationResponse) Reset() {
 	*x = RemoveOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[16]
+	mi := &file_signet_v1_organization_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1115,7 @@ func (x *RemoveOrganizationResponse) String() string {
 func (*RemoveOrganizationResponse) ProtoMessage() {}
 
 func (x *RemoveOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[16]
+	mi := &file_signet_v1_organization_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1128,7 @@ func (x *RemoveOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveOrganizationResponse) GetDetails() *Details {
@@ -1014,7 +1172,7 @@ type Domain struct {
 
 func (x *Domain) Reset() {
 	*x = Domain{}
-	mi := &file_signet_v1_organization_proto_msgTypes[17]
+	mi := &file_signet_v1_organization_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1184,7 @@ func (x *Domain) String() string {
 func (*Domain) ProtoMessage() {}
 
 func (x *Domain) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[17]
+	mi := &file_signet_v1_organization_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1197,7 @@ func (x *Domain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Domain.ProtoReflect.Descriptor instead.
 func (*Domain) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Domain) GetDomain() string {
@@ -1116,7 +1274,7 @@ type ListDomainsRequest struct {
 
 func (x *ListDomainsRequest) Reset() {
 	*x = ListDomainsRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[18]
+	mi := &file_signet_v1_organization_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1286,7 @@ func (x *ListDomainsRequest) String() string {
 func (*ListDomainsRequest) ProtoMessage() {}
 
 func (x *ListDomainsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[18]
+	mi := &file_signet_v1_organization_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1299,7 @@ func (x *ListDomainsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDomainsRequest.ProtoReflect.Descriptor instead.
 func (*ListDomainsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListDomainsRequest) GetOrgId() string {
@@ -1164,7 +1322,7 @@ type ListDomainsResponse struct {
 
 func (x *ListDomainsResponse) Reset() {
 	*x = ListDomainsResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[19]
+	mi := &file_signet_v1_organization_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1334,7 @@ func (x *ListDomainsResponse) String() string {
 func (*ListDomainsResponse) ProtoMessage() {}
 
 func (x *ListDomainsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[19]
+	mi := &file_signet_v1_organization_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1347,7 @@ func (x *ListDomainsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDomainsResponse.ProtoReflect.Descriptor instead.
 func (*ListDomainsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListDomainsResponse) GetDomains() []*Domain {
@@ -1223,7 +1381,7 @@ type AddDomainRequest struct {
 
 func (x *AddDomainRequest) Reset() {
 	*x = AddDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[20]
+	mi := &file_signet_v1_organization_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1393,7 @@ func (x *AddDomainRequest) String() string {
 func (*AddDomainRequest) ProtoMessage() {}
 
 func (x *AddDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[20]
+	mi := &file_signet_v1_organization_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1406,7 @@ func (x *AddDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDomainRequest.ProtoReflect.Descriptor instead.
 func (*AddDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddDomainRequest) GetOrgId() string {
@@ -1285,7 +1443,7 @@ type AddDomainResponse struct {
 
 func (x *AddDomainResponse) Reset() {
 	*x = AddDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[21]
+	mi := &file_signet_v1_organization_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1297,7 +1455,7 @@ func (x *AddDomainResponse) String() string {
 func (*AddDomainResponse) ProtoMessage() {}
 
 func (x *AddDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[21]
+	mi := &file_signet_v1_organization_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1310,7 +1468,7 @@ func (x *AddDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDomainResponse.ProtoReflect.Descriptor instead.
 func (*AddDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AddDomainResponse) GetDetails() *Details {
@@ -1340,7 +1498,7 @@ type VerifyDomainRequest struct {
 
 func (x *VerifyDomainRequest) Reset() {
 	*x = VerifyDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[22]
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1510,7 @@ func (x *VerifyDomainRequest) String() string {
 func (*VerifyDomainRequest) ProtoMessage() {}
 
 func (x *VerifyDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[22]
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1523,7 @@ func (x *VerifyDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyDomainRequest.ProtoReflect.Descriptor instead.
 func (*VerifyDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *VerifyDomainRequest) GetOrgId() string {
@@ -1393,7 +1551,7 @@ type VerifyDomainResponse struct {
 
 func (x *VerifyDomainResponse) Reset() {
 	*x = VerifyDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[23]
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1563,7 @@ func (x *VerifyDomainResponse) String() string {
 func (*VerifyDomainResponse) ProtoMessage() {}
 
 func (x *VerifyDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[23]
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1576,7 @@ func (x *VerifyDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyDomainResponse.ProtoReflect.Descriptor instead.
 func (*VerifyDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *VerifyDomainResponse) GetDetails() *Details {
@@ -1443,7 +1601,7 @@ type SetDomainRoutingRequest struct {
 
 func (x *SetDomainRoutingRequest) Reset() {
 	*x = SetDomainRoutingRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1613,7 @@ func (x *SetDomainRoutingRequest) String() string {
 func (*SetDomainRoutingRequest) ProtoMessage() {}
 
 func (x *SetDomainRoutingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1626,7 @@ func (x *SetDomainRoutingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDomainRoutingRequest.ProtoReflect.Descriptor instead.
 func (*SetDomainRoutingRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetDomainRoutingRequest) GetOrgId() string {
@@ -1503,7 +1661,7 @@ type SetDomainRoutingResponse struct {
 
 func (x *SetDomainRoutingResponse) Reset() {
 	*x = SetDomainRoutingResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1673,7 @@ func (x *SetDomainRoutingResponse) String() string {
 func (*SetDomainRoutingResponse) ProtoMessage() {}
 
 func (x *SetDomainRoutingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1686,7 @@ func (x *SetDomainRoutingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDomainRoutingResponse.ProtoReflect.Descriptor instead.
 func (*SetDomainRoutingResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetDomainRoutingResponse) GetDetails() *Details {
@@ -1551,7 +1709,7 @@ type SetPrimaryDomainRequest struct {
 
 func (x *SetPrimaryDomainRequest) Reset() {
 	*x = SetPrimaryDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1721,7 @@ func (x *SetPrimaryDomainRequest) String() string {
 func (*SetPrimaryDomainRequest) ProtoMessage() {}
 
 func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1734,7 @@ func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPrimaryDomainRequest.ProtoReflect.Descriptor instead.
 func (*SetPrimaryDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetPrimaryDomainRequest) GetOrgId() string {
@@ -1604,7 +1762,7 @@ type SetPrimaryDomainResponse struct {
 
 func (x *SetPrimaryDomainResponse) Reset() {
 	*x = SetPrimaryDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1774,7 @@ func (x *SetPrimaryDomainResponse) String() string {
 func (*SetPrimaryDomainResponse) ProtoMessage() {}
 
 func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1787,7 @@ func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPrimaryDomainResponse.ProtoReflect.Descriptor instead.
 func (*SetPrimaryDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetPrimaryDomainResponse) GetDetails() *Details {
@@ -1652,7 +1810,7 @@ type RemoveDomainRequest struct {
 
 func (x *RemoveDomainRequest) Reset() {
 	*x = RemoveDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[28]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +1822,7 @@ func (x *RemoveDomainRequest) String() string {
 func (*RemoveDomainRequest) ProtoMessage() {}
 
 func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[28]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +1835,7 @@ func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveDomainRequest.ProtoReflect.Descriptor instead.
 func (*RemoveDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RemoveDomainRequest) GetOrgId() string {
@@ -1711,7 +1869,7 @@ type RemoveDomainResponse struct {
 
 func (x *RemoveDomainResponse) Reset() {
 	*x = RemoveDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[29]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1881,7 @@ func (x *RemoveDomainResponse) String() string {
 func (*RemoveDomainResponse) ProtoMessage() {}
 
 func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[29]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1894,7 @@ func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveDomainResponse.ProtoReflect.Descriptor instead.
 func (*RemoveDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RemoveDomainResponse) GetDetails() *Details {
@@ -1776,7 +1934,7 @@ type SetupOrganizationRequest_Org struct {
 
 func (x *SetupOrganizationRequest_Org) Reset() {
 	*x = SetupOrganizationRequest_Org{}
-	mi := &file_signet_v1_organization_proto_msgTypes[30]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1946,7 @@ func (x *SetupOrganizationRequest_Org) String() string {
 func (*SetupOrganizationRequest_Org) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Org) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[30]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1838,7 +1996,7 @@ type SetupOrganizationRequest_Human struct {
 
 func (x *SetupOrganizationRequest_Human) Reset() {
 	*x = SetupOrganizationRequest_Human{}
-	mi := &file_signet_v1_organization_proto_msgTypes[31]
+	mi := &file_signet_v1_organization_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +2008,7 @@ func (x *SetupOrganizationRequest_Human) String() string {
 func (*SetupOrganizationRequest_Human) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[31]
+	mi := &file_signet_v1_organization_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2081,7 @@ type SetupOrganizationRequest_Human_Profile struct {
 
 func (x *SetupOrganizationRequest_Human_Profile) Reset() {
 	*x = SetupOrganizationRequest_Human_Profile{}
-	mi := &file_signet_v1_organization_proto_msgTypes[32]
+	mi := &file_signet_v1_organization_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1935,7 +2093,7 @@ func (x *SetupOrganizationRequest_Human_Profile) String() string {
 func (*SetupOrganizationRequest_Human_Profile) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[32]
+	mi := &file_signet_v1_organization_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2165,7 @@ type SetupOrganizationRequest_Human_Email struct {
 
 func (x *SetupOrganizationRequest_Human_Email) Reset() {
 	*x = SetupOrganizationRequest_Human_Email{}
-	mi := &file_signet_v1_organization_proto_msgTypes[33]
+	mi := &file_signet_v1_organization_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2177,7 @@ func (x *SetupOrganizationRequest_Human_Email) String() string {
 func (*SetupOrganizationRequest_Human_Email) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[33]
+	mi := &file_signet_v1_organization_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2063,7 +2221,7 @@ type SetupOrganizationRequest_Human_Phone struct {
 
 func (x *SetupOrganizationRequest_Human_Phone) Reset() {
 	*x = SetupOrganizationRequest_Human_Phone{}
-	mi := &file_signet_v1_organization_proto_msgTypes[34]
+	mi := &file_signet_v1_organization_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2233,7 @@ func (x *SetupOrganizationRequest_Human_Phone) String() string {
 func (*SetupOrganizationRequest_Human_Phone) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[34]
+	mi := &file_signet_v1_organization_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2313,20 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x19SetupOrganizationResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06org_id\x18\x02 \x01(\tR\x05orgId\x12\x17\n" +
-	"\auser_id\x18\x03 \x01(\tR\x06userId\"/\n" +
+	"\auser_id\x18\x03 \x01(\tR\x06userId\"\xe8\x01\n" +
+	"\x1fSetupInvitedOrganizationRequest\x12A\n" +
+	"\x03org\x18\x01 \x01(\v2'.signet.v1.SetupOrganizationRequest.OrgB\x06\xbaH\x03\xc8\x01\x01R\x03org\x12 \n" +
+	"\x05email\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x05email\x12#\n" +
+	"\blanguage\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18\n" +
+	"R\blanguage\x12;\n" +
+	"\x10lifetime_seconds\x18\x04 \x01(\x03B\x10\xbaH\r\xd8\x01\x01\"\b\x18\x80\x9a\x9e\x01(\x90\x1cR\x0flifetimeSeconds\"\xeb\x01\n" +
+	" SetupInvitedOrganizationResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\x12#\n" +
+	"\rinvitation_id\x18\x03 \x01(\tR\finvitationId\x12C\n" +
+	"\x0fexpiration_date\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x18\n" +
+	"\x04link\x18\x05 \x01(\tB\x04\xb8\xbb\x18\x01R\x04link\"/\n" +
 	"\x16GetOrganizationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"D\n" +
 	"\x17GetOrganizationResponse\x12)\n" +
@@ -2241,10 +2412,12 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12%\n" +
 	"\x0eaffected_users\x18\x02 \x01(\x05R\raffectedUsers\x12\x1f\n" +
 	"\vlogin_names\x18\x03 \x03(\tR\n" +
-	"loginNames2\xae\x12\n" +
+	"loginNames2\x8b\x14\n" +
 	"\x13OrganizationService\x12\xa9\x01\n" +
 	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"I\xaa\xbb\x18+ \x018\x01b\fsignet.writeb\fsignet.roles\n" +
-	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x90\x01\n" +
+	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\xda\x01\n" +
+	"\x18SetupInvitedOrganization\x12*.signet.v1.SetupInvitedOrganizationRequest\x1a+.signet.v1.SetupInvitedOrganizationResponse\"e\xaa\xbb\x18? \x018\x01b\fsignet.writeb\fsignet.rolesb\x12signet.invitations\n" +
+	"\torg.setup\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/orgs/_setup_invited\x12\x90\x01\n" +
 	"\x0fGetOrganization\x12!.signet.v1.GetOrganizationRequest\x1a\".signet.v1.GetOrganizationResponse\"6\xaa\xbb\x18\x19 \x04b\vsignet.read\n" +
 	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}\x12\x88\x01\n" +
 	"\x11GetMyOrganization\x12#.signet.v1.GetMyOrganizationRequest\x1a$.signet.v1.GetMyOrganizationResponse\"(\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\r\x12\v/v1/orgs/me\x12\x8d\x01\n" +
@@ -2267,7 +2440,7 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/orgs/{org_id}/domains/{domain}/_verify\x12\xbd\x01\n" +
 	"\x10SetPrimaryDomain\x12\".signet.v1.SetPrimaryDomainRequest\x1a#.signet.v1.SetPrimaryDomainResponse\"`\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\xc5\x01\n" +
-	"\x10SetDomainRouting\x12\".signet.v1.SetDomainRoutingRequest\x1a#.signet.v1.SetDomainRoutingResponse\"h\xaa\xbb\x18* \x040\x01b\x0esignet.domainsh\x02\n" +
+	"\x10SetDomainRouting\x12\".signet.v1.SetDomainRoutingRequest\x1a#.signet.v1.SetDomainRoutingResponse\"h\xaa\xbb\x18* \x040\x01b\x0esignet.domainsh\x03\n" +
 	"\x12installation.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_routing\x12\xa3\x01\n" +
 	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"R\xaa\xbb\x18$ \x040\x01b\x0esignet.domainsp\x01\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02$*\"/v1/orgs/{org_id}/domains/{domain}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
@@ -2285,108 +2458,115 @@ func file_signet_v1_organization_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_organization_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_signet_v1_organization_proto_goTypes = []any{
 	(Organization_State)(0),                        // 0: signet.v1.Organization.State
 	(*Organization)(nil),                           // 1: signet.v1.Organization
 	(*SetupOrganizationRequest)(nil),               // 2: signet.v1.SetupOrganizationRequest
 	(*SetupOrganizationResponse)(nil),              // 3: signet.v1.SetupOrganizationResponse
-	(*GetOrganizationRequest)(nil),                 // 4: signet.v1.GetOrganizationRequest
-	(*GetOrganizationResponse)(nil),                // 5: signet.v1.GetOrganizationResponse
-	(*GetMyOrganizationRequest)(nil),               // 6: signet.v1.GetMyOrganizationRequest
-	(*GetMyOrganizationResponse)(nil),              // 7: signet.v1.GetMyOrganizationResponse
-	(*ListOrganizationsRequest)(nil),               // 8: signet.v1.ListOrganizationsRequest
-	(*ListOrganizationsResponse)(nil),              // 9: signet.v1.ListOrganizationsResponse
-	(*UpdateOrganizationRequest)(nil),              // 10: signet.v1.UpdateOrganizationRequest
-	(*UpdateOrganizationResponse)(nil),             // 11: signet.v1.UpdateOrganizationResponse
-	(*DeactivateOrganizationRequest)(nil),          // 12: signet.v1.DeactivateOrganizationRequest
-	(*DeactivateOrganizationResponse)(nil),         // 13: signet.v1.DeactivateOrganizationResponse
-	(*ReactivateOrganizationRequest)(nil),          // 14: signet.v1.ReactivateOrganizationRequest
-	(*ReactivateOrganizationResponse)(nil),         // 15: signet.v1.ReactivateOrganizationResponse
-	(*RemoveOrganizationRequest)(nil),              // 16: signet.v1.RemoveOrganizationRequest
-	(*RemoveOrganizationResponse)(nil),             // 17: signet.v1.RemoveOrganizationResponse
-	(*Domain)(nil),                                 // 18: signet.v1.Domain
-	(*ListDomainsRequest)(nil),                     // 19: signet.v1.ListDomainsRequest
-	(*ListDomainsResponse)(nil),                    // 20: signet.v1.ListDomainsResponse
-	(*AddDomainRequest)(nil),                       // 21: signet.v1.AddDomainRequest
-	(*AddDomainResponse)(nil),                      // 22: signet.v1.AddDomainResponse
-	(*VerifyDomainRequest)(nil),                    // 23: signet.v1.VerifyDomainRequest
-	(*VerifyDomainResponse)(nil),                   // 24: signet.v1.VerifyDomainResponse
-	(*SetDomainRoutingRequest)(nil),                // 25: signet.v1.SetDomainRoutingRequest
-	(*SetDomainRoutingResponse)(nil),               // 26: signet.v1.SetDomainRoutingResponse
-	(*SetPrimaryDomainRequest)(nil),                // 27: signet.v1.SetPrimaryDomainRequest
-	(*SetPrimaryDomainResponse)(nil),               // 28: signet.v1.SetPrimaryDomainResponse
-	(*RemoveDomainRequest)(nil),                    // 29: signet.v1.RemoveDomainRequest
-	(*RemoveDomainResponse)(nil),                   // 30: signet.v1.RemoveDomainResponse
-	(*SetupOrganizationRequest_Org)(nil),           // 31: signet.v1.SetupOrganizationRequest.Org
-	(*SetupOrganizationRequest_Human)(nil),         // 32: signet.v1.SetupOrganizationRequest.Human
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 33: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 34: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 35: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*Details)(nil),                                // 36: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                  // 37: google.protobuf.Timestamp
-	(Gender)(0),                                    // 38: signet.v1.Gender
+	(*SetupInvitedOrganizationRequest)(nil),        // 4: signet.v1.SetupInvitedOrganizationRequest
+	(*SetupInvitedOrganizationResponse)(nil),       // 5: signet.v1.SetupInvitedOrganizationResponse
+	(*GetOrganizationRequest)(nil),                 // 6: signet.v1.GetOrganizationRequest
+	(*GetOrganizationResponse)(nil),                // 7: signet.v1.GetOrganizationResponse
+	(*GetMyOrganizationRequest)(nil),               // 8: signet.v1.GetMyOrganizationRequest
+	(*GetMyOrganizationResponse)(nil),              // 9: signet.v1.GetMyOrganizationResponse
+	(*ListOrganizationsRequest)(nil),               // 10: signet.v1.ListOrganizationsRequest
+	(*ListOrganizationsResponse)(nil),              // 11: signet.v1.ListOrganizationsResponse
+	(*UpdateOrganizationRequest)(nil),              // 12: signet.v1.UpdateOrganizationRequest
+	(*UpdateOrganizationResponse)(nil),             // 13: signet.v1.UpdateOrganizationResponse
+	(*DeactivateOrganizationRequest)(nil),          // 14: signet.v1.DeactivateOrganizationRequest
+	(*DeactivateOrganizationResponse)(nil),         // 15: signet.v1.DeactivateOrganizationResponse
+	(*ReactivateOrganizationRequest)(nil),          // 16: signet.v1.ReactivateOrganizationRequest
+	(*ReactivateOrganizationResponse)(nil),         // 17: signet.v1.ReactivateOrganizationResponse
+	(*RemoveOrganizationRequest)(nil),              // 18: signet.v1.RemoveOrganizationRequest
+	(*RemoveOrganizationResponse)(nil),             // 19: signet.v1.RemoveOrganizationResponse
+	(*Domain)(nil),                                 // 20: signet.v1.Domain
+	(*ListDomainsRequest)(nil),                     // 21: signet.v1.ListDomainsRequest
+	(*ListDomainsResponse)(nil),                    // 22: signet.v1.ListDomainsResponse
+	(*AddDomainRequest)(nil),                       // 23: signet.v1.AddDomainRequest
+	(*AddDomainResponse)(nil),                      // 24: signet.v1.AddDomainResponse
+	(*VerifyDomainRequest)(nil),                    // 25: signet.v1.VerifyDomainRequest
+	(*VerifyDomainResponse)(nil),                   // 26: signet.v1.VerifyDomainResponse
+	(*SetDomainRoutingRequest)(nil),                // 27: signet.v1.SetDomainRoutingRequest
+	(*SetDomainRoutingResponse)(nil),               // 28: signet.v1.SetDomainRoutingResponse
+	(*SetPrimaryDomainRequest)(nil),                // 29: signet.v1.SetPrimaryDomainRequest
+	(*SetPrimaryDomainResponse)(nil),               // 30: signet.v1.SetPrimaryDomainResponse
+	(*RemoveDomainRequest)(nil),                    // 31: signet.v1.RemoveDomainRequest
+	(*RemoveDomainResponse)(nil),                   // 32: signet.v1.RemoveDomainResponse
+	(*SetupOrganizationRequest_Org)(nil),           // 33: signet.v1.SetupOrganizationRequest.Org
+	(*SetupOrganizationRequest_Human)(nil),         // 34: signet.v1.SetupOrganizationRequest.Human
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 35: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 36: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 37: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*Details)(nil),                                // 38: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                  // 39: google.protobuf.Timestamp
+	(Gender)(0),                                    // 40: signet.v1.Gender
 }
 var file_signet_v1_organization_proto_depIdxs = []int32{
-	36, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
+	38, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
 	0,  // 1: signet.v1.Organization.state:type_name -> signet.v1.Organization.State
-	31, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
-	32, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
-	36, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
-	1,  // 5: signet.v1.GetOrganizationResponse.org:type_name -> signet.v1.Organization
-	1,  // 6: signet.v1.GetMyOrganizationResponse.org:type_name -> signet.v1.Organization
-	0,  // 7: signet.v1.ListOrganizationsRequest.state:type_name -> signet.v1.Organization.State
-	1,  // 8: signet.v1.ListOrganizationsResponse.orgs:type_name -> signet.v1.Organization
-	36, // 9: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
-	36, // 10: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
-	36, // 11: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
-	36, // 12: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
-	37, // 13: signet.v1.Domain.routed_at:type_name -> google.protobuf.Timestamp
-	18, // 14: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
-	36, // 15: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
-	36, // 16: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
-	18, // 17: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
-	36, // 18: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
-	36, // 19: signet.v1.SetDomainRoutingResponse.details:type_name -> signet.v1.Details
-	36, // 20: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
-	36, // 21: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
-	33, // 22: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	34, // 23: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	35, // 24: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	38, // 25: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
-	2,  // 26: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
-	4,  // 27: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
-	6,  // 28: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
-	8,  // 29: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
-	10, // 30: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
-	12, // 31: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
-	14, // 32: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
-	16, // 33: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
-	19, // 34: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
-	21, // 35: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
-	23, // 36: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
-	27, // 37: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
-	25, // 38: signet.v1.OrganizationService.SetDomainRouting:input_type -> signet.v1.SetDomainRoutingRequest
-	29, // 39: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
-	3,  // 40: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
-	5,  // 41: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
-	7,  // 42: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
-	9,  // 43: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
-	11, // 44: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
-	13, // 45: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
-	15, // 46: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
-	17, // 47: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
-	20, // 48: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
-	22, // 49: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
-	24, // 50: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
-	28, // 51: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
-	26, // 52: signet.v1.OrganizationService.SetDomainRouting:output_type -> signet.v1.SetDomainRoutingResponse
-	30, // 53: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
-	40, // [40:54] is the sub-list for method output_type
-	26, // [26:40] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	33, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
+	34, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
+	38, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
+	33, // 5: signet.v1.SetupInvitedOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
+	38, // 6: signet.v1.SetupInvitedOrganizationResponse.details:type_name -> signet.v1.Details
+	39, // 7: signet.v1.SetupInvitedOrganizationResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	1,  // 8: signet.v1.GetOrganizationResponse.org:type_name -> signet.v1.Organization
+	1,  // 9: signet.v1.GetMyOrganizationResponse.org:type_name -> signet.v1.Organization
+	0,  // 10: signet.v1.ListOrganizationsRequest.state:type_name -> signet.v1.Organization.State
+	1,  // 11: signet.v1.ListOrganizationsResponse.orgs:type_name -> signet.v1.Organization
+	38, // 12: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
+	38, // 13: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	38, // 14: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	38, // 15: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
+	39, // 16: signet.v1.Domain.routed_at:type_name -> google.protobuf.Timestamp
+	20, // 17: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
+	38, // 18: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
+	38, // 19: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
+	20, // 20: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
+	38, // 21: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
+	38, // 22: signet.v1.SetDomainRoutingResponse.details:type_name -> signet.v1.Details
+	38, // 23: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
+	38, // 24: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
+	35, // 25: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	36, // 26: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	37, // 27: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	40, // 28: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
+	2,  // 29: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
+	4,  // 30: signet.v1.OrganizationService.SetupInvitedOrganization:input_type -> signet.v1.SetupInvitedOrganizationRequest
+	6,  // 31: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
+	8,  // 32: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
+	10, // 33: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
+	12, // 34: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
+	14, // 35: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
+	16, // 36: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
+	18, // 37: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
+	21, // 38: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
+	23, // 39: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
+	25, // 40: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
+	29, // 41: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
+	27, // 42: signet.v1.OrganizationService.SetDomainRouting:input_type -> signet.v1.SetDomainRoutingRequest
+	31, // 43: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
+	3,  // 44: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
+	5,  // 45: signet.v1.OrganizationService.SetupInvitedOrganization:output_type -> signet.v1.SetupInvitedOrganizationResponse
+	7,  // 46: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
+	9,  // 47: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
+	11, // 48: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
+	13, // 49: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
+	15, // 50: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
+	17, // 51: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
+	19, // 52: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
+	22, // 53: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
+	24, // 54: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
+	26, // 55: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
+	30, // 56: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
+	28, // 57: signet.v1.OrganizationService.SetDomainRouting:output_type -> signet.v1.SetDomainRoutingResponse
+	32, // 58: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
+	44, // [44:59] is the sub-list for method output_type
+	29, // [29:44] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_organization_proto_init() }
@@ -2402,7 +2582,7 @@ func file_signet_v1_organization_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_organization_proto_rawDesc), len(file_signet_v1_organization_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

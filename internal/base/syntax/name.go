@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -49,4 +50,14 @@ func fold(s string) string {
 			return r
 		}
 	}, cases.Fold().String(s))
+}
+
+// BeforeAt is what comes before the first character of s that NameKey makes an @: no part of it is taken for an address.
+func BeforeAt(s string) string {
+	for i, c := range s {
+		if c == '@' || c >= utf8.RuneSelf && NameKey(string(c)) == "@" {
+			return s[:i]
+		}
+	}
+	return s
 }

@@ -181,7 +181,8 @@ type Settings struct {
 	RedirectURIs         []string    `json:"redirectUris,omitempty"`
 	PostLogoutURIs       []string    `json:"postLogoutUris,omitempty"`
 	BackChannelLogoutURI string      `json:"backChannelLogoutUri,omitempty"`
-	KeySetURI            string      `json:"keySetUri,omitempty"` // where its public keys are, for PrivateKeyJWT
+	InitiateLoginURI     string      `json:"initiateLoginUri,omitempty"` // where others have people begin to sign in
+	KeySetURI            string      `json:"keySetUri,omitempty"`        // where its public keys are, for PrivateKeyJWT
 	TokenFormat          TokenFormat `json:"tokenFormat"`
 	SigningAlgorithm     string      `json:"signingAlgorithm"`          // of its tokens: ES256 or RS256
 	AccessTokenSeconds   int64       `json:"accessTokenSeconds"`        // life of an access token

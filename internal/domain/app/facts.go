@@ -36,6 +36,7 @@ type SettingsChanged struct {
 	RedirectURIs         *[]string    `json:"redirectUris,omitempty"`
 	PostLogoutURIs       *[]string    `json:"postLogoutUris,omitempty"`
 	BackChannelLogoutURI *string      `json:"backChannelLogoutUri,omitempty"`
+	InitiateLoginURI     *string      `json:"initiateLoginUri,omitempty"`
 	KeySetURI            *string      `json:"keySetUri,omitempty"`
 	TokenFormat          *TokenFormat `json:"tokenFormat,omitempty"`
 	SigningAlgorithm     *string      `json:"signingAlgorithm,omitempty"`
@@ -64,6 +65,7 @@ func (e SettingsChanged) Apply(a *App) {
 	event.Set(&a.RedirectURIs, e.RedirectURIs)
 	event.Set(&a.PostLogoutURIs, e.PostLogoutURIs)
 	event.Set(&a.BackChannelLogoutURI, e.BackChannelLogoutURI)
+	event.Set(&a.InitiateLoginURI, e.InitiateLoginURI)
 	event.Set(&a.KeySetURI, e.KeySetURI)
 	event.Set(&a.TokenFormat, e.TokenFormat)
 	event.Set(&a.SigningAlgorithm, e.SigningAlgorithm)
@@ -85,6 +87,7 @@ func difference(old, to *App) SettingsChanged {
 		RedirectURIs:         event.ChangedList(old.RedirectURIs, to.RedirectURIs),
 		PostLogoutURIs:       event.ChangedList(old.PostLogoutURIs, to.PostLogoutURIs),
 		BackChannelLogoutURI: event.Changed(old.BackChannelLogoutURI, to.BackChannelLogoutURI),
+		InitiateLoginURI:     event.Changed(old.InitiateLoginURI, to.InitiateLoginURI),
 		KeySetURI:            event.Changed(old.KeySetURI, to.KeySetURI),
 		TokenFormat:          event.Changed(old.TokenFormat, to.TokenFormat),
 		SigningAlgorithm:     event.Changed(old.SigningAlgorithm, to.SigningAlgorithm),

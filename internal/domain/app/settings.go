@@ -21,7 +21,7 @@ const (
 // Bounds of addresses.
 const (
 	maxURIs = 20   // in a list
-	maxURI  = 2000 // characters
+	MaxURI  = 2000 // characters
 )
 
 // The algorithms that tokens are signed with.
@@ -97,7 +97,7 @@ func (s Settings) Violations(t Type) (wrong errs.Violations) {
 			wrong.Add(list.field, syntax.TooMany(maxURIs, "elements"))
 		}
 		for i, uri := range list.uris {
-			problem := cmp.Or(syntax.Text(uri, maxURI), errs.Plain(uriProblem(t, uri)))
+			problem := cmp.Or(syntax.Text(uri, MaxURI), errs.Plain(uriProblem(t, uri)))
 			if problem == nil && slices.Contains(list.uris[:i], uri) {
 				problem = errs.Plain("is already in the list")
 			}
@@ -105,10 +105,11 @@ func (s Settings) Violations(t Type) (wrong errs.Violations) {
 		}
 	}
 	for _, called := range []struct{ field, uri string }{{"backChannelLogoutUri", s.BackChannelLogoutURI},
-		{"keySetUri", s.KeySetURI}} {
+		{"initiateLoginUri", s.InitiateLoginURI}, {"keySetUri", s.KeySetURI}} {
 		if called.uri != "" {
-			problem := errs.Plain(uriProblem(Web, called.uri)) // Signet calls there, whatever the application is
-			wrong.Add(called.field, cmp.Or(syntax.Text(called.uri, maxURI), problem))
+			// Signet calls there, or a page leads there, whatever the application is.
+			problem := errs.Plain(uriProblem(Web, called.uri))
+			wrong.Add(called.field, cmp.Or(syntax.Text(called.uri, MaxURI), problem))
 		}
 	}
 	wrong.Add("accessTokenSeconds", outside(s.AccessTokenSeconds, maxAccessSeconds))
@@ -143,6 +144,7 @@ func (s Settings) unfit(t Type) (wrong errs.Violations) {
 		add(len(s.RedirectURIs) > 0, "redirectUris", none)
 		add(len(s.PostLogoutURIs) > 0, "postLogoutUris", none)
 		add(s.BackChannelLogoutURI != "", "backChannelLogoutUri", none)
+		add(s.InitiateLoginURI != "", "initiateLoginUri", none)
 		return wrong
 	}
 	byCode := slices.Contains(s.GrantTypes, AuthorizationCode)

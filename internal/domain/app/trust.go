@@ -30,6 +30,7 @@ var guards = map[string]guard{
 	"RedirectURIs":          gains(func(a *App) []string { return a.RedirectURIs }),
 	"PostLogoutURIs":        gains(func(a *App) []string { return a.PostLogoutURIs }),
 	"BackChannelLogoutURI":  moves(func(a *App) string { return a.BackChannelLogoutURI }),
+	"InitiateLoginURI":      moves(func(a *App) string { return a.InitiateLoginURI }),
 	"KeySetURI":             moves(func(a *App) string { return a.KeySetURI }),
 	"TokenFormat":           differs(func(a *App) TokenFormat { return a.TokenFormat }),
 	"ConsentRequired":       goesOff(func(a *App) bool { return a.ConsentRequired }),

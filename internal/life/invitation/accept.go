@@ -8,6 +8,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -23,6 +24,7 @@ type Link struct {
 	Invitation *event.Object[Invitation]
 	Org        *event.Object[org.Org]
 	Inviter    *event.Object[user.User]
+	App        *event.Object[app.App] // that the person is invited to use; nil: none, or none that is there for them
 
 	Flow   string // what the ceremony of a passkey is bound to
 	of     *linked
@@ -63,6 +65,15 @@ func (s Invitations) Open(ctx context.Context, token string) (*Link, error) {
 		return nil, err
 	}
 	l.Flow = links.Key(id).Key
+	if id := l.Invitation.Data.App; id != "" {
+		a, err := app.Kind.Read(ctx, s.Store, id)
+		if err != nil {
+			return nil, err
+		}
+		if app.Serves(a, l.Invitation.Org) {
+			l.App = a
+		}
+	}
 	return l, l.stands(0) // until the sweep, only the command refuses an invitation that has expired
 }
 
@@ -133,11 +144,17 @@ func (l *Link) stands(now int64) error {
 	return l.inviterMay()
 }
 
-// inviterMay judges the inviter anew: as somebody who makes the invitation at this moment. Errors: ErrInviterMayNot.
+// inviterMay judges the inviter anew: as somebody who makes the invitation at this moment. That of a first owner is
+// made by who may set up organizations. Errors: ErrInviterMayNot.
 func (l *Link) inviterMay() error {
 	i, u := l.Invitation, l.Inviter
-	if u == nil || u.Data.State != user.Active || l.home == nil || l.home.Data.State != org.Active ||
-		!u.Data.Memberships.Hold(access.InvitationWrite, i.Org) {
+	if u == nil || u.Data.State != user.Active || l.home == nil || l.home.Data.State != org.Active {
+		return ErrInviterMayNot
+	}
+	if i.Data.Founds && u.Data.Memberships.Hold(access.OrgSetup, access.Installation) {
+		return nil
+	}
+	if !u.Data.Memberships.Hold(access.InvitationWrite, i.Org) {
 		return ErrInviterMayNot
 	}
 	g := giver{
@@ -172,6 +189,14 @@ func (l *Link) isFor(u *event.Object[user.User], defaultOrg, prover string) erro
 		return nil
 	}
 	return u.Data.MayAccept(i.Data.Promised())
+}
+
+// Start is where the application has somebody begin to sign in who has accepted, by their login name; empty: nowhere.
+func (l *Link) Start(issuer, loginName string) string {
+	if l.App == nil {
+		return ""
+	}
+	return l.App.Data.Start(issuer, loginName, l.Invitation.Data.Target)
 }
 
 // Person is who becomes a user by the link: in the organization that invites, under the address that it has invited.

@@ -36,6 +36,12 @@ type Invitation struct {
 	Shows    []access.Role `json:"shows,omitempty"`
 	Language string        `json:"language,omitempty"`
 	Inviter  string        `json:"inviter"`
+	// Founds says that it was made with its organization, for the first owner: the inviter may set up organizations,
+	// and need not hold what an owner holds.
+	Founds bool `json:"founds,omitempty"`
+	// App is the application that the person is invited to use, and Target a page of it; empty: none.
+	App    string `json:"app,omitempty"`
+	Target string `json:"target,omitempty"`
 
 	Link    int64 `json:"link"`            // the number of the link that counts, from 1
 	Shown   bool  `json:"shown,omitempty"` // it was shown to the inviter: it proves no address
@@ -91,6 +97,8 @@ type Added struct {
 	Groups   []string      `json:"groups,omitempty"`
 	Language string        `json:"language,omitempty"`
 	Inviter  string        `json:"inviter"`
+	Founds   bool          `json:"founds,omitempty"`
+	App      string        `json:"app,omitempty"`
 	Personal Invited       `json:"-"`
 }
 
@@ -98,18 +106,25 @@ type Added struct {
 type Invited struct {
 	Email    string `json:"email,omitempty"`
 	EmailKey string `json:"emailKey,omitempty"`
+	Target   string `json:"target,omitempty"` // who it is for may be in it
 }
 
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "invitation.added.v1" }
 
-// Since implements event.Gated.
-func (Added) Since() int { return version }
+// Since implements event.Gated: a node of before would forget that the invitation founds an organization, and what for.
+func (e Added) Since() int {
+	if e.Founds || e.App != "" {
+		return 6
+	}
+	return version
+}
 
 // Apply implements event.Fact.
 func (e Added) Apply(i *Invitation) {
 	*i = Invitation{State: Pending, Email: e.Personal.Email, EmailKey: e.Personal.EmailKey, Roles: e.Roles,
-		Groups: e.Groups, Language: e.Language, Inviter: e.Inviter}
+		Groups: e.Groups, Language: e.Language, Inviter: e.Inviter, Founds: e.Founds, App: e.App,
+		Target: e.Personal.Target}
 }
 
 // Sent records a new link, which ends the one before. The link itself is a secret, not a fact.
@@ -153,7 +168,7 @@ func (WasAccepted) EventType() event.Type { return "invitation.accepted.v1" }
 func (e WasAccepted) Apply(i *Invitation) { i.State, i.UserID = Accepted, e.UserID }
 
 // forget leaves nothing of who was invited.
-func (i *Invitation) forget() { i.Email, i.EmailKey = "", "" }
+func (i *Invitation) forget() { i.Email, i.EmailKey, i.Target = "", "", "" }
 
 // WasWithdrawn records that the invitation was taken back. Nothing is left of the address.
 type WasWithdrawn struct{}

@@ -1,6 +1,7 @@
 package invitation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/access"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
@@ -105,18 +107,25 @@ type New struct {
 	Groups   []string
 	Language string        // of the mail, and of the person; empty: none
 	Life     time.Duration // zero: DefaultLife
+	App      string        // that the person is to use; empty: none
+	Target   string        // a page of it
 }
 
 // Violations lists what is wrong with it, in the names of the API.
 func (n *New) Violations() (wrong errs.Violations) {
 	_, problem := syntax.Email(n.Email)
-	wrong.Add("email", problem)
+	wrong.Add("email", cmp.Or(syntax.Text(n.Email, syntax.MaxName), problem))
 	wrong.Add("language", syntax.Text(n.Language, syntax.MaxLanguage))
 	wrong = append(wrong, access.RoleViolations("", n.Roles)...)
 	if len(n.Groups) > MaxGroups {
 		wrong.Add("groupIds", syntax.TooMany(MaxGroups, "groups"))
 	}
 	wrong.Add("lifetimeSeconds", wrongLife(n.Life))
+	wrong.Add("appId", syntax.Text(n.App, syntax.MaxName))
+	wrong.Add("targetLinkUri", syntax.Text(n.Target, app.MaxURI))
+	if n.Target != "" && n.App == "" {
+		wrong.Add("targetLinkUri", errs.Plain("must be left out without appId"))
+	}
 	return wrong
 }
 
@@ -185,53 +194,106 @@ func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (M
 	if len(groups) > 0 && !permit.Holds(access.GroupWrite, permit.Org()) {
 		return Made{}, access.ErrDenied
 	}
+	d := s.draft(permit, permit.Org(), n)
+	command := d.Needs().With(event.Command{
+		Origin: permit.Origin(),
+		Read:   append(appRefs(n.App), org.Kind.Ref(d.org)),
+		Decide: func(tx *event.Tx) error {
+			if _, err := org.In(tx, d.org); err != nil {
+				return err
+			}
+			if err := mayName(tx, d.org, n); err != nil {
+				return err
+			}
+			if err := mayAddToAll(tx, permit, d.groups); err != nil {
+				return err
+			}
+			return d.Make(tx)
+		},
+	})
+	if err := s.counting(ctx, d.org, d.next, func() error { return s.Store.Do(ctx, command) }); err != nil {
+		return Made{}, err
+	}
+	return d.Made(), nil
+}
+
+// Draft is an invitation that a command is about to make.
+type Draft struct {
+	ID string
+
+	org    string
+	claim  event.Claim // of the address
+	groups []string
+	next   *sending
+	added  Added
+	made   Made
+}
+
+func (s Invitations) draft(permit access.Permit, owner string, n New) *Draft {
 	key, _ := syntax.Email(n.Email)
-	id, owner := Kind.NewID(), permit.Org()
 	life := n.Life
 	if life == 0 {
 		life = DefaultLife
 	}
-	next := s.sending(permit, key, life)
-	command := event.Command{
-		Origin: permit.Origin(),
-		Create: []event.Ref{Kind.Ref(id)},
-		Read:   append([]event.Ref{org.Kind.Ref(owner)}, groupRefs(groups)...),
-		Claims: []event.Claim{EmailClaim(owner, key)},
-		Rows:   next.rows(),
+	d := &Draft{
+		ID:     Kind.NewID(),
+		org:    owner,
+		claim:  EmailClaim(owner, key),
+		groups: unique(n.Groups, func(g string) string { return g }),
+		next:   s.sending(permit, owner, key, life),
 	}
-	var details event.Details
-	command.Decide = func(tx *event.Tx) error {
-		if _, err := org.In(tx, owner); err != nil {
-			return err
-		}
-		if err := mayAddToAll(tx, permit, groups); err != nil {
-			return err
-		}
-		holder, err := tx.Holder(EmailClaim(owner, key))
-		if err != nil {
-			return err
-		}
-		if holder != "" {
-			return ErrAlreadyInvited
-		}
-		if err := next.count(tx, 1); err != nil {
-			return err
-		}
-		i, err := Kind.Create(tx, id, owner,
-			Added{Roles: roles, Groups: groups, Language: n.Language, Inviter: permit.Origin().Actor,
-				Personal: Invited{Email: n.Email, EmailKey: key}})
-		if err != nil {
-			return err
-		}
-		err = next.send(tx, i)
-		details = i.Details()
+	d.added = Added{Roles: unique(n.Roles, func(r string) access.Role { return access.Role(r) }), Groups: d.groups,
+		Language: n.Language, Inviter: permit.Origin().Actor, App: n.App,
+		Personal: Invited{Email: n.Email, EmailKey: key, Target: n.Target}}
+	return d
+}
+
+// Founding drafts the invitation of the first owner of an organization that the same command creates. n, which the
+// caller has judged by Violations, names no roles and no groups. The permit is for setting up organizations: who has it
+// need not hold what the owner will.
+func (s Invitations) Founding(permit access.Permit, orgID string, n New) *Draft {
+	n.Roles = []string{string(access.OrgOwner)}
+	d := s.draft(permit, orgID, n)
+	d.added.Founds = true
+	return d
+}
+
+// Needs is what Make reads and writes.
+func (d *Draft) Needs() event.Command {
+	return event.Command{
+		Create: []event.Ref{Kind.Ref(d.ID)},
+		Read:   groupRefs(d.groups),
+		Claims: []event.Claim{d.claim},
+		Rows:   d.next.rows(),
+	}
+}
+
+// Make makes it, inside a command that declared Needs. Errors: ErrAlreadyInvited; ResourceExhausted where the
+// organization has sent too many today, or there were too many mails to the address.
+func (d *Draft) Make(tx *event.Tx) error {
+	holder, err := tx.Holder(d.claim)
+	if err != nil {
 		return err
 	}
-	if err := s.counting(ctx, owner, next, func() error { return s.Store.Do(ctx, command) }); err != nil {
-		return Made{}, err
+	if holder != "" {
+		return ErrAlreadyInvited
 	}
-	return Made{ID: id, Details: details, Expires: event.Time(next.expires), Link: next.link}, nil
+	if err := d.next.count(tx, 1); err != nil {
+		return err
+	}
+	i, err := Kind.Create(tx, d.ID, d.org, d.added)
+	if err != nil {
+		return err
+	}
+	if err := d.next.send(tx, i); err != nil {
+		return err
+	}
+	d.made = Made{ID: d.ID, Details: i.Details(), Expires: event.Time(d.next.expires), Link: d.next.link}
+	return nil
 }
+
+// Made is what Make has made.
+func (d *Draft) Made() Made { return d.made }
 
 // unique gives the values, each once and sorted; nil for none.
 func unique[T ~string](names []string, of func(string) T) (out []T) {
@@ -247,6 +309,32 @@ func groupRefs(ids []string) (refs []event.Ref) {
 		refs = append(refs, group.Kind.Ref(id))
 	}
 	return refs
+}
+
+func appRefs(id string) (refs []event.Ref) {
+	if id != "" {
+		refs = append(refs, app.Kind.Ref(id))
+	}
+	return refs
+}
+
+// mayName refuses an application that people of the organization do not sign in to, without a word about whether there
+// is one, and a page that is none of its own. Errors: InvalidArgument on appId and targetLinkUri.
+func mayName(tx *event.Tx, orgID string, n New) error {
+	if n.App == "" {
+		return nil
+	}
+	a, err := app.Kind.Get(tx, n.App)
+	if err != nil {
+		return err
+	}
+	if !app.Serves(a, orgID) {
+		return errs.Wrong("appId", errs.Plain("is not an application that people of this organization sign in to"))
+	}
+	if n.Target == "" {
+		return nil
+	}
+	return errs.Wrong("targetLinkUri", a.Data.TargetProblem(n.Target))
 }
 
 // mayAddToAll refuses groups that are not there, and those that the caller may not put people into.
@@ -318,7 +406,7 @@ func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string
 	if err != nil {
 		return Made{}, err
 	}
-	next := s.sending(permit, known.Data.EmailKey, life)
+	next := s.sending(permit, permit.Org(), known.Data.EmailKey, life)
 	needs := event.Command{Read: groupRefs(known.Data.Groups), Rows: next.rows()}
 	var details event.Details
 	err = s.counting(ctx, permit.Org(), next, func() error {

@@ -599,7 +599,8 @@ func TestTheAddressGoesWithTheInvitation(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, true)
-			m, token := w.invite(New{Email: address})
+			w.application("app_shop", "org_a", false)
+			m, token := w.invite(New{Email: address, App: "app_shop", Target: "https://shop.example/secret.person"})
 			events, err := w.store.EventsOf(t.Context(), m.ID, 1, 10)
 			must(t, err)
 			key := event.RowKey{Table: event.Keys, Key: events[0].KeyID}
@@ -743,4 +744,65 @@ func TestNobodyReachesInvitationsOfOtherOrganizations(t *testing.T) {
 			t.Errorf("%q: %v, %v", state, list, err)
 		}
 	}
+}
+
+// application adds one that starts at https://shop.example/start.
+func (w *world) application(id, orgID string, all bool) {
+	w.t.Helper()
+	eventtest.Given(w.t, w.store, app.Kind, id, orgID, nil, app.Added{Name: id, Type: app.Web,
+		Settings: app.Settings{InitiateLoginURI: "https://shop.example/start", AllOrganizations: all}})
+}
+
+func TestWhatAnInvitationIsFor(t *testing.T) {
+	w := newWorld(t, false)
+	w.application("app_shop", "org_a", false)
+	w.application("app_off", "org_a", false)
+	eventtest.Given(t, w.store, app.Kind, "app_off", "", nil, app.Deactivated{})
+	w.application("app_theirs", "org_def", false)
+	w.application("app_all", "org_def", true)
+	const (
+		page  = "https://shop.example/welcome"
+		start = "https://shop.example/start?iss=https%3A%2F%2Fid.signet.test&login_hint=jo"
+	)
+	for name, tt := range map[string]struct {
+		app, target string
+		field       string // that is refused; empty: none
+		start       string
+	}{
+		"nothing":                     {"", "", "", ""},
+		"an application":              {"app_shop", "", "", start},
+		"one that is for all":         {"app_all", "", "", start},
+		"a page":                      {"app_shop", page, "", start + "&target_link_uri=https%3A%2F%2Fshop.example%2Fwelcome"},
+		"a page without application":  {"", page, "targetLinkUri", ""},
+		"a page elsewhere":            {"app_shop", "https://evil.example/", "targetLinkUri", ""},
+		"one that is switched off":    {"app_off", "", "appId", ""},
+		"one of another organization": {"app_theirs", "", "appId", ""},
+		"one that there is not":       {"app_none", "", "appId", ""},
+		"a long page":                 {"app_shop", page + strings.Repeat("x", 2000), "targetLinkUri", ""},
+		"a long name":                 {strings.Repeat("a", 201), "", "appId", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := New{Email: syntax.DomainLabel(name) + "@b.test", App: tt.app, Target: tt.target}
+			made, err := w.Create(t.Context(), w.permit("usr_owner"), n)
+			if tt.field != "" {
+				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, tt.field)
+				return
+			}
+			must(t, err)
+			l, err := w.Open(t.Context(), w.link(made))
+			must(t, err)
+			if got := l.Start(w.ExternalURL, "jo"); got != tt.start {
+				t.Errorf("leads to %q, want %q", got, tt.start)
+			}
+		})
+	}
+	t.Run("one that was switched off since", func(t *testing.T) {
+		made, err := w.Create(t.Context(), w.permit("usr_owner"), New{Email: "last@b.test", App: "app_shop"})
+		must(t, err)
+		eventtest.Given(t, w.store, app.Kind, "app_shop", "", nil, app.Deactivated{})
+		l, err := w.Open(t.Context(), w.link(made))
+		if err != nil || l.App != nil || l.Start(w.ExternalURL, "jo") != "" {
+			t.Errorf("it is for %v (%v)", l.App, err)
+		}
+	})
 }

@@ -59,9 +59,9 @@ type sending struct {
 	link    string // to be shown
 }
 
-func (s Invitations) sending(permit access.Permit, emailKey string, life time.Duration) *sending {
-	n := &sending{permit: permit, org: permit.Org(), mail: s.Mail, life: life, external: s.ExternalURL,
-		each: Counts(s.Master, permit.Org(), emailKey)}
+func (s Invitations) sending(permit access.Permit, orgID, emailKey string, life time.Duration) *sending {
+	n := &sending{permit: permit, org: orgID, mail: s.Mail, life: life, external: s.ExternalURL,
+		each: Counts(s.Master, orgID, emailKey)}
 	if !s.Mail {
 		n.token, n.hash = secret.NewToken(secret.Invitation)
 	}

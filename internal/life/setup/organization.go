@@ -31,14 +31,19 @@ type Organization struct {
 
 // Violations lists what is wrong with it but for its password, in the names of the API.
 func (o *Organization) Violations() (wrong errs.Violations) {
-	wrong.Add("org.name", syntax.Name(o.Name))
-	if o.Domain != "" {
-		_, problem := syntax.Domain(o.Domain)
-		wrong.Add("org.domain", cmp.Or(syntax.Text(o.Domain, syntax.MaxDomain), problem))
-	}
+	wrong = orgViolations(o.Name, o.Domain)
 	wrong = append(wrong, o.Human.Violations("human.")...)
 	wrong = append(wrong, access.RoleViolations("", o.Roles)...)
 	return wrong[:min(len(wrong), errs.MaxViolations)]
+}
+
+func orgViolations(name, domain string) (wrong errs.Violations) {
+	wrong.Add("org.name", syntax.Name(name))
+	if domain != "" {
+		_, problem := syntax.Domain(domain)
+		wrong.Add("org.domain", cmp.Or(syntax.Text(domain, syntax.MaxDomain), problem))
+	}
+	return wrong
 }
 
 // Done is what Setup answers.

@@ -49,8 +49,8 @@ func services(b *base, a *areas) []rpc.Service {
 	return []rpc.Service{
 		{Name: "signet.v1.UserService", Impl: api.Users{Store: st, Hasher: a.limits.hasher, Sessions: a.sessions,
 			Master: master, Clock: clock, Mail: withMail, Deliver: a.mails.deliver}},
-		{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: a.setup, Master: master, Clock: clock,
-			Cleaner: a.cleaner, Resolver: sharedResolver{b.config.Resolver, a.outgoing.calls}}},
+		{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: a.setup, Invitations: a.invitations,
+			Master: master, Clock: clock, Cleaner: a.cleaner, Resolver: sharedResolver{b.config.Resolver, a.outgoing.calls}}},
 		{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: st, Master: master, Clock: clock,
 			Checker: a.federation}},
 		{Name: "signet.v1.SessionService",

@@ -195,13 +195,7 @@ func addFree(tx *event.Tx, id, in string, human user.NewHuman, names []string) (
 // namesLike are a name and some with a short suffix. What follows an @ is left out of those: they are no address.
 func namesLike(name string) []string {
 	names := []string{name}
-	stem := []rune(name)
-	for i, c := range stem {
-		if syntax.NameKey(string(c)) == "@" {
-			stem = stem[:i]
-			break
-		}
-	}
+	stem := []rune(syntax.BeforeAt(name))
 	stem = stem[:min(len(stem), syntax.MaxName-8)]
 	for range suffixes {
 		names = append(names, string(stem)+"-"+strings.ToLower(rand.Text()[:4]))

@@ -71,8 +71,9 @@ func (JoinAccount) SignedIn() bool { return true }
 // Joined says that somebody is in an organization now.
 type Joined struct {
 	Frame
-	To   string
-	Next Link
+	To      string
+	Product string // the name of the application that they can use now; empty: none
+	Next    Link   // empty: nothing leads on
 }
 
 func (Joined) about() about { return about{template: "joined", title: "joined.title"} }

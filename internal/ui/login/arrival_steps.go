@@ -1,6 +1,7 @@
 package login
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -109,8 +110,15 @@ func (register) wanted(v *signIn) (wanted federated.Registration, invited *invit
 		wanted.EmailFromProvider = wanted.Email == v.arrival.Who.Email
 		wanted.AcceptedTerms = value(pages.FieldTerms)
 	}
-	if invited, err = v.invitation(); err == nil && invited != nil {
+	if invited, err = v.invitation(); err != nil {
+		return wanted, nil, err
+	}
+	if invited != nil {
 		wanted = invited.Registration(wanted)
+	}
+	if v.r.Method != http.MethodPost {
+		wanted.UserName, err = user.OfferedName(v.r.Context(), v.Store, wanted.OrgID,
+			cmp.Or(wanted.UserName, wanted.Email))
 	}
 	return wanted, invited, err
 }

@@ -3,6 +3,7 @@
 package login
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -141,7 +142,7 @@ func (p InvitationPages) invitation(w http.ResponseWriter, r *http.Request) erro
 	v.link, err = p.Invitations.Open(r.Context(), text)
 	if v.link != nil && errors.Is(err, invitation.ErrLinkUsed) && v.bearer != nil &&
 		v.link.Invitation.Data.UserID == v.bearer.Caller.UserID {
-		return v.done() // through a provider, or in another window
+		return v.back() // through a provider, or in another window
 	}
 	if err != nil {
 		return err
@@ -234,10 +235,10 @@ func (v *invitationForm) loginName() (string, error) {
 	return home.Data.LoginName(me.Data.UserName), nil
 }
 
-// typed is what somebody has filled in. A mail has proven the address, so it can be the name to sign in with.
-func (v *invitationForm) typed() newcomer.Person {
+// typed is what somebody has filled in, with a name to sign in with if they have not seen the form yet.
+func (v *invitationForm) typed() (p newcomer.Person, err error) {
 	info := call.From(v.r.Context())
-	p := v.link.Person(newcomer.Person{
+	p = v.link.Person(newcomer.Person{
 		FirstName: v.r.PostFormValue(pages.FieldFirstName),
 		LastName:  v.r.PostFormValue(pages.FieldLastName),
 		UserName:  v.r.PostFormValue(pages.FieldUserName),
@@ -245,10 +246,10 @@ func (v *invitationForm) typed() newcomer.Person {
 		UserAgent: info.UserAgent,
 		RequestID: info.RequestID,
 	})
-	if v.r.Method != http.MethodPost && p.Verification.By != "" {
-		p.UserName = p.Email
+	if v.r.Method != http.MethodPost {
+		p.UserName, err = user.OfferedName(v.r.Context(), v.Store, p.OrgID, p.Email)
 	}
-	return p
+	return p, err
 }
 
 func (v *invitationForm) password() error {
@@ -256,7 +257,10 @@ func (v *invitationForm) password() error {
 	if err != nil {
 		return err
 	}
-	p := v.typed()
+	p, err := v.typed()
+	if err != nil {
+		return err
+	}
 	show := func(problems []pages.Problem) error {
 		return v.render(pages.JoinPassword{
 			Frame:     v.frame(problems...),
@@ -295,7 +299,10 @@ func personProblems(p newcomer.Person) ([]pages.Problem, error) {
 }
 
 func (v *invitationForm) passkey() error {
-	p := v.typed()
+	p, err := v.typed()
+	if err != nil {
+		return err
+	}
 	var options []byte
 	show := func(problems []pages.Problem) error {
 		return v.render(pages.JoinPasskey{
@@ -353,10 +360,13 @@ func (v *invitationForm) create(p newcomer.Person, show func([]pages.Problem) er
 		}
 		return show(problems)
 	}
-	http.SetCookie(v.w, pages.ForgetCookie(cookieInvitation))
 	if err := v.accounts.Enter(v.r.Context(), v.w, in.Token); err != nil {
 		return err
 	}
+	if v.link.App != nil {
+		return v.done(v.link.Org.Data.LoginName(cmp.Or(p.UserName, p.Email)))
+	}
+	http.SetCookie(v.w, pages.ForgetCookie(cookieInvitation))
 	// which asks for whatever is missing
 	Redirect(v.w, Wish{To: pages.PathAccount, Account: in.SessionID}.Link().String())
 	return nil
@@ -408,13 +418,36 @@ func (v *invitationForm) account() error {
 	if _, err := v.Invitations.AcceptMine(v.r.Context(), v.bearer.Caller, v.link); err != nil {
 		return err
 	}
-	return v.done()
+	return v.done(name)
 }
 
-func (v *invitationForm) done() error {
+// back goes on with who is signed in and has accepted before.
+func (v *invitationForm) back() error {
+	name, err := v.loginName()
+	if err != nil {
+		return err
+	}
+	return v.done(name)
+}
+
+// done goes on with somebody who has joined: to the application that the invitation is for, which has them sign in with
+// the session that there is, and with that asks for whatever is missing. One that has no address for it is named.
+func (v *invitationForm) done(loginName string) error {
 	http.SetCookie(v.w, pages.ForgetCookie(cookieInvitation))
-	return v.render(pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name,
-		Next: pages.To(pages.PathAccount, nil)}, nil)
+	joined := pages.Joined{Frame: v.frame(), To: v.link.Org.Data.Name, Next: pages.To(pages.PathAccount, nil)}
+	if v.link.App != nil {
+		if start := v.link.Start(v.Invitations.ExternalURL, loginName); start != "" {
+			to, err := pages.Outward(start)
+			if err != nil {
+				return err
+			}
+			frame := v.frame()
+			frame.Application = v.link.App.Data.Name
+			return v.render(pages.Onward{Frame: frame, To: to}, nil)
+		}
+		joined.Product, joined.Next = v.link.App.Data.Name, pages.Link{}
+	}
+	return v.render(joined, nil)
 }
 
 // setup takes a password from somebody whom an administrator has sent a link.

@@ -81,12 +81,5 @@ func registrationOf(who idp.Identity, bound string, info *call.Info) federated.R
 	if bound != "" {
 		r.OrgID = bound
 	}
-	if r.UserName == "" {
-		r.UserName = who.Email
-	}
-	// A name like an address is only for whose it is. What comes before the @ will do for everybody.
-	if name, _, like := strings.Cut(r.UserName, "@"); like && (!who.EmailVerified || r.UserName != who.Email) {
-		r.UserName = name
-	}
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/factor"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/life/registration"
@@ -261,7 +262,10 @@ func (f *registrationForm) show(problems []pages.Problem) error {
 		Rules:     PasswordRules(rules),
 	}
 	if f.r.Method != http.MethodPost {
-		view.UserName = f.found.Email
+		view.UserName, err = user.OfferedName(f.r.Context(), f.Store, f.found.Org.ID, f.found.Email)
+		if err != nil {
+			return err
+		}
 	}
 	view.Language, view.For = f.found.Language, f.shownFor()
 	return f.render(f.w, f.r, view, problems)

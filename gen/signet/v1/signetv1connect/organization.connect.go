@@ -36,6 +36,9 @@ const (
 	// OrganizationServiceSetupOrganizationProcedure is the fully-qualified name of the
 	// OrganizationService's SetupOrganization RPC.
 	OrganizationServiceSetupOrganizationProcedure = "/signet.v1.OrganizationService/SetupOrganization"
+	// OrganizationServiceSetupInvitedOrganizationProcedure is the fully-qualified name of the
+	// OrganizationService's SetupInvitedOrganization RPC.
+	OrganizationServiceSetupInvitedOrganizationProcedure = "/signet.v1.OrganizationService/SetupInvitedOrganization"
 	// OrganizationServiceGetOrganizationProcedure is the fully-qualified name of the
 	// OrganizationService's GetOrganization RPC.
 	OrganizationServiceGetOrganizationProcedure = "/signet.v1.OrganizationService/GetOrganization"
@@ -85,6 +88,20 @@ type OrganizationServiceClient interface {
 	// either all of it exists afterwards or nothing. A domain that another
 	// organization has is ALREADY_EXISTS.
 	SetupOrganization(context.Context, *v1.SetupOrganizationRequest) (*v1.SetupOrganizationResponse, error)
+	// Set up an organization and invite its administrator
+	//
+	// Creates an organization and invites its administrator by e-mail, with the
+	// role `ORG_OWNER`: either both exist afterwards or nothing. The administrator
+	// gets the same mail as by CreateInvitation and chooses how to sign in, so
+	// nobody makes up a password for somebody else. Without mail the answer
+	// contains the link instead. A domain that another organization has is
+	// ALREADY_EXISTS.
+	//
+	// Until the invitation is accepted the organization has no owner. The link works
+	// as long as the caller may set up organizations. An `IAM_OWNER` can send it
+	// again with ResendInvitation and, if it has expired or was withdrawn, invite
+	// somebody with CreateInvitation.
+	SetupInvitedOrganization(context.Context, *v1.SetupInvitedOrganizationRequest) (*v1.SetupInvitedOrganizationResponse, error)
 	// Get an organization
 	//
 	// Returns the organization named in the path.
@@ -150,7 +167,8 @@ type OrganizationServiceClient interface {
 	// identity provider of the organization. This says the same of a verified
 	// domain that DNS has not proven, on the word of the caller, whom ListDomains
 	// then names. It leads people only; where login names are looked up stays as
-	// it is. Only an `IAM_OWNER` can do this, people with a recent proof.
+	// it is. This takes a person with the role `IAM_OWNER`, in a session with a
+	// recent proof.
 	SetDomainRouting(context.Context, *v1.SetDomainRoutingRequest) (*v1.SetDomainRoutingResponse, error)
 	// Remove a domain
 	//
@@ -177,6 +195,12 @@ func NewOrganizationServiceClient(httpClient connect.HTTPClient, baseURL string,
 			httpClient,
 			baseURL+OrganizationServiceSetupOrganizationProcedure,
 			connect.WithSchema(organizationServiceMethods.ByName("SetupOrganization")),
+			connect.WithClientOptions(opts...),
+		),
+		setupInvitedOrganization: connect.NewClient[v1.SetupInvitedOrganizationRequest, v1.SetupInvitedOrganizationResponse](
+			httpClient,
+			baseURL+OrganizationServiceSetupInvitedOrganizationProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("SetupInvitedOrganization")),
 			connect.WithClientOptions(opts...),
 		),
 		getOrganization: connect.NewClient[v1.GetOrganizationRequest, v1.GetOrganizationResponse](
@@ -262,25 +286,35 @@ func NewOrganizationServiceClient(httpClient connect.HTTPClient, baseURL string,
 
 // organizationServiceClient implements OrganizationServiceClient.
 type organizationServiceClient struct {
-	setupOrganization      *connect.Client[v1.SetupOrganizationRequest, v1.SetupOrganizationResponse]
-	getOrganization        *connect.Client[v1.GetOrganizationRequest, v1.GetOrganizationResponse]
-	getMyOrganization      *connect.Client[v1.GetMyOrganizationRequest, v1.GetMyOrganizationResponse]
-	listOrganizations      *connect.Client[v1.ListOrganizationsRequest, v1.ListOrganizationsResponse]
-	updateOrganization     *connect.Client[v1.UpdateOrganizationRequest, v1.UpdateOrganizationResponse]
-	deactivateOrganization *connect.Client[v1.DeactivateOrganizationRequest, v1.DeactivateOrganizationResponse]
-	reactivateOrganization *connect.Client[v1.ReactivateOrganizationRequest, v1.ReactivateOrganizationResponse]
-	removeOrganization     *connect.Client[v1.RemoveOrganizationRequest, v1.RemoveOrganizationResponse]
-	listDomains            *connect.Client[v1.ListDomainsRequest, v1.ListDomainsResponse]
-	addDomain              *connect.Client[v1.AddDomainRequest, v1.AddDomainResponse]
-	verifyDomain           *connect.Client[v1.VerifyDomainRequest, v1.VerifyDomainResponse]
-	setPrimaryDomain       *connect.Client[v1.SetPrimaryDomainRequest, v1.SetPrimaryDomainResponse]
-	setDomainRouting       *connect.Client[v1.SetDomainRoutingRequest, v1.SetDomainRoutingResponse]
-	removeDomain           *connect.Client[v1.RemoveDomainRequest, v1.RemoveDomainResponse]
+	setupOrganization        *connect.Client[v1.SetupOrganizationRequest, v1.SetupOrganizationResponse]
+	setupInvitedOrganization *connect.Client[v1.SetupInvitedOrganizationRequest, v1.SetupInvitedOrganizationResponse]
+	getOrganization          *connect.Client[v1.GetOrganizationRequest, v1.GetOrganizationResponse]
+	getMyOrganization        *connect.Client[v1.GetMyOrganizationRequest, v1.GetMyOrganizationResponse]
+	listOrganizations        *connect.Client[v1.ListOrganizationsRequest, v1.ListOrganizationsResponse]
+	updateOrganization       *connect.Client[v1.UpdateOrganizationRequest, v1.UpdateOrganizationResponse]
+	deactivateOrganization   *connect.Client[v1.DeactivateOrganizationRequest, v1.DeactivateOrganizationResponse]
+	reactivateOrganization   *connect.Client[v1.ReactivateOrganizationRequest, v1.ReactivateOrganizationResponse]
+	removeOrganization       *connect.Client[v1.RemoveOrganizationRequest, v1.RemoveOrganizationResponse]
+	listDomains              *connect.Client[v1.ListDomainsRequest, v1.ListDomainsResponse]
+	addDomain                *connect.Client[v1.AddDomainRequest, v1.AddDomainResponse]
+	verifyDomain             *connect.Client[v1.VerifyDomainRequest, v1.VerifyDomainResponse]
+	setPrimaryDomain         *connect.Client[v1.SetPrimaryDomainRequest, v1.SetPrimaryDomainResponse]
+	setDomainRouting         *connect.Client[v1.SetDomainRoutingRequest, v1.SetDomainRoutingResponse]
+	removeDomain             *connect.Client[v1.RemoveDomainRequest, v1.RemoveDomainResponse]
 }
 
 // SetupOrganization calls signet.v1.OrganizationService.SetupOrganization.
 func (c *organizationServiceClient) SetupOrganization(ctx context.Context, req *v1.SetupOrganizationRequest) (*v1.SetupOrganizationResponse, error) {
 	response, err := c.setupOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetupInvitedOrganization calls signet.v1.OrganizationService.SetupInvitedOrganization.
+func (c *organizationServiceClient) SetupInvitedOrganization(ctx context.Context, req *v1.SetupInvitedOrganizationRequest) (*v1.SetupInvitedOrganizationResponse, error) {
+	response, err := c.setupInvitedOrganization.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -412,6 +446,20 @@ type OrganizationServiceHandler interface {
 	// either all of it exists afterwards or nothing. A domain that another
 	// organization has is ALREADY_EXISTS.
 	SetupOrganization(context.Context, *v1.SetupOrganizationRequest) (*v1.SetupOrganizationResponse, error)
+	// Set up an organization and invite its administrator
+	//
+	// Creates an organization and invites its administrator by e-mail, with the
+	// role `ORG_OWNER`: either both exist afterwards or nothing. The administrator
+	// gets the same mail as by CreateInvitation and chooses how to sign in, so
+	// nobody makes up a password for somebody else. Without mail the answer
+	// contains the link instead. A domain that another organization has is
+	// ALREADY_EXISTS.
+	//
+	// Until the invitation is accepted the organization has no owner. The link works
+	// as long as the caller may set up organizations. An `IAM_OWNER` can send it
+	// again with ResendInvitation and, if it has expired or was withdrawn, invite
+	// somebody with CreateInvitation.
+	SetupInvitedOrganization(context.Context, *v1.SetupInvitedOrganizationRequest) (*v1.SetupInvitedOrganizationResponse, error)
 	// Get an organization
 	//
 	// Returns the organization named in the path.
@@ -477,7 +525,8 @@ type OrganizationServiceHandler interface {
 	// identity provider of the organization. This says the same of a verified
 	// domain that DNS has not proven, on the word of the caller, whom ListDomains
 	// then names. It leads people only; where login names are looked up stays as
-	// it is. Only an `IAM_OWNER` can do this, people with a recent proof.
+	// it is. This takes a person with the role `IAM_OWNER`, in a session with a
+	// recent proof.
 	SetDomainRouting(context.Context, *v1.SetDomainRoutingRequest) (*v1.SetDomainRoutingResponse, error)
 	// Remove a domain
 	//
@@ -500,6 +549,12 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 		OrganizationServiceSetupOrganizationProcedure,
 		svc.SetupOrganization,
 		connect.WithSchema(organizationServiceMethods.ByName("SetupOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceSetupInvitedOrganizationHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceSetupInvitedOrganizationProcedure,
+		svc.SetupInvitedOrganization,
+		connect.WithSchema(organizationServiceMethods.ByName("SetupInvitedOrganization")),
 		connect.WithHandlerOptions(opts...),
 	)
 	organizationServiceGetOrganizationHandler := connect.NewUnaryHandlerSimple(
@@ -584,6 +639,8 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 		switch r.URL.Path {
 		case OrganizationServiceSetupOrganizationProcedure:
 			organizationServiceSetupOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceSetupInvitedOrganizationProcedure:
+			organizationServiceSetupInvitedOrganizationHandler.ServeHTTP(w, r)
 		case OrganizationServiceGetOrganizationProcedure:
 			organizationServiceGetOrganizationHandler.ServeHTTP(w, r)
 		case OrganizationServiceGetMyOrganizationProcedure:
@@ -621,6 +678,10 @@ type UnimplementedOrganizationServiceHandler struct{}
 
 func (UnimplementedOrganizationServiceHandler) SetupOrganization(context.Context, *v1.SetupOrganizationRequest) (*v1.SetupOrganizationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.SetupOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) SetupInvitedOrganization(context.Context, *v1.SetupInvitedOrganizationRequest) (*v1.SetupInvitedOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.SetupInvitedOrganization is not implemented"))
 }
 
 func (UnimplementedOrganizationServiceHandler) GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error) {

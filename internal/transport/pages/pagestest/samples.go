@@ -346,6 +346,8 @@ func signIn() []Sample {
 				Other: to("/a"), Back: to("/b")}},
 		{Name: "joined", Status: 200,
 			View: pages.Joined{Frame: pages.Frame{Organization: organization}, To: organization, Next: to("/account")}},
+		{Name: "joined-product", Status: 200,
+			View: pages.Joined{Frame: pages.Frame{Organization: organization}, To: organization, Product: "Fieldbook"}},
 		{Name: "set-password", Status: 200, View: pages.SetPassword{LoginName: loginName, Rules: rules}},
 		{Name: "restore-email", Status: 200, View: pages.RestoreEmail{}},
 		{Name: "password-reset", Status: 200, View: pages.PasswordReset{Next: to("/login")}},

@@ -31,7 +31,7 @@ export const actions: readonly Action[] = [
   {
     text: 'do.setUpOrganization',
     href: '/organizations?add=organization',
-    needs: 'OrganizationService/SetupOrganization',
+    needs: 'OrganizationService/SetupInvitedOrganization',
   },
   { text: 'do.addDomain', href: '/o/:org/domains?add=domain', needs: 'OrganizationService/AddDomain' },
 ];

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/organization.proto.
  */
 export const file_signet_v1_organization: GenFile = /*@__PURE__*/
-  fileDesc("ChxzaWduZXQvdjEvb3JnYW5pemF0aW9uLnByb3RvEglzaWduZXQudjEi3QEKDE9yZ2FuaXphdGlvbhIOCgZvcmdfaWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiwKBXN0YXRlGAMgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZRIMCgRuYW1lGAQgASgJEhYKDnByaW1hcnlfZG9tYWluGAUgASgJIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEgoOU1RBVEVfSU5BQ1RJVkUQAiKyBQoYU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0EjQKA29yZxgBIAEoCzInLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuT3JnEjgKBWh1bWFuGAIgASgLMikuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbhINCgVyb2xlcxgDIAMoCRojCgNPcmcSDAoEbmFtZRgBIAEoCRIOCgZkb21haW4YAiABKAka8QMKBUh1bWFuEhEKCXVzZXJfbmFtZRgBIAEoCRJCCgdwcm9maWxlGAIgASgLMjEuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5Qcm9maWxlEj4KBWVtYWlsGAMgASgLMi8uc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5FbWFpbBI+CgVwaG9uZRgEIAEoCzIvLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuSHVtYW4uUGhvbmUSEAoIcGFzc3dvcmQYBSABKAkamAEKB1Byb2ZpbGUSEgoKZmlyc3RfbmFtZRgBIAEoCRIRCglsYXN0X25hbWUYAiABKAkSEQoJbmlja19uYW1lGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIaChJwcmVmZXJyZWRfbGFuZ3VhZ2UYBSABKAkSIQoGZ2VuZGVyGAYgASgOMhEuc2lnbmV0LnYxLkdlbmRlchoxCgVFbWFpbBINCgVlbWFpbBgBIAEoCRIZChFpc19lbWFpbF92ZXJpZmllZBgCIAEoCBoxCgVQaG9uZRINCgVwaG9uZRgBIAEoCRIZChFpc19waG9uZV92ZXJpZmllZBgCIAEoCCJhChlTZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZvcmdfaWQYAiABKAkSDwoHdXNlcl9pZBgDIAEoCSIoChZHZXRPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSI/ChdHZXRPcmdhbml6YXRpb25SZXNwb25zZRIkCgNvcmcYASABKAsyFy5zaWduZXQudjEuT3JnYW5pemF0aW9uIhoKGEdldE15T3JnYW5pemF0aW9uUmVxdWVzdCJBChlHZXRNeU9yZ2FuaXphdGlvblJlc3BvbnNlEiQKA29yZxgBIAEoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24ijQEKGExpc3RPcmdhbml6YXRpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRuYW1lGAMgASgJEg4KBmRvbWFpbhgEIAEoCRIsCgVzdGF0ZRgFIAEoDjIdLnNpZ25ldC52MS5Pcmdhbml6YXRpb24uU3RhdGUiWwoZTGlzdE9yZ2FuaXphdGlvbnNSZXNwb25zZRIlCgRvcmdzGAEgAygLMhcuc2lnbmV0LnYxLk9yZ2FuaXphdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOQoZVXBkYXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDAoEbmFtZRgCIAEoCSJBChpVcGRhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLwodRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkUKHkRlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLwodUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkUKHlJlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKwoZUmVtb3ZlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiQQoaUmVtb3ZlT3JnYW5pemF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIuABCgZEb21haW4SDgoGZG9tYWluGAEgASgJEhMKC2lzX3ZlcmlmaWVkGAIgASgIEhIKCmlzX3ByaW1hcnkYAyABKAgSGQoRdmVyaWZpY2F0aW9uX25hbWUYBCABKAkSGgoSdmVyaWZpY2F0aW9uX3ZhbHVlGAUgASgJEhEKCWlzX3Byb3ZlbhgGIAEoCBIRCglpc19yb3V0ZWQYByABKAgSEQoJcm91dGVkX2J5GAggASgJEi0KCXJvdXRlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiJAoSTGlzdERvbWFpbnNSZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSJeChNMaXN0RG9tYWluc1Jlc3BvbnNlEiIKB2RvbWFpbnMYASADKAsyES5zaWduZXQudjEuRG9tYWluEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscyJHChBBZGREb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkSEwoLaXNfdmVyaWZpZWQYAyABKAgiWwoRQWRkRG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiEKBmRvbWFpbhgCIAEoCzIRLnNpZ25ldC52MS5Eb21haW4iNQoTVmVyaWZ5RG9tYWluUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJIjsKFFZlcmlmeURvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJMChdTZXREb21haW5Sb3V0aW5nUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJEhEKCWlzX3JvdXRlZBgDIAEoCCI/ChhTZXREb21haW5Sb3V0aW5nUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjkKF1NldFByaW1hcnlEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiPwoYU2V0UHJpbWFyeURvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyI1ChNSZW1vdmVEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiaAoUUmVtb3ZlRG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEhYKDmFmZmVjdGVkX3VzZXJzGAIgASgFEhMKC2xvZ2luX25hbWVzGAMgAygJMqUKChNPcmdhbml6YXRpb25TZXJ2aWNlEl4KEVNldHVwT3JnYW5pemF0aW9uEiMuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlElgKD0dldE9yZ2FuaXphdGlvbhIhLnNpZ25ldC52MS5HZXRPcmdhbml6YXRpb25SZXF1ZXN0GiIuc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblJlc3BvbnNlEl4KEUdldE15T3JnYW5pemF0aW9uEiMuc2lnbmV0LnYxLkdldE15T3JnYW5pemF0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5HZXRNeU9yZ2FuaXphdGlvblJlc3BvbnNlEl4KEUxpc3RPcmdhbml6YXRpb25zEiMuc2lnbmV0LnYxLkxpc3RPcmdhbml6YXRpb25zUmVxdWVzdBokLnNpZ25ldC52MS5MaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlEmEKElVwZGF0ZU9yZ2FuaXphdGlvbhIkLnNpZ25ldC52MS5VcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0GiUuc2lnbmV0LnYxLlVwZGF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEm0KFkRlYWN0aXZhdGVPcmdhbml6YXRpb24SKC5zaWduZXQudjEuRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaKS5zaWduZXQudjEuRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEm0KFlJlYWN0aXZhdGVPcmdhbml6YXRpb24SKC5zaWduZXQudjEuUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaKS5zaWduZXQudjEuUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEmEKElJlbW92ZU9yZ2FuaXphdGlvbhIkLnNpZ25ldC52MS5SZW1vdmVPcmdhbml6YXRpb25SZXF1ZXN0GiUuc2lnbmV0LnYxLlJlbW92ZU9yZ2FuaXphdGlvblJlc3BvbnNlEkwKC0xpc3REb21haW5zEh0uc2lnbmV0LnYxLkxpc3REb21haW5zUmVxdWVzdBoeLnNpZ25ldC52MS5MaXN0RG9tYWluc1Jlc3BvbnNlEkYKCUFkZERvbWFpbhIbLnNpZ25ldC52MS5BZGREb21haW5SZXF1ZXN0Ghwuc2lnbmV0LnYxLkFkZERvbWFpblJlc3BvbnNlEk8KDFZlcmlmeURvbWFpbhIeLnNpZ25ldC52MS5WZXJpZnlEb21haW5SZXF1ZXN0Gh8uc2lnbmV0LnYxLlZlcmlmeURvbWFpblJlc3BvbnNlElsKEFNldFByaW1hcnlEb21haW4SIi5zaWduZXQudjEuU2V0UHJpbWFyeURvbWFpblJlcXVlc3QaIy5zaWduZXQudjEuU2V0UHJpbWFyeURvbWFpblJlc3BvbnNlElsKEFNldERvbWFpblJvdXRpbmcSIi5zaWduZXQudjEuU2V0RG9tYWluUm91dGluZ1JlcXVlc3QaIy5zaWduZXQudjEuU2V0RG9tYWluUm91dGluZ1Jlc3BvbnNlEk8KDFJlbW92ZURvbWFpbhIeLnNpZ25ldC52MS5SZW1vdmVEb21haW5SZXF1ZXN0Gh8uc2lnbmV0LnYxLlJlbW92ZURvbWFpblJlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_signet_v1_details]);
+  fileDesc("ChxzaWduZXQvdjEvb3JnYW5pemF0aW9uLnByb3RvEglzaWduZXQudjEi3QEKDE9yZ2FuaXphdGlvbhIOCgZvcmdfaWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiwKBXN0YXRlGAMgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZRIMCgRuYW1lGAQgASgJEhYKDnByaW1hcnlfZG9tYWluGAUgASgJIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEgoOU1RBVEVfSU5BQ1RJVkUQAiKyBQoYU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0EjQKA29yZxgBIAEoCzInLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuT3JnEjgKBWh1bWFuGAIgASgLMikuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbhINCgVyb2xlcxgDIAMoCRojCgNPcmcSDAoEbmFtZRgBIAEoCRIOCgZkb21haW4YAiABKAka8QMKBUh1bWFuEhEKCXVzZXJfbmFtZRgBIAEoCRJCCgdwcm9maWxlGAIgASgLMjEuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5Qcm9maWxlEj4KBWVtYWlsGAMgASgLMi8uc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5FbWFpbBI+CgVwaG9uZRgEIAEoCzIvLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuSHVtYW4uUGhvbmUSEAoIcGFzc3dvcmQYBSABKAkamAEKB1Byb2ZpbGUSEgoKZmlyc3RfbmFtZRgBIAEoCRIRCglsYXN0X25hbWUYAiABKAkSEQoJbmlja19uYW1lGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIaChJwcmVmZXJyZWRfbGFuZ3VhZ2UYBSABKAkSIQoGZ2VuZGVyGAYgASgOMhEuc2lnbmV0LnYxLkdlbmRlchoxCgVFbWFpbBINCgVlbWFpbBgBIAEoCRIZChFpc19lbWFpbF92ZXJpZmllZBgCIAEoCBoxCgVQaG9uZRINCgVwaG9uZRgBIAEoCRIZChFpc19waG9uZV92ZXJpZmllZBgCIAEoCCJhChlTZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZvcmdfaWQYAiABKAkSDwoHdXNlcl9pZBgDIAEoCSKSAQofU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uUmVxdWVzdBI0CgNvcmcYASABKAsyJy5zaWduZXQudjEuU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0Lk9yZxINCgVlbWFpbBgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAQgASgDIrEBCiBTZXR1cEludml0ZWRPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGb3JnX2lkGAIgASgJEhUKDWludml0YXRpb25faWQYAyABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRsaW5rGAUgASgJIigKFkdldE9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIj8KF0dldE9yZ2FuaXphdGlvblJlc3BvbnNlEiQKA29yZxgBIAEoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24iGgoYR2V0TXlPcmdhbml6YXRpb25SZXF1ZXN0IkEKGUdldE15T3JnYW5pemF0aW9uUmVzcG9uc2USJAoDb3JnGAEgASgLMhcuc2lnbmV0LnYxLk9yZ2FuaXphdGlvbiKNAQoYTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGZG9tYWluGAQgASgJEiwKBXN0YXRlGAUgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZSJbChlMaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlEiUKBG9yZ3MYASADKAsyFy5zaWduZXQudjEuT3JnYW5pemF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI5ChlVcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIMCgRuYW1lGAIgASgJIkEKGlVwZGF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIvCh1EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiRQoeRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIvCh1SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiRQoeUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIrChlSZW1vdmVPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSJBChpSZW1vdmVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiiwEKBkRvbWFpbhIOCgZkb21haW4YASABKAkSEwoLaXNfdmVyaWZpZWQYAiABKAgSEgoKaXNfcHJpbWFyeRgDIAEoCBIZChF2ZXJpZmljYXRpb25fbmFtZRgEIAEoCRIaChJ2ZXJpZmljYXRpb25fdmFsdWUYBSABKAkSEQoJaXNfcHJvdmVuGAYgASgIIiQKEkxpc3REb21haW5zUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiXgoTTGlzdERvbWFpbnNSZXNwb25zZRIiCgdkb21haW5zGAEgAygLMhEuc2lnbmV0LnYxLkRvbWFpbhIjCgdkZXRhaWxzGAIgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiRwoQQWRkRG9tYWluUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJEhMKC2lzX3ZlcmlmaWVkGAMgASgIIlsKEUFkZERvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIhCgZkb21haW4YAiABKAsyES5zaWduZXQudjEuRG9tYWluIjUKE1ZlcmlmeURvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCSI7ChRWZXJpZnlEb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiOQoXU2V0UHJpbWFyeURvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCSI/ChhTZXRQcmltYXJ5RG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjUKE1JlbW92ZURvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCSJoChRSZW1vdmVEb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSFgoOYWZmZWN0ZWRfdXNlcnMYAiABKAUSEwoLbG9naW5fbmFtZXMYAyADKAkyvQoKE09yZ2FuaXphdGlvblNlcnZpY2USXgoRU2V0dXBPcmdhbml6YXRpb24SIy5zaWduZXQudjEuU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0GiQuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVzcG9uc2UScwoYU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uEiouc2lnbmV0LnYxLlNldHVwSW52aXRlZE9yZ2FuaXphdGlvblJlcXVlc3QaKy5zaWduZXQudjEuU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uUmVzcG9uc2USWAoPR2V0T3JnYW5pemF0aW9uEiEuc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblJlcXVlc3QaIi5zaWduZXQudjEuR2V0T3JnYW5pemF0aW9uUmVzcG9uc2USXgoRR2V0TXlPcmdhbml6YXRpb24SIy5zaWduZXQudjEuR2V0TXlPcmdhbml6YXRpb25SZXF1ZXN0GiQuc2lnbmV0LnYxLkdldE15T3JnYW5pemF0aW9uUmVzcG9uc2USXgoRTGlzdE9yZ2FuaXphdGlvbnMSIy5zaWduZXQudjEuTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0GiQuc2lnbmV0LnYxLkxpc3RPcmdhbml6YXRpb25zUmVzcG9uc2USYQoSVXBkYXRlT3JnYW5pemF0aW9uEiQuc2lnbmV0LnYxLlVwZGF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaJS5zaWduZXQudjEuVXBkYXRlT3JnYW5pemF0aW9uUmVzcG9uc2USbQoWRGVhY3RpdmF0ZU9yZ2FuaXphdGlvbhIoLnNpZ25ldC52MS5EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBopLnNpZ25ldC52MS5EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVzcG9uc2USbQoWUmVhY3RpdmF0ZU9yZ2FuaXphdGlvbhIoLnNpZ25ldC52MS5SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBopLnNpZ25ldC52MS5SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVzcG9uc2USYQoSUmVtb3ZlT3JnYW5pemF0aW9uEiQuc2lnbmV0LnYxLlJlbW92ZU9yZ2FuaXphdGlvblJlcXVlc3QaJS5zaWduZXQudjEuUmVtb3ZlT3JnYW5pemF0aW9uUmVzcG9uc2USTAoLTGlzdERvbWFpbnMSHS5zaWduZXQudjEuTGlzdERvbWFpbnNSZXF1ZXN0Gh4uc2lnbmV0LnYxLkxpc3REb21haW5zUmVzcG9uc2USRgoJQWRkRG9tYWluEhsuc2lnbmV0LnYxLkFkZERvbWFpblJlcXVlc3QaHC5zaWduZXQudjEuQWRkRG9tYWluUmVzcG9uc2USTwoMVmVyaWZ5RG9tYWluEh4uc2lnbmV0LnYxLlZlcmlmeURvbWFpblJlcXVlc3QaHy5zaWduZXQudjEuVmVyaWZ5RG9tYWluUmVzcG9uc2USWwoQU2V0UHJpbWFyeURvbWFpbhIiLnNpZ25ldC52MS5TZXRQcmltYXJ5RG9tYWluUmVxdWVzdBojLnNpZ25ldC52MS5TZXRQcmltYXJ5RG9tYWluUmVzcG9uc2USTwoMUmVtb3ZlRG9tYWluEh4uc2lnbmV0LnYxLlJlbW92ZURvbWFpblJlcXVlc3QaHy5zaWduZXQudjEuUmVtb3ZlRG9tYWluUmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * Organization as reads show it.
@@ -368,6 +368,100 @@ export const SetupOrganizationResponseSchema: GenMessage<SetupOrganizationRespon
   messageDesc(file_signet_v1_organization, 2);
 
 /**
+ * The organization to create, and whom to invite.
+ *
+ * @generated from message signet.v1.SetupInvitedOrganizationRequest
+ */
+export type SetupInvitedOrganizationRequest = Message<"signet.v1.SetupInvitedOrganizationRequest"> & {
+  /**
+   * The new organization.
+   *
+   * @generated from field: signet.v1.SetupOrganizationRequest.Org org = 1;
+   */
+  org?: SetupOrganizationRequest_Org;
+
+  /**
+   * E-mail address of the administrator.
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+
+  /**
+   * Language tag of the mail and of the new user, such as `en` or `de-CH`.
+   *
+   * @generated from field: string language = 3;
+   */
+  language: string;
+
+  /**
+   * How long the link can be used, in seconds: 3600 (one hour) to 2592000 (30
+   * days). Left out: seven days.
+   *
+   * @generated from field: int64 lifetime_seconds = 4;
+   */
+  lifetimeSeconds: bigint;
+};
+
+/**
+ * Describes the message signet.v1.SetupInvitedOrganizationRequest.
+ * Use `create(SetupInvitedOrganizationRequestSchema)` to create a new message.
+ */
+export const SetupInvitedOrganizationRequestSchema: GenMessage<SetupInvitedOrganizationRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_organization, 3);
+
+/**
+ * Answer to SetupInvitedOrganization.
+ *
+ * @generated from message signet.v1.SetupInvitedOrganizationResponse
+ */
+export type SetupInvitedOrganizationResponse = Message<"signet.v1.SetupInvitedOrganizationResponse"> & {
+  /**
+   * Details of the new organization.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+
+  /**
+   * Identifier of the new organization.
+   *
+   * @generated from field: string org_id = 2;
+   */
+  orgId: string;
+
+  /**
+   * Identifier of the invitation.
+   *
+   * @generated from field: string invitation_id = 3;
+   */
+  invitationId: string;
+
+  /**
+   * When the link expires.
+   *
+   * @generated from field: google.protobuf.Timestamp expiration_date = 4;
+   */
+  expirationDate?: Timestamp;
+
+  /**
+   * The link, if the server sends no mail. It is shown only here: give it to the
+   * person. An answer that is repeated for an `idempotency-key` does not
+   * contain it.
+   *
+   * @generated from field: string link = 5;
+   */
+  link: string;
+};
+
+/**
+ * Describes the message signet.v1.SetupInvitedOrganizationResponse.
+ * Use `create(SetupInvitedOrganizationResponseSchema)` to create a new message.
+ */
+export const SetupInvitedOrganizationResponseSchema: GenMessage<SetupInvitedOrganizationResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_organization, 4);
+
+/**
  * Which organization to read.
  *
  * @generated from message signet.v1.GetOrganizationRequest
@@ -386,7 +480,7 @@ export type GetOrganizationRequest = Message<"signet.v1.GetOrganizationRequest">
  * Use `create(GetOrganizationRequestSchema)` to create a new message.
  */
 export const GetOrganizationRequestSchema: GenMessage<GetOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 3);
+  messageDesc(file_signet_v1_organization, 5);
 
 /**
  * Answer to GetOrganization.
@@ -407,7 +501,7 @@ export type GetOrganizationResponse = Message<"signet.v1.GetOrganizationResponse
  * Use `create(GetOrganizationResponseSchema)` to create a new message.
  */
 export const GetOrganizationResponseSchema: GenMessage<GetOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 4);
+  messageDesc(file_signet_v1_organization, 6);
 
 /**
  * GetMyOrganization has no parameters.
@@ -422,7 +516,7 @@ export type GetMyOrganizationRequest = Message<"signet.v1.GetMyOrganizationReque
  * Use `create(GetMyOrganizationRequestSchema)` to create a new message.
  */
 export const GetMyOrganizationRequestSchema: GenMessage<GetMyOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 5);
+  messageDesc(file_signet_v1_organization, 7);
 
 /**
  * Answer to GetMyOrganization.
@@ -443,7 +537,7 @@ export type GetMyOrganizationResponse = Message<"signet.v1.GetMyOrganizationResp
  * Use `create(GetMyOrganizationResponseSchema)` to create a new message.
  */
 export const GetMyOrganizationResponseSchema: GenMessage<GetMyOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 6);
+  messageDesc(file_signet_v1_organization, 8);
 
 /**
  * Which organizations to list.
@@ -493,7 +587,7 @@ export type ListOrganizationsRequest = Message<"signet.v1.ListOrganizationsReque
  * Use `create(ListOrganizationsRequestSchema)` to create a new message.
  */
 export const ListOrganizationsRequestSchema: GenMessage<ListOrganizationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 7);
+  messageDesc(file_signet_v1_organization, 9);
 
 /**
  * Answer to ListOrganizations.
@@ -522,7 +616,7 @@ export type ListOrganizationsResponse = Message<"signet.v1.ListOrganizationsResp
  * Use `create(ListOrganizationsResponseSchema)` to create a new message.
  */
 export const ListOrganizationsResponseSchema: GenMessage<ListOrganizationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 8);
+  messageDesc(file_signet_v1_organization, 10);
 
 /**
  * The new name of an organization.
@@ -550,7 +644,7 @@ export type UpdateOrganizationRequest = Message<"signet.v1.UpdateOrganizationReq
  * Use `create(UpdateOrganizationRequestSchema)` to create a new message.
  */
 export const UpdateOrganizationRequestSchema: GenMessage<UpdateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 9);
+  messageDesc(file_signet_v1_organization, 11);
 
 /**
  * Answer to UpdateOrganization.
@@ -571,7 +665,7 @@ export type UpdateOrganizationResponse = Message<"signet.v1.UpdateOrganizationRe
  * Use `create(UpdateOrganizationResponseSchema)` to create a new message.
  */
 export const UpdateOrganizationResponseSchema: GenMessage<UpdateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 10);
+  messageDesc(file_signet_v1_organization, 12);
 
 /**
  * Which organization to deactivate.
@@ -592,7 +686,7 @@ export type DeactivateOrganizationRequest = Message<"signet.v1.DeactivateOrganiz
  * Use `create(DeactivateOrganizationRequestSchema)` to create a new message.
  */
 export const DeactivateOrganizationRequestSchema: GenMessage<DeactivateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 11);
+  messageDesc(file_signet_v1_organization, 13);
 
 /**
  * Answer to DeactivateOrganization.
@@ -613,7 +707,7 @@ export type DeactivateOrganizationResponse = Message<"signet.v1.DeactivateOrgani
  * Use `create(DeactivateOrganizationResponseSchema)` to create a new message.
  */
 export const DeactivateOrganizationResponseSchema: GenMessage<DeactivateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 12);
+  messageDesc(file_signet_v1_organization, 14);
 
 /**
  * Which organization to reactivate.
@@ -634,7 +728,7 @@ export type ReactivateOrganizationRequest = Message<"signet.v1.ReactivateOrganiz
  * Use `create(ReactivateOrganizationRequestSchema)` to create a new message.
  */
 export const ReactivateOrganizationRequestSchema: GenMessage<ReactivateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 13);
+  messageDesc(file_signet_v1_organization, 15);
 
 /**
  * Answer to ReactivateOrganization.
@@ -655,7 +749,7 @@ export type ReactivateOrganizationResponse = Message<"signet.v1.ReactivateOrgani
  * Use `create(ReactivateOrganizationResponseSchema)` to create a new message.
  */
 export const ReactivateOrganizationResponseSchema: GenMessage<ReactivateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 14);
+  messageDesc(file_signet_v1_organization, 16);
 
 /**
  * Which organization to remove.
@@ -676,7 +770,7 @@ export type RemoveOrganizationRequest = Message<"signet.v1.RemoveOrganizationReq
  * Use `create(RemoveOrganizationRequestSchema)` to create a new message.
  */
 export const RemoveOrganizationRequestSchema: GenMessage<RemoveOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 15);
+  messageDesc(file_signet_v1_organization, 17);
 
 /**
  * Answer to RemoveOrganization.
@@ -697,7 +791,7 @@ export type RemoveOrganizationResponse = Message<"signet.v1.RemoveOrganizationRe
  * Use `create(RemoveOrganizationResponseSchema)` to create a new message.
  */
 export const RemoveOrganizationResponseSchema: GenMessage<RemoveOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 16);
+  messageDesc(file_signet_v1_organization, 18);
 
 /**
  * Domain of an organization.
@@ -751,29 +845,6 @@ export type Domain = Message<"signet.v1.Domain"> & {
    * @generated from field: bool is_proven = 6;
    */
   isProven: boolean;
-
-  /**
-   * Whether people who type a login name of the domain are led to the identity
-   * provider of the organization, if it has one to lead to: DNS has proven the
-   * domain, or an administrator of the installation says so.
-   *
-   * @generated from field: bool is_routed = 7;
-   */
-  isRouted: boolean;
-
-  /**
-   * Identifier of the administrator who says so. Empty if nobody does.
-   *
-   * @generated from field: string routed_by = 8;
-   */
-  routedBy: string;
-
-  /**
-   * When the administrator said so.
-   *
-   * @generated from field: google.protobuf.Timestamp routed_at = 9;
-   */
-  routedAt?: Timestamp;
 };
 
 /**
@@ -781,7 +852,7 @@ export type Domain = Message<"signet.v1.Domain"> & {
  * Use `create(DomainSchema)` to create a new message.
  */
 export const DomainSchema: GenMessage<Domain> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 17);
+  messageDesc(file_signet_v1_organization, 19);
 
 /**
  * Whose domains to list.
@@ -802,7 +873,7 @@ export type ListDomainsRequest = Message<"signet.v1.ListDomainsRequest"> & {
  * Use `create(ListDomainsRequestSchema)` to create a new message.
  */
 export const ListDomainsRequestSchema: GenMessage<ListDomainsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 18);
+  messageDesc(file_signet_v1_organization, 20);
 
 /**
  * Answer to ListDomains.
@@ -830,7 +901,7 @@ export type ListDomainsResponse = Message<"signet.v1.ListDomainsResponse"> & {
  * Use `create(ListDomainsResponseSchema)` to create a new message.
  */
 export const ListDomainsResponseSchema: GenMessage<ListDomainsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 19);
+  messageDesc(file_signet_v1_organization, 21);
 
 /**
  * The domain to add.
@@ -867,7 +938,7 @@ export type AddDomainRequest = Message<"signet.v1.AddDomainRequest"> & {
  * Use `create(AddDomainRequestSchema)` to create a new message.
  */
 export const AddDomainRequestSchema: GenMessage<AddDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 20);
+  messageDesc(file_signet_v1_organization, 22);
 
 /**
  * Answer to AddDomain.
@@ -895,7 +966,7 @@ export type AddDomainResponse = Message<"signet.v1.AddDomainResponse"> & {
  * Use `create(AddDomainResponseSchema)` to create a new message.
  */
 export const AddDomainResponseSchema: GenMessage<AddDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 21);
+  messageDesc(file_signet_v1_organization, 23);
 
 /**
  * Which domain.
@@ -923,7 +994,7 @@ export type VerifyDomainRequest = Message<"signet.v1.VerifyDomainRequest"> & {
  * Use `create(VerifyDomainRequestSchema)` to create a new message.
  */
 export const VerifyDomainRequestSchema: GenMessage<VerifyDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 22);
+  messageDesc(file_signet_v1_organization, 24);
 
 /**
  * Answer to VerifyDomain.
@@ -944,62 +1015,6 @@ export type VerifyDomainResponse = Message<"signet.v1.VerifyDomainResponse"> & {
  * Use `create(VerifyDomainResponseSchema)` to create a new message.
  */
 export const VerifyDomainResponseSchema: GenMessage<VerifyDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 23);
-
-/**
- * Whether a domain leads people to the identity provider.
- *
- * @generated from message signet.v1.SetDomainRoutingRequest
- */
-export type SetDomainRoutingRequest = Message<"signet.v1.SetDomainRoutingRequest"> & {
-  /**
-   * Identifier of the organization.
-   *
-   * @generated from field: string org_id = 1;
-   */
-  orgId: string;
-
-  /**
-   * Domain, in whatever spelling.
-   *
-   * @generated from field: string domain = 2;
-   */
-  domain: string;
-
-  /**
-   * Whether it does on the word of the caller.
-   *
-   * @generated from field: bool is_routed = 3;
-   */
-  isRouted: boolean;
-};
-
-/**
- * Describes the message signet.v1.SetDomainRoutingRequest.
- * Use `create(SetDomainRoutingRequestSchema)` to create a new message.
- */
-export const SetDomainRoutingRequestSchema: GenMessage<SetDomainRoutingRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 24);
-
-/**
- * Answer to SetDomainRouting.
- *
- * @generated from message signet.v1.SetDomainRoutingResponse
- */
-export type SetDomainRoutingResponse = Message<"signet.v1.SetDomainRoutingResponse"> & {
-  /**
-   * Details of the organization after the change.
-   *
-   * @generated from field: signet.v1.Details details = 1;
-   */
-  details?: Details;
-};
-
-/**
- * Describes the message signet.v1.SetDomainRoutingResponse.
- * Use `create(SetDomainRoutingResponseSchema)` to create a new message.
- */
-export const SetDomainRoutingResponseSchema: GenMessage<SetDomainRoutingResponse> = /*@__PURE__*/
   messageDesc(file_signet_v1_organization, 25);
 
 /**
@@ -1135,6 +1150,28 @@ export const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof SetupOrganizationRequestSchema;
     output: typeof SetupOrganizationResponseSchema;
+  },
+  /**
+   * Set up an organization and invite its administrator
+   *
+   * Creates an organization and invites its administrator by e-mail, with the
+   * role `ORG_OWNER`: either both exist afterwards or nothing. The administrator
+   * gets the same mail as by CreateInvitation and chooses how to sign in, so
+   * nobody makes up a password for somebody else. Without mail the answer
+   * contains the link instead. A domain that another organization has is
+   * ALREADY_EXISTS.
+   *
+   * Until the invitation is accepted the organization has no owner. The link works
+   * as long as the caller may set up organizations. An `IAM_OWNER` can send it
+   * again with ResendInvitation and, if it has expired or was withdrawn, invite
+   * somebody with CreateInvitation.
+   *
+   * @generated from rpc signet.v1.OrganizationService.SetupInvitedOrganization
+   */
+  setupInvitedOrganization: {
+    methodKind: "unary";
+    input: typeof SetupInvitedOrganizationRequestSchema;
+    output: typeof SetupInvitedOrganizationResponseSchema;
   },
   /**
    * Get an organization
@@ -1282,22 +1319,6 @@ export const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof SetPrimaryDomainRequestSchema;
     output: typeof SetPrimaryDomainResponseSchema;
-  },
-  /**
-   * Set the routing of a domain
-   *
-   * People who type a login name of a domain that DNS has proven are led to the
-   * identity provider of the organization. This says the same of a verified
-   * domain that DNS has not proven, on the word of the caller, whom ListDomains
-   * then names. It leads people only; where login names are looked up stays as
-   * it is. Only an `IAM_OWNER` can do this, people with a recent proof.
-   *
-   * @generated from rpc signet.v1.OrganizationService.SetDomainRouting
-   */
-  setDomainRouting: {
-    methodKind: "unary";
-    input: typeof SetDomainRoutingRequestSchema;
-    output: typeof SetDomainRoutingResponseSchema;
   },
   /**
    * Remove a domain
