@@ -186,9 +186,11 @@ func orgDomainStory(t *testing.T, c *Client) {
 	}
 	boss := w.addUser(t, person{Org: a.org, Domain: a.domain,
 		Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
-	c.refused(t, sessionRequired, boss, route(a.org, vouched, true))
-	done[*signetv1.SetDomainRoutingResponse](t, c, c.session(t, boss), route(a.org, vouched, false))
-	c.refused(t, sequenceMismatch, w.root, route(a.org, vouched, true), stale)
+	for _, who := range []*Actor{boss, w.root} {
+		c.refused(t, sessionRequired, who, route(a.org, vouched, true))
+	}
+	boss = c.session(t, boss)
+	c.refused(t, sequenceMismatch, boss, route(a.org, vouched, true), stale)
 	routed := func(domain string) *signetv1.Domain {
 		t.Helper()
 		for _, d := range c.domains(t, a.owner, a.org).GetDomains() {
@@ -200,11 +202,11 @@ func orgDomainStory(t *testing.T, c *Client) {
 		return nil
 	}
 	for _, says := range []bool{true, false, true} {
-		done[*signetv1.SetDomainRoutingResponse](t, c, w.root, route(a.org, strings.ToUpper(vouched), says))
+		done[*signetv1.SetDomainRoutingResponse](t, c, boss, route(a.org, strings.ToUpper(vouched), says))
 		d := routed(vouched)
 		by := ""
 		if says {
-			by = w.root.UserID
+			by = boss.UserID
 		}
 		same(t, "routed", d.GetIsRouted(), says)
 		same(t, "by whom", d.GetRoutedBy(), by)
@@ -213,8 +215,8 @@ func orgDomainStory(t *testing.T, c *Client) {
 	}
 	unverified := done[*signetv1.AddDomainResponse](t, c, a.owner,
 		addDomain(a.org, unique("free")+".example")).GetDomain()
-	c.refused(t, notVerified, w.root, route(a.org, unverified.GetDomain(), true))
-	c.refused(t, noDomain, w.root, route(a.org, "other."+vouched, true))
+	c.refused(t, notVerified, boss, route(a.org, unverified.GetDomain(), true))
+	c.refused(t, noDomain, boss, route(a.org, "other."+vouched, true))
 	done[*signetv1.RemoveDomainResponse](t, c, a.owner, removeDomain(a.org, unverified.GetDomain()))
 	c.refused(t, notProven, a.owner, verifyDomain(a.org, vouched))
 	w.dns.set(mine.GetVerificationName(), mine.GetVerificationValue())

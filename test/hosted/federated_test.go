@@ -343,21 +343,21 @@ func (w *federated) sentOnceByDomain(way string) {
 	corp, domain := w.organization()
 	w.api("PUT", "/v1/orgs/"+corp+"/policy", map[string]any{"policy": map[string]any{"defaultIdpId": w.idp}})
 	w.browser().get("/login?to=/account").post("loginName", "whoever@"+domain).shows(200, `name="password"`)
-	if way == "DNS" {
-		w.do(event.Command{
-			Write:  []event.Ref{org.Kind.Ref(corp)},
-			Claims: []event.Claim{org.ProvenClaim(domain)},
-			Decide: func(tx *event.Tx) error {
-				o, err := org.Kind.Get(tx, corp)
-				if err != nil {
-					return err
-				}
-				return o.Append(org.DomainVerified{Domain: domain, Proven: true})
-			},
-		})
-	} else {
-		w.api("POST", "/v1/orgs/"+corp+"/domains/"+domain+"/_set_routing", map[string]any{"isRouted": true})
+	leads := map[string]event.Fact[org.Org]{
+		"DNS":                     org.DomainVerified{Domain: domain, Proven: true},
+		"the installation's word": org.DomainRoutingSet{Domain: domain, Routed: &org.Routing{By: "usr_x", At: 1}},
 	}
+	w.do(event.Command{
+		Write:  []event.Ref{org.Kind.Ref(corp)},
+		Claims: []event.Claim{org.ProvenClaim(domain)},
+		Decide: func(tx *event.Tx) error {
+			o, err := org.Kind.Get(tx, corp)
+			if err != nil {
+				return err
+			}
+			return o.Append(leads[way])
+		},
+	})
 	b := w.browser()
 	state := w.sent(b.get("/login?to=/account").post("loginName", "whoever@"+domain).shows(200))
 	failed := b.get("/login/idp/"+w.idp+"/callback?"+url.Values{"state": {state},
