@@ -230,3 +230,36 @@ func TestADomainLeadsToTheProvider(t *testing.T) {
 	}
 	w.quiet()
 }
+
+// An owner of the installation sees what stands there and what stops counting before the mark is set.
+func TestTheOperatorsOwnApplicationIsMarked(t *testing.T) {
+	b := browser.Start(t)
+	s := start(t, testdb.SQLite)
+	vendor := s.newOrganization("Vendor")
+	app := s.in(vendor, "POST", "/v1/apps", map[string]any{"name": "Fieldbook", "type": "APPLICATION_TYPE_WEB",
+		"redirectUris": []string{"https://fieldbook.example/callback"}})["appId"].(string)
+	marked := func() bool {
+		found := s.in(vendor, "GET", "/v1/apps/"+app, nil)["app"].(map[string]any)
+		return found["firstParty"] != nil
+	}
+	w := s.signIn(t, b, s.admin)
+	w.visit("/o/" + vendor + "/apps/" + app + "/access")
+	w.sees("Operator’s own application")
+	w.sees("Not marked")
+	w.press("Mark")
+	w.sees("Mark as the operator’s own?")
+	w.fill("To confirm, type", "Fieldbook")
+	w.press("Mark")
+	w.sees("Marked by")
+	if !marked() {
+		t.Error("it is not marked")
+	}
+	w.press("Remove mark")
+	w.sees("All tokens of this application end.")
+	w.press("Remove mark")
+	w.sees("Not marked")
+	if marked() {
+		t.Error("it is marked still")
+	}
+	w.quiet()
+}
