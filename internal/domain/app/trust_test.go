@@ -89,7 +89,7 @@ func TestAnApplicationWithScopesOfTheAPIIsNotTurned(t *testing.T) {
 			RedirectURIs: &[]string{"https://attacker.example/cb"}}),
 		"a post-logout address":  modify(app.SettingsChanged{PostLogoutURIs: &[]string{"https://attacker.example/"}}),
 		"a back-channel address": modify(app.SettingsChanged{BackChannelLogoutURI: new("https://attacker.example/out")}),
-		"a start address": modify(app.SettingsChanged{InitiateLoginURI: new("https://attacker.example/start")}),
+		"a start address":        modify(app.SettingsChanged{InitiateLoginURI: new("https://attacker.example/start")}),
 		"a grant type": modify(app.SettingsChanged{GrantTypes: &[]app.GrantType{app.AuthorizationCode,
 			app.DeviceCode}}),
 		"an authentication method":  modify(app.SettingsChanged{AuthMethod: new(app.SecretPost)}),
