@@ -123,9 +123,6 @@ func (n *New) Violations() (wrong errs.Violations) {
 	wrong.Add("lifetimeSeconds", wrongLife(n.Life))
 	wrong.Add("appId", syntax.Text(n.App, syntax.MaxName))
 	wrong.Add("targetLinkUri", syntax.Text(n.Target, app.MaxURI))
-	if n.Target != "" && n.App == "" {
-		wrong.Add("targetLinkUri", errs.Plain("must be left out without appId"))
-	}
 	return wrong
 }
 
@@ -248,11 +245,11 @@ func (s Invitations) draft(permit access.Permit, owner string, n New) *Draft {
 	return d
 }
 
-// Founding drafts the invitation of the first owner of an organization that the same command creates. n, which the
-// caller has judged by Violations, names no roles and no groups. The permit is for setting up organizations: who has it
-// need not hold what the owner will.
+// Founding drafts the invitation of the first owner of an organization that the same command creates. The caller has
+// judged n by Violations; its groups and application do not count. The permit is for setting up organizations: who has
+// it need not hold what the owner will.
 func (s Invitations) Founding(permit access.Permit, orgID string, n New) *Draft {
-	n.Roles = []string{string(access.OrgOwner)}
+	n.Roles, n.Groups, n.App, n.Target = []string{string(access.OrgOwner)}, nil, "", ""
 	d := s.draft(permit, orgID, n)
 	d.added.Founds = true
 	return d
@@ -322,6 +319,9 @@ func appRefs(id string) (refs []event.Ref) {
 // is one, and a page that is none of its own. Errors: InvalidArgument on appId and targetLinkUri.
 func mayName(tx *event.Tx, orgID string, n New) error {
 	if n.App == "" {
+		if n.Target != "" {
+			return errs.Wrong("targetLinkUri", errs.Plain("must be left out without appId"))
+		}
 		return nil
 	}
 	a, err := app.Kind.Get(tx, n.App)
