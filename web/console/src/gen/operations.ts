@@ -119,7 +119,7 @@ export const operations = {
   'OrganizationService/ReactivateOrganization': {"permission":"org.write","scope":"path","updates":true,"http":"POST","path":"/v1/orgs/{org_id}/_reactivate"},
   'OrganizationService/RemoveDomain': {"permission":"domain.write","scope":"path","updates":true,"http":"DELETE","path":"/v1/orgs/{org_id}/domains/{domain}"},
   'OrganizationService/RemoveOrganization': {"permission":"org.write","scope":"path","updates":true,"http":"DELETE","path":"/v1/orgs/{org_id}"},
-  'OrganizationService/SetDomainRouting': {"permission":"installation.write","scope":"path","updates":true,"proof":"recent","http":"POST","path":"/v1/orgs/{org_id}/domains/{domain}/_set_routing"},
+  'OrganizationService/SetDomainRouting': {"permission":"installation.write","scope":"path","updates":true,"http":"POST","path":"/v1/orgs/{org_id}/domains/{domain}/_set_routing"},
   'OrganizationService/SetPrimaryDomain': {"permission":"domain.write","scope":"path","updates":true,"http":"POST","path":"/v1/orgs/{org_id}/domains/{domain}/_set_primary"},
   'OrganizationService/SetupInvitedOrganization': {"permission":"org.setup","scope":"self","creates":true,"http":"POST","path":"/v1/orgs/_setup_invited"},
   'OrganizationService/SetupOrganization': {"permission":"org.setup","scope":"self","creates":true,"http":"POST","path":"/v1/orgs/_setup"},

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/application.proto.
  */
 export const file_signet_v1_application: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduZXQvdjEvYXBwbGljYXRpb24ucHJvdG8SCXNpZ25ldC52MSLOBwoLQXBwbGljYXRpb24SDgoGYXBwX2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIrCgVzdGF0ZRgDIAEoDjIcLnNpZ25ldC52MS5BcHBsaWNhdGlvbi5TdGF0ZRIoCgR0eXBlGAQgASgOMhouc2lnbmV0LnYxLkFwcGxpY2F0aW9uVHlwZRIMCgRuYW1lGAUgASgJEioKC2F1dGhfbWV0aG9kGAYgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYByADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYCCADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgJIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgKIAEoCRITCgtrZXlfc2V0X3VyaRgLIAEoCRIsCgx0b2tlbl9mb3JtYXQYDCABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YDSABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgOIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDyABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgQIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgRIAEoCBISCgpoYXNfc2VjcmV0GBIgASgIEj4KGm9sZF9zZWNyZXRfZXhwaXJhdGlvbl9kYXRlGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgRrZXlzGBQgAygLMhkuc2lnbmV0LnYxLkFwcGxpY2F0aW9uS2V5EhIKCmFwaV9zY29wZXMYFSADKAkSGQoRZXhhY3RfYXV0aF9tZXRob2QYFiABKAgSMQoPaWRfdG9rZW5fY2xhaW1zGBcgASgOMhguc2lnbmV0LnYxLklEVG9rZW5DbGFpbXMSEwoLb3duX3NpZ25faW4YGCABKAgSOQoNcm9sZV9zZXR0aW5ncxgZIAEoCzIiLnNpZ25ldC52MS5BcHBsaWNhdGlvblJvbGVTZXR0aW5ncxIaChJpbml0aWF0ZV9sb2dpbl91cmkYGyABKAkiRAoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARISCg5TVEFURV9JTkFDVElWRRACIo4BChdBcHBsaWNhdGlvblJvbGVTZXR0aW5ncxISCgpwcm9qZWN0X2lkGAEgASgJEhcKD3JvbGVzX2luX3Rva2VucxgCIAEoCBIYChBncm91cHNfaW5fdG9rZW5zGAMgASgIEhUKDXJvbGVfcmVxdWlyZWQYBCABKAgSFQoNbWV0YWRhdGFfa2V5cxgFIAMoCSKcAQoOQXBwbGljYXRpb25LZXkSDgoGa2V5X2lkGAEgASgJEjEKDWNyZWF0aW9uX2RhdGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcHVibGljX2tleRgEIAEoCSLPBAoVQWRkQXBwbGljYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoEdHlwZRgCIAEoDjIaLnNpZ25ldC52MS5BcHBsaWNhdGlvblR5cGUSKgoLYXV0aF9tZXRob2QYAyABKA4yFS5zaWduZXQudjEuQXV0aE1ldGhvZBIpCgtncmFudF90eXBlcxgEIAMoDjIULnNpZ25ldC52MS5HcmFudFR5cGUSFQoNcmVkaXJlY3RfdXJpcxgFIAMoCRIYChBwb3N0X2xvZ291dF91cmlzGAYgAygJEh8KF2JhY2tfY2hhbm5lbF9sb2dvdXRfdXJpGAcgASgJEhMKC2tleV9zZXRfdXJpGAggASgJEiwKDHRva2VuX2Zvcm1hdBgJIAEoDjIWLnNpZ25ldC52MS5Ub2tlbkZvcm1hdBI2ChFzaWduaW5nX2FsZ29yaXRobRgKIAEoDjIbLnNpZ25ldC52MS5TaWduaW5nQWxnb3JpdGhtEhwKFGFjY2Vzc190b2tlbl9zZWNvbmRzGAsgASgFEh0KFXJlZnJlc2hfdG9rZW5fc2Vjb25kcxgMIAEoBRIYChBjb25zZW50X3JlcXVpcmVkGA0gASgIEhkKEWFsbF9vcmdhbml6YXRpb25zGA4gASgIEhkKEWV4YWN0X2F1dGhfbWV0aG9kGA8gASgIEjEKD2lkX3Rva2VuX2NsYWltcxgQIAEoDjIYLnNpZ25ldC52MS5JRFRva2VuQ2xhaW1zEhoKEmluaXRpYXRlX2xvZ2luX3VyaRgSIAEoCSJkChZBZGRBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZhcHBfaWQYAiABKAkSFQoNY2xpZW50X3NlY3JldBgDIAEoCSInChVHZXRBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIj0KFkdldEFwcGxpY2F0aW9uUmVzcG9uc2USIwoDYXBwGAEgASgLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uIqUBChdMaXN0QXBwbGljYXRpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRuYW1lGAMgASgJEisKBXN0YXRlGAQgASgOMhwuc2lnbmV0LnYxLkFwcGxpY2F0aW9uLlN0YXRlEigKBHR5cGUYBSABKA4yGi5zaWduZXQudjEuQXBwbGljYXRpb25UeXBlIlkKGExpc3RBcHBsaWNhdGlvbnNSZXNwb25zZRIkCgRhcHBzGAEgAygLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLpBAoYTW9kaWZ5QXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEioKC2F1dGhfbWV0aG9kGAMgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYBCADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYBSADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgGIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgHIAEoCRITCgtrZXlfc2V0X3VyaRgIIAEoCRIsCgx0b2tlbl9mb3JtYXQYCSABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YCiABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgLIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDCABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgNIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgOIAEoCBIZChFleGFjdF9hdXRoX21ldGhvZBgQIAEoCBIxCg9pZF90b2tlbl9jbGFpbXMYESABKA4yGC5zaWduZXQudjEuSURUb2tlbkNsYWltcxIaChJpbml0aWF0ZV9sb2dpbl91cmkYEyABKAkSLwoLdXBkYXRlX21hc2sYDyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIkAKGU1vZGlmeUFwcGxpY2F0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIi4KHERlYWN0aXZhdGVBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIkQKHURlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIuChxSZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJECh1SZWFjdGl2YXRlQXBwbGljYXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKgoYUmVtb3ZlQXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJAChlSZW1vdmVBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJMCiBHZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0UmVxdWVzdBIOCgZhcHBfaWQYASABKAkSGAoQa2VlcF9vbGRfc2Vjb25kcxgCIAEoBSJfCiFHZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEhUKDWNsaWVudF9zZWNyZXQYAiABKAkiMAoeUmVtb3ZlQXBwbGljYXRpb25TZWNyZXRSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJGCh9SZW1vdmVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJzChhBZGRBcHBsaWNhdGlvbktleVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJQChlBZGRBcHBsaWNhdGlvbktleVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZrZXlfaWQYAiABKAkiPQobUmVtb3ZlQXBwbGljYXRpb25LZXlSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIOCgZrZXlfaWQYAiABKAkiQwocUmVtb3ZlQXBwbGljYXRpb25LZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiQAoeU2V0QXBwbGljYXRpb25BUElBY2Nlc3NSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIOCgZzY29wZXMYAiADKAkiRgofU2V0QXBwbGljYXRpb25BUElBY2Nlc3NSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiQQoeU2V0QXBwbGljYXRpb25Pd25TaWduSW5SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIPCgdhbGxvd2VkGAIgASgIIkYKH1NldEFwcGxpY2F0aW9uT3duU2lnbkluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIqgBCiFTZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5nc1JlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFwoPcm9sZXNfaW5fdG9rZW5zGAMgASgIEhgKEGdyb3Vwc19pbl90b2tlbnMYBCABKAgSFQoNcm9sZV9yZXF1aXJlZBgFIAEoCBIVCg1tZXRhZGF0YV9rZXlzGAYgAygJIkkKIlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIlAKJ0xpc3RBbGxPcmdhbml6YXRpb25zQXBwbGljYXRpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJpCihMaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9uc1Jlc3BvbnNlEiQKBGFwcHMYASADKAsyFi5zaWduZXQudjEuQXBwbGljYXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjsKFkFwcHJvdmVBdWRpZW5jZVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhEKCWNsaWVudF9pZBgCIAEoCSI+ChdBcHByb3ZlQXVkaWVuY2VSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiPAoXV2l0aGRyYXdBdWRpZW5jZVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhEKCWNsaWVudF9pZBgCIAEoCSI/ChhXaXRoZHJhd0F1ZGllbmNlUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIlcKHExpc3RBdWRpZW5jZUFwcHJvdmFsc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSEAoIcmVjZWl2ZWQYAyABKAgiaAodTGlzdEF1ZGllbmNlQXBwcm92YWxzUmVzcG9uc2USLgoJYXBwcm92YWxzGAEgAygLMhsuc2lnbmV0LnYxLkF1ZGllbmNlQXBwcm92YWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImwKEEF1ZGllbmNlQXBwcm92YWwSDgoGYXBwX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGb3JnX2lkGAMgASgJEioKB2NsaWVudHMYBCADKAsyGS5zaWduZXQudjEuQXBwcm92ZWRDbGllbnQiZgoOQXBwcm92ZWRDbGllbnQSEQoJY2xpZW50X2lkGAEgASgJEg4KBm9yZ19pZBgCIAEoCRIxCg1hcHByb3ZhbF9kYXRlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqmAQoPQXBwbGljYXRpb25UeXBlEiAKHEFQUExJQ0FUSU9OX1RZUEVfVU5TUEVDSUZJRUQQABIYChRBUFBMSUNBVElPTl9UWVBFX1dFQhABEiAKHEFQUExJQ0FUSU9OX1RZUEVfU0lOR0xFX1BBR0UQAhIbChdBUFBMSUNBVElPTl9UWVBFX05BVElWRRADEhgKFEFQUExJQ0FUSU9OX1RZUEVfQVBJEAQqqQEKCkF1dGhNZXRob2QSGwoXQVVUSF9NRVRIT0RfVU5TUEVDSUZJRUQQABIjCh9BVVRIX01FVEhPRF9DTElFTlRfU0VDUkVUX0JBU0lDEAESIgoeQVVUSF9NRVRIT0RfQ0xJRU5UX1NFQ1JFVF9QT1NUEAISHwobQVVUSF9NRVRIT0RfUFJJVkFURV9LRVlfSldUEAMSFAoQQVVUSF9NRVRIT0RfTk9ORRAEKoQBCglHcmFudFR5cGUSGgoWR1JBTlRfVFlQRV9VTlNQRUNJRklFRBAAEiEKHUdSQU5UX1RZUEVfQVVUSE9SSVpBVElPTl9DT0RFEAESHAoYR1JBTlRfVFlQRV9SRUZSRVNIX1RPS0VOEAISGgoWR1JBTlRfVFlQRV9ERVZJQ0VfQ09ERRADKloKC1Rva2VuRm9ybWF0EhwKGFRPS0VOX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhcKE1RPS0VOX0ZPUk1BVF9PUEFRVUUQARIUChBUT0tFTl9GT1JNQVRfSldUEAIqbwoQU2lnbmluZ0FsZ29yaXRobRIhCh1TSUdOSU5HX0FMR09SSVRITV9VTlNQRUNJRklFRBAAEhsKF1NJR05JTkdfQUxHT1JJVEhNX0VTMjU2EAESGwoXU0lHTklOR19BTEdPUklUSE1fUlMyNTYQAippCg1JRFRva2VuQ2xhaW1zEh8KG0lEX1RPS0VOX0NMQUlNU19VTlNQRUNJRklFRBAAEhsKF0lEX1RPS0VOX0NMQUlNU19NSU5JTUFMEAESGgoWSURfVE9LRU5fQ0xBSU1TX1NDT1BFUxACMvoOChJBcHBsaWNhdGlvblNlcnZpY2USVQoOQWRkQXBwbGljYXRpb24SIC5zaWduZXQudjEuQWRkQXBwbGljYXRpb25SZXF1ZXN0GiEuc2lnbmV0LnYxLkFkZEFwcGxpY2F0aW9uUmVzcG9uc2USVQoOR2V0QXBwbGljYXRpb24SIC5zaWduZXQudjEuR2V0QXBwbGljYXRpb25SZXF1ZXN0GiEuc2lnbmV0LnYxLkdldEFwcGxpY2F0aW9uUmVzcG9uc2USWwoQTGlzdEFwcGxpY2F0aW9ucxIiLnNpZ25ldC52MS5MaXN0QXBwbGljYXRpb25zUmVxdWVzdBojLnNpZ25ldC52MS5MaXN0QXBwbGljYXRpb25zUmVzcG9uc2USXgoRTW9kaWZ5QXBwbGljYXRpb24SIy5zaWduZXQudjEuTW9kaWZ5QXBwbGljYXRpb25SZXF1ZXN0GiQuc2lnbmV0LnYxLk1vZGlmeUFwcGxpY2F0aW9uUmVzcG9uc2USagoVRGVhY3RpdmF0ZUFwcGxpY2F0aW9uEicuc2lnbmV0LnYxLkRlYWN0aXZhdGVBcHBsaWNhdGlvblJlcXVlc3QaKC5zaWduZXQudjEuRGVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVzcG9uc2USagoVUmVhY3RpdmF0ZUFwcGxpY2F0aW9uEicuc2lnbmV0LnYxLlJlYWN0aXZhdGVBcHBsaWNhdGlvblJlcXVlc3QaKC5zaWduZXQudjEuUmVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVzcG9uc2USXgoRUmVtb3ZlQXBwbGljYXRpb24SIy5zaWduZXQudjEuUmVtb3ZlQXBwbGljYXRpb25SZXF1ZXN0GiQuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uUmVzcG9uc2USdgoZR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldBIrLnNpZ25ldC52MS5HZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0UmVxdWVzdBosLnNpZ25ldC52MS5HZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0UmVzcG9uc2UScAoXUmVtb3ZlQXBwbGljYXRpb25TZWNyZXQSKS5zaWduZXQudjEuUmVtb3ZlQXBwbGljYXRpb25TZWNyZXRSZXF1ZXN0Giouc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uU2VjcmV0UmVzcG9uc2USXgoRQWRkQXBwbGljYXRpb25LZXkSIy5zaWduZXQudjEuQWRkQXBwbGljYXRpb25LZXlSZXF1ZXN0GiQuc2lnbmV0LnYxLkFkZEFwcGxpY2F0aW9uS2V5UmVzcG9uc2USZwoUUmVtb3ZlQXBwbGljYXRpb25LZXkSJi5zaWduZXQudjEuUmVtb3ZlQXBwbGljYXRpb25LZXlSZXF1ZXN0Gicuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uS2V5UmVzcG9uc2UScAoXU2V0QXBwbGljYXRpb25BUElBY2Nlc3MSKS5zaWduZXQudjEuU2V0QXBwbGljYXRpb25BUElBY2Nlc3NSZXF1ZXN0Giouc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uQVBJQWNjZXNzUmVzcG9uc2UScAoXU2V0QXBwbGljYXRpb25Pd25TaWduSW4SKS5zaWduZXQudjEuU2V0QXBwbGljYXRpb25Pd25TaWduSW5SZXF1ZXN0Giouc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uT3duU2lnbkluUmVzcG9uc2USeQoaU2V0QXBwbGljYXRpb25Sb2xlU2V0dGluZ3MSLC5zaWduZXQudjEuU2V0QXBwbGljYXRpb25Sb2xlU2V0dGluZ3NSZXF1ZXN0Gi0uc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzUmVzcG9uc2USiwEKIExpc3RBbGxPcmdhbml6YXRpb25zQXBwbGljYXRpb25zEjIuc2lnbmV0LnYxLkxpc3RBbGxPcmdhbml6YXRpb25zQXBwbGljYXRpb25zUmVxdWVzdBozLnNpZ25ldC52MS5MaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9uc1Jlc3BvbnNlElgKD0FwcHJvdmVBdWRpZW5jZRIhLnNpZ25ldC52MS5BcHByb3ZlQXVkaWVuY2VSZXF1ZXN0GiIuc2lnbmV0LnYxLkFwcHJvdmVBdWRpZW5jZVJlc3BvbnNlElsKEFdpdGhkcmF3QXVkaWVuY2USIi5zaWduZXQudjEuV2l0aGRyYXdBdWRpZW5jZVJlcXVlc3QaIy5zaWduZXQudjEuV2l0aGRyYXdBdWRpZW5jZVJlc3BvbnNlEmoKFUxpc3RBdWRpZW5jZUFwcHJvdmFscxInLnNpZ25ldC52MS5MaXN0QXVkaWVuY2VBcHByb3ZhbHNSZXF1ZXN0Giguc2lnbmV0LnYxLkxpc3RBdWRpZW5jZUFwcHJvdmFsc1Jlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signet_v1_details]);
+  fileDesc("ChtzaWduZXQvdjEvYXBwbGljYXRpb24ucHJvdG8SCXNpZ25ldC52MSKTCAoLQXBwbGljYXRpb24SDgoGYXBwX2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIrCgVzdGF0ZRgDIAEoDjIcLnNpZ25ldC52MS5BcHBsaWNhdGlvbi5TdGF0ZRIoCgR0eXBlGAQgASgOMhouc2lnbmV0LnYxLkFwcGxpY2F0aW9uVHlwZRIMCgRuYW1lGAUgASgJEioKC2F1dGhfbWV0aG9kGAYgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYByADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYCCADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgJIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgKIAEoCRITCgtrZXlfc2V0X3VyaRgLIAEoCRIsCgx0b2tlbl9mb3JtYXQYDCABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YDSABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgOIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDyABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgQIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgRIAEoCBISCgpoYXNfc2VjcmV0GBIgASgIEj4KGm9sZF9zZWNyZXRfZXhwaXJhdGlvbl9kYXRlGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgRrZXlzGBQgAygLMhkuc2lnbmV0LnYxLkFwcGxpY2F0aW9uS2V5EhIKCmFwaV9zY29wZXMYFSADKAkSGQoRZXhhY3RfYXV0aF9tZXRob2QYFiABKAgSMQoPaWRfdG9rZW5fY2xhaW1zGBcgASgOMhguc2lnbmV0LnYxLklEVG9rZW5DbGFpbXMSEwoLb3duX3NpZ25faW4YGCABKAgSOQoNcm9sZV9zZXR0aW5ncxgZIAEoCzIiLnNpZ25ldC52MS5BcHBsaWNhdGlvblJvbGVTZXR0aW5ncxIqCgtmaXJzdF9wYXJ0eRgaIAEoCzIVLnNpZ25ldC52MS5GaXJzdFBhcnR5EhcKD3NlY3JldF9ieV9vd25lchgbIAEoCBIaChJpbml0aWF0ZV9sb2dpbl91cmkYHCABKAkiRAoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARISCg5TVEFURV9JTkFDVElWRRACIkwKCkZpcnN0UGFydHkSDwoHdXNlcl9pZBgBIAEoCRItCgltYXJrX2RhdGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIo4BChdBcHBsaWNhdGlvblJvbGVTZXR0aW5ncxISCgpwcm9qZWN0X2lkGAEgASgJEhcKD3JvbGVzX2luX3Rva2VucxgCIAEoCBIYChBncm91cHNfaW5fdG9rZW5zGAMgASgIEhUKDXJvbGVfcmVxdWlyZWQYBCABKAgSFQoNbWV0YWRhdGFfa2V5cxgFIAMoCSKuAQoOQXBwbGljYXRpb25LZXkSDgoGa2V5X2lkGAEgASgJEjEKDWNyZWF0aW9uX2RhdGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcHVibGljX2tleRgEIAEoCRIQCghieV9vd25lchgFIAEoCCLPBAoVQWRkQXBwbGljYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoEdHlwZRgCIAEoDjIaLnNpZ25ldC52MS5BcHBsaWNhdGlvblR5cGUSKgoLYXV0aF9tZXRob2QYAyABKA4yFS5zaWduZXQudjEuQXV0aE1ldGhvZBIpCgtncmFudF90eXBlcxgEIAMoDjIULnNpZ25ldC52MS5HcmFudFR5cGUSFQoNcmVkaXJlY3RfdXJpcxgFIAMoCRIYChBwb3N0X2xvZ291dF91cmlzGAYgAygJEh8KF2JhY2tfY2hhbm5lbF9sb2dvdXRfdXJpGAcgASgJEhMKC2tleV9zZXRfdXJpGAggASgJEiwKDHRva2VuX2Zvcm1hdBgJIAEoDjIWLnNpZ25ldC52MS5Ub2tlbkZvcm1hdBI2ChFzaWduaW5nX2FsZ29yaXRobRgKIAEoDjIbLnNpZ25ldC52MS5TaWduaW5nQWxnb3JpdGhtEhwKFGFjY2Vzc190b2tlbl9zZWNvbmRzGAsgASgFEh0KFXJlZnJlc2hfdG9rZW5fc2Vjb25kcxgMIAEoBRIYChBjb25zZW50X3JlcXVpcmVkGA0gASgIEhkKEWFsbF9vcmdhbml6YXRpb25zGA4gASgIEhkKEWV4YWN0X2F1dGhfbWV0aG9kGA8gASgIEjEKD2lkX3Rva2VuX2NsYWltcxgQIAEoDjIYLnNpZ25ldC52MS5JRFRva2VuQ2xhaW1zEhoKEmluaXRpYXRlX2xvZ2luX3VyaRgSIAEoCSJkChZBZGRBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZhcHBfaWQYAiABKAkSFQoNY2xpZW50X3NlY3JldBgDIAEoCSInChVHZXRBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIj0KFkdldEFwcGxpY2F0aW9uUmVzcG9uc2USIwoDYXBwGAEgASgLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uIqUBChdMaXN0QXBwbGljYXRpb25zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIMCgRuYW1lGAMgASgJEisKBXN0YXRlGAQgASgOMhwuc2lnbmV0LnYxLkFwcGxpY2F0aW9uLlN0YXRlEigKBHR5cGUYBSABKA4yGi5zaWduZXQudjEuQXBwbGljYXRpb25UeXBlIlkKGExpc3RBcHBsaWNhdGlvbnNSZXNwb25zZRIkCgRhcHBzGAEgAygLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLpBAoYTW9kaWZ5QXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEioKC2F1dGhfbWV0aG9kGAMgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYBCADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYBSADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgGIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgHIAEoCRITCgtrZXlfc2V0X3VyaRgIIAEoCRIsCgx0b2tlbl9mb3JtYXQYCSABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YCiABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgLIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDCABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgNIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgOIAEoCBIZChFleGFjdF9hdXRoX21ldGhvZBgQIAEoCBIxCg9pZF90b2tlbl9jbGFpbXMYESABKA4yGC5zaWduZXQudjEuSURUb2tlbkNsYWltcxIaChJpbml0aWF0ZV9sb2dpbl91cmkYEyABKAkSLwoLdXBkYXRlX21hc2sYDyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrIkAKGU1vZGlmeUFwcGxpY2F0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIi4KHERlYWN0aXZhdGVBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIkQKHURlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIuChxSZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJECh1SZWFjdGl2YXRlQXBwbGljYXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKgoYUmVtb3ZlQXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJAChlSZW1vdmVBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJMCiBHZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0UmVxdWVzdBIOCgZhcHBfaWQYASABKAkSGAoQa2VlcF9vbGRfc2Vjb25kcxgCIAEoBSJfCiFHZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEhUKDWNsaWVudF9zZWNyZXQYAiABKAkiMAoeUmVtb3ZlQXBwbGljYXRpb25TZWNyZXRSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJGCh9SZW1vdmVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJzChhBZGRBcHBsaWNhdGlvbktleVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJQChlBZGRBcHBsaWNhdGlvbktleVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZrZXlfaWQYAiABKAkiPQobUmVtb3ZlQXBwbGljYXRpb25LZXlSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIOCgZrZXlfaWQYAiABKAkiQwocUmVtb3ZlQXBwbGljYXRpb25LZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiQAoeU2V0QXBwbGljYXRpb25BUElBY2Nlc3NSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIOCgZzY29wZXMYAiADKAkiRgofU2V0QXBwbGljYXRpb25BUElBY2Nlc3NSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiQQoeU2V0QXBwbGljYXRpb25Pd25TaWduSW5SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIPCgdhbGxvd2VkGAIgASgIIkYKH1NldEFwcGxpY2F0aW9uT3duU2lnbkluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkYKH1NldEFwcGxpY2F0aW9uRmlyc3RQYXJ0eVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhMKC2ZpcnN0X3BhcnR5GAIgASgIIkcKIFNldEFwcGxpY2F0aW9uRmlyc3RQYXJ0eVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyKoAQohU2V0QXBwbGljYXRpb25Sb2xlU2V0dGluZ3NSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRISCgpwcm9qZWN0X2lkGAIgASgJEhcKD3JvbGVzX2luX3Rva2VucxgDIAEoCBIYChBncm91cHNfaW5fdG9rZW5zGAQgASgIEhUKDXJvbGVfcmVxdWlyZWQYBSABKAgSFQoNbWV0YWRhdGFfa2V5cxgGIAMoCSJJCiJTZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5nc1Jlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJQCidMaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiaQooTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnNSZXNwb25zZRIkCgRhcHBzGAEgAygLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI7ChZBcHByb3ZlQXVkaWVuY2VSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkiPgoXQXBwcm92ZUF1ZGllbmNlUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjwKF1dpdGhkcmF3QXVkaWVuY2VSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkiPwoYV2l0aGRyYXdBdWRpZW5jZVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJXChxMaXN0QXVkaWVuY2VBcHByb3ZhbHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhAKCHJlY2VpdmVkGAMgASgIImgKHUxpc3RBdWRpZW5jZUFwcHJvdmFsc1Jlc3BvbnNlEi4KCWFwcHJvdmFscxgBIAMoCzIbLnNpZ25ldC52MS5BdWRpZW5jZUFwcHJvdmFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJsChBBdWRpZW5jZUFwcHJvdmFsEg4KBmFwcF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBm9yZ19pZBgDIAEoCRIqCgdjbGllbnRzGAQgAygLMhkuc2lnbmV0LnYxLkFwcHJvdmVkQ2xpZW50ImYKDkFwcHJvdmVkQ2xpZW50EhEKCWNsaWVudF9pZBgBIAEoCRIOCgZvcmdfaWQYAiABKAkSMQoNYXBwcm92YWxfZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqpgEKD0FwcGxpY2F0aW9uVHlwZRIgChxBUFBMSUNBVElPTl9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUQVBQTElDQVRJT05fVFlQRV9XRUIQARIgChxBUFBMSUNBVElPTl9UWVBFX1NJTkdMRV9QQUdFEAISGwoXQVBQTElDQVRJT05fVFlQRV9OQVRJVkUQAxIYChRBUFBMSUNBVElPTl9UWVBFX0FQSRAEKqkBCgpBdXRoTWV0aG9kEhsKF0FVVEhfTUVUSE9EX1VOU1BFQ0lGSUVEEAASIwofQVVUSF9NRVRIT0RfQ0xJRU5UX1NFQ1JFVF9CQVNJQxABEiIKHkFVVEhfTUVUSE9EX0NMSUVOVF9TRUNSRVRfUE9TVBACEh8KG0FVVEhfTUVUSE9EX1BSSVZBVEVfS0VZX0pXVBADEhQKEEFVVEhfTUVUSE9EX05PTkUQBCqEAQoJR3JhbnRUeXBlEhoKFkdSQU5UX1RZUEVfVU5TUEVDSUZJRUQQABIhCh1HUkFOVF9UWVBFX0FVVEhPUklaQVRJT05fQ09ERRABEhwKGEdSQU5UX1RZUEVfUkVGUkVTSF9UT0tFThACEhoKFkdSQU5UX1RZUEVfREVWSUNFX0NPREUQAypaCgtUb2tlbkZvcm1hdBIcChhUT0tFTl9GT1JNQVRfVU5TUEVDSUZJRUQQABIXChNUT0tFTl9GT1JNQVRfT1BBUVVFEAESFAoQVE9LRU5fRk9STUFUX0pXVBACKm8KEFNpZ25pbmdBbGdvcml0aG0SIQodU0lHTklOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIbChdTSUdOSU5HX0FMR09SSVRITV9FUzI1NhABEhsKF1NJR05JTkdfQUxHT1JJVEhNX1JTMjU2EAIqaQoNSURUb2tlbkNsYWltcxIfChtJRF9UT0tFTl9DTEFJTVNfVU5TUEVDSUZJRUQQABIbChdJRF9UT0tFTl9DTEFJTVNfTUlOSU1BTBABEhoKFklEX1RPS0VOX0NMQUlNU19TQ09QRVMQAjLvDwoSQXBwbGljYXRpb25TZXJ2aWNlElUKDkFkZEFwcGxpY2F0aW9uEiAuc2lnbmV0LnYxLkFkZEFwcGxpY2F0aW9uUmVxdWVzdBohLnNpZ25ldC52MS5BZGRBcHBsaWNhdGlvblJlc3BvbnNlElUKDkdldEFwcGxpY2F0aW9uEiAuc2lnbmV0LnYxLkdldEFwcGxpY2F0aW9uUmVxdWVzdBohLnNpZ25ldC52MS5HZXRBcHBsaWNhdGlvblJlc3BvbnNlElsKEExpc3RBcHBsaWNhdGlvbnMSIi5zaWduZXQudjEuTGlzdEFwcGxpY2F0aW9uc1JlcXVlc3QaIy5zaWduZXQudjEuTGlzdEFwcGxpY2F0aW9uc1Jlc3BvbnNlEl4KEU1vZGlmeUFwcGxpY2F0aW9uEiMuc2lnbmV0LnYxLk1vZGlmeUFwcGxpY2F0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5Nb2RpZnlBcHBsaWNhdGlvblJlc3BvbnNlEmoKFURlYWN0aXZhdGVBcHBsaWNhdGlvbhInLnNpZ25ldC52MS5EZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Giguc2lnbmV0LnYxLkRlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEmoKFVJlYWN0aXZhdGVBcHBsaWNhdGlvbhInLnNpZ25ldC52MS5SZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Giguc2lnbmV0LnYxLlJlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEl4KEVJlbW92ZUFwcGxpY2F0aW9uEiMuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvblJlc3BvbnNlEnYKGUdlbmVyYXRlQXBwbGljYXRpb25TZWNyZXQSKy5zaWduZXQudjEuR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldFJlcXVlc3QaLC5zaWduZXQudjEuR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEnAKF1JlbW92ZUFwcGxpY2F0aW9uU2VjcmV0Eikuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uU2VjcmV0UmVxdWVzdBoqLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEl4KEUFkZEFwcGxpY2F0aW9uS2V5EiMuc2lnbmV0LnYxLkFkZEFwcGxpY2F0aW9uS2V5UmVxdWVzdBokLnNpZ25ldC52MS5BZGRBcHBsaWNhdGlvbktleVJlc3BvbnNlEmcKFFJlbW92ZUFwcGxpY2F0aW9uS2V5EiYuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uS2V5UmVxdWVzdBonLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvbktleVJlc3BvbnNlEnAKF1NldEFwcGxpY2F0aW9uQVBJQWNjZXNzEikuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uQVBJQWNjZXNzUmVxdWVzdBoqLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkFQSUFjY2Vzc1Jlc3BvbnNlEnAKF1NldEFwcGxpY2F0aW9uT3duU2lnbkluEikuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uT3duU2lnbkluUmVxdWVzdBoqLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbk93blNpZ25JblJlc3BvbnNlEnMKGFNldEFwcGxpY2F0aW9uRmlyc3RQYXJ0eRIqLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkZpcnN0UGFydHlSZXF1ZXN0Gisuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uRmlyc3RQYXJ0eVJlc3BvbnNlEnkKGlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzEiwuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzUmVxdWVzdBotLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5nc1Jlc3BvbnNlEosBCiBMaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9ucxIyLnNpZ25ldC52MS5MaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9uc1JlcXVlc3QaMy5zaWduZXQudjEuTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnNSZXNwb25zZRJYCg9BcHByb3ZlQXVkaWVuY2USIS5zaWduZXQudjEuQXBwcm92ZUF1ZGllbmNlUmVxdWVzdBoiLnNpZ25ldC52MS5BcHByb3ZlQXVkaWVuY2VSZXNwb25zZRJbChBXaXRoZHJhd0F1ZGllbmNlEiIuc2lnbmV0LnYxLldpdGhkcmF3QXVkaWVuY2VSZXF1ZXN0GiMuc2lnbmV0LnYxLldpdGhkcmF3QXVkaWVuY2VSZXNwb25zZRJqChVMaXN0QXVkaWVuY2VBcHByb3ZhbHMSJy5zaWduZXQudjEuTGlzdEF1ZGllbmNlQXBwcm92YWxzUmVxdWVzdBooLnNpZ25ldC52MS5MaXN0QXVkaWVuY2VBcHByb3ZhbHNSZXNwb25zZUI1WjNnaXRodWIuY29tL3NpZ25ldC1pZG0vc2lnbmV0L2dlbi9zaWduZXQvdjE7c2lnbmV0djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * Application as reads show it. Its secret is never shown.
@@ -199,10 +199,25 @@ export type Application = Message<"signet.v1.Application"> & {
   roleSettings?: ApplicationRoleSettings;
 
   /**
+   * That it is the operator's own (SetApplicationFirstParty); absent: it is not.
+   *
+   * @generated from field: signet.v1.FirstParty first_party = 26;
+   */
+  firstParty?: FirstParty;
+
+  /**
+   * Whether an IAM_OWNER made its secret. Another one stops counting if the
+   * application is marked as the operator's own.
+   *
+   * @generated from field: bool secret_by_owner = 27;
+   */
+  secretByOwner: boolean;
+
+  /**
    * Where people begin to sign in who have not come from the application, such
    * as those who accept an invitation for it. Empty: nowhere.
    *
-   * @generated from field: string initiate_login_uri = 27;
+   * @generated from field: string initiate_login_uri = 28;
    */
   initiateLoginUri: string;
 };
@@ -247,6 +262,34 @@ export enum Application_State {
  */
 export const Application_StateSchema: GenEnum<Application_State> = /*@__PURE__*/
   enumDesc(file_signet_v1_application, 0, 0);
+
+/**
+ * FirstParty says who marked an application as the operator's own.
+ *
+ * @generated from message signet.v1.FirstParty
+ */
+export type FirstParty = Message<"signet.v1.FirstParty"> & {
+  /**
+   * Identifier of the user who marked it.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * When it was marked.
+   *
+   * @generated from field: google.protobuf.Timestamp mark_date = 2;
+   */
+  markDate?: Timestamp;
+};
+
+/**
+ * Describes the message signet.v1.FirstParty.
+ * Use `create(FirstPartySchema)` to create a new message.
+ */
+export const FirstPartySchema: GenMessage<FirstParty> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 1);
 
 /**
  * ApplicationRoleSettings are the project of an application and what it is told
@@ -296,7 +339,7 @@ export type ApplicationRoleSettings = Message<"signet.v1.ApplicationRoleSettings
  * Use `create(ApplicationRoleSettingsSchema)` to create a new message.
  */
 export const ApplicationRoleSettingsSchema: GenMessage<ApplicationRoleSettings> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 1);
+  messageDesc(file_signet_v1_application, 2);
 
 /**
  * Public key of an application.
@@ -331,6 +374,14 @@ export type ApplicationKey = Message<"signet.v1.ApplicationKey"> & {
    * @generated from field: string public_key = 4;
    */
   publicKey: string;
+
+  /**
+   * Whether an IAM_OWNER added it. Another one stops counting if the application
+   * is marked as the operator's own.
+   *
+   * @generated from field: bool by_owner = 5;
+   */
+  byOwner: boolean;
 };
 
 /**
@@ -338,7 +389,7 @@ export type ApplicationKey = Message<"signet.v1.ApplicationKey"> & {
  * Use `create(ApplicationKeySchema)` to create a new message.
  */
 export const ApplicationKeySchema: GenMessage<ApplicationKey> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 2);
+  messageDesc(file_signet_v1_application, 3);
 
 /**
  * The application to create.
@@ -485,7 +536,7 @@ export type AddApplicationRequest = Message<"signet.v1.AddApplicationRequest"> &
  * Use `create(AddApplicationRequestSchema)` to create a new message.
  */
 export const AddApplicationRequestSchema: GenMessage<AddApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 3);
+  messageDesc(file_signet_v1_application, 4);
 
 /**
  * The new application.
@@ -521,7 +572,7 @@ export type AddApplicationResponse = Message<"signet.v1.AddApplicationResponse">
  * Use `create(AddApplicationResponseSchema)` to create a new message.
  */
 export const AddApplicationResponseSchema: GenMessage<AddApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 4);
+  messageDesc(file_signet_v1_application, 5);
 
 /**
  * Which application to read.
@@ -542,7 +593,7 @@ export type GetApplicationRequest = Message<"signet.v1.GetApplicationRequest"> &
  * Use `create(GetApplicationRequestSchema)` to create a new message.
  */
 export const GetApplicationRequestSchema: GenMessage<GetApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 5);
+  messageDesc(file_signet_v1_application, 6);
 
 /**
  * Answer to GetApplication.
@@ -563,7 +614,7 @@ export type GetApplicationResponse = Message<"signet.v1.GetApplicationResponse">
  * Use `create(GetApplicationResponseSchema)` to create a new message.
  */
 export const GetApplicationResponseSchema: GenMessage<GetApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 6);
+  messageDesc(file_signet_v1_application, 7);
 
 /**
  * Which applications to list.
@@ -613,7 +664,7 @@ export type ListApplicationsRequest = Message<"signet.v1.ListApplicationsRequest
  * Use `create(ListApplicationsRequestSchema)` to create a new message.
  */
 export const ListApplicationsRequestSchema: GenMessage<ListApplicationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 7);
+  messageDesc(file_signet_v1_application, 8);
 
 /**
  * Answer to ListApplications.
@@ -642,7 +693,7 @@ export type ListApplicationsResponse = Message<"signet.v1.ListApplicationsRespon
  * Use `create(ListApplicationsResponseSchema)` to create a new message.
  */
 export const ListApplicationsResponseSchema: GenMessage<ListApplicationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 8);
+  messageDesc(file_signet_v1_application, 9);
 
 /**
  * What to change of an application.
@@ -798,7 +849,7 @@ export type ModifyApplicationRequest = Message<"signet.v1.ModifyApplicationReque
  * Use `create(ModifyApplicationRequestSchema)` to create a new message.
  */
 export const ModifyApplicationRequestSchema: GenMessage<ModifyApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 9);
+  messageDesc(file_signet_v1_application, 10);
 
 /**
  * Answer to ModifyApplication.
@@ -819,7 +870,7 @@ export type ModifyApplicationResponse = Message<"signet.v1.ModifyApplicationResp
  * Use `create(ModifyApplicationResponseSchema)` to create a new message.
  */
 export const ModifyApplicationResponseSchema: GenMessage<ModifyApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 10);
+  messageDesc(file_signet_v1_application, 11);
 
 /**
  * Which application to deactivate.
@@ -840,7 +891,7 @@ export type DeactivateApplicationRequest = Message<"signet.v1.DeactivateApplicat
  * Use `create(DeactivateApplicationRequestSchema)` to create a new message.
  */
 export const DeactivateApplicationRequestSchema: GenMessage<DeactivateApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 11);
+  messageDesc(file_signet_v1_application, 12);
 
 /**
  * Answer to DeactivateApplication.
@@ -861,7 +912,7 @@ export type DeactivateApplicationResponse = Message<"signet.v1.DeactivateApplica
  * Use `create(DeactivateApplicationResponseSchema)` to create a new message.
  */
 export const DeactivateApplicationResponseSchema: GenMessage<DeactivateApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 12);
+  messageDesc(file_signet_v1_application, 13);
 
 /**
  * Which application to reactivate.
@@ -882,7 +933,7 @@ export type ReactivateApplicationRequest = Message<"signet.v1.ReactivateApplicat
  * Use `create(ReactivateApplicationRequestSchema)` to create a new message.
  */
 export const ReactivateApplicationRequestSchema: GenMessage<ReactivateApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 13);
+  messageDesc(file_signet_v1_application, 14);
 
 /**
  * Answer to ReactivateApplication.
@@ -903,7 +954,7 @@ export type ReactivateApplicationResponse = Message<"signet.v1.ReactivateApplica
  * Use `create(ReactivateApplicationResponseSchema)` to create a new message.
  */
 export const ReactivateApplicationResponseSchema: GenMessage<ReactivateApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 14);
+  messageDesc(file_signet_v1_application, 15);
 
 /**
  * Which application to remove.
@@ -924,7 +975,7 @@ export type RemoveApplicationRequest = Message<"signet.v1.RemoveApplicationReque
  * Use `create(RemoveApplicationRequestSchema)` to create a new message.
  */
 export const RemoveApplicationRequestSchema: GenMessage<RemoveApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 15);
+  messageDesc(file_signet_v1_application, 16);
 
 /**
  * Answer to RemoveApplication.
@@ -945,7 +996,7 @@ export type RemoveApplicationResponse = Message<"signet.v1.RemoveApplicationResp
  * Use `create(RemoveApplicationResponseSchema)` to create a new message.
  */
 export const RemoveApplicationResponseSchema: GenMessage<RemoveApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 16);
+  messageDesc(file_signet_v1_application, 17);
 
 /**
  * Which application needs a new secret.
@@ -973,7 +1024,7 @@ export type GenerateApplicationSecretRequest = Message<"signet.v1.GenerateApplic
  * Use `create(GenerateApplicationSecretRequestSchema)` to create a new message.
  */
 export const GenerateApplicationSecretRequestSchema: GenMessage<GenerateApplicationSecretRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 17);
+  messageDesc(file_signet_v1_application, 18);
 
 /**
  * The new secret.
@@ -1001,7 +1052,7 @@ export type GenerateApplicationSecretResponse = Message<"signet.v1.GenerateAppli
  * Use `create(GenerateApplicationSecretResponseSchema)` to create a new message.
  */
 export const GenerateApplicationSecretResponseSchema: GenMessage<GenerateApplicationSecretResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 18);
+  messageDesc(file_signet_v1_application, 19);
 
 /**
  * Which application loses its secret.
@@ -1022,7 +1073,7 @@ export type RemoveApplicationSecretRequest = Message<"signet.v1.RemoveApplicatio
  * Use `create(RemoveApplicationSecretRequestSchema)` to create a new message.
  */
 export const RemoveApplicationSecretRequestSchema: GenMessage<RemoveApplicationSecretRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 19);
+  messageDesc(file_signet_v1_application, 20);
 
 /**
  * Answer to RemoveApplicationSecret.
@@ -1043,7 +1094,7 @@ export type RemoveApplicationSecretResponse = Message<"signet.v1.RemoveApplicati
  * Use `create(RemoveApplicationSecretResponseSchema)` to create a new message.
  */
 export const RemoveApplicationSecretResponseSchema: GenMessage<RemoveApplicationSecretResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 20);
+  messageDesc(file_signet_v1_application, 21);
 
 /**
  * The key to add, and to which application.
@@ -1079,7 +1130,7 @@ export type AddApplicationKeyRequest = Message<"signet.v1.AddApplicationKeyReque
  * Use `create(AddApplicationKeyRequestSchema)` to create a new message.
  */
 export const AddApplicationKeyRequestSchema: GenMessage<AddApplicationKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 21);
+  messageDesc(file_signet_v1_application, 22);
 
 /**
  * Answer to AddApplicationKey.
@@ -1107,7 +1158,7 @@ export type AddApplicationKeyResponse = Message<"signet.v1.AddApplicationKeyResp
  * Use `create(AddApplicationKeyResponseSchema)` to create a new message.
  */
 export const AddApplicationKeyResponseSchema: GenMessage<AddApplicationKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 22);
+  messageDesc(file_signet_v1_application, 23);
 
 /**
  * Which key to remove.
@@ -1135,7 +1186,7 @@ export type RemoveApplicationKeyRequest = Message<"signet.v1.RemoveApplicationKe
  * Use `create(RemoveApplicationKeyRequestSchema)` to create a new message.
  */
 export const RemoveApplicationKeyRequestSchema: GenMessage<RemoveApplicationKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 23);
+  messageDesc(file_signet_v1_application, 24);
 
 /**
  * Answer to RemoveApplicationKey.
@@ -1156,7 +1207,7 @@ export type RemoveApplicationKeyResponse = Message<"signet.v1.RemoveApplicationK
  * Use `create(RemoveApplicationKeyResponseSchema)` to create a new message.
  */
 export const RemoveApplicationKeyResponseSchema: GenMessage<RemoveApplicationKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 24);
+  messageDesc(file_signet_v1_application, 25);
 
 /**
  * What an application may do here.
@@ -1192,7 +1243,7 @@ export type SetApplicationAPIAccessRequest = Message<"signet.v1.SetApplicationAP
  * Use `create(SetApplicationAPIAccessRequestSchema)` to create a new message.
  */
 export const SetApplicationAPIAccessRequestSchema: GenMessage<SetApplicationAPIAccessRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 25);
+  messageDesc(file_signet_v1_application, 26);
 
 /**
  * Answer to SetApplicationAPIAccess.
@@ -1213,7 +1264,7 @@ export type SetApplicationAPIAccessResponse = Message<"signet.v1.SetApplicationA
  * Use `create(SetApplicationAPIAccessResponseSchema)` to create a new message.
  */
 export const SetApplicationAPIAccessResponseSchema: GenMessage<SetApplicationAPIAccessResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 26);
+  messageDesc(file_signet_v1_application, 27);
 
 /**
  * Whether the application may have its own sign-in page.
@@ -1241,7 +1292,7 @@ export type SetApplicationOwnSignInRequest = Message<"signet.v1.SetApplicationOw
  * Use `create(SetApplicationOwnSignInRequestSchema)` to create a new message.
  */
 export const SetApplicationOwnSignInRequestSchema: GenMessage<SetApplicationOwnSignInRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 27);
+  messageDesc(file_signet_v1_application, 28);
 
 /**
  * Answer to SetApplicationOwnSignIn.
@@ -1262,7 +1313,56 @@ export type SetApplicationOwnSignInResponse = Message<"signet.v1.SetApplicationO
  * Use `create(SetApplicationOwnSignInResponseSchema)` to create a new message.
  */
 export const SetApplicationOwnSignInResponseSchema: GenMessage<SetApplicationOwnSignInResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 28);
+  messageDesc(file_signet_v1_application, 29);
+
+/**
+ * Whether the application is the operator's own.
+ *
+ * @generated from message signet.v1.SetApplicationFirstPartyRequest
+ */
+export type SetApplicationFirstPartyRequest = Message<"signet.v1.SetApplicationFirstPartyRequest"> & {
+  /**
+   * Identifier of the application.
+   *
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+
+  /**
+   * Whether it is. False or left out: it is not.
+   *
+   * @generated from field: bool first_party = 2;
+   */
+  firstParty: boolean;
+};
+
+/**
+ * Describes the message signet.v1.SetApplicationFirstPartyRequest.
+ * Use `create(SetApplicationFirstPartyRequestSchema)` to create a new message.
+ */
+export const SetApplicationFirstPartyRequestSchema: GenMessage<SetApplicationFirstPartyRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 30);
+
+/**
+ * Answer to SetApplicationFirstParty.
+ *
+ * @generated from message signet.v1.SetApplicationFirstPartyResponse
+ */
+export type SetApplicationFirstPartyResponse = Message<"signet.v1.SetApplicationFirstPartyResponse"> & {
+  /**
+   * Details of the application after the change.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+};
+
+/**
+ * Describes the message signet.v1.SetApplicationFirstPartyResponse.
+ * Use `create(SetApplicationFirstPartyResponseSchema)` to create a new message.
+ */
+export const SetApplicationFirstPartyResponseSchema: GenMessage<SetApplicationFirstPartyResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 31);
 
 /**
  * New role settings of the application.
@@ -1322,7 +1422,7 @@ export type SetApplicationRoleSettingsRequest = Message<"signet.v1.SetApplicatio
  * Use `create(SetApplicationRoleSettingsRequestSchema)` to create a new message.
  */
 export const SetApplicationRoleSettingsRequestSchema: GenMessage<SetApplicationRoleSettingsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 29);
+  messageDesc(file_signet_v1_application, 32);
 
 /**
  * Answer to SetApplicationRoleSettings.
@@ -1343,7 +1443,7 @@ export type SetApplicationRoleSettingsResponse = Message<"signet.v1.SetApplicati
  * Use `create(SetApplicationRoleSettingsResponseSchema)` to create a new message.
  */
 export const SetApplicationRoleSettingsResponseSchema: GenMessage<SetApplicationRoleSettingsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 30);
+  messageDesc(file_signet_v1_application, 33);
 
 /**
  * Which applications for all organizations to list.
@@ -1372,7 +1472,7 @@ export type ListAllOrganizationsApplicationsRequest = Message<"signet.v1.ListAll
  * Use `create(ListAllOrganizationsApplicationsRequestSchema)` to create a new message.
  */
 export const ListAllOrganizationsApplicationsRequestSchema: GenMessage<ListAllOrganizationsApplicationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 31);
+  messageDesc(file_signet_v1_application, 34);
 
 /**
  * Answer to ListAllOrganizationsApplications.
@@ -1401,7 +1501,7 @@ export type ListAllOrganizationsApplicationsResponse = Message<"signet.v1.ListAl
  * Use `create(ListAllOrganizationsApplicationsResponseSchema)` to create a new message.
  */
 export const ListAllOrganizationsApplicationsResponseSchema: GenMessage<ListAllOrganizationsApplicationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 32);
+  messageDesc(file_signet_v1_application, 35);
 
 /**
  * Which client to approve, and for which application.
@@ -1430,7 +1530,7 @@ export type ApproveAudienceRequest = Message<"signet.v1.ApproveAudienceRequest">
  * Use `create(ApproveAudienceRequestSchema)` to create a new message.
  */
 export const ApproveAudienceRequestSchema: GenMessage<ApproveAudienceRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 33);
+  messageDesc(file_signet_v1_application, 36);
 
 /**
  * Answer to ApproveAudience.
@@ -1451,7 +1551,7 @@ export type ApproveAudienceResponse = Message<"signet.v1.ApproveAudienceResponse
  * Use `create(ApproveAudienceResponseSchema)` to create a new message.
  */
 export const ApproveAudienceResponseSchema: GenMessage<ApproveAudienceResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 34);
+  messageDesc(file_signet_v1_application, 37);
 
 /**
  * The client whose approval to withdraw, and the application.
@@ -1479,7 +1579,7 @@ export type WithdrawAudienceRequest = Message<"signet.v1.WithdrawAudienceRequest
  * Use `create(WithdrawAudienceRequestSchema)` to create a new message.
  */
 export const WithdrawAudienceRequestSchema: GenMessage<WithdrawAudienceRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 35);
+  messageDesc(file_signet_v1_application, 38);
 
 /**
  * Answer to WithdrawAudience.
@@ -1500,7 +1600,7 @@ export type WithdrawAudienceResponse = Message<"signet.v1.WithdrawAudienceRespon
  * Use `create(WithdrawAudienceResponseSchema)` to create a new message.
  */
 export const WithdrawAudienceResponseSchema: GenMessage<WithdrawAudienceResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 36);
+  messageDesc(file_signet_v1_application, 39);
 
 /**
  * Which approvals to list.
@@ -1537,7 +1637,7 @@ export type ListAudienceApprovalsRequest = Message<"signet.v1.ListAudienceApprov
  * Use `create(ListAudienceApprovalsRequestSchema)` to create a new message.
  */
 export const ListAudienceApprovalsRequestSchema: GenMessage<ListAudienceApprovalsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 37);
+  messageDesc(file_signet_v1_application, 40);
 
 /**
  * Answer to ListAudienceApprovals.
@@ -1566,7 +1666,7 @@ export type ListAudienceApprovalsResponse = Message<"signet.v1.ListAudienceAppro
  * Use `create(ListAudienceApprovalsResponseSchema)` to create a new message.
  */
 export const ListAudienceApprovalsResponseSchema: GenMessage<ListAudienceApprovalsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 38);
+  messageDesc(file_signet_v1_application, 41);
 
 /**
  * AudienceApproval lists the clients of other organizations that may get tokens
@@ -1609,7 +1709,7 @@ export type AudienceApproval = Message<"signet.v1.AudienceApproval"> & {
  * Use `create(AudienceApprovalSchema)` to create a new message.
  */
 export const AudienceApprovalSchema: GenMessage<AudienceApproval> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 39);
+  messageDesc(file_signet_v1_application, 42);
 
 /**
  * ApprovedClient is a client of another organization.
@@ -1644,7 +1744,7 @@ export type ApprovedClient = Message<"signet.v1.ApprovedClient"> & {
  * Use `create(ApprovedClientSchema)` to create a new message.
  */
 export const ApprovedClientSchema: GenMessage<ApprovedClient> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 40);
+  messageDesc(file_signet_v1_application, 43);
 
 /**
  * ApplicationType says where an application runs, and so whether it can have a
@@ -2084,6 +2184,34 @@ export const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof SetApplicationOwnSignInRequestSchema;
     output: typeof SetApplicationOwnSignInResponseSchema;
+  },
+  /**
+   * Mark an application as the operator's own (first party)
+   *
+   * People of every organization that may use it are then not asked for consent
+   * to `openid`, `profile`, `email`, `phone`, `offline_access`, their
+   * organization, the roles and groups of its own project, and the audiences of
+   * applications of the same organization that are marked too. They are asked
+   * about everything else as before, scopes of this API above all, and also if
+   * `consent_required` is set, with `prompt=consent`, and for every device.
+   *
+   * The mark is for the application as it stands: look at it first, and send its
+   * sequence as `if-match`. While it is marked, only an owner of the installation
+   * makes changes by which its codes, tokens or data reach somebody else: a
+   * redirect URI, a secret, a project. Its organization can take such things
+   * away, deactivate and remove it. Secrets and keys that no IAM_OWNER made
+   * (`secret_by_owner`, `by_owner`) stop counting with the mark: make new ones
+   * first. Without the mark, all tokens of the application end.
+   *
+   * This takes a person with the role IAM_OWNER, in a session with a recent
+   * proof.
+   *
+   * @generated from rpc signet.v1.ApplicationService.SetApplicationFirstParty
+   */
+  setApplicationFirstParty: {
+    methodKind: "unary";
+    input: typeof SetApplicationFirstPartyRequestSchema;
+    output: typeof SetApplicationFirstPartyResponseSchema;
   },
   /**
    * Set the project and role settings of an application
