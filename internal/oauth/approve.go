@@ -55,8 +55,9 @@ func (t *terms) offline() bool { return slices.Contains(t.Scopes, claimset.Offli
 
 // reads are the objects that holds asks about.
 func (t *terms) reads() []event.Ref {
-	return slices.Concat(audiences(t.Scopes), []event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID),
-		org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
+	return slices.Concat(audiences(t.Scopes), []event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg),
+		user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))},
+		t.Proof.Upstream.Reads(), t.places.Reads())
 }
 
 // holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of

@@ -127,8 +127,8 @@ func (a *App) KeysAt(now time.Time) []Key {
 }
 
 // AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound;
-// access.ErrMoreScopes, ErrOpensWaysIn and ErrIsFirstParty as GenerateSecret; InvalidArgument with the violations of n at that moment;
-// ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
+// access.ErrMoreScopes, ErrOpensWaysIn and ErrIsFirstParty as GenerateSecret; InvalidArgument with the violations of n
+// at that moment; ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
