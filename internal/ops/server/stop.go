@@ -29,8 +29,8 @@ func (s *Server) ready(ctx context.Context) error {
 // the GOAWAY on their way. Then the listener is closed, whoever has connected by then gets to ask, streams are ended, and
 // what still runs finishes. accepted is closed when all connections have been accepted.
 func (s *Server) stop(servers []*http.Server, listening *lastCalls, accepted <-chan struct{}) {
-	s.stopping.Store(true)
 	s.front.EndConnections(false)
+	s.stopping.Store(true)
 	if delay := s.config.ShutdownDelay; delay > 0 {
 		s.log.Info("stopping: not ready from now on", "delay", delay.String())
 		<-time.After(delay / 2)
