@@ -72,6 +72,12 @@ providers: ## sign in through other people's identity providers in a browser: wh
 release: ## make everything that is published with a version into dist: programs, image, packages, chart, SBOMs, checksums
 	scripts/release.sh
 
+.PHONY: deb image
+deb: ## make the Debian package for the processor of this machine into dist
+	scripts/package.sh deb
+image: ## make the image for containers for the processor of this machine into dist
+	scripts/package.sh image
+
 .PHONY: release-check
 release-check: ## make the release twice, in two places, and compare the bytes; takes half an hour
 	scripts/release-check.sh

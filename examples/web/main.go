@@ -93,8 +93,11 @@ func (a *application) signIn(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{"state": state, "nonce": nonce, "verifier": verifier} {
 		setCookie(w, name, value, 600)
 	}
-	http.Redirect(w, r, a.oauth.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)),
-		http.StatusFound)
+	options := []oauth2.AuthCodeOption{oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)}
+	if name := r.FormValue("login_hint"); name != "" { // from Signet, which knows already who is coming
+		options = append(options, oauth2.SetAuthURLParam("login_hint", name))
+	}
+	http.Redirect(w, r, a.oauth.AuthCodeURL(state, options...), http.StatusFound)
 }
 
 func (a *application) callback(w http.ResponseWriter, r *http.Request) {

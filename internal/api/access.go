@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
@@ -47,7 +48,7 @@ func (s Access) GetMyAccess(ctx context.Context,
 	caller := call.From(ctx).Caller
 	out := &signetv1.GetMyAccessResponse{
 		InstallationPermissions: s.held(caller, access.Installation),
-		InstallationRoles:       roleNames(caller.Memberships[access.Installation]),
+		InstallationRoles:       access.Names(caller.Memberships[access.Installation]),
 		LimitedToScopes:         caller.Scopes != nil,
 		Scopes:                  access.ScopesGiven(caller.Scopes).Names(),
 		Session:                 caller.TokenKind == string(secret.Session),
@@ -82,9 +83,22 @@ func (s Access) GetMyAccess(ctx context.Context,
 	return out, nil
 }
 
-// ListRoles tells what roles and permissions allow.
-func (s Access) ListRoles(context.Context, *signetv1.ListRolesRequest) (*signetv1.ListRolesResponse, error) {
-	return s.table().render(), nil
+// ListRoles tells what roles and permissions allow, with the custom roles that the caller may see.
+func (s Access) ListRoles(ctx context.Context, _ *signetv1.ListRolesRequest) (*signetv1.ListRolesResponse, error) {
+	out := s.table().render()
+	custom, err := role.SeenBy(ctx, s.Store, call.From(ctx).Caller)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range custom {
+		shown := &signetv1.Role{Name: r.ID, DisplayName: r.Data.Name, OrgId: r.Org,
+			Permissions: permissionNames(r.Data.Permissions)}
+		if r.Org == access.Installation {
+			shown.Installation, shown.OrgId = true, ""
+		}
+		out.Roles = append(out.Roles, shown)
+	}
+	return out, nil
 }
 
 // held are the permissions that the caller has by roles in a scope and can do something with. A token that is bound by
@@ -121,7 +135,7 @@ func (s Access) show(caller *access.Caller, o *event.Object[org.Org]) (*signetv1
 		Name:        o.Data.Name,
 		State:       orgStates.number(o.Data.State),
 		Permissions: s.held(caller, o.ID),
-		Roles:       roleNames(caller.Memberships[o.ID]),
+		Roles:       access.Names(caller.Memberships[o.ID]),
 		Needs:       needs,
 	}, err
 }
@@ -140,6 +154,9 @@ func needsOf(refusal error) (signetv1.OrganizationAccess_Need, error) {
 	return 0, refusal
 }
 
+// readsUsers are the permissions by which somebody reads users.
+var readsUsers = []access.Permission{access.UserRead, access.UserSupport}
+
 // errNobody does not name the organization: the request is not about one.
 var errNobody = errs.New(errs.NotFound, user.NotFound,
 	"there is no user with this identifier, or you may not see this user")
@@ -154,11 +171,12 @@ func (s Access) over(ctx context.Context, caller *access.Caller, id string) (giv
 	if u == nil || u.Data.State == user.Removed {
 		return false, false, errNobody
 	}
+	var permit access.Permit
 	if id != caller.UserID {
-		_, err = caller.In(u.Org, access.UserRead)
+		permit, err = caller.InBy(u.Org, readsUsers)
 	}
 	if err == nil && id != caller.UserID && u.Org != caller.OrgID {
-		err = org.Enter(ctx, s.Store, caller, u.Org, access.UserRead, s.Clock())
+		err = org.Enter(ctx, s.Store, caller, u.Org, permit.Uses(), s.Clock())
 	}
 	if e, ours := errors.AsType[*errs.Error](err); ours &&
 		(e.Kind == errs.PermissionDenied || e.Kind == errs.NotFound) {
@@ -166,6 +184,9 @@ func (s Access) over(ctx context.Context, caller *access.Caller, id string) (giv
 	}
 	if err != nil {
 		return false, false, err
+	}
+	if permit.Supports() {
+		return false, permit.MayTakeAway(u.Data.Memberships, u.Org) == nil, nil
 	}
 	giveAccess, takeAway = caller.Over(id, u.Data.Memberships, u.Org)
 	return giveAccess, takeAway, nil

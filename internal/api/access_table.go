@@ -42,17 +42,19 @@ func readPermissionTable() *permissionTable {
 
 func (t *permissionTable) add(md protoreflect.MethodDescriptor) {
 	rule, _ := proto.GetExtension(md.Options(), signetv1.E_Rule).(*signetv1.Rule)
-	p := access.Permission(rule.GetPermission())
-	if p == "" {
+	if rule.GetPermission() == "" {
 		return
 	}
-	t.operations[p] = append(t.operations[p], &signetv1.Operation{
-		Name:         string(md.Parent().Name()) + "/" + string(md.Name()),
-		Installation: rule.GetScope() == signetv1.Scope_SCOPE_SELF,
-		Scopes:       rule.GetApiScopes(),
-	})
-	if needs := access.ScopesNamed(rule.GetApiScopes()...); needs != 0 {
-		t.scopes[p] = append(t.scopes[p], needs)
+	for _, name := range append([]string{rule.GetPermission()}, rule.GetNarrower()...) {
+		p := access.Permission(name)
+		t.operations[p] = append(t.operations[p], &signetv1.Operation{
+			Name:         string(md.Parent().Name()) + "/" + string(md.Name()),
+			Installation: rule.GetScope() == signetv1.Scope_SCOPE_SELF,
+			Scopes:       rule.GetApiScopes(),
+		})
+		if needs := access.ScopesNamed(rule.GetApiScopes()...); needs != 0 {
+			t.scopes[p] = append(t.scopes[p], needs)
+		}
 	}
 }
 
@@ -65,15 +67,13 @@ func (t *permissionTable) render() *signetv1.ListRolesResponse {
 	out := &signetv1.ListRolesResponse{}
 	for _, scope := range []string{access.Installation, ""} {
 		for _, role := range access.RolesOf(scope) {
-			shown := &signetv1.Role{Name: string(role), Installation: scope == access.Installation}
-			for _, p := range access.PermissionsOf(scope, []access.Role{role}) {
-				shown.Permissions = append(shown.Permissions, string(p))
-			}
-			out.Roles = append(out.Roles, shown)
+			out.Roles = append(out.Roles, &signetv1.Role{Name: string(role), Installation: scope == access.Installation,
+				Permissions: permissionNames(access.PermissionsOf(scope, []access.Role{role}))})
 		}
 	}
 	for _, p := range access.Permissions() {
-		out.Permissions = append(out.Permissions, &signetv1.Permission{Name: string(p), Operations: t.operations[p]})
+		out.Permissions = append(out.Permissions, &signetv1.Permission{Name: string(p), Operations: t.operations[p],
+			Organization: access.OfOrganizations(p)})
 	}
 	slices.SortFunc(out.Permissions, byName)
 	return out

@@ -59,11 +59,11 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.ModifyWebhookRequest:
 		return append(modifiableWebhook.Check(r), checkWebhook(r)...)
 	case *signetv1.SetOrganizationMemberRequest:
-		return access.RoleViolations("", r.GetRoles())
+		return access.GivenViolations("", r.GetRoles())
 	case *signetv1.SetGroupRolesRequest:
-		return access.RoleViolations("", r.GetRoles())
+		return access.GivenViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:
-		return access.RoleViolations(access.Installation, r.GetRoles())
+		return access.GivenViolations(access.Installation, r.GetRoles())
 	case *signetv1.AddHumanUserRequest:
 		in := humanOf(r)
 		return in.Violations("")
@@ -96,7 +96,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return slices.Concat(checkInvitation(req), checkProvider(req), checkProject(req), checkMetadata(req))
+	return slices.Concat(checkInvitation(req), checkProvider(req), checkProject(req), checkRole(req), checkMetadata(req))
 }
 
 // changed are the details of a manipulation: no creation date.

@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	refused "github.com/signet-idm/signet/internal/oauth/refusal"
 )
 
 // Applications implements ApplicationService.
@@ -21,6 +22,8 @@ type Applications struct {
 	Store  event.Store
 	Master secret.MasterKey
 	Clock  func() time.Time
+	// Refusals are those of this node.
+	Refusals *refused.Book
 }
 
 var _ signetv1connect.ApplicationServiceHandler = Applications{}

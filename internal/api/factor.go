@@ -29,7 +29,7 @@ func (s Factors) ListMyFactors(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	factors, left := factorsOf(u)
+	factors, left := factorsOf(u, event.Micros(s.Sessions.Clock()))
 	return &signetv1.ListMyFactorsResponse{Factors: factors, RecoveryCodesLeft: left}, nil
 }
 
@@ -112,8 +112,19 @@ func (s Factors) ListUserFactors(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	factors, left := factorsOf(u)
+	factors, left := factorsOf(u, event.Micros(s.Sessions.Clock()))
 	return &signetv1.ListUserFactorsResponse{Factors: factors, RecoveryCodesLeft: left}, nil
+}
+
+// RequestUserFactorRemoval asks others to take one away.
+func (s Factors) RequestUserFactorRemoval(ctx context.Context,
+	r *signetv1.RequestUserFactorRemovalRequest) (*signetv1.RequestUserFactorRemovalResponse, error) {
+	info := call.From(ctx)
+	d, err := factor.RequestRemoval(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetFactorId())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RequestUserFactorRemovalResponse{Details: changed(d)}, nil
 }
 
 // RemoveUserFactor takes a second factor of a user of the context organization away.
@@ -133,14 +144,17 @@ var kindTypes = map[user.FactorKind]signetv1.FactorType{
 }
 
 // factorsOf shows the second factors of a user; a service user has none.
-func factorsOf(u *event.Object[user.User]) (factors []*signetv1.Factor, codesLeft int32) {
+func factorsOf(u *event.Object[user.User], now int64) (factors []*signetv1.Factor, codesLeft int32) {
 	if u.Data.Human == nil {
 		return nil, 0
 	}
 	for _, f := range u.Data.Human.Factors {
-		factors = append(factors,
-			&signetv1.Factor{FactorId: f.ID, Type: kindTypes[f.Kind], Name: f.Name,
-				CreationDate: timestamppb.New(event.Time(f.Created))})
+		shown := &signetv1.Factor{FactorId: f.ID, Type: kindTypes[f.Kind], Name: f.Name,
+			CreationDate: timestamppb.New(event.Time(f.Created))}
+		if asked := f.RemovalAsked(now); asked != nil {
+			shown.RemovalRequestedBy, shown.RemovalRequestDate = asked.By, timestamppb.New(event.Time(asked.At))
+		}
+		factors = append(factors, shown)
 	}
 	return factors, int32(u.Data.Human.RecoveryCodes)
 }

@@ -182,12 +182,8 @@ func (s Groups) ListMyGroups(ctx context.Context,
 }
 
 func showGroup(g *event.Object[group.Group]) *signetv1.Group {
-	out := &signetv1.Group{GroupId: g.ID, Details: complete(g.Details()), Name: g.Data.Name,
-		Description: g.Data.Description}
-	for _, role := range g.Data.Roles { // sorted
-		out.Roles = append(out.Roles, string(role))
-	}
-	return out
+	return &signetv1.Group{GroupId: g.ID, Details: complete(g.Details()), Name: g.Data.Name,
+		Description: g.Data.Description, Roles: access.Names(g.Data.Roles)}
 }
 
 func showGroups(groups []*event.Object[group.Group]) (all []*signetv1.Group) {

@@ -64,7 +64,7 @@ func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context,
 	}
 	added, err := idp.AddJWT(ctx, s.Store, call.From(ctx).Permit, once,
 		generalOf(r), idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(),
-			HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
+			HeaderName: r.GetHeaderName(), Audience: r.GetAudience()}, r.GetDraft())
 	if err != nil {
 		return nil, err
 	}

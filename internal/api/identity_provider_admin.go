@@ -17,7 +17,7 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context,
 		return nil, err
 	}
 	added, err := idp.AddOIDC(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
-		generalOf(r), oidcOf(r), r.GetClientSecret())
+		generalOf(r), oidcOf(r), r.GetClientSecret(), r.GetDraft())
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context,
 		return nil, err
 	}
 	added, err := idp.AddOAuth(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
-		generalOf(r), oauthOf(r), r.GetClientSecret())
+		generalOf(r), oauthOf(r), r.GetClientSecret(), r.GetDraft())
 	if err != nil {
 		return nil, err
 	}

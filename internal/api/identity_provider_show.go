@@ -121,7 +121,7 @@ func showProvider(p *event.Object[idp.Provider], details *signetv1.Details) *sig
 	for _, a := range p.Data.Unconfirmed() {
 		left := &signetv1.UnconfirmedSettings{UserId: a.UserID, Settings: a.Fields}
 		for _, role := range slices.Concat(a.Roles[p.Org], a.Roles[access.Installation]) {
-			left.Roles = append(left.Roles, string(role))
+			left.Roles = append(left.Roles, role.Name())
 		}
 		out.Unconfirmed = append(out.Unconfirmed, left)
 	}

@@ -12,6 +12,7 @@ var stylings = enum[signetv1.StylingType, idp.Styling]{
 var providerStates = enum[signetv1.IdentityProvider_State, idp.State]{
 	signetv1.IdentityProvider_STATE_ACTIVE:   idp.Active,
 	signetv1.IdentityProvider_STATE_INACTIVE: idp.Inactive,
+	signetv1.IdentityProvider_STATE_DRAFT:    idp.Draft,
 }
 
 var providerTypes = enum[signetv1.IdentityProviderType, idp.Type]{

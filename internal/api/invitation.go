@@ -13,6 +13,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/life/invitation"
@@ -46,8 +47,12 @@ func checkInvitation(req proto.Message) []errs.Violation {
 }
 
 func wantedInvitation(r *signetv1.CreateInvitationRequest) invitation.New {
-	return invitation.New{Email: r.GetEmail(), Roles: r.GetRoles(), Groups: r.GetGroupIds(), Language: r.GetLanguage(),
+	n := invitation.New{Email: r.GetEmail(), Roles: r.GetRoles(), Groups: r.GetGroupIds(), Language: r.GetLanguage(),
 		Life: time.Duration(r.GetLifetimeSeconds()) * time.Second, App: r.GetAppId(), Target: r.GetTargetLinkUri()}
+	for _, of := range r.GetAppRoles() {
+		n.AppRoles = append(n.AppRoles, invitation.AppRoles{Project: of.GetProjectId(), Keys: of.GetRoleKeys()})
+	}
+	return n
 }
 
 // CreateInvitation invites somebody into the organization that the path names.
@@ -195,9 +200,14 @@ func (s Invitations) render(i *event.Object[invitation.Invitation]) *signetv1.In
 		UserId:         i.Data.UserID,
 		AppId:          i.Data.App,
 		TargetLinkUri:  i.Data.Target,
+		Roles:          access.Names(i.Data.Roles),
 	}
-	for _, role := range i.Data.Roles {
-		out.Roles = append(out.Roles, string(role))
+	for _, of := range i.Data.AppRoles {
+		shown := &signetv1.InvitedAppRoles{ProjectId: of.Project}
+		for _, role := range of.Roles {
+			shown.RoleKeys = append(shown.RoleKeys, role.Key)
+		}
+		out.AppRoles = append(out.AppRoles, shown)
 	}
 	return out
 }

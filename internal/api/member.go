@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -139,13 +140,23 @@ func (s Members) ListMyMemberships(ctx context.Context,
 
 func renderMembership(m member.Membership) *signetv1.Membership {
 	shown := &signetv1.Membership{OrgId: m.Org, OrgName: m.Name, Guest: m.Guest, GroupIds: m.Groups,
-		Accepted: m.Accepted, WaitingRoles: roleNames(m.Waiting)}
+		Accepted: m.Accepted, WaitingRoles: access.Names(m.Waiting)}
+	held := slices.Clone(m.Waiting)
 	for _, r := range m.Roles {
-		shown.Roles = append(shown.Roles, string(r.Role))
+		shown.Roles = append(shown.Roles, r.Role.Name())
+		held = append(held, r.Role)
 		shown.Sources = append(shown.Sources,
-			&signetv1.RoleSource{Role: string(r.Role), Direct: r.Direct, GroupIds: r.Groups})
+			&signetv1.RoleSource{Role: r.Role.Name(), Direct: r.Direct, GroupIds: r.Groups})
 	}
+	shown.Permissions = permissionNames(access.PermissionsOf(cmp.Or(m.Org, access.Installation), held))
 	return shown
+}
+
+func permissionNames(permissions []access.Permission) (names []string) {
+	for _, p := range permissions {
+		names = append(names, string(p))
+	}
+	return names
 }
 
 // ListUserMemberships tells the own organization of a user what the user holds there, and what others gave the user
@@ -173,7 +184,8 @@ func (s Members) ListUserMemberships(ctx context.Context,
 func (s Members) AcceptMyRoles(ctx context.Context,
 	r *signetv1.AcceptMyRolesRequest) (*signetv1.AcceptMyRolesResponse, error) {
 	info := call.From(ctx)
-	d, err := member.AcceptRoles(ctx, s.Store, info.Caller, r.GetOrgId(), info.IfMatch, r.GetRoles())
+	d, err := member.AcceptRoles(ctx, s.Store, info.Caller, r.GetOrgId(), info.IfMatch, r.GetRoles(),
+		r.GetPermissions())
 	if err != nil {
 		return nil, err
 	}
@@ -197,11 +209,9 @@ func renderOffers(offers []member.Shown) (out []*signetv1.MyOffer) {
 			OrgId:          o.Org.ID,
 			OrgName:        o.Org.Data.Name,
 			OrgDomain:      o.Org.Data.PrimaryDomain(),
-			Roles:          roleNames(o.Offer.Data.Roles),
+			Roles:          access.Names(o.Offer.Data.Roles),
 			ExpirationDate: timestamppb.New(event.Time(o.Offer.Data.Expires)),
-		}
-		for _, p := range access.PermissionsOf(o.Org.ID, o.Offer.Data.Roles) {
-			shown.Permissions = append(shown.Permissions, string(p))
+			Permissions:    permissionNames(access.PermissionsOf(o.Org.ID, o.Offer.Data.Roles)),
 		}
 		out = append(out, shown)
 	}
@@ -284,7 +294,7 @@ func (s Members) ListOffers(ctx context.Context, r *signetv1.ListOffersRequest) 
 			Details:        complete(o.Details()),
 			State:          offerStates.number(o.Data.StateAt(s.Clock())),
 			UserId:         o.Data.UserID,
-			Roles:          roleNames(o.Data.Roles),
+			Roles:          access.Names(o.Data.Roles),
 			ExpirationDate: timestamppb.New(event.Time(o.Data.Expires)),
 		})
 	}
@@ -333,7 +343,11 @@ func (s Members) list(ctx context.Context, r pageRequest,
 		return nil, "", err
 	}
 	for _, u := range users {
-		members = append(members, renderMember(u, permit.Org(), homes[u.Org]))
+		shown := renderMember(u, permit.Org(), homes[u.Org])
+		if permit.Uses() == access.AuditRead {
+			shown.UserName = "" // which is an e-mail address at times
+		}
+		members = append(members, shown)
 	}
 	return members, next, nil
 }
@@ -379,19 +393,10 @@ func renderMember(u *event.Object[user.User], scope string, home *signetv1.Home)
 		Details:      complete(u.Details()),
 		UserName:     u.Data.UserName,
 		DisplayName:  u.Data.ShownName(),
-		Roles:        roleNames(u.Data.Memberships[scope]),
-		DirectRoles:  roleNames(u.Data.Direct()[scope]),
+		Roles:        access.Names(u.Data.Memberships[scope]),
+		DirectRoles:  access.Names(u.Data.Direct()[scope]),
 		Guest:        user.IsGuest(u, scope),
 		Accepted:     user.IsGuest(u, scope) && !user.Unaccepted(u, scope),
-		WaitingRoles: roleNames(u.Data.Waiting(scope)),
+		WaitingRoles: access.Names(u.Data.Waiting(scope)),
 	}
-}
-
-func roleNames(roles []access.Role) []string {
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = string(r)
-	}
-	slices.Sort(names)
-	return names
 }

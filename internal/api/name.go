@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/domain/webhook"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -31,25 +32,27 @@ var _ signetv1connect.NameServiceHandler = Names{}
 // namedKind is a kind of objects that have names.
 type namedKind struct {
 	kind event.Definition
-	read access.Permission                          // what it takes to read one
+	read []access.Permission                        // any of which it takes to read one
 	name func(*event.Record) (name string, _ error) // empty of one that is gone
 }
 
 // namedKinds are those, by the prefix of their identifiers.
 var namedKinds = byPrefix(
-	namedKind{user.Kind, access.UserRead,
+	namedKind{user.Kind, readsUsers,
 		nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
-	namedKind{org.Kind, access.OrgRead,
+	namedKind{org.Kind, []access.Permission{access.OrgRead},
 		nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
-	namedKind{app.Kind, access.AppRead,
+	namedKind{app.Kind, []access.Permission{access.AppRead},
 		nameOf(app.Kind, func(a *app.App) (string, bool) { return a.Name, a.State == app.Removed })},
-	namedKind{project.Kind, access.ProjectRead,
+	namedKind{project.Kind, []access.Permission{access.ProjectRead},
 		nameOf(project.Kind, func(p *project.Project) (string, bool) { return p.Name, p.State == project.Removed })},
-	namedKind{group.Kind, access.GroupRead,
+	namedKind{group.Kind, []access.Permission{access.GroupRead},
 		nameOf(group.Kind, func(g *group.Group) (string, bool) { return g.Name, g.State == group.Removed })},
-	namedKind{idp.Kind, access.IDPRead,
+	namedKind{role.Kind, []access.Permission{access.MemberRead},
+		nameOf(role.Kind, func(r *role.Role) (string, bool) { return r.Name, r.State == role.Removed })},
+	namedKind{idp.Kind, []access.Permission{access.IDPRead},
 		nameOf(idp.Kind, func(p *idp.Provider) (string, bool) { return p.General.Name, p.State == idp.Removed })},
-	namedKind{webhook.Kind, access.WebhookRead,
+	namedKind{webhook.Kind, []access.Permission{access.WebhookRead},
 		nameOf(webhook.Kind, func(w *webhook.Webhook) (string, bool) { return w.Name, w.State == webhook.Removed })},
 )
 
@@ -129,13 +132,14 @@ func isOwn(caller *access.Caller, id string) bool { return id == caller.UserID |
 // mayReadName tells whether the caller holds what it takes to read an object, in the organization that owns it.
 func mayReadName(caller *access.Caller, r *event.Record) bool {
 	k, _ := namedKindOf(r.ID)
-	return isOwn(caller, r.ID) || caller.Memberships.Hold(k.read, r.Org)
+	return isOwn(caller, r.ID) ||
+		slices.ContainsFunc(k.read, func(p access.Permission) bool { return caller.Memberships.Hold(p, r.Org) })
 }
 
 // admits judges organizations as a request to each of them would be: it must be there, and the sign-in of a guest must
 // be enough for it.
 func (s Names) admits(ctx context.Context, caller *access.Caller, of []event.Ref,
-	records map[event.Ref]*event.Record) (func(id string, p access.Permission) bool, error) {
+	records map[event.Ref]*event.Record) (func(id string, read []access.Permission) bool, error) {
 	var ids []string
 	for _, ref := range of {
 		ids = append(ids, records[ref].Org)
@@ -145,8 +149,10 @@ func (s Names) admits(ctx context.Context, caller *access.Caller, of []event.Ref
 		return nil, err
 	}
 	now := s.Clock()
-	return func(id string, p access.Permission) bool {
+	return func(id string, read []access.Permission) bool {
 		o := owners[id]
-		return o != nil && org.Admits(o, caller, p, now) == nil
+		return o != nil && slices.ContainsFunc(read, func(p access.Permission) bool {
+			return caller.Memberships.Hold(p, id) && org.Admits(o, caller, p, now) == nil
+		})
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
@@ -131,7 +132,8 @@ func inCommand(tx *event.Tx) func(id string) (*event.Object[app.App], error) {
 
 // refusedTerms is ErrInvalidGrant for terms that do not hold any more.
 func refusedTerms(t *terms, ended string) *errs.Error {
-	return refusedGrant("what %s sent was given for %s, and ended since: %s", t.Client, t.UserID, ended)
+	return refusedOf(t.Client, refusal.Ended, "what %s sent was given for %s, and ended since: %s", t.Client, t.UserID,
+		ended)
 }
 
 // errUnasked is why terms do not hold that an application of another organization was given without asking the person,

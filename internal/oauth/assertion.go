@@ -103,5 +103,7 @@ func usedAt(value []byte) int64 {
 
 // refusedFor is the same refusal with other words for the client.
 func refusedFor(refused *errs.Error, message string) *errs.Error {
-	return errs.New(refused.Kind, refused.Reason, message).Noting(refused.Note)
+	e := errs.New(refused.Kind, refused.Reason, message).Noting(refused.Note)
+	e.Kept = refused.Kept
+	return e
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -30,14 +31,14 @@ func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *te
 		return nil, err
 	}
 	if u == nil {
-		return nil, refusedGrant("the user of what %s sent has been removed", t.Client)
+		return nil, refusedOf(t.Client, refusal.Ended, "the user of what %s sent has been removed", t.Client)
 	}
 	o, err := org.Kind.Read(ctx, g.Store, u.Org)
 	if err != nil {
 		return nil, err
 	}
 	if o == nil {
-		return nil, refusedGrant("the organization of the user of what %s sent has been removed", t.Client)
+		return nil, refusedOf(t.Client, refusal.Ended, "the organization of the user of what %s sent has been removed", t.Client)
 	}
 	c, w := claimset.Agreed(project.ClientOf(client), u.Org, t.Told), project.PersonOf(u)
 	if t.places, err = project.Look(ctx, g.Store, c, w, t.BoundTo(t.Scopes, t.OrgID)); err != nil {

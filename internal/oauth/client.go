@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/assertion"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -82,10 +83,10 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 	if c.Method == app.PrivateKeyJWT {
 		var err error
 		if said, err = assertion.Read(c.Assertion); err != nil {
-			return nil, refusedClient("the assertion cannot be read").Because(err)
+			return nil, refusedClient("", "", "the assertion cannot be read").Because(err)
 		}
 		if c.ClientID != "" && c.ClientID != said.Issuer {
-			return nil, refusedClient("client_id is not the issuer of the assertion")
+			return nil, refusedClient("", "", "client_id is not the issuer of the assertion")
 		}
 		c.ClientID = said.Issuer
 	}
@@ -101,25 +102,28 @@ func (g *Grants) authenticateApp(ctx context.Context, c Credentials, said *asser
 		return nil, err
 	}
 	if a == nil || a.Data.State != app.Active {
-		return nil, refusedClient("no active application of an active organization has this client_id")
+		return nil, refusedClient(idOf(a), refusal.Inactive,
+			"no active application of an active organization has this client_id")
 	}
 	if !a.Data.Accepts(c.Method) {
-		return nil, refusedClient("%s sent %s, but its authentication method is %s", a.ID, ways[c.Method],
-			a.Data.AuthMethod)
+		return nil, refusedClient(a.ID, refusal.Method, "%s sent %s, but its authentication method is %s", a.ID,
+			ways[c.Method], a.Data.AuthMethod)
 	}
 	switch c.Method {
 	case app.NoAuth:
 		// It says who it is and cannot prove it: everything it is given is bound to PKCE or a device code.
 	case app.SecretBasic, app.SecretPost:
 		if !app.SecretMatches(&a.Data, stored, c.Secret, g.Clock()) {
-			return nil, refusedClient("%s sent a secret that is not its own, or not any more", a.ID)
+			return nil, refusedClient(a.ID, refusal.Secret, "%s sent a secret that is not its own, or not any more", a.ID)
 		}
 	case app.PrivateKeyJWT:
 		keys, err := g.appKeys(ctx, a.Org, &a.Data, said.KeyID())
 		if err != nil {
-			return nil, refusedClient("the keys of %s cannot be fetched", a.ID).Because(err)
+			return nil, refusedClient(a.ID, refusal.Keys, "the keys of %s cannot be fetched", a.ID).Because(err)
 		}
-		refused := func(why string) *errs.Error { return refusedClient("%s sent an assertion that %s", a.ID, why) }
+		refused := func(why string) *errs.Error {
+			return refusedClient(a.ID, refusal.Assertion, "%s sent an assertion that %s", a.ID, why)
+		}
 		if err := g.verify(ctx, said, a.ID, keys, needsID, refused); err != nil {
 			return nil, err
 		}
@@ -129,9 +133,28 @@ func (g *Grants) authenticateApp(ctx context.Context, c Credentials, said *asser
 	return &Client{App: a}, nil
 }
 
-// refusedClient is ErrInvalidClient with what the log says about it.
-func refusedClient(format string, values ...any) *errs.Error {
-	return ErrInvalidClient.Noting(fmt.Sprintf(format, values...))
+// idOf is the id of an application; empty for none.
+func idOf(a *event.Object[app.App]) string {
+	if a == nil {
+		return ""
+	}
+	return a.ID
+}
+
+// refusedClient is ErrInvalidClient with what the log says about it, and the people of the application read; it is empty
+// where none is known.
+func refusedClient(application string, cause refusal.Cause, format string, values ...any) *errs.Error {
+	return refusal.About(ErrInvalidClient.Noting(fmt.Sprintf(format, values...)), application, cause)
+}
+
+// ofService is refusedClient about a service user.
+func ofService(format string, values ...any) *errs.Error {
+	return refusedClient("", "", format, values...)
+}
+
+// grantOfService is refusedGrant about a service user.
+func grantOfService(format string, values ...any) *errs.Error {
+	return refusedOf("", "", format, values...)
 }
 
 // serviceRefused refuses the assertion of a service user; nil where there is no such user.
@@ -151,7 +174,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 		return nil, err
 	}
 	if said != nil {
-		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), needsID, serviceRefused(u, refusedClient)); err != nil {
+		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), needsID, serviceRefused(u, ofService)); err != nil {
 			return nil, err
 		}
 		return &Client{Service: u}, nil
@@ -161,7 +184,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 		state = &u.Data
 	}
 	if c.Method == app.NoAuth || !user.SecretMatches(state, stored, c.Secret) {
-		return nil, refusedClient("no active service user has this client_id and secret")
+		return nil, ofService("no active service user has this client_id and secret")
 	}
 	return &Client{Service: u}, nil
 }

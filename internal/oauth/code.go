@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -43,7 +44,8 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	}
 	kind, hash, ok := secret.ParseToken(c.Text)
 	if !ok || kind != secret.Code {
-		return nil, refusedGrant("%s sent something that is not a code of this server", client.ID())
+		return nil, refusedGrant(client, refusal.CodeUnknown, "%s sent something that is not a code of this server",
+			client.ID())
 	}
 	id := hex.EncodeToString(hash)
 	read, err := codes.Read(ctx, g.Store, id)
@@ -52,15 +54,20 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	}
 	switch {
 	case read == nil:
-		return nil, refusedGrant("%s sent a code that has expired, or that there never was", client.ID())
+		return nil, refusedGrant(client, refusal.CodeUnknown, "%s sent a code that has expired, or that there never was",
+			client.ID())
 	case read.Client != client.ID():
-		return nil, refusedGrant("%s sent a code that was given to %s", client.ID(), read.Client)
+		return nil, refusedGrant(client, refusal.CodeElse, "%s sent a code that was given to %s", client.ID(),
+			read.Client)
 	case read.Used: // which ends what it led to
 	case read.RedirectURI != c.RedirectURI:
-		return nil, refusedGrant("%s sent as redirect_uri %s, but the code was asked for with %s", client.ID(),
+		refused := refusedGrant(client, refusal.CodeRedirect,
+			"%s sent as redirect_uri %s, but the code was asked for with %s", client.ID(),
 			syntax.LoggedURL(c.RedirectURI), syntax.LoggedURL(read.RedirectURI))
+		return nil, refusal.OfAddress(refused, client.ID(), refusal.CodeRedirect, c.RedirectURI)
 	case !request.Verified(read.Challenge, c.Verifier):
-		return nil, refusedGrant("%s sent a code_verifier that does not match the code_challenge that the code was asked for with, or only one of the two",
+		return nil, refusedGrant(client, refusal.CodeVerifier,
+			"%s sent a code_verifier that does not match the code_challenge that the code was asked for with, or only one of the two",
 			client.ID())
 	}
 	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{codes.Key(id)},
@@ -70,7 +77,8 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 			case err != nil:
 				return false, err
 			case now == nil:
-				return false, refusedGrant("%s sent a code that has just expired", client.ID())
+				return false, refusedGrant(client, refusal.CodeUnknown, "%s sent a code that has just expired",
+					client.ID())
 			case now.Used:
 				return true, nil
 			}
@@ -110,7 +118,8 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			}
 			opened, proof, err := in.Counts(tx)
 			if err != nil {
-				return refusedGrant("the session that %s got its code in has ended, or is restricted", t.Client).Because(err)
+				return refusedOf(t.Client, refusal.CodeSession,
+					"the session that %s got its code in has ended, or is restricted", t.Client).Because(err)
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
@@ -151,12 +160,21 @@ func (g *Grants) end(ctx context.Context, t *terms, what string, marker event.Ro
 	if err != nil {
 		return err
 	}
-	return refusedGrant("%s used a %s again: all tokens that it led to have been ended", t.Client, what)
+	cause := refusal.CodeUsed
+	if what == "refresh_token" {
+		cause = refusal.RefreshUsed
+	}
+	return refusedOf(t.Client, cause, "%s used a %s again: all tokens that it led to have been ended", t.Client, what)
 }
 
-// refusedGrant is ErrInvalidGrant with what the log says about it.
-func refusedGrant(format string, values ...any) *errs.Error {
-	return ErrInvalidGrant.Noting(fmt.Sprintf(format, values...))
+// refusedGrant is ErrInvalidGrant with what the log says about it, and the client's own people read.
+func refusedGrant(client *Client, cause refusal.Cause, format string, values ...any) *errs.Error {
+	return refusedOf(client.ID(), cause, format, values...)
+}
+
+// refusedOf is refusedGrant for a client by its id; empty: nobody else reads of it.
+func refusedOf(client string, cause refusal.Cause, format string, values ...any) *errs.Error {
+	return refusal.About(ErrInvalidGrant.Noting(fmt.Sprintf(format, values...)), client, cause)
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -20,7 +20,7 @@ func TestTheRolesOfGuestsAndOfGroupsInClaims(t *testing.T) {
 	}
 	claims := claimset.New(false)
 	claims.AddOrganization(u, &event.Object[org.Org]{ID: "org_a"}, []string{claimset.RolesScope})
-	if want := map[string][]access.Role{"org_a": {access.OrgOwner}}; !reflect.DeepEqual(claims.Values[claimset.RolesScope], want) {
+	if want := map[string][]string{"org_a": {"ORG_OWNER"}}; !reflect.DeepEqual(claims.Values[claimset.RolesScope], want) {
 		t.Errorf("told %v", claims)
 	}
 }

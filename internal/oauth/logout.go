@@ -7,6 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/oauth/request"
 )
 
@@ -34,7 +35,8 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 			return "", ErrUnknownClient.Noting("no active application of an active organization has this client_id")
 		}
 		if redirectURI != "" && !app.PostLogoutAllowed(&client.Data, redirectURI) {
-			return "", refusedRedirect(client.ID, "post_logout_redirect_uri", redirectURI)
+			return "", refusal.OfAddress(refusedRedirect(client.ID, "post_logout_redirect_uri", redirectURI), client.ID,
+				refusal.PostLogoutURI, redirectURI)
 		}
 	} else if redirectURI != "" {
 		return "", refusedRedirect("an unnamed application", "post_logout_redirect_uri", redirectURI)

@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -132,6 +133,8 @@ type Grants struct {
 	Signer   Signer
 	KeySets  KeySets // nil: applications cannot publish keys
 	Issuer   string  // the external URL
+	// Refusals keeps why applications were refused; nil: nothing does.
+	Refusals *refusal.Book
 }
 
 // TokenEndpoint is the address that assertions may be meant for, besides the issuer.

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 )
 
 // family is what refresh tokens lead to. Each of them is a row that names its family; the family knows which of them is
@@ -132,7 +133,8 @@ func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Comm
 				return err
 			}
 			if now == nil {
-				return refusedGrant("what the refresh token of %s belongs to has just ended", s.Client)
+				return refusedOf(s.Client, refusal.RefreshGone, "what the refresh token of %s belongs to has just ended",
+					s.Client)
 			}
 			return decide(tx, now)
 		},
@@ -192,7 +194,8 @@ func (g *Grants) keptAnswer(tx *event.Tx, s *shown, now *family) (*Tokens, error
 func (g *Grants) familyOf(ctx context.Context, client *Client, text string) (found *family, digest string, err error) {
 	kind, hash, ok := secret.ParseToken(text)
 	if !ok || kind != secret.Refresh {
-		return nil, "", refusedGrant("%s sent something that is not a refresh token of this server", client.ID())
+		return nil, "", refusedGrant(client, refusal.RefreshGone,
+			"%s sent something that is not a refresh token of this server", client.ID())
 	}
 	digest = hex.EncodeToString(hash)
 	id, err := refreshTokens.Read(ctx, g.Store, digest)
@@ -200,16 +203,19 @@ func (g *Grants) familyOf(ctx context.Context, client *Client, text string) (fou
 		return nil, "", err
 	}
 	if id == nil {
-		return nil, "", refusedGrant("%s sent a refresh token that has expired, or that there never was", client.ID())
+		return nil, "", refusedGrant(client, refusal.RefreshGone,
+			"%s sent a refresh token that has expired, or that there never was", client.ID())
 	}
 	found, err = families.Read(ctx, g.Store, *id)
 	switch {
 	case err != nil:
 		return nil, "", err
 	case found == nil:
-		return nil, "", refusedGrant("%s sent a refresh token that has expired, was revoked, or was ended when an older one was used again", client.ID())
+		return nil, "", refusedGrant(client, refusal.RefreshGone,
+			"%s sent a refresh token that has expired, was revoked, or was ended when an older one was used again", client.ID())
 	case found.Client != client.ID():
-		return nil, "", refusedGrant("%s sent a refresh token that was given to %s", client.ID(), found.Client)
+		return nil, "", refusedGrant(client, refusal.RefreshElse, "%s sent a refresh token that was given to %s",
+			client.ID(), found.Client)
 	}
 	return found, digest, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/oauth/trial"
 	"github.com/signet-idm/signet/internal/signin/session"
@@ -113,9 +114,11 @@ func (g *Grants) asking(ctx context.Context, a request.Ask) (*event.Object[app.A
 	case client == nil:
 		return nil, ErrUnknownClient.Noting("no active application of an active organization has this client_id")
 	case !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode):
-		return nil, ErrUnknownClient.Noting(client.ID + " does not have the grant type authorization_code")
+		return nil, refusal.About(ErrUnknownClient.Noting(client.ID+" does not have the grant type authorization_code"),
+			client.ID, refusal.GrantType)
 	case !app.RedirectAllowed(&client.Data, a.RedirectURI):
-		return nil, refusedRedirect(client.ID, "redirect_uri", a.RedirectURI)
+		return nil, refusal.OfAddress(refusedRedirect(client.ID, "redirect_uri", a.RedirectURI), client.ID,
+			refusal.RedirectURI, a.RedirectURI)
 	}
 	return client, nil
 }

@@ -27,13 +27,13 @@ func (g *Grants) ClientCredentials(ctx context.Context, client *Client, scopes [
 func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) (*Tokens, error) {
 	said, err := assertion.Read(text)
 	if err != nil {
-		return nil, refusedGrant("the assertion cannot be read").Because(err)
+		return nil, grantOfService("the assertion cannot be read").Because(err)
 	}
 	u, _, err := g.service(ctx, said.Issuer)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.verify(ctx, said, said.Issuer, g.serviceKeys(u), mayLack, serviceRefused(u, refusedGrant)); err != nil {
+	if err := g.verify(ctx, said, said.Issuer, g.serviceKeys(u), mayLack, serviceRefused(u, grantOfService)); err != nil {
 		return nil, err
 	}
 	if text, _ := said.Scope.(string); len(scopes) == 0 {
@@ -67,7 +67,7 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 				return err
 			}
 			if now == nil || now.Data.State != user.Active || o == nil || o.Data.State != org.Active {
-				return refusedGrant("%s, or its organization, has just been deactivated", u.ID)
+				return grantOfService("%s, or its organization, has just been deactivated", u.ID)
 			}
 			made.Issued = tx.Now()
 			tx.PutToken(event.Token{

@@ -1,13 +1,16 @@
 package oauth
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -18,6 +21,22 @@ func TestTheLogSaysWhyAGrantWasRefused(t *testing.T) {
 		client string // who shows it
 		Code
 		refresh string
+	}
+	// What is kept of it for the application's people: of a code, of a refresh token.
+	causes := map[string][2]refusal.Cause{
+		"something else":                       {refusal.CodeUnknown, refusal.RefreshGone},
+		"what there never was":                 {refusal.CodeUnknown, refusal.RefreshGone},
+		"what another was given":               {refusal.CodeElse, refusal.RefreshElse},
+		"another address":                      {refusal.CodeRedirect},
+		"no address":                           {refusal.CodeRedirect},
+		"another verifier":                     {refusal.CodeVerifier},
+		"what was used":                        {refusal.CodeUsed, refusal.RefreshUsed},
+		"after the session":                    {refusal.CodeSession},
+		"after the consent":                    {refusal.Ended, refusal.Ended},
+		"after the user":                       {refusal.Ended, refusal.Ended},
+		"after the user's organization":        {refusal.Ended, refusal.Ended},
+		"after the application":                {refusal.Ended, refusal.Ended},
+		"after the application's organization": {refusal.Ended, refusal.Ended},
 	}
 	for _, tt := range []struct {
 		name   string
@@ -79,19 +98,23 @@ func TestTheLogSaysWhyAGrantWasRefused(t *testing.T) {
 				Code: Code{Text: w.code(ask("app_all", "openid offline_access"), in), RedirectURI: callback,
 					Verifier: verifier}}
 			tt.change(w, in, s)
-			said := func(err error, want string) {
+			said := func(err error, want string, cause refusal.Cause) {
 				t.Helper()
+				kept := keptOf(err)
+				if kept.App != s.client || kept.Cause != cause || (kept.Address != "") != (cause == refusal.CodeRedirect) {
+					t.Errorf("kept %+v, want %s", kept, cause)
+				}
 				if wants(t, err, ErrInvalidGrant); why(err) != want {
 					t.Errorf("the log says %q, want %q", why(err), want)
 				}
 				for _, hidden := range []string{s.Text[1:], s.refresh[1:], s.Verifier, "secret"} {
-					if hidden != "" && strings.Contains(why(err), hidden) {
+					if hidden != "" && strings.Contains(why(err)+kept.Address, hidden) {
 						t.Errorf("the log repeats %s: %s", hidden, why(err))
 					}
 				}
 			}
 			_, err := w.Exchange(t.Context(), w.client(s.client), s.Code)
-			said(err, tt.why)
+			said(err, tt.why, causes[tt.name][0])
 			if tt.again == "-" {
 				return
 			}
@@ -99,9 +122,19 @@ func TestTheLogSaysWhyAGrantWasRefused(t *testing.T) {
 				tt.again = tt.why
 			}
 			_, err = w.Refresh(t.Context(), w.client(s.client), s.refresh, nil)
-			said(err, tt.again)
+			said(err, tt.again, causes[tt.name][1])
 		})
 	}
+}
+
+// keptOf is what is kept of a refusal.
+func keptOf(err error) refusal.Refusal {
+	e, _ := errors.AsType[*errs.Error](err)
+	if e == nil {
+		return refusal.Refusal{}
+	}
+	kept, _ := e.Kept.(refusal.Refusal)
+	return kept
 }
 
 func TestTheLogSaysWhichAddressWasRefused(t *testing.T) {
@@ -122,6 +155,10 @@ func TestTheLogSaysWhichAddressWasRefused(t *testing.T) {
 		_, err := w.Begin(t.Context(), a)
 		if wants(t, err, tt.want); why(err) != tt.why {
 			t.Errorf("the log says %q, want %q", why(err), tt.why)
+		}
+		if kept := keptOf(err); (kept.App == tt.client && kept.Cause == refusal.RedirectURI) !=
+			(tt.want == ErrRedirectRefused) || strings.Contains(kept.Address, "secret") {
+			t.Errorf("kept %+v", kept)
 		}
 		if tt.address == "" {
 			continue

@@ -5,6 +5,7 @@
 // It runs at the root of the repository (scripts/release.sh does that, with the pinned tools and compiler):
 //
 //	release -out dist -certificates roots.pem
+//	release -out dist -targets linux/amd64 -what deb
 package main
 
 import (
@@ -42,21 +43,28 @@ func main() {
 	out := flag.String("out", "dist", "folder to make, with everything in it")
 	certificates := flag.String("certificates", "", "file with the certificates that the image trusts (PEM)")
 	only := flag.String("targets", "", "comma-separated systems such as linux/amd64; default: all")
+	what := flag.String("what", "", "deb or image: make only this; default: everything")
 	flag.Parse()
-	if err := run(*out, *certificates, *only); err != nil {
+	if err := run(*out, *certificates, *only, *what); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, certificates, only string) error {
+func run(out, certificates, only, what string) error {
+	makes := func(kind string) bool { return what == "" || what == kind }
+	if !slices.Contains([]string{"", "deb", "image"}, what) {
+		return fmt.Errorf("-what: %q is neither deb nor image", what)
+	}
 	r, err := newRelease(out)
 	if err != nil {
 		return err
 	}
-	roots, err := os.ReadFile(certificates)
-	if err != nil {
-		return fmt.Errorf("-certificates: %w", err)
+	var roots []byte
+	if makes("image") {
+		if roots, err = os.ReadFile(certificates); err != nil {
+			return fmt.Errorf("-certificates: %w", err)
+		}
 	}
 	work, err := os.MkdirTemp("", "signet-release")
 	if err != nil {
@@ -79,18 +87,30 @@ func run(out, certificates, only string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(r.archive(t, binary), r.sbom(t, binary)); err != nil {
-			return err
+		if what == "" {
+			if err := errors.Join(r.archive(t, binary), r.sbom(t, binary)); err != nil {
+				return err
+			}
 		}
-		if t.system == "linux" {
+		if t.system != "linux" {
+			continue
+		}
+		if makes("deb") {
 			if err := r.debian(work, t, binary); err != nil {
 				return err
 			}
-			platforms = append(platforms, platform{t.arch, binary})
+		}
+		platforms = append(platforms, platform{t.arch, binary})
+	}
+	if makes("image") {
+		if err := r.image(platforms, roots); err != nil {
+			return err
 		}
 	}
-	if err := errors.Join(r.image(platforms, roots), r.chart()); err != nil {
-		return err
+	if what == "" {
+		if err := r.chart(); err != nil {
+			return err
+		}
 	}
 	return r.sums()
 }

@@ -45,11 +45,12 @@ func tells(a *signetv1.GetMyAccessResponse, p string, op *signetv1.Operation, or
 func accessMatches(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	m := newMatrix(t, w)
-	listed, permissionOf := map[string]*signetv1.Operation{}, map[string]string{}
+	listed, permissionsOf := map[string]*signetv1.Operation{}, map[string][]string{}
 	for _, p := range done[*signetv1.ListRolesResponse](t, c, m.parties[0].Actor,
 		&signetv1.ListRolesRequest{}).GetPermissions() {
 		for _, op := range p.GetOperations() {
-			listed[op.GetName()], permissionOf[op.GetName()] = op, p.GetName()
+			listed[op.GetName()] = op
+			permissionsOf[op.GetName()] = append(permissionsOf[op.GetName()], p.GetName())
 		}
 	}
 	parties := slices.Clone(m.parties)
@@ -69,13 +70,14 @@ func accessMatches(t *testing.T, w *World) {
 	for _, p := range parties {
 		told, used := c.access(t, p.Actor), map[string]bool{}
 		for _, op := range operations {
-			permission := op.rule.GetPermission()
-			if permission == "" {
+			if op.rule.GetPermission() == "" {
 				continue
 			}
+			permissions := op.permissions()
+			slices.Sort(permissions)
 			known := listed[string(op.md.Parent().Name())+"/"+op.name()]
-			if known == nil || permissionOf[known.GetName()] != permission {
-				t.Fatalf("ListRoles does not tell that %s needs %s", op.name(), permission)
+			if known == nil || !slices.Equal(permissionsOf[known.GetName()], permissions) {
+				t.Fatalf("ListRoles does not tell that %s needs one of %q", op.name(), permissions)
 			}
 			for _, x := range []*scene{p.home, m.theirs} {
 				if x != p.home && known.GetInstallation() {
@@ -87,7 +89,8 @@ func accessMatches(t *testing.T, w *World) {
 				}
 				a := w.send(t, w.rest, p.Actor, req, h)
 				may := a.reason() != "PERMISSION_DENIED" && a.reason() != "SCOPE_REQUIRED"
-				want := tells(told, permission, known, x.org)
+				want := slices.ContainsFunc(permissions,
+					func(permission string) bool { return tells(told, permission, known, x.org) })
 				if told.GetLimitedToScopes() {
 					want = want && enough(told.GetScopes(), scopesOf(op, req)) // fields need scopes, too
 				}
@@ -100,7 +103,9 @@ func accessMatches(t *testing.T, w *World) {
 					t.Errorf("%s as %s in %s: the server answers %s, but GetMyAccess tells that it is allowed: %t",
 						op.name(), p.name, x.org, a.summary(), want)
 				}
-				used[permission] = used[permission] || may
+				for _, permission := range permissions {
+					used[permission] = used[permission] || may
+				}
 			}
 		}
 		for _, o := range told.GetOrganizations() {
@@ -126,7 +131,7 @@ func rolesListed(t *testing.T, w *World) {
 			got = append(got, fmt.Sprint(op.GetName(), op.GetInstallation(), op.GetScopes()))
 		}
 		for _, op := range operations {
-			if op.rule.GetPermission() == p.GetName() {
+			if slices.Contains(op.permissions(), p.GetName()) {
 				want = append(want,
 					fmt.Sprint(string(op.md.Parent().Name())+"/"+op.name(),
 						op.rule.GetScope() == signetv1.Scope_SCOPE_SELF, op.rule.GetApiScopes()))

@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"errors"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -653,4 +655,34 @@ func firstPartyStory(t *testing.T, c *Client) {
 	same(t, "it is marked", c.app(t, s.owner, id).GetFirstParty() != nil, false)
 	done[*signetv1.ModifyApplicationResponse](t, c, s.owner, turn)
 	done[*signetv1.RemoveApplicationResponse](t, c, s.owner, &signetv1.RemoveApplicationRequest{AppId: id})
+}
+
+// What strangers cause at an application is read by its people, and the stranger learns nothing.
+func refusalStory(t *testing.T, c *Client) {
+	s := c.w.newScene(t)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	read := func(who *Actor) *signetv1.ListApplicationRefusalsResponse {
+		t.Helper()
+		return done[*signetv1.ListApplicationRefusalsResponse](t, c, who,
+			&signetv1.ListApplicationRefusalsRequest{AppId: s.app})
+	}
+	before := read(s.owner)
+	same(t, "the node counts since", before.GetSince().IsValid(), true)
+	same(t, "refusals before", len(before.GetRefusals())+len(before.GetCounts()), 0)
+	for range 2 {
+		resp, err := client.Get("http://" + c.w.address + "/oauth/authorize?" + url.Values{"client_id": {s.app},
+			"redirect_uri": {"https://me:hush@x.test/<b>?code=hush#hush"}}.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		same(t, "the status", resp.StatusCode, http.StatusBadRequest)
+	}
+	after := read(s.owner)
+	same(t, "refusals", len(after.GetRefusals()), 1)
+	one := after.GetRefusals()[0]
+	sameMessage(t, "the refusal", one, &signetv1.ApplicationRefusal{Cause: "redirect_uri",
+		Address: "https://x.test/%3Cb%3E?…#…", Count: 2, LastDate: one.GetLastDate()})
+	sameMessage(t, "the count", after.GetCounts()[0], &signetv1.ApplicationRefusalCount{Cause: "redirect_uri", Count: 2})
+	c.refused(t, permissionDenied, s.user, &signetv1.ListApplicationRefusalsRequest{AppId: s.app})
 }

@@ -60,6 +60,8 @@ var (
 	noIDP            = refused(codes.NotFound, "IDENTITY_PROVIDER_NOT_FOUND")
 	noApp            = refused(codes.NotFound, "APPLICATION_NOT_FOUND")
 	noWebhook        = refused(codes.NotFound, "WEBHOOK_NOT_FOUND")
+	noCustomRole     = refused(codes.NotFound, "ROLE_NOT_FOUND")
+	roleHoldsMore    = refused(codes.PermissionDenied, "ROLE_HOLDS_MORE")
 	noGroup          = refused(codes.NotFound, "GROUP_NOT_FOUND")
 	noProject        = refused(codes.NotFound, "PROJECT_NOT_FOUND")
 	noGrant          = refused(codes.NotFound, "PROJECT_GRANT_NOT_FOUND")

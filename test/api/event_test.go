@@ -105,6 +105,11 @@ func eventStory(t *testing.T, c *Client) {
 	for i := range newest {
 		sameMessage(t, "the same in the other order", newest[i], about[i])
 	}
+	failed := about[4]
+	same(t, "who caused a failed sign-in", failed.GetActor(), "system")
+	if got := failed.GetPayload().String(); !strings.Contains(got, "wrong_password") || !strings.Contains(got, "pwd") {
+		t.Errorf("the reason is missing: %s", got)
+	}
 	changed := about[5]
 	want := &signetv1.Event{
 		EventId:    s.user.UserID + ".3",

@@ -147,6 +147,11 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.project()
 	case "group_id":
 		return g.group()
+	case "role_id":
+		if g.op.rule.GetScope() == signetv1.Scope_SCOPE_SELF {
+			return g.w.role
+		}
+		return g.role
 	case "grant_id":
 		if g.op.has("projectId") {
 			return g.grant()
@@ -218,6 +223,8 @@ func (g *generator) elements(fd protoreflect.FieldDescriptor) []string {
 		return []string{"user.*", "org.renamed.v1"}
 	case fd.Name() == "organization_ids":
 		return []string{g.org}
+	case fd.Name() == "permissions":
+		return sampleRole
 	case g.op.name() == "SetApplicationAPIAccess":
 		return []string{"signet.self"}
 	}

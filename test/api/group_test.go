@@ -75,11 +75,12 @@ func groupStory(t *testing.T, c *Client) {
 	c.user(t, s.user, s.owner.UserID)
 	m := c.memberships(t, s.user)[0]
 	sameMessage(t, "own memberships", m, &signetv1.Membership{
-		OrgId:    s.org,
-		OrgName:  m.GetOrgName(),
-		Roles:    []string{"ORG_USER_MANAGER"},
-		GroupIds: []string{id},
-		Sources:  []*signetv1.RoleSource{{Role: "ORG_USER_MANAGER", GroupIds: []string{id}}},
+		OrgId:       s.org,
+		OrgName:     m.GetOrgName(),
+		Roles:       []string{"ORG_USER_MANAGER"},
+		GroupIds:    []string{id},
+		Sources:     []*signetv1.RoleSource{{Role: "ORG_USER_MANAGER", GroupIds: []string{id}}},
+		Permissions: slices.Sorted(slices.Values(permissionsOf[userManager])),
 	})
 	mine := done[*signetv1.ListMyGroupsResponse](t, c, s.user, &signetv1.ListMyGroupsRequest{}).GetGroups()
 	if len(mine) != 1 || mine[0].GetName() != "Night shift" ||

@@ -207,8 +207,9 @@ func visibleASCII() string {
 func holdsMoreCases(t *testing.T, w *World) (cases []Case) {
 	s, other := w.scene(t), w.elsewhere(t)
 	covers := map[string][]string{ // who holds all that another holds, besides oneself
-		iamOwner: {iamViewer, iamOrgManager, orgOwner, orgViewer, userManager, settingsManager, nothing},
-		orgOwner: {orgViewer, userManager, settingsManager, nothing},
+		iamOwner: {iamViewer, iamOrgManager, orgOwner, orgViewer, userManager, settingsManager, support,
+			auditor, nothing},
+		orgOwner: {orgViewer, userManager, settingsManager, auditor, nothing},
 	}
 	covers[userManager] = []string{nothing}
 	for _, role := range allRoles {

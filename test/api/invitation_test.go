@@ -110,6 +110,25 @@ func invitationStory(t *testing.T, c *Client) {
 		&signetv1.WithdrawInvitationRequest{OrgId: s.org, InvitationId: i.GetInvitationId()})
 	same(t, "page", c.invitation(t, s.owner, s.org, i.GetInvitationId()).GetTargetLinkUri(), "")
 
+	// It can give roles in applications.
+	project, foreign := c.newProject(t, s.owner, "reader", "writer"), c.newProject(t, c.w.newScene(t).owner, "reader")
+	app := unique("app") + "@mail.example"
+	roles := func(project string, keys ...string) *signetv1.CreateInvitationRequest {
+		return &signetv1.CreateInvitationRequest{OrgId: s.org, Email: app,
+			AppRoles: []*signetv1.InvitedAppRoles{{ProjectId: project, RoleKeys: keys}}}
+	}
+	giving := roles(project, "writer")
+	c.refused(t, permissionDenied, s.holder(t, userManager), giving)
+	c.refused(t, invalid("appRoles[0].roleKeys"), s.owner, roles(project))
+	c.refused(t, invalid("appRoles[0].roleKeys"), s.owner, roles(project, "other"))
+	c.refused(t, invalid("appRoles[0].projectId"), s.owner, roles(foreign, "reader"))
+	gives := done[*signetv1.CreateInvitationResponse](t, c, s.owner, giving)
+	i = c.invitation(t, s.owner, s.org, gives.GetInvitationId())
+	sameMessage(t, "roles in applications", i.GetAppRoles()[0], giving.GetAppRoles()[0])
+	given := done[*signetv1.AcceptInvitationResponse](t, c, nil, c.accepting(tokenIn(t, gives.GetLink())))
+	same(t, "roles in applications", strings.Join(c.mine(t, &Actor{UserID: given.GetUserId(), OrgID: s.org,
+		Token: given.GetToken()}), ","), s.org+" "+project+" writer direct")
+
 	// The address goes with the user.
 	done[*signetv1.RemoveUserResponse](t, c, s.owner, &signetv1.RemoveUserRequest{UserId: in.GetUserId()})
 	same(t, "address", c.invitation(t, s.owner, s.org, id).GetEmail(), "")
@@ -123,7 +142,7 @@ func invitationStory(t *testing.T, c *Client) {
 	same(t, "state", i.GetState(), signetv1.Invitation_STATE_WITHDRAWN)
 	same(t, "address", i.GetEmail(), "")
 	for state, n := range map[signetv1.Invitation_State]int{signetv1.Invitation_STATE_PENDING: 0,
-		signetv1.Invitation_STATE_ACCEPTED: 1, signetv1.Invitation_STATE_WITHDRAWN: 2, 0: 3} {
+		signetv1.Invitation_STATE_ACCEPTED: 2, signetv1.Invitation_STATE_WITHDRAWN: 2, 0: 4} {
 		found := done[*signetv1.ListInvitationsResponse](t, c, s.owner,
 			&signetv1.ListInvitationsRequest{OrgId: s.org, State: state}).GetInvitations()
 		same(t, state.String(), len(found), n)

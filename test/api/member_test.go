@@ -187,12 +187,18 @@ func memberStory(t *testing.T, c *Client) {
 	same(t, "sequence", d.GetSequence(), before.GetSequence()+1)
 	same(t, "owner", d.GetResourceOwner(), s.org)
 	c.user(t, s.user, s.owner.UserID)
-	sameMessage(t, "own memberships", c.memberships(t, s.user)[0], &signetv1.Membership{
+	own := c.memberships(t, s.user)[0]
+	if permissions := own.GetPermissions(); !slices.Contains(permissions, "user.write") ||
+		!slices.Contains(permissions, "event.read") || slices.Contains(permissions, "event.write") {
+		t.Errorf("own permissions: %q", permissions)
+	}
+	sameMessage(t, "own memberships", own, &signetv1.Membership{
 		OrgId:   s.org,
 		OrgName: c.org(t, s.owner, s.org).GetName(),
 		Roles:   []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
 		Sources: []*signetv1.RoleSource{{Role: "ORG_OWNER_VIEWER", Direct: true},
 			{Role: "ORG_USER_MANAGER", Direct: true}},
+		Permissions: own.GetPermissions(),
 	})
 
 	// The list: the founder, the owner and the new member, in the order of their identifiers.

@@ -41,7 +41,8 @@ func requestOrderCases(t *testing.T, w *World) (cases []Case) {
 
 // changesForAll tells of operations that change what other tests look at.
 func (op *operation) changesForAll() bool {
-	return slices.Contains([]string{"SetInstallationPolicy", "RotateSigningKeys"}, op.name())
+	return slices.Contains([]string{"SetInstallationPolicy", "RotateSigningKeys", "UpdateInstallationRole",
+		"RemoveInstallationRole", "UpdateOrganizationRole", "RemoveOrganizationRole"}, op.name())
 }
 
 // condition is a state of what an update is about, and somebody who may update it.

@@ -49,6 +49,7 @@ func (w *World) library(t *testing.T) *library {
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})
 	l.failures(t)
 	l.team = l.newGroup(t)
+	w.newRole(t, l.org, sampleRole...)
 	for _, id := range []string{l.group(), l.team} {
 		for _, a := range []*Actor{l.reader, l.user, l.owner} {
 			done[*signetv1.AddGroupMemberResponse](t, rest, l.owner,
@@ -149,6 +150,9 @@ func pageTokens(t *testing.T, w *World) {
 						with(req, fd.JSONName(), timestamppb.Now().ProtoReflect()), nil)
 				case fd.Kind() == protoreflect.BoolKind:
 					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), true), nil)
+				case fd.Name() == "object_id": // its sample has a user, and both cannot be given
+					refuse("of another "+fd.JSONName(), here.reader,
+						with(with(req, "userId", nil), fd.JSONName(), "u"), nil)
 				case fd.Kind() == protoreflect.StringKind:
 					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), "u"), nil)
 				case fd.Kind() == protoreflect.BoolKind:

@@ -223,19 +223,32 @@ func providerAdminStory(t *testing.T, c *Client) {
 	deactivate, reactivate := &signetv1.DeactivateIdentityProviderRequest{IdpId: oidc}, &signetv1.ReactivateIdentityProviderRequest{IdpId: oidc}
 	remove := &signetv1.RemoveIdentityProviderRequest{IdpId: oidc}
 	state := func() signetv1.IdentityProvider_State { return c.idp(t, s.owner, oidc).GetState() }
+	// Without a secret it begins as a draft, until somebody says otherwise.
+	same(t, "state", state(), signetv1.IdentityProvider_STATE_DRAFT)
+	same(t, "offered", c.idp(t, s.owner, oidc).GetOffered(), false)
+	same(t, "drafts", list(s.owner, &signetv1.ListIdentityProvidersRequest{State: signetv1.IdentityProvider_STATE_DRAFT}), a)
+	c.refused(t, idpInState, s.owner, deactivate, stale)
+	c.refused(t, sequenceMismatch, s.owner, reactivate, stale)
+	c.refused(t, permissionDenied, s.user, reactivate)
+	same(t, "sequence", done[*signetv1.ReactivateIdentityProviderResponse](t, c, s.owner, reactivate).GetDetails().GetSequence(), 3)
+	same(t, "offered", c.idp(t, s.owner, oidc).GetOffered(), true)
+	asked := done[*signetv1.AddJWTIdentityProviderResponse](t, c, s.owner, with(addJWT(), "draft", true)).GetIdpId()
+	same(t, "asked for", c.idp(t, s.owner, asked).GetState(), signetv1.IdentityProvider_STATE_DRAFT)
+	done[*signetv1.RemoveIdentityProviderResponse](t, c, s.owner, &signetv1.RemoveIdentityProviderRequest{IdpId: asked})
+
 	c.refused(t, idpInState, s.owner, reactivate)
 	c.refused(t, sequenceMismatch, s.owner, deactivate, stale)
-	same(t, "sequence", done[*signetv1.DeactivateIdentityProviderResponse](t, c, s.owner, deactivate).GetDetails().GetSequence(), 3)
+	same(t, "sequence", done[*signetv1.DeactivateIdentityProviderResponse](t, c, s.owner, deactivate).GetDetails().GetSequence(), 4)
 	same(t, "state", state(), signetv1.IdentityProvider_STATE_INACTIVE)
 	c.refused(t, idpInState, s.owner, deactivate, stale)
 	same(t, "inactive ones", list(s.owner, &signetv1.ListIdentityProvidersRequest{State: signetv1.IdentityProvider_STATE_INACTIVE}), a)
 	same(t, "active ones", list(s.owner, &signetv1.ListIdentityProvidersRequest{State: signetv1.IdentityProvider_STATE_ACTIVE}), "Partner,"+b)
 	c.refused(t, sequenceMismatch, s.owner, reactivate, stale)
-	same(t, "sequence", done[*signetv1.ReactivateIdentityProviderResponse](t, c, s.owner, reactivate).GetDetails().GetSequence(), 4)
+	same(t, "sequence", done[*signetv1.ReactivateIdentityProviderResponse](t, c, s.owner, reactivate).GetDetails().GetSequence(), 5)
 	same(t, "state", state(), signetv1.IdentityProvider_STATE_ACTIVE)
 	c.refused(t, noIDP, c.w.root, deactivate) // it is not of that organization
 	c.refused(t, sequenceMismatch, s.owner, remove, stale)
-	same(t, "sequence", done[*signetv1.RemoveIdentityProviderResponse](t, c, s.owner, remove).GetDetails().GetSequence(), 5)
+	same(t, "sequence", done[*signetv1.RemoveIdentityProviderResponse](t, c, s.owner, remove).GetDetails().GetSequence(), 6)
 	for _, req := range []proto.Message{deactivate, reactivate, remove, modify(oidc, "auto_register"), general(oidc), &signetv1.GetIdentityProviderRequest{IdpId: oidc}} {
 		c.refused(t, noIDP, s.owner, req)
 	}

@@ -97,6 +97,7 @@ var samples = map[string]func(s *scene) proto.Message{
 	"LookUpNames": func(s *scene) proto.Message {
 		return &signetv1.LookUpNamesRequest{Ids: []string{s.user.UserID}}
 	},
+	"ListEvents":  func(s *scene) proto.Message { return &signetv1.ListEventsRequest{UserId: s.user.UserID} },
 	"SearchUsers": func(*scene) proto.Message { return &signetv1.SearchUsersRequest{Query: "test"} },
 	"ChangeMyPassword": func(s *scene) proto.Message {
 		return changePassword(s.w.password, s.w.secret("sample"))
@@ -145,6 +146,20 @@ var samples = map[string]func(s *scene) proto.Message{
 	"SetGroupRoles": func(s *scene) proto.Message {
 		return &signetv1.SetGroupRolesRequest{GroupId: s.group(), Roles: []string{userManager}}
 	},
+	"AddOrganizationRole": func(s *scene) proto.Message {
+		return &signetv1.AddOrganizationRoleRequest{OrgId: s.org, Name: unique("Role"), Permissions: sampleRole}
+	},
+	"UpdateOrganizationRole": func(s *scene) proto.Message {
+		return &signetv1.UpdateOrganizationRoleRequest{OrgId: s.org, RoleId: s.role, Name: unique("Role"),
+			Permissions: sampleRole}
+	},
+	"AddInstallationRole": func(*scene) proto.Message {
+		return &signetv1.AddInstallationRoleRequest{Name: unique("Role"), Permissions: sampleRole}
+	},
+	"UpdateInstallationRole": func(s *scene) proto.Message {
+		return &signetv1.UpdateInstallationRoleRequest{RoleId: s.w.role, Name: unique("Role"),
+			Permissions: sampleRole}
+	},
 	"AddGroup": func(*scene) proto.Message { return addGroup() }, // names are used once
 	"UpdateGroup": func(s *scene) proto.Message {
 		return &signetv1.UpdateGroupRequest{GroupId: s.group(), Name: unique("Group"),
@@ -154,6 +169,9 @@ var samples = map[string]func(s *scene) proto.Message{
 	"AddWebhook":        func(*scene) proto.Message { return addWebhook("Sample", "signing.*") },
 	"ProveSecondFactor": func(*scene) proto.Message { return &signetv1.ProveSecondFactorRequest{TotpCode: "000000"} },
 }
+
+// sampleRole are the permissions of the custom roles in samples.
+var sampleRole = []string{"member.read"}
 
 func profile() *signetv1.UpdateMyProfileRequest {
 	return &signetv1.UpdateMyProfileRequest{FirstName: "Ada", LastName: "Lovelace", NickName: proto.String("Countess"),

@@ -48,6 +48,7 @@ type World struct {
 	first       *datadir.FirstAdmin
 	root        *Actor // owns the installation
 	here, there place
+	role        string // a custom one of the installation that nobody holds
 
 	password string // what users made by addUser sign in with
 	hash     []byte
@@ -131,6 +132,8 @@ func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config
 		t.Fatal(err)
 	}
 	w.here, w.there = w.newOrg(t), w.newOrg(t)
+	w.role = w.newRole(t, access.Installation, sampleRole...)
+	w.newRole(t, access.Installation, sampleRole...) // lists have pages
 	return w
 }
 
@@ -230,6 +233,8 @@ type scene struct {
 	offer      func() string // to somebody of another organization, made when somebody asks for it
 	webhook    func() string // one that never gets anything, made when somebody asks for it
 
+	role string // a custom one that nobody holds; the scenes of an organization share it
+
 	group func() string // one with nobody in it that gives nothing, made when somebody asks for it
 
 	project func() string // with a role "sample"
@@ -250,7 +255,7 @@ func (w *World) elsewhere(t *testing.T) *scene { t.Helper(); return w.furnish(t,
 func (w *World) newScene(t *testing.T) *scene { t.Helper(); return w.furnish(t, w.newOrg(t)) }
 
 // place is an organization.
-type place struct{ org, domain string }
+type place struct{ org, domain, role string }
 
 // newOrg sets up an organization over the API. DNS has the record that proves its domain.
 func (w *World) newOrg(t *testing.T) place {
@@ -260,12 +265,12 @@ func (w *World) newOrg(t *testing.T) place {
 		with(setup(w.secret("founder")), "org.domain", domain))
 	listed := (&Client{w, w.rest}).domains(t, w.root, made.GetOrgId()).GetDomains()[0]
 	w.dns.set(listed.GetVerificationName(), listed.GetVerificationValue())
-	return place{org: made.GetOrgId(), domain: domain}
+	return place{org: made.GetOrgId(), domain: domain, role: w.newRole(t, made.GetOrgId(), sampleRole...)}
 }
 
 func (w *World) furnish(t *testing.T, p place) *scene {
 	t.Helper()
-	s := &scene{w: w, org: p.org, domain: p.domain}
+	s := &scene{w: w, org: p.org, domain: p.domain, role: p.role}
 	s.owner = w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}})
 	s.user = w.addUser(t, person{Org: s.org, Domain: s.domain})
 	s.robot = sync.OnceValue(func() *Actor { return w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true}) })

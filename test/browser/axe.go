@@ -62,6 +62,7 @@ const overflowing = `(() => {
 		const box = e.getBoundingClientRect();
 		if (box.width === 0) continue;
 		if (box.right > most + 0.5 || box.left < -0.5) wide.push(e.outerHTML.slice(0, 160) + ' reaches to ' + box.right);
+		else if (e.title && getComputedStyle(e).textOverflow === 'ellipsis') continue; // cut on purpose, whole in the title
 		else if (e.tagName !== 'INPUT' && e.tagName !== 'SELECT' && getComputedStyle(e).display !== 'inline' && e.scrollWidth > e.clientWidth + 1)
 			wide.push(e.outerHTML.slice(0, 160) + ' is ' + e.scrollWidth + ' wide in ' + e.clientWidth);
 	}

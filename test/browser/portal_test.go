@@ -191,7 +191,7 @@ func TestThePagesOfProviders(t *testing.T) {
 		browser.Start(t)
 	const security = "/account/security"
 	away := i.api("POST", "/v1/idps/oidc",
-		map[string]any{"name": "Away", "issuer": "http://127.0.0.1:1", "clientId": "c"})["idpId"].(string)
+		map[string]any{"name": "Away", "issuer": "http://127.0.0.1:1", "clientId": "c", "clientSecret": "x"})["idpId"].(string)
 
 	t.Run("a form asks for what is missing, and somebody without a password proves again through the provider",
 		func(t *testing.T) {

@@ -68,8 +68,8 @@ func (i *installation) api(method, path string, body any) map[string]any {
 	return read
 }
 
-// call calls the API with a token; empty: without.
-func (i *installation) call(token, method, path string, body any) (status int, read map[string]any) {
+// call calls the API with a token, empty: without, and headers, each a name and a value.
+func (i *installation) call(token, method, path string, body any, header ...string) (status int, read map[string]any) {
 	i.t.Helper()
 	var text []byte
 	if body != nil {
@@ -86,6 +86,9 @@ func (i *installation) call(token, method, path string, body any) (status int, r
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	for n := 0; n < len(header); n += 2 {
+		r.Header.Set(header[n], header[n+1])
+	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		i.t.Fatal(err)

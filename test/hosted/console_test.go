@@ -139,7 +139,7 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		expires, err := time.Parse(time.RFC3339, got.json["expiresAt"].(string))
 		must(t, err)
 		if left := time.Until(expires); left > console.TokenLife || left < console.TokenLife-time.Minute ||
-			got.json["sessionId"] != id || got.json["userId"] != jo.id ||
+			got.json["sessionId"] != id || got.json["userId"] != jo.id || got.json["name"] != "Jo Doe" ||
 			got.json["expiresIn"].(float64) < 240 ||
 			got.json["prove"] != "/login?account="+id+"&again=1&to=%2Fconsole%2Fusers%3Fx%3Dy" {
 			t.Errorf("got %v", got.json)

@@ -23,9 +23,9 @@ func free(t *testing.T) string {
 // sit gives somebody a desk in a copy of the repository. Ports and databases of the pages become those of this test.
 func sit(t *testing.T, dir string, databases ...string) *desk {
 	t.Helper()
-	server, example := free(t), free(t)
+	server, example, company := free(t), free(t), free(t)
 	replace := append([]string{"localhost:8080", server, "127.0.0.1:8080", server, "localhost:3000",
-		example}, databases...)
+		example, "localhost:8090", company}, databases...)
 	d := &desk{t: t, dir: dir, say: strings.NewReplacer(replace...),
 		env: []string{"SIGNET_LISTEN=" + server, "ISSUER=http://" + server, "LISTEN=" + example, "GOFLAGS=-trimpath"}}
 	t.Cleanup(d.stop)
@@ -64,7 +64,10 @@ func (d *desk) follow(page string, visit func(line string)) (answers []string) {
 	return answers
 }
 
-func starts(block string) bool { return strings.Contains(block, "signet start") }
+// starts tells whether a block is for the first terminal. What is sent to the background stays in the second.
+func starts(block string) bool {
+	return strings.Contains(block, "signet start") && !strings.Contains(block, "&\n")
+}
 
 // person is somebody with a browser, who knows the first administrator's password.
 type person struct {
@@ -152,6 +155,23 @@ func (p *person) toTheDevice(line string) {
 	p.tab.Submit(`button[value="allow"]`)
 }
 
+// toTheCompany accepts an invitation by signing in at the company, and ends in the product.
+func (p *person) toTheCompany(line string) {
+	address, name, password := toOpen(p.t, line)
+	p.tab.Open(address)
+	p.tab.Click(`form[action*="/login/idp/"] button`)
+	p.tab.Fill("#loginName", name)
+	p.tab.Submit("button.primary")
+	p.tab.Fill("#password", password)
+	p.tab.Submit("button.primary")
+	p.tab.WaitFor("#firstName")
+	p.tab.Submit("button.primary")
+	p.tab.WaitFor(`form[action="/sign-out"]`)
+	if hello := p.tab.Text("h1"); hello != "Hello, Eve Evans" {
+		p.t.Errorf("the product says %q", hello)
+	}
+}
+
 func TestTheReadmePastedFromTopToBottom(t *testing.T) {
 	fresh, moved := testdb.New(t, testdb.Postgres).URL, testdb.New(t, testdb.Postgres).URL
 	d := sit(t, checkout(t), "postgres://signet@db.example.org:5432/signet_moved", moved,
@@ -184,6 +204,8 @@ var guides = map[string]struct {
 	"webhooks.md":           {shown: `"delivered":true`},
 	"identity-providers.md": {shown: `"ok":true`},
 	"nginx.md":              {shown: `"status":"ok"`},
+	"first-business-customer.md": {visit: func(p *person) func(string) { return p.toTheCompany },
+		shown: `"state":"STATE_ACCEPTED"`},
 	"vendor-and-customers.md": {visit: func(p *person) func(string) { return p.toTheDevice },
 		shown: `"urn:signet:app_roles":{"org_`},
 	"caddy.md":  {shown: `"status":"ok"`},

@@ -128,7 +128,7 @@ func (d *desk) paste(block string, visit func(line string)) string {
 		case strings.HasPrefix(line, "Open ") && stays:
 			visit(line)
 			d.enter("kill -- -$!; wait $! || true; echo; echo '" + done + "'")
-		case strings.HasPrefix(line, "Listening ") && background:
+		case (strings.HasPrefix(line, "Listening ") || strings.HasPrefix(line, "Open ")) && background:
 			d.enter("echo; echo '" + done + "'")
 		case strings.HasPrefix(line, "Open "):
 			visit(line)

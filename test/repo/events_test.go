@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/signing"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/domain/webhook"
@@ -85,6 +86,7 @@ func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
 	checkSamples(t, all, project.AccessKind)
 	checkSamples(t, all, invitation.Kind)
 	checkSamples(t, all, member.OfferKind)
+	checkSamples(t, all, role.Kind)
 	for typ := range all {
 		t.Errorf("%s is in no schema any more: logs that hold it cannot be read. Bring its fact back", typ)
 	}
@@ -228,7 +230,7 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	}
 	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind,
 		oauth.Kind, webhook.Kind, failure.Kind,
-		group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind, member.OfferKind}
+		group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind, member.OfferKind, role.Kind}
 	for _, k := range model.Kinds {
 		found := false
 		for _, have := range tested {

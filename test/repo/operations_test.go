@@ -141,5 +141,9 @@ func whoMay(rule *signetv1.Rule) string {
 		signetv1.Scope_SCOPE_PATH:    "in the organization of the path",
 		signetv1.Scope_SCOPE_TARGET:  "in the organization of the target",
 	}[rule.GetScope()]
-	return "`" + rule.GetPermission() + "` " + where
+	who := "`" + rule.GetPermission() + "` " + where
+	if narrower := rule.GetNarrower(); len(narrower) > 0 {
+		who += "; for less also `" + strings.Join(narrower, "`, `") + "`"
+	}
+	return who
 }

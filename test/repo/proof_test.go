@@ -44,6 +44,10 @@ var withoutProof = map[string]string{
 	"SetUserMetadata":          "metadata signs nobody in",
 	"SetInstallationMember":    "roles sign nobody in",
 	"RemoveInstallationMember": "ends access",
+	"SendPasswordReset":        "the mail is for who reads it, and everybody can ask for one",
+	"SendEmailVerification":    "likewise",
+	"RequestUserFactorRemoval": "others decide",
+	"ClearSignInThrottle":      "guesses cost as much time as at first, three times a day",
 }
 
 func TestWhatChangesTheOwnSignInAsksForAProof(t *testing.T) {

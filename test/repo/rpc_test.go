@@ -33,6 +33,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             api.Links{},
 	"signet.v1.GroupService":            api.Groups{},
+	"signet.v1.RoleService":             api.Roles{},
 	"signet.v1.NameService":             api.Names{},
 	"signet.v1.ProjectService":          api.Projects{},
 	"signet.v1.MetadataService":         api.Metadata{},

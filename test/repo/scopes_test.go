@@ -161,7 +161,9 @@ func TestScopesAreSpelledInOnePlace(t *testing.T) {
 func TestEveryPermissionIsHeldByScopes(t *testing.T) {
 	named := map[access.Permission]bool{}
 	methods(t, func(_ *testing.T, _ protoreflect.MethodDescriptor, rule *signetv1.Rule) {
-		named[access.Permission(rule.GetPermission())] = true
+		for _, name := range append(rule.GetNarrower(), rule.GetPermission()) {
+			named[access.Permission(name)] = true
+		}
 	})
 	for _, p := range access.Permissions() {
 		if _, beside := access.BesideOperations[p]; beside == named[p] {

@@ -397,7 +397,8 @@ func (*ListRolesRequest) Descriptor() ([]byte, []int) {
 // Answer to ListRoles.
 type ListRolesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The roles: first those of the installation, then those of organizations.
+	// The roles: first those of the installation, then those of organizations, then
+	// custom ones.
 	Roles []*Role `protobuf:"bytes,1,rep,name=roles,proto3" json:"roles,omitempty"`
 	// The permissions, sorted by name.
 	Permissions   []*Permission `protobuf:"bytes,2,rep,name=permissions,proto3" json:"permissions,omitempty"`
@@ -452,12 +453,18 @@ func (x *ListRolesResponse) GetPermissions() []*Permission {
 // A role: permissions with a name.
 type Role struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the role, such as `ORG_OWNER`.
+	// Name of the role, such as `ORG_OWNER`; of a custom role its identifier, such
+	// as `role_0198c0de00007000800000000000abcd`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The role counts in the whole installation; otherwise in one organization.
 	Installation bool `protobuf:"varint,2,opt,name=installation,proto3" json:"installation,omitempty"`
 	// What the role allows. Sorted.
-	Permissions   []string `protobuf:"bytes,3,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	Permissions []string `protobuf:"bytes,3,rep,name=permissions,proto3" json:"permissions,omitempty"`
+	// Name of a custom role to show to people. Empty for fixed roles.
+	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	// Identifier of the organization that a custom role belongs to. Empty for fixed
+	// roles and for those of the installation.
+	OrgId         string `protobuf:"bytes,5,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -513,6 +520,20 @@ func (x *Role) GetPermissions() []string {
 	return nil
 }
 
+func (x *Role) GetDisplayName() string {
+	if x != nil {
+		return x.DisplayName
+	}
+	return ""
+}
+
+func (x *Role) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
 // A permission, and what it is for.
 type Permission struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -520,7 +541,10 @@ type Permission struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The operations that need it, sorted by name. A permission without operations
 	// is needed for some requests of other operations.
-	Operations    []*Operation `protobuf:"bytes,2,rep,name=operations,proto3" json:"operations,omitempty"`
+	Operations []*Operation `protobuf:"bytes,2,rep,name=operations,proto3" json:"operations,omitempty"`
+	// Custom roles of organizations can have it; otherwise only custom roles of the
+	// installation.
+	Organization  bool `protobuf:"varint,3,opt,name=organization,proto3" json:"organization,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -567,6 +591,13 @@ func (x *Permission) GetOperations() []*Operation {
 		return x.Operations
 	}
 	return nil
+}
+
+func (x *Permission) GetOrganization() bool {
+	if x != nil {
+		return x.Organization
+	}
+	return false
 }
 
 // An operation of this API that needs a permission.
@@ -670,17 +701,20 @@ const file_signet_v1_access_proto_rawDesc = "" +
 	"\x10ListRolesRequest\"s\n" +
 	"\x11ListRolesResponse\x12%\n" +
 	"\x05roles\x18\x01 \x03(\v2\x0f.signet.v1.RoleR\x05roles\x127\n" +
-	"\vpermissions\x18\x02 \x03(\v2\x15.signet.v1.PermissionR\vpermissions\"`\n" +
+	"\vpermissions\x18\x02 \x03(\v2\x15.signet.v1.PermissionR\vpermissions\"\x9a\x01\n" +
 	"\x04Role\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstallation\x18\x02 \x01(\bR\finstallation\x12 \n" +
-	"\vpermissions\x18\x03 \x03(\tR\vpermissions\"V\n" +
+	"\vpermissions\x18\x03 \x03(\tR\vpermissions\x12!\n" +
+	"\fdisplay_name\x18\x04 \x01(\tR\vdisplayName\x12\x15\n" +
+	"\x06org_id\x18\x05 \x01(\tR\x05orgId\"z\n" +
 	"\n" +
 	"Permission\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\n" +
 	"operations\x18\x02 \x03(\v2\x14.signet.v1.OperationR\n" +
-	"operations\"[\n" +
+	"operations\x12\"\n" +
+	"\forganization\x18\x03 \x01(\bR\forganization\"[\n" +
 	"\tOperation\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstallation\x18\x02 \x01(\bR\finstallation\x12\x16\n" +

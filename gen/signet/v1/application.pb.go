@@ -1301,6 +1301,245 @@ func (x *GetApplicationResponse) GetApp() *Application {
 	return nil
 }
 
+// Request of ListApplicationRefusals.
+type ListApplicationRefusalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application.
+	AppId         string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApplicationRefusalsRequest) Reset() {
+	*x = ListApplicationRefusalsRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApplicationRefusalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApplicationRefusalsRequest) ProtoMessage() {}
+
+func (x *ListApplicationRefusalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApplicationRefusalsRequest.ProtoReflect.Descriptor instead.
+func (*ListApplicationRefusalsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListApplicationRefusalsRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+// Response of ListApplicationRefusals.
+type ListApplicationRefusalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first.
+	Refusals []*ApplicationRefusal `protobuf:"bytes,1,rep,name=refusals,proto3" json:"refusals,omitempty"`
+	// How often requests were refused, by cause.
+	Counts []*ApplicationRefusalCount `protobuf:"bytes,2,rep,name=counts,proto3" json:"counts,omitempty"`
+	// Since when this node counts: its start.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListApplicationRefusalsResponse) Reset() {
+	*x = ListApplicationRefusalsResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListApplicationRefusalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListApplicationRefusalsResponse) ProtoMessage() {}
+
+func (x *ListApplicationRefusalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListApplicationRefusalsResponse.ProtoReflect.Descriptor instead.
+func (*ListApplicationRefusalsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListApplicationRefusalsResponse) GetRefusals() []*ApplicationRefusal {
+	if x != nil {
+		return x.Refusals
+	}
+	return nil
+}
+
+func (x *ListApplicationRefusalsResponse) GetCounts() []*ApplicationRefusalCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *ListApplicationRefusalsResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// Refused requests of an application that do not differ.
+type ApplicationRefusal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why, in one word of a documented list, such as `redirect_uri`.
+	Cause string `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	// The address that was received, without query and fragment; empty if the
+	// cause is not about an address.
+	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	// How often.
+	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// When it was the last time.
+	LastDate      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_date,json=lastDate,proto3" json:"last_date,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplicationRefusal) Reset() {
+	*x = ApplicationRefusal{}
+	mi := &file_signet_v1_application_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationRefusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationRefusal) ProtoMessage() {}
+
+func (x *ApplicationRefusal) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationRefusal.ProtoReflect.Descriptor instead.
+func (*ApplicationRefusal) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ApplicationRefusal) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *ApplicationRefusal) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *ApplicationRefusal) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ApplicationRefusal) GetLastDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastDate
+	}
+	return nil
+}
+
+// How often requests of an application were refused for a cause.
+type ApplicationRefusalCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why, as in ApplicationRefusal.
+	Cause string `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	// How often.
+	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplicationRefusalCount) Reset() {
+	*x = ApplicationRefusalCount{}
+	mi := &file_signet_v1_application_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationRefusalCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationRefusalCount) ProtoMessage() {}
+
+func (x *ApplicationRefusalCount) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationRefusalCount.ProtoReflect.Descriptor instead.
+func (*ApplicationRefusalCount) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ApplicationRefusalCount) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *ApplicationRefusalCount) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // Which applications to list.
 type ListApplicationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1321,7 +1560,7 @@ type ListApplicationsRequest struct {
 
 func (x *ListApplicationsRequest) Reset() {
 	*x = ListApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1572,7 @@ func (x *ListApplicationsRequest) String() string {
 func (*ListApplicationsRequest) ProtoMessage() {}
 
 func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1585,7 @@ func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListApplicationsRequest) GetPageSize() int32 {
@@ -1398,7 +1637,7 @@ type ListApplicationsResponse struct {
 
 func (x *ListApplicationsResponse) Reset() {
 	*x = ListApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1649,7 @@ func (x *ListApplicationsResponse) String() string {
 func (*ListApplicationsResponse) ProtoMessage() {}
 
 func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1662,7 @@ func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListApplicationsResponse) GetApps() []*Application {
@@ -1501,7 +1740,7 @@ type ModifyApplicationRequest struct {
 
 func (x *ModifyApplicationRequest) Reset() {
 	*x = ModifyApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1752,7 @@ func (x *ModifyApplicationRequest) String() string {
 func (*ModifyApplicationRequest) ProtoMessage() {}
 
 func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1765,7 @@ func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ModifyApplicationRequest) GetAppId() string {
@@ -1666,7 +1905,7 @@ type ModifyApplicationResponse struct {
 
 func (x *ModifyApplicationResponse) Reset() {
 	*x = ModifyApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1917,7 @@ func (x *ModifyApplicationResponse) String() string {
 func (*ModifyApplicationResponse) ProtoMessage() {}
 
 func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1930,7 @@ func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ModifyApplicationResponse) GetDetails() *Details {
@@ -1712,7 +1951,7 @@ type DeactivateApplicationRequest struct {
 
 func (x *DeactivateApplicationRequest) Reset() {
 	*x = DeactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1963,7 @@ func (x *DeactivateApplicationRequest) String() string {
 func (*DeactivateApplicationRequest) ProtoMessage() {}
 
 func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1976,7 @@ func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeactivateApplicationRequest) GetAppId() string {
@@ -1758,7 +1997,7 @@ type DeactivateApplicationResponse struct {
 
 func (x *DeactivateApplicationResponse) Reset() {
 	*x = DeactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +2009,7 @@ func (x *DeactivateApplicationResponse) String() string {
 func (*DeactivateApplicationResponse) ProtoMessage() {}
 
 func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +2022,7 @@ func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeactivateApplicationResponse) GetDetails() *Details {
@@ -1804,7 +2043,7 @@ type ReactivateApplicationRequest struct {
 
 func (x *ReactivateApplicationRequest) Reset() {
 	*x = ReactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +2055,7 @@ func (x *ReactivateApplicationRequest) String() string {
 func (*ReactivateApplicationRequest) ProtoMessage() {}
 
 func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +2068,7 @@ func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReactivateApplicationRequest) GetAppId() string {
@@ -1850,7 +2089,7 @@ type ReactivateApplicationResponse struct {
 
 func (x *ReactivateApplicationResponse) Reset() {
 	*x = ReactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2101,7 @@ func (x *ReactivateApplicationResponse) String() string {
 func (*ReactivateApplicationResponse) ProtoMessage() {}
 
 func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2114,7 @@ func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReactivateApplicationResponse) GetDetails() *Details {
@@ -1896,7 +2135,7 @@ type RemoveApplicationRequest struct {
 
 func (x *RemoveApplicationRequest) Reset() {
 	*x = RemoveApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2147,7 @@ func (x *RemoveApplicationRequest) String() string {
 func (*RemoveApplicationRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2160,7 @@ func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveApplicationRequest) GetAppId() string {
@@ -1942,7 +2181,7 @@ type RemoveApplicationResponse struct {
 
 func (x *RemoveApplicationResponse) Reset() {
 	*x = RemoveApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2193,7 @@ func (x *RemoveApplicationResponse) String() string {
 func (*RemoveApplicationResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2206,7 @@ func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RemoveApplicationResponse) GetDetails() *Details {
@@ -1990,7 +2229,7 @@ type GenerateApplicationSecretRequest struct {
 
 func (x *GenerateApplicationSecretRequest) Reset() {
 	*x = GenerateApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2241,7 @@ func (x *GenerateApplicationSecretRequest) String() string {
 func (*GenerateApplicationSecretRequest) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2254,7 @@ func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GenerateApplicationSecretRequest) GetAppId() string {
@@ -2045,7 +2284,7 @@ type GenerateApplicationSecretResponse struct {
 
 func (x *GenerateApplicationSecretResponse) Reset() {
 	*x = GenerateApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2296,7 @@ func (x *GenerateApplicationSecretResponse) String() string {
 func (*GenerateApplicationSecretResponse) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2309,7 @@ func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GenerateApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GenerateApplicationSecretResponse) GetDetails() *Details {
@@ -2098,7 +2337,7 @@ type RemoveApplicationSecretRequest struct {
 
 func (x *RemoveApplicationSecretRequest) Reset() {
 	*x = RemoveApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2349,7 @@ func (x *RemoveApplicationSecretRequest) String() string {
 func (*RemoveApplicationSecretRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2362,7 @@ func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveApplicationSecretRequest) GetAppId() string {
@@ -2144,7 +2383,7 @@ type RemoveApplicationSecretResponse struct {
 
 func (x *RemoveApplicationSecretResponse) Reset() {
 	*x = RemoveApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2395,7 @@ func (x *RemoveApplicationSecretResponse) String() string {
 func (*RemoveApplicationSecretResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2408,7 @@ func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RemoveApplicationSecretResponse) GetDetails() *Details {
@@ -2195,7 +2434,7 @@ type AddApplicationKeyRequest struct {
 
 func (x *AddApplicationKeyRequest) Reset() {
 	*x = AddApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2207,7 +2446,7 @@ func (x *AddApplicationKeyRequest) String() string {
 func (*AddApplicationKeyRequest) ProtoMessage() {}
 
 func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2220,7 +2459,7 @@ func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AddApplicationKeyRequest) GetAppId() string {
@@ -2257,7 +2496,7 @@ type AddApplicationKeyResponse struct {
 
 func (x *AddApplicationKeyResponse) Reset() {
 	*x = AddApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2508,7 @@ func (x *AddApplicationKeyResponse) String() string {
 func (*AddApplicationKeyResponse) ProtoMessage() {}
 
 func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2521,7 @@ func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AddApplicationKeyResponse) GetDetails() *Details {
@@ -2312,7 +2551,7 @@ type RemoveApplicationKeyRequest struct {
 
 func (x *RemoveApplicationKeyRequest) Reset() {
 	*x = RemoveApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2563,7 @@ func (x *RemoveApplicationKeyRequest) String() string {
 func (*RemoveApplicationKeyRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2576,7 @@ func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RemoveApplicationKeyRequest) GetAppId() string {
@@ -2365,7 +2604,7 @@ type RemoveApplicationKeyResponse struct {
 
 func (x *RemoveApplicationKeyResponse) Reset() {
 	*x = RemoveApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2616,7 @@ func (x *RemoveApplicationKeyResponse) String() string {
 func (*RemoveApplicationKeyResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2629,7 @@ func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RemoveApplicationKeyResponse) GetDetails() *Details {
@@ -2421,7 +2660,7 @@ type SetApplicationAPIAccessRequest struct {
 
 func (x *SetApplicationAPIAccessRequest) Reset() {
 	*x = SetApplicationAPIAccessRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2433,7 +2672,7 @@ func (x *SetApplicationAPIAccessRequest) String() string {
 func (*SetApplicationAPIAccessRequest) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2446,7 +2685,7 @@ func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetApplicationAPIAccessRequest) GetAppId() string {
@@ -2474,7 +2713,7 @@ type SetApplicationAPIAccessResponse struct {
 
 func (x *SetApplicationAPIAccessResponse) Reset() {
 	*x = SetApplicationAPIAccessResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2725,7 @@ func (x *SetApplicationAPIAccessResponse) String() string {
 func (*SetApplicationAPIAccessResponse) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2738,7 @@ func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
@@ -2522,7 +2761,7 @@ type SetApplicationOwnSignInRequest struct {
 
 func (x *SetApplicationOwnSignInRequest) Reset() {
 	*x = SetApplicationOwnSignInRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2773,7 @@ func (x *SetApplicationOwnSignInRequest) String() string {
 func (*SetApplicationOwnSignInRequest) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2786,7 @@ func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetApplicationOwnSignInRequest) GetAppId() string {
@@ -2575,7 +2814,7 @@ type SetApplicationOwnSignInResponse struct {
 
 func (x *SetApplicationOwnSignInResponse) Reset() {
 	*x = SetApplicationOwnSignInResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2587,7 +2826,7 @@ func (x *SetApplicationOwnSignInResponse) String() string {
 func (*SetApplicationOwnSignInResponse) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2600,7 +2839,7 @@ func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetApplicationOwnSignInResponse) GetDetails() *Details {
@@ -2623,7 +2862,7 @@ type SetApplicationFirstPartyRequest struct {
 
 func (x *SetApplicationFirstPartyRequest) Reset() {
 	*x = SetApplicationFirstPartyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2635,7 +2874,7 @@ func (x *SetApplicationFirstPartyRequest) String() string {
 func (*SetApplicationFirstPartyRequest) ProtoMessage() {}
 
 func (x *SetApplicationFirstPartyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2648,7 +2887,7 @@ func (x *SetApplicationFirstPartyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationFirstPartyRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationFirstPartyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetApplicationFirstPartyRequest) GetAppId() string {
@@ -2676,7 +2915,7 @@ type SetApplicationFirstPartyResponse struct {
 
 func (x *SetApplicationFirstPartyResponse) Reset() {
 	*x = SetApplicationFirstPartyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2927,7 @@ func (x *SetApplicationFirstPartyResponse) String() string {
 func (*SetApplicationFirstPartyResponse) ProtoMessage() {}
 
 func (x *SetApplicationFirstPartyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2940,7 @@ func (x *SetApplicationFirstPartyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationFirstPartyResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationFirstPartyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetApplicationFirstPartyResponse) GetDetails() *Details {
@@ -2736,7 +2975,7 @@ type SetApplicationRoleSettingsRequest struct {
 
 func (x *SetApplicationRoleSettingsRequest) Reset() {
 	*x = SetApplicationRoleSettingsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +2987,7 @@ func (x *SetApplicationRoleSettingsRequest) String() string {
 func (*SetApplicationRoleSettingsRequest) ProtoMessage() {}
 
 func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +3000,7 @@ func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use SetApplicationRoleSettingsRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationRoleSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetApplicationRoleSettingsRequest) GetAppId() string {
@@ -2817,7 +3056,7 @@ type SetApplicationRoleSettingsResponse struct {
 
 func (x *SetApplicationRoleSettingsResponse) Reset() {
 	*x = SetApplicationRoleSettingsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +3068,7 @@ func (x *SetApplicationRoleSettingsResponse) String() string {
 func (*SetApplicationRoleSettingsResponse) ProtoMessage() {}
 
 func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +3081,7 @@ func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use SetApplicationRoleSettingsResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationRoleSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetApplicationRoleSettingsResponse) GetDetails() *Details {
@@ -2866,7 +3105,7 @@ type ListAllOrganizationsApplicationsRequest struct {
 
 func (x *ListAllOrganizationsApplicationsRequest) Reset() {
 	*x = ListAllOrganizationsApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3117,7 @@ func (x *ListAllOrganizationsApplicationsRequest) String() string {
 func (*ListAllOrganizationsApplicationsRequest) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3130,7 @@ func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use ListAllOrganizationsApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListAllOrganizationsApplicationsRequest) GetPageSize() int32 {
@@ -2922,7 +3161,7 @@ type ListAllOrganizationsApplicationsResponse struct {
 
 func (x *ListAllOrganizationsApplicationsResponse) Reset() {
 	*x = ListAllOrganizationsApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3173,7 @@ func (x *ListAllOrganizationsApplicationsResponse) String() string {
 func (*ListAllOrganizationsApplicationsResponse) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3186,7 @@ func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.M
 
 // Deprecated: Use ListAllOrganizationsApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListAllOrganizationsApplicationsResponse) GetApps() []*Application {
@@ -2978,7 +3217,7 @@ type ApproveAudienceRequest struct {
 
 func (x *ApproveAudienceRequest) Reset() {
 	*x = ApproveAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2990,7 +3229,7 @@ func (x *ApproveAudienceRequest) String() string {
 func (*ApproveAudienceRequest) ProtoMessage() {}
 
 func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3003,7 +3242,7 @@ func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApproveAudienceRequest) GetAppId() string {
@@ -3031,7 +3270,7 @@ type ApproveAudienceResponse struct {
 
 func (x *ApproveAudienceResponse) Reset() {
 	*x = ApproveAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3282,7 @@ func (x *ApproveAudienceResponse) String() string {
 func (*ApproveAudienceResponse) ProtoMessage() {}
 
 func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3295,7 @@ func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ApproveAudienceResponse) GetDetails() *Details {
@@ -3079,7 +3318,7 @@ type WithdrawAudienceRequest struct {
 
 func (x *WithdrawAudienceRequest) Reset() {
 	*x = WithdrawAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[38]
+	mi := &file_signet_v1_application_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3330,7 @@ func (x *WithdrawAudienceRequest) String() string {
 func (*WithdrawAudienceRequest) ProtoMessage() {}
 
 func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[38]
+	mi := &file_signet_v1_application_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3343,7 @@ func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WithdrawAudienceRequest) GetAppId() string {
@@ -3132,7 +3371,7 @@ type WithdrawAudienceResponse struct {
 
 func (x *WithdrawAudienceResponse) Reset() {
 	*x = WithdrawAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[39]
+	mi := &file_signet_v1_application_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3144,7 +3383,7 @@ func (x *WithdrawAudienceResponse) String() string {
 func (*WithdrawAudienceResponse) ProtoMessage() {}
 
 func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[39]
+	mi := &file_signet_v1_application_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3157,7 +3396,7 @@ func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WithdrawAudienceResponse) GetDetails() *Details {
@@ -3184,7 +3423,7 @@ type ListAudienceApprovalsRequest struct {
 
 func (x *ListAudienceApprovalsRequest) Reset() {
 	*x = ListAudienceApprovalsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[40]
+	mi := &file_signet_v1_application_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3435,7 @@ func (x *ListAudienceApprovalsRequest) String() string {
 func (*ListAudienceApprovalsRequest) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[40]
+	mi := &file_signet_v1_application_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3448,7 @@ func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListAudienceApprovalsRequest) GetPageSize() int32 {
@@ -3247,7 +3486,7 @@ type ListAudienceApprovalsResponse struct {
 
 func (x *ListAudienceApprovalsResponse) Reset() {
 	*x = ListAudienceApprovalsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[41]
+	mi := &file_signet_v1_application_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3498,7 @@ func (x *ListAudienceApprovalsResponse) String() string {
 func (*ListAudienceApprovalsResponse) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[41]
+	mi := &file_signet_v1_application_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3511,7 @@ func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{41}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListAudienceApprovalsResponse) GetApprovals() []*AudienceApproval {
@@ -3307,7 +3546,7 @@ type AudienceApproval struct {
 
 func (x *AudienceApproval) Reset() {
 	*x = AudienceApproval{}
-	mi := &file_signet_v1_application_proto_msgTypes[42]
+	mi := &file_signet_v1_application_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3558,7 @@ func (x *AudienceApproval) String() string {
 func (*AudienceApproval) ProtoMessage() {}
 
 func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[42]
+	mi := &file_signet_v1_application_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3571,7 @@ func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AudienceApproval.ProtoReflect.Descriptor instead.
 func (*AudienceApproval) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{42}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AudienceApproval) GetAppId() string {
@@ -3378,7 +3617,7 @@ type ApprovedClient struct {
 
 func (x *ApprovedClient) Reset() {
 	*x = ApprovedClient{}
-	mi := &file_signet_v1_application_proto_msgTypes[43]
+	mi := &file_signet_v1_application_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3629,7 @@ func (x *ApprovedClient) String() string {
 func (*ApprovedClient) ProtoMessage() {}
 
 func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[43]
+	mi := &file_signet_v1_application_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3642,7 @@ func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovedClient.ProtoReflect.Descriptor instead.
 func (*ApprovedClient) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{43}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ApprovedClient) GetClientId() string {
@@ -3518,7 +3757,21 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x15GetApplicationRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\"B\n" +
 	"\x16GetApplicationResponse\x12(\n" +
-	"\x03app\x18\x01 \x01(\v2\x16.signet.v1.ApplicationR\x03app\"\xf7\x01\n" +
+	"\x03app\x18\x01 \x01(\v2\x16.signet.v1.ApplicationR\x03app\"7\n" +
+	"\x1eListApplicationRefusalsRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\"\xca\x01\n" +
+	"\x1fListApplicationRefusalsResponse\x129\n" +
+	"\brefusals\x18\x01 \x03(\v2\x1d.signet.v1.ApplicationRefusalR\brefusals\x12:\n" +
+	"\x06counts\x18\x02 \x03(\v2\".signet.v1.ApplicationRefusalCountR\x06counts\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x93\x01\n" +
+	"\x12ApplicationRefusal\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x127\n" +
+	"\tlast_date\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastDate\"E\n" +
+	"\x17ApplicationRefusalCount\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\xf7\x01\n" +
 	"\x17ListApplicationsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
@@ -3682,12 +3935,14 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rIDTokenClaims\x12\x1f\n" +
 	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
-	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xb2\x1b\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xe6\x1c\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
 	"\x0eGetApplication\x12 .signet.v1.GetApplicationRequest\x1a!.signet.v1.GetApplicationResponse\"6\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
-	"\bapp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/apps/{app_id}\x12\x8a\x01\n" +
+	"\bapp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/apps/{app_id}\x12\xb1\x01\n" +
+	"\x17ListApplicationRefusals\x12).signet.v1.ListApplicationRefusalsRequest\x1a*.signet.v1.ListApplicationRefusalsResponse\"?\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
+	"\bapp.read\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/apps/{app_id}/refusals\x12\x8a\x01\n" +
 	"\x10ListApplications\x12\".signet.v1.ListApplicationsRequest\x1a#.signet.v1.ListApplicationsResponse\"-\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
 	"\bapp.read\x82\xd3\xe4\x93\x02\n" +
 	"\x12\b/v1/apps\x12\x9d\x01\n" +
@@ -3737,7 +3992,7 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_signet_v1_application_proto_goTypes = []any{
 	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
 	(AuthMethod)(0),                                  // 1: signet.v1.AuthMethod
@@ -3754,141 +4009,151 @@ var file_signet_v1_application_proto_goTypes = []any{
 	(*AddApplicationResponse)(nil),                   // 12: signet.v1.AddApplicationResponse
 	(*GetApplicationRequest)(nil),                    // 13: signet.v1.GetApplicationRequest
 	(*GetApplicationResponse)(nil),                   // 14: signet.v1.GetApplicationResponse
-	(*ListApplicationsRequest)(nil),                  // 15: signet.v1.ListApplicationsRequest
-	(*ListApplicationsResponse)(nil),                 // 16: signet.v1.ListApplicationsResponse
-	(*ModifyApplicationRequest)(nil),                 // 17: signet.v1.ModifyApplicationRequest
-	(*ModifyApplicationResponse)(nil),                // 18: signet.v1.ModifyApplicationResponse
-	(*DeactivateApplicationRequest)(nil),             // 19: signet.v1.DeactivateApplicationRequest
-	(*DeactivateApplicationResponse)(nil),            // 20: signet.v1.DeactivateApplicationResponse
-	(*ReactivateApplicationRequest)(nil),             // 21: signet.v1.ReactivateApplicationRequest
-	(*ReactivateApplicationResponse)(nil),            // 22: signet.v1.ReactivateApplicationResponse
-	(*RemoveApplicationRequest)(nil),                 // 23: signet.v1.RemoveApplicationRequest
-	(*RemoveApplicationResponse)(nil),                // 24: signet.v1.RemoveApplicationResponse
-	(*GenerateApplicationSecretRequest)(nil),         // 25: signet.v1.GenerateApplicationSecretRequest
-	(*GenerateApplicationSecretResponse)(nil),        // 26: signet.v1.GenerateApplicationSecretResponse
-	(*RemoveApplicationSecretRequest)(nil),           // 27: signet.v1.RemoveApplicationSecretRequest
-	(*RemoveApplicationSecretResponse)(nil),          // 28: signet.v1.RemoveApplicationSecretResponse
-	(*AddApplicationKeyRequest)(nil),                 // 29: signet.v1.AddApplicationKeyRequest
-	(*AddApplicationKeyResponse)(nil),                // 30: signet.v1.AddApplicationKeyResponse
-	(*RemoveApplicationKeyRequest)(nil),              // 31: signet.v1.RemoveApplicationKeyRequest
-	(*RemoveApplicationKeyResponse)(nil),             // 32: signet.v1.RemoveApplicationKeyResponse
-	(*SetApplicationAPIAccessRequest)(nil),           // 33: signet.v1.SetApplicationAPIAccessRequest
-	(*SetApplicationAPIAccessResponse)(nil),          // 34: signet.v1.SetApplicationAPIAccessResponse
-	(*SetApplicationOwnSignInRequest)(nil),           // 35: signet.v1.SetApplicationOwnSignInRequest
-	(*SetApplicationOwnSignInResponse)(nil),          // 36: signet.v1.SetApplicationOwnSignInResponse
-	(*SetApplicationFirstPartyRequest)(nil),          // 37: signet.v1.SetApplicationFirstPartyRequest
-	(*SetApplicationFirstPartyResponse)(nil),         // 38: signet.v1.SetApplicationFirstPartyResponse
-	(*SetApplicationRoleSettingsRequest)(nil),        // 39: signet.v1.SetApplicationRoleSettingsRequest
-	(*SetApplicationRoleSettingsResponse)(nil),       // 40: signet.v1.SetApplicationRoleSettingsResponse
-	(*ListAllOrganizationsApplicationsRequest)(nil),  // 41: signet.v1.ListAllOrganizationsApplicationsRequest
-	(*ListAllOrganizationsApplicationsResponse)(nil), // 42: signet.v1.ListAllOrganizationsApplicationsResponse
-	(*ApproveAudienceRequest)(nil),                   // 43: signet.v1.ApproveAudienceRequest
-	(*ApproveAudienceResponse)(nil),                  // 44: signet.v1.ApproveAudienceResponse
-	(*WithdrawAudienceRequest)(nil),                  // 45: signet.v1.WithdrawAudienceRequest
-	(*WithdrawAudienceResponse)(nil),                 // 46: signet.v1.WithdrawAudienceResponse
-	(*ListAudienceApprovalsRequest)(nil),             // 47: signet.v1.ListAudienceApprovalsRequest
-	(*ListAudienceApprovalsResponse)(nil),            // 48: signet.v1.ListAudienceApprovalsResponse
-	(*AudienceApproval)(nil),                         // 49: signet.v1.AudienceApproval
-	(*ApprovedClient)(nil),                           // 50: signet.v1.ApprovedClient
-	(*Details)(nil),                                  // 51: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                    // 52: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),                    // 53: google.protobuf.FieldMask
+	(*ListApplicationRefusalsRequest)(nil),           // 15: signet.v1.ListApplicationRefusalsRequest
+	(*ListApplicationRefusalsResponse)(nil),          // 16: signet.v1.ListApplicationRefusalsResponse
+	(*ApplicationRefusal)(nil),                       // 17: signet.v1.ApplicationRefusal
+	(*ApplicationRefusalCount)(nil),                  // 18: signet.v1.ApplicationRefusalCount
+	(*ListApplicationsRequest)(nil),                  // 19: signet.v1.ListApplicationsRequest
+	(*ListApplicationsResponse)(nil),                 // 20: signet.v1.ListApplicationsResponse
+	(*ModifyApplicationRequest)(nil),                 // 21: signet.v1.ModifyApplicationRequest
+	(*ModifyApplicationResponse)(nil),                // 22: signet.v1.ModifyApplicationResponse
+	(*DeactivateApplicationRequest)(nil),             // 23: signet.v1.DeactivateApplicationRequest
+	(*DeactivateApplicationResponse)(nil),            // 24: signet.v1.DeactivateApplicationResponse
+	(*ReactivateApplicationRequest)(nil),             // 25: signet.v1.ReactivateApplicationRequest
+	(*ReactivateApplicationResponse)(nil),            // 26: signet.v1.ReactivateApplicationResponse
+	(*RemoveApplicationRequest)(nil),                 // 27: signet.v1.RemoveApplicationRequest
+	(*RemoveApplicationResponse)(nil),                // 28: signet.v1.RemoveApplicationResponse
+	(*GenerateApplicationSecretRequest)(nil),         // 29: signet.v1.GenerateApplicationSecretRequest
+	(*GenerateApplicationSecretResponse)(nil),        // 30: signet.v1.GenerateApplicationSecretResponse
+	(*RemoveApplicationSecretRequest)(nil),           // 31: signet.v1.RemoveApplicationSecretRequest
+	(*RemoveApplicationSecretResponse)(nil),          // 32: signet.v1.RemoveApplicationSecretResponse
+	(*AddApplicationKeyRequest)(nil),                 // 33: signet.v1.AddApplicationKeyRequest
+	(*AddApplicationKeyResponse)(nil),                // 34: signet.v1.AddApplicationKeyResponse
+	(*RemoveApplicationKeyRequest)(nil),              // 35: signet.v1.RemoveApplicationKeyRequest
+	(*RemoveApplicationKeyResponse)(nil),             // 36: signet.v1.RemoveApplicationKeyResponse
+	(*SetApplicationAPIAccessRequest)(nil),           // 37: signet.v1.SetApplicationAPIAccessRequest
+	(*SetApplicationAPIAccessResponse)(nil),          // 38: signet.v1.SetApplicationAPIAccessResponse
+	(*SetApplicationOwnSignInRequest)(nil),           // 39: signet.v1.SetApplicationOwnSignInRequest
+	(*SetApplicationOwnSignInResponse)(nil),          // 40: signet.v1.SetApplicationOwnSignInResponse
+	(*SetApplicationFirstPartyRequest)(nil),          // 41: signet.v1.SetApplicationFirstPartyRequest
+	(*SetApplicationFirstPartyResponse)(nil),         // 42: signet.v1.SetApplicationFirstPartyResponse
+	(*SetApplicationRoleSettingsRequest)(nil),        // 43: signet.v1.SetApplicationRoleSettingsRequest
+	(*SetApplicationRoleSettingsResponse)(nil),       // 44: signet.v1.SetApplicationRoleSettingsResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 45: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 46: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 47: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 48: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 49: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 50: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 51: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 52: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 53: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 54: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 55: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 56: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 57: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	51, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	55, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
 	6,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	52, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	56, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
 	10, // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
 	5,  // 9: signet.v1.Application.id_token_claims:type_name -> signet.v1.IDTokenClaims
 	9,  // 10: signet.v1.Application.role_settings:type_name -> signet.v1.ApplicationRoleSettings
 	8,  // 11: signet.v1.Application.first_party:type_name -> signet.v1.FirstParty
-	52, // 12: signet.v1.FirstParty.mark_date:type_name -> google.protobuf.Timestamp
-	52, // 13: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	52, // 14: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	56, // 12: signet.v1.FirstParty.mark_date:type_name -> google.protobuf.Timestamp
+	56, // 13: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	56, // 14: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 15: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
 	1,  // 16: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 17: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
 	3,  // 18: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 19: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
 	5,  // 20: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	51, // 21: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	55, // 21: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
 	7,  // 22: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
-	6,  // 23: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
-	0,  // 24: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
-	7,  // 25: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
-	1,  // 26: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 27: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 28: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 29: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 30: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	53, // 31: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	51, // 32: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	51, // 33: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	51, // 34: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	51, // 35: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	51, // 36: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	51, // 37: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	52, // 38: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	51, // 39: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	51, // 40: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	51, // 41: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	51, // 42: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
-	51, // 43: signet.v1.SetApplicationFirstPartyResponse.details:type_name -> signet.v1.Details
-	51, // 44: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
-	7,  // 45: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
-	51, // 46: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
-	51, // 47: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
-	49, // 48: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
-	50, // 49: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
-	52, // 50: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
-	11, // 51: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	13, // 52: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	15, // 53: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	17, // 54: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	19, // 55: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	21, // 56: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	23, // 57: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	25, // 58: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	27, // 59: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	29, // 60: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	31, // 61: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	33, // 62: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	35, // 63: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
-	37, // 64: signet.v1.ApplicationService.SetApplicationFirstParty:input_type -> signet.v1.SetApplicationFirstPartyRequest
-	39, // 65: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
-	41, // 66: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
-	43, // 67: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
-	45, // 68: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
-	47, // 69: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
-	12, // 70: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	14, // 71: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	16, // 72: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	18, // 73: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	20, // 74: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	22, // 75: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	24, // 76: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	26, // 77: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	28, // 78: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	30, // 79: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	32, // 80: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	34, // 81: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	36, // 82: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
-	38, // 83: signet.v1.ApplicationService.SetApplicationFirstParty:output_type -> signet.v1.SetApplicationFirstPartyResponse
-	40, // 84: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
-	42, // 85: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
-	44, // 86: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
-	46, // 87: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
-	48, // 88: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
-	70, // [70:89] is the sub-list for method output_type
-	51, // [51:70] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	17, // 23: signet.v1.ListApplicationRefusalsResponse.refusals:type_name -> signet.v1.ApplicationRefusal
+	18, // 24: signet.v1.ListApplicationRefusalsResponse.counts:type_name -> signet.v1.ApplicationRefusalCount
+	56, // 25: signet.v1.ListApplicationRefusalsResponse.since:type_name -> google.protobuf.Timestamp
+	56, // 26: signet.v1.ApplicationRefusal.last_date:type_name -> google.protobuf.Timestamp
+	6,  // 27: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
+	0,  // 28: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
+	7,  // 29: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
+	1,  // 30: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 31: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 32: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 33: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 34: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	57, // 35: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	55, // 36: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	55, // 37: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	55, // 38: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	55, // 39: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	55, // 40: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	55, // 41: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	56, // 42: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	55, // 43: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	55, // 44: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	55, // 45: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	55, // 46: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
+	55, // 47: signet.v1.SetApplicationFirstPartyResponse.details:type_name -> signet.v1.Details
+	55, // 48: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
+	7,  // 49: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	55, // 50: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	55, // 51: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	53, // 52: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	54, // 53: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	56, // 54: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	11, // 55: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	13, // 56: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	15, // 57: signet.v1.ApplicationService.ListApplicationRefusals:input_type -> signet.v1.ListApplicationRefusalsRequest
+	19, // 58: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	21, // 59: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	23, // 60: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	25, // 61: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	27, // 62: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	29, // 63: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	31, // 64: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	33, // 65: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	35, // 66: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	37, // 67: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	39, // 68: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
+	41, // 69: signet.v1.ApplicationService.SetApplicationFirstParty:input_type -> signet.v1.SetApplicationFirstPartyRequest
+	43, // 70: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
+	45, // 71: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	47, // 72: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	49, // 73: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	51, // 74: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	12, // 75: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	14, // 76: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	16, // 77: signet.v1.ApplicationService.ListApplicationRefusals:output_type -> signet.v1.ListApplicationRefusalsResponse
+	20, // 78: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	22, // 79: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	24, // 80: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	26, // 81: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	28, // 82: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	30, // 83: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	32, // 84: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	34, // 85: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	36, // 86: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	38, // 87: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	40, // 88: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
+	42, // 89: signet.v1.ApplicationService.SetApplicationFirstParty:output_type -> signet.v1.SetApplicationFirstPartyResponse
+	44, // 90: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
+	46, // 91: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	48, // 92: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	50, // 93: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	52, // 94: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	75, // [75:95] is the sub-list for method output_type
+	55, // [55:75] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -3904,7 +4169,7 @@ func file_signet_v1_application_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   44,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -622,14 +622,16 @@ const file_signet_v1_event_proto_rawDesc = "" +
 	"EventOrder\x12\x1b\n" +
 	"\x17EVENT_ORDER_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18EVENT_ORDER_NEWEST_FIRST\x10\x01\x12\x1c\n" +
-	"\x18EVENT_ORDER_OLDEST_FIRST\x10\x022\x9b\x02\n" +
-	"\fEventService\x12|\n" +
+	"\x18EVENT_ORDER_OLDEST_FIRST\x10\x022\xd0\x02\n" +
+	"\fEventService\x12\xa4\x01\n" +
 	"\n" +
-	"ListEvents\x12\x1c.signet.v1.ListEventsRequest\x1a\x1d.signet.v1.ListEventsResponse\"1\xaa\xbb\x18\x1b \x02b\vsignet.read\n" +
+	"ListEvents\x12\x1c.signet.v1.ListEventsRequest\x1a\x1d.signet.v1.ListEventsResponse\"Y\xaa\xbb\x18C \x02b\vsignet.readz\fsign_in.readz\fuser.supportz\n" +
+	"audit.read\n" +
 	"\n" +
 	"event.read\x82\xd3\xe4\x93\x02\f\x12\n" +
-	"/v1/events\x12\x8c\x01\n" +
-	"\fStreamEvents\x12\x1e.signet.v1.StreamEventsRequest\x1a\x1f.signet.v1.StreamEventsResponse\"9\xaa\xbb\x18\x1b \x02b\vsignet.read\n" +
+	"/v1/events\x12\x98\x01\n" +
+	"\fStreamEvents\x12\x1e.signet.v1.StreamEventsRequest\x1a\x1f.signet.v1.StreamEventsResponse\"E\xaa\xbb\x18' \x02b\vsignet.readz\n" +
+	"audit.read\n" +
 	"\n" +
 	"event.read\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/events/_stream0\x01B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 

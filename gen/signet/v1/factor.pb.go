@@ -34,9 +34,14 @@ type Factor struct {
 	// Its name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// When it was added.
-	CreationDate  *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CreationDate *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
+	// Identifier of the user who has asked for its removal within the last seven
+	// days. Empty: nobody has.
+	RemovalRequestedBy string `protobuf:"bytes,5,opt,name=removal_requested_by,json=removalRequestedBy,proto3" json:"removal_requested_by,omitempty"`
+	// When that was.
+	RemovalRequestDate *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=removal_request_date,json=removalRequestDate,proto3" json:"removal_request_date,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Factor) Reset() {
@@ -93,6 +98,20 @@ func (x *Factor) GetName() string {
 func (x *Factor) GetCreationDate() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreationDate
+	}
+	return nil
+}
+
+func (x *Factor) GetRemovalRequestedBy() string {
+	if x != nil {
+		return x.RemovalRequestedBy
+	}
+	return ""
+}
+
+func (x *Factor) GetRemovalRequestDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.RemovalRequestDate
 	}
 	return nil
 }
@@ -1064,16 +1083,119 @@ func (x *RemoveUserFactorResponse) GetDetails() *Details {
 	return nil
 }
 
+// Which factor somebody has lost.
+type RequestUserFactorRemovalRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Identifier of the factor.
+	FactorId      string `protobuf:"bytes,2,opt,name=factor_id,json=factorId,proto3" json:"factor_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestUserFactorRemovalRequest) Reset() {
+	*x = RequestUserFactorRemovalRequest{}
+	mi := &file_signet_v1_factor_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestUserFactorRemovalRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestUserFactorRemovalRequest) ProtoMessage() {}
+
+func (x *RequestUserFactorRemovalRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_factor_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestUserFactorRemovalRequest.ProtoReflect.Descriptor instead.
+func (*RequestUserFactorRemovalRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RequestUserFactorRemovalRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *RequestUserFactorRemovalRequest) GetFactorId() string {
+	if x != nil {
+		return x.FactorId
+	}
+	return ""
+}
+
+// Answer to RequestUserFactorRemoval.
+type RequestUserFactorRemovalResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestUserFactorRemovalResponse) Reset() {
+	*x = RequestUserFactorRemovalResponse{}
+	mi := &file_signet_v1_factor_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestUserFactorRemovalResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestUserFactorRemovalResponse) ProtoMessage() {}
+
+func (x *RequestUserFactorRemovalResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_factor_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestUserFactorRemovalResponse.ProtoReflect.Descriptor instead.
+func (*RequestUserFactorRemovalResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RequestUserFactorRemovalResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 var File_signet_v1_factor_proto protoreflect.FileDescriptor
 
 const file_signet_v1_factor_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/factor.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\x1a\x17signet/v1/session.proto\"\xa5\x01\n" +
+	"\x16signet/v1/factor.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\x1a\x17signet/v1/session.proto\"\xa5\x02\n" +
 	"\x06Factor\x12\x1b\n" +
 	"\tfactor_id\x18\x01 \x01(\tR\bfactorId\x12)\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x15.signet.v1.FactorTypeR\x04type\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12?\n" +
-	"\rcreation_date\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\"\x16\n" +
+	"\rcreation_date\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x120\n" +
+	"\x14removal_requested_by\x18\x05 \x01(\tR\x12removalRequestedBy\x12L\n" +
+	"\x14removal_request_date\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x12removalRequestDate\"\x16\n" +
 	"\x14ListMyFactorsRequest\"t\n" +
 	"\x15ListMyFactorsResponse\x12+\n" +
 	"\afactors\x18\x01 \x03(\v2\x11.signet.v1.FactorR\afactors\x12.\n" +
@@ -1121,7 +1243,12 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1b\n" +
 	"\tfactor_id\x18\x02 \x01(\tR\bfactorId\"H\n" +
 	"\x18RemoveUserFactorResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x86\f\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"W\n" +
+	"\x1fRequestUserFactorRemovalRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1b\n" +
+	"\tfactor_id\x18\x02 \x01(\tR\bfactorId\"P\n" +
+	" RequestUserFactorRemovalResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x91\x0e\n" +
 	"\rFactorService\x12\x85\x01\n" +
 	"\rListMyFactors\x12\x1f.signet.v1.ListMyFactorsRequest\x1a .signet.v1.ListMyFactorsResponse\"1\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/users/me/factors\x12\x87\x01\n" +
 	"\vStartMyTOTP\x12\x1d.signet.v1.StartMyTOTPRequest\x1a\x1e.signet.v1.StartMyTOTPResponse\"9\xaa\xbb\x18\n" +
@@ -1134,9 +1261,11 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/users/me/factors/passkey/_confirm\x12\x96\x01\n" +
 	"\x13MakeMyRecoveryCodes\x12%.signet.v1.MakeMyRecoveryCodesRequest\x1a&.signet.v1.MakeMyRecoveryCodesResponse\"0\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/me/recovery_codes\x12\x93\x01\n" +
 	"\x0eRenameMyFactor\x12 .signet.v1.RenameMyFactorRequest\x1a!.signet.v1.RenameMyFactorResponse\"<\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\x1a%/v1/users/me/factors/{factor_id}/name\x12\x8b\x01\n" +
-	"\x0eRemoveMyFactor\x12 .signet.v1.RemoveMyFactorRequest\x1a!.signet.v1.RemoveMyFactorResponse\"4\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\"* /v1/users/me/factors/{factor_id}\x12\x9b\x01\n" +
-	"\x0fListUserFactors\x12!.signet.v1.ListUserFactorsRequest\x1a\".signet.v1.ListUserFactorsResponse\"A\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/users/{user_id}/factors\x12\xc1\x01\n" +
+	"\x0eRemoveMyFactor\x12 .signet.v1.RemoveMyFactorRequest\x1a!.signet.v1.RemoveMyFactorResponse\"4\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\"* /v1/users/me/factors/{factor_id}\x12\xa9\x01\n" +
+	"\x0fListUserFactors\x12!.signet.v1.ListUserFactorsRequest\x1a\".signet.v1.ListUserFactorsResponse\"O\xaa\xbb\x18( \x02b\vsignet.readz\fuser.support\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/users/{user_id}/factors\x12\xfa\x01\n" +
+	"\x18RequestUserFactorRemoval\x12*.signet.v1.RequestUserFactorRemovalRequest\x1a+.signet.v1.RequestUserFactorRemovalResponse\"\x84\x01\xaa\xbb\x18= \x020\x01b\x12signet.credentialsz\fuser.support\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02=:\x01*\"8/v1/users/{user_id}/factors/{factor_id}/_request_removal\x12\xc1\x01\n" +
 	"\x10RemoveUserFactor\x12\".signet.v1.RemoveUserFactorRequest\x1a#.signet.v1.RemoveUserFactorResponse\"d\xaa\xbb\x181 \x020\x01b\x12signet.credentialsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02)*'/v1/users/{user_id}/factors/{factor_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
@@ -1152,68 +1281,74 @@ func file_signet_v1_factor_proto_rawDescGZIP() []byte {
 	return file_signet_v1_factor_proto_rawDescData
 }
 
-var file_signet_v1_factor_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_signet_v1_factor_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_signet_v1_factor_proto_goTypes = []any{
-	(*Factor)(nil),                      // 0: signet.v1.Factor
-	(*ListMyFactorsRequest)(nil),        // 1: signet.v1.ListMyFactorsRequest
-	(*ListMyFactorsResponse)(nil),       // 2: signet.v1.ListMyFactorsResponse
-	(*StartMyTOTPRequest)(nil),          // 3: signet.v1.StartMyTOTPRequest
-	(*StartMyTOTPResponse)(nil),         // 4: signet.v1.StartMyTOTPResponse
-	(*ConfirmMyTOTPRequest)(nil),        // 5: signet.v1.ConfirmMyTOTPRequest
-	(*ConfirmMyTOTPResponse)(nil),       // 6: signet.v1.ConfirmMyTOTPResponse
-	(*StartMyPasskeyRequest)(nil),       // 7: signet.v1.StartMyPasskeyRequest
-	(*StartMyPasskeyResponse)(nil),      // 8: signet.v1.StartMyPasskeyResponse
-	(*ConfirmMyPasskeyRequest)(nil),     // 9: signet.v1.ConfirmMyPasskeyRequest
-	(*ConfirmMyPasskeyResponse)(nil),    // 10: signet.v1.ConfirmMyPasskeyResponse
-	(*MakeMyRecoveryCodesRequest)(nil),  // 11: signet.v1.MakeMyRecoveryCodesRequest
-	(*MakeMyRecoveryCodesResponse)(nil), // 12: signet.v1.MakeMyRecoveryCodesResponse
-	(*RenameMyFactorRequest)(nil),       // 13: signet.v1.RenameMyFactorRequest
-	(*RenameMyFactorResponse)(nil),      // 14: signet.v1.RenameMyFactorResponse
-	(*RemoveMyFactorRequest)(nil),       // 15: signet.v1.RemoveMyFactorRequest
-	(*RemoveMyFactorResponse)(nil),      // 16: signet.v1.RemoveMyFactorResponse
-	(*ListUserFactorsRequest)(nil),      // 17: signet.v1.ListUserFactorsRequest
-	(*ListUserFactorsResponse)(nil),     // 18: signet.v1.ListUserFactorsResponse
-	(*RemoveUserFactorRequest)(nil),     // 19: signet.v1.RemoveUserFactorRequest
-	(*RemoveUserFactorResponse)(nil),    // 20: signet.v1.RemoveUserFactorResponse
-	(FactorType)(0),                     // 21: signet.v1.FactorType
-	(*timestamppb.Timestamp)(nil),       // 22: google.protobuf.Timestamp
-	(*Details)(nil),                     // 23: signet.v1.Details
+	(*Factor)(nil),                           // 0: signet.v1.Factor
+	(*ListMyFactorsRequest)(nil),             // 1: signet.v1.ListMyFactorsRequest
+	(*ListMyFactorsResponse)(nil),            // 2: signet.v1.ListMyFactorsResponse
+	(*StartMyTOTPRequest)(nil),               // 3: signet.v1.StartMyTOTPRequest
+	(*StartMyTOTPResponse)(nil),              // 4: signet.v1.StartMyTOTPResponse
+	(*ConfirmMyTOTPRequest)(nil),             // 5: signet.v1.ConfirmMyTOTPRequest
+	(*ConfirmMyTOTPResponse)(nil),            // 6: signet.v1.ConfirmMyTOTPResponse
+	(*StartMyPasskeyRequest)(nil),            // 7: signet.v1.StartMyPasskeyRequest
+	(*StartMyPasskeyResponse)(nil),           // 8: signet.v1.StartMyPasskeyResponse
+	(*ConfirmMyPasskeyRequest)(nil),          // 9: signet.v1.ConfirmMyPasskeyRequest
+	(*ConfirmMyPasskeyResponse)(nil),         // 10: signet.v1.ConfirmMyPasskeyResponse
+	(*MakeMyRecoveryCodesRequest)(nil),       // 11: signet.v1.MakeMyRecoveryCodesRequest
+	(*MakeMyRecoveryCodesResponse)(nil),      // 12: signet.v1.MakeMyRecoveryCodesResponse
+	(*RenameMyFactorRequest)(nil),            // 13: signet.v1.RenameMyFactorRequest
+	(*RenameMyFactorResponse)(nil),           // 14: signet.v1.RenameMyFactorResponse
+	(*RemoveMyFactorRequest)(nil),            // 15: signet.v1.RemoveMyFactorRequest
+	(*RemoveMyFactorResponse)(nil),           // 16: signet.v1.RemoveMyFactorResponse
+	(*ListUserFactorsRequest)(nil),           // 17: signet.v1.ListUserFactorsRequest
+	(*ListUserFactorsResponse)(nil),          // 18: signet.v1.ListUserFactorsResponse
+	(*RemoveUserFactorRequest)(nil),          // 19: signet.v1.RemoveUserFactorRequest
+	(*RemoveUserFactorResponse)(nil),         // 20: signet.v1.RemoveUserFactorResponse
+	(*RequestUserFactorRemovalRequest)(nil),  // 21: signet.v1.RequestUserFactorRemovalRequest
+	(*RequestUserFactorRemovalResponse)(nil), // 22: signet.v1.RequestUserFactorRemovalResponse
+	(FactorType)(0),                          // 23: signet.v1.FactorType
+	(*timestamppb.Timestamp)(nil),            // 24: google.protobuf.Timestamp
+	(*Details)(nil),                          // 25: signet.v1.Details
 }
 var file_signet_v1_factor_proto_depIdxs = []int32{
-	21, // 0: signet.v1.Factor.type:type_name -> signet.v1.FactorType
-	22, // 1: signet.v1.Factor.creation_date:type_name -> google.protobuf.Timestamp
-	0,  // 2: signet.v1.ListMyFactorsResponse.factors:type_name -> signet.v1.Factor
-	23, // 3: signet.v1.ConfirmMyTOTPResponse.details:type_name -> signet.v1.Details
-	23, // 4: signet.v1.ConfirmMyPasskeyResponse.details:type_name -> signet.v1.Details
-	23, // 5: signet.v1.RenameMyFactorResponse.details:type_name -> signet.v1.Details
-	23, // 6: signet.v1.RemoveMyFactorResponse.details:type_name -> signet.v1.Details
-	0,  // 7: signet.v1.ListUserFactorsResponse.factors:type_name -> signet.v1.Factor
-	23, // 8: signet.v1.RemoveUserFactorResponse.details:type_name -> signet.v1.Details
-	1,  // 9: signet.v1.FactorService.ListMyFactors:input_type -> signet.v1.ListMyFactorsRequest
-	3,  // 10: signet.v1.FactorService.StartMyTOTP:input_type -> signet.v1.StartMyTOTPRequest
-	5,  // 11: signet.v1.FactorService.ConfirmMyTOTP:input_type -> signet.v1.ConfirmMyTOTPRequest
-	7,  // 12: signet.v1.FactorService.StartMyPasskey:input_type -> signet.v1.StartMyPasskeyRequest
-	9,  // 13: signet.v1.FactorService.ConfirmMyPasskey:input_type -> signet.v1.ConfirmMyPasskeyRequest
-	11, // 14: signet.v1.FactorService.MakeMyRecoveryCodes:input_type -> signet.v1.MakeMyRecoveryCodesRequest
-	13, // 15: signet.v1.FactorService.RenameMyFactor:input_type -> signet.v1.RenameMyFactorRequest
-	15, // 16: signet.v1.FactorService.RemoveMyFactor:input_type -> signet.v1.RemoveMyFactorRequest
-	17, // 17: signet.v1.FactorService.ListUserFactors:input_type -> signet.v1.ListUserFactorsRequest
-	19, // 18: signet.v1.FactorService.RemoveUserFactor:input_type -> signet.v1.RemoveUserFactorRequest
-	2,  // 19: signet.v1.FactorService.ListMyFactors:output_type -> signet.v1.ListMyFactorsResponse
-	4,  // 20: signet.v1.FactorService.StartMyTOTP:output_type -> signet.v1.StartMyTOTPResponse
-	6,  // 21: signet.v1.FactorService.ConfirmMyTOTP:output_type -> signet.v1.ConfirmMyTOTPResponse
-	8,  // 22: signet.v1.FactorService.StartMyPasskey:output_type -> signet.v1.StartMyPasskeyResponse
-	10, // 23: signet.v1.FactorService.ConfirmMyPasskey:output_type -> signet.v1.ConfirmMyPasskeyResponse
-	12, // 24: signet.v1.FactorService.MakeMyRecoveryCodes:output_type -> signet.v1.MakeMyRecoveryCodesResponse
-	14, // 25: signet.v1.FactorService.RenameMyFactor:output_type -> signet.v1.RenameMyFactorResponse
-	16, // 26: signet.v1.FactorService.RemoveMyFactor:output_type -> signet.v1.RemoveMyFactorResponse
-	18, // 27: signet.v1.FactorService.ListUserFactors:output_type -> signet.v1.ListUserFactorsResponse
-	20, // 28: signet.v1.FactorService.RemoveUserFactor:output_type -> signet.v1.RemoveUserFactorResponse
-	19, // [19:29] is the sub-list for method output_type
-	9,  // [9:19] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	23, // 0: signet.v1.Factor.type:type_name -> signet.v1.FactorType
+	24, // 1: signet.v1.Factor.creation_date:type_name -> google.protobuf.Timestamp
+	24, // 2: signet.v1.Factor.removal_request_date:type_name -> google.protobuf.Timestamp
+	0,  // 3: signet.v1.ListMyFactorsResponse.factors:type_name -> signet.v1.Factor
+	25, // 4: signet.v1.ConfirmMyTOTPResponse.details:type_name -> signet.v1.Details
+	25, // 5: signet.v1.ConfirmMyPasskeyResponse.details:type_name -> signet.v1.Details
+	25, // 6: signet.v1.RenameMyFactorResponse.details:type_name -> signet.v1.Details
+	25, // 7: signet.v1.RemoveMyFactorResponse.details:type_name -> signet.v1.Details
+	0,  // 8: signet.v1.ListUserFactorsResponse.factors:type_name -> signet.v1.Factor
+	25, // 9: signet.v1.RemoveUserFactorResponse.details:type_name -> signet.v1.Details
+	25, // 10: signet.v1.RequestUserFactorRemovalResponse.details:type_name -> signet.v1.Details
+	1,  // 11: signet.v1.FactorService.ListMyFactors:input_type -> signet.v1.ListMyFactorsRequest
+	3,  // 12: signet.v1.FactorService.StartMyTOTP:input_type -> signet.v1.StartMyTOTPRequest
+	5,  // 13: signet.v1.FactorService.ConfirmMyTOTP:input_type -> signet.v1.ConfirmMyTOTPRequest
+	7,  // 14: signet.v1.FactorService.StartMyPasskey:input_type -> signet.v1.StartMyPasskeyRequest
+	9,  // 15: signet.v1.FactorService.ConfirmMyPasskey:input_type -> signet.v1.ConfirmMyPasskeyRequest
+	11, // 16: signet.v1.FactorService.MakeMyRecoveryCodes:input_type -> signet.v1.MakeMyRecoveryCodesRequest
+	13, // 17: signet.v1.FactorService.RenameMyFactor:input_type -> signet.v1.RenameMyFactorRequest
+	15, // 18: signet.v1.FactorService.RemoveMyFactor:input_type -> signet.v1.RemoveMyFactorRequest
+	17, // 19: signet.v1.FactorService.ListUserFactors:input_type -> signet.v1.ListUserFactorsRequest
+	21, // 20: signet.v1.FactorService.RequestUserFactorRemoval:input_type -> signet.v1.RequestUserFactorRemovalRequest
+	19, // 21: signet.v1.FactorService.RemoveUserFactor:input_type -> signet.v1.RemoveUserFactorRequest
+	2,  // 22: signet.v1.FactorService.ListMyFactors:output_type -> signet.v1.ListMyFactorsResponse
+	4,  // 23: signet.v1.FactorService.StartMyTOTP:output_type -> signet.v1.StartMyTOTPResponse
+	6,  // 24: signet.v1.FactorService.ConfirmMyTOTP:output_type -> signet.v1.ConfirmMyTOTPResponse
+	8,  // 25: signet.v1.FactorService.StartMyPasskey:output_type -> signet.v1.StartMyPasskeyResponse
+	10, // 26: signet.v1.FactorService.ConfirmMyPasskey:output_type -> signet.v1.ConfirmMyPasskeyResponse
+	12, // 27: signet.v1.FactorService.MakeMyRecoveryCodes:output_type -> signet.v1.MakeMyRecoveryCodesResponse
+	14, // 28: signet.v1.FactorService.RenameMyFactor:output_type -> signet.v1.RenameMyFactorResponse
+	16, // 29: signet.v1.FactorService.RemoveMyFactor:output_type -> signet.v1.RemoveMyFactorResponse
+	18, // 30: signet.v1.FactorService.ListUserFactors:output_type -> signet.v1.ListUserFactorsResponse
+	22, // 31: signet.v1.FactorService.RequestUserFactorRemoval:output_type -> signet.v1.RequestUserFactorRemovalResponse
+	20, // 32: signet.v1.FactorService.RemoveUserFactor:output_type -> signet.v1.RemoveUserFactorResponse
+	22, // [22:33] is the sub-list for method output_type
+	11, // [11:22] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_factor_proto_init() }
@@ -1230,7 +1365,7 @@ func file_signet_v1_factor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_factor_proto_rawDesc), len(file_signet_v1_factor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

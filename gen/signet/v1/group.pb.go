@@ -731,7 +731,7 @@ type SetGroupRolesRequest struct {
 	// Identifier of the group.
 	GroupId string `protobuf:"bytes,1,opt,name=group_id,json=groupId,proto3" json:"group_id,omitempty"`
 	// Roles of this API that the group gives from now on, up to 20 names such as
-	// `ORG_USER_MANAGER`. Repeated names count once.
+	// `ORG_USER_MANAGER` or identifiers of custom roles. Repeated names count once.
 	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

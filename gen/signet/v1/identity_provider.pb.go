@@ -211,6 +211,8 @@ const (
 	IdentityProvider_STATE_ACTIVE IdentityProvider_State = 1
 	// Deactivated.
 	IdentityProvider_STATE_INACTIVE IdentityProvider_State = 2
+	// Not offered yet: until a check passes, or ReactivateIdentityProvider says so.
+	IdentityProvider_STATE_DRAFT IdentityProvider_State = 3
 )
 
 // Enum value maps for IdentityProvider_State.
@@ -219,11 +221,13 @@ var (
 		0: "STATE_UNSPECIFIED",
 		1: "STATE_ACTIVE",
 		2: "STATE_INACTIVE",
+		3: "STATE_DRAFT",
 	}
 	IdentityProvider_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
 		"STATE_ACTIVE":      1,
 		"STATE_INACTIVE":    2,
+		"STATE_DRAFT":       3,
 	}
 )
 
@@ -945,7 +949,10 @@ type AddJWTIdentityProviderRequest struct {
 	// Whether a first sign-in can be linked to the user who has confirmed the same
 	// e-mail address, without a sign-in of that user. It needs the permission
 	// `policy.write`, too.
-	LinkByEmail   bool `protobuf:"varint,9,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	LinkByEmail bool `protobuf:"varint,9,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	// Whether to create it as a draft, which is offered to nobody until a check
+	// passes or ReactivateIdentityProvider is called.
+	Draft         bool `protobuf:"varint,10,opt,name=draft,proto3" json:"draft,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1039,6 +1046,13 @@ func (x *AddJWTIdentityProviderRequest) GetAudience() string {
 func (x *AddJWTIdentityProviderRequest) GetLinkByEmail() bool {
 	if x != nil {
 		return x.LinkByEmail
+	}
+	return false
+}
+
+func (x *AddJWTIdentityProviderRequest) GetDraft() bool {
+	if x != nil {
+		return x.Draft
 	}
 	return false
 }
@@ -1235,7 +1249,11 @@ type AddOIDCIdentityProviderRequest struct {
 	// Whether a first sign-in can be linked to the user who has confirmed the same
 	// e-mail address, without a sign-in of that user. It needs the permission
 	// `policy.write`, too.
-	LinkByEmail   bool `protobuf:"varint,16,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	LinkByEmail bool `protobuf:"varint,16,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	// Whether to create it as a draft, which is offered to nobody until a check
+	// passes or ReactivateIdentityProvider is called. One without a secret is
+	// a draft anyway, unless it authenticates with `private_key_jwt`.
+	Draft         bool `protobuf:"varint,17,opt,name=draft,proto3" json:"draft,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1382,6 +1400,13 @@ func (x *AddOIDCIdentityProviderRequest) GetLinkByEmail() bool {
 	return false
 }
 
+func (x *AddOIDCIdentityProviderRequest) GetDraft() bool {
+	if x != nil {
+		return x.Draft
+	}
+	return false
+}
+
 // Answer to AddOIDCIdentityProvider.
 type AddOIDCIdentityProviderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1482,7 +1507,11 @@ type AddOAuthIdentityProviderRequest struct {
 	// Whether a first sign-in can be linked to the user who has confirmed the same
 	// e-mail address, without a sign-in of that user. It needs the permission
 	// `policy.write`, too.
-	LinkByEmail   bool `protobuf:"varint,16,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	LinkByEmail bool `protobuf:"varint,16,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	// Whether to create it as a draft, which is offered to nobody until a check
+	// passes or ReactivateIdentityProvider is called. One without a secret is
+	// a draft anyway, unless it authenticates with `private_key_jwt`.
+	Draft         bool `protobuf:"varint,17,opt,name=draft,proto3" json:"draft,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1625,6 +1654,13 @@ func (x *AddOAuthIdentityProviderRequest) GetClaims() *IdentityProviderClaims {
 func (x *AddOAuthIdentityProviderRequest) GetLinkByEmail() bool {
 	if x != nil {
 		return x.LinkByEmail
+	}
+	return false
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetDraft() bool {
+	if x != nil {
+		return x.Draft
 	}
 	return false
 }
@@ -3231,7 +3267,7 @@ var File_signet_v1_identity_provider_proto protoreflect.FileDescriptor
 
 const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\n" +
-	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xe2\x0e\n" +
+	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xf3\x0e\n" +
 	"\x10IdentityProvider\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x127\n" +
@@ -3288,11 +3324,12 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	" \x03(\v2$.signet.v1.IdentityProviderParameterR\n" +
 	"parameters\x12\x18\n" +
 	"\asubject\x18\v \x01(\tR\asubject\x129\n" +
-	"\x06claims\x18\f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\"D\n" +
+	"\x06claims\x18\f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\"U\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02B\b\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\x12\x0f\n" +
+	"\vSTATE_DRAFT\x10\x03B\b\n" +
 	"\x06config\"`\n" +
 	"\x13UnconfirmedSettings\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x14\n" +
@@ -3328,7 +3365,7 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\fstyling_type\x18\x03 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
 	"\rauto_register\x18\x04 \x01(\bR\fautoRegister\"N\n" +
 	"\x1eUpdateIdentityProviderResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xb7\x03\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xcd\x03\n" +
 	"\x1dAddJWTIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
@@ -3343,14 +3380,16 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\vheader_name\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
 	"headerName\x12$\n" +
 	"\baudience\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x127\n" +
-	"\rlink_by_email\x18\t \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\"e\n" +
+	"\rlink_by_email\x18\t \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\x12\x14\n" +
+	"\x05draft\x18\n" +
+	" \x01(\bR\x05draft\"e\n" +
 	"\x1eAddJWTIdentityProviderResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"3\n" +
 	"\x1aGetIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"L\n" +
 	"\x1bGetIdentityProviderResponse\x12-\n" +
-	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xbb\x06\n" +
+	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xd1\x06\n" +
 	"\x1eAddOIDCIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
@@ -3374,10 +3413,11 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\atenants\x18\r \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xc8\x01R\atenants\x12!\n" +
 	"\ateam_id\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06teamId\x12\x1f\n" +
 	"\x06key_id\x18\x0f \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05keyId\x127\n" +
-	"\rlink_by_email\x18\x10 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\"f\n" +
+	"\rlink_by_email\x18\x10 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\x12\x14\n" +
+	"\x05draft\x18\x11 \x01(\bR\x05draft\"f\n" +
 	"\x1fAddOIDCIdentityProviderResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
-	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"\x83\a\n" +
+	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"\x99\a\n" +
 	"\x1fAddOAuthIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
@@ -3401,7 +3441,8 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"parameters\x12!\n" +
 	"\asubject\x18\x0e \x01(\tB\a\xbaH\x04r\x02\x18dR\asubject\x129\n" +
 	"\x06claims\x18\x0f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\x127\n" +
-	"\rlink_by_email\x18\x10 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\"g\n" +
+	"\rlink_by_email\x18\x10 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\x12\x14\n" +
+	"\x05draft\x18\x11 \x01(\bR\x05draft\"g\n" +
 	" AddOAuthIdentityProviderResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"\x86\x02\n" +

@@ -116,6 +116,8 @@ type Invitation struct {
 	// Page of it that the person ends at. Empty if the invitation ended unaccepted,
 	// or the user who accepted it was removed.
 	TargetLinkUri string `protobuf:"bytes,13,opt,name=target_link_uri,json=targetLinkUri,proto3" json:"target_link_uri,omitempty"`
+	// Roles in applications that the person gets, as they were when it was made.
+	AppRoles      []*InvitedAppRoles `protobuf:"bytes,14,rep,name=app_roles,json=appRoles,proto3" json:"app_roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -241,6 +243,69 @@ func (x *Invitation) GetTargetLinkUri() string {
 	return ""
 }
 
+func (x *Invitation) GetAppRoles() []*InvitedAppRoles {
+	if x != nil {
+		return x.AppRoles
+	}
+	return nil
+}
+
+// InvitedAppRoles are roles of one project that an invitation gives.
+type InvitedAppRoles struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the project: one of the organization, or one that it has
+	// accepted.
+	ProjectId string `protobuf:"bytes,1,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	// Keys of the roles, 1 to 100. Repeated keys count once.
+	RoleKeys      []string `protobuf:"bytes,2,rep,name=role_keys,json=roleKeys,proto3" json:"role_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InvitedAppRoles) Reset() {
+	*x = InvitedAppRoles{}
+	mi := &file_signet_v1_invitation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InvitedAppRoles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InvitedAppRoles) ProtoMessage() {}
+
+func (x *InvitedAppRoles) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_invitation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InvitedAppRoles.ProtoReflect.Descriptor instead.
+func (*InvitedAppRoles) Descriptor() ([]byte, []int) {
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *InvitedAppRoles) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *InvitedAppRoles) GetRoleKeys() []string {
+	if x != nil {
+		return x.RoleKeys
+	}
+	return nil
+}
+
 // Who is invited, and to what.
 type CreateInvitationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -249,7 +314,7 @@ type CreateInvitationRequest struct {
 	// Address to invite.
 	Email string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	// Roles that the person gets in the organization, at most 20 names such as
-	// `ORG_USER_MANAGER`. Without roles a person from another organization becomes
+	// `ORG_USER_MANAGER` or identifiers of custom roles. Without roles a person from another organization becomes
 	// a guest.
 	Roles []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	// Identifiers of the groups that the person joins, at most 20.
@@ -259,20 +324,25 @@ type CreateInvitationRequest struct {
 	// How long the link can be used, in seconds: 3600 (one hour) to 2592000 (30
 	// days). Left out: seven days.
 	LifetimeSeconds int64 `protobuf:"varint,6,opt,name=lifetime_seconds,json=lifetimeSeconds,proto3" json:"lifetime_seconds,omitempty"`
-	// Identifier of the application that the person is invited to use: one of the
-	// organization, or one for all organizations, that people sign in to. Whoever
+	// Identifier of the application that the person is invited to use, one that
+	// people sign in to: of the organization, for all organizations, or of a project
+	// that the organization has accepted. Whoever
 	// accepts the invitation on our pages is sent to its `initiateLoginUri`.
 	AppId string `protobuf:"bytes,7,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Page of the application that the person is to end at, of the same origin as
 	// its `initiateLoginUri`, at most 2000 characters.
 	TargetLinkUri string `protobuf:"bytes,8,opt,name=target_link_uri,json=targetLinkUri,proto3" json:"target_link_uri,omitempty"`
+	// Roles in applications that the person gets in the organization, of at most 20
+	// projects, each named once. A role that the project has lost by the time the
+	// invitation is accepted is left out.
+	AppRoles      []*InvitedAppRoles `protobuf:"bytes,9,rep,name=app_roles,json=appRoles,proto3" json:"app_roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateInvitationRequest) Reset() {
 	*x = CreateInvitationRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[1]
+	mi := &file_signet_v1_invitation_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +354,7 @@ func (x *CreateInvitationRequest) String() string {
 func (*CreateInvitationRequest) ProtoMessage() {}
 
 func (x *CreateInvitationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[1]
+	mi := &file_signet_v1_invitation_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +367,7 @@ func (x *CreateInvitationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateInvitationRequest.ProtoReflect.Descriptor instead.
 func (*CreateInvitationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *CreateInvitationRequest) GetOrgId() string {
@@ -356,6 +426,13 @@ func (x *CreateInvitationRequest) GetTargetLinkUri() string {
 	return ""
 }
 
+func (x *CreateInvitationRequest) GetAppRoles() []*InvitedAppRoles {
+	if x != nil {
+		return x.AppRoles
+	}
+	return nil
+}
+
 // Answer to CreateInvitation.
 type CreateInvitationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -374,7 +451,7 @@ type CreateInvitationResponse struct {
 
 func (x *CreateInvitationResponse) Reset() {
 	*x = CreateInvitationResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[2]
+	mi := &file_signet_v1_invitation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -386,7 +463,7 @@ func (x *CreateInvitationResponse) String() string {
 func (*CreateInvitationResponse) ProtoMessage() {}
 
 func (x *CreateInvitationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[2]
+	mi := &file_signet_v1_invitation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -399,7 +476,7 @@ func (x *CreateInvitationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateInvitationResponse.ProtoReflect.Descriptor instead.
 func (*CreateInvitationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateInvitationResponse) GetInvitationId() string {
@@ -448,7 +525,7 @@ type ListInvitationsRequest struct {
 
 func (x *ListInvitationsRequest) Reset() {
 	*x = ListInvitationsRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[3]
+	mi := &file_signet_v1_invitation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +537,7 @@ func (x *ListInvitationsRequest) String() string {
 func (*ListInvitationsRequest) ProtoMessage() {}
 
 func (x *ListInvitationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[3]
+	mi := &file_signet_v1_invitation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +550,7 @@ func (x *ListInvitationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInvitationsRequest.ProtoReflect.Descriptor instead.
 func (*ListInvitationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListInvitationsRequest) GetOrgId() string {
@@ -518,7 +595,7 @@ type ListInvitationsResponse struct {
 
 func (x *ListInvitationsResponse) Reset() {
 	*x = ListInvitationsResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[4]
+	mi := &file_signet_v1_invitation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -530,7 +607,7 @@ func (x *ListInvitationsResponse) String() string {
 func (*ListInvitationsResponse) ProtoMessage() {}
 
 func (x *ListInvitationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[4]
+	mi := &file_signet_v1_invitation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +620,7 @@ func (x *ListInvitationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInvitationsResponse.ProtoReflect.Descriptor instead.
 func (*ListInvitationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListInvitationsResponse) GetInvitations() []*Invitation {
@@ -573,7 +650,7 @@ type GetInvitationRequest struct {
 
 func (x *GetInvitationRequest) Reset() {
 	*x = GetInvitationRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[5]
+	mi := &file_signet_v1_invitation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +662,7 @@ func (x *GetInvitationRequest) String() string {
 func (*GetInvitationRequest) ProtoMessage() {}
 
 func (x *GetInvitationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[5]
+	mi := &file_signet_v1_invitation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +675,7 @@ func (x *GetInvitationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInvitationRequest.ProtoReflect.Descriptor instead.
 func (*GetInvitationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetInvitationRequest) GetOrgId() string {
@@ -626,7 +703,7 @@ type GetInvitationResponse struct {
 
 func (x *GetInvitationResponse) Reset() {
 	*x = GetInvitationResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[6]
+	mi := &file_signet_v1_invitation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -638,7 +715,7 @@ func (x *GetInvitationResponse) String() string {
 func (*GetInvitationResponse) ProtoMessage() {}
 
 func (x *GetInvitationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[6]
+	mi := &file_signet_v1_invitation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -651,7 +728,7 @@ func (x *GetInvitationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInvitationResponse.ProtoReflect.Descriptor instead.
 func (*GetInvitationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetInvitationResponse) GetInvitation() *Invitation {
@@ -677,7 +754,7 @@ type ResendInvitationRequest struct {
 
 func (x *ResendInvitationRequest) Reset() {
 	*x = ResendInvitationRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[7]
+	mi := &file_signet_v1_invitation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +766,7 @@ func (x *ResendInvitationRequest) String() string {
 func (*ResendInvitationRequest) ProtoMessage() {}
 
 func (x *ResendInvitationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[7]
+	mi := &file_signet_v1_invitation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +779,7 @@ func (x *ResendInvitationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendInvitationRequest.ProtoReflect.Descriptor instead.
 func (*ResendInvitationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ResendInvitationRequest) GetOrgId() string {
@@ -742,7 +819,7 @@ type ResendInvitationResponse struct {
 
 func (x *ResendInvitationResponse) Reset() {
 	*x = ResendInvitationResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[8]
+	mi := &file_signet_v1_invitation_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +831,7 @@ func (x *ResendInvitationResponse) String() string {
 func (*ResendInvitationResponse) ProtoMessage() {}
 
 func (x *ResendInvitationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[8]
+	mi := &file_signet_v1_invitation_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +844,7 @@ func (x *ResendInvitationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendInvitationResponse.ProtoReflect.Descriptor instead.
 func (*ResendInvitationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ResendInvitationResponse) GetDetails() *Details {
@@ -804,7 +881,7 @@ type WithdrawInvitationRequest struct {
 
 func (x *WithdrawInvitationRequest) Reset() {
 	*x = WithdrawInvitationRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[9]
+	mi := &file_signet_v1_invitation_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +893,7 @@ func (x *WithdrawInvitationRequest) String() string {
 func (*WithdrawInvitationRequest) ProtoMessage() {}
 
 func (x *WithdrawInvitationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[9]
+	mi := &file_signet_v1_invitation_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +906,7 @@ func (x *WithdrawInvitationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawInvitationRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawInvitationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WithdrawInvitationRequest) GetOrgId() string {
@@ -857,7 +934,7 @@ type WithdrawInvitationResponse struct {
 
 func (x *WithdrawInvitationResponse) Reset() {
 	*x = WithdrawInvitationResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[10]
+	mi := &file_signet_v1_invitation_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +946,7 @@ func (x *WithdrawInvitationResponse) String() string {
 func (*WithdrawInvitationResponse) ProtoMessage() {}
 
 func (x *WithdrawInvitationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[10]
+	mi := &file_signet_v1_invitation_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +959,7 @@ func (x *WithdrawInvitationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawInvitationResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawInvitationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WithdrawInvitationResponse) GetDetails() *Details {
@@ -918,7 +995,7 @@ type AcceptInvitationRequest struct {
 
 func (x *AcceptInvitationRequest) Reset() {
 	*x = AcceptInvitationRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[11]
+	mi := &file_signet_v1_invitation_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1007,7 @@ func (x *AcceptInvitationRequest) String() string {
 func (*AcceptInvitationRequest) ProtoMessage() {}
 
 func (x *AcceptInvitationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[11]
+	mi := &file_signet_v1_invitation_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1020,7 @@ func (x *AcceptInvitationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptInvitationRequest.ProtoReflect.Descriptor instead.
 func (*AcceptInvitationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AcceptInvitationRequest) GetInvitationToken() string {
@@ -1021,7 +1098,7 @@ type AcceptInvitationResponse struct {
 
 func (x *AcceptInvitationResponse) Reset() {
 	*x = AcceptInvitationResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[12]
+	mi := &file_signet_v1_invitation_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1110,7 @@ func (x *AcceptInvitationResponse) String() string {
 func (*AcceptInvitationResponse) ProtoMessage() {}
 
 func (x *AcceptInvitationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[12]
+	mi := &file_signet_v1_invitation_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1123,7 @@ func (x *AcceptInvitationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptInvitationResponse.ProtoReflect.Descriptor instead.
 func (*AcceptInvitationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AcceptInvitationResponse) GetSessionId() string {
@@ -1095,7 +1172,7 @@ type AcceptMyInvitationRequest struct {
 
 func (x *AcceptMyInvitationRequest) Reset() {
 	*x = AcceptMyInvitationRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[13]
+	mi := &file_signet_v1_invitation_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +1184,7 @@ func (x *AcceptMyInvitationRequest) String() string {
 func (*AcceptMyInvitationRequest) ProtoMessage() {}
 
 func (x *AcceptMyInvitationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[13]
+	mi := &file_signet_v1_invitation_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +1197,7 @@ func (x *AcceptMyInvitationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptMyInvitationRequest.ProtoReflect.Descriptor instead.
 func (*AcceptMyInvitationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AcceptMyInvitationRequest) GetInvitationToken() string {
@@ -1143,7 +1220,7 @@ type AcceptMyInvitationResponse struct {
 
 func (x *AcceptMyInvitationResponse) Reset() {
 	*x = AcceptMyInvitationResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[14]
+	mi := &file_signet_v1_invitation_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1232,7 @@ func (x *AcceptMyInvitationResponse) String() string {
 func (*AcceptMyInvitationResponse) ProtoMessage() {}
 
 func (x *AcceptMyInvitationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[14]
+	mi := &file_signet_v1_invitation_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1245,7 @@ func (x *AcceptMyInvitationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptMyInvitationResponse.ProtoReflect.Descriptor instead.
 func (*AcceptMyInvitationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AcceptMyInvitationResponse) GetOrgId() string {
@@ -1196,7 +1273,7 @@ type SendPasswordSetupRequest struct {
 
 func (x *SendPasswordSetupRequest) Reset() {
 	*x = SendPasswordSetupRequest{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[15]
+	mi := &file_signet_v1_invitation_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1285,7 @@ func (x *SendPasswordSetupRequest) String() string {
 func (*SendPasswordSetupRequest) ProtoMessage() {}
 
 func (x *SendPasswordSetupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[15]
+	mi := &file_signet_v1_invitation_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1298,7 @@ func (x *SendPasswordSetupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendPasswordSetupRequest.ProtoReflect.Descriptor instead.
 func (*SendPasswordSetupRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SendPasswordSetupRequest) GetUserId() string {
@@ -1247,7 +1324,7 @@ type SendPasswordSetupResponse struct {
 
 func (x *SendPasswordSetupResponse) Reset() {
 	*x = SendPasswordSetupResponse{}
-	mi := &file_signet_v1_invitation_proto_msgTypes[16]
+	mi := &file_signet_v1_invitation_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1336,7 @@ func (x *SendPasswordSetupResponse) String() string {
 func (*SendPasswordSetupResponse) ProtoMessage() {}
 
 func (x *SendPasswordSetupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_invitation_proto_msgTypes[16]
+	mi := &file_signet_v1_invitation_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1349,7 @@ func (x *SendPasswordSetupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendPasswordSetupResponse.ProtoReflect.Descriptor instead.
 func (*SendPasswordSetupResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_invitation_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SendPasswordSetupResponse) GetDetails() *Details {
@@ -1300,7 +1377,7 @@ var File_signet_v1_invitation_proto protoreflect.FileDescriptor
 
 const file_signet_v1_invitation_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignet/v1/invitation.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xc1\x04\n" +
+	"\x1asignet/v1/invitation.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xfa\x04\n" +
 	"\n" +
 	"Invitation\x12#\n" +
 	"\rinvitation_id\x18\x01 \x01(\tR\finvitationId\x12,\n" +
@@ -1318,13 +1395,20 @@ const file_signet_v1_invitation_proto_rawDesc = "" +
 	" \x01(\bR\tlinkShown\x12\x17\n" +
 	"\auser_id\x18\v \x01(\tR\x06userId\x12\x15\n" +
 	"\x06app_id\x18\f \x01(\tR\x05appId\x12&\n" +
-	"\x0ftarget_link_uri\x18\r \x01(\tR\rtargetLinkUri\"m\n" +
+	"\x0ftarget_link_uri\x18\r \x01(\tR\rtargetLinkUri\x127\n" +
+	"\tapp_roles\x18\x0e \x03(\v2\x1a.signet.v1.InvitedAppRolesR\bappRoles\"m\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x12\n" +
 	"\x0eSTATE_ACCEPTED\x10\x02\x12\x13\n" +
 	"\x0fSTATE_WITHDRAWN\x10\x03\x12\x11\n" +
-	"\rSTATE_EXPIRED\x10\x04\"\xf8\x02\n" +
+	"\rSTATE_EXPIRED\x10\x04\"e\n" +
+	"\x0fInvitedAppRoles\x12)\n" +
+	"\n" +
+	"project_id\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\tprojectId\x12'\n" +
+	"\trole_keys\x18\x02 \x03(\tB\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10dR\broleKeys\"\xcf\x03\n" +
 	"\x17CreateInvitationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12 \n" +
 	"\x05email\x18\x02 \x01(\tB\n" +
@@ -1335,7 +1419,8 @@ const file_signet_v1_invitation_proto_rawDesc = "" +
 	"R\blanguage\x12;\n" +
 	"\x10lifetime_seconds\x18\x06 \x01(\x03B\x10\xbaH\r\xd8\x01\x01\"\b\x18\x80\x9a\x9e\x01(\x90\x1cR\x0flifetimeSeconds\x12\x1f\n" +
 	"\x06app_id\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05appId\x120\n" +
-	"\x0ftarget_link_uri\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\rtargetLinkUri\"\xcc\x01\n" +
+	"\x0ftarget_link_uri\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\rtargetLinkUri\x12U\n" +
+	"\tapp_roles\x18\t \x03(\v2\x1a.signet.v1.InvitedAppRolesB\x1c\xbaH\x05\x92\x01\x02\x10\x14\xb2\xbb\x18\x10signet.app_rolesR\bappRoles\"\xcc\x01\n" +
 	"\x18CreateInvitationResponse\x12#\n" +
 	"\rinvitation_id\x18\x01 \x01(\tR\finvitationId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12C\n" +
@@ -1401,15 +1486,15 @@ const file_signet_v1_invitation_proto_rawDesc = "" +
 	"\x19SendPasswordSetupResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12C\n" +
 	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x18\n" +
-	"\x04link\x18\x03 \x01(\tB\x04\xb8\xbb\x18\x01R\x04link2\xaf\v\n" +
+	"\x04link\x18\x03 \x01(\tB\x04\xb8\xbb\x18\x01R\x04link2\xd9\v\n" +
 	"\x11InvitationService\x12\xb1\x01\n" +
 	"\x10CreateInvitation\x12\".signet.v1.CreateInvitationRequest\x1a#.signet.v1.CreateInvitationResponse\"T\xaa\xbb\x18( \x04b\x12signet.invitations\n" +
-	"\x10invitation.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/invitations\x12\xa3\x01\n" +
-	"\x0fListInvitations\x12!.signet.v1.ListInvitationsRequest\x1a\".signet.v1.ListInvitationsResponse\"I\xaa\xbb\x18  \x04b\vsignet.read\n" +
-	"\x0finvitation.read\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/orgs/{org_id}/invitations\x12\xad\x01\n" +
-	"\rGetInvitation\x12\x1f.signet.v1.GetInvitationRequest\x1a .signet.v1.GetInvitationResponse\"Y\xaa\xbb\x18  \x04b\vsignet.read\n" +
-	"\x0finvitation.read\x82\xd3\xe4\x93\x02/\x12-/v1/orgs/{org_id}/invitations/{invitation_id}\x12\xcb\x01\n" +
-	"\x10ResendInvitation\x12\".signet.v1.ResendInvitationRequest\x1a#.signet.v1.ResendInvitationResponse\"n\xaa\xbb\x18* \x040\x01b\x12signet.invitations\n" +
+	"\x10invitation.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/invitations\x12\xb1\x01\n" +
+	"\x0fListInvitations\x12!.signet.v1.ListInvitationsRequest\x1a\".signet.v1.ListInvitationsResponse\"W\xaa\xbb\x18. \x04b\vsignet.readz\fuser.support\n" +
+	"\x0finvitation.read\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/orgs/{org_id}/invitations\x12\xbb\x01\n" +
+	"\rGetInvitation\x12\x1f.signet.v1.GetInvitationRequest\x1a .signet.v1.GetInvitationResponse\"g\xaa\xbb\x18. \x04b\vsignet.readz\fuser.support\n" +
+	"\x0finvitation.read\x82\xd3\xe4\x93\x02/\x12-/v1/orgs/{org_id}/invitations/{invitation_id}\x12\xd9\x01\n" +
+	"\x10ResendInvitation\x12\".signet.v1.ResendInvitationRequest\x1a#.signet.v1.ResendInvitationResponse\"|\xaa\xbb\x188 \x040\x01b\x12signet.invitationsz\fuser.support\n" +
 	"\x10invitation.write\x82\xd3\xe4\x93\x02::\x01*\"5/v1/orgs/{org_id}/invitations/{invitation_id}/_resend\x12\xd3\x01\n" +
 	"\x12WithdrawInvitation\x12$.signet.v1.WithdrawInvitationRequest\x1a%.signet.v1.WithdrawInvitationResponse\"p\xaa\xbb\x18* \x040\x01b\x12signet.invitations\n" +
 	"\x10invitation.write\x82\xd3\xe4\x93\x02<:\x01*\"7/v1/orgs/{org_id}/invitations/{invitation_id}/_withdraw\x12\x87\x01\n" +
@@ -1431,66 +1516,69 @@ func file_signet_v1_invitation_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_invitation_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_invitation_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_signet_v1_invitation_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_signet_v1_invitation_proto_goTypes = []any{
 	(Invitation_State)(0),              // 0: signet.v1.Invitation.State
 	(*Invitation)(nil),                 // 1: signet.v1.Invitation
-	(*CreateInvitationRequest)(nil),    // 2: signet.v1.CreateInvitationRequest
-	(*CreateInvitationResponse)(nil),   // 3: signet.v1.CreateInvitationResponse
-	(*ListInvitationsRequest)(nil),     // 4: signet.v1.ListInvitationsRequest
-	(*ListInvitationsResponse)(nil),    // 5: signet.v1.ListInvitationsResponse
-	(*GetInvitationRequest)(nil),       // 6: signet.v1.GetInvitationRequest
-	(*GetInvitationResponse)(nil),      // 7: signet.v1.GetInvitationResponse
-	(*ResendInvitationRequest)(nil),    // 8: signet.v1.ResendInvitationRequest
-	(*ResendInvitationResponse)(nil),   // 9: signet.v1.ResendInvitationResponse
-	(*WithdrawInvitationRequest)(nil),  // 10: signet.v1.WithdrawInvitationRequest
-	(*WithdrawInvitationResponse)(nil), // 11: signet.v1.WithdrawInvitationResponse
-	(*AcceptInvitationRequest)(nil),    // 12: signet.v1.AcceptInvitationRequest
-	(*AcceptInvitationResponse)(nil),   // 13: signet.v1.AcceptInvitationResponse
-	(*AcceptMyInvitationRequest)(nil),  // 14: signet.v1.AcceptMyInvitationRequest
-	(*AcceptMyInvitationResponse)(nil), // 15: signet.v1.AcceptMyInvitationResponse
-	(*SendPasswordSetupRequest)(nil),   // 16: signet.v1.SendPasswordSetupRequest
-	(*SendPasswordSetupResponse)(nil),  // 17: signet.v1.SendPasswordSetupResponse
-	(*Details)(nil),                    // 18: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),      // 19: google.protobuf.Timestamp
+	(*InvitedAppRoles)(nil),            // 2: signet.v1.InvitedAppRoles
+	(*CreateInvitationRequest)(nil),    // 3: signet.v1.CreateInvitationRequest
+	(*CreateInvitationResponse)(nil),   // 4: signet.v1.CreateInvitationResponse
+	(*ListInvitationsRequest)(nil),     // 5: signet.v1.ListInvitationsRequest
+	(*ListInvitationsResponse)(nil),    // 6: signet.v1.ListInvitationsResponse
+	(*GetInvitationRequest)(nil),       // 7: signet.v1.GetInvitationRequest
+	(*GetInvitationResponse)(nil),      // 8: signet.v1.GetInvitationResponse
+	(*ResendInvitationRequest)(nil),    // 9: signet.v1.ResendInvitationRequest
+	(*ResendInvitationResponse)(nil),   // 10: signet.v1.ResendInvitationResponse
+	(*WithdrawInvitationRequest)(nil),  // 11: signet.v1.WithdrawInvitationRequest
+	(*WithdrawInvitationResponse)(nil), // 12: signet.v1.WithdrawInvitationResponse
+	(*AcceptInvitationRequest)(nil),    // 13: signet.v1.AcceptInvitationRequest
+	(*AcceptInvitationResponse)(nil),   // 14: signet.v1.AcceptInvitationResponse
+	(*AcceptMyInvitationRequest)(nil),  // 15: signet.v1.AcceptMyInvitationRequest
+	(*AcceptMyInvitationResponse)(nil), // 16: signet.v1.AcceptMyInvitationResponse
+	(*SendPasswordSetupRequest)(nil),   // 17: signet.v1.SendPasswordSetupRequest
+	(*SendPasswordSetupResponse)(nil),  // 18: signet.v1.SendPasswordSetupResponse
+	(*Details)(nil),                    // 19: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),      // 20: google.protobuf.Timestamp
 }
 var file_signet_v1_invitation_proto_depIdxs = []int32{
-	18, // 0: signet.v1.Invitation.details:type_name -> signet.v1.Details
+	19, // 0: signet.v1.Invitation.details:type_name -> signet.v1.Details
 	0,  // 1: signet.v1.Invitation.state:type_name -> signet.v1.Invitation.State
-	19, // 2: signet.v1.Invitation.expiration_date:type_name -> google.protobuf.Timestamp
-	18, // 3: signet.v1.CreateInvitationResponse.details:type_name -> signet.v1.Details
-	19, // 4: signet.v1.CreateInvitationResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	0,  // 5: signet.v1.ListInvitationsRequest.state:type_name -> signet.v1.Invitation.State
-	1,  // 6: signet.v1.ListInvitationsResponse.invitations:type_name -> signet.v1.Invitation
-	1,  // 7: signet.v1.GetInvitationResponse.invitation:type_name -> signet.v1.Invitation
-	18, // 8: signet.v1.ResendInvitationResponse.details:type_name -> signet.v1.Details
-	19, // 9: signet.v1.ResendInvitationResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	18, // 10: signet.v1.WithdrawInvitationResponse.details:type_name -> signet.v1.Details
-	19, // 11: signet.v1.AcceptInvitationResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	18, // 12: signet.v1.AcceptMyInvitationResponse.details:type_name -> signet.v1.Details
-	18, // 13: signet.v1.SendPasswordSetupResponse.details:type_name -> signet.v1.Details
-	19, // 14: signet.v1.SendPasswordSetupResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	2,  // 15: signet.v1.InvitationService.CreateInvitation:input_type -> signet.v1.CreateInvitationRequest
-	4,  // 16: signet.v1.InvitationService.ListInvitations:input_type -> signet.v1.ListInvitationsRequest
-	6,  // 17: signet.v1.InvitationService.GetInvitation:input_type -> signet.v1.GetInvitationRequest
-	8,  // 18: signet.v1.InvitationService.ResendInvitation:input_type -> signet.v1.ResendInvitationRequest
-	10, // 19: signet.v1.InvitationService.WithdrawInvitation:input_type -> signet.v1.WithdrawInvitationRequest
-	12, // 20: signet.v1.InvitationService.AcceptInvitation:input_type -> signet.v1.AcceptInvitationRequest
-	14, // 21: signet.v1.InvitationService.AcceptMyInvitation:input_type -> signet.v1.AcceptMyInvitationRequest
-	16, // 22: signet.v1.InvitationService.SendPasswordSetup:input_type -> signet.v1.SendPasswordSetupRequest
-	3,  // 23: signet.v1.InvitationService.CreateInvitation:output_type -> signet.v1.CreateInvitationResponse
-	5,  // 24: signet.v1.InvitationService.ListInvitations:output_type -> signet.v1.ListInvitationsResponse
-	7,  // 25: signet.v1.InvitationService.GetInvitation:output_type -> signet.v1.GetInvitationResponse
-	9,  // 26: signet.v1.InvitationService.ResendInvitation:output_type -> signet.v1.ResendInvitationResponse
-	11, // 27: signet.v1.InvitationService.WithdrawInvitation:output_type -> signet.v1.WithdrawInvitationResponse
-	13, // 28: signet.v1.InvitationService.AcceptInvitation:output_type -> signet.v1.AcceptInvitationResponse
-	15, // 29: signet.v1.InvitationService.AcceptMyInvitation:output_type -> signet.v1.AcceptMyInvitationResponse
-	17, // 30: signet.v1.InvitationService.SendPasswordSetup:output_type -> signet.v1.SendPasswordSetupResponse
-	23, // [23:31] is the sub-list for method output_type
-	15, // [15:23] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	20, // 2: signet.v1.Invitation.expiration_date:type_name -> google.protobuf.Timestamp
+	2,  // 3: signet.v1.Invitation.app_roles:type_name -> signet.v1.InvitedAppRoles
+	2,  // 4: signet.v1.CreateInvitationRequest.app_roles:type_name -> signet.v1.InvitedAppRoles
+	19, // 5: signet.v1.CreateInvitationResponse.details:type_name -> signet.v1.Details
+	20, // 6: signet.v1.CreateInvitationResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 7: signet.v1.ListInvitationsRequest.state:type_name -> signet.v1.Invitation.State
+	1,  // 8: signet.v1.ListInvitationsResponse.invitations:type_name -> signet.v1.Invitation
+	1,  // 9: signet.v1.GetInvitationResponse.invitation:type_name -> signet.v1.Invitation
+	19, // 10: signet.v1.ResendInvitationResponse.details:type_name -> signet.v1.Details
+	20, // 11: signet.v1.ResendInvitationResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	19, // 12: signet.v1.WithdrawInvitationResponse.details:type_name -> signet.v1.Details
+	20, // 13: signet.v1.AcceptInvitationResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	19, // 14: signet.v1.AcceptMyInvitationResponse.details:type_name -> signet.v1.Details
+	19, // 15: signet.v1.SendPasswordSetupResponse.details:type_name -> signet.v1.Details
+	20, // 16: signet.v1.SendPasswordSetupResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	3,  // 17: signet.v1.InvitationService.CreateInvitation:input_type -> signet.v1.CreateInvitationRequest
+	5,  // 18: signet.v1.InvitationService.ListInvitations:input_type -> signet.v1.ListInvitationsRequest
+	7,  // 19: signet.v1.InvitationService.GetInvitation:input_type -> signet.v1.GetInvitationRequest
+	9,  // 20: signet.v1.InvitationService.ResendInvitation:input_type -> signet.v1.ResendInvitationRequest
+	11, // 21: signet.v1.InvitationService.WithdrawInvitation:input_type -> signet.v1.WithdrawInvitationRequest
+	13, // 22: signet.v1.InvitationService.AcceptInvitation:input_type -> signet.v1.AcceptInvitationRequest
+	15, // 23: signet.v1.InvitationService.AcceptMyInvitation:input_type -> signet.v1.AcceptMyInvitationRequest
+	17, // 24: signet.v1.InvitationService.SendPasswordSetup:input_type -> signet.v1.SendPasswordSetupRequest
+	4,  // 25: signet.v1.InvitationService.CreateInvitation:output_type -> signet.v1.CreateInvitationResponse
+	6,  // 26: signet.v1.InvitationService.ListInvitations:output_type -> signet.v1.ListInvitationsResponse
+	8,  // 27: signet.v1.InvitationService.GetInvitation:output_type -> signet.v1.GetInvitationResponse
+	10, // 28: signet.v1.InvitationService.ResendInvitation:output_type -> signet.v1.ResendInvitationResponse
+	12, // 29: signet.v1.InvitationService.WithdrawInvitation:output_type -> signet.v1.WithdrawInvitationResponse
+	14, // 30: signet.v1.InvitationService.AcceptInvitation:output_type -> signet.v1.AcceptInvitationResponse
+	16, // 31: signet.v1.InvitationService.AcceptMyInvitation:output_type -> signet.v1.AcceptMyInvitationResponse
+	18, // 32: signet.v1.InvitationService.SendPasswordSetup:output_type -> signet.v1.SendPasswordSetupResponse
+	25, // [25:33] is the sub-list for method output_type
+	17, // [17:25] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_invitation_proto_init() }
@@ -1506,7 +1594,7 @@ func file_signet_v1_invitation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_invitation_proto_rawDesc), len(file_signet_v1_invitation_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -733,12 +733,12 @@ const file_signet_v1_link_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
 	"\alink_id\x18\x02 \x01(\tR\x06linkId\"F\n" +
 	"\x16RemoveUserLinkResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xba\a\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xc8\a\n" +
 	"\vLinkService\x12}\n" +
 	"\vListMyLinks\x12\x1d.signet.v1.ListMyLinksRequest\x1a\x1e.signet.v1.ListMyLinksResponse\"/\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/users/me/links\x12\x90\x01\n" +
 	"\rConfirmMyLink\x12\x1f.signet.v1.ConfirmMyLinkRequest\x1a .signet.v1.ConfirmMyLinkResponse\"<\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/users/me/links/{link_id}/_confirm\x12\x81\x01\n" +
-	"\fRemoveMyLink\x12\x1e.signet.v1.RemoveMyLinkRequest\x1a\x1f.signet.v1.RemoveMyLinkResponse\"0\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x1e*\x1c/v1/users/me/links/{link_id}\x12\x93\x01\n" +
-	"\rListUserLinks\x12\x1f.signet.v1.ListUserLinksRequest\x1a .signet.v1.ListUserLinksResponse\"?\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\fRemoveMyLink\x12\x1e.signet.v1.RemoveMyLinkRequest\x1a\x1f.signet.v1.RemoveMyLinkResponse\"0\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x1e*\x1c/v1/users/me/links/{link_id}\x12\xa1\x01\n" +
+	"\rListUserLinks\x12\x1f.signet.v1.ListUserLinksRequest\x1a .signet.v1.ListUserLinksResponse\"M\xaa\xbb\x18( \x02b\vsignet.readz\fuser.support\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/users/{user_id}/links\x12\xc4\x01\n" +
 	"\x0fConfirmUserLink\x12!.signet.v1.ConfirmUserLinkRequest\x1a\".signet.v1.ConfirmUserLinkResponse\"j\xaa\xbb\x18/ \x020\x01b\x10signet.passwordsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x021:\x01*\",/v1/users/{user_id}/links/{link_id}/_confirm\x12\xb7\x01\n" +

@@ -498,7 +498,11 @@ type Membership struct {
 	// before offers, and count.
 	Accepted bool `protobuf:"varint,7,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	// Roles of a guest that do not count before the guest has accepted them, sorted.
-	WaitingRoles  []string `protobuf:"bytes,8,rep,name=waiting_roles,json=waitingRoles,proto3" json:"waiting_roles,omitempty"`
+	// A custom role that is also among `roles` counts with the permissions that were
+	// accepted; it has more now, which wait.
+	WaitingRoles []string `protobuf:"bytes,8,rep,name=waiting_roles,json=waitingRoles,proto3" json:"waiting_roles,omitempty"`
+	// Permissions that `roles` and `waitingRoles` bring together, sorted.
+	Permissions   []string `protobuf:"bytes,9,rep,name=permissions,proto3" json:"permissions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,6 +589,13 @@ func (x *Membership) GetAccepted() bool {
 func (x *Membership) GetWaitingRoles() []string {
 	if x != nil {
 		return x.WaitingRoles
+	}
+	return nil
+}
+
+func (x *Membership) GetPermissions() []string {
+	if x != nil {
+		return x.Permissions
 	}
 	return nil
 }
@@ -781,8 +792,8 @@ type SetOrganizationMemberRequest struct {
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// New roles of the user there, up to 20 names such as `ORG_USER_MANAGER`.
-	// Repeated names count once. None makes a user of another organization a
+	// New roles of the user there, up to 20 names such as `ORG_USER_MANAGER`
+	// or identifiers of custom roles. Repeated names count once. None makes a user of another organization a
 	// guest; a user of the organization needs at least one.
 	Roles         []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1146,8 +1157,8 @@ type SetInstallationMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// New roles of the user there, 1 to 20 names such as `IAM_ORG_MANAGER`.
-	// Repeated names count once.
+	// New roles of the user there, 1 to 20 names such as `IAM_ORG_MANAGER`
+	// or identifiers of custom roles. Repeated names count once.
 	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1610,7 +1621,10 @@ type AcceptMyRolesRequest struct {
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// All roles that the caller has and was given there, as ListMyMemberships shows
 	// them in `roles` and `waitingRoles`: exactly what was shown is accepted.
-	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	Roles []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	// What these roles bring, as ListMyMemberships shows it in `permissions`. Needed
+	// if a custom role is among them: it may have got more since it was shown.
+	Permissions   []string `protobuf:"bytes,3,rep,name=permissions,proto3" json:"permissions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1655,6 +1669,13 @@ func (x *AcceptMyRolesRequest) GetOrgId() string {
 func (x *AcceptMyRolesRequest) GetRoles() []string {
 	if x != nil {
 		return x.Roles
+	}
+	return nil
+}
+
+func (x *AcceptMyRolesRequest) GetPermissions() []string {
+	if x != nil {
+		return x.Permissions
 	}
 	return nil
 }
@@ -2523,7 +2544,7 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"org_domain\x18\x04 \x01(\tR\torgDomain\x12\x14\n" +
 	"\x05roles\x18\x05 \x03(\tR\x05roles\x12 \n" +
 	"\vpermissions\x18\x06 \x03(\tR\vpermissions\x12C\n" +
-	"\x0fexpiration_date\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\xf9\x01\n" +
+	"\x0fexpiration_date\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\x9b\x02\n" +
 	"\n" +
 	"Membership\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x14\n" +
@@ -2533,7 +2554,8 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\asources\x18\x05 \x03(\v2\x15.signet.v1.RoleSourceR\asources\x12\x1b\n" +
 	"\tgroup_ids\x18\x06 \x03(\tR\bgroupIds\x12\x1a\n" +
 	"\baccepted\x18\a \x01(\bR\baccepted\x12#\n" +
-	"\rwaiting_roles\x18\b \x03(\tR\fwaitingRoles\"U\n" +
+	"\rwaiting_roles\x18\b \x03(\tR\fwaitingRoles\x12 \n" +
+	"\vpermissions\x18\t \x03(\tR\vpermissions\"U\n" +
 	"\n" +
 	"RoleSource\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\x16\n" +
@@ -2591,10 +2613,11 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x1aListUserMembershipsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"V\n" +
 	"\x1bListUserMembershipsResponse\x127\n" +
-	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships\"M\n" +
+	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships\"y\n" +
 	"\x14AcceptMyRolesRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x1e\n" +
-	"\x05roles\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"E\n" +
+	"\x05roles\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10dR\x05roles\x12*\n" +
+	"\vpermissions\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10dR\vpermissions\"E\n" +
 	"\x15AcceptMyRolesResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x15\n" +
 	"\x13ListMyOffersRequest\"B\n" +
@@ -2634,9 +2657,10 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x19\n" +
 	"\boffer_id\x18\x02 \x01(\tR\aofferId\"E\n" +
 	"\x15WithdrawOfferResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xb5\x18\n" +
-	"\rMemberService\x12\xb3\x01\n" +
-	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xc1\x18\n" +
+	"\rMemberService\x12\xbf\x01\n" +
+	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"M\xaa\xbb\x18( \x04b\vsignet.readz\n" +
+	"audit.read\n" +
 	"\vmember.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/members\x12\xbe\x01\n" +
 	"\x15SetOrganizationMember\x12'.signet.v1.SetOrganizationMemberRequest\x1a(.signet.v1.SetOrganizationMemberResponse\"R\xaa\xbb\x18  \x040\x01b\fsignet.roles\n" +
 	"\fmember.write\x82\xd3\xe4\x93\x02(:\x01*\x1a#/v1/orgs/{org_id}/members/{user_id}\x12\xc4\x01\n" +

@@ -258,7 +258,11 @@ type Rule struct {
 	Proof Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
 	// What a call costs the server, if it is more than a few objects. Fields
 	// `page_size` and `max_bytes` say it already.
-	Cost          Cost `protobuf:"varint,14,opt,name=cost,proto3,enum=signet.v1.Cost" json:"cost,omitempty"`
+	Cost Cost `protobuf:"varint,14,opt,name=cost,proto3,enum=signet.v1.Cost" json:"cost,omitempty"`
+	// Narrower permissions that open the method, too, to callers without
+	// `permission`: the first of them that a caller holds counts. The method does
+	// less for such a caller, and its code says what.
+	Narrower      []string `protobuf:"bytes,15,rep,name=narrower,proto3" json:"narrower,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +408,13 @@ func (x *Rule) GetCost() Cost {
 	return Cost_COST_UNSPECIFIED
 }
 
+func (x *Rule) GetNarrower() []string {
+	if x != nil {
+		return x.Narrower
+	}
+	return nil
+}
+
 type isRule_Who interface {
 	isRule_Who()
 }
@@ -484,7 +495,7 @@ var File_signet_v1_options_proto protoreflect.FileDescriptor
 
 const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xf9\x03\n" +
+	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\x95\x04\n" +
 	"\x04Rule\x12 \n" +
 	"\n" +
 	"permission\x18\x01 \x01(\tH\x00R\n" +
@@ -503,7 +514,8 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
 	"api_scopes\x18\f \x03(\tR\tapiScopes\x12&\n" +
 	"\x05proof\x18\r \x01(\x0e2\x10.signet.v1.ProofR\x05proof\x12#\n" +
-	"\x04cost\x18\x0e \x01(\x0e2\x0f.signet.v1.CostR\x04costB\x05\n" +
+	"\x04cost\x18\x0e \x01(\x0e2\x0f.signet.v1.CostR\x04cost\x12\x1a\n" +
+	"\bnarrower\x18\x0f \x03(\tR\bnarrowerB\x05\n" +
 	"\x03who*Z\n" +
 	"\x04Cost\x12\x14\n" +
 	"\x10COST_UNSPECIFIED\x10\x00\x12\x13\n" +

@@ -1030,15 +1030,16 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\x1aSIGN_IN_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SIGN_IN_METHOD_PASSWORD\x10\x01\x12\x1a\n" +
 	"\x16SIGN_IN_METHOD_PASSKEY\x10\x02\x12$\n" +
-	" SIGN_IN_METHOD_IDENTITY_PROVIDER\x10\x032\xc3\x05\n" +
+	" SIGN_IN_METHOD_IDENTITY_PROVIDER\x10\x032\xcf\x05\n" +
 	"\rPolicyService\x12\x9e\x01\n" +
 	"\x15GetInstallationPolicy\x12'.signet.v1.GetInstallationPolicyRequest\x1a(.signet.v1.GetInstallationPolicyResponse\"2\xaa\xbb\x18\x1c \x01b\vsignet.read\n" +
 	"\vpolicy.read\x82\xd3\xe4\x93\x02\f\x12\n" +
 	"/v1/policy\x12\xa8\x01\n" +
 	"\x15SetInstallationPolicy\x12'.signet.v1.SetInstallationPolicyRequest\x1a(.signet.v1.SetInstallationPolicyResponse\"<\xaa\xbb\x18# \x010\x01b\x0fsignet.policies\n" +
 	"\fpolicy.write\x82\xd3\xe4\x93\x02\x0f:\x01*\x1a\n" +
-	"/v1/policy\x12\xac\x01\n" +
-	"\x15GetOrganizationPolicy\x12'.signet.v1.GetOrganizationPolicyRequest\x1a(.signet.v1.GetOrganizationPolicyResponse\"@\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
+	"/v1/policy\x12\xb8\x01\n" +
+	"\x15GetOrganizationPolicy\x12'.signet.v1.GetOrganizationPolicyRequest\x1a(.signet.v1.GetOrganizationPolicyResponse\"L\xaa\xbb\x18( \x04b\vsignet.readz\n" +
+	"audit.read\n" +
 	"\vpolicy.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/orgs/{org_id}/policy\x12\xb6\x01\n" +
 	"\x15SetOrganizationPolicy\x12'.signet.v1.SetOrganizationPolicyRequest\x1a(.signet.v1.SetOrganizationPolicyResponse\"J\xaa\xbb\x18# \x040\x01b\x0fsignet.policies\n" +
 	"\fpolicy.write\x82\xd3\xe4\x93\x02\x1d:\x01*\x1a\x18/v1/orgs/{org_id}/policyB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"

@@ -528,11 +528,11 @@ const file_signet_v1_remembered_device_proto_rawDesc = "" +
 	"\x1eEndUserRememberedDeviceRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1b\n" +
 	"\tdevice_id\x18\x02 \x01(\tR\bdeviceId\"!\n" +
-	"\x1fEndUserRememberedDeviceResponse2\xa8\x06\n" +
+	"\x1fEndUserRememberedDeviceResponse2\xb6\x06\n" +
 	"\x17RememberedDeviceService\x12\xae\x01\n" +
 	"\x17ListMyRememberedDevices\x12).signet.v1.ListMyRememberedDevicesRequest\x1a*.signet.v1.ListMyRememberedDevicesResponse\"<\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02!\x12\x1f/v1/users/me/remembered_devices\x12\xb4\x01\n" +
-	"\x15EndMyRememberedDevice\x12'.signet.v1.EndMyRememberedDeviceRequest\x1a(.signet.v1.EndMyRememberedDeviceResponse\"H\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02-*+/v1/users/me/remembered_devices/{device_id}\x12\xc4\x01\n" +
-	"\x19ListUserRememberedDevices\x12+.signet.v1.ListUserRememberedDevicesRequest\x1a,.signet.v1.ListUserRememberedDevicesResponse\"L\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\x15EndMyRememberedDevice\x12'.signet.v1.EndMyRememberedDeviceRequest\x1a(.signet.v1.EndMyRememberedDeviceResponse\"H\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02-*+/v1/users/me/remembered_devices/{device_id}\x12\xd2\x01\n" +
+	"\x19ListUserRememberedDevices\x12+.signet.v1.ListUserRememberedDevicesRequest\x1a,.signet.v1.ListUserRememberedDevicesResponse\"Z\xaa\xbb\x18( \x02b\vsignet.readz\fuser.support\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02(\x12&/v1/users/{user_id}/remembered_devices\x12\xdd\x01\n" +
 	"\x17EndUserRememberedDevice\x12).signet.v1.EndUserRememberedDeviceRequest\x1a*.signet.v1.EndUserRememberedDeviceResponse\"k\xaa\xbb\x18- \x02b\x12signet.credentials\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x024*2/v1/users/{user_id}/remembered_devices/{device_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"

@@ -2106,7 +2106,7 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x17FACTOR_TYPE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10FACTOR_TYPE_TOTP\x10\x01\x12\x17\n" +
 	"\x13FACTOR_TYPE_PASSKEY\x10\x02\x12\x1d\n" +
-	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\x81\x12\n" +
+	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\xab\x12\n" +
 	"\x0eSessionService\x12s\n" +
 	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12\x91\x01\n" +
 	"\x12StartPasskeySignIn\x12$.signet.v1.StartPasskeySignInRequest\x1a%.signet.v1.StartPasskeySignInResponse\".\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/sessions/_start_passkey\x12\x9d\x01\n" +
@@ -2122,12 +2122,12 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"-\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}\x12\x89\x01\n" +
 	"\x0eListMySessions\x12 .signet.v1.ListMySessionsRequest\x1a!.signet.v1.ListMySessionsResponse\"2\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x17\x12\x15/v1/users/me/sessions\x12\x88\x01\n" +
-	"\rEndMySessions\x12\x1f.signet.v1.EndMySessionsRequest\x1a .signet.v1.EndMySessionsResponse\"4\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x17*\x15/v1/users/me/sessions\x12\x9f\x01\n" +
-	"\x10ListUserSessions\x12\".signet.v1.ListUserSessionsRequest\x1a#.signet.v1.ListUserSessionsResponse\"B\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/users/{user_id}/sessions\x12\xb9\x01\n" +
-	"\x0eEndUserSession\x12 .signet.v1.EndUserSessionRequest\x1a!.signet.v1.EndUserSessionResponse\"b\xaa\xbb\x18- \x02b\x12signet.credentials\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02+*)/v1/users/{user_id}/sessions/{session_id}\x12\xb1\x01\n" +
-	"\x0fEndUserSessions\x12!.signet.v1.EndUserSessionsRequest\x1a\".signet.v1.EndUserSessionsResponse\"W\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
+	"\rEndMySessions\x12\x1f.signet.v1.EndMySessionsRequest\x1a .signet.v1.EndMySessionsResponse\"4\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x17*\x15/v1/users/me/sessions\x12\xad\x01\n" +
+	"\x10ListUserSessions\x12\".signet.v1.ListUserSessionsRequest\x1a#.signet.v1.ListUserSessionsResponse\"P\xaa\xbb\x18( \x02b\vsignet.readz\fuser.support\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/users/{user_id}/sessions\x12\xc7\x01\n" +
+	"\x0eEndUserSession\x12 .signet.v1.EndUserSessionRequest\x1a!.signet.v1.EndUserSessionResponse\"p\xaa\xbb\x18; \x02b\x12signet.credentialsz\fuser.support\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02+*)/v1/users/{user_id}/sessions/{session_id}\x12\xbf\x01\n" +
+	"\x0fEndUserSessions\x12!.signet.v1.EndUserSessionsRequest\x1a\".signet.v1.EndUserSessionsResponse\"e\xaa\xbb\x18= \x020\x01b\x12signet.credentialsz\fuser.support\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1e*\x1c/v1/users/{user_id}/sessionsB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

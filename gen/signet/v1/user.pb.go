@@ -3763,6 +3763,264 @@ func (x *RemoveUserResponse) GetOrgsWithoutOwner() []string {
 	return nil
 }
 
+// Who gets a mail to reset the password.
+type SendPasswordResetRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendPasswordResetRequest) Reset() {
+	*x = SendPasswordResetRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendPasswordResetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendPasswordResetRequest) ProtoMessage() {}
+
+func (x *SendPasswordResetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendPasswordResetRequest.ProtoReflect.Descriptor instead.
+func (*SendPasswordResetRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *SendPasswordResetRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to SendPasswordReset.
+type SendPasswordResetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendPasswordResetResponse) Reset() {
+	*x = SendPasswordResetResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendPasswordResetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendPasswordResetResponse) ProtoMessage() {}
+
+func (x *SendPasswordResetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendPasswordResetResponse.ProtoReflect.Descriptor instead.
+func (*SendPasswordResetResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{66}
+}
+
+// Who gets a mail to verify the e-mail address again.
+type SendEmailVerificationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendEmailVerificationRequest) Reset() {
+	*x = SendEmailVerificationRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendEmailVerificationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendEmailVerificationRequest) ProtoMessage() {}
+
+func (x *SendEmailVerificationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendEmailVerificationRequest.ProtoReflect.Descriptor instead.
+func (*SendEmailVerificationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *SendEmailVerificationRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to SendEmailVerification.
+type SendEmailVerificationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendEmailVerificationResponse) Reset() {
+	*x = SendEmailVerificationResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendEmailVerificationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendEmailVerificationResponse) ProtoMessage() {}
+
+func (x *SendEmailVerificationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendEmailVerificationResponse.ProtoReflect.Descriptor instead.
+func (*SendEmailVerificationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{68}
+}
+
+// Whose sign-in throttle to clear.
+type ClearSignInThrottleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearSignInThrottleRequest) Reset() {
+	*x = ClearSignInThrottleRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearSignInThrottleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearSignInThrottleRequest) ProtoMessage() {}
+
+func (x *ClearSignInThrottleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearSignInThrottleRequest.ProtoReflect.Descriptor instead.
+func (*ClearSignInThrottleRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *ClearSignInThrottleRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ClearSignInThrottle.
+type ClearSignInThrottleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearSignInThrottleResponse) Reset() {
+	*x = ClearSignInThrottleResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearSignInThrottleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearSignInThrottleResponse) ProtoMessage() {}
+
+func (x *ClearSignInThrottleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearSignInThrottleResponse.ProtoReflect.Descriptor instead.
+func (*ClearSignInThrottleResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{70}
+}
+
+func (x *ClearSignInThrottleResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // Profile of a person.
 type User_Profile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3784,7 +4042,7 @@ type User_Profile struct {
 
 func (x *User_Profile) Reset() {
 	*x = User_Profile{}
-	mi := &file_signet_v1_user_proto_msgTypes[65]
+	mi := &file_signet_v1_user_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3796,7 +4054,7 @@ func (x *User_Profile) String() string {
 func (*User_Profile) ProtoMessage() {}
 
 func (x *User_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[65]
+	mi := &file_signet_v1_user_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3877,7 +4135,7 @@ type User_Human struct {
 
 func (x *User_Human) Reset() {
 	*x = User_Human{}
-	mi := &file_signet_v1_user_proto_msgTypes[66]
+	mi := &file_signet_v1_user_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +4147,7 @@ func (x *User_Human) String() string {
 func (*User_Human) ProtoMessage() {}
 
 func (x *User_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[66]
+	mi := &file_signet_v1_user_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3967,7 +4225,7 @@ type User_AcceptedTerms struct {
 
 func (x *User_AcceptedTerms) Reset() {
 	*x = User_AcceptedTerms{}
-	mi := &file_signet_v1_user_proto_msgTypes[67]
+	mi := &file_signet_v1_user_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4237,7 @@ func (x *User_AcceptedTerms) String() string {
 func (*User_AcceptedTerms) ProtoMessage() {}
 
 func (x *User_AcceptedTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[67]
+	mi := &file_signet_v1_user_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4022,7 +4280,7 @@ type User_Service struct {
 
 func (x *User_Service) Reset() {
 	*x = User_Service{}
-	mi := &file_signet_v1_user_proto_msgTypes[68]
+	mi := &file_signet_v1_user_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4034,7 +4292,7 @@ func (x *User_Service) String() string {
 func (*User_Service) ProtoMessage() {}
 
 func (x *User_Service) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[68]
+	mi := &file_signet_v1_user_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4351,7 @@ type ImportUsersRequest_User struct {
 
 func (x *ImportUsersRequest_User) Reset() {
 	*x = ImportUsersRequest_User{}
-	mi := &file_signet_v1_user_proto_msgTypes[69]
+	mi := &file_signet_v1_user_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4105,7 +4363,7 @@ func (x *ImportUsersRequest_User) String() string {
 func (*ImportUsersRequest_User) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[69]
+	mi := &file_signet_v1_user_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4443,7 @@ type ImportUsersRequest_User_Email struct {
 
 func (x *ImportUsersRequest_User_Email) Reset() {
 	*x = ImportUsersRequest_User_Email{}
-	mi := &file_signet_v1_user_proto_msgTypes[70]
+	mi := &file_signet_v1_user_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4197,7 +4455,7 @@ func (x *ImportUsersRequest_User_Email) String() string {
 func (*ImportUsersRequest_User_Email) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[70]
+	mi := &file_signet_v1_user_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4241,7 +4499,7 @@ type ImportUsersRequest_User_Phone struct {
 
 func (x *ImportUsersRequest_User_Phone) Reset() {
 	*x = ImportUsersRequest_User_Phone{}
-	mi := &file_signet_v1_user_proto_msgTypes[71]
+	mi := &file_signet_v1_user_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4511,7 @@ func (x *ImportUsersRequest_User_Phone) String() string {
 func (*ImportUsersRequest_User_Phone) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[71]
+	mi := &file_signet_v1_user_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4300,7 +4558,7 @@ type ImportUsersResponse_Result struct {
 
 func (x *ImportUsersResponse_Result) Reset() {
 	*x = ImportUsersResponse_Result{}
-	mi := &file_signet_v1_user_proto_msgTypes[72]
+	mi := &file_signet_v1_user_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4312,7 +4570,7 @@ func (x *ImportUsersResponse_Result) String() string {
 func (*ImportUsersResponse_Result) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[72]
+	mi := &file_signet_v1_user_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4629,7 @@ type ImportUsersResponse_Error struct {
 
 func (x *ImportUsersResponse_Error) Reset() {
 	*x = ImportUsersResponse_Error{}
-	mi := &file_signet_v1_user_proto_msgTypes[73]
+	mi := &file_signet_v1_user_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4641,7 @@ func (x *ImportUsersResponse_Error) String() string {
 func (*ImportUsersResponse_Error) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Error) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[73]
+	mi := &file_signet_v1_user_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4691,7 @@ type ImportUsersResponse_Error_Violation struct {
 
 func (x *ImportUsersResponse_Error_Violation) Reset() {
 	*x = ImportUsersResponse_Error_Violation{}
-	mi := &file_signet_v1_user_proto_msgTypes[74]
+	mi := &file_signet_v1_user_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4445,7 +4703,7 @@ func (x *ImportUsersResponse_Error_Violation) String() string {
 func (*ImportUsersResponse_Error_Violation) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Error_Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[74]
+	mi := &file_signet_v1_user_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4490,7 +4748,7 @@ type SearchUsersResponse_Found struct {
 
 func (x *SearchUsersResponse_Found) Reset() {
 	*x = SearchUsersResponse_Found{}
-	mi := &file_signet_v1_user_proto_msgTypes[75]
+	mi := &file_signet_v1_user_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4760,7 @@ func (x *SearchUsersResponse_Found) String() string {
 func (*SearchUsersResponse_Found) ProtoMessage() {}
 
 func (x *SearchUsersResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[75]
+	mi := &file_signet_v1_user_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4820,7 +5078,17 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"p\n" +
 	"\x12RemoveUserResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
-	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner*[\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\"3\n" +
+	"\x18SendPasswordResetRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"\x1b\n" +
+	"\x19SendPasswordResetResponse\"7\n" +
+	"\x1cSendEmailVerificationRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"\x1f\n" +
+	"\x1dSendEmailVerificationResponse\"5\n" +
+	"\x1aClearSignInThrottleRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"K\n" +
+	"\x1bClearSignInThrottleResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*[\n" +
 	"\n" +
 	"ImportMode\x12\x1b\n" +
 	"\x17IMPORT_MODE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -4829,7 +5097,7 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xb2%\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xfc*\n" +
 	"\vUserService\x12\x90\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb4\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"Z\xaa\xbb\x18/ \x020\x01b\x10signet.passwordsh\x02\n" +
@@ -4838,8 +5106,8 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	" \x01(\x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12\x9d\x01\n" +
 	"\x14RequestPasswordReset\x12&.signet.v1.RequestPasswordResetRequest\x1a'.signet.v1.RequestPasswordResetResponse\"4\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/_request_password_reset\x12\x80\x01\n" +
 	"\rResetPassword\x12\x1f.signet.v1.ResetPasswordRequest\x1a .signet.v1.ResetPasswordResponse\",\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/_reset_password\x12q\n" +
-	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\")\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12{\n" +
-	"\aGetUser\x12\x19.signet.v1.GetUserRequest\x1a\x1a.signet.v1.GetUserResponse\"9\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\")\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12\x89\x01\n" +
+	"\aGetUser\x12\x19.signet.v1.GetUserRequest\x1a\x1a.signet.v1.GetUserResponse\"G\xaa\xbb\x18( \x02b\vsignet.readz\fuser.support\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x9e\x01\n" +
 	"\fAddHumanUser\x12\x1e.signet.v1.AddHumanUserRequest\x1a\x1f.signet.v1.AddHumanUserResponse\"M\xaa\xbb\x18/ \x028\x01b\fsignet.writeb\x0fsignet.contacts\n" +
 	"\n" +
@@ -4849,10 +5117,10 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/_import\x12\x95\x01\n" +
 	"\x0eAddServiceUser\x12 .signet.v1.AddServiceUserRequest\x1a!.signet.v1.AddServiceUserResponse\">\xaa\xbb\x18\x1e \x028\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12w\n" +
-	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"/\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x87\x01\n" +
-	"\vSearchUsers\x12\x1d.signet.v1.SearchUsersRequest\x1a\x1e.signet.v1.SearchUsersResponse\"9\xaa\xbb\x18\x1c \x02b\vsignet.readp\x03\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12\x85\x01\n" +
+	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"=\xaa\xbb\x18( \x02b\vsignet.readz\fuser.support\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x95\x01\n" +
+	"\vSearchUsers\x12\x1d.signet.v1.SearchUsersRequest\x1a\x1e.signet.v1.SearchUsersResponse\"G\xaa\xbb\x18* \x02b\vsignet.readp\x03z\fuser.support\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/users/_search\x12\xa8\x01\n" +
 	"\x11UpdateUserProfile\x12#.signet.v1.UpdateUserProfileRequest\x1a$.signet.v1.UpdateUserProfileResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
@@ -4892,18 +5160,25 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_deactivate\x12\xa3\x01\n" +
 	"\x0eReactivateUser\x12 .signet.v1.ReactivateUserRequest\x1a!.signet.v1.ReactivateUserResponse\"L\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_reactivate\x12\x8b\x01\n" +
-	"\bLockUser\x12\x1a.signet.v1.LockUserRequest\x1a\x1b.signet.v1.LockUserResponse\"F\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
+	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_reactivate\x12\x99\x01\n" +
+	"\bLockUser\x12\x1a.signet.v1.LockUserRequest\x1a\x1b.signet.v1.LockUserResponse\"T\xaa\xbb\x18, \x020\x01b\fsignet.writez\fuser.support\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/{user_id}/_lock\x12\x93\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/{user_id}/_lock\x12\xa1\x01\n" +
 	"\n" +
-	"UnlockUser\x12\x1c.signet.v1.UnlockUserRequest\x1a\x1d.signet.v1.UnlockUserResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
+	"UnlockUser\x12\x1c.signet.v1.UnlockUserRequest\x1a\x1d.signet.v1.UnlockUserResponse\"V\xaa\xbb\x18, \x020\x01b\fsignet.writez\fuser.support\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/{user_id}/_unlock\x12\x88\x01\n" +
 	"\n" +
 	"RemoveUser\x12\x1c.signet.v1.RemoveUserRequest\x1a\x1d.signet.v1.RemoveUserResponse\"=\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x15*\x13/v1/users/{user_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"user.write\x82\xd3\xe4\x93\x02\x15*\x13/v1/users/{user_id}\x12\xd0\x01\n" +
+	"\x11SendPasswordReset\x12#.signet.v1.SendPasswordResetRequest\x1a$.signet.v1.SendPasswordResetResponse\"p\xaa\xbb\x189 \x02b\x10signet.passwordsz\fuser.support\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02-:\x01*\"(/v1/users/{user_id}/_send_password_reset\x12\xd4\x01\n" +
+	"\x15SendEmailVerification\x12'.signet.v1.SendEmailVerificationRequest\x1a(.signet.v1.SendEmailVerificationResponse\"h\xaa\xbb\x18- \x02b\x0fsignet.contactsz\fuser.support\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x021:\x01*\",/v1/users/{user_id}/email/_send_verification\x12\xd5\x01\n" +
+	"\x13ClearSignInThrottle\x12%.signet.v1.ClearSignInThrottleRequest\x1a&.signet.v1.ClearSignInThrottleResponse\"o\xaa\xbb\x18= \x020\x01b\x12signet.credentialsz\fuser.support\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/users/{user_id}/_clear_throttleB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_user_proto_rawDescOnce sync.Once
@@ -4918,7 +5193,7 @@ func file_signet_v1_user_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 82)
 var file_signet_v1_user_proto_goTypes = []any{
 	(ImportMode)(0),                                // 0: signet.v1.ImportMode
 	(UserType)(0),                                  // 1: signet.v1.UserType
@@ -4988,149 +5263,162 @@ var file_signet_v1_user_proto_goTypes = []any{
 	(*UnlockUserResponse)(nil),                     // 65: signet.v1.UnlockUserResponse
 	(*RemoveUserRequest)(nil),                      // 66: signet.v1.RemoveUserRequest
 	(*RemoveUserResponse)(nil),                     // 67: signet.v1.RemoveUserResponse
-	(*User_Profile)(nil),                           // 68: signet.v1.User.Profile
-	(*User_Human)(nil),                             // 69: signet.v1.User.Human
-	(*User_AcceptedTerms)(nil),                     // 70: signet.v1.User.AcceptedTerms
-	(*User_Service)(nil),                           // 71: signet.v1.User.Service
-	(*ImportUsersRequest_User)(nil),                // 72: signet.v1.ImportUsersRequest.User
-	(*ImportUsersRequest_User_Email)(nil),          // 73: signet.v1.ImportUsersRequest.User.Email
-	(*ImportUsersRequest_User_Phone)(nil),          // 74: signet.v1.ImportUsersRequest.User.Phone
-	(*ImportUsersResponse_Result)(nil),             // 75: signet.v1.ImportUsersResponse.Result
-	(*ImportUsersResponse_Error)(nil),              // 76: signet.v1.ImportUsersResponse.Error
-	(*ImportUsersResponse_Error_Violation)(nil),    // 77: signet.v1.ImportUsersResponse.Error.Violation
-	(*SearchUsersResponse_Found)(nil),              // 78: signet.v1.SearchUsersResponse.Found
-	(*Details)(nil),                                // 79: signet.v1.Details
-	(Gender)(0),                                    // 80: signet.v1.Gender
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 81: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 82: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 83: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*timestamppb.Timestamp)(nil),                  // 84: google.protobuf.Timestamp
+	(*SendPasswordResetRequest)(nil),               // 68: signet.v1.SendPasswordResetRequest
+	(*SendPasswordResetResponse)(nil),              // 69: signet.v1.SendPasswordResetResponse
+	(*SendEmailVerificationRequest)(nil),           // 70: signet.v1.SendEmailVerificationRequest
+	(*SendEmailVerificationResponse)(nil),          // 71: signet.v1.SendEmailVerificationResponse
+	(*ClearSignInThrottleRequest)(nil),             // 72: signet.v1.ClearSignInThrottleRequest
+	(*ClearSignInThrottleResponse)(nil),            // 73: signet.v1.ClearSignInThrottleResponse
+	(*User_Profile)(nil),                           // 74: signet.v1.User.Profile
+	(*User_Human)(nil),                             // 75: signet.v1.User.Human
+	(*User_AcceptedTerms)(nil),                     // 76: signet.v1.User.AcceptedTerms
+	(*User_Service)(nil),                           // 77: signet.v1.User.Service
+	(*ImportUsersRequest_User)(nil),                // 78: signet.v1.ImportUsersRequest.User
+	(*ImportUsersRequest_User_Email)(nil),          // 79: signet.v1.ImportUsersRequest.User.Email
+	(*ImportUsersRequest_User_Phone)(nil),          // 80: signet.v1.ImportUsersRequest.User.Phone
+	(*ImportUsersResponse_Result)(nil),             // 81: signet.v1.ImportUsersResponse.Result
+	(*ImportUsersResponse_Error)(nil),              // 82: signet.v1.ImportUsersResponse.Error
+	(*ImportUsersResponse_Error_Violation)(nil),    // 83: signet.v1.ImportUsersResponse.Error.Violation
+	(*SearchUsersResponse_Found)(nil),              // 84: signet.v1.SearchUsersResponse.Found
+	(*Details)(nil),                                // 85: signet.v1.Details
+	(Gender)(0),                                    // 86: signet.v1.Gender
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 87: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 88: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 89: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*timestamppb.Timestamp)(nil),                  // 90: google.protobuf.Timestamp
 }
 var file_signet_v1_user_proto_depIdxs = []int32{
-	79, // 0: signet.v1.User.details:type_name -> signet.v1.Details
+	85, // 0: signet.v1.User.details:type_name -> signet.v1.Details
 	2,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
-	69, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
-	71, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
-	80, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
-	79, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
-	79, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
-	79, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
-	79, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
+	75, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
+	77, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
+	86, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
+	85, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
+	85, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
+	85, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
+	85, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
 	3,  // 9: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
 	3,  // 10: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
-	81, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	82, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	83, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	79, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
+	87, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	88, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	89, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	85, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
 	0,  // 15: signet.v1.ImportUsersRequest.mode:type_name -> signet.v1.ImportMode
-	72, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
-	75, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
-	79, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
+	78, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
+	81, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
+	85, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
 	2,  // 19: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
 	1,  // 20: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
 	3,  // 21: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
-	78, // 22: signet.v1.SearchUsersResponse.results:type_name -> signet.v1.SearchUsersResponse.Found
-	80, // 23: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
-	79, // 24: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
-	79, // 25: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
-	79, // 26: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
-	79, // 27: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
-	84, // 28: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	79, // 29: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
-	84, // 30: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	79, // 31: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
-	79, // 32: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
-	84, // 33: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	79, // 34: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
-	84, // 35: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	79, // 36: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
-	79, // 37: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
-	79, // 38: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
-	79, // 39: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
-	79, // 40: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
-	79, // 41: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
-	79, // 42: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
-	79, // 43: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
-	80, // 44: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
-	68, // 45: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
-	70, // 46: signet.v1.User.Human.accepted_terms:type_name -> signet.v1.User.AcceptedTerms
-	84, // 47: signet.v1.User.AcceptedTerms.acceptance_date:type_name -> google.protobuf.Timestamp
-	81, // 48: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	73, // 49: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
-	74, // 50: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
-	79, // 51: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
-	76, // 52: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
-	77, // 53: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
-	3,  // 54: signet.v1.SearchUsersResponse.Found.user:type_name -> signet.v1.User
-	4,  // 55: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
-	6,  // 56: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
-	8,  // 57: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
-	10, // 58: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
-	12, // 59: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
-	14, // 60: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
-	16, // 61: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
-	18, // 62: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
-	20, // 63: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
-	22, // 64: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
-	24, // 65: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
-	26, // 66: signet.v1.UserService.SearchUsers:input_type -> signet.v1.SearchUsersRequest
-	28, // 67: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
-	30, // 68: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
-	32, // 69: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
-	34, // 70: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
-	36, // 71: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
-	38, // 72: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
-	40, // 73: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
-	42, // 74: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
-	44, // 75: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
-	46, // 76: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
-	48, // 77: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
-	50, // 78: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
-	52, // 79: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
-	54, // 80: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
-	56, // 81: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
-	58, // 82: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
-	60, // 83: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
-	62, // 84: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
-	64, // 85: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
-	66, // 86: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
-	5,  // 87: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
-	7,  // 88: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
-	9,  // 89: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
-	11, // 90: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
-	13, // 91: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
-	15, // 92: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
-	17, // 93: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
-	19, // 94: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
-	21, // 95: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
-	23, // 96: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
-	25, // 97: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
-	27, // 98: signet.v1.UserService.SearchUsers:output_type -> signet.v1.SearchUsersResponse
-	29, // 99: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
-	31, // 100: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
-	33, // 101: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
-	35, // 102: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
-	37, // 103: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
-	39, // 104: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
-	41, // 105: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
-	43, // 106: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
-	45, // 107: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
-	47, // 108: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
-	49, // 109: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
-	51, // 110: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
-	53, // 111: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
-	55, // 112: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
-	57, // 113: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
-	59, // 114: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
-	61, // 115: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
-	63, // 116: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
-	65, // 117: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
-	67, // 118: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
-	87, // [87:119] is the sub-list for method output_type
-	55, // [55:87] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	84, // 22: signet.v1.SearchUsersResponse.results:type_name -> signet.v1.SearchUsersResponse.Found
+	86, // 23: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
+	85, // 24: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
+	85, // 25: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
+	85, // 26: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
+	85, // 27: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
+	90, // 28: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	85, // 29: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
+	90, // 30: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	85, // 31: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
+	85, // 32: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
+	90, // 33: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	85, // 34: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
+	90, // 35: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	85, // 36: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
+	85, // 37: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
+	85, // 38: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
+	85, // 39: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
+	85, // 40: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
+	85, // 41: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
+	85, // 42: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
+	85, // 43: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
+	85, // 44: signet.v1.ClearSignInThrottleResponse.details:type_name -> signet.v1.Details
+	86, // 45: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
+	74, // 46: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
+	76, // 47: signet.v1.User.Human.accepted_terms:type_name -> signet.v1.User.AcceptedTerms
+	90, // 48: signet.v1.User.AcceptedTerms.acceptance_date:type_name -> google.protobuf.Timestamp
+	87, // 49: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	79, // 50: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
+	80, // 51: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
+	85, // 52: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
+	82, // 53: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
+	83, // 54: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
+	3,  // 55: signet.v1.SearchUsersResponse.Found.user:type_name -> signet.v1.User
+	4,  // 56: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
+	6,  // 57: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
+	8,  // 58: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
+	10, // 59: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
+	12, // 60: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
+	14, // 61: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
+	16, // 62: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
+	18, // 63: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
+	20, // 64: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
+	22, // 65: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
+	24, // 66: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
+	26, // 67: signet.v1.UserService.SearchUsers:input_type -> signet.v1.SearchUsersRequest
+	28, // 68: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
+	30, // 69: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
+	32, // 70: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
+	34, // 71: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
+	36, // 72: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
+	38, // 73: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
+	40, // 74: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
+	42, // 75: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
+	44, // 76: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
+	46, // 77: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
+	48, // 78: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
+	50, // 79: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
+	52, // 80: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
+	54, // 81: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
+	56, // 82: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
+	58, // 83: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
+	60, // 84: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
+	62, // 85: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
+	64, // 86: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
+	66, // 87: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
+	68, // 88: signet.v1.UserService.SendPasswordReset:input_type -> signet.v1.SendPasswordResetRequest
+	70, // 89: signet.v1.UserService.SendEmailVerification:input_type -> signet.v1.SendEmailVerificationRequest
+	72, // 90: signet.v1.UserService.ClearSignInThrottle:input_type -> signet.v1.ClearSignInThrottleRequest
+	5,  // 91: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
+	7,  // 92: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
+	9,  // 93: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
+	11, // 94: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
+	13, // 95: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
+	15, // 96: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
+	17, // 97: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
+	19, // 98: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
+	21, // 99: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
+	23, // 100: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
+	25, // 101: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
+	27, // 102: signet.v1.UserService.SearchUsers:output_type -> signet.v1.SearchUsersResponse
+	29, // 103: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
+	31, // 104: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
+	33, // 105: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
+	35, // 106: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
+	37, // 107: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
+	39, // 108: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
+	41, // 109: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
+	43, // 110: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
+	45, // 111: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
+	47, // 112: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
+	49, // 113: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
+	51, // 114: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
+	53, // 115: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
+	55, // 116: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
+	57, // 117: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
+	59, // 118: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
+	61, // 119: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
+	63, // 120: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
+	65, // 121: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
+	67, // 122: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
+	69, // 123: signet.v1.UserService.SendPasswordReset:output_type -> signet.v1.SendPasswordResetResponse
+	71, // 124: signet.v1.UserService.SendEmailVerification:output_type -> signet.v1.SendEmailVerificationResponse
+	73, // 125: signet.v1.UserService.ClearSignInThrottle:output_type -> signet.v1.ClearSignInThrottleResponse
+	91, // [91:126] is the sub-list for method output_type
+	56, // [56:91] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_user_proto_init() }
@@ -5153,7 +5441,7 @@ func file_signet_v1_user_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_user_proto_rawDesc), len(file_signet_v1_user_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   76,
+			NumMessages:   82,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -118,6 +118,8 @@ type Error struct {
 	// what the operator should know and the caller should not; of what the caller sent, addresses alone, as
 	// syntax.LoggedURL gives them
 	Note string
+	// Kept is for the code that answers: what the package that refuses keeps of it. It is neither shown nor logged.
+	Kept any
 }
 
 // New makes an Error of the given kind.

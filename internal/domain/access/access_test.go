@@ -227,7 +227,7 @@ func TestWrongRolesAreNamedAllAtOnce(t *testing.T) {
 	if len(wrong) != 3 || wrong[0].Field != "roles[1]" || wrong[1].Field != "roles[2]" || wrong[2].Field != "roles[3]" {
 		t.Fatalf("got %v", wrong)
 	}
-	if want := `"ORG_OWNER" is not a role of the installation: use one of IAM_ORG_MANAGER, IAM_OWNER, IAM_OWNER_VIEWER`; wrong[0].Message != want {
+	if want := `"ORG_OWNER" is not a role of the installation: use one of IAM_ORG_MANAGER, IAM_OWNER, IAM_OWNER_VIEWER, IAM_SUPPORT`; wrong[0].Message != want {
 		t.Errorf("got %s", wrong[0].Message)
 	}
 	if len(wrong[2].Message) > 200 {
@@ -388,6 +388,14 @@ func TestWhoSpeaksForTheInstallation(t *testing.T) {
 		{"somebody of the organization with any role in the installation",
 			access.Memberships{access.Installation: {access.IAMOwnerViewer},
 				"org_a": {access.OrgUserManager}}, nil, true},
+		{"somebody of the organization who supports people",
+			access.Memberships{access.Installation: {access.IAMSupport}, "org_a": {access.OrgOwner}}, nil, false},
+		{"somebody of the organization with a custom role in the installation", access.Memberships{
+			access.Installation: {access.Custom("role_1", []access.Permission{access.UserRead})},
+			"org_a":             {access.OrgOwner}}, nil, false},
+		{"somebody with a custom role in the installation that has it", access.Memberships{
+			access.Installation: {access.Custom("role_1", []access.Permission{access.UserWrite})},
+			"org_a":             {access.OrgOwner}}, nil, true},
 		{"somebody of the organization", access.Memberships{"org_a": {access.OrgOwner}}, nil, false},
 		{"an owner of another organization",
 			access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}}, nil, false},
@@ -421,5 +429,65 @@ func TestWhoeverSendsEventsSomewhereMayReadThem(t *testing.T) {
 				t.Errorf("%s redirects events that it may not read", role)
 			}
 		}
+	}
+}
+
+func TestTheFirstPermissionThatIsHeldCounts(t *testing.T) {
+	permissions := []access.Permission{access.UserWrite, access.UserSupport}
+	support := access.Memberships{access.Installation: {access.IAMSupport}}
+	for _, c := range []struct {
+		name  string
+		holds access.Memberships
+		want  access.Permission // empty: none
+	}{
+		{"the first", access.Memberships{"org_a": {access.OrgUserManager}}, access.UserWrite},
+		{"both", support.With("org_a", []access.Role{access.OrgUserManager}), access.UserWrite},
+		{"the first elsewhere", support.With("org_b", []access.Role{access.OrgUserManager}), access.UserSupport},
+		{"the second", support, access.UserSupport},
+		{"none", access.Memberships{"org_a": {access.OrgAuditor}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			permit, err := (&access.Caller{Memberships: c.holds}).InBy("org_a", permissions)
+			if (err == nil) != (c.want != "") || permit.Uses() != c.want || permit.Reaches("org_a") != (err == nil) {
+				t.Errorf("uses %q, %v", permit.Uses(), err)
+			}
+		})
+	}
+}
+
+// Support covers nobody, and needs not: what it does gives nobody access. But it reaches nobody of the installation.
+func TestWhomSupportReaches(t *testing.T) {
+	caller := &access.Caller{UserID: "usr_a", Memberships: access.Memberships{access.Installation: {access.IAMSupport},
+		"org_b": {access.OrgOwner}}}
+	for _, c := range []struct {
+		name     string
+		uses     access.Permission
+		target   access.Memberships
+		takeAway bool
+	}{
+		{"nobody's roles", access.UserSupport, nil, true},
+		{"an owner", access.UserSupport, access.Memberships{"org_a": {access.OrgOwner}}, true},
+		{"an owner elsewhere", access.UserSupport, access.Memberships{"org_c": {access.OrgOwner}}, true},
+		{"somebody else of support", access.UserSupport,
+			access.Memberships{access.Installation: {access.IAMSupport}}, false},
+		{"the viewer of the installation", access.UserSupport,
+			access.Memberships{access.Installation: {access.IAMOwnerViewer}}, false},
+		{"by another permission, who holds nothing", access.OrgRead, nil, true},
+		{"by another permission, an owner", access.OrgRead, access.Memberships{"org_a": {access.OrgOwner}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			permit, err := caller.In("org_a", c.uses)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := permit.MayTakeAway(c.target, "org_a"); (err == nil) != c.takeAway {
+				t.Errorf("takes away: %v", err)
+			}
+			for _, userID := range []string{"usr_a", "usr_b"} {
+				if err := permit.MayGiveAccess(userID, c.target, "org_a"); c.uses == access.UserSupport && err == nil {
+					t.Errorf("gives access to the account of %s", userID)
+				}
+			}
+		})
 	}
 }

@@ -72,7 +72,13 @@ func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	default:
 		return Permit{}, ErrDenied
 	}
-	return Permit{origin: c.Origin(), scope: scope, holds: c.holdings()}, nil
+	return Permit{origin: c.Origin(), scope: scope, uses: p, holds: c.holdings()}, nil
+}
+
+// InBy is In for the first of several permissions that the caller's user holds.
+func (c *Caller) InBy(scope string, permissions []Permission) (Permit, error) {
+	held := slices.IndexFunc(permissions, func(p Permission) bool { return c.Memberships.Hold(p, scope) })
+	return c.In(scope, permissions[max(held, 0)])
 }
 
 // Over tells what Permit.MayGiveAccess and Permit.MayTakeAway would say about a user with these roles, of the
@@ -112,6 +118,7 @@ func (h holdings) have(scopes APIScopes) bool { return !h.bound || scopes.Withou
 type Permit struct {
 	origin event.Origin
 	scope  string
+	uses   Permission // that was checked
 	holds  holdings
 	renew  func(context.Context) (Permit, error)
 }
@@ -139,6 +146,14 @@ func (p Permit) Renew(ctx context.Context) (Permit, error) {
 // Reaches tells whether an object of this owner is inside the permit's scope.
 func (p Permit) Reaches(owner string) bool { return p.scope != "" && p.scope == owner }
 
+// Uses is the permission by which the caller may: where an operation is open to narrower ones, the code of the operation
+// does less for those.
+func (p Permit) Uses() Permission { return p.uses }
+
+// Supports tells whether the caller helps people of an organization that is perhaps not the caller's: by UserSupport,
+// and not by a permission for those people.
+func (p Permit) Supports() bool { return p.uses == UserSupport }
+
 // Holds tells whether the caller also holds another permission, in an organization or in Installation. An application
 // holds it if its scopes allow all that can be done with it.
 func (p Permit) Holds(permission Permission, scope string) bool {
@@ -151,10 +166,16 @@ func (p Permit) HoldsFor(scopes APIScopes, permission Permission, scope string) 
 }
 
 // ForInstallation tells whether the caller uses a permission in the permit's scope by a role in the installation. A
-// caller without such a role acts for organizations only. An application needs scopes for all that can be done with the
-// permission.
+// caller without such a role acts for organizations only, and so does one who only supports people, or whose role is a
+// custom one without the permission. An application needs scopes for all that can be done with the permission.
 func (p Permit) ForInstallation(permission Permission) bool {
-	return len(p.holds.memberships[Installation]) > 0 && p.holds.hold(permission, p.scope)
+	speaks := func(r Role) bool {
+		if r.IsCustom() {
+			return Memberships{Installation: {r}}.Hold(permission, Installation)
+		}
+		return r != IAMSupport
+	}
+	return slices.ContainsFunc(p.holds.memberships[Installation], speaks) && p.holds.hold(permission, p.scope)
 }
 
 // CoversScopes refuses an application that was not given all of these scopes itself, where it could use them through
@@ -183,6 +204,9 @@ func (p Permit) Covers(target Memberships) error {
 // MayGiveAccess refuses who could become more by having access to the account of a user with these roles, of the
 // organization home. Who has that access gives it to nobody.
 func (p Permit) MayGiveAccess(userID string, held Memberships, home string) error {
+	if p.Supports() {
+		return ErrDenied
+	}
 	if p.origin.Actor == userID {
 		return p.Covers(held)
 	}
@@ -196,8 +220,17 @@ func (p Permit) MayGiveAccess(userID string, held Memberships, home string) erro
 }
 
 // MayTakeAway refuses to take something away from who holds more in the own organization, home, or in the installation.
-// What somebody holds in other organizations is no protection from the own one.
-func (p Permit) MayTakeAway(held Memberships, home string) error { return p.Covers(held.At(home)) }
+// What somebody holds in other organizations is no protection from the own one. Who supports people needs to hold
+// nothing that they hold, but reaches nobody with a role in the installation.
+func (p Permit) MayTakeAway(held Memberships, home string) error {
+	if !p.Supports() {
+		return p.Covers(held.At(home))
+	}
+	if len(held[Installation]) > 0 {
+		return ErrNotForSupport
+	}
+	return nil
+}
 
 // Roles are those of the caller, as they are recorded of somebody who answers for something. Where scopes bind the
 // token, a role is among them only if the scopes allow all that can be done with it. They must not be altered.

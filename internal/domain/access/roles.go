@@ -60,6 +60,13 @@ const (
 	InvitationWrite Permission = "invitation.write"
 	MetadataRead    Permission = "metadata.read"
 	MetadataWrite   Permission = "metadata.write"
+
+	// These open a part of what others open, see Permit.Uses: the sign-ins of people whom the caller may end sessions
+	// of; events without what is personal in them, members by name, and the policy; finding people of all
+	// organizations, and what gives nobody access to an account.
+	SignInRead  Permission = "sign_in.read"
+	AuditRead   Permission = "audit.read"
+	UserSupport Permission = "user.support"
 )
 
 // Role is a set of permissions with a name.
@@ -70,16 +77,18 @@ const (
 	IAMOwner           Role = "IAM_OWNER"
 	IAMOwnerViewer     Role = "IAM_OWNER_VIEWER"
 	IAMOrgManager      Role = "IAM_ORG_MANAGER"
+	IAMSupport         Role = "IAM_SUPPORT"
 	OrgOwner           Role = "ORG_OWNER"
 	OrgOwnerViewer     Role = "ORG_OWNER_VIEWER"
 	OrgUserManager     Role = "ORG_USER_MANAGER"
 	OrgSettingsManager Role = "ORG_SETTINGS_MANAGER"
+	OrgAuditor         Role = "ORG_AUDITOR"
 )
 
 var (
 	orgReads = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead,
 		PolicyRead, EventRead,
-		GroupRead, ProjectRead, InvitationRead, MetadataRead}
+		GroupRead, ProjectRead, InvitationRead, MetadataRead, SignInRead, AuditRead}
 	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, DomainRelease, UserWrite, CredentialWrite, IDPWrite,
 		AppWrite, WebhookWrite, PolicyWrite,
 		GroupWrite, ProjectWrite, AppRoleWrite, InvitationWrite, MetadataWrite}
@@ -87,29 +96,48 @@ var (
 
 var installationRoles = map[Role][]Permission{
 	IAMOwner: slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite,
-		APIAccessWrite, AllOrgsWrite}, orgReads, orgWrites),
+		APIAccessWrite, AllOrgsWrite, UserSupport}, orgReads, orgWrites),
 	IAMOwnerViewer: slices.Concat([]Permission{SystemRead, SigningRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
+	IAMSupport:     {OrgRead, UserSupport},
 }
 
 var orgRoles = map[Role][]Permission{
 	OrgOwner:       slices.Concat(orgReads, orgWrites),
 	OrgOwnerViewer: orgReads,
-	OrgUserManager: {UserRead, UserWrite, CredentialWrite, GroupRead, GroupWrite, InvitationRead, InvitationWrite},
+	OrgUserManager: {UserRead, UserWrite, CredentialWrite, GroupRead, GroupWrite, InvitationRead, InvitationWrite,
+		SignInRead},
 	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite,
 		ProjectRead, ProjectWrite},
+	OrgAuditor: {AuditRead},
+}
+
+// helperVersion is the version of facts from which on nodes know the roles of helpers. To a node of before they would
+// be worth nothing: anybody could give access to the account of somebody who holds one.
+const helperVersion = 6
+
+// RolesSince is the version of facts that a node has to know for a fact that gives these roles.
+func RolesSince(roles []Role) int {
+	if slices.ContainsFunc(roles, func(r Role) bool { return r == IAMSupport || r == OrgAuditor }) {
+		return helperVersion
+	}
+	return 0
 }
 
 // RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or
 // Installation, as what is wrong with a field roles. It stops where nobody would be shown more.
 func RoleViolations(scope string, names []string) []errs.Violation {
+	return roleViolations(scope, names, func(string) bool { return false })
+}
+
+func roleViolations(scope string, names []string, also func(name string) bool) []errs.Violation {
 	known, where := orgRoles, "organizations"
 	if scope == Installation {
 		known, where = installationRoles, "the installation"
 	}
 	var wrong []errs.Violation
 	for i, name := range names {
-		if _, ok := known[Role(name)]; ok {
+		if _, ok := known[Role(name)]; ok || also(name) {
 			continue
 		}
 		if len(wrong) == errs.MaxViolations {
@@ -155,7 +183,7 @@ func RolesOf(scope string) []Role { return slices.Sorted(maps.Keys(rolesIn(scope
 // PermissionsOf are the permissions that roles bring in their scope, sorted.
 func PermissionsOf(scope string, roles []Role) (all []Permission) {
 	for _, r := range roles {
-		all = append(all, rolesIn(scope)[r]...)
+		all = append(all, r.permissions(scope)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -190,7 +218,7 @@ type Memberships map[string][]Role
 // Hold tells whether they hold p in the organization (or Installation).
 func (m Memberships) Hold(p Permission, scope string) bool {
 	for _, r := range m[Installation] {
-		if slices.Contains(installationRoles[r], p) {
+		if r.brings(p, Installation) {
 			return true
 		}
 	}
@@ -198,7 +226,7 @@ func (m Memberships) Hold(p Permission, scope string) bool {
 		return false
 	}
 	for _, r := range m[scope] {
-		if slices.Contains(orgRoles[r], p) {
+		if r.brings(p, scope) {
 			return true
 		}
 	}
@@ -304,7 +332,7 @@ func (m Memberships) heldBy(hold func(p Permission, scope string) bool) bool {
 
 // heldBy tells whether somebody holds every permission that the role brings in a scope.
 func (r Role) heldBy(hold func(p Permission, scope string) bool, scope string) bool {
-	for _, p := range rolesIn(scope)[r] {
+	for _, p := range r.permissions(scope) {
 		if !hold(p, scope) {
 			return false
 		}
@@ -374,6 +402,10 @@ var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
 // allow less.
 var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
 	"this user has permissions that you do not have, or that the scopes of your access token do not cover: ask somebody who has all of them")
+
+// ErrNotForSupport is ErrTargetHoldsMore for who supports people.
+var ErrNotForSupport = errs.New(errs.PermissionDenied, TargetHoldsMore,
+	"this user has a role in the installation: support cannot do this, ask an owner of the installation (IAM_OWNER)")
 
 // ErrHasRolesElsewhere is ErrTargetHoldsMore where an owner of the user's organization may.
 var ErrHasRolesElsewhere = errs.New(errs.PermissionDenied, TargetHoldsMore,

@@ -67,7 +67,7 @@ var needs = map[access.Permission]access.APIScopes{
 	access.CredentialWrite: access.PasswordsScope | access.CredentialsScope,
 	access.GroupRead:       access.ReadScope, access.GroupWrite: access.WriteScope,
 	access.InvitationRead:  access.ReadScope,
-	access.InvitationWrite: access.WriteScope,
+	access.InvitationWrite: access.WriteScope, access.SignInRead: access.ReadScope,
 }
 
 func asApplication(scopes ...string) *access.Caller {

@@ -9,10 +9,11 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
-// Serves tells whether people of an organization can be sent to an application: one of their own, or one that is for all
-// organizations.
-func Serves(a *event.Object[App], orgID string) bool {
-	return a != nil && a.Data.State == Active && a.Data.Type.signsIn() && (a.Org == orgID || a.Data.AllOrganizations)
+// Serves tells whether people of an organization can be sent to an application: one of their own, one that is for all
+// organizations, or one whose project the organization was granted.
+func Serves(a *event.Object[App], orgID string, granted bool) bool {
+	return a != nil && a.Data.State == Active && a.Data.Type.signsIn() &&
+		(a.Org == orgID || a.Data.AllOrganizations || granted)
 }
 
 // TargetProblem says what is wrong with a page of the application that somebody is to end at after Start: it has to be

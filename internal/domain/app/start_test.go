@@ -61,30 +61,34 @@ func TestWhichPagesAreOfTheOriginOfTheStartAddress(t *testing.T) {
 
 func TestWhomAnApplicationServes(t *testing.T) {
 	for name, tt := range map[string]struct {
-		typ  app.Type
-		all  bool
-		end  event.Fact[app.App] // nil: it is active
-		org  string
-		want bool
+		typ     app.Type
+		all     bool
+		end     event.Fact[app.App] // nil: it is active
+		org     string
+		granted bool
+		want    bool
 	}{
-		"of the organization":      {app.Web, false, nil, "org_a", true},
-		"of another one":           {app.Web, false, nil, "org_b", false},
-		"switched off":             {app.Web, false, app.Deactivated{}, "org_a", false},
-		"gone":                     {app.Web, false, app.WasRemoved{}, "org_a", false},
-		"an API":                   {app.API, false, nil, "org_a", false},
-		"of all of them":           {app.SPA, true, nil, "org_b", true},
-		"of all, and switched off": {app.SPA, true, app.Deactivated{}, "org_b", false},
+		"of the organization":       {app.Web, false, nil, "org_a", false, true},
+		"of another one":            {app.Web, false, nil, "org_b", false, false},
+		"granted":                   {app.Web, false, nil, "org_b", true, true},
+		"granted, and switched off": {app.Web, false, app.Deactivated{}, "org_b", true, false},
+		"switched off":              {app.Web, false, app.Deactivated{}, "org_a", false, false},
+		"gone":                      {app.Web, false, app.WasRemoved{}, "org_a", false, false},
+		"an API":                    {app.API, false, nil, "org_a", false, false},
+		"an API that was granted":   {app.API, false, nil, "org_b", true, false},
+		"of all of them":            {app.SPA, true, nil, "org_b", false, true},
+		"of all, and switched off":  {app.SPA, true, app.Deactivated{}, "org_b", false, false},
 	} {
 		o := &event.Object[app.App]{Org: "org_a"}
 		app.Added{Type: tt.typ, Settings: app.Settings{AllOrganizations: tt.all}}.Apply(&o.Data)
 		if tt.end != nil {
 			tt.end.Apply(&o.Data)
 		}
-		if got := app.Serves(o, tt.org); got != tt.want {
+		if got := app.Serves(o, tt.org, tt.granted); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if app.Serves(nil, "org_a") {
+	if app.Serves(nil, "org_a", true) {
 		t.Error("one that there is not serves somebody")
 	}
 }

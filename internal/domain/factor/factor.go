@@ -34,6 +34,7 @@ const startLife = 5 * time.Minute
 // Reasons of this package.
 const (
 	NotFound            errs.Reason = "FACTOR_NOT_FOUND"
+	RemovalRequested    errs.Reason = "FACTOR_REMOVAL_REQUESTED"
 	TooMany             errs.Reason = "TOO_MANY_FACTORS"
 	PasskeyExists       errs.Reason = "PASSKEY_EXISTS"
 	NoPasskey           errs.Reason = "NO_PASSKEY"
@@ -44,7 +45,10 @@ const (
 // Errors that the rules of factors refuse with.
 var (
 	ErrNotFound = errs.New(errs.NotFound, NotFound, "this user has no second factor with this identifier")
-	ErrTooMany  = errs.New(errs.FailedPrecondition, TooMany,
+	// ErrRemovalRequested bounds how often administrators are asked.
+	ErrRemovalRequested = errs.New(errs.FailedPrecondition, RemovalRequested,
+		"the removal of this second factor was requested already: ask an administrator of the user's organization to confirm it")
+	ErrTooMany = errs.New(errs.FailedPrecondition, TooMany,
 		"this user already has 20 second factors: remove one that is no longer needed")
 	ErrPasskeyExists = errs.New(errs.AlreadyExists, PasskeyExists, "this passkey is already enrolled")
 	ErrNoPasskey     = errs.New(errs.FailedPrecondition, NoPasskey,
@@ -188,6 +192,23 @@ func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64
 		return nil
 	}
 	return f.PutRecoveryCodes(tx, u, nil)
+}
+
+// RequestRemoval asks those who may remove a factor of a user of the permit's organization to do so. Errors:
+// user.ErrNotFound; access.ErrTargetHoldsMore; access.ErrNotForSupport; ErrNotFound; ErrRemovalRequested; Aborted when
+// match does not hold.
+func RequestRemoval(ctx context.Context, s event.Store, permit access.Permit, userID string, match event.IfMatch,
+	id string) (event.Details, error) {
+	return user.TakesAway(permit, userID).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		f, there := u.Data.Human.Factor(id)
+		switch {
+		case !there:
+			return ErrNotFound
+		case f.RemovalAsked(tx.Now()) != nil:
+			return ErrRemovalRequested
+		}
+		return u.Append(user.FactorRemovalRequested{FactorID: id, By: permit.Origin().Actor, At: tx.Now()})
+	})
 }
 
 // RemoveFor takes a factor away from a user of the permit's organization. Errors: user.ErrNotFound;

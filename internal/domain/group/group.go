@@ -59,10 +59,21 @@ var Kind = event.Define(event.Schema[Group]{
 		}
 		return []event.Claim{NameClaim(o.Org, o.Data.NameKey)}
 	},
+	Groups: func(o *event.Object[Group]) (groups []string) {
+		for _, r := range o.Data.Roles {
+			if r.IsCustom() {
+				groups = append(groups, GivingRole(r.Name()))
+			}
+		}
+		return groups
+	},
 	Copy: func(g *Group) Group { // lists are replaced, never altered
 		return *g
 	},
 })
+
+// GivingRole is the group of the groups that give a custom role.
+func GivingRole(role string) string { return "groups_giving/" + role }
 
 // NameClaim is the claim of the group with this name (in its comparison form) in an organization.
 func NameClaim(org, nameKey string) event.Claim {
@@ -112,6 +123,9 @@ type RolesSet struct {
 
 // EventType implements event.Fact.
 func (RolesSet) EventType() event.Type { return "group.roles_set.v1" }
+
+// Since implements event.Gated: nodes of before do not know all roles.
+func (e RolesSet) Since() int { return access.RolesSince(e.Roles) }
 
 // Apply implements event.Fact.
 func (e RolesSet) Apply(g *Group) { g.Roles, g.Members, g.Counted = e.Roles, e.Members, false }

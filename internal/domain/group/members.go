@@ -6,6 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
@@ -106,7 +107,8 @@ func inside(permit access.Permit, id string) event.Target[user.User] {
 
 // AddMember puts a user of the permit's organization, or a guest, into a group. Who is in it stays in it. A group that
 // gives roles takes the permission to give them. Errors: user.ErrNotFound; ErrNotFound; access.ErrDenied;
-// member.ErrGrantsMore; ErrTooManyGroups; ErrTooLarge; Aborted when match does not hold, which is about the user.
+// member.ErrGrantsMore; ErrTooManyGroups; ErrTooLarge; role.ErrTooManyHolders; Aborted when match does not hold, which
+// is about the user.
 func AddMember(ctx context.Context, s event.Store, permit access.Permit, id, userID string,
 	match event.IfMatch) (event.Details, error) {
 	return change(ctx, s, permit, id, userID, match, membership.join)
@@ -123,7 +125,7 @@ func RemoveMember(ctx context.Context, s event.Store, permit access.Permit, id, 
 // membership is a change of who is in a group, inside its command.
 type membership struct {
 	permit  access.Permit
-	reader  event.Reader
+	store   event.Store
 	unasked string // whose people are not asked, see member.Unasked
 	owners  *member.Owners
 	recount *recount
@@ -145,7 +147,7 @@ func change(ctx context.Context, s event.Store, permit access.Permit, id, userID
 	if err != nil {
 		return event.Details{}, err
 	}
-	c := membership{permit: permit, reader: s, unasked: unasked, owners: member.OwnersOfBut(s, permit.Org(), userID),
+	c := membership{permit: permit, store: s, unasked: unasked, owners: member.OwnersOfBut(s, permit.Org(), userID),
 		recount: &recount{}}
 	needs := event.Command{Read: []event.Ref{Kind.Ref(id)}}
 	return inside(permit, userID).Needs(needs).Change(ctx, s, match,
@@ -205,6 +207,9 @@ func (c membership) join() error {
 	if err := c.counted(MemberAdded{UserID: c.user.ID}); err != nil {
 		return err
 	}
+	if err := role.GiveTo(c.tx, c.store, c.user, c.group.Org, g.Roles); err != nil {
+		return err
+	}
 	if err := member.Give(c.user, c.group.Org, g.Roles, c.unasked); err != nil {
 		return err
 	}
@@ -228,7 +233,7 @@ func (c membership) room() error {
 	}
 	if sequence := g.Sequence; c.recount.sequence != sequence {
 		return event.Look(func(ctx context.Context) (event.Command, error) {
-			all, err := Members(ctx, c.reader, g.ID)
+			all, err := Members(ctx, c.store, g.ID)
 			*c.recount = recount{int64(len(all)), sequence}
 			return event.Command{}, err
 		})

@@ -8,30 +8,33 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
 // SetRoles says which roles of this API a group of the permit's organization gives, in place of those before. All its
 // members hold them from the same moment on. Errors: InvalidArgument for unknown roles; access.ErrDenied;
-// member.ErrGrantsMore; ErrNotFound; access.ErrTargetHoldsMore; ErrTooLarge; member.ErrLastOrgOwner; Aborted when match
-// does not hold.
+// member.ErrGrantsMore; ErrNotFound; access.ErrTargetHoldsMore; ErrTooLarge; role.ErrTooManyHolders;
+// member.ErrLastOrgOwner; Aborted when match does not hold.
 func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	names []string) (event.Details, error) {
-	if wrong := access.RoleViolations(permit.Org(), names); len(wrong) > 0 {
+	if wrong := access.GivenViolations(permit.Org(), names); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
-	var roles []access.Role
-	for _, name := range names {
-		roles = append(roles, access.Role(name))
-	}
-	slices.Sort(roles)
-	roles = slices.Compact(roles)
 	if err := mayGive(permit); err != nil {
 		return event.Details{}, err
 	}
-	if permit.Covers(access.Memberships{permit.Org(): roles}) != nil {
-		return event.Details{}, member.ErrGrantsMore
+	covers := func(roles ...access.Role) error {
+		if permit.Covers(access.Memberships{permit.Org(): roles}) != nil {
+			return member.ErrGrantsMore
+		}
+		return nil
+	}
+	for _, name := range names { // what custom roles bring is known in the command only
+		if err := covers(access.Role(name)); err != nil {
+			return event.Details{}, err
+		}
 	}
 	unasked, err := member.Unasked(ctx, s, permit)
 	if err != nil {
@@ -54,17 +57,28 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 		return event.Command{}, err
 	}
 	set := func(orgOfFact string) (event.Details, error) {
-		all := AllOf(s, permit, id, roles) // anew: a second command declares nothing that the first one has found
+		all := AllOf(s, permit, id) // anew: a second command declares nothing that the first one has found
 		return target.Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Group]) error {
 			g.Expect(match)
+			roles, err := role.Resolve(tx, g.Org, names)
+			if err != nil {
+				return err
+			}
+			if err := covers(roles...); err != nil {
+				return err
+			}
 			switch {
 			case slices.Equal(g.Data.Roles, roles):
 				return nil
 			case !g.Data.counts():
 				return event.Look(count)
 			}
-			members, err := all.In(tx, g)
+			members, err := all.In(tx, g, roles)
 			if err != nil {
+				return err
+			}
+			// one at least: a change of a custom role has to find the group, too
+			if err := role.Give(tx, s, fresh(g.Data.Roles, roles), max(int64(len(members)), 1)); err != nil {
 				return err
 			}
 			for _, u := range members {
@@ -84,6 +98,11 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 		details, err = set(permit.Org())
 	}
 	return details, err
+}
+
+// fresh are those of the roles that a group does not give yet.
+func fresh(before, roles []access.Role) []access.Role {
+	return slices.DeleteFunc(slices.Clone(roles), func(r access.Role) bool { return slices.Contains(before, r) })
 }
 
 // counted is how many members a group with these roles has: without roles nobody counts.
@@ -113,19 +132,19 @@ type All struct {
 	reader   event.Reader
 	sequence uint64 // of the group when its members were listed: it changes with everybody who joins or leaves
 	listed   []event.Ref
-	roles    []access.Role
 	owners   *member.Owners
 	mayLeave bool // the organization without an owner
 }
 
-// AllOf are the members of a group that is going to give these roles.
-func AllOf(r event.Reader, permit access.Permit, id string, roles []access.Role) *All {
-	return &All{reader: r, roles: roles, owners: member.OwnersWithout(r, permit.Org(), id), mayLeave: mayLeave(permit)}
+// AllOf are the members of a group whose roles are about to change.
+func AllOf(r event.Reader, permit access.Permit, id string) *All {
+	return &All{reader: r, owners: member.OwnersWithout(r, permit.Org(), id), mayLeave: mayLeave(permit)}
 }
 
-// In gives the members, for writing, inside a command that has not changed the group yet. The group counts its members,
-// and the command is run by event.Do. Errors: ErrTooLarge; member.ErrLastOrgOwner.
-func (a *All) In(tx *event.Tx, g *event.Object[Group]) (members []*event.Object[user.User], err error) {
+// In gives the members, for writing, inside a command that has not changed the group yet and will have it give other
+// roles. The group counts its members, and the command is run by event.Do. Errors: ErrTooLarge; member.ErrLastOrgOwner.
+func (a *All) In(tx *event.Tx, g *event.Object[Group],
+	roles []access.Role) (members []*event.Object[user.User], err error) {
 	if sequence := g.Sequence; a.sequence != sequence {
 		return nil, event.Look(func(ctx context.Context) (event.Command, error) {
 			users, err := Members(ctx, a.reader, g.ID)
@@ -146,7 +165,7 @@ func (a *All) In(tx *event.Tx, g *event.Object[Group]) (members []*event.Object[
 			members = append(members, u)
 		}
 	}
-	if !slices.Contains(g.Data.Roles, access.OrgOwner) || slices.Contains(a.roles, access.OrgOwner) {
+	if !slices.Contains(g.Data.Roles, access.OrgOwner) || slices.Contains(roles, access.OrgOwner) {
 		return members, nil
 	}
 	var ended []*event.Object[user.User] // they own the organization by this group alone

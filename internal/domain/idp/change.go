@@ -20,7 +20,7 @@ type Added struct {
 // AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; ErrLinkByEmail;
 // org.ErrNotFound; those of once.
 func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General,
-	jwt JWT) (Added, error) {
+	jwt JWT, draft bool) (Added, error) {
 	var wrong errs.Violations
 	general.all().violations(&wrong)
 	to := jwt.all()
@@ -29,7 +29,7 @@ func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event
 		return Added{}, wrong.Err()
 	}
 	return add(ctx, s, permit, once, Kind.NewID(), general,
-		func(g General) event.Fact[Provider] { return JWTAdded{General: g, JWT: jwt} }, nil)
+		func(g General) event.Fact[Provider] { return JWTAdded{General: g, JWT: jwt, Drafted: Drafted{draft}} }, nil)
 }
 
 // OIDCViolations lists what is wrong with a new OpenID Connect provider.
@@ -43,18 +43,19 @@ func OIDCViolations(general General, oidc OIDC, clientSecret string) (wrong errs
 }
 
 // AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. What a preset knows
-// and the caller leaves out is filled in. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound;
+// and the caller leaves out is filled in. One that is unfinished is a draft also where draft is false. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound;
 // those of once.
 func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once,
-	general General, oidc OIDC, clientSecret string) (Added, error) {
+	general General, oidc OIDC, clientSecret string, draft bool) (Added, error) {
 	if err := OIDCViolations(general, oidc, clientSecret).Err(); err != nil {
 		return Added{}, err
 	}
 	id := Kind.NewID()
 	oidc, general = oidc.filled(), general.styled(oidc.Preset)
 	oidc.HasClientSecret = clientSecret != ""
+	d := Drafted{draft || oidc.client().unfinished()}
 	return add(ctx, s, permit, once, id, general,
-		func(g General) event.Fact[Provider] { return OIDCAdded{General: g, OIDC: oidc} },
+		func(g General) event.Fact[Provider] { return OIDCAdded{General: g, OIDC: oidc, Drafted: d} },
 		secretRow(master, id, clientSecret))
 }
 
@@ -69,18 +70,19 @@ func OAuthViolations(general General, oauth OAuth, clientSecret string) (wrong e
 }
 
 // AddOAuth creates an OAuth 2.0 provider in the permit's organization; an empty secret is none. What a preset knows and
-// the caller leaves out is filled in. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound;
+// the caller leaves out is filled in. One that is unfinished is a draft also where draft is false. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound;
 // those of once.
 func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once,
-	general General, oauth OAuth, clientSecret string) (Added, error) {
+	general General, oauth OAuth, clientSecret string, draft bool) (Added, error) {
 	if err := OAuthViolations(general, oauth, clientSecret).Err(); err != nil {
 		return Added{}, err
 	}
 	id := Kind.NewID()
 	oauth = oauth.filled()
 	oauth.HasClientSecret = clientSecret != ""
+	d := Drafted{draft || oauth.client().unfinished()}
 	return add(ctx, s, permit, once, id, general,
-		func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth} },
+		func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth, Drafted: d} },
 		secretRow(master, id, clientSecret))
 }
 
@@ -321,22 +323,26 @@ func (p *Provider) with(facts []event.Fact[Provider]) *Provider {
 	return &c
 }
 
-// Deactivate switches a provider off. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
+// Deactivate switches a provider off. Errors: ErrNotFound; ErrNotActive; ErrDraft; Aborted when match does not hold.
 func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (event.Details, error) {
 	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
-		if p.Data.State != Active {
+		switch p.Data.State {
+		case Active:
+			return p.Append(Deactivated{})
+		case Draft:
+			return ErrDraft
+		default:
 			return ErrNotActive
 		}
-		return p.Append(Deactivated{})
 	})
 }
 
-// Reactivate switches a provider on again. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
+// Reactivate switches a provider on again, or offers a draft without a check. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (event.Details, error) {
 	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
-		if p.Data.State != Inactive {
+		if p.Data.State == Active {
 			return ErrNotInactive
 		}
 		return p.Append(Reactivated{})

@@ -44,13 +44,18 @@ func TestANewOIDCProviderKeepsItsSecretBesideTheLog(t *testing.T) {
 			s := world(t)
 			mark := s.Mark()
 			added, err := idp.AddOIDC(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "Corp"},
-				c.oidc, c.secret)
+				c.oidc, c.secret, false)
 			must(t, err)
+			state, draft := idp.Active, ""
+			if c.secret == "" {
+				state, draft = idp.Draft, `,"draft":true`
+			}
 			s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.oidc_added.v1",
-				Payload: `{"general":{"name":"Corp","nameKey":"corp"},"oidc":` + c.payload + `}`}, vouchedFor(added.ID))
+				Payload: `{"general":{"name":"Corp","nameKey":"corp"},"oidc":` + c.payload + draft + `}`},
+				vouchedFor(added.ID))
 			p, err := idp.Get(t.Context(), s, ownerA, added.ID)
 			must(t, err)
-			if p.Data.Type() != idp.IsOIDC || p.Data.State != idp.Active || p.Org != "org_a" ||
+			if p.Data.Type() != idp.IsOIDC || p.Data.State != state || p.Org != "org_a" ||
 				added.Details != p.Details() {
 				t.Errorf("got %+v", p)
 			}
@@ -63,7 +68,7 @@ func TestANewOIDCProviderKeepsItsSecretBesideTheLog(t *testing.T) {
 		})
 	}
 	_, err := idp.AddOIDC(t.Context(), world(t), eventtest.New(t).Master, permit("org_gone"), event.Once{},
-		general, oidc, "x")
+		general, oidc, "x", false)
 	eventtest.As(t, err, org.ErrNotFound)
 }
 
@@ -221,6 +226,10 @@ func TestStatesOfAProvider(t *testing.T) {
 		{"deactivate an inactive one", deactivate, "idp_inactive", stale, idp.ErrNotActive, "", ""},
 		{"reactivate an inactive one", reactivate, "idp_inactive", event.IfMatch{}, nil,
 			"idp.reactivated.v1", idp.Active},
+		{"deactivate a draft", deactivate, "idp_draft", stale, idp.ErrDraft, "", ""},
+		{"offer a draft", reactivate, "idp_draft", event.IfMatch{Set: true, Sequence: 1}, nil,
+			"idp.reactivated.v1", idp.Active},
+		{"remove a draft", remove, "idp_draft", event.IfMatch{}, nil, "idp.removed.v1", idp.Removed},
 		{"reactivate an active one", reactivate, "idp_active", stale, idp.ErrNotInactive, "", ""},
 		{"remove an active one", remove, "idp_active", event.IfMatch{}, nil, "idp.removed.v1", idp.Removed},
 		{"remove an inactive one", remove, "idp_inactive", event.IfMatch{}, nil, "idp.removed.v1", idp.Removed},
@@ -235,6 +244,8 @@ func TestStatesOfAProvider(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
+			eventtest.Given(t, s, idp.Kind, "idp_draft", "org_a", nil,
+				idp.JWTAdded{General: general, JWT: jwt, Drafted: idp.Drafted{Draft: true}})
 			mark, before := s.Mark(), s.Fingerprint()
 			d, err := c.do(t, s, ownerA, c.id, c.match)
 			eventtest.As(t, err, c.refusal)

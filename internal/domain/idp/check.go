@@ -33,8 +33,8 @@ type Checked struct {
 var errChangedMeanwhile = errs.New(errs.Aborted, event.SequenceMismatch,
 	"the identity provider was changed while it was checked: check it again")
 
-// Check judges a provider's configuration. If it passes and nobody answers for the configuration yet, the caller does
-// from now on; with adopt also in place of everybody else, for the configuration that match names. Errors: ErrNotFound;
+// Check judges a provider's configuration. If it passes, a draft is offered from now on; and if nobody answers for the
+// configuration yet, the caller does, with adopt also in place of everybody else, for the configuration that match names. Errors: ErrNotFound;
 // ErrUnseen for adopt without match where others answer for it; ErrNoChecker where checker is nil; Aborted when match
 // does not hold, or when the provider was changed meanwhile.
 func Check(ctx context.Context, s event.Store, checker Checker, permit access.Permit, id string, match event.IfMatch,
@@ -55,7 +55,14 @@ func Check(ctx context.Context, s event.Store, checker Checker, permit access.Pe
 	}
 	out := Checked{Problems: checker.Check(ctx, p), Details: p.Details()}
 	out.Passed = !slices.ContainsFunc(out.Problems, func(problem Problem) bool { return !problem.Warning })
-	if !out.Passed || p.Data.Changer != nil && !adopt {
+	var facts []event.Fact[Provider]
+	if p.Data.Changer == nil || adopt {
+		facts = append(facts, adopted(permit))
+	}
+	if p.Data.State == Draft {
+		facts = append(facts, Reactivated{})
+	}
+	if !out.Passed || facts == nil {
 		return out, nil
 	}
 	if permit, err = permit.Renew(ctx); err != nil { // it took its time
@@ -66,7 +73,7 @@ func Check(ctx context.Context, s event.Store, checker Checker, permit access.Pe
 			if now.Sequence != p.Sequence {
 				return errChangedMeanwhile
 			}
-			return now.Append(adopted(permit))
+			return now.Append(facts...)
 		})
 	if err != nil {
 		return Checked{}, err

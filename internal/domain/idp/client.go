@@ -37,6 +37,9 @@ func (p *Provider) client() *client {
 	return nil
 }
 
+// unfinished tells whether the provider lacks a secret that it most likely wants.
+func (c *client) unfinished() bool { return !*c.hasSecret && *c.auth != PrivateKeyJWT }
+
 // ClientChanged is what is different in what both configurations have, but for the secret.
 type ClientChanged struct {
 	ClientID   *string        `json:"clientId,omitempty"`

@@ -7,10 +7,23 @@ import (
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
 
+// Drafted is part of the facts that create a provider.
+type Drafted struct {
+	Draft bool `json:"draft,omitempty"` // it is not offered before Reactivated
+}
+
+func (d Drafted) standing() Standing {
+	if d.Draft {
+		return Standing{State: Draft}
+	}
+	return Standing{State: Active}
+}
+
 // JWTAdded records a new provider with a JWT configuration.
 type JWTAdded struct {
 	General General `json:"general"`
 	JWT     JWT     `json:"jwt"`
+	Drafted
 }
 
 // EventType implements event.Fact.
@@ -18,13 +31,14 @@ func (JWTAdded) EventType() event.Type { return "idp.jwt_added.v1" }
 
 // Apply implements event.Fact.
 func (e JWTAdded) Apply(p *Provider) {
-	*p = Provider{Standing: Standing{State: Active}, General: e.General, JWT: &e.JWT}
+	*p = Provider{Standing: e.standing(), General: e.General, JWT: &e.JWT}
 }
 
 // OIDCAdded records a new provider that speaks OpenID Connect.
 type OIDCAdded struct {
 	General General `json:"general"`
 	OIDC    OIDC    `json:"oidc"`
+	Drafted
 }
 
 // EventType implements event.Fact.
@@ -32,13 +46,14 @@ func (OIDCAdded) EventType() event.Type { return "idp.oidc_added.v1" }
 
 // Apply implements event.Fact.
 func (e OIDCAdded) Apply(p *Provider) {
-	*p = Provider{Standing: Standing{State: Active}, General: e.General, OIDC: &e.OIDC}
+	*p = Provider{Standing: e.standing(), General: e.General, OIDC: &e.OIDC}
 }
 
 // OAuthAdded records a new provider that speaks OAuth 2.0 only.
 type OAuthAdded struct {
 	General General `json:"general"`
 	OAuth   OAuth   `json:"oauth"`
+	Drafted
 }
 
 // EventType implements event.Fact.
@@ -46,7 +61,7 @@ func (OAuthAdded) EventType() event.Type { return "idp.oauth_added.v1" }
 
 // Apply implements event.Fact.
 func (e OAuthAdded) Apply(p *Provider) {
-	*p = Provider{Standing: Standing{State: Active}, General: e.General, OAuth: &e.OAuth}
+	*p = Provider{Standing: e.standing(), General: e.General, OAuth: &e.OAuth}
 }
 
 // Changed records what is different in the general configuration.
@@ -219,7 +234,7 @@ func (Deactivated) EventType() event.Type { return "idp.deactivated.v1" }
 // Apply implements event.Fact.
 func (Deactivated) Apply(p *Provider) { p.State = Inactive; p.Epoch++ }
 
-// Reactivated records that the provider is offered again.
+// Reactivated records that the provider is offered: again, or for the first time after it was a draft.
 type Reactivated struct{}
 
 // EventType implements event.Fact.

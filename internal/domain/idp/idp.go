@@ -18,8 +18,9 @@ import (
 // State of an identity provider.
 type State string
 
-// ACTIVE <-> INACTIVE, any -> REMOVED.
+// DRAFT -> ACTIVE <-> INACTIVE, any -> REMOVED.
 const (
+	Draft    State = "draft" // not offered until a check passes or somebody says so
 	Active   State = "active"
 	Inactive State = "inactive"
 	Removed  State = "removed"
@@ -264,7 +265,9 @@ var (
 	ErrNotOAuth = errs.New(errs.FailedPrecondition, NotOAuth,
 		"this identity provider has another type and no OAuth 2.0 configuration")
 
-	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already inactive")
+	ErrNotActive = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already inactive")
+	ErrDraft     = errs.New(errs.FailedPrecondition, WrongState,
+		"the identity provider is a draft and offered to nobody yet: there is nothing to deactivate")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already active")
 
 	ErrLinkByEmail = errs.New(errs.PermissionDenied, access.PermissionDenied,

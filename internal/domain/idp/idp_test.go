@@ -252,7 +252,7 @@ func TestThePermissionForAnUpdateByIdIsThatOfTheOwner(t *testing.T) {
 func TestANewProviderIsActiveAndBelongsToThePermitsOrganization(t *testing.T) {
 	s := world(t)
 	mark := s.Mark()
-	added, err := idp.AddJWT(t.Context(), s, ownerA, event.Once{}, general, jwt)
+	added, err := idp.AddJWT(t.Context(), s, ownerA, event.Once{}, general, jwt, false)
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.jwt_added.v1",
 		Payload: `{"general":{"name":"Corp","nameKey":"corp","styling":"google","autoRegister":true},"jwt":{"endpoint":"https://corp.example/jwt",` +
@@ -263,7 +263,7 @@ func TestANewProviderIsActiveAndBelongsToThePermitsOrganization(t *testing.T) {
 	if p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() || added.Details.Sequence != 2 {
 		t.Errorf("got %+v, details %+v", p, added.Details)
 	}
-	again, err := idp.AddJWT(t.Context(), s, ownerA, event.Once{}, general, jwt)
+	again, err := idp.AddJWT(t.Context(), s, ownerA, event.Once{}, general, jwt, false)
 	if err != nil || again.ID == added.ID {
 		t.Errorf("names need not be unique: %v", err)
 	}
@@ -274,7 +274,7 @@ func TestAProviderNeedsAnOrganizationThatExists(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			s := world(t)
 			mark := s.Mark()
-			_, err := idp.AddJWT(t.Context(), s, permit(id), event.Once{}, general, jwt)
+			_, err := idp.AddJWT(t.Context(), s, permit(id), event.Once{}, general, jwt, false)
 			eventtest.As(t, err, org.ErrNotFound)
 			s.Then(t, mark)
 		})
@@ -284,10 +284,10 @@ func TestAProviderNeedsAnOrganizationThatExists(t *testing.T) {
 func TestAProviderIsAddedOnceUnderOneKey(t *testing.T) {
 	s := world(t)
 	once := event.Once{Key: "k", Request: []byte("request"), Expires: event.Micros(s.Now().Add(24 * time.Hour))}
-	first, err := idp.AddJWT(t.Context(), s, ownerA, once, general, jwt)
+	first, err := idp.AddJWT(t.Context(), s, ownerA, once, general, jwt, false)
 	must(t, err)
 	before := s.Fingerprint()
-	again, err := idp.AddJWT(t.Context(), s, ownerA, once, general, jwt)
+	again, err := idp.AddJWT(t.Context(), s, ownerA, once, general, jwt, false)
 	if err != nil || again != first {
 		t.Errorf("got %+v, %v, want %+v", again, err, first)
 	}

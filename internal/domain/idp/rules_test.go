@@ -167,7 +167,7 @@ func TestWhichOIDCConfigurationsAreRefused(t *testing.T) {
 			}
 			s := world(t)
 			_, err := idp.AddOIDC(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "n"},
-				c.oidc, c.secret)
+				c.oidc, c.secret, false)
 			if (err == nil) != (c.want == nil) {
 				t.Errorf("added: %v", err)
 			}
@@ -219,7 +219,7 @@ func TestWhichOAuthConfigurationsAreRefused(t *testing.T) {
 			}
 			s := world(t)
 			_, err := idp.AddOAuth(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "n"},
-				c.oauth, c.secret)
+				c.oauth, c.secret, false)
 			if (err == nil) != (c.want == nil) {
 				t.Errorf("added: %v", err)
 			}
@@ -269,7 +269,7 @@ func TestPresetsFillInWhatIsLeftOut(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
 			added, err := idp.AddOIDC(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "n"},
-				c.in, c.secret)
+				c.in, c.secret, false)
 			must(t, err)
 			p := eventtest.State(t, s, idp.Kind, added.ID).Data
 			if !reflect.DeepEqual(*p.OIDC, c.want) || p.General.Styling != c.style {
@@ -282,7 +282,7 @@ func TestPresetsFillInWhatIsLeftOut(t *testing.T) {
 	}
 	s := world(t)
 	added, err := idp.AddOAuth(t.Context(), s, s.Master, ownerA, event.Once{}, idp.General{Name: "n"},
-		github, "hush hush")
+		github, "hush hush", false)
 	must(t, err)
 	want := idp.OAuth{
 		Preset:                idp.GitHubPreset,

@@ -213,10 +213,10 @@ func TestOnlyWhoSetsPoliciesSwitchesLinkingByEmail(t *testing.T) {
 					idp.Modification{General: idp.Changed{LinkByEmail: new(true)}})),
 				"off": second(idp.Modify(t.Context(), s, s.Master, permit, "idp_on", event.IfMatch{},
 					idp.Modification{General: idp.Changed{LinkByEmail: new(false)}})),
-				"a new JWT":  second(idp.AddJWT(t.Context(), s, permit, event.Once{}, linked, jwt)),
-				"a new OIDC": second(idp.AddOIDC(t.Context(), s, s.Master, permit, event.Once{}, linked, oidc, "")),
+				"a new JWT":  second(idp.AddJWT(t.Context(), s, permit, event.Once{}, linked, jwt, false)),
+				"a new OIDC": second(idp.AddOIDC(t.Context(), s, s.Master, permit, event.Once{}, linked, oidc, "", false)),
 				"a new OAuth": second(idp.AddOAuth(t.Context(), s, s.Master, permit, event.Once{}, linked,
-					otherGitHub, "")),
+					otherGitHub, "", false)),
 				"with another": second(idp.Modify(t.Context(), s, s.Master, permit, "idp_inactive", event.IfMatch{},
 					idp.Modification{General: idp.Changed{Name: new("n"), LinkByEmail: new(true)}})),
 			} {

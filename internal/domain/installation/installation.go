@@ -84,7 +84,8 @@ func (e OwnerRemoved) Apply(i *Installation) {
 // MembersChanged records that what a user holds in the installation changed, where the list of owners stays as it is.
 // So every grant in the installation moves its sequence, and a decision can rest on nobody having been given more.
 type MembersChanged struct {
-	UserID string `json:"userId"`
+	UserID string `json:"userId,omitempty"`
+	Role   string `json:"role,omitempty"` // a custom role that has other permissions now, in place of a user
 }
 
 // EventType implements event.Fact.

@@ -138,7 +138,7 @@ func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more b
 			}
 			clear(keys.rows)
 		}
-		e, err := Show(ctx, keys, f.root, &events[i], true)
+		e, err := Show(ctx, keys, f.root, &events[i], personal(f.permit))
 		if err != nil {
 			return 0, false, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
@@ -89,20 +90,17 @@ type Set struct {
 // does not hold.
 func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch,
 	names []string) (Set, error) {
-	if wrong := access.RoleViolations(m.permit.Org(), names); len(wrong) > 0 {
+	if wrong := access.GivenViolations(m.permit.Org(), names); len(wrong) > 0 {
 		return Set{}, errs.Invalid(wrong...)
 	}
-	c := roleChange{permit: m.permit, userID: userID, match: match}
+	c := roleChange{permit: m.permit, userID: userID, match: match, names: names}
 	if c.inInstallation() && len(names) == 0 {
 		return Set{}, errs.Wrong("roles", errs.Plain("must have at least one role: the installation has no guests"))
 	}
-	for _, name := range names {
-		c.roles = append(c.roles, access.Role(name))
-	}
-	slices.Sort(c.roles)
-	c.roles = slices.Compact(c.roles)
-	if c.permit.Covers(access.Memberships{c.permit.Org(): c.roles}) != nil {
-		return Set{}, ErrGrantsMore
+	for _, name := range names { // what custom roles bring is known in the command only
+		if err := c.mayGive(access.Role(name)); err != nil {
+			return Set{}, err
+		}
 	}
 	return c.do(ctx, s)
 }
@@ -168,17 +166,29 @@ func End(u *event.Object[user.User], orgID string) error {
 type roleChange struct {
 	permit  access.Permit
 	userID  string
-	roles   []access.Role
-	removes bool // the membership ends
+	names   []string // of the roles
+	removes bool     // the membership ends
 	match   event.IfMatch
 
 	owners  *Owners
 	unasked string // the organization whose people are not asked, see Unasked
 	offer   string // id of the offer to be made to somebody who is asked
+
+	store event.Store
+	roles []access.Role // as they are in the command, sorted
+}
+
+// mayGive refuses a role with permissions that the caller does not hold.
+func (c roleChange) mayGive(roles ...access.Role) error {
+	if c.permit.Covers(access.Memberships{c.permit.Org(): roles}) != nil {
+		return ErrGrantsMore
+	}
+	return nil
 }
 
 func (c roleChange) do(ctx context.Context, s event.Store) (set Set, err error) {
 	scope := c.permit.Org()
+	c.store = s
 	needs := event.Command{Write: []event.Ref{installation.Ref}}
 	if c.inInstallation() {
 		c.owners = OwnersBut(s, func(u *event.Object[user.User]) bool { return u.ID == c.userID })
@@ -192,6 +202,14 @@ func (c roleChange) do(ctx context.Context, s event.Store) (set Set, err error) 
 	}
 	target := event.Target[user.User]{Kind: user.Kind, ID: c.userID, Origin: c.permit.Origin(), Reach: c.reach}
 	details, err := target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		c := c // a command may be decided more than once
+		var err error
+		if c.roles, err = role.Resolve(tx, scope, c.names); err != nil {
+			return err
+		}
+		if err := c.mayGive(c.roles...); err != nil {
+			return err
+		}
 		offer, err := c.decide(tx, u)
 		if set = (Set{Home: u.Org}); err == nil && offer != nil {
 			set.Details, set.Offer = offer.Details(), offer.ID
@@ -241,6 +259,9 @@ func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User]) (*event.Obj
 		if err := acceptUnasked(u, scope, c.roles); err != nil {
 			return nil, err
 		}
+	}
+	if err := role.GiveTo(tx, c.store, u, scope, c.roles); err != nil {
+		return nil, err
 	}
 	return nil, u.Append(user.MembershipSet{Scope: scope, Roles: c.roles,
 		Stays: foreign && !c.removes && len(c.roles) == 0})

@@ -66,9 +66,10 @@ func Of(ctx context.Context, r event.Reader, u *event.Object[user.User]) (all []
 // sources are the roles that a user has in a scope, and where they come from.
 func sources(u *user.User, scope string) (all []Source) {
 	for _, role := range u.Memberships[scope] {
-		s := Source{Role: role, Direct: slices.Contains(u.Direct()[scope], role)}
+		_, direct := access.Named(u.Direct()[scope], role.Name())
+		s := Source{Role: role, Direct: direct}
 		for _, g := range u.Groups[scope] {
-			if slices.Contains(g.Roles, role) {
+			if _, gives := access.Named(g.Roles, role.Name()); gives {
 				s.Groups = append(s.Groups, g.ID)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
@@ -90,7 +91,7 @@ type OfferMade struct {
 func (OfferMade) EventType() event.Type { return "offer.made.v1" }
 
 // Since implements event.Gated.
-func (OfferMade) Since() int { return offerVersion }
+func (e OfferMade) Since() int { return max(offerVersion, access.RolesSince(e.Roles)) }
 
 // Apply implements event.Fact.
 func (e OfferMade) Apply(o *Offer) {
@@ -194,7 +195,7 @@ func acceptUnasked(u *event.Object[user.User], orgID string, roles []access.Role
 // exceeds tells whether some of the roles are not within what counts for the user in another organization.
 func exceeds(u *user.User, orgID string, roles []access.Role) bool {
 	within := u.Within(orgID)
-	return slices.ContainsFunc(roles, func(r access.Role) bool { return !slices.Contains(within, r) })
+	return slices.ContainsFunc(roles, func(r access.Role) bool { return !within.Covers(r) })
 }
 
 // endOffer ends the open offer, if there is one: its organization has decided anew.
@@ -213,13 +214,15 @@ func (c roleChange) endOffer(tx *event.Tx) error {
 	return o.Append(OfferWasReplaced{})
 }
 
-// atOnce are those of the new roles that count without asking.
+// atOnce are those of the new roles that are given without asking. A custom role that the user has stays: what of it
+// was not accepted waits.
 func (c roleChange) atOnce(u *event.Object[user.User]) []access.Role {
 	if !c.isAsked(u) {
 		return c.roles
 	}
-	within := u.Data.Within(c.permit.Org())
-	return slices.DeleteFunc(slices.Clone(c.roles), func(r access.Role) bool { return !slices.Contains(within, r) })
+	within, direct := u.Data.Within(c.permit.Org()), u.Data.Direct()[c.permit.Org()]
+	return slices.DeleteFunc(slices.Clone(c.roles),
+		func(r access.Role) bool { return !within.Covers(r) && !slices.Contains(direct, r) })
 }
 
 // ask offers the roles to somebody of another organization. What takes away, or stays within what the person has
@@ -229,6 +232,9 @@ func (c roleChange) ask(tx *event.Tx, u *event.Object[user.User]) (*event.Object
 	direct, isMember := u.Data.Direct()[scope]
 	now := c.atOnce(u)
 	if isMember && !slices.Equal(now, direct) {
+		if err := role.GiveTo(tx, c.store, u, scope, now); err != nil {
+			return nil, err
+		}
 		if err := u.Append(user.MembershipSet{Scope: scope, Roles: now, Stays: len(now) == 0}); err != nil {
 			return nil, err
 		}
@@ -329,17 +335,22 @@ func accept(ctx context.Context, s event.Store, target event.Target[user.User], 
 		if u.Data.State != user.Active {
 			return access.ErrUnauthenticated
 		}
-		if err := mayStillGive(tx, o); err != nil {
+		given, err := mayStillGive(tx, o)
+		if err != nil {
 			return err
 		}
 		if err := u.Data.MayAccept(o.Data.Roles); err != nil {
 			return err
 		}
+		if err := role.GiveTo(tx, s, u, o.Org, given); err != nil {
+			return err
+		}
+		// with exactly what was shown: what custom roles have got since waits
 		if err := user.Accept(u, o.Org, o.Data.Roles, user.RolesAccepted{Offer: o.ID}); err != nil {
 			return err
 		}
 		// what was taken away has gone when the offer was made
-		roles := slices.Concat(u.Data.Direct()[o.Org], o.Data.Roles)
+		roles := slices.Concat(u.Data.Direct()[o.Org], given)
 		slices.Sort(roles)
 		roles = slices.Compact(roles)
 		if err := u.Append(user.MembershipSet{Scope: o.Org, Roles: roles, Stays: len(roles) == 0}); err != nil {
@@ -378,25 +389,31 @@ func open(tx *event.Tx, userID, id string) (*event.Object[Offer], error) {
 	return o, nil
 }
 
-// mayStillGive judges who made an offer as somebody who makes it at this moment. Errors: ErrGiverMayNot.
-func mayStillGive(tx *event.Tx, o *event.Object[Offer]) error {
+// mayStillGive judges who made an offer as somebody who makes it at this moment, and gives its roles as they are now.
+// Errors: ErrGiverMayNot, also where a custom role is there no longer.
+func mayStillGive(tx *event.Tx, o *event.Object[Offer]) ([]access.Role, error) {
 	giver, err := user.Kind.Follow(tx, o.Data.Giver)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if giver == nil {
-		return ErrGiverMayNot
+		return nil, ErrGiverMayNot
 	}
 	home, err := org.Kind.Follow(tx, giver.Org)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if giver.Data.State != user.Active || home == nil || home.Data.State != org.Active ||
+	roles, all, err := role.Current(o.Org, o.Data.Roles,
+		func(id string) (*event.Object[role.Role], error) { return role.Kind.Follow(tx, id) })
+	if err != nil {
+		return nil, err
+	}
+	if giver.Data.State != user.Active || home == nil || home.Data.State != org.Active || !all ||
 		!giver.Data.Memberships.Hold(access.MemberWrite, o.Org) ||
-		!giver.Data.Memberships.Cover(access.Memberships{o.Org: o.Data.Roles}) {
-		return ErrGiverMayNot
+		!giver.Data.Memberships.Cover(access.Memberships{o.Org: roles}) {
+		return nil, ErrGiverMayNot
 	}
-	return nil
+	return roles, nil
 }
 
 // DeclineOffer declines an offer that was made to the caller. The organization is not told. Errors: ErrOfferNotFound;
@@ -445,20 +462,15 @@ func decline(ctx context.Context, s event.Store, target event.Target[user.User],
 }
 
 // AcceptRoles accepts the roles that the caller was given in another organization: those that a group gives and that
-// wait, and those from before anybody was asked. They must be exactly those that the caller has or was given there.
+// wait, and those from before anybody was asked. They must be exactly those that the caller has or was given there, and
+// with a custom role among them so must their permissions: it may have got more since it was shown.
 // Errors: errNotThere; ErrOwnOrganization; ErrRolesChanged; user.ErrPasswordGiven; Aborted when match does not hold.
 func AcceptRoles(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch,
-	names []string) (event.Details, error) {
+	names, permissions []string) (event.Details, error) {
 	return elsewhere(user.Mine(caller), orgID).Change(ctx, s, match,
 		func(_ *event.Tx, u *event.Object[user.User]) error {
 			roles := slices.Concat(u.Data.Memberships[orgID], u.Data.Waiting(orgID))
-			slices.Sort(roles)
-			var shown []access.Role
-			for _, name := range names {
-				shown = append(shown, access.Role(name))
-			}
-			slices.Sort(shown)
-			if !slices.Equal(slices.Compact(shown), slices.Compact(roles)) {
+			if !sameRoles(orgID, roles, names, permissions) {
 				return ErrRolesChanged
 			}
 			if err := u.Data.MayAccept(roles); err != nil {
@@ -470,6 +482,23 @@ func AcceptRoles(ctx context.Context, s event.Store, caller *access.Caller, orgI
 			}
 			return user.Accept(u, orgID, roles, user.RolesAccepted{})
 		})
+}
+
+// sameRoles tells whether these are the names of roles and, if some are custom or any are given, the permissions that
+// the roles bring.
+func sameRoles(orgID string, roles []access.Role, names, permissions []string) bool {
+	if !slices.Equal(slices.Compact(slices.Sorted(slices.Values(names))), access.Names(roles)) {
+		return false
+	}
+	if len(permissions) == 0 && !slices.ContainsFunc(roles, access.Role.IsCustom) {
+		return true
+	}
+	var shown []access.Permission
+	for _, p := range permissions {
+		shown = append(shown, access.Permission(p))
+	}
+	slices.Sort(shown)
+	return slices.Equal(slices.Compact(shown), access.PermissionsOf(orgID, roles))
 }
 
 // OfferWithin is an offer that the permit reaches. Errors: ErrOfferNotFound.

@@ -299,11 +299,11 @@ func TestRolesFromBeforeAnybodyWasAsked(t *testing.T) {
 			t.Errorf("holds %v, waiting %v", held(t, s), u.Data.Waiting("org_a"))
 		}
 		for _, roles := range [][]string{nil, {"ORG_OWNER"}, {"ORG_OWNER", "ORG_USER_MANAGER", "ORG_OWNER_VIEWER"}} {
-			_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, roles)
+			_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, roles, nil)
 			eventtest.As(t, err, member.ErrRolesChanged)
 		}
 		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{},
-			[]string{"ORG_USER_MANAGER", "ORG_OWNER"})
+			[]string{"ORG_USER_MANAGER", "ORG_OWNER"}, nil)
 		must(t, err)
 		if u := eventtest.State(t, s, user.Kind, "usr_p"); len(held(t, s)) != 2 || user.Unaccepted(u, "org_a") ||
 			u.Data.Waiting("org_a") != nil {
@@ -312,20 +312,20 @@ func TestRolesFromBeforeAnybodyWasAsked(t *testing.T) {
 	})
 	t.Run("are accepted as they are", func(t *testing.T) {
 		s, _ := asked(t, before)
-		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, []string{"ORG_USER_MANAGER"})
+		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, []string{"ORG_USER_MANAGER"}, nil)
 		must(t, err)
 		if u := eventtest.State(t, s, user.Kind, "usr_p"); user.Unaccepted(u, "org_a") ||
 			!slices.Equal(held(t, s), []access.Role{access.OrgUserManager}) {
 			t.Errorf("holds %v", held(t, s))
 		}
-		_, err = member.AcceptRoles(t.Context(), s, person, "org_b", event.IfMatch{}, nil)
+		_, err = member.AcceptRoles(t.Context(), s, person, "org_b", event.IfMatch{}, nil, nil)
 		eventtest.As(t, err, member.ErrOwnOrganization)
-		_, err = member.AcceptRoles(t.Context(), s, person, "org_d", event.IfMatch{}, nil)
+		_, err = member.AcceptRoles(t.Context(), s, person, "org_d", event.IfMatch{}, nil, nil)
 		eventtest.As(t, err, member.ErrNotFound)
 	})
 	t.Run("and somebody else has set the password", func(t *testing.T) {
 		s, _ := asked(t, before, user.PasswordSet{})
-		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, []string{"ORG_USER_MANAGER"})
+		_, err := member.AcceptRoles(t.Context(), s, person, "org_a", event.IfMatch{}, []string{"ORG_USER_MANAGER"}, nil)
 		eventtest.As(t, err, user.ErrPasswordGiven)
 	})
 }

@@ -16,6 +16,22 @@ const acceptanceVersion = 5
 type Acceptance struct {
 	Roles   []access.Role `json:"roles,omitempty"`   // all that bring nothing beyond what was shown, sorted
 	Assumed bool          `json:"assumed,omitempty"` // nobody was asked: it is what the user held before anybody was
+	// that were shown, if a custom role was: of custom roles, these count
+	Permissions []access.Permission `json:"permissions,omitempty"`
+}
+
+// counting is what of a role counts for somebody who has agreed to no more: a fixed role as a whole or not at all.
+func (a Acceptance) counting(r access.Role) (access.Role, bool) {
+	if r.IsCustom() {
+		return r.Only(a.Permissions)
+	}
+	return r, slices.Contains(a.Roles, r)
+}
+
+// Covers tells whether the whole of a role counts without asking.
+func (a Acceptance) Covers(r access.Role) bool {
+	counting, some := a.counting(r)
+	return some && counting == r
 }
 
 // RolesAccepted records which roles count from now on for a user in another organization, in place of those before. The
@@ -28,6 +44,7 @@ type RolesAccepted struct {
 	Assumed     bool                `json:"assumed,omitempty"`     // it was held before anybody was asked
 	// an owner of the installation gave it to somebody of the default organization
 	Unasked bool `json:"unasked,omitempty"`
+	Custom  bool `json:"custom,omitempty"` // a custom role was among it: of such roles, the permissions count
 }
 
 // EventType implements event.Fact.
@@ -42,7 +59,11 @@ func (e RolesAccepted) Apply(u *User) {
 	if all == nil {
 		all = map[string]Acceptance{}
 	}
-	all[e.Scope] = Acceptance{Roles: e.Roles, Assumed: e.Assumed}
+	accepted := Acceptance{Roles: e.Roles, Assumed: e.Assumed}
+	if e.Custom {
+		accepted.Permissions = e.Permissions
+	}
+	all[e.Scope] = accepted
 	u.Accepted = all
 	u.settle(direct)
 }
@@ -58,7 +79,7 @@ func (u *User) forgetAcceptance(org string) {
 	}
 }
 
-// Counting are those of the roles that count for the user in an organization.
+// Counting are those of the roles that count for the user in an organization, and of custom ones the part that does.
 func (u *User) Counting(org string, roles []access.Role) []access.Role {
 	accepted, asked := u.Accepted[org]
 	if !asked {
@@ -66,8 +87,8 @@ func (u *User) Counting(org string, roles []access.Role) []access.Role {
 	}
 	counting := []access.Role{}
 	for _, r := range roles {
-		if slices.Contains(accepted.Roles, r) {
-			counting = append(counting, r)
+		if counts, some := accepted.counting(r); some {
+			counting = append(counting, counts)
 		}
 	}
 	return counting
@@ -84,13 +105,14 @@ func (u *User) Waiting(org string) (waiting []access.Role) {
 	return slices.Compact(waiting)
 }
 
-// Within are the roles that count for somebody in another organization without asking: what was accepted there, or what
-// is held where nobody was asked yet.
-func (u *User) Within(org string) []access.Role {
+// Within is what counts for somebody in another organization without asking: what was accepted there, or what is held
+// where nobody was asked yet.
+func (u *User) Within(org string) Acceptance {
 	if accepted, asked := u.Accepted[org]; asked {
-		return accepted.Roles
+		return accepted
 	}
-	return access.RolesWithin(u.Memberships[org])
+	held := u.Memberships[org]
+	return Acceptance{Roles: access.RolesWithin(held), Permissions: access.PermissionsOf(org, held)}
 }
 
 // Unaccepted tells whether a user is in another organization without ever having agreed to it.
@@ -126,8 +148,14 @@ func Accept(u *event.Object[User], org string, roles []access.Role, how RolesAcc
 	if !IsGuest(u, org) && guestIn(u) >= MaxGuest {
 		return ErrTooManyOrganizations
 	}
-	all := slices.Concat(u.Data.Within(org), roles)
-	how.Scope, how.Roles, how.Permissions = org, access.RolesWithin(all), access.PermissionsOf(org, all)
+	within := u.Data.Within(org)
+	how.Scope, how.Permissions = org, slices.Concat(within.Permissions,
+		access.PermissionsOf(org, slices.Concat(within.Roles, roles)))
+	slices.Sort(how.Permissions)
+	how.Permissions = slices.Compact(how.Permissions)
+	how.Roles = access.RolesFrom(how.Permissions)
+	how.Custom = len(u.Data.Accepted[org].Permissions) > 0 ||
+		slices.ContainsFunc(slices.Concat(u.Data.Memberships[org], roles), access.Role.IsCustom)
 	return u.Append(how)
 }
 
@@ -138,11 +166,11 @@ func Ask(u *event.Object[User], org string, roles []access.Role) error {
 		return nil
 	}
 	within := u.Data.Within(org)
-	if !slices.ContainsFunc(roles, func(r access.Role) bool { return !slices.Contains(within, r) }) {
+	if !slices.ContainsFunc(roles, func(r access.Role) bool { return !within.Covers(r) }) {
 		return nil
 	}
-	return u.Append(RolesAccepted{Scope: org, Roles: within, Permissions: access.PermissionsOf(org, within),
-		Assumed: true})
+	return u.Append(RolesAccepted{Scope: org, Roles: within.Roles, Permissions: within.Permissions, Assumed: true,
+		Custom: slices.ContainsFunc(u.Data.Memberships[org], access.Role.IsCustom)})
 }
 
 // PasswordGiven is the reason of ErrPasswordGiven.

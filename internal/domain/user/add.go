@@ -159,8 +159,12 @@ type MembershipSet struct {
 // EventType implements event.Fact.
 func (MembershipSet) EventType() event.Type { return "user.membership_set.v1" }
 
-// Since implements event.Gated: a node of before would end the membership of somebody who stays without roles.
+// Since implements event.Gated: a node of before would end the membership of somebody who stays without roles, and some
+// do not know all roles.
 func (e MembershipSet) Since() int {
+	if since := access.RolesSince(e.Roles); since > 0 {
+		return since
+	}
 	if e.Stays {
 		return groupVersion
 	}

@@ -38,8 +38,10 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		GroupLeft{Org: "org_1", Group: "grp_1"},
 		GroupRolesSet{Org: "org_1", Group: "grp_1", Roles: []access.Role{access.OrgUserManager}}, OrgLeft{Org: "org_1"},
 		AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "b", Epoch: 2}}},
+		CustomRoleChanged{Scope: "org_1", Role: access.Custom("role_1", []access.Permission{access.UserRead})},
 		RolesAccepted{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
-		TermsAccepted{URI: "https://example.org/terms"},
+		TermsAccepted{URI: "https://example.org/terms"}, ThrottleCleared{},
+		FactorRemovalRequested{FactorID: "fac_1", By: "usr_2", At: 1},
 		MetadataSet{Personal: metadata.Change{Set: map[string]string{"b": "2"}, Remove: []string{"a"}}},
 	}
 	tried := map[event.Type]bool{}

@@ -44,11 +44,14 @@ func (c Contact) address(h *Human) (address string, verified bool) {
 }
 
 // proven is the fact that the address is the person's, on somebody's word.
-func (c Contact) proven(tx *event.Tx, by Verifier) event.Fact[User] {
-	if c == ByEmail {
-		return EmailVerified{Verification: Said(tx, true, by)}
+func (c Contact) proven(tx *event.Tx, h *Human, by Verifier) event.Fact[User] {
+	if c != ByEmail {
+		return PhoneVerified{}
 	}
-	return PhoneVerified{}
+	if before := h.Email.Verification; h.Email.Verified && before.By == by {
+		return EmailVerified{Verification: &before} // the older word counts for more
+	}
+	return EmailVerified{Verification: Said(tx, true, by)}
 }
 
 // proves is the type of that fact.
@@ -124,7 +127,7 @@ type Delivery struct {
 func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string,
 	by Contact) (Code, error) {
 	// The code itself is no event. What it leads to would be the person's own act, so hosts hear of it now.
-	d, err := makeCode(ctx, s, master, givesAccess(permit, id, by.proves()), by, VerifierOf(permit), nil)
+	d, err := makeCode(ctx, s, master, givesAccess(permit, id, by.proves()), by, VerifierOf(permit), false, nil)
 	return d.Code, err
 }
 
@@ -136,7 +139,7 @@ func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, cal
 	if deliver == nil {
 		return time.Time{}, ErrDeliveryNotConfigured
 	}
-	d, err := makeCode(ctx, s, master, Mine(caller), by, "", nil)
+	d, err := makeCode(ctx, s, master, Mine(caller), by, "", false, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -146,11 +149,22 @@ func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, cal
 	return d.Expires, nil
 }
 
-// EmailCodeRequested records that the person asked for a mail with a code for the e-mail address.
-type EmailCodeRequested struct{}
+// EmailCodeRequested records that the person asked for a mail with a code for the e-mail address, or somebody else for a
+// code that proves a verified one again.
+type EmailCodeRequested struct {
+	Again bool `json:"again,omitempty"`
+}
 
 // EventType implements event.Fact.
 func (EmailCodeRequested) EventType() event.Type { return "user.email_code_requested.v1" }
+
+// Since implements event.Gated: a node of before would send no mail.
+func (e EmailCodeRequested) Since() int {
+	if e.Again {
+		return 6
+	}
+	return 0
+}
 
 // Apply implements event.Fact.
 func (EmailCodeRequested) Apply(*User) {}
@@ -184,18 +198,19 @@ func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.Master
 	return expires, err
 }
 
-// MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was
-// asked for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
-func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string,
+// MailedCode makes a code for a mail to a person's e-mail address, again for one that is verified. count is nil where
+// the mail was counted when it was asked for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified;
+// ErrEmailNotVerified; ResourceExhausted when there were too many mails.
+func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, again bool,
 	count *mailcount.Count) (Delivery, error) {
 	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: present}
-	return makeCode(ctx, s, master, who, ByEmail, "", count)
+	return makeCode(ctx, s, master, who, ByEmail, "", again, count)
 }
 
 // makeCode makes a code. shown is who gets to see it; empty: only the person who reads the messages to the address.
-// count is nil where nothing is counted.
+// again: the address must be verified, or else it must not. count is nil where nothing is counted.
 func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact,
-	shown Verifier, count *mailcount.Count) (Delivery, error) {
+	shown Verifier, again bool, count *mailcount.Count) (Delivery, error) {
 	d := Delivery{UserID: who.ID, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey
 	if count != nil {
@@ -208,7 +223,9 @@ func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who e
 			switch {
 			case address == "":
 				return ErrNothingToVerify
-			case verified:
+			case again && !verified: // it was replaced meanwhile
+				return ErrEmailNotVerified
+			case verified && !again:
 				return ErrAlreadyVerified
 			}
 			if count != nil {
@@ -282,7 +299,7 @@ func verify(ctx context.Context, s event.Store, master secret.MasterKey, who eve
 			u.Expect(match) // of the right code only: a wrong one is refused, and counted, whatever was seen
 			tx.DropRow(row)
 			right = true
-			return u.Append(by.proven(tx, cmp.Or(pending.Shown, VerifiedByOwner)))
+			return u.Append(by.proven(tx, u.Data.Human, cmp.Or(pending.Shown, VerifiedByOwner)))
 		})
 	if err == nil && !right {
 		return event.Details{}, ErrWrongCode()

@@ -2,6 +2,7 @@ package user
 
 import (
 	"slices"
+	"time"
 
 	"github.com/signet-idm/signet/internal/eventlog/event"
 )
@@ -24,6 +25,48 @@ type Factor struct {
 	Kind    FactorKind `json:"kind"`
 	Name    string     `json:"name,omitempty"`
 	Created int64      `json:"created"`
+
+	Removal *RemovalRequest `json:"removal,omitempty"` // that somebody has asked for; never altered
+}
+
+// RemovalRequest says that somebody wants a factor removed that the person has lost.
+type RemovalRequest struct {
+	By string `json:"by"`
+	At int64  `json:"at"`
+}
+
+// removalLife is how long somebody can be asked to remove a factor before they have to be asked again.
+const removalLife = 7 * 24 * time.Hour
+
+// RemovalAsked gives the request to remove the factor that counts at a moment; nil: there is none.
+func (f *Factor) RemovalAsked(now int64) *RemovalRequest {
+	if f.Removal == nil || now >= f.Removal.At+removalLife.Microseconds() {
+		return nil
+	}
+	return f.Removal
+}
+
+// FactorRemovalRequested records that somebody who does not remove a second factor wants others to.
+type FactorRemovalRequested struct {
+	FactorID string `json:"factorId"`
+	By       string `json:"by"`
+	At       int64  `json:"at"`
+}
+
+// EventType implements event.Fact.
+func (FactorRemovalRequested) EventType() event.Type { return "user.factor_removal_requested.v1" }
+
+// Apply implements event.Fact.
+func (e FactorRemovalRequested) Apply(u *User) {
+	if u.Human == nil {
+		return
+	}
+	u.Human.Factors = slices.Clone(u.Human.Factors)
+	for i := range u.Human.Factors {
+		if u.Human.Factors[i].ID == e.FactorID {
+			u.Human.Factors[i].Removal = &RemovalRequest{By: e.By, At: e.At}
+		}
+	}
 }
 
 // FactorsRow is the row with the secrets of all second factors of a user. It is one row, so that a command that uses up

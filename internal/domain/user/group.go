@@ -88,7 +88,7 @@ func (u *User) settle(direct access.Memberships) {
 		}
 	}
 	for org, roles := range held {
-		if counting := u.Counting(org, roles); len(counting) < len(roles) {
+		if counting := u.Counting(org, roles); !slices.Equal(counting, roles) {
 			held[org], differs = counting, true
 		}
 	}

@@ -42,16 +42,16 @@ func TestAskingForACodeIsAnEventWithoutTheCode(t *testing.T) {
 	if row, err := s.Row(t.Context(), user.CodeRow("usr_a", user.ByEmail)); row != nil || err != nil {
 		t.Error("a code was made before anybody sends it")
 	}
-	d, err := user.MailedCode(t.Context(), s, s.Master, "usr_a", nil)
+	d, err := user.MailedCode(t.Context(), s, s.Master, "usr_a", false, nil)
 	must(t, err)
 	if d.Address != jo.Email || d.Name == "" || d.Language != "de-CH" || s.Stored(t, d.Text) {
 		t.Errorf("%+v", d)
 	}
 	must(t, verify(t, s, user.ByEmail, d.Text))
 	eventtest.As(t, asked(t, s), user.ErrAlreadyVerified)
-	_, err = user.MailedCode(t.Context(), s, s.Master, "usr_a", nil)
+	_, err = user.MailedCode(t.Context(), s, s.Master, "usr_a", false, nil)
 	eventtest.As(t, err, user.ErrAlreadyVerified)
-	_, err = user.MailedCode(t.Context(), s, s.Master, "usr_gone", nil)
+	_, err = user.MailedCode(t.Context(), s, s.Master, "usr_gone", false, nil)
 	eventtest.As(t, err, user.ErrNotFound)
 }
 

@@ -43,7 +43,7 @@ func Search(ctx context.Context, r event.Reader, permit access.Permit, query str
 	switch {
 	case permit.Org() == "":
 		return nil, nil, access.ErrDenied
-	case everywhere && !permit.Holds(access.UserRead, access.Installation):
+	case everywhere && !permit.Supports() && !permit.Holds(access.UserRead, access.Installation):
 		return nil, nil, access.ErrDeniedInstallation
 	}
 	if wrong := SearchViolations(query); wrong != nil {

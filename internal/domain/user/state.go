@@ -35,14 +35,19 @@ func (Reactivated) EventType() event.Type { return "user.reactivated.v1" }
 // Apply implements event.Fact.
 func (Reactivated) Apply(u *User) { u.State = Active }
 
-// WasLocked records that an administrator locked the user out.
-type WasLocked struct{}
+// WasLocked records that an administrator locked the user out, or support.
+type WasLocked struct {
+	BySupport bool `json:"bySupport,omitempty"`
+}
 
 // EventType implements event.Fact.
 func (WasLocked) EventType() event.Type { return "user.locked.v1" }
 
 // Apply implements event.Fact.
-func (WasLocked) Apply(u *User) { u.State = Locked; u.endAll() }
+func (e WasLocked) Apply(u *User) {
+	u.State, u.LockedBySupport = Locked, e.BySupport
+	u.endAll()
+}
 
 // Unlocked records that an administrator let the user in again.
 type Unlocked struct{}
@@ -51,7 +56,7 @@ type Unlocked struct{}
 func (Unlocked) EventType() event.Type { return "user.unlocked.v1" }
 
 // Apply implements event.Fact.
-func (Unlocked) Apply(u *User) { u.State = Active }
+func (Unlocked) Apply(u *User) { u.State, u.LockedBySupport = Active, false }
 
 // WasRemoved records the end of the user. Nothing personal is left in the state, and the name becomes free.
 type WasRemoved struct{}

@@ -51,6 +51,8 @@ type User struct {
 	Accepted map[string]Acceptance `json:"accepted,omitempty"`
 
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about the user
+
+	LockedBySupport bool `json:"lockedBySupport,omitempty"` // so support may unlock the user
 }
 
 // Standing is the part of a user's state that decides about credentials. Every request reads it, and nothing else.
@@ -139,7 +141,8 @@ func (u *User) ShownName() string {
 type Password struct {
 	Version        int64 `json:"version,omitempty"` // counts the passwords; 0: none
 	ChangeRequired bool  `json:"changeRequired,omitempty"`
-	Given          bool  `json:"given,omitempty"` // somebody else has set it, and may know it
+	Given          bool  `json:"given,omitempty"`   // somebody else has set it, and may know it
+	Cleared        int64 `json:"cleared,omitempty"` // how often the throttle was cleared since
 }
 
 // IsID tells whether an identifier has the form of a user's: clients are applications or service users.
@@ -158,8 +161,8 @@ var Kind = event.Define(event.Schema[User]{
 		SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRenamed{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
-		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{}, RolesAccepted{},
-		TermsAccepted{}, MetadataSet{},
+		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{}, RolesAccepted{}, CustomRoleChanged{},
+		TermsAccepted{}, MetadataSet{}, ThrottleCleared{}, FactorRemovalRequested{},
 	},
 	Token: event.TokenUser,
 	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail,
@@ -193,6 +196,9 @@ var Kind = event.Define(event.Schema[User]{
 		}
 		for _, r := range o.Data.AppRoles {
 			groups = append(groups, AppRolesIn(r.Place))
+		}
+		for _, name := range o.Data.customRoles() {
+			groups = append(groups, HoldersOf(name))
 		}
 		return groups
 	},

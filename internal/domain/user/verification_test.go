@@ -52,7 +52,7 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 		}
 	}
 	mailed := func(t *testing.T, s *eventtest.Store) string {
-		d, err := user.MailedCode(t.Context(), s, s.Master, "usr_a", nil)
+		d, err := user.MailedCode(t.Context(), s, s.Master, "usr_a", false, nil)
 		must(t, err)
 		return d.Text
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/signin/federated"
@@ -30,6 +32,9 @@ type Link struct {
 	of     *linked
 	home   *event.Object[org.Org] // of the inviter
 	groups []*event.Object[group.Group]
+	roles  []access.Role // of the invitation, as they are now
+	lacks  bool          // a custom role of the invitation is there no longer
+	store  event.Store
 }
 
 // Email is the address that is invited.
@@ -64,13 +69,18 @@ func (s Invitations) Open(ctx context.Context, token string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.store = s.Store
 	l.Flow = links.Key(id).Key
 	if id := l.Invitation.Data.App; id != "" {
 		a, err := app.Kind.Read(ctx, s.Store, id)
 		if err != nil {
 			return nil, err
 		}
-		if app.Serves(a, l.Invitation.Org) {
+		granted, err := s.granted(ctx, a, l.Invitation.Org)
+		if err != nil {
+			return nil, err
+		}
+		if app.Serves(a, l.Invitation.Org, granted != "") {
 			l.App = a
 		}
 	}
@@ -121,7 +131,10 @@ func (from source) link(of *linked) (*Link, error) {
 			l.groups = append(l.groups, g)
 		}
 	}
-	return l, nil
+	roles, all, err := role.Current(i.Org, i.Data.Roles,
+		func(id string) (*event.Object[role.Role], error) { return find(from, role.Kind, id) })
+	l.roles, l.lacks = roles, !all
+	return l, err
 }
 
 // stands refuses a link that leads nowhere at a moment. Errors: those of Open.
@@ -161,7 +174,7 @@ func (l *Link) inviterMay() error {
 		holds:  func(p access.Permission) bool { return u.Data.Memberships.Hold(p, i.Org) },
 		covers: func(m access.Memberships) bool { return u.Data.Memberships.Cover(m) },
 	}
-	if g.mayGive(i.Org, i.Data.Roles) != nil {
+	if l.lacks || g.mayGive(i.Org, l.roles) != nil || len(i.Data.AppRoles) > 0 && !g.holds(access.AppRoleWrite) {
 		return ErrInviterMayNot
 	}
 	for _, in := range l.groups {
@@ -224,6 +237,14 @@ func (l *Link) needs() event.Command {
 	if l.Inviter != nil {
 		c.Read = append(c.Read, org.Kind.Ref(l.Inviter.Org))
 	}
+	for _, r := range l.Invitation.Data.AppRoles {
+		c = project.PromiseNeeds(r.Org, r.Project).With(c)
+	}
+	for _, r := range l.roles {
+		if r.IsCustom() {
+			c.Write = append(c.Write, role.Kind.Ref(r.Name()))
+		}
+	}
 	for _, g := range l.groups {
 		if g.Data.Counts() { // it counts its members
 			c.Write = append(c.Write, group.Kind.Ref(g.ID))
@@ -241,6 +262,7 @@ func (l *Link) within(tx *event.Tx) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	now.store = l.store
 	return now, now.stands(tx.Now())
 }
 
@@ -254,7 +276,8 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 	return now.accept(tx, u)
 }
 
-// accept uses the invitation up for a user who may accept it, inside the command that found it. Errors: ErrGroupFull.
+// accept uses the invitation up for a user who may accept it, inside the command that found it. Errors: ErrGroupFull;
+// project.ErrTooManyPlaces.
 func (l *Link) accept(tx *event.Tx, u *event.Object[user.User]) error {
 	i := l.Invitation
 	if u.Org != i.Org { // with exactly what was shown: more waits
@@ -262,11 +285,16 @@ func (l *Link) accept(tx *event.Tx, u *event.Object[user.User]) error {
 			return err
 		}
 	}
-	if err := addRoles(u, i); err != nil {
+	if err := l.addRoles(tx, u); err != nil {
 		return err
 	}
 	for _, g := range l.groups {
-		if err := enter(tx, u, g, i.Org); err != nil {
+		if err := l.enter(tx, u, g, i.Org); err != nil {
+			return err
+		}
+	}
+	for _, r := range i.Data.AppRoles {
+		if err := project.Keep(tx, u, r); err != nil {
 			return err
 		}
 	}
@@ -286,19 +314,23 @@ func (i *Invitation) Promised() []access.Role {
 
 // addRoles gives the roles of an invitation to somebody, besides those there are. Who belongs elsewhere and gets none
 // is a guest.
-func addRoles(u *event.Object[user.User], i *event.Object[Invitation]) error {
+func (l *Link) addRoles(tx *event.Tx, u *event.Object[user.User]) error {
+	i := l.Invitation
 	had, isIn := u.Data.Direct()[i.Org]
-	if len(i.Data.Roles) == 0 && (u.Org == i.Org || isIn) {
+	if len(l.roles) == 0 && (u.Org == i.Org || isIn) {
 		return nil
 	}
-	roles := slices.Concat(had, i.Data.Roles)
+	if err := role.GiveTo(tx, l.store, u, i.Org, l.roles); err != nil {
+		return err
+	}
+	roles := slices.Concat(had, l.roles)
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
 	return u.Append(user.MembershipSet{Scope: i.Org, Roles: roles, Stays: len(roles) == 0})
 }
 
 // enter puts somebody into a group, unless it is gone. Errors: ErrGroupFull.
-func enter(tx *event.Tx, u *event.Object[user.User], g *event.Object[group.Group], orgID string) error {
+func (l *Link) enter(tx *event.Tx, u *event.Object[user.User], g *event.Object[group.Group], orgID string) error {
 	if g.Data.State != group.Active || g.Org != orgID || u.Data.In(orgID, g.ID) {
 		return nil
 	}
@@ -313,6 +345,9 @@ func enter(tx *event.Tx, u *event.Object[user.User], g *event.Object[group.Group
 		if err := g.Append(group.MemberAdded{UserID: u.ID}); err != nil {
 			return err
 		}
+	}
+	if err := role.GiveTo(tx, l.store, u, orgID, g.Data.Roles); err != nil {
+		return err
 	}
 	return u.Append(user.GroupJoined{Org: orgID, Group: g.ID, Roles: g.Data.Roles})
 }

@@ -42,6 +42,8 @@ type Invitation struct {
 	// App is the application that the person is invited to use, and Target a page of it; empty: none.
 	App    string `json:"app,omitempty"`
 	Target string `json:"target,omitempty"`
+	// AppRoles are roles in applications, as they were when the invitation was made.
+	AppRoles []user.AppRoles `json:"appRoles,omitempty"`
 
 	Link    int64 `json:"link"`            // the number of the link that counts, from 1
 	Shown   bool  `json:"shown,omitempty"` // it was shown to the inviter: it proves no address
@@ -99,7 +101,10 @@ type Added struct {
 	Inviter  string        `json:"inviter"`
 	Founds   bool          `json:"founds,omitempty"`
 	App      string        `json:"app,omitempty"`
-	Personal Invited       `json:"-"`
+
+	AppRoles []user.AppRoles `json:"appRoles,omitempty"`
+
+	Personal Invited `json:"-"`
 }
 
 // Invited is who is invited.
@@ -114,17 +119,17 @@ func (Added) EventType() event.Type { return "invitation.added.v1" }
 
 // Since implements event.Gated: a node of before would forget that the invitation founds an organization, and what for.
 func (e Added) Since() int {
-	if e.Founds || e.App != "" {
+	if e.Founds || e.App != "" || len(e.AppRoles) > 0 {
 		return 6
 	}
-	return version
+	return max(version, access.RolesSince(e.Roles))
 }
 
 // Apply implements event.Fact.
 func (e Added) Apply(i *Invitation) {
 	*i = Invitation{State: Pending, Email: e.Personal.Email, EmailKey: e.Personal.EmailKey, Roles: e.Roles,
 		Groups: e.Groups, Language: e.Language, Inviter: e.Inviter, Founds: e.Founds, App: e.App,
-		Target: e.Personal.Target}
+		Target: e.Personal.Target, AppRoles: e.AppRoles}
 }
 
 // Sent records a new link, which ends the one before. The link itself is a secret, not a fact.
@@ -133,7 +138,7 @@ type Sent struct {
 	Shown   bool  `json:"shown,omitempty"` // to who asked for it; else it goes to the address by mail
 	Life    int64 `json:"life"`
 	Expires int64 `json:"expires"`
-	// Inviter is the user who answers for the invitation from now on: the one who sent it last.
+	// Inviter is the user who answers for the invitation from now on: the one who sent it last and was not support.
 	Inviter string `json:"inviter"`
 	// Shows are the roles that its groups gave at this moment. Missing in the first events: nobody accepts them by
 	// those.

@@ -17,6 +17,9 @@ import (
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/limit/mailcount"
 )
@@ -28,8 +31,11 @@ const (
 	MaxLife     = 30 * 24 * time.Hour
 )
 
-// MaxGroups is how many groups an invitation can name.
-const MaxGroups = 20
+// MaxGroups is how many groups an invitation can name, and MaxProjects the roles of how many projects.
+const (
+	MaxGroups   = 20
+	MaxProjects = 20
+)
 
 // Reasons of this package.
 const (
@@ -47,6 +53,7 @@ const (
 	TooManyPassed   errs.Reason = "TOO_MANY_INVITATIONS_SENT"
 	GroupFull       errs.Reason = "INVITATION_GROUP_FULL"
 	OrgNotAvailable errs.Reason = "INVITATION_ORGANIZATION_NOT_ACTIVE"
+	RoleRemoved     errs.Reason = "INVITATION_ROLE_REMOVED"
 )
 
 // Errors that the rules of invitations refuse with.
@@ -80,6 +87,10 @@ var (
 		"the organization of this invitation is not active: ask whoever invited you")
 )
 
+// errRoleGone refuses to send an invitation again that promises a custom role which was removed.
+var errRoleGone = errs.New(errs.FailedPrecondition, RoleRemoved,
+	"a custom role of this invitation was removed: withdraw it, and create a new one")
+
 // Invitations makes, sends and takes back invitations.
 type Invitations struct {
 	Store       event.Store
@@ -109,6 +120,13 @@ type New struct {
 	Life     time.Duration // zero: DefaultLife
 	App      string        // that the person is to use; empty: none
 	Target   string        // a page of it
+	AppRoles []AppRoles    // of each project once
+}
+
+// AppRoles are the roles of one project.
+type AppRoles struct {
+	Project string
+	Keys    []string
 }
 
 // Violations lists what is wrong with it, in the names of the API.
@@ -116,13 +134,34 @@ func (n *New) Violations() (wrong errs.Violations) {
 	_, problem := syntax.Email(n.Email)
 	wrong.Add("email", cmp.Or(syntax.Text(n.Email, syntax.MaxName), problem))
 	wrong.Add("language", syntax.Text(n.Language, syntax.MaxLanguage))
-	wrong = append(wrong, access.RoleViolations("", n.Roles)...)
+	wrong = append(wrong, access.GivenViolations("", n.Roles)...)
 	if len(n.Groups) > MaxGroups {
 		wrong.Add("groupIds", syntax.TooMany(MaxGroups, "groups"))
 	}
 	wrong.Add("lifetimeSeconds", wrongLife(n.Life))
 	wrong.Add("appId", syntax.Text(n.App, syntax.MaxName))
 	wrong.Add("targetLinkUri", syntax.Text(n.Target, app.MaxURI))
+	return append(wrong, appRolesViolations(n.AppRoles)...)
+}
+
+func appRolesViolations(all []AppRoles) (wrong errs.Violations) {
+	if len(all) > MaxProjects {
+		wrong.Add("appRoles", syntax.TooMany(MaxProjects, "projects"))
+		return wrong
+	}
+	for i, r := range all {
+		field := fmt.Sprintf("appRoles[%d].", i)
+		if slices.ContainsFunc(all[:i], func(o AppRoles) bool { return o.Project == r.Project }) {
+			wrong.Add(field+"projectId", errs.Plain("is there twice: name each project once"))
+		}
+		if len(r.Keys) == 0 {
+			wrong.Add(field+"roleKeys", errs.Plain("must not be empty"))
+		}
+		for _, w := range project.RoleKeyViolations(r.Keys) {
+			w.Field = field + w.Field
+			wrong = append(wrong, w)
+		}
+	}
 	return wrong
 }
 
@@ -183,13 +222,25 @@ func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (M
 	if err := n.Violations().Err(); err != nil {
 		return Made{}, err
 	}
+	// what custom roles bring is known in the command only
 	roles := unique(n.Roles, func(r string) access.Role { return access.Role(r) })
 	groups := unique(n.Groups, func(g string) string { return g })
 	if err := giverOf(permit).mayGive(permit.Org(), roles); err != nil {
 		return Made{}, err
 	}
-	if len(groups) > 0 && !permit.Holds(access.GroupWrite, permit.Org()) {
+	if len(groups) > 0 && !permit.Holds(access.GroupWrite, permit.Org()) ||
+		len(n.AppRoles) > 0 && !permit.Holds(access.AppRoleWrite, permit.Org()) {
 		return Made{}, access.ErrDenied
+	}
+	var granted string
+	if n.App != "" {
+		a, err := app.Kind.Read(ctx, s.Store, n.App)
+		if err != nil {
+			return Made{}, err
+		}
+		if granted, err = s.granted(ctx, a, permit.Org()); err != nil {
+			return Made{}, err
+		}
 	}
 	d := s.draft(permit, permit.Org(), n)
 	command := d.Needs().With(event.Command{
@@ -199,16 +250,32 @@ func (s Invitations) Create(ctx context.Context, permit access.Permit, n New) (M
 			if _, err := org.In(tx, d.org); err != nil {
 				return err
 			}
-			if err := mayName(tx, d.org, n); err != nil {
+			if err := mayName(tx, d.org, granted, n); err != nil {
+				return err
+			}
+			var err error
+			if d.added.Roles, err = role.Resolve(tx, d.org, n.Roles); err != nil {
+				return err
+			}
+			if err := giverOf(permit).mayGive(d.org, d.added.Roles); err != nil {
 				return err
 			}
 			if err := mayAddToAll(tx, permit, d.groups); err != nil {
 				return err
 			}
+			if d.added.AppRoles, err = promises(tx, d.org, n.AppRoles); err != nil {
+				return err
+			}
 			return d.Make(tx)
 		},
 	})
-	if err := s.counting(ctx, d.org, d.next, func() error { return s.Store.Do(ctx, command) }); err != nil {
+	if granted != "" {
+		command = project.PromiseNeeds(d.org, granted).With(command)
+	}
+	for _, r := range n.AppRoles {
+		command = project.PromiseNeeds(d.org, r.Project).With(command)
+	}
+	if err := s.counting(ctx, d.org, d.next, func() error { return event.Do(ctx, s.Store, command) }); err != nil {
 		return Made{}, err
 	}
 	return d.Made(), nil
@@ -246,10 +313,10 @@ func (s Invitations) draft(permit access.Permit, owner string, n New) *Draft {
 }
 
 // Founding drafts the invitation of the first owner of an organization that the same command creates. The caller has
-// judged n by Violations; its groups and application do not count. The permit is for setting up organizations: who has
+// judged n by Violations; only its address, language and life count. The permit is for setting up organizations: who has
 // it need not hold what the owner will.
 func (s Invitations) Founding(permit access.Permit, orgID string, n New) *Draft {
-	n.Roles, n.Groups, n.App, n.Target = []string{string(access.OrgOwner)}, nil, "", ""
+	n = New{Email: n.Email, Roles: []string{string(access.OrgOwner)}, Language: n.Language, Life: n.Life}
 	d := s.draft(permit, orgID, n)
 	d.added.Founds = true
 	return d
@@ -315,9 +382,21 @@ func appRefs(id string) (refs []event.Ref) {
 	return refs
 }
 
+// granted is the project of an application of another organization that an organization was granted; empty: none.
+func (s Invitations) granted(ctx context.Context, a *event.Object[app.App], orgID string) (string, error) {
+	if a == nil || a.Org == orgID || a.Data.RoleSettings.Project == "" {
+		return "", nil
+	}
+	has, err := project.IsGranted(ctx, s.Store, orgID, a.Data.RoleSettings.Project)
+	if err != nil || !has {
+		return "", err
+	}
+	return a.Data.RoleSettings.Project, nil
+}
+
 // mayName refuses an application that people of the organization do not sign in to, without a word about whether there
-// is one, and a page that is none of its own. Errors: InvalidArgument on appId and targetLinkUri.
-func mayName(tx *event.Tx, orgID string, n New) error {
+// is one, and a page that is none of its own. granted is the project that lets them, if one does. Errors: InvalidArgument on appId and targetLinkUri.
+func mayName(tx *event.Tx, orgID, granted string, n New) error {
 	if n.App == "" {
 		if n.Target != "" {
 			return errs.Wrong("targetLinkUri", errs.Plain("must be left out without appId"))
@@ -328,13 +407,42 @@ func mayName(tx *event.Tx, orgID string, n New) error {
 	if err != nil {
 		return err
 	}
-	if !app.Serves(a, orgID) {
+	if granted != "" { // as it is now
+		if a == nil || a.Data.RoleSettings.Project != granted {
+			granted = ""
+		} else if _, err := project.Promise(tx, orgID, granted, nil); errors.Is(err, project.ErrNotFound) {
+			granted = ""
+		} else if err != nil {
+			return err
+		}
+	}
+	if !app.Serves(a, orgID, granted != "") {
 		return errs.Wrong("appId", errs.Plain("is not an application that people of this organization sign in to"))
 	}
 	if n.Target == "" {
 		return nil
 	}
 	return errs.Wrong("targetLinkUri", a.Data.TargetProblem(n.Target))
+}
+
+// promises are the roles in applications that an invitation is to give. Errors: InvalidArgument on appRoles.
+func promises(tx *event.Tx, orgID string, all []AppRoles) (promised []user.AppRoles, err error) {
+	var wrong errs.Violations
+	for i, r := range all {
+		p, err := project.Promise(tx, orgID, r.Project, r.Keys)
+		switch {
+		case errors.Is(err, project.ErrNotFound):
+			wrong.Add(fmt.Sprintf("appRoles[%d].projectId", i),
+				errs.Plain("is not a project that this organization has or was granted"))
+		case errors.Is(err, project.ErrRoleNotFound):
+			wrong.Add(fmt.Sprintf("appRoles[%d].roleKeys", i),
+				errs.Plain("names a role that the project does not declare, or did not grant to this organization"))
+		case err != nil:
+			return nil, err
+		}
+		promised = append(promised, p)
+	}
+	return promised, wrong.Err()
 }
 
 // mayAddToAll refuses groups that are not there, and those that the caller may not put people into.
@@ -395,11 +503,15 @@ func (i *Invitation) StateAt(now time.Time) State {
 }
 
 // Resend makes a new link, which ends the one before, and counts as long as that one unless life says otherwise. The
-// caller answers for the invitation from then on. Errors: as for Create; ErrNotFound; ErrNotPending; Aborted when match
-// does not hold.
+// caller answers for the invitation from then on. Support only has it mailed once more: who answered for it still does.
+// Errors: as for Create; ErrNotFound; ErrNotPending; user.ErrDeliveryNotConfigured; Aborted when match does not hold.
 func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string, match event.IfMatch,
 	life time.Duration) (Made, error) {
-	if err := errs.Wrong("lifetimeSeconds", wrongLife(life)); err != nil {
+	problem := wrongLife(life)
+	if permit.Supports() && life != 0 {
+		problem = errs.Plain("must be left out by support")
+	}
+	if err := errs.Wrong("lifetimeSeconds", problem); err != nil {
 		return Made{}, err
 	}
 	known, err := Get(ctx, s.Store, permit, id)
@@ -415,10 +527,7 @@ func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string
 				if i.Data.State != Pending || tx.Now() >= i.Data.Expires {
 					return ErrNotPending
 				}
-				if err := giverOf(permit).mayGive(i.Org, i.Data.Roles); err != nil {
-					return err
-				}
-				if err := mayAddToAll(tx, permit, i.Data.Groups); err != nil {
+				if err := s.mayResend(tx, permit, i); err != nil {
 					return err
 				}
 				if err := next.count(tx, 0); err != nil {
@@ -432,6 +541,32 @@ func (s Invitations) Resend(ctx context.Context, permit access.Permit, id string
 		return Made{}, err
 	}
 	return Made{ID: id, Details: details, Expires: event.Time(next.expires), Link: next.link}, nil
+}
+
+// mayResend refuses somebody who may not send an invitation again. Support gives nothing by it, but must not see the
+// link.
+func (s Invitations) mayResend(tx *event.Tx, permit access.Permit, i *event.Object[Invitation]) error {
+	if permit.Supports() {
+		if !s.Mail {
+			return user.ErrDeliveryNotConfigured
+		}
+		return nil
+	}
+	roles, all, err := role.Current(i.Org, i.Data.Roles,
+		func(id string) (*event.Object[role.Role], error) { return role.Kind.Follow(tx, id) })
+	if err != nil {
+		return err
+	}
+	if !all {
+		return errRoleGone
+	}
+	if err := giverOf(permit).mayGive(i.Org, roles); err != nil {
+		return err
+	}
+	if len(i.Data.AppRoles) > 0 && !permit.Holds(access.AppRoleWrite, i.Org) {
+		return access.ErrDenied
+	}
+	return mayAddToAll(tx, permit, i.Data.Groups)
 }
 
 // Withdraw takes an invitation back. Errors: ErrNotFound; ErrNotPending; Aborted when match does not hold.

@@ -23,6 +23,8 @@ import (
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
@@ -56,7 +58,8 @@ type world struct {
 
 func newWorld(t *testing.T, mail bool) *world {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind, group.Kind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind, group.Kind,
+		project.Kind, project.AccessKind, role.Kind, Kind)
 	factors, err := factor.New(s.Master, "https://id.signet.test")
 	must(t, err)
 	sessions := &session.Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now,
@@ -514,6 +517,76 @@ func TestRolesThatAGroupGotSinceAnInvitationWait(t *testing.T) {
 	}
 }
 
+// What an invitation promises is what a custom role had then; what is given is the role as it is when somebody accepts.
+func TestACustomRoleThatChangesBeforeAnInvitationIsAccepted(t *testing.T) {
+	read, write, more := access.UserRead, access.UserWrite, access.Permission("org.write")
+	for name, c := range map[string]struct {
+		happens     []event.Fact[role.Role]
+		inviter     []access.Role // what the inviter has then, if it is something else
+		guest, ours []access.Permission
+		refused     bool
+	}{
+		"nothing": {guest: []access.Permission{read, write}, ours: []access.Permission{read, write}},
+		"wider": {happens: []event.Fact[role.Role]{role.PermissionsSet{Permissions: []access.Permission{more, read, write}}},
+			guest: []access.Permission{read, write}, ours: []access.Permission{more, read, write}},
+		"narrower": {happens: []event.Fact[role.Role]{role.PermissionsSet{Permissions: []access.Permission{read}}},
+			guest: []access.Permission{read}, ours: []access.Permission{read}},
+		"removed": {happens: []event.Fact[role.Role]{role.WasRemoved{}}, refused: true},
+		"wider than the inviter": {
+			happens: []event.Fact[role.Role]{role.PermissionsSet{Permissions: []access.Permission{more, read, write}}},
+			inviter: []access.Role{access.OrgUserManager, access.Custom("role_2",
+				[]access.Permission{access.MemberWrite})}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, true)
+			permit, err := w.as("usr_owner").In("org_a", access.MemberWrite)
+			must(t, err)
+			made, err := role.Add(t.Context(), w.store, permit,
+				role.New{Name: "r", Permissions: []string{string(read), string(write)}}, event.Once{})
+			must(t, err)
+			id := made.ID
+			w.person("usr_else", "org_def", "else@b.test", user.VerifiedByOwner)
+			w.user("usr_else", user.PasswordSet{}, user.PasswordChanged{})
+			_, ours := w.invite(New{Email: "new@a.test", Roles: []string{id}})
+			_, guests := w.invite(New{Email: "else@b.test", Roles: []string{id}})
+			if c.happens != nil {
+				eventtest.Given(t, w.store, role.Kind, id, "", nil, c.happens...)
+			}
+			if c.inviter != nil {
+				w.user("usr_owner", user.MembershipSet{Scope: "org_a", Roles: c.inviter})
+			}
+			_, err = w.acceptMine("usr_else", guests)
+			_, err2 := w.accept(ours)
+			if c.refused {
+				eventtest.As(t, err, ErrInviterMayNot)
+				eventtest.As(t, err2, ErrInviterMayNot)
+				return
+			}
+			must(t, err)
+			must(t, err2)
+			u := eventtest.State(t, w.store, user.Kind, "usr_else")
+			if got := u.Data.Memberships["org_a"]; !slices.Equal(got, []access.Role{access.Custom(id, c.guest)}) {
+				t.Errorf("the guest holds %v", got)
+			}
+			held, _, err := user.Kind.List(t.Context(), w.store, event.Query{Group: user.HoldersOf(id), Limit: 10})
+			must(t, err)
+			for _, u := range held {
+				if got := u.Data.Direct()["org_a"]; !slices.Equal(got, []access.Role{access.Custom(id, c.ours)}) {
+					t.Errorf("%s was given %v", u.ID, got)
+				}
+			}
+			if o := eventtest.State(t, w.store, role.Kind, id); len(held) != 2 || c.happens == nil && o.Data.Holders != 2 {
+				t.Errorf("%d hold it, and it counts %d", len(held), o.Data.Holders)
+			}
+		})
+	}
+	w := newWorld(t, true)
+	for _, wrong := range []string{"role_0199a1b2c3d47e5f8091a2b3c4d5e6f1", "role_x", "ORG_OTHER"} {
+		_, err := w.Create(t.Context(), w.permit("usr_owner"), New{Email: "new@a.test", Roles: []string{wrong}})
+		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "roles[0]")
+	}
+}
+
 func TestNobodyJoinsElsewhereWithAPasswordThatSomebodyElseHasSet(t *testing.T) {
 	for _, roles := range [][]string{nil, {"ORG_USER_MANAGER"}} {
 		w := newWorld(t, true)
@@ -805,4 +878,36 @@ func TestWhatAnInvitationIsFor(t *testing.T) {
 			t.Errorf("it is for %v (%v)", l.App, err)
 		}
 	})
+}
+
+// Support has an invitation mailed once more. It gives nothing by that: who made it still answers for it, also for roles
+// that support could never give.
+func TestSupportSendsAnInvitationAgain(t *testing.T) {
+	w := newWorld(t, true)
+	w.person("usr_support", "org_def", "support@def.test", user.VerifiedByOwner)
+	w.user("usr_support", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMSupport}})
+	support, err := (&access.Caller{UserID: "usr_support", OrgID: "org_def",
+		Memberships: eventtest.State(t, w.store, user.Kind, "usr_support").Data.Memberships}).In("org_a",
+		access.UserSupport)
+	must(t, err)
+	made, err := w.Create(t.Context(), w.permit("usr_owner"),
+		New{Email: "new@a.test", Roles: []string{"ORG_OWNER"}, Groups: []string{"grp_roles", "grp_app"}})
+	must(t, err)
+	before := eventtest.State(t, w.store, Kind, made.ID).Data
+	w.store.Advance(time.Hour)
+	if _, err := w.Resend(t.Context(), support, made.ID, event.IfMatch{}, MaxLife); errs.KindOf(err) != errs.InvalidArgument {
+		t.Errorf("for longer: %v", err)
+	}
+	again, err := w.Resend(t.Context(), support, made.ID, event.IfMatch{}, 0)
+	must(t, err)
+	after := eventtest.State(t, w.store, Kind, made.ID).Data
+	if again.Link != "" || after.Inviter != "usr_owner" || after.Link != before.Link+1 || after.Life != before.Life ||
+		after.Email != before.Email || !slices.Equal(after.Roles, before.Roles) {
+		t.Errorf("link %q, then %+v, before %+v", again.Link, after, before)
+	}
+	w.Mail = false // then the link would be shown
+	w.store.Advance(time.Hour)
+	if _, err := w.Resend(t.Context(), support, made.ID, event.IfMatch{}, 0); !errors.Is(err, user.ErrDeliveryNotConfigured) {
+		t.Errorf("without mail: %v", err)
+	}
 }

@@ -127,8 +127,12 @@ func (n *sending) send(tx *event.Tx, i *event.Object[Invitation]) error {
 		tx.DropRow(sweepRow(i.Data.Expires, i.ID))
 	}
 	n.expires = tx.Now() + life
+	inviter := n.permit.Origin().Actor
+	if n.permit.Supports() {
+		inviter = i.Data.Inviter
+	}
 	if err := i.Append(Sent{Link: i.Data.Link + 1, Shown: !n.mail, Life: life, Expires: n.expires,
-		Inviter: n.permit.Origin().Actor, Shows: slices.Compact(shows)}); err != nil {
+		Inviter: inviter, Shows: slices.Compact(shows)}); err != nil {
 		return err
 	}
 	tx.PutRow(event.Row{RowKey: sweepRow(n.expires, i.ID), Value: []byte{1}})

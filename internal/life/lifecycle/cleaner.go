@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/domain/webhook"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -93,7 +94,7 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // organization reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
 	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.offers, c.users,
-		c.applications, c.providers, c.webhooks, c.groups, c.members,
+		c.applications, c.providers, c.webhooks, c.groups, c.members, c.roles,
 		c.projects, c.granted} {
 		for left := true; left; {
 			var err error
@@ -153,6 +154,15 @@ func (c *Cleaner) offers(ctx context.Context, id string) (left bool, err error) 
 		return false, err
 	}
 	return discard(ctx, c, id, member.OfferKind, found, nil, member.EndOfferWithOrganization)
+}
+
+// roles removes some of the organization's custom roles. Those who held them are removed or have left it.
+func (c *Cleaner) roles(ctx context.Context, id string) (left bool, err error) {
+	found, _, err := role.Kind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	return discard(ctx, c, id, role.Kind, found, nil, role.End)
 }
 
 // applications removes some of the organization's applications.

@@ -434,7 +434,7 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 						_, err = app.Add(context.Background(), n.node(i), permit, app.New{Name: "x", Type: app.API})
 					default:
 						_, err = idp.AddJWT(context.Background(), n.node(i), permit, event.Once{},
-							idp.General{Name: "x"}, idp.JWT{Endpoint: "e", Issuer: "i", KeysEndpoint: "k"})
+							idp.General{Name: "x"}, idp.JWT{Endpoint: "e", Issuer: "i", KeysEndpoint: "k"}, false)
 					}
 					if err != nil && (i == 0 || errs.KindOf(err) != errs.NotFound) {
 						t.Error(err)

@@ -16,10 +16,10 @@ import (
 // access.ErrTargetHoldsMore; member.ErrLastOrgOwner; Aborted when match does not hold.
 func RemoveGroup(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (event.Details, error) {
-	all := group.AllOf(s, permit, id, nil)
+	all := group.AllOf(s, permit, id)
 	return group.Giving(permit, id).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[group.Group]) error {
 		if len(g.Data.Roles) > 0 {
-			members, err := all.In(tx, g)
+			members, err := all.In(tx, g, nil)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/member/membertest"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
@@ -113,6 +114,26 @@ func TestOffersGoWithTheirOrganization(t *testing.T) {
 	for id, want := range map[string]member.OfferState{"ofr_1": member.OfferRemoved, "ofr_2": member.OfferOpen} {
 		if o := eventtest.State(t, s, member.OfferKind, id); o.Data.State != want {
 			t.Errorf("%s: %+v", id, o.Data)
+		}
+	}
+}
+
+func TestCustomRolesGoWithTheirOrganization(t *testing.T) {
+	s := newInstallation(t)
+	iam := access.Memberships{access.Installation: {access.IAMOwner}}
+	ids := map[string]string{}
+	for _, scope := range []string{"org_b", "org_d"} {
+		made, err := role.Add(t.Context(), s, in(t, scope, iam),
+			role.New{Name: "r", Permissions: []string{"user.read"}}, event.Once{})
+		must(t, err)
+		ids[scope] = made.ID
+	}
+	_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_b", iam), event.IfMatch{})
+	must(t, err)
+	must(t, lifecycle.NewCleaner(s, slog.New(slog.DiscardHandler)).Clean(t.Context()))
+	for scope, want := range map[string]role.State{"org_b": role.Removed, "org_d": role.Active} {
+		if o := eventtest.State(t, s, role.Kind, ids[scope]); o.Data.State != want {
+			t.Errorf("the role of %s is %s", scope, o.Data.State)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/member/membertest"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/domain/webhook"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -36,7 +37,7 @@ func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, oauth.Kind,
 		webhook.Kind, project.Kind, project.GrantKind, project.AccessKind, group.Kind,
-		invitation.Kind, member.OfferKind)
+		invitation.Kind, member.OfferKind, role.Kind)
 	membertest.Given(t, s)
 	return s
 }

@@ -47,13 +47,15 @@ func ReactivateUser(ctx context.Context, s event.Store, permit access.Permit, id
 	return userStep{user.Inactive, "reactivated", user.Reactivated{}, false}.do(ctx, s, permit, id, match)
 }
 
-// LockUser locks a user out, and ends all sessions and tokens for good.
+// LockUser locks a user out, and ends all sessions and tokens for good. Somebody who is more than support takes over a
+// lock of support's.
 func LockUser(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (event.Details, error) {
-	return userStep{user.Active, "locked", user.WasLocked{}, true}.do(ctx, s, permit, id, match)
+	lock := user.WasLocked{BySupport: permit.Supports()}
+	return userStep{user.Active, "locked", lock, true}.do(ctx, s, permit, id, match)
 }
 
-// UnlockUser lets a locked user in again.
+// UnlockUser lets a locked user in again. Errors: also user.ErrNotLockedBySupport.
 func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (event.Details, error) {
 	return userStep{user.Locked, "unlocked", user.Unlocked{}, false}.do(ctx, s, permit, id, match)
@@ -71,6 +73,9 @@ func (step userStep) removes() bool { return step.fact == user.WasRemoved{} }
 func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (details event.Details, err error) {
 	target := user.GivesAccess(permit, id)
+	if permit.Supports() { // it gives back no more than what support has taken, see decide
+		target = user.TakesAway(permit, id)
+	}
 	var e *ending // nil: the user goes on
 	var needs event.Command
 	if step.ends {
@@ -82,7 +87,7 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 		needs.Write = companions(id)
 	}
 	details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-		return step.decide(tx, u, e)
+		return step.decide(tx, u, e, permit.Supports())
 	})
 	if err == nil && step.removes() {
 		err = forgetLater(ctx, s, id)
@@ -120,9 +125,13 @@ func forgetLater(ctx context.Context, s event.Store, id string) error {
 	})
 }
 
-func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], e *ending) error {
-	if err := step.starts(u.Data.State); err != nil {
+func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], e *ending, support bool) error {
+	takesOver := step.fact == user.WasLocked{} && u.Data.LockedBySupport
+	if err := step.starts(u.Data.State); err != nil && !takesOver {
 		return err
+	}
+	if support && !step.ends && !u.Data.LockedBySupport {
+		return user.ErrNotLockedBySupport
 	}
 	if e != nil {
 		if err := e.orgOwners.EndOf(tx, e.reader, u, e.mayLeave); err != nil {

@@ -17,12 +17,15 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/notify"
@@ -55,6 +58,7 @@ const (
 	EmailReplaced   Kind = "email_replaced"         // to the address before, about what an administrator did
 	EmailRestored   Kind = "email_restored"         // to both addresses
 	ResetDelayed    Kind = "reset_password_not_yet" // instead of ResetPassword
+	NoPassword      Kind = "no_password"            // likewise, to who signs in in another way
 	Invitation      Kind = "invitation"
 	RolesOffered    Kind = "roles_offered"
 	PasswordSetup   Kind = "password_setup" // an administrator wants the person to set a password
@@ -144,9 +148,13 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		if err != nil || fact.(user.HumanAdded).EmailVerified {
 			return err
 		}
-		return m.verify(ctx, e, true)
+		return m.verify(ctx, e, true, false)
 	case user.EmailCodeRequested{}.EventType():
-		return m.verify(ctx, e, false)
+		fact, err := user.Kind.Decode(e.Type, e.Payload, nil)
+		if err != nil {
+			return err
+		}
+		return m.verify(ctx, e, false, fact.(user.EmailCodeRequested).Again)
 	case session.PasswordResetRequested{}.EventType():
 		return m.reset(ctx, e)
 	case session.Succeeded{}.EventType():
@@ -225,8 +233,9 @@ func (m *Mailer) linked(ctx context.Context, e *event.Event) error {
 	return m.notice(ctx, e, e.ObjectID, kind, content{Provider: provider})
 }
 
-// verify sends a code for the user's e-mail address. What nobody asked for is counted here.
-func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error {
+// verify sends a code for the user's e-mail address, again for one that is verified. What nobody asked for is counted
+// here.
+func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked, again bool) error {
 	var count *mailcount.Count
 	kind := VerifyEmail
 	if unasked {
@@ -234,15 +243,23 @@ func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error
 		c := user.EmailCodes(m.Master, e.ObjectID).For(e.Time)
 		count = &c
 	}
-	d, err := user.MailedCode(ctx, m.Store, m.Master, e.ObjectID, count)
+	d, err := user.MailedCode(ctx, m.Store, m.Master, e.ObjectID, again, count)
 	if err != nil {
-		return unless(err, user.ErrNotFound, user.ErrNotHuman, user.ErrAlreadyVerified, mailcount.ErrTooMany)
+		return unless(err, user.ErrNotFound, user.ErrNotHuman, user.ErrAlreadyVerified, user.ErrEmailNotVerified,
+			mailcount.ErrTooMany)
 	}
 	return m.sendCode(ctx, kind, VerifyPath, d)
 }
 
 // reset sends a code that lets the password be reset.
 func (m *Mailer) reset(ctx context.Context, e *event.Event) error {
+	fact, err := session.Kind.FactOf(ctx, m.Store, m.Master, e)
+	if err != nil {
+		return err
+	}
+	if fact.(session.PasswordResetRequested).NoPassword {
+		return m.otherWays(ctx, session.UserOf(e.ObjectID))
+	}
 	d, err := user.ResetCode(ctx, m.Store, m.Master, session.UserOf(e.ObjectID))
 	if err != nil {
 		return unless(err, user.ErrCannotReset)
@@ -251,6 +268,50 @@ func (m *Mailer) reset(ctx context.Context, e *event.Event) error {
 		return m.send(ctx, ResetDelayed, d.UserID, d.Address, d.Name, d.Language, content{At: d.Expires})
 	}
 	return m.sendCode(ctx, ResetPassword, ResetPath, d)
+}
+
+// otherWays tells a person who may not sign in with a password how else. Only the mailbox learns it.
+func (m *Mailer) otherWays(ctx context.Context, userID string) error {
+	u, err := user.Kind.Read(ctx, m.Store, userID)
+	if err != nil || u == nil || !u.Data.MayReset() {
+		return err
+	}
+	o, err := org.Kind.Read(ctx, m.Store, u.Org)
+	if err != nil || o == nil {
+		return err
+	}
+	inst, err := installation.Kind.Read(ctx, m.Store, installation.ID)
+	if err != nil || inst == nil {
+		return err
+	}
+	ways := o.Data.Policy.SignIn
+	offers, err := idp.SignInProviders{Org: u.Org, DefaultOrg: inst.Data.DefaultOrg, Ways: ways}.Part(ctx, m.Store,
+		idp.Part{})
+	if err != nil {
+		return err
+	}
+	h := u.Data.Human
+	c := content{Provider: namesOf(offers.Providers, h.Links),
+		Passkey: ways.Allows(policy.WithPasskey) && h.Has(user.Passkey)}
+	return m.send(ctx, NoPassword, u.ID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
+}
+
+// mostNamed is how many identity providers a mail names.
+const mostNamed = 5
+
+// namesOf are the names of identity providers: of those that a person is linked to, or else of the first ones.
+func namesOf(offered []*event.Object[idp.Provider], linked []user.Link) string {
+	var names, theirs []string
+	for _, p := range offered {
+		names = append(names, p.Data.General.Name)
+		if slices.ContainsFunc(linked, func(l user.Link) bool { return l.Provider == p.ID }) {
+			theirs = append(theirs, p.Data.General.Name)
+		}
+	}
+	if theirs != nil {
+		names = theirs
+	}
+	return strings.Join(names[:min(len(names), mostNamed)], ", ")
 }
 
 func (m *Mailer) sendCode(ctx context.Context, kind Kind, path string, d user.Delivery) error {

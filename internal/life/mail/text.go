@@ -64,7 +64,8 @@ type content struct {
 	When         string    // write sets it
 	Browser      string
 	Address      string
-	Provider     string // its name
+	Provider     string // its name; in NoPassword also several
+	Passkey      bool   // the person has one, and may sign in with it
 	Inviter      string // who invites
 	OrgOrSite    string // the organization that somebody is invited to, or else the site
 	Forgot       string // the page for who has forgotten the password

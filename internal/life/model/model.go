@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/member"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/project"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/signing"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/domain/webhook"
@@ -23,4 +24,5 @@ import (
 // Kinds of objects.
 var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind,
 	oauth.Kind, webhook.Kind, failure.Kind,
-	group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind, member.OfferKind}
+	group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind, member.OfferKind,
+	role.Kind}

@@ -11,9 +11,8 @@ type counter struct {
 	Until              int64     `json:"u,omitempty"` // nothing is heard before, for the failures
 	Running            []running `json:"r,omitempty"` // attempts without a verdict yet
 	Last               int64     `json:"l,omitempty"` // the last attempt
-	UnreportedFailures int64     `json:"n,omitempty"` // failures not yet in an event
-	UnreportedRefusals int64     `json:"t,omitempty"` // refusals not yet in an event
-	LastEvent          int64     `json:"e,omitempty"`
+	UnreportedFailures int64     `json:"n,omitempty"` // that a node of the version before has not reported yet
+	UnreportedRefusals int64     `json:"t,omitempty"` // refusals not yet reported
 }
 
 // running is an attempt without a verdict.

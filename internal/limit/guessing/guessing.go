@@ -27,8 +27,7 @@ const (
 	forgetAfter   = time.Hour // without an attempt
 	rememberGood  = 90 * 24 * time.Hour
 	renewGood     = 24 * time.Hour // what is remembered is written again when it is so old
-	mergeWindow   = time.Minute
-	runningAtMost = time.Minute // an attempt that runs longer was abandoned
+	runningAtMost = time.Minute    // an attempt that runs longer was abandoned
 )
 
 // SignInThrottled is the reason of a refusal before any work is done.
@@ -49,18 +48,19 @@ type Aim struct {
 	Account []string
 	// Trusted is what a network is remembered for that somebody has come in from.
 	Trusted []string
-	// Report records what has gathered. Nil: it is only counted.
+	// Report is told of every attempt that was decided, in its command. Nil: it is only counted.
 	Report func(tx *event.Tx, r Report) error
 }
 
 // At is an aim at something that has only one name.
 func At(account ...string) Aim { return Aim{Typed: account, Account: account, Trusted: account} }
 
-// Report is what happened since the last one.
+// Report is what became of an attempt, and what happened since the last report.
 type Report struct {
-	Failed  int64 // wrong attempts
+	Failed  bool  // it was wrong; else it was right
+	Earlier int64 // wrong attempts that a node of the version before has counted and not reported
 	Refused int64 // attempts that were turned away unheard
-	Guessed int64 // wrong codes of a day, when no more of them are heard
+	Guessed int64 // wrong codes of a day, when no more of them are heard: nothing else is reported with it
 }
 
 // Throttle slows down attempts on one account from one network.
@@ -149,8 +149,7 @@ func (t *Throttle) save(tx *event.Tx, c counted) {
 
 // save keeps a counter as long as it is good for anything.
 func save(tx *event.Tx, in stored.Counter[counter], c counter) {
-	if c.Failures == 0 && len(c.Running) == 0 && c.UnreportedFailures == 0 && c.UnreportedRefusals == 0 &&
-		c.LastEvent == 0 {
+	if c.Failures == 0 && len(c.Running) == 0 && c.UnreportedFailures == 0 && c.UnreportedRefusals == 0 {
 		in.Drop(tx)
 		return
 	}
@@ -197,8 +196,7 @@ func (t *Throttle) Failed(tx *event.Tx) error {
 	}
 	c.pair.fail(t.started, t.Limits.Network)
 	c.account.fail(t.started, t.Limits.Account)
-	c.account.UnreportedFailures++
-	if err := t.say(tx, &c.account); err != nil {
+	if err := t.say(tx, &c.account, true); err != nil {
 		return err
 	}
 	if err := c.day.failed(tx, t); err != nil {
@@ -234,12 +232,9 @@ func (t *Throttle) Succeeded(tx *event.Tx) error {
 	}
 	t.forget(&c)
 	c.pair = counter{Last: c.pair.Last, Running: c.pair.Running}
-	last := c.account.LastEvent
-	c.account.LastEvent = 0 // whatever is unsaid is said before the success
-	if err := t.say(tx, &c.account); err != nil {
+	if err := t.say(tx, &c.account, false); err != nil {
 		return err
 	}
-	c.account.LastEvent = max(c.account.LastEvent, last)
 	t.save(tx, c)
 	row, err := tx.Row(t.good.Row)
 	if err != nil || c.good && row.Expires > tx.Now()+(rememberGood-renewGood).Microseconds() {
@@ -252,13 +247,12 @@ func (t *Throttle) Succeeded(tx *event.Tx) error {
 // MarkGood remembers the network. The command need not have declared the row.
 func (t *Throttle) MarkGood(tx *event.Tx) { t.good.Put(tx, remembered{Good: true}, rememberGood) }
 
-// say reports what has gathered, at most once a minute.
-func (t *Throttle) say(tx *event.Tx, c *counter) error {
-	if t.report == nil || (c.UnreportedFailures == 0 && c.UnreportedRefusals == 0) ||
-		tx.Now() < c.LastEvent+mergeWindow.Microseconds() {
+// say reports how an attempt ended.
+func (t *Throttle) say(tx *event.Tx, c *counter, failed bool) error {
+	if t.report == nil {
 		return nil
 	}
-	r := Report{Failed: c.UnreportedFailures, Refused: c.UnreportedRefusals}
-	c.UnreportedFailures, c.UnreportedRefusals, c.LastEvent = 0, 0, tx.Now()
+	r := Report{Failed: failed, Earlier: c.UnreportedFailures, Refused: c.UnreportedRefusals}
+	c.UnreportedFailures, c.UnreportedRefusals = 0, 0
 	return t.report(tx, r)
 }

@@ -77,13 +77,13 @@ func (s Set) AddOrganization(u *event.Object[user.User], o *event.Object[org.Org
 		s.Lacks(Missing{NoScope, OrgScope}, OrgScope)
 	}
 	if slices.Contains(scopes, RolesScope) {
-		roles := map[string][]access.Role{}
+		roles := map[string][]string{}
 		for scope, held := range u.Data.Memberships {
 			// guests may hold none
 			if len(held) > 0 &&
 				!slices.ContainsFunc(readers,
 					func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) {
-				roles[scope] = held
+				roles[scope] = access.Names(held)
 			}
 		}
 		s.Put(RolesScope, roles, Why{Source: Scope, Of: RolesScope})

@@ -99,6 +99,7 @@ func redirect(w http.ResponseWriter, to string) {
 
 func (p *Provider) errorPage(w http.ResponseWriter, r *http.Request, err error) {
 	web.Failed(r.Context(), err)
+	p.grants.Refusals.Note(err)
 	p.config.ErrorPage(w, r, err)
 }
 

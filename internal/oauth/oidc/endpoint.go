@@ -9,6 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -37,6 +38,7 @@ type endpoint struct {
 	cors      corsPolicy
 	public    bool   // the same for everybody, and may be kept
 	challenge string // of a 401
+	refusals  *refusal.Book
 }
 
 // endpointRequest is one request of a program. Its form has been read.
@@ -97,6 +99,7 @@ func (e *endpoint) serve(r *endpointRequest) (any, error) {
 // refuse answers with an error of RFC 6749, and notes it for the log.
 func (e *endpoint) refuse(w http.ResponseWriter, r *endpointRequest, err error) {
 	web.Failed(r.Context(), err)
+	e.refusals.Note(err)
 	answer := refusalOf(err)
 	if answer.Status == http.StatusUnauthorized && r.answer.Get("Www-Authenticate") == "" &&
 		!(e.challenge == basicChallenge && r.namesClient()) {

@@ -98,6 +98,7 @@ func (p *Provider) Handlers() map[string]http.Handler {
 	post := []string{http.MethodPost}
 	get := []string{http.MethodGet, http.MethodHead}
 	program := func(counted web.Counted, e *endpoint) http.Handler {
+		e.refusals = p.grants.Refusals
 		return web.Entry{Handler: e, Counted: counted, Refuse: e.refuseEarly}
 	}
 	discovery := program(web.AsStatic, &endpoint{handle: p.discovery, methods: get, cors: everyOrigin, public: true})

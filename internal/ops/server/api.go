@@ -33,6 +33,7 @@ func newAPI(b *base, a *areas, ready func(context.Context) error, details func()
 		Organization: func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error {
 			return org.Enter(ctx, b.store, caller, id, p, clock())
 		},
+		Opened:      a.openings.Note,
 		Check:       api.Checker{Clock: clock}.Check,
 		CORSOrigins: b.config.CORSOrigins,
 		Bulk:        a.limits.bulk,
@@ -57,10 +58,12 @@ func services(b *base, a *areas) []rpc.Service {
 			Impl: api.Sessions{Sessions: a.sessions, Master: master, OwnPages: a.ownPages}},
 		{Name: "signet.v1.MemberService", Impl: api.Members{Store: st, Master: master, Clock: clock}},
 		{Name: "signet.v1.GroupService", Impl: api.Groups{Store: st, Master: master, Clock: clock}},
+		{Name: "signet.v1.RoleService", Impl: api.Roles{Store: st, Master: master, Clock: clock}},
 		{Name: "signet.v1.NameService", Impl: api.Names{Store: st, Clock: clock}},
 		{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: st, Sessions: a.federated, Mail: withMail}},
 		{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: st, Sessions: a.sessions, Master: master}},
-		{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: st, Master: master, Clock: clock}},
+		{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: st, Master: master, Clock: clock,
+			Refusals: a.grants.Refusals}},
 		{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: a.webhooks.Webhooks}},
 		{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: a.keys, Clock: clock}},
 		{Name: "signet.v1.FactorService", Impl: api.Factors{Store: st, Sessions: a.sessions}},
@@ -76,7 +79,7 @@ func services(b *base, a *areas) []rpc.Service {
 		{Name: "signet.v1.StatusService", Impl: newStatus(b, a)},
 		{Name: "signet.v1.SignInTrialService", Impl: api.SignInTrials{Grants: a.grants}},
 		{Name: "signet.v1.SignInCountService", Impl: api.SignInCounts{Tally: a.counted}},
-		{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(st, master), Master: master}},
+		{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(st, master), Store: st, Master: master}},
 	}
 }
 

@@ -28,7 +28,10 @@ func (s *Server) beginJobs(ctx context.Context, provider *oidc.Provider) error {
 			})
 		}),
 		background(func(ctx context.Context) { s.registrations.Run(ctx, s.log) }),
-		background(func(ctx context.Context) { s.counted.Run(ctx, s.log) }))
+		background(func(ctx context.Context) { s.counted.Run(ctx, s.log) }),
+		background(s.openings.Run),
+		background(func(ctx context.Context) { s.sessions.KeepSayingFailures(ctx, s.log) }),
+		background(func(ctx context.Context) { s.federation.KeepSayingFailures(ctx) }))
 	return s.beginSchedules()
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/signing"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
@@ -27,7 +28,7 @@ func newKeys(ctx context.Context, b *base) *signing.Keys {
 // newGrants decides what applications get.
 func newGrants(b *base, s *session.Sessions, keys *signing.Keys, sets *outbound.KeySets) *oauth.Grants {
 	return &oauth.Grants{Store: b.store, Sessions: s, Master: b.master, Clock: b.config.Clock, Signer: keys,
-		KeySets: sets, Issuer: b.config.ExternalURL}
+		KeySets: sets, Issuer: b.config.ExternalURL, Refusals: refusal.NewBook(b.config.Clock)}
 }
 
 // mountProvider puts the OpenID Connect provider on the site.

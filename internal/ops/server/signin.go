@@ -17,6 +17,7 @@ type signingIn struct {
 	newcomers newcomer.Newcomers
 	ownPages  ownpage.Pages // of applications
 	counted   *tally.Tally
+	openings  *session.Openings // of people, by support
 }
 
 func newSignIn(b *base, hasher *secret.Hasher) (s signingIn, err error) {
@@ -26,10 +27,11 @@ func newSignIn(b *base, hasher *secret.Hasher) (s signingIn, err error) {
 		return s, err
 	}
 	s.counted = tally.New(b.store, c.Clock, session.SignInThrottled)
+	s.openings = session.NewOpenings(b.store, c.Clock, b.log)
 	s.sessions = &session.Sessions{
 		Store: b.store, Factors: factors, Hasher: hasher, Master: b.master, Clock: c.Clock, DefaultOrg: b.defaultOrg,
 		EmailsPerOrganization: c.EmailsPerOrganization, Standings: &session.Standings{}, Renewals: &session.Renewals{},
-		Tally: s.counted, Audience: c.ExternalURL, NetworkLimiter: newStarts(b),
+		Tally: s.counted, Unsaid: &session.Unsaid{}, Audience: c.ExternalURL, NetworkLimiter: newStarts(b),
 	}
 	s.federated = federated.Sessions{Sessions: s.sessions}
 	s.newcomers = newcomer.Newcomers{Sessions: s.sessions}

@@ -5,6 +5,7 @@ package federated
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"github.com/signet-idm/signet/internal/base/secret"
@@ -24,7 +25,9 @@ type Sessions struct{ *session.Sessions }
 // SignInRequest says how a sign-in through a provider is restricted, and where it comes from.
 type SignInRequest struct {
 	OrgID     string // that the sign-in is bound to: only its users are let in; empty: any
+	App       string // the application that it is for; empty: none
 	By        *ByCode
+	Trial     bool // a refusal is no event: trials have notes of their own
 	NoLink    bool // nobody is linked by the address: it has to be somebody who is linked already
 	Peer      netip.Addr
 	UserAgent string
@@ -65,7 +68,9 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity,
 	if err != nil {
 		return session.SignedIn{}, err
 	}
-	made := session.PrepareSession(u.ID)
+	purpose := session.Purpose{Application: at.App, Org: at.OrgID}
+	made := session.PrepareSession(u.ID, purpose)
+	var why session.Reason // of a refusal, for the events of the person
 	command := event.Command{
 		Origin: event.Origin{Actor: u.ID, RequestID: at.RequestID},
 		Write:  []event.Ref{session.Companion(u.ID)},
@@ -74,25 +79,33 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity,
 		Claims: []event.Claim{claim},
 		Rows:   sessionRows(who),
 		Decide: func(tx *event.Tx) error {
+			why = session.ProviderRefused
 			p, err := s.provider(tx, who)
 			if err != nil {
 				return err
 			}
 			now, o, err := s.person(tx, u.ID, u.Org)
 			if err != nil {
+				why = whyNot(now, o)
 				return err
 			}
-			if !session.ProviderReaches(p, now.Org, s.DefaultOrg) || at.OrgID != "" && at.OrgID != now.Org {
+			if why = session.WayNotAllowed; !session.ProviderReaches(p, now.Org, s.DefaultOrg) {
 				return session.ErrSignInFailed
 			}
+			if why = session.WrongOrganization; at.OrgID != "" && at.OrgID != now.Org {
+				return session.ErrSignInFailed
+			}
+			why = ""
 			l, err := s.link(tx, p, now, who, byEmail)
 			if err != nil {
 				return err
 			}
 			if !session.LinkCounts(p, now, l) {
+				why = session.LinkIsSuspended
 				return session.ErrLinkSuspended
 			}
 			if !o.Data.Policy.AllowsProvider(p.ID) {
+				why = session.WayNotAllowed
 				return session.ErrMethodNotAllowed
 			}
 			// A user who was linked by an e-mail address still has to prove their second factors.
@@ -115,9 +128,33 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity,
 	}
 	at.By.declare(&command)
 	if err := s.Store.Do(ctx, command); err != nil {
-		return session.SignedIn{}, err
+		if at.Trial {
+			why = ""
+		}
+		return session.SignedIn{}, s.refused(ctx, err, session.Refused{UserID: u.ID, Method: session.ByProvider,
+			Reason: why, Purpose: purpose, Peer: at.Peer, UserAgent: at.UserAgent, RequestID: at.RequestID})
 	}
 	return made.SignedIn, nil
+}
+
+// refused records why somebody does not get in, if a rule says so and not the store, and gives err back.
+func (s Sessions) refused(ctx context.Context, err error, r session.Refused) error {
+	if !errors.Is(err, session.ErrSignInFailed) && !errors.Is(err, session.ErrLinkSuspended) &&
+		!errors.Is(err, session.ErrMethodNotAllowed) || r.Reason == "" {
+		return err
+	}
+	if also := s.Refused(ctx, r); also != nil {
+		return errors.Join(err, also)
+	}
+	return err
+}
+
+// whyNot is why person refuses somebody; empty where there is nobody any more.
+func whyNot(u *event.Object[user.User], o *event.Object[org.Org]) session.Reason {
+	if u == nil || o == nil {
+		return ""
+	}
+	return session.WhyNot(&u.Data, o)
 }
 
 // orgs points at organizations, each once.

@@ -27,8 +27,43 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
+// refusedFor demands that nothing is recorded but why somebody does not get in; nothing at all where why is empty.
+func (w *world) refusedFor(mark int64, before, userID string, why session.Reason) {
+	w.t.Helper()
+	if why == "" {
+		if w.store.Fingerprint() != before {
+			w.t.Error("a refusal wrote something")
+		}
+		return
+	}
+	w.store.Then(w.t, mark, eventtest.Fact{Object: session.IDFor(userID), Type: "sign_in.failed.v1",
+		Payload:  `{"count":1,"by":[{"method":"fed","reason":"` + string(why) + `","count":1}]}`,
+		Personal: `{"address":"192.0.2.1","userAgent":"curl/8"}`})
+	events, err := w.store.Events(w.t.Context(), mark, 1)
+	must(w.t, err)
+	if events[0].Origin != (event.Origin{Actor: event.System, RequestID: "req_1"}) {
+		w.t.Errorf("caused by %+v", events[0].Origin)
+	}
+}
+
 func TestWhoSignsInThroughAProvider(t *testing.T) {
 	none := func(*world) {}
+	reasons := map[string]session.Reason{
+		"where it is bound to another one":                        session.WrongOrganization,
+		"an inactive user":                                        session.UserInactive,
+		"a locked user":                                           session.UserLocked,
+		"an inactive organization":                                session.ProviderRefused, // which owns the provider, too
+		"a provider that is inactive":                             session.ProviderRefused,
+		"a provider that was switched off and on since the check": session.ProviderRefused,
+		"a provider that was changed since the check":             session.ProviderRefused,
+		"a removed provider":                                      session.ProviderRefused,
+		"an identity of another organization":                     session.ProviderRefused,
+		"a user of another organization than the provider":        session.WayNotAllowed,
+		"after the user was promoted":                             session.LinkIsSuspended,
+		"after somebody with less changed the provider":           session.LinkIsSuspended,
+		"where the organization allows another provider":          session.WayNotAllowed,
+		"where the organization allows passwords only":            session.WayNotAllowed,
+	}
 	for _, c := range []struct {
 		name    string
 		given   func(*world)
@@ -118,13 +153,18 @@ func TestWhoSignsInThroughAProvider(t *testing.T) {
 			} else {
 				who = c.who(w)
 			}
-			before := w.store.Fingerprint()
+			mark, before := w.store.Mark(), w.store.Fingerprint()
 			c.at.Peer, c.at.UserAgent, c.at.RequestID = home, "curl/8", "req_1"
 			in, err := w.SignInThrough(t.Context(), who, c.at)
 			eventtest.As(t, err, c.refusal)
 			if c.refusal != nil {
-				if w.store.Fingerprint() != before || in.Token != "" {
-					t.Error("a refusal wrote something")
+				about := "usr_b"
+				if who.Subject == "9" {
+					about = "usr_def"
+				}
+				w.refusedFor(mark, before, about, reasons[c.name])
+				if in.Token != "" {
+					t.Error("a refusal gives a session")
 				}
 				return
 			}
@@ -153,7 +193,7 @@ func TestASignInThroughAProviderIsRecorded(t *testing.T) {
 	w.store.Then(t, mark, eventtest.Fact{
 		Object:   session.IDFor("usr_b"),
 		Type:     "sign_in.succeeded.v1",
-		Payload:  `{"sessionId":"` + in.SessionID + `","provider":"idp_b"}`,
+		Payload:  `{"sessionId":"` + in.SessionID + `","method":"fed","provider":"idp_b"}`,
 		Personal: `{"address":"192.0.2.1","userAgent":"curl/8"}`,
 	})
 	token, err := w.store.TokenByID(t.Context(), in.SessionID)
@@ -232,6 +272,8 @@ func TestTheSecondFactorIsAskedForAfterAProvider(t *testing.T) {
 func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 	byEmail := idp.OIDCAdded{General: idp.General{Name: "b", LinkByEmail: true},
 		OIDC: idp.OIDC{Issuer: "https://b.test"}}
+	reasons := map[string]session.Reason{"providers are not allowed": session.WayNotAllowed,
+		"the provider was changed since the check": session.ProviderRefused}
 	for _, c := range []struct {
 		name    string
 		given   func(*world)
@@ -302,9 +344,7 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 			in, err := w.signIn(who)
 			eventtest.As(t, err, c.refusal)
 			if c.refusal != nil {
-				if w.store.Fingerprint() != before {
-					t.Error("a refusal wrote something")
-				}
+				w.refusedFor(mark, before, "usr_b", reasons[c.name])
 				return
 			}
 			u := eventtest.State(t, w.store, user.Kind, "usr_b")
@@ -398,9 +438,7 @@ func TestWhoLinksAnAccount(t *testing.T) {
 			}
 			eventtest.As(t, err, c.refusal)
 			if c.refusal != nil {
-				if w.store.Fingerprint() != before {
-					t.Error("a refusal wrote something")
-				}
+				w.refusedFor(mark, before, "usr_b", "")
 				return
 			}
 			u := eventtest.State(t, w.store, user.Kind, "usr_b")

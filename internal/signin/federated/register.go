@@ -37,6 +37,7 @@ type Registration struct {
 	// Verification is on whose word the address counts without the provider's; zero: on nobody's.
 	Verification user.Verification
 	By           *ByCode
+	App          string // that the person is on the way to; empty: none
 	// AcceptedTerms are those that the person accepts; empty: none.
 	AcceptedTerms string
 
@@ -96,7 +97,7 @@ func (s Sessions) RegisterInvited(ctx context.Context, who idp.Identity, r Regis
 		return session.SignedIn{}, err
 	}
 	id, names := user.Kind.NewID(), namesLike(r.UserName)
-	made := session.PrepareSession(id)
+	made := session.PrepareSession(id, session.Purpose{Application: r.App, Org: r.OrgID})
 	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)
 	command := needs.With(event.Command{
 		Origin: event.Origin{Actor: id, RequestID: r.RequestID},

@@ -131,7 +131,7 @@ func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command,
 	if err != nil {
 		return session.SignedIn{}, err
 	}
-	made := session.PrepareSession(with.id)
+	made := session.PrepareSession(with.id, session.Purpose{Org: p.OrgID})
 	err = event.Do(ctx, n.Store, needs.With(event.Command{
 		Origin: event.Origin{Actor: with.id, RequestID: p.RequestID},
 		Create: []event.Ref{user.Kind.Ref(with.id)},

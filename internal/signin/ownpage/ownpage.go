@@ -320,7 +320,7 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 		return session.SignedIn{}, err
 	}
 	in, err := p.SignInThrough(ctx, who,
-		federated.SignInRequest{OrgID: by.Org, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
+		federated.SignInRequest{OrgID: by.Org, App: by.App, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
 	if register == nil || err != session.ErrNotLinked { //nolint:errorlint // it is this very one, with nothing around it
 		return in, err
 	}
@@ -330,7 +330,7 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 func (n *Registration) of(who idp.Identity, by *federated.ByCode, r Redeem) federated.Registration {
 	out := federated.Registration{OrgID: by.Org, UserName: n.UserName, FirstName: n.FirstName, LastName: n.LastName,
 		NickName: n.NickName, Language: n.Language, Email: n.Email, AcceptedTerms: n.AcceptedTerms,
-		By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID}
+		By: by, App: by.App, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID}
 	for _, f := range []struct {
 		to   *string
 		said string

@@ -143,6 +143,9 @@ func TestForWhomAnApplicationsOwnPageCounts(t *testing.T) {
 			}
 		}
 	}
+	reasons := map[string]session.Reason{"somebody of another organization": session.WrongOrganization,
+		"an inactive user": session.UserInactive, "a provider that is switched off": session.ProviderRefused,
+		"a provider that was changed": session.ProviderRefused}
 	for _, c := range []struct {
 		name    string
 		subject string
@@ -189,11 +192,17 @@ func TestForWhomAnApplicationsOwnPageCounts(t *testing.T) {
 			w := newWorld(t)
 			r := w.code("idp_def", c.subject)
 			c.given(w)
-			before := w.store.Fingerprint()
+			mark, before := w.store.Mark(), w.store.Fingerprint()
 			in, err := w.SignIn(t.Context(), r, &Registration{})
 			if c.refusal != nil {
 				eventtest.As(t, err, c.refusal)
-				if w.store.Fingerprint() != before {
+				if why := reasons[c.name]; why != "" {
+					w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_" + c.subject),
+						Type: "sign_in.failed.v1",
+						Payload: `{"count":1,"by":[{"method":"fed","application":"app_b","reason":"` + string(why) +
+							`","count":1}]}`,
+						Personal: `{"address":"` + peer.String() + `"}`})
+				} else if w.store.Fingerprint() != before {
 					t.Error("a refusal wrote something")
 				}
 				return

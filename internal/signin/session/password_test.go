@@ -201,8 +201,8 @@ func TestAWrongCurrentPasswordCountsLikeAFailedSignIn(t *testing.T) {
 	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Errorf("signing in: %v", err)
 	}
-	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
-		Personal: place})
+	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1",
+		Payload: failedAs(ByPassword, WrongPassword, 1), Personal: place})
 	if got := eventtest.State(t, s, user.Kind, "usr_jo").Sequence; got != sequence {
 		t.Errorf("the user moved from %d to %d", sequence, got)
 	}

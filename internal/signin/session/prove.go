@@ -1,8 +1,8 @@
 package session
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"strconv"
 
@@ -124,7 +124,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 			return err
 		}
 		if !right {
-			return t.Failed(st.tx)
+			return t.Failed(st.tx, WrongFactor)
 		}
 		if err := t.Succeeded(st.tx); err != nil {
 			return err
@@ -172,19 +172,22 @@ func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, me
 	if err != nil {
 		return nil, err
 	}
-	a := guessing.At("second factor", string(method), me.ID, strconv.FormatInt(me.Data.Password.Version, 10))
+	a := guessing.At("second factor", string(method), me.ID, round(&me.Data))
 	a.Trusted = trustedFactor(me.ID)
 	var t *throttle
 	a.Report = func(tx *event.Tx, r guessing.Report) error {
 		if r.Guessed > 0 {
-			return record(tx, me.ID, SecondFactorGuessed{Method: method, Count: r.Guessed, Personal: t.source})
+			return recordBy(tx, event.System, me.ID,
+				SecondFactorGuessed{Method: method, Count: r.Guessed, Personal: t.source})
 		}
 		return t.record(tx, r)
 	}
-	t = s.throttle(rules, a, me.ID, from.Peer, from.Source())
+	t = s.throttle(rules, a, me.ID, from.Peer, from.Source()).tries(method, Purpose{Application: from.App})
 	t.Limits.Account.Ceiling = t.Limits.Network.Ceiling
 	if method != ByPasskey { // which nobody guesses
-		t.ByTheDay(s.Master, a)
+		// Who clears the throttle gives back no guesses of the day.
+		t.ByTheDay(s.Master, guessing.At("second factor", string(method), me.ID,
+			strconv.FormatInt(me.Data.Password.Version, 10)))
 	}
 	return t, nil
 }
@@ -216,8 +219,9 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if err != nil {
 		return Stepped{}, err
 	}
-	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.Source())
-	right, upgraded, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), me, password)
+	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer,
+		from.Source()).tries(ByPassword, Purpose{Application: from.App})
+	right, upgraded, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), me, password, WrongPassword)
 	if err != nil {
 		return Stepped{}, err
 	}
@@ -226,7 +230,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	}
 	out, err := s.Step(ctx, caller, from, false, t.declare(event.Command{}), func(st *InSession) error {
 		if right = st.user.Data.Password.Version == me.Data.Password.Version; !right {
-			return t.Failed(st.tx)
+			return t.Failed(st.tx, WrongPassword)
 		}
 		if err := t.Succeeded(st.tx); err != nil {
 			return err
@@ -264,6 +268,7 @@ var ErrPasskeyRemoved = errs.New(errs.Unauthenticated, PasskeyRemoved,
 type PasskeyAttempt struct {
 	Assertion string // to the challenge of StartPasskeySignIn
 	OrgID     string // empty: any
+	App       string // the application that it is for; empty: none that is known
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -307,7 +312,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in 
 	passkey := guessing.At("passkey", assertion.UserID())
 	passkey.Trusted = trustedFactor(assertion.UserID())
 	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer,
-		RequestSourceOf(a.Peer, a.UserAgent))
+		RequestSourceOf(a.Peer, a.UserAgent)).tries(ByPasskey, Purpose{Application: a.App, Org: a.OrgID})
 	if err := s.enter(ctx, t, origin); err != nil {
 		return SignedIn{}, err
 	}
@@ -318,21 +323,27 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in 
 		}
 	}
 	if !right {
-		if err := s.settle(ctx, t, origin, t.Failed); err != nil {
+		removed, why := false, PasskeyRefused
+		if u != nil {
+			removed, err = s.Factors.WasRemoved(ctx, s.Store, assertion, u)
+		}
+		if removed {
+			why = PasskeyIsRemoved
+		}
+		if err := errors.Join(s.settle(ctx, t, origin, t.failed(why)), err); err != nil {
 			return SignedIn{}, err
 		}
-		if u != nil {
-			if removed, err := s.Factors.WasRemoved(ctx, s.Store, assertion, u); err != nil || removed {
-				return SignedIn{}, cmp.Or[error](err, ErrPasskeyRemoved)
-			}
+		if removed {
+			return SignedIn{}, ErrPasskeyRemoved
 		}
 		return SignedIn{}, errPasskeyFailed
 	}
 	origin.Actor = userID
 	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{
-		way:   policy.WithPasskey,
-		proof: Proof{Methods: []Method{ByPasskey}, SecondFactor: true},
-		rows:  []event.RowKey{assertion.Row(), user.FactorsRow(userID)},
+		way:     policy.WithPasskey,
+		refusal: PasskeyRefused,
+		proof:   Proof{Methods: []Method{ByPasskey}, SecondFactor: true},
+		rows:    []event.RowKey{assertion.Row(), user.FactorsRow(userID)},
 		accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 			return s.Factors.Accept(tx, assertion, now.ID)
 		},

@@ -288,7 +288,8 @@ func TestWrongCodesAreCountedAndAuditedLikeWrongPasswords(t *testing.T) {
 				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, wrong.field())
 				if i == 0 {
 					a.Then(t, mark,
-						eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
+						eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1",
+							Payload:  failedAs(wrong.method(), WrongFactor, 1),
 							Personal: strings.Replace(place, home.String(), away.String(), 1)})
 				}
 			}
@@ -642,7 +643,7 @@ func TestAPasskeyAloneOpensAFullSession(t *testing.T) {
 	in, err := a.signInByPasskey(t, func(p *PasskeyAttempt) { p.OrgID = "org_def"; attempt = *p })
 	must(t, err)
 	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.succeeded.v1",
-		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+		Payload: `{"sessionId":"` + in.SessionID + `","method":"hwk","boundTo":"org_def"}`, Personal: place})
 	if in.UserID != "usr_jo" || in.SecondFactorRequired || in.ChangeRequired ||
 		!in.Expires.Equal(event.Time(event.Micros(a.Now().Add(Life)))) {
 		t.Errorf("got %+v", in)
@@ -721,8 +722,8 @@ func TestFailedSignInsWithAPasskeyAreAuditedAndSlowedDown(t *testing.T) {
 		_, err := a.signInByPasskey(t, nil)
 		eventtest.As(t, err, errPasskeyFailed)
 	}
-	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
-		Personal: place})
+	a.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1",
+		Payload: failedAs(ByPasskey, PasskeyRefused, 1), Personal: place})
 	a.device.Unverified = false
 	if _, err := a.signInByPasskey(t, nil); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Errorf("got %v", err)

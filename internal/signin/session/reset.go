@@ -105,7 +105,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 				return err
 			}
 			if u == nil { // somebody else has used the code, or it has ended meanwhile
-				return errors.Join(t.Failed(tx), second.takenBack(tx))
+				return errors.Join(t.Throttle.Failed(tx), second.takenBack(tx))
 			}
 			proven, err := second.prove(tx, u, held)
 			if err != nil {
@@ -165,7 +165,7 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		}
 		if u == nil {
 			refusal = user.ErrWrongCode()
-			return t.Failed(tx)
+			return t.Throttle.Failed(tx)
 		}
 		return nil
 	}

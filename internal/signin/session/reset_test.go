@@ -37,6 +37,17 @@ func TestWhoHasForgottenThePasswordIsFoundLikeAtSignIn(t *testing.T) {
 	}
 }
 
+func TestWhoMayNotUseAPasswordIsToldHowElseByMail(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	only(t, s, policy.WithProvider)
+	mark := s.Mark()
+	forgot(t, sessions, "jo", "")
+	told := requested
+	told.Payload = `{"noPassword":true}`
+	s.Then(t, mark, told)
+}
+
 func TestAResetIsMailedToNobodyElse(t *testing.T) {
 	for name, given := range map[string]func(t *testing.T, s *eventtest.Store){
 		"nobody of that name": func(*testing.T, *eventtest.Store) {},

@@ -90,7 +90,7 @@ func (f *resetFactor) prove(tx *event.Tx, u *event.Object[user.User], held int64
 		right, err = factors.AcceptOlder(tx, f.assertion, u, held)
 	}
 	if f.wrong = err == nil && !right; f.wrong {
-		return false, f.throttle.Failed(tx)
+		return false, f.throttle.Failed(tx, WrongFactor)
 	}
 	if err == nil {
 		err = f.throttle.Succeeded(tx)

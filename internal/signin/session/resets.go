@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -125,6 +126,11 @@ func (s *Sessions) dropReset(ctx context.Context, row *event.Row) error {
 	}})
 }
 
+// resetMails counts the mails to one user.
+func resetMails(master secret.MasterKey, userID string) mailcount.Count {
+	return mailcount.Of(master, "password reset", "user", userID)
+}
+
 // answerReset notes that a mail shall go to the user of a request's login name: to a verified address of an active
 // person only, and not more often than mailcount.Count allows.
 func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
@@ -152,7 +158,7 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 			return err
 		}
 		id = u.ID
-		count = mailcount.Of(s.Master, "password reset", "user", u.ID)
+		count = resetMails(s.Master, u.ID)
 		command.Rows = append(command.Rows, count.Row)
 		command.Read = append(command.Read, org.Kind.Ref(u.Org))
 	}
@@ -176,11 +182,11 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 			return err
 		}
 		o, err := org.Kind.Get(tx, u.Org)
-		if err != nil || now == nil || !now.Data.MayReset() || !MaySignIn(&now.Data, o) ||
-			!hasNoOther && !o.Data.Policy.Allows(policy.WithPassword) {
+		if err != nil || now == nil || !now.Data.MayReset() || !MaySignIn(&now.Data, o) {
 			return err
 		}
-		return record(tx, u.ID, PasswordResetRequested{Personal: w.Source})
+		return record(tx, u.ID, PasswordResetRequested{Personal: w.Source,
+			NoPassword: !hasNoOther && !o.Data.Policy.Allows(policy.WithPassword)})
 	}
 	return s.Store.Do(ctx, command)
 }

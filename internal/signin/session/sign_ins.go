@@ -24,7 +24,7 @@ var Kind = event.Define(event.Schema[SignIns]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 3,
 	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{},
 		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}, SecondFactorGuessed{},
-		DeviceRemembered{}, DeviceRecognized{}, DeviceEnded{}, Erased{}},
+		DeviceRemembered{}, DeviceRecognized{}, DeviceEnded{}, OpenedBySupport{}, Erased{}},
 })
 
 // IDFor is the id of a user's companion object.
@@ -59,9 +59,12 @@ type RequestSource struct {
 
 // Succeeded records a sign-in.
 type Succeeded struct {
-	SessionID string        `json:"sessionId"`
-	Provider  string        `json:"provider,omitempty"` // that the person came through
-	Personal  RequestSource `json:"-"`
+	SessionID   string        `json:"sessionId"`
+	Method      Method        `json:"method,omitempty"`      // older events have none
+	Provider    string        `json:"provider,omitempty"`    // that the person came through
+	Application string        `json:"application,omitempty"` // that the sign-in was for
+	BoundTo     string        `json:"boundTo,omitempty"`     // the organization that it was bound to
+	Personal    RequestSource `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -73,7 +76,9 @@ func (Succeeded) Apply(s *SignIns) { s.Succeeded++ }
 // Failed records failed attempts, at most one event a minute.
 type Failed struct {
 	Count    int64         `json:"count"`
-	Personal RequestSource `json:"-"` // of the last one
+	By       []FailedAs    `json:"by,omitempty"`     // older events have none
+	Others   int64         `json:"others,omitempty"` // of Count, those that By does not tell apart
+	Personal RequestSource `json:"-"`                // of the last one
 }
 
 // EventType implements event.Fact.
@@ -174,7 +179,17 @@ func (Reauthenticated) Apply(s *SignIns) { s.Proven++ }
 // PasswordResetRequested records that somebody, perhaps not the user, asked for a mail that lets the password be reset.
 // It is a fact of the companion: a stranger must not move the user's own sequence.
 type PasswordResetRequested struct {
-	Personal RequestSource `json:"-"`
+	// NoPassword: the person may not sign in with a password, and is told by mail how else.
+	NoPassword bool          `json:"noPassword,omitempty"`
+	Personal   RequestSource `json:"-"`
+}
+
+// Since implements event.Gated: a node of the version before would send a code that is good for nothing.
+func (e PasswordResetRequested) Since() int {
+	if e.NoPassword {
+		return 6
+	}
+	return 0
 }
 
 // EventType implements event.Fact.
@@ -225,6 +240,11 @@ func RecordEnd(tx *event.Tx, userID string, fact Ended) error { return record(tx
 // record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
 // companion for writing and the user for reading or writing. Of somebody who was removed nothing is recorded.
 func record(tx *event.Tx, userID string, facts ...event.Fact[SignIns]) error {
+	return recordBy(tx, "", userID, facts...)
+}
+
+// recordBy is record for facts that name another actor than the command's; empty: that one.
+func recordBy(tx *event.Tx, actor, userID string, facts ...event.Fact[SignIns]) error {
 	if len(facts) == 0 {
 		return nil
 	}
@@ -237,8 +257,10 @@ func record(tx *event.Tx, userID string, facts ...event.Fact[SignIns]) error {
 		return err
 	}
 	if c == nil {
-		_, err = Kind.CreateBeside(tx, IDFor(userID), user.Kind.Ref(userID), facts...)
-		return err
+		if c, err = Kind.CreateBeside(tx, IDFor(userID), user.Kind.Ref(userID)); err != nil {
+			return err
+		}
 	}
+	c.ActedBy(actor)
 	return c.Append(facts...)
 }

@@ -37,6 +37,7 @@ type Attempt struct {
 	OrgID     string // only its users are found; empty: none was named
 	// the organization of the application that it is for; empty: there is none, or it is for all organizations
 	AppOrg    string
+	App       string // the application that it is for; empty: none that is known
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -82,10 +83,12 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	defer func() { s.Tally.Outcome(at, tally.Password, err) }()
 	source := RequestSourceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
-	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, source)
+	purpose := Purpose{Application: a.App, Org: a.OrgID}
+	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer,
+		source).tries(ByPassword, purpose)
 	right, upgraded, err := s.try(ctx,
 		s.Hasher.Public(shareOf, ratelimit.NetworkName(a.Peer), len(a.LoginName)+len(a.OrgID)), t,
-		origin, u, a.Password)
+		origin, u, a.Password, whyNoPassword(u, there, shareOf))
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -98,9 +101,10 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	}
 	origin.Actor = u.ID
 	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{
-		way:   policy.WithPassword,
-		kept:  kept,
-		proof: Proof{Methods: []Method{ByPassword}},
+		way:     policy.WithPassword,
+		kept:    kept,
+		proof:   Proof{Methods: []Method{ByPassword}},
+		refusal: WrongPassword,
 		accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 			// A password set meanwhile wins: the session belongs to the password it verified.
 			if now.Data.Password.Version != u.Data.Password.Version {
@@ -126,13 +130,15 @@ type opening struct {
 	proof  Proof          // At is filled in
 	rows   []event.RowKey // that accept reads
 	accept func(tx *event.Tx, u *event.Object[user.User]) (bool, error)
+	// refusal is the reason where accept says no.
+	refusal Reason
 }
 
 // open makes the session, unless the user changed while the credential was being checked. It lives as the policies say,
 // everywhere and in the user's organization.
 func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle,
 	origin event.Origin, on opening) (in SignedIn, right bool, err error) {
-	made := PrepareSession(u.ID)
+	made := PrepareSession(u.ID, t.purpose)
 	var refused bool
 	command := t.declare(event.Command{
 		Origin: origin,
@@ -148,15 +154,18 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			if err != nil {
 				return err
 			}
-			if refused = now == nil || !MaySignIn(&now.Data, o) || !on.kept && !o.Data.Policy.Allows(on.way); !refused {
+			why := on.whyNot(now, o)
+			if why == "" {
 				accepted, err := on.accept(tx, now)
 				if err != nil {
 					return err
 				}
-				refused = !accepted
+				if !accepted {
+					why = on.refusal
+				}
 			}
-			if refused {
-				return t.Failed(tx)
+			if refused = why != ""; refused {
+				return t.Failed(tx, why)
 			}
 			if err := t.Succeeded(tx); err != nil {
 				return err
@@ -173,16 +182,30 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 	return made.SignedIn, true, nil
 }
 
+// whyNot tells what keeps somebody out whatever the credential is; empty: nothing does.
+func (on *opening) whyNot(u *event.Object[user.User], o *event.Object[org.Org]) Reason {
+	switch {
+	case u == nil:
+		return UserInactive
+	case !MaySignIn(&u.Data, o):
+		return cmp.Or(WhyNot(&u.Data, o), OrgInactive)
+	case !on.kept && !o.Data.Policy.Allows(on.way):
+		return WayNotAllowed
+	}
+	return ""
+}
+
 // NewSession is a session that is about to be opened. It counts once its command has.
 type NewSession struct {
 	SignedIn
-	hash []byte
+	hash    []byte
+	purpose Purpose
 }
 
 // PrepareSession makes one.
-func PrepareSession(userID string) *NewSession {
+func PrepareSession(userID string, p Purpose) *NewSession {
 	token, hash := secret.NewToken(secret.Session)
-	return &NewSession{SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: userID}, hash}
+	return &NewSession{SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: userID}, hash, p}
 }
 
 // Open opens it for a user who may sign in, with a proof whose time is filled in. The command declared the user, the
@@ -216,7 +239,8 @@ func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Obj
 	if n.Ways = nil; n.SecondFactorRequired {
 		n.Ways = waysOf(u.Data.Human)
 	}
-	return record(tx, u.ID, Succeeded{SessionID: n.SessionID, Provider: proof.Upstream.Of(), Personal: source})
+	return record(tx, u.ID, Succeeded{SessionID: n.SessionID, Method: proof.Way(), Provider: proof.Upstream.Of(),
+		Application: n.purpose.Application, BoundTo: n.purpose.Org, Personal: source})
 }
 
 // installationStanding reads the part of the installation that decides about credentials, in a command that declared
@@ -265,11 +289,11 @@ func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.O
 	return right, upgraded, err
 }
 
-// try checks a password where the throttle lets it, and counts what comes out. A wrong password counts even when the
-// caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be
+// try checks a password where the throttle lets it, and counts what comes out: why is the reason if it is wrong. A wrong
+// password counts even when the caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be
 // settled: by succeeded or withoutVerdict.
 func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin,
-	u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
+	u *event.Object[user.User], password string, why Reason) (right bool, upgraded []byte, err error) {
 	if err := s.enter(ctx, t, origin); err != nil {
 		return false, nil, err
 	}
@@ -278,7 +302,7 @@ func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, 
 		return false, nil, s.withoutVerdict(ctx, t, origin, err)
 	}
 	if !right {
-		err = s.settle(ctx, t, origin, t.Failed)
+		err = s.settle(ctx, t, origin, t.failed(why))
 	}
 	return right, upgraded, err
 }
@@ -304,9 +328,11 @@ func (s *Sessions) withoutVerdict(ctx context.Context, t *throttle, origin event
 	return err
 }
 
+const settleTime = 10 * time.Second // to write down what came out of an attempt
+
 // settle counts what came out of an attempt, whether or not its caller is still there.
 func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin, decide func(*event.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: decide}))
 }
@@ -315,11 +341,23 @@ func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin,
 // it.
 func atPassword(u *event.Object[user.User], typed TypedName) guessing.Aim {
 	account, version := typed.Parts(), "0"
+	trusted := account
 	if u != nil {
-		version = strconv.FormatInt(u.Data.Password.Version, 10)
+		trusted = []string{"user", u.ID, strconv.FormatInt(u.Data.Password.Version, 10)}
+		version = round(&u.Data)
 		account = []string{"user", u.ID, version}
 	}
-	return guessing.Aim{Typed: append(typed.Parts(), version), Account: account, Trusted: account}
+	return guessing.Aim{Typed: append(typed.Parts(), version), Account: account, Trusted: trusted}
+}
+
+// round is what attempts at a user's credentials count in: another password, and somebody who clears the throttle, start
+// another one.
+func round(u *user.User) string {
+	version := strconv.FormatInt(u.Password.Version, 10)
+	if u.Password.Cleared > 0 {
+		version += "." + strconv.FormatInt(u.Password.Cleared, 10)
+	}
+	return version
 }
 
 // idOf is the id of a user; empty where there is none.
@@ -378,9 +416,9 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 	}
 	version := u.Data.Password.Version
 	source := RequestSourceOf(p.Peer, p.UserAgent)
-	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, source)
+	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, source).tries(ByPassword, Purpose{})
 	after := *u
-	after.Data.Password.Version++
+	after.Data.Password = user.Password{Version: version + 1}
 	renewed := s.throttle(rules, atOwnPassword(&after), u.ID, p.Peer, source)
 	if err := s.checkCurrent(ctx, caller, t, u, p); err != nil {
 		return event.Details{}, err
@@ -389,7 +427,7 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}
-	needs := event.Command{Write: []event.Ref{Kind.Ref(IDFor(u.ID))}, Rows: t.Rows()}
+	needs := event.Command{Write: []event.Ref{Kind.Ref(IDFor(u.ID))}, Rows: t.rows()}
 	details, err := user.Mine(caller).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match,
 		func(tx *event.Tx, now *event.Object[user.User]) error {
 			if now.Data.Password.Version != version || now.Data.SessionEpoch != u.Data.SessionEpoch {
@@ -441,7 +479,7 @@ func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *t
 		}
 		return nil
 	}
-	right, _, err := s.try(ctx, hasher, t, caller.Origin(), u, p.Current)
+	right, _, err := s.try(ctx, hasher, t, caller.Origin(), u, p.Current, WrongPassword)
 	if err == nil && !right {
 		err = errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
 	}

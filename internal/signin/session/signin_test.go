@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,9 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/base/syntax"
+	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
@@ -25,7 +28,7 @@ func TestASignInIsAFactAboutTheCompanionAndNotAboutTheUser(t *testing.T) {
 	mark := s.Mark()
 	in := signIn(t, sessions)
 	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.succeeded.v1",
-		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+		Payload: `{"sessionId":"` + in.SessionID + `","method":"pwd"}`, Personal: place})
 	if after := eventtest.State(t, s, user.Kind, "usr_jo"); after.Details() != before.Details() {
 		t.Errorf("the user moved from %+v to %+v", before.Details(), after.Details())
 	}
@@ -46,8 +49,7 @@ func TestASignInIsAFactAboutTheCompanionAndNotAboutTheUser(t *testing.T) {
 		caller.MustChangePassword {
 		t.Errorf("caller %+v", caller)
 	}
-	events, err := s.Events(t.Context(), mark, 1)
-	must(t, err)
+	events := events(t, s, mark)
 	if events[0].Origin != (event.Origin{Actor: "usr_jo", RequestID: "req_1"}) || events[0].Org != "org_def" {
 		t.Errorf("event %+v", events[0])
 	}
@@ -56,39 +58,70 @@ func TestASignInIsAFactAboutTheCompanionAndNotAboutTheUser(t *testing.T) {
 	}
 }
 
+// failedAs is the payload of failures that have the same reason.
+func failedAs(m Method, why Reason, n int) string {
+	return fmt.Sprintf(`{"count":%d,"by":[{"method":"%s","reason":"%s","count":%d}]}`, n, m, why, n)
+}
+
+// events are those since a mark.
+func events(t *testing.T, s *eventtest.Store, mark int64) []event.Event {
+	t.Helper()
+	found, err := s.Events(t.Context(), mark, 100)
+	must(t, err)
+	return found
+}
+
+// withoutPasswords lets nobody of the default organization sign in with one.
+func withoutPasswords(t *testing.T, s *eventtest.Store) {
+	t.Helper()
+	eventtest.Given(t, s, org.Kind, "org_def", "", nil,
+		org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{SignIn: policy.SignIn{
+			SignInMethods: []policy.Way{policy.WithProvider}}})})
+}
+
 func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		given    func(*testing.T, *eventtest.Store)
 		attempt  Attempt
-		recorded bool // unknown names are only counted
+		recorded Reason // unknown names are only counted
 	}{
-		{"a wrong password", nil, try("jo", "wrong-secret-1", home), true},
-		{"an unknown name", nil, try("unheard-of-name-1", right, home), false},
+		{"a wrong password", nil, try("jo", "wrong-secret-1", home), WrongPassword},
+		{"an unknown name", nil, try("unheard-of-name-1", right, home), ""},
 		{"an inactive user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.Deactivated{})
-		}, try("jo", right, home), true},
+		}, try("jo", right, home), UserInactive},
 		{"a locked user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.WasLocked{})
-		}, try("jo", right, home), true},
+		}, try("jo", right, home), UserLocked},
+		{"a locked user and a wrong password", func(t *testing.T, s *eventtest.Store) {
+			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.WasLocked{})
+		}, try("jo", "wrong-secret-1", home), UserLocked},
 		{"a removed user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.WasRemoved{})
-		}, try("jo", right, home), false},
+		}, try("jo", right, home), ""},
 		{"an inactive organization", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, org.Kind, "org_def", "", nil, org.Deactivated{})
-		}, try("jo", right, home), true},
+		}, try("jo", right, home), OrgInactive},
+		{"an organization without passwords", withoutPasswords, try("jo", right, home), WayNotAllowed},
+		{"a wrong one where there are none", withoutPasswords, try("jo", "wrong-secret-1", home), WayNotAllowed},
+		{"a wrong one of an owner, who keeps it", func(t *testing.T, s *eventtest.Store) {
+			withoutPasswords(t, s)
+			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil,
+				user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwner}})
+		}, try("jo", "wrong-secret-1", home), WrongPassword},
 		{"a user without a password", func(t *testing.T, s *eventtest.Store) {
 			person(t, s, "usr_none", "org_def", "none", "")
-		}, try("none", right, home), true},
+		}, try("none", right, home), NoPassword},
 		{"a hash that cannot be used", func(t *testing.T, s *eventtest.Store) {
 			password(t, s, "usr_jo", []byte("rubbish"), user.PasswordSet{})
-		}, try("jo", "rubbish", home), true},
+		}, try("jo", "rubbish", home), WrongPassword},
 		{"a service user", func(t *testing.T, s *eventtest.Store) {
 			key := syntax.NameKey("robot")
 			eventtest.Given(t, s, user.Kind, "usr_robot", "org_def", []event.Claim{user.NameClaim("org_def", key)},
 				user.ServiceAdded{Personal: user.ServiceFacts{UserName: "robot", UserNameKey: key, Name: "Robot"}})
 			s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_robot"), Value: cheap()})
-		}, try("robot", right, home), true},
+		}, try("robot", right, home), NotAPerson},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := world(t)
@@ -102,12 +135,17 @@ func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			var want []eventtest.Fact
-			if c.recorded {
+			if c.recorded != "" {
 				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, NameScope{})
-				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1", Payload: `{"count":1}`,
-					Personal: place}}
+				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1",
+					Payload: failedAs(ByPassword, c.recorded, 1), Personal: place}}
 			}
 			s.Then(t, mark, want...)
+			for _, e := range events(t, s, mark) {
+				if e.Origin != (event.Origin{Actor: event.System, RequestID: "req_1"}) {
+					t.Errorf("caused by %+v", e.Origin)
+				}
+			}
 			for _, typed := range []string{"wrong-secret-1", "unheard-of-name-1", right} {
 				if s.Stored(t, typed) {
 					t.Errorf("%q was stored", typed)

@@ -18,6 +18,7 @@ type From struct {
 	Peer      netip.Addr
 	UserAgent string
 	Rotate    bool
+	App       string // the application that the person is signing in to; empty: none
 }
 
 // Source is where it comes from.

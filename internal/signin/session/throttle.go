@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/signet-idm/signet/internal/domain/policy"
@@ -19,15 +20,37 @@ const accountOverNetwork = 4
 // throttle slows down attempts on one account from one network.
 type throttle struct {
 	*guessing.Throttle
-	userID string // empty: nobody has the name, or nothing is to be recorded; counted all the same
-	source RequestSource
+	sessions *Sessions
+	userID   string // empty: nobody has the name, or nothing is to be recorded; counted all the same
+	source   RequestSource
+
+	method  Method
+	purpose Purpose
+	reason  Reason // of a failure
+}
+
+// tries says what is tried, and what for.
+func (t *throttle) tries(m Method, p Purpose) *throttle {
+	t.method, t.purpose = m, p
+	return t
+}
+
+// Failed makes the attempt a failure and records why it is one.
+func (t *throttle) Failed(tx *event.Tx, why Reason) error {
+	t.reason = why
+	return t.Throttle.Failed(tx)
+}
+
+// failed is Failed for a command that does nothing else.
+func (t *throttle) failed(why Reason) func(tx *event.Tx) error {
+	return func(tx *event.Tx) error { return t.Failed(tx, why) }
 }
 
 // throttle of an aim at a user, as strict as the rules say: how many attempts are free, and how long the waits are at
 // most, is a matter of policy. userID is empty where nobody is meant, or nothing is to be recorded.
 func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr,
 	source RequestSource) *throttle {
-	t := &throttle{userID: userID, source: source}
+	t := &throttle{sessions: s, userID: userID, source: source}
 	if userID != "" && a.Report == nil {
 		a.Report = t.record
 	}
@@ -38,26 +61,20 @@ func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string
 	return t
 }
 
-// record turns a report into events.
-func (t *throttle) record(tx *event.Tx, r guessing.Report) error {
-	var facts []event.Fact[SignIns]
-	if r.Failed > 0 {
-		facts = append(facts, Failed{Count: r.Failed, Personal: t.source})
-	}
-	if r.Refused > 0 {
-		facts = append(facts, Throttled{Count: r.Refused, Personal: t.source})
-	}
-	return record(tx, t.userID, facts...)
+// rows are what a command has to declare in which the attempt is decided. Where nobody has the name, they are those
+// that it would be where somebody has it, and nothing is found in them.
+func (t *throttle) rows() []event.RowKey {
+	return append(t.Rows(), t.sessions.gatheredOf(t.aimedAt()).Row)
 }
 
-// declare adds to a command what the throttle needs. Where nobody has the name, it looks for the same that it looks for
-// where somebody has it, and finds nothing.
+// aimedAt is the user, or what stands for nobody.
+func (t *throttle) aimedAt() string { return cmp.Or(t.userID, "usr_"+t.Key()[:32]) }
+
+// declare adds to a command what the throttle needs to decide the attempt, the same whether or not somebody has the
+// name.
 func (t *throttle) declare(c event.Command) event.Command {
-	id := t.userID
-	if id == "" {
-		id = "usr_" + t.Key()[:32]
-	}
-	c.Rows = append(c.Rows, t.Rows()...)
+	id := t.aimedAt()
+	c.Rows = append(c.Rows, t.rows()...)
 	c.Write = append(c.Write, Kind.Ref(IDFor(id)))
 	c.Read = append(c.Read, userRef(id))
 	return c

@@ -33,7 +33,7 @@ const (
 const (
 	goodRunning   = 20
 	forgetAfter   = time.Hour
-	mergeWindow   = time.Minute
+	mergeWindow   = mergedFor
 	runningAtMost = time.Minute
 )
 
@@ -267,8 +267,8 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	withPassword(t, s, cheap())
 	companion := IDFor("usr_jo")
 	failed := func(n int) eventtest.Fact {
-		return eventtest.Fact{Object: companion, Type: "sign_in.failed.v1", Payload: fmt.Sprintf(`{"count":%d}`, n),
-			Personal: place}
+		return eventtest.Fact{Object: companion, Type: "sign_in.failed.v1",
+			Payload: failedAs(ByPassword, WrongPassword, n), Personal: place}
 	}
 	throttled := func(n int) eventtest.Fact {
 		return eventtest.Fact{Object: companion, Type: "sign_in.throttled.v1", Payload: fmt.Sprintf(`{"count":%d}`, n),
@@ -305,7 +305,7 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	s.Advance(20 * time.Second)
 	in := signIn(t, sessions)
 	s.Then(t, mark, failed(1),
-		eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`,
+		eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `","method":"pwd"}`,
 			Personal: place})
 
 	// And a success does not open the way for more events than one a minute.
@@ -313,7 +313,7 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	in = signIn(t, sessions)
 	wrong()
 	s.Then(t, mark, eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1",
-		Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
+		Payload: `{"sessionId":"` + in.SessionID + `","method":"pwd"}`, Personal: place})
 
 	if state := eventtest.State(t, s, Kind, companion).Data; state.Failed != 7 || state.Throttled != 2 ||
 		state.Succeeded != 2 {

@@ -48,6 +48,8 @@ type Sessions struct {
 	Factors *factor.Factors
 	// Tally counts sign-ins; nil: nobody does.
 	Tally *tally.Tally
+	// Unsaid holds the accounts whose failed sign-ins are to be recorded later; nil: they wait for the next attempt.
+	Unsaid *Unsaid
 	// NetworkLimiter bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
 	NetworkLimiter *ratelimit.NetworkLimiter
 }
@@ -79,6 +81,14 @@ type Proof struct {
 	Idle  int64 `json:"idle,omitempty"`
 
 	Upstream *Upstream `json:"upstream,omitempty"` // the provider that the session came through; nil: none
+}
+
+// Way is how the session was opened; empty where nothing is proven.
+func (p Proof) Way() Method {
+	if len(p.Methods) == 0 {
+		return ""
+	}
+	return p.Methods[0]
 }
 
 func (p Proof) text() string {

@@ -36,7 +36,7 @@ func (f *Federation) SignOut(ctx context.Context, p *Provider, text, requestID s
 	err := f.signOut(ctx, p, text, end)
 	if failed, ok := errors.AsType[*Failure](err); ok {
 		// Administrators are to see that nobody failed to sign in by it.
-		return f.record(ctx, p, requestID,
+		return f.record(ctx, p, source{requestID: requestID},
 			&Failure{Check: failure.LogoutPrefix + failed.Check, Hint: failed.Hint, Cause: failed.Cause})
 	}
 	return err

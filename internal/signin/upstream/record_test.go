@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,7 @@ func TestAFailedSignInTellsAdministratorsWhichCheckFailed(t *testing.T) {
 	p := w.jwt()
 	fail := func(token string) {
 		t.Helper()
-		cb := carrying(w.start(p, Attempt{}), token)
+		cb := carrying(w.start(p, Attempt{App: "app_x"}), token)
 		cb.RequestID = "req"
 		if _, err := w.Finish(t.Context(), p, cb); err == nil {
 			t.Fatal("it did not fail")
@@ -42,10 +44,11 @@ func TestAFailedSignInTellsAdministratorsWhichCheckFailed(t *testing.T) {
 		if f.Object != "ips_1" || f.Type != "idp_sign_in.failed.v1" {
 			t.Errorf("got %+v", f)
 		}
-		before, _, _ := strings.Cut(f.Payload, `,"at"`)
-		got = append(got, before)
+		var said failure.Failed
+		must(t, json.Unmarshal([]byte(f.Payload), &said))
+		got = append(got, fmt.Sprintf("%s %d %v", said.Check, said.Count, said.By))
 	}
-	want := []string{`{"check":"audience","count":1`, `{"check":"issuer","count":1`, `{"check":"audience","count":5`}
+	want := []string{`audience 1 [{app_x audience 1}]`, `audience 6 [{app_x audience 5} {app_x issuer 1}]`}
 	if strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -57,6 +60,46 @@ func TestAFailedSignInTellsAdministratorsWhichCheckFailed(t *testing.T) {
 	}
 	if w.s.Stored(t, "our secret audience") {
 		t.Error("what was sent is stored")
+	}
+}
+
+// Anybody can send an answer from anywhere. Only those whose state is ours, in its browser, get into the log.
+func TestWhatAnybodyCanSendIsOnlyCounted(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		change   func(w *world, cb *Callback)
+		check    string
+		recorded bool
+	}{
+		{"no state", func(_ *world, cb *Callback) { cb.Query.Del("state") }, failure.State, false},
+		{"a state of nobody", func(_ *world, cb *Callback) { cb.Query.Set("state", "AAAA") }, failure.State, false},
+		{"two states", func(_ *world, cb *Callback) { cb.Query.Add("state", cb.Query.Get("state")) }, failure.State,
+			false},
+		{"another browser", func(_ *world, cb *Callback) { cb.Browser = "browser-b" }, failure.Browser, false},
+		{"another browser, too late", func(w *world, cb *Callback) {
+			cb.Browser = "browser-b"
+			w.s.Advance(stateLife)
+		}, failure.Browser, false},
+		{"too late", func(w *world, _ *Callback) { w.s.Advance(stateLife) }, failure.StateExpired, true},
+		{"at another provider", func(_ *world, cb *Callback) { cb.Provider = "idp_2" }, failure.Provider, true},
+		{"a token that does not pass", func(*world, *Callback) {}, failure.Audience, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			told := 0
+			w.Failed = func(string) { told++ }
+			p := w.jwt()
+			cb := carrying(w.start(p, Attempt{App: "app_x"}), w.token(map[string]any{"aud": "x"}))
+			tt.change(w, &cb)
+			mark := w.s.Mark()
+			_, err := w.Finish(t.Context(), p, cb)
+			if check := refused(t, err); check != tt.check {
+				t.Errorf("refused by %s, not %s", check, tt.check)
+			}
+			if recorded := len(w.s.Since(t, mark)) > 0; recorded != tt.recorded || told != 1 {
+				t.Errorf("recorded: %t, counted %d times", recorded, told)
+			}
+		})
 	}
 }
 

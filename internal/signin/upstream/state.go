@@ -36,6 +36,7 @@ type state struct {
 	Again    bool   `json:"g,omitempty"`
 	MaxAge   *int64 `json:"m,omitempty"`
 	Chosen   bool   `json:"c,omitempty"`
+	App      string `json:"app,omitempty"`
 }
 
 // proof asks a provider for the proof that the sign-in needs.
@@ -63,6 +64,7 @@ func (f *Federation) newState(p *Provider, a Attempt) (*state, string, error) {
 		Again:    a.Again || a.MaxAge != nil && *a.MaxAge == 0,
 		MaxAge:   a.MaxAge,
 		Chosen:   a.Chosen,
+		App:      a.App,
 	}
 	_, _ = rand.Read(s.Attempt) // it never fails: crypto/rand ends the program instead
 	plain, err := json.Marshal(s)
@@ -77,26 +79,37 @@ func (f *Federation) browser(id string) []byte {
 	return f.Master.MAC("idp sign-in browser", []byte(id))
 }
 
-// openState reads a state and judges whether it belongs here. Errors: *Failure.
+// openState reads a state and judges whether it belongs here. With an error the state is one of ours that has come back
+// in its own browser, or nil. Errors: *Failure.
 func (f *Federation) openState(text string, p *Provider, c Callback) (*state, error) {
 	s := f.readState(text)
-	now := f.Clock()
 	switch {
 	case s == nil:
 		return nil, failure.New(failure.State,
 			"the answer carries no state, or one that this server did not make: sign-ins must begin on the sign-in page, and the provider must send the state back unchanged")
-	case s.Provider != p.ID || c.Provider != p.ID:
-		return nil, failure.New(failure.Provider,
-			"the sign-in was started with another provider: register each callback address at its own provider only")
 	case c.Browser == "" || !hmac.Equal(s.Browser, f.browser(c.Browser)):
 		return nil, failure.New(failure.Browser,
 			"the sign-in was started in another browser, or cookies are switched off")
-	case !now.Before(event.Time(s.Started).Add(stateLife)), event.Time(s.Started).After(now.Add(time.Minute)):
-		return nil, failure.New(failure.StateExpired, "the sign-in took more than 10 minutes: start again")
-	case s.Version != p.Data.Changer.Version:
-		return nil, failure.New(failure.Changed, "the provider was changed while somebody signed in: start again")
 	}
-	return s, nil
+	return s, f.belongs(s, p, c)
+}
+
+// belongs judges whether a state of ours belongs to an answer. Errors: *Failure.
+func (f *Federation) belongs(s *state, p *Provider, c Callback) error {
+	if err := usable(p); err != nil {
+		return err
+	}
+	now := f.Clock()
+	switch {
+	case s.Provider != p.ID || c.Provider != p.ID:
+		return failure.New(failure.Provider,
+			"the sign-in was started with another provider: register each callback address at its own provider only")
+	case !now.Before(event.Time(s.Started).Add(stateLife)), event.Time(s.Started).After(now.Add(time.Minute)):
+		return failure.New(failure.StateExpired, "the sign-in took more than 10 minutes: start again")
+	case s.Version != p.Data.Changer.Version:
+		return failure.New(failure.Changed, "the provider was changed while somebody signed in: start again")
+	}
+	return nil
 }
 
 // readState opens a state; nil if it is not ours.

@@ -81,6 +81,7 @@ type Attempt struct {
 	MaxAge    *int64 // how many seconds ago the person may have proven it at most; nil: any number
 	Chosen    bool   // somebody pressed a button of ours in this browser to get there
 	Hint      string // the name that was typed; may be empty
+	App       string // the application that it is for; empty: none
 	RequestID string
 }
 
@@ -113,7 +114,7 @@ func (f *Federation) Start(ctx context.Context, p *Provider, a Attempt) (string,
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	address, err := f.start(ctx, p, a)
-	return address, f.record(ctx, p, a.RequestID, err)
+	return address, f.record(ctx, p, source{a.App, a.RequestID}, err)
 }
 
 func (f *Federation) start(ctx context.Context, p *Provider, a Attempt) (string, error) {
@@ -135,32 +136,43 @@ func (f *Federation) start(ctx context.Context, p *Provider, a Attempt) (string,
 	return "", errNoType
 }
 
-// Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store. With an error,
-// Return is what it is where the state says so, and there is no Identity.
+// Finish checks what a browser brings back. Errors: *Failure; those of event.Store. With an error, Return is what it is
+// where the state says so, and there is no Identity. A failure is recorded if the state is one of ours and came back in
+// its own browser; others are only counted, because anybody can cause them from anywhere.
 func (f *Federation) Finish(ctx context.Context, p *Provider, c Callback) (SignedIn, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	in, err := f.finish(ctx, p, c)
-	return in, f.record(ctx, p, c.RequestID, err)
+	s, answer, err := f.readAnswer(p, c)
+	if s == nil {
+		f.count(p, err)
+		return SignedIn{}, err
+	}
+	in, err := f.finish(ctx, p, c, s, answer, err)
+	return in, f.record(ctx, p, source{s.App, c.RequestID}, err)
 }
 
-func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (SignedIn, error) {
-	if err := usable(p); err != nil {
-		return SignedIn{}, err
-	}
+// readAnswer reads an answer with its state, as openState does.
+func (f *Federation) readAnswer(p *Provider, c Callback) (*state, url.Values, error) {
 	answer, err := c.values()
 	if err != nil {
-		return SignedIn{}, err
+		return nil, nil, err
 	}
 	s, err := f.openState(answer.Get("state"), p, c)
-	if err != nil {
-		return SignedIn{}, err
+	return s, answer, err
+}
+
+// finish goes on with an answer whose state is ours. wrong is what is wrong with that state.
+func (f *Federation) finish(ctx context.Context, p *Provider, c Callback, s *state, answer url.Values,
+	wrong error) (SignedIn, error) {
+	if wrong != nil {
+		return SignedIn{}, wrong
 	}
 	back := SignedIn{Return: s.Return, Again: s.Again, Chosen: s.Chosen}
 	if err := f.useUp(ctx, s); err != nil {
 		return back, err
 	}
 	var who *idp.Identity
+	var err error
 	switch p.Data.Type() {
 	case idp.IsJWT:
 		who, err = f.finishJWT(ctx, p, s, c.Header, answer)
@@ -185,6 +197,9 @@ var errNoType = failure.New(failure.Configuration,
 // usable tells whether a provider signs anybody in.
 func usable(p *Provider) error {
 	switch {
+	case p.Data.State == idp.Draft:
+		return failure.New(failure.Inactive,
+			"the provider is a draft: check it, or offer it without a check, if people should sign in through it")
 	case p.Data.State != idp.Active:
 		return failure.New(failure.Inactive,
 			"the provider is switched off: reactivate it if people should sign in through it")
@@ -210,18 +225,47 @@ func (c *Callback) values() (url.Values, error) {
 	return values, nil
 }
 
-// record writes a failure down, whether or not who caused it is still there, and gives it back.
-func (f *Federation) record(ctx context.Context, p *Provider, requestID string, err error) error {
-	failed, ok := errors.AsType[*Failure](err)
-	if !ok || failed == nil {
-		return err
+// sayEvery is how often failures are recorded that had to wait for a minute to end.
+const sayEvery = 10 * time.Second
+
+// KeepSayingFailures records them until ctx ends.
+func (f *Federation) KeepSayingFailures(ctx context.Context) {
+	ticker := time.NewTicker(sayEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := f.failures.Say(ctx); err != nil && ctx.Err() == nil && f.Failing != nil {
+				f.Failing(err)
+			}
+		}
 	}
-	if f.Failed != nil {
+}
+
+// source is where a failure comes from.
+type source struct{ application, requestID string }
+
+// count counts err if it is a failure, and gives that; nil where it is none.
+func (f *Federation) count(p *Provider, err error) *Failure {
+	failed, _ := errors.AsType[*Failure](err)
+	if failed != nil && f.Failed != nil {
 		f.Failed(p.Org)
+	}
+	return failed
+}
+
+// record counts a failure and writes it down, whether or not who caused it is still there, and gives it back.
+func (f *Federation) record(ctx context.Context, p *Provider, of source, err error) error {
+	failed := f.count(p, err)
+	if failed == nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deadline)
 	defer cancel()
-	if problem := f.failures.Record(ctx, p.ID, p.Org, failed.Check, requestID); problem != nil && f.Failing != nil {
+	if problem := f.failures.Record(ctx, failure.Refusal{Provider: p.ID, Org: p.Org, Application: of.application,
+		Check: failed.Check, RequestID: of.requestID}); problem != nil && f.Failing != nil {
 		f.Failing(problem)
 	}
 	return failed

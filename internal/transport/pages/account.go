@@ -234,7 +234,14 @@ type Offer struct {
 	ID     string
 	Name   string   // of the organization
 	Domain string   // its primary one
-	Roles  []string // as the API names them; none: to be a guest
+	Roles  []string // as the API names them; neither these nor custom ones: to be a guest
+	Custom []CustomRole
+}
+
+// CustomRole is a role that an organization, or the installation, has made for itself.
+type CustomRole struct {
+	Name   string   // that it has there; empty of one that was removed
+	Allows []string // permissions
 }
 
 // Organization is one of them.
@@ -244,11 +251,13 @@ type Organization struct {
 	Own    bool     // the person belongs to it, and cannot leave it
 	Leave  bool     // the person can
 	Roles  []string // as the API names them
+	Custom []CustomRole
 	Groups []string // names
 
-	Waiting    []string // roles that count only once the person accepts them
-	Unaccepted bool     // nobody asked the person
-	All        string   // what FieldRoles says: all roles there, those that wait, too
+	Waiting       []string // roles that count only once the person accepts them
+	WaitingCustom []CustomRole
+	Unaccepted    bool   // nobody asked the person
+	All           string // what FieldRoles says: all roles there, those that wait, too
 }
 
 func (Organizations) about() about {
@@ -269,6 +278,19 @@ func (t texts) allows(name string) string {
 		return "allows." + name
 	}
 	return ""
+}
+
+// permission are the keys of the texts for what a permission is about, and what it allows there; none where there are
+// no such texts.
+func (t texts) permission(name string) []string {
+	about, act, _ := strings.Cut(name, ".")
+	keys := []string{"permission.of." + about, "permission.may." + act}
+	for _, key := range keys {
+		if _, known := t.entries[key]; !known {
+			return nil
+		}
+	}
+	return keys
 }
 
 // languageChoice is one language to choose, by its own name.

@@ -57,9 +57,10 @@ type JoinAccount struct {
 	To        string // the organization
 	Email     string
 	Roles     []string // that the person gets there, as the API names them
-	Mismatch  bool     // the invited address is not that of the account
-	Password  Link     // to a new password, which the person needs first; none: not needed
-	Other     Link     // to sign in with another account
+	Custom    []CustomRole
+	Mismatch  bool // the invited address is not that of the account
+	Password  Link // to a new password, which the person needs first; none: not needed
+	Other     Link // to sign in with another account
 	Back      Link
 }
 

@@ -76,9 +76,12 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 	for _, name := range access.APIScopeNames {
 		used["scope."+name] = true
 	}
-	for _, role := range []access.Role{access.IAMOwner, access.IAMOwnerViewer, access.IAMOrgManager, access.OrgOwner,
-		access.OrgOwnerViewer, access.OrgUserManager, access.OrgSettingsManager} {
+	for _, role := range append(access.RolesOf(access.Installation), access.RolesOf("")...) {
 		used["role."+string(role)] = true
+	}
+	for _, permission := range access.Permissions() {
+		about, act, _ := strings.Cut(string(permission), ".")
+		used["permission.of."+about], used["permission.may."+act] = true, true
 	}
 	for _, role := range access.RolesOf("") {
 		used["allows."+string(role)] = true

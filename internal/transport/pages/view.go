@@ -246,6 +246,7 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"scope":       t.scope,
 		"role":        t.role,
 		"allows":      t.allows,
+		"permission":  t.permission,
 		"shown":       shown,
 		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
 		"sections":    func() []section { return sections },

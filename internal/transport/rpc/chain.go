@@ -175,7 +175,7 @@ func rejectEarly(ctx context.Context, c *Call, req proto.Message, next run) (pro
 	if err := c.unrestricted(c.Info.Caller, req); err != nil {
 		return nil, err
 	}
-	if p := access.Permission(c.op.rule.GetPermission()); p != "" && !c.Info.Caller.Memberships.HoldAnywhere(p) {
+	if all := c.op.permissions; len(all) > 0 && !slices.ContainsFunc(all, c.Info.Caller.Memberships.HoldAnywhere) {
 		return nil, access.ErrDenied
 	}
 	return next(ctx, c, req)
@@ -364,32 +364,32 @@ func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req
 
 // grant checks the permission that the rule names, where it leads to an organization before the target is read.
 func (h *Handler) grant(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) (access.Permit, error) {
-	permission, scope := access.Permission(c.op.rule.GetPermission()), c.op.rule.GetScope()
+	permissions, scope := c.op.permissions, c.op.rule.GetScope()
 	switch {
-	case permission == "" || scope == signetv1.Scope_SCOPE_TARGET:
+	case len(permissions) == 0 || scope == signetv1.Scope_SCOPE_TARGET:
 		return access.Permit{}, nil
 	case scope == signetv1.Scope_SCOPE_SELF:
-		return caller.In(access.Installation, permission)
+		return caller.InBy(access.Installation, permissions)
 	case scope == signetv1.Scope_SCOPE_PATH:
-		return h.permit(ctx, caller, req.ProtoReflect().Get(c.op.orgID).String(), permission)
+		return h.permit(ctx, caller, req.ProtoReflect().Get(c.op.orgID).String(), permissions)
 	}
 	// A caller who moves meanwhile does not take the request along.
-	return h.permit(ctx, caller, cmp.Or(c.Info.OrgHeader, c.Info.Caller.OrgID), permission)
+	return h.permit(ctx, caller, cmp.Or(c.Info.OrgHeader, c.Info.Caller.OrgID), permissions)
 }
 
-// permit checks a permission in an organization that exists. That of the caller does, or the credential would not
+// permit checks permissions in an organization that exists. That of the caller does, or the credential would not
 // count. In another one the caller's sign-in may not be enough. Roles in one that is gone are worth nothing, and only
 // who holds roles in the installation is told that it is. What a request names is always looked for:
 // access.Installation is not an organization that it could choose.
 func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string,
-	permission access.Permission) (access.Permit, error) {
-	permit, err := caller.In(org, permission)
+	permissions []access.Permission) (access.Permit, error) {
+	permit, err := caller.InBy(org, permissions)
 	if err != nil || org == caller.OrgID || h.config.Organization == nil {
 		return permit, err
 	}
-	if err := h.config.Organization(ctx, caller, org, permission); err != nil {
+	if err := h.config.Organization(ctx, caller, org, permit.Uses()); err != nil {
 		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound &&
-			!caller.Memberships.Hold(permission, access.Installation) {
+			!caller.Memberships.Hold(permit.Uses(), access.Installation) {
 			err = access.ErrDenied
 		}
 		return access.Permit{}, err
@@ -436,9 +436,22 @@ func operate(ctx context.Context, c *Call, req proto.Message) (proto.Message, er
 	}
 	ctx, span := tracing.Start(ctx, "operate")
 	resp, err := c.op.invoke(ctx, req)
+	if err == nil && c.Info.Permit.Supports() {
+		c.opened(ctx, req)
+	}
 	if err == nil {
 		err = c.marshal(resp)
 	}
 	span.End(err)
 	return resp, err
+}
+
+// opened tells of the user whom somebody of support has read.
+func (c *Call) opened(ctx context.Context, req proto.Message) {
+	if c.op.readsUser == nil || c.h.config.Opened == nil {
+		return
+	}
+	if id := req.ProtoReflect().Get(c.op.readsUser).String(); id != "" {
+		c.h.config.Opened(ctx, c.Info.Permit, id)
+	}
 }

@@ -52,6 +52,9 @@ type Config struct {
 	// their own, and one without a recent proof where recent is set. Nil: nobody proves enough.
 	Proven func(ctx context.Context, caller *access.Caller, recent, person bool) error
 
+	// Opened is told of a user whom somebody has read by access.UserSupport. Nil: nobody wants to know.
+	Opened func(ctx context.Context, permit access.Permit, userID string)
+
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must
 	// not repeat secrets. rules judges by these field rules an element of a list that they are left out for.
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)

@@ -89,6 +89,10 @@ func TestRulesThatCannotBeEnforced(t *testing.T) {
 	permission := func(p string, s signetv1.Scope) *signetv1.Rule {
 		return &signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: p}, Scope: s}
 	}
+	narrower := func(rule *signetv1.Rule, names ...string) *signetv1.Rule {
+		rule.Narrower = names
+		return rule
+	}
 	public := func(is bool, s signetv1.Scope) *signetv1.Rule {
 		return &signetv1.Rule{Who: &signetv1.Rule_Public{Public: is}, Scope: s}
 	}
@@ -104,6 +108,17 @@ func TestRulesThatCannotBeEnforced(t *testing.T) {
 		{"an empty permission", operation{rule: permission("", signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
 		{"a permission in no organization",
 			operation{rule: permission("user.read", signetv1.Scope_SCOPE_REQUEST), input: withOrg}, false},
+		{"a narrower permission",
+			operation{rule: narrower(permission("user.read", signetv1.Scope_SCOPE_CONTEXT), "user.support"),
+				input: without}, true},
+		{"a narrower permission nobody has",
+			operation{rule: narrower(permission("user.read", signetv1.Scope_SCOPE_CONTEXT), "user.suport"),
+				input: without}, false},
+		{"a narrower permission that the method would have to check",
+			operation{rule: narrower(permission("user.read", signetv1.Scope_SCOPE_TARGET), "user.support"),
+				input: without}, false},
+		{"a permission that is narrower than none",
+			operation{rule: narrower(public(true, signetv1.Scope_SCOPE_SELF), "user.support"), input: without}, false},
 		{"public: false", operation{rule: public(false, signetv1.Scope_SCOPE_SELF), input: without}, false},
 		{"public with a context", operation{rule: public(true, signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
 		{"a path without an organization",

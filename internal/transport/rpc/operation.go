@@ -45,6 +45,7 @@ type operation struct {
 	orgID     protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	// user_id of the request, where the rule asks for a proof of who names themselves
 	userID      protoreflect.FieldDescriptor
+	readsUser   protoreflect.FieldDescriptor   // user_id of the request of a read
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
 	bulk        bool                           // it reads many objects, so short operations go first: see shares
@@ -55,6 +56,8 @@ type operation struct {
 	deprecation string                         // value of the header, or empty
 	successor   string                         // path of what to use instead, or empty
 	method      reflect.Value
+
+	permissions []access.Permission // of the rule, and the narrower ones
 
 	scopes     access.APIScopes // that an application needs; none: it is not for applications
 	moreScopes access.APIScopes // that fields of the request may need as well
@@ -162,6 +165,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	}
 	if op.bindings[0].verb == "GET" {
 		op.details = findDetails(md.Output())
+		op.readsUser = op.input.Descriptor().Fields().ByName("user_id")
 	}
 	return op, nil
 }
@@ -236,11 +240,17 @@ func (op *operation) checkRule() error {
 	rule := op.rule
 	switch rule.GetWho().(type) {
 	case *signetv1.Rule_Permission:
-		if !access.IsPermission(access.Permission(rule.GetPermission())) {
-			return fmt.Errorf("its rule names the unknown permission %q", rule.GetPermission())
-		}
 		if rule.GetScope() == signetv1.Scope_SCOPE_REQUEST {
 			return errors.New("SCOPE_REQUEST leads to no organization in which a permission could be checked")
+		}
+		if len(rule.GetNarrower()) > 0 && rule.GetScope() == signetv1.Scope_SCOPE_TARGET {
+			return errors.New("SCOPE_TARGET has its permission checked by the method: it cannot have narrower ones")
+		}
+		for _, name := range append([]string{rule.GetPermission()}, rule.GetNarrower()...) {
+			if !access.IsPermission(access.Permission(name)) {
+				return fmt.Errorf("its rule names the unknown permission %q", name)
+			}
+			op.permissions = append(op.permissions, access.Permission(name))
 		}
 	case *signetv1.Rule_Authenticated, *signetv1.Rule_Public:
 		if !rule.GetAuthenticated() && !rule.GetPublic() {
@@ -254,6 +264,9 @@ func (op *operation) checkRule() error {
 		}
 	default:
 		return errors.New("its rule names nobody")
+	}
+	if rule.GetPermission() == "" && len(rule.GetNarrower()) > 0 {
+		return errors.New("its rule has narrower permissions, but none that they are narrower than")
 	}
 	if rule.GetPublic() && rule.GetCost() == signetv1.Cost_COST_WRITES_MANY {
 		return errors.New("a public method has no organization that could wait for its place")

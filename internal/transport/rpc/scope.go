@@ -145,12 +145,13 @@ func maskIn(req proto.Message) []string {
 func needsOf(ops map[string]*operation) map[access.Permission]access.APIScopes {
 	needs, never := maps.Clone(access.BesideOperations), map[access.Permission]bool{}
 	for _, op := range ops {
-		p := access.Permission(op.rule.GetPermission())
-		needs[p] |= op.scopes | op.moreScopes
-		never[p] = never[p] || op.scopes == 0
+		for _, p := range op.permissions {
+			needs[p] |= op.scopes | op.moreScopes
+			never[p] = never[p] || op.scopes == 0
+		}
 	}
 	for p := range never {
-		if p == "" || never[p] {
+		if never[p] {
 			delete(needs, p)
 		}
 	}

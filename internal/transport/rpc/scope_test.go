@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func scoped(t *testing.T, service, method protoreflect.Name) *operation {
 	}
 	op := &operation{procedure: string(service) + "/" + string(method),
 		rule: proto.GetExtension(md.Options(), signetv1.E_Rule).(*signetv1.Rule), input: input}
-	if err := op.readScopes(); err != nil {
+	if err := errors.Join(op.checkRule(), op.readScopes()); err != nil {
 		t.Fatal(err)
 	}
 	return op
@@ -145,12 +146,13 @@ func TestAPermissionNeedsTheScopesOfAllThatCanBeDoneWithIt(t *testing.T) {
 		ops[string(name)] = scoped(t, "UserService", name)
 	}
 	needs := needsOf(ops)
-	if len(needs) != 3+len(access.BesideOperations) || needs["user.read"] != access.ReadScope ||
+	if len(needs) != 4+len(access.BesideOperations) || needs["user.read"] != access.ReadScope ||
+		needs["user.support"] != access.ReadScope|access.WriteScope ||
 		needs["user.write"] != access.WriteScope|access.PasswordsScope|access.ContactsScope ||
 		needs["user.credential.write"] != access.PasswordsScope {
 		t.Errorf("got %v", needs)
 	}
-	ops["new"] = &operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: "user.write"}}}
+	ops["new"] = &operation{permissions: []access.Permission{access.UserWrite}}
 	if needs, held := needsOf(ops)["user.write"]; held {
 		t.Errorf("an operation that is not for applications left %v", needs.Names())
 	}

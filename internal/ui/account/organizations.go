@@ -1,11 +1,14 @@
 package account
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/group"
 	"github.com/signet-idm/signet/internal/domain/member"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/transport/pages"
@@ -21,6 +24,21 @@ func (organizations) show(v *browserRequest, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
+	offers, err := member.OffersTo(ctx, v.Store, v.me.ID, v.Clock())
+	if err != nil {
+		return err
+	}
+	var roles []access.Role
+	for _, m := range all {
+		roles = append(roles, held(m)...)
+	}
+	for _, o := range offers {
+		roles = append(roles, o.Offer.Data.Roles...)
+	}
+	names, err := role.NamesOf(ctx, v.Store, roles)
+	if err != nil {
+		return err
+	}
 	own := pages.Organization{ID: v.home.ID, Name: v.home.Data.Name, Own: true}
 	var others []pages.Organization
 	for _, m := range all {
@@ -28,14 +46,16 @@ func (organizations) show(v *browserRequest, with pages.Frame) error {
 		if m.Org == v.home.ID {
 			shown = own
 		}
-		for _, r := range m.Roles {
-			shown.Roles = append(shown.Roles, string(r.Role))
-		}
-		for _, r := range m.Waiting {
-			shown.Waiting = append(shown.Waiting, string(r))
-		}
+		scope := cmp.Or(m.Org, access.Installation)
+		shown.Roles, shown.Custom = shownRoles(scope, held(m)[:len(m.Roles)], names)
+		shown.Waiting, shown.WaitingCustom = shownRoles(scope, m.Waiting, names)
 		shown.Unaccepted = m.Guest && !m.Accepted
-		shown.All = strings.Join(slices.Concat(shown.Roles, shown.Waiting), " ")
+		for i, r := range held(m) { // with the permissions of custom ones
+			if i > 0 {
+				shown.All += " "
+			}
+			shown.All += string(r)
+		}
 		if shown.Own {
 			own = shown
 		} else {
@@ -57,21 +77,41 @@ func (organizations) show(v *browserRequest, with pages.Frame) error {
 			shown.Groups = append(shown.Groups, g.Data.Name)
 		}
 	}
-	offers, err := member.OffersTo(ctx, v.Store, v.me.ID, v.Clock())
-	if err != nil {
-		return err
-	}
 	for _, o := range offers {
 		shown := pages.Offer{ID: o.Offer.ID, Name: o.Org.Data.Name, Domain: o.Org.Data.PrimaryDomain()}
-		for _, r := range o.Offer.Data.Roles {
-			shown.Roles = append(shown.Roles, string(r))
-		}
+		shown.Roles, shown.Custom = shownRoles(o.Org.ID, o.Offer.Data.Roles, names)
 		if v.me.Data.MayAccept(o.Offer.Data.Roles) != nil {
 			view.Password = pages.To(pages.PathPassword, nil)
 		}
 		view.Offers = append(view.Offers, shown)
 	}
 	return v.render(view, with.Problems)
+}
+
+// held are the roles that somebody has in an organization, then those that wait.
+func held(m member.Membership) (roles []access.Role) {
+	for _, r := range m.Roles {
+		roles = append(roles, r.Role)
+	}
+	return append(roles, m.Waiting...)
+}
+
+func shownRoles(scope string, roles []access.Role, names map[string]string) (fixed []string, custom []pages.CustomRole) {
+	fixed = role.Show(scope, roles, names, func(name string, allows []string) {
+		custom = append(custom, pages.CustomRole{Name: name, Allows: allows})
+	})
+	return fixed, custom
+}
+
+// permissionNames are the permissions that the page has shown with roles; nil where none is custom.
+func permissionNames(scope string, roles []access.Role) (names []string) {
+	if !slices.ContainsFunc(roles, access.Role.IsCustom) {
+		return nil
+	}
+	for _, p := range access.PermissionsOf(scope, roles) {
+		names = append(names, string(p))
+	}
+	return names
 }
 
 func (o organizations) take(v *browserRequest) error {
@@ -89,8 +129,12 @@ func (o organizations) take(v *browserRequest) error {
 		err = member.DeclineOffer(ctx, v.Store, caller, id)
 	case pages.DoAcceptRoles:
 		done = offerAccepted
-		_, err = member.AcceptRoles(ctx, v.Store, caller, id, event.IfMatch{},
-			strings.Fields(v.r.PostFormValue(pages.FieldRoles)))
+		var shown []access.Role
+		for _, r := range strings.Fields(v.r.PostFormValue(pages.FieldRoles)) {
+			shown = append(shown, access.Role(r))
+		}
+		_, err = member.AcceptRoles(ctx, v.Store, caller, id, event.IfMatch{}, access.Names(shown),
+			permissionNames(id, shown))
 	default:
 		return o.show(v, pages.Frame{})
 	}

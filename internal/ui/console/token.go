@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 	"github.com/signet-idm/signet/internal/transport/web"
@@ -46,6 +47,7 @@ type answer struct {
 	ExpiresIn int    `json:"expiresIn,omitempty"` // seconds, for clocks that are wrong
 	SessionID string `json:"sessionId,omitempty"`
 	UserID    string `json:"userId,omitempty"`
+	Name      string `json:"name,omitempty"` // of the user, for the header
 
 	// Pages that lead back to where the person is: to prove afresh in this session, to use another account, to sign in,
 	// or to do what has to be done first.
@@ -156,13 +158,21 @@ func (v *browserRequest) token() error {
 		v.elsewhere(why, answer{Next: here.Link().String(), SessionID: v.bearer.Token.ID})
 		return nil
 	}
+	name := ""
+	if r := v.bearer.Caller.User; r != nil {
+		who, err := user.Kind.Open(r)
+		if err != nil {
+			return err
+		}
+		name = who.Data.ShownName()
+	}
 	token, expires := v.Tokens.New(v.bearer)
 	prove := here
 	prove.Again = true
 	v.answer(http.StatusOK, answer{
 		Token: token, ExpiresAt: expires.Format(time.RFC3339),
 		ExpiresIn: int(math.Floor(expires.Sub(v.Browsers.Clock()).Seconds())),
-		SessionID: v.bearer.Token.ID, UserID: v.bearer.Caller.UserID,
+		SessionID: v.bearer.Token.ID, UserID: v.bearer.Caller.UserID, Name: name,
 		Prove:         prove.Link().String(),
 		SwitchAccount: login.Wish{To: pages.PathConsole, Other: !v.accounts.Several()}.Link().String(),
 	})

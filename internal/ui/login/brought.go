@@ -130,7 +130,7 @@ func (b brought) admit(chosen bool) error {
 	bound, _ := b.pending.NameScope()
 	info := call.From(b.r.Context())
 	in, err := b.Federated.SignInThrough(b.r.Context(), b.kept.Who, federated.SignInRequest{OrgID: bound,
-		NoLink: b.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+		App: b.application(), Trial: b.trial(), NoLink: b.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil:
 		if b.pending != nil && b.pending.Dated() {
@@ -190,7 +190,9 @@ func (b brought) hold() error {
 // registration is what is known of somebody who has no account yet.
 func (v *signIn) registration(who idp.Identity) federated.Registration {
 	bound, _ := v.pending.NameScope()
-	return registrationOf(who, bound, call.From(v.r.Context()))
+	r := registrationOf(who, bound, call.From(v.r.Context()))
+	r.App = v.application()
+	return r
 }
 
 // invitation is the one that the browser has the link of, if the sign-in leads to its page; nil: none.

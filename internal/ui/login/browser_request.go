@@ -52,7 +52,35 @@ func (v *browserRequest) used() {
 // from is where a step comes from. A token that was stolen before is worth nothing after it.
 func (v *browserRequest) from() session.From {
 	info := call.From(v.r.Context())
-	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true}
+	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true, App: v.application()}
+}
+
+// application is the one that the person is on the way to; empty: none.
+func (v *browserRequest) application() string {
+	if v.pending == nil {
+		return ""
+	}
+	return v.pending.App.ID
+}
+
+// turnedAway records why somebody who is signed in does not get to the application. A trial has its notes instead, and
+// an application that wants nobody to be asked may look again every minute.
+func (v *browserRequest) turnedAway(why session.Reason) error {
+	if v.pending.Trial != "" || v.pending.Silent() {
+		return nil
+	}
+	return v.refusedAt(session.Purpose{Application: v.pending.App.ID, Org: v.pending.Request.Org}, why)
+}
+
+// refusedAt records why somebody who is signed in does not get to an application.
+func (v *browserRequest) refusedAt(at session.Purpose, why session.Reason) error {
+	proof, err := session.ProofOf(&v.bearer.Token)
+	if err != nil {
+		return err
+	}
+	info := call.From(v.r.Context())
+	return v.Sessions.Refused(v.r.Context(), session.Refused{UserID: v.bearer.Caller.UserID, Method: proof.Way(),
+		Reason: why, Purpose: at, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 }
 
 // frame is what every page shows that answers this request.

@@ -4,6 +4,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
@@ -34,6 +35,9 @@ func (c consent) take(v *signIn) error {
 	case pages.DoAllow:
 		return v.approve(v.pending.Asks())
 	case pages.DoDeny:
+		if err := v.turnedAway(session.ConsentRefused); err != nil {
+			return err
+		}
 		return v.sayNo(oauth.ErrAccessDenied)
 	}
 	return c.show(v, pages.Frame{})
@@ -74,6 +78,9 @@ type noRole struct{}
 func (noRole) promptNoneError() *errs.Error { return oauth.ErrNoRole }
 
 func (noRole) show(v *signIn, with pages.Frame) error {
+	if err := v.turnedAway(session.RoleMissing); err != nil {
+		return err
+	}
 	v.render(pages.NoRole{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}, with.Problems)
 	return nil
 }
@@ -85,6 +92,13 @@ type refused struct{ why *errs.Error }
 
 func (r refused) promptNoneError() *errs.Error { return r.why }
 
-func (r refused) show(v *signIn, _ pages.Frame) error { return v.sayNo(r.why) }
+func (r refused) show(v *signIn, _ pages.Frame) error {
+	if v.bearer != nil && r.why == oauth.ErrUnmetAuthentication {
+		if err := v.turnedAway(session.FactorMissing); err != nil {
+			return err
+		}
+	}
+	return v.sayNo(r.why)
+}
 
-func (r refused) take(v *signIn) error { return v.sayNo(r.why) }
+func (r refused) take(v *signIn) error { return r.show(v, pages.Frame{}) }

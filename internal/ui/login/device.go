@@ -165,6 +165,11 @@ func (d *atDevice) about(p *oauth.PendingDevice) pages.Frame {
 
 func (d *atDevice) allow(p *oauth.PendingDevice) error {
 	err := d.Grants.ApproveDevice(d.r.Context(), p, d.bearer, p.Asks())
+	if why := whyNotAtDevice(err); why != "" {
+		if also := d.refusedAt(d.purpose(p), why); also != nil {
+			return errors.Join(err, also)
+		}
+	}
 	switch e, ours := errors.AsType[*errs.Error](err); {
 	case err == nil:
 		d.render(pages.DeviceDone{Frame: d.about(p)}, nil)
@@ -183,12 +188,42 @@ func (d *atDevice) allow(p *oauth.PendingDevice) error {
 	return err
 }
 
+// purpose is what somebody signs in for at a device.
+func (d *atDevice) purpose(p *oauth.PendingDevice) session.Purpose {
+	at := session.Purpose{Application: p.App.ID}
+	if p.Org != nil {
+		at.Org = p.Org.ID
+	}
+	return at
+}
+
+// whyNotAtDevice is the reason for a refusal of what somebody has allowed; empty: it was none.
+func whyNotAtDevice(err error) session.Reason {
+	e, ours := errors.AsType[*errs.Error](err)
+	switch {
+	case !ours:
+		return ""
+	case e == oauth.ErrNoRole: //nolint:errorlint // which has the reason of others
+		return session.RoleMissing
+	case e.Reason == oauth.AccessDenied:
+		return session.ApplicationNotTheirs
+	case e.Reason == oauth.WrongOrg:
+		return session.WrongOrganization
+	case e.Reason == oauth.UnmetAuthentication:
+		return session.FactorMissing
+	}
+	return ""
+}
+
 func (d *atDevice) deny(p *oauth.PendingDevice) error {
 	err := d.Grants.RefuseDevice(d.r.Context(), p)
 	if is(err, oauth.UserCodeNotFound) {
 		return d.wrongCode(pages.WrongCode())
 	}
 	if err != nil {
+		return err
+	}
+	if err := d.refusedAt(d.purpose(p), session.ConsentRefused); err != nil {
 		return err
 	}
 	d.render(pages.DeviceDone{Frame: d.about(p), Refused: true}, nil)

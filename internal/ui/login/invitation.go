@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/idp"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
+	"github.com/signet-idm/signet/internal/domain/role"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/life/invitation"
@@ -396,9 +397,14 @@ func (v *invitationForm) account() error {
 		Other:     Wish{To: invitationLink(withAccount).String(), Other: true}.Link(),
 	}
 	if me.Org != v.link.Org.ID {
-		for _, role := range v.link.Invitation.Data.Promised() {
-			view.Roles = append(view.Roles, string(role))
+		promised := v.link.Invitation.Data.Promised()
+		names, err := role.NamesOf(v.r.Context(), v.Store, promised)
+		if err != nil {
+			return err
 		}
+		view.Roles = role.Show(v.link.Org.ID, promised, names, func(name string, allows []string) {
+			view.Custom = append(view.Custom, pages.CustomRole{Name: name, Allows: allows})
+		})
 	}
 	may := v.Invitations.MayAccept(v.r.Context(), v.link, me)
 	switch {

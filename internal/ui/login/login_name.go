@@ -30,6 +30,9 @@ func (l loginName) show(v *signIn, with pages.Frame) error {
 		name = v.pending.LoginHint
 	}
 	if l.wrongOrganization(v) {
+		if err := v.turnedAway(session.WrongOrganization); err != nil {
+			return err
+		}
 		with.Problems = append(with.Problems, pages.Problem{Message: pages.OtherOrganization(v.pending.Org.Data.Name)})
 	}
 	there, err := l.straight(v)
@@ -74,9 +77,10 @@ func (loginName) wrongOrganization(v *signIn) bool {
 	return v.bearer != nil && v.pending != nil && v.pending.Org != nil && v.pending.Request.Org != v.bearer.Caller.OrgID
 }
 
-// straight is the provider that the application wants, or the only way in; nil where people choose. Nobody who has come
+// straight is the provider that the application wants, the only way in, or that of the name which the application hints
+// at, if it was chosen in this browser before; nil where people choose. Nobody who has come
 // back from there, or wants another way, is led there again.
-func (loginName) straight(v *signIn) (*event.Object[idp.Provider], error) {
+func (l loginName) straight(v *signIn) (*event.Object[idp.Provider], error) {
 	if v.Federation == nil || v.arrival != nil || v.pending == nil || v.address.other != "" ||
 		v.r.Method != http.MethodGet {
 		return nil, nil
@@ -91,7 +95,12 @@ func (loginName) straight(v *signIn) (*event.Object[idp.Provider], error) {
 	if bound, _ := v.pending.NameScope(); bound != "" {
 		return o.Only(v.r.Context())
 	}
-	return nil, nil
+	// The name that the application hints at saves nobody a page of ours but who has chosen this provider before.
+	named, err := l.byDomain(v, v.pending.LoginHint)
+	if err != nil || named == nil || !(departure{signIn: v, at: named}).unasked() {
+		return nil, err
+	}
+	return named, nil
 }
 
 // passkey gives what the browser needs for a sign-in with nothing but a passkey; nothing where there are none.
@@ -160,7 +169,7 @@ func (l loginName) take(v *signIn) error {
 		return l.askPassword(v, name, []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}})
 	}
 	info := call.From(v.r.Context())
-	attempt := session.Attempt{LoginName: name, Password: secret,
+	attempt := session.Attempt{LoginName: name, Password: secret, App: v.application(),
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
 	attempt.OrgID, attempt.AppOrg = v.pending.NameScope()
 	in, err := v.Sessions.SignIn(v.r.Context(), attempt)
@@ -223,7 +232,7 @@ func (l loginName) askPassword(v *signIn, name string, problems []pages.Problem)
 
 func (l loginName) takePasskey(v *signIn, credential string) error {
 	info := call.From(v.r.Context())
-	attempt := session.PasskeyAttempt{Assertion: credential,
+	attempt := session.PasskeyAttempt{Assertion: credential, App: v.application(),
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
 	if v.pending != nil {
 		attempt.OrgID = v.pending.Request.Org
@@ -249,6 +258,9 @@ type notAllowed struct{ loginName }
 func (notAllowed) promptNoneError() *errs.Error { return oauth.ErrAccessDenied }
 
 func (n notAllowed) show(v *signIn, _ pages.Frame) error {
+	if err := v.turnedAway(session.ApplicationNotTheirs); err != nil {
+		return err
+	}
 	problems := []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}
 	return n.loginName.show(v, pages.Frame{Problems: problems})
 }

@@ -40,6 +40,7 @@ func (l *Login) startForApplication(w http.ResponseWriter, r *http.Request) erro
 		Return:    url.Values{ownpage.Param: {text}}.Encode(),
 		Again:     t.Again,
 		Hint:      t.Hint,
+		App:       t.Application.ID,
 		RequestID: call.From(r.Context()).RequestID,
 	})
 	if err != nil {

@@ -133,10 +133,16 @@ type departure struct {
 	hint string // the name that was typed
 }
 
+// unasked tells whether the way leads there without a page of ours: in a browser in which somebody has chosen the
+// provider before and nobody is signed in.
+func (d departure) unasked() bool {
+	return d.hasChosen(d.r, d.at) && len(d.accounts.all) == 0 && !d.trial()
+}
+
 // lead leads to the provider where somebody has chosen it before, and else asks whether they want to go there. Who is
 // signed in, wants to link an account or is in a trial is always asked.
 func (d departure) lead() error {
-	if d.hasChosen(d.r, d.at) && len(d.accounts.all) == 0 && !d.trial() {
+	if d.unasked() {
 		return d.start()
 	}
 	owner, err := org.Kind.Read(d.r.Context(), d.Store, d.at.Org)
@@ -167,7 +173,7 @@ func (d departure) start() error {
 		return err
 	}
 	chosen := d.r.Method == http.MethodPost // from a page of ours, see pages.SameOrigin
-	a := upstream.Attempt{Browser: web.Browser(d.w, d.r), Return: d.address.parameters().Encode(), Hint: d.hint,
+	a := upstream.Attempt{Browser: web.Browser(d.w, d.r), Return: d.address.parameters().Encode(), Hint: d.hint, App: d.application(),
 		Again: d.bearer != nil && !d.linking(), Chosen: chosen, RequestID: call.From(d.r.Context()).RequestID}
 	if d.pending != nil {
 		a.Again, a.MaxAge = a.Again || d.pending.Afresh(), d.pending.MaxAge

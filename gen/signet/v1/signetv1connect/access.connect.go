@@ -57,7 +57,9 @@ type AccessServiceClient interface {
 	//
 	// Returns every role with its permissions, and every permission with the
 	// operations that need it. The list comes from the definition that the server
-	// enforces.
+	// enforces. After the fixed roles come the custom ones that the caller may see:
+	// those that the caller has, those of the own organization with `member.read`
+	// there, and those of the installation with `installation.read`.
 	ListRoles(context.Context, *v1.ListRolesRequest) (*v1.ListRolesResponse, error)
 }
 
@@ -128,7 +130,9 @@ type AccessServiceHandler interface {
 	//
 	// Returns every role with its permissions, and every permission with the
 	// operations that need it. The list comes from the definition that the server
-	// enforces.
+	// enforces. After the fixed roles come the custom ones that the caller may see:
+	// those that the caller has, those of the own organization with `member.read`
+	// there, and those of the installation with `installation.read`.
 	ListRoles(context.Context, *v1.ListRolesRequest) (*v1.ListRolesResponse, error)
 }
 

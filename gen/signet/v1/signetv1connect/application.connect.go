@@ -39,6 +39,9 @@ const (
 	// ApplicationServiceGetApplicationProcedure is the fully-qualified name of the ApplicationService's
 	// GetApplication RPC.
 	ApplicationServiceGetApplicationProcedure = "/signet.v1.ApplicationService/GetApplication"
+	// ApplicationServiceListApplicationRefusalsProcedure is the fully-qualified name of the
+	// ApplicationService's ListApplicationRefusals RPC.
+	ApplicationServiceListApplicationRefusalsProcedure = "/signet.v1.ApplicationService/ListApplicationRefusals"
 	// ApplicationServiceListApplicationsProcedure is the fully-qualified name of the
 	// ApplicationService's ListApplications RPC.
 	ApplicationServiceListApplicationsProcedure = "/signet.v1.ApplicationService/ListApplications"
@@ -103,6 +106,14 @@ type ApplicationServiceClient interface {
 	//
 	// Returns one application of the context organization with its public keys.
 	GetApplication(context.Context, *v1.GetApplicationRequest) (*v1.GetApplicationResponse, error)
+	// List why requests of an application were refused
+	//
+	// Returns the last 20 refusals that differ, the newest first, and how often
+	// requests of the application were refused for each cause: wrong addresses,
+	// `invalid_client` and `invalid_grant`. This node keeps them in memory since
+	// its start, because strangers can cause them. The application itself is told
+	// no more than the error. The application belongs to the context organization.
+	ListApplicationRefusals(context.Context, *v1.ListApplicationRefusalsRequest) (*v1.ListApplicationRefusalsResponse, error)
 	// List applications
 	//
 	// Returns the applications of the context organization, the oldest first;
@@ -250,6 +261,12 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(applicationServiceMethods.ByName("GetApplication")),
 			connect.WithClientOptions(opts...),
 		),
+		listApplicationRefusals: connect.NewClient[v1.ListApplicationRefusalsRequest, v1.ListApplicationRefusalsResponse](
+			httpClient,
+			baseURL+ApplicationServiceListApplicationRefusalsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("ListApplicationRefusals")),
+			connect.WithClientOptions(opts...),
+		),
 		listApplications: connect.NewClient[v1.ListApplicationsRequest, v1.ListApplicationsResponse](
 			httpClient,
 			baseURL+ApplicationServiceListApplicationsProcedure,
@@ -359,6 +376,7 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 type applicationServiceClient struct {
 	addApplication                   *connect.Client[v1.AddApplicationRequest, v1.AddApplicationResponse]
 	getApplication                   *connect.Client[v1.GetApplicationRequest, v1.GetApplicationResponse]
+	listApplicationRefusals          *connect.Client[v1.ListApplicationRefusalsRequest, v1.ListApplicationRefusalsResponse]
 	listApplications                 *connect.Client[v1.ListApplicationsRequest, v1.ListApplicationsResponse]
 	modifyApplication                *connect.Client[v1.ModifyApplicationRequest, v1.ModifyApplicationResponse]
 	deactivateApplication            *connect.Client[v1.DeactivateApplicationRequest, v1.DeactivateApplicationResponse]
@@ -390,6 +408,15 @@ func (c *applicationServiceClient) AddApplication(ctx context.Context, req *v1.A
 // GetApplication calls signet.v1.ApplicationService.GetApplication.
 func (c *applicationServiceClient) GetApplication(ctx context.Context, req *v1.GetApplicationRequest) (*v1.GetApplicationResponse, error) {
 	response, err := c.getApplication.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListApplicationRefusals calls signet.v1.ApplicationService.ListApplicationRefusals.
+func (c *applicationServiceClient) ListApplicationRefusals(ctx context.Context, req *v1.ListApplicationRefusalsRequest) (*v1.ListApplicationRefusalsResponse, error) {
+	response, err := c.listApplicationRefusals.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -561,6 +588,14 @@ type ApplicationServiceHandler interface {
 	//
 	// Returns one application of the context organization with its public keys.
 	GetApplication(context.Context, *v1.GetApplicationRequest) (*v1.GetApplicationResponse, error)
+	// List why requests of an application were refused
+	//
+	// Returns the last 20 refusals that differ, the newest first, and how often
+	// requests of the application were refused for each cause: wrong addresses,
+	// `invalid_client` and `invalid_grant`. This node keeps them in memory since
+	// its start, because strangers can cause them. The application itself is told
+	// no more than the error. The application belongs to the context organization.
+	ListApplicationRefusals(context.Context, *v1.ListApplicationRefusalsRequest) (*v1.ListApplicationRefusalsResponse, error)
 	// List applications
 	//
 	// Returns the applications of the context organization, the oldest first;
@@ -704,6 +739,12 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 		connect.WithSchema(applicationServiceMethods.ByName("GetApplication")),
 		connect.WithHandlerOptions(opts...),
 	)
+	applicationServiceListApplicationRefusalsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceListApplicationRefusalsProcedure,
+		svc.ListApplicationRefusals,
+		connect.WithSchema(applicationServiceMethods.ByName("ListApplicationRefusals")),
+		connect.WithHandlerOptions(opts...),
+	)
 	applicationServiceListApplicationsHandler := connect.NewUnaryHandlerSimple(
 		ApplicationServiceListApplicationsProcedure,
 		svc.ListApplications,
@@ -812,6 +853,8 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 			applicationServiceAddApplicationHandler.ServeHTTP(w, r)
 		case ApplicationServiceGetApplicationProcedure:
 			applicationServiceGetApplicationHandler.ServeHTTP(w, r)
+		case ApplicationServiceListApplicationRefusalsProcedure:
+			applicationServiceListApplicationRefusalsHandler.ServeHTTP(w, r)
 		case ApplicationServiceListApplicationsProcedure:
 			applicationServiceListApplicationsHandler.ServeHTTP(w, r)
 		case ApplicationServiceModifyApplicationProcedure:
@@ -861,6 +904,10 @@ func (UnimplementedApplicationServiceHandler) AddApplication(context.Context, *v
 
 func (UnimplementedApplicationServiceHandler) GetApplication(context.Context, *v1.GetApplicationRequest) (*v1.GetApplicationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.GetApplication is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) ListApplicationRefusals(context.Context, *v1.ListApplicationRefusalsRequest) (*v1.ListApplicationRefusalsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.ListApplicationRefusals is not implemented"))
 }
 
 func (UnimplementedApplicationServiceHandler) ListApplications(context.Context, *v1.ListApplicationsRequest) (*v1.ListApplicationsResponse, error) {

@@ -48,6 +48,12 @@ type EventServiceClient interface {
 	// the newest first unless `order` says otherwise. With `allOrganizations` it
 	// returns those of every organization and of the installation itself; the
 	// caller must be allowed to read events in the whole installation.
+	//
+	// Who holds less than `event.read` gets less. With `sign_in.read`, and as
+	// support (`user.support`), `userId` is required, and the answer has the events
+	// about the sign-ins of that user: of somebody who has no permission that the
+	// caller lacks, or for support of somebody without a role in the installation.
+	// With `audit.read` no event has its `personal` part.
 	ListEvents(context.Context, *v1.ListEventsRequest) (*v1.ListEventsResponse, error)
 	// Follow events
 	//
@@ -58,7 +64,8 @@ type EventServiceClient interface {
 	// a message with only a cursor is sent every ten seconds.
 	//
 	// REST sends server-sent events: `id` is the cursor, and the header
-	// `last-event-id` is another way to send it.
+	// `last-event-id` is another way to send it. With `audit.read` alone no event
+	// has its `personal` part.
 	StreamEvents(context.Context, *v1.StreamEventsRequest) (*connect.ServerStreamForClient[v1.StreamEventsResponse], error)
 }
 
@@ -116,6 +123,12 @@ type EventServiceHandler interface {
 	// the newest first unless `order` says otherwise. With `allOrganizations` it
 	// returns those of every organization and of the installation itself; the
 	// caller must be allowed to read events in the whole installation.
+	//
+	// Who holds less than `event.read` gets less. With `sign_in.read`, and as
+	// support (`user.support`), `userId` is required, and the answer has the events
+	// about the sign-ins of that user: of somebody who has no permission that the
+	// caller lacks, or for support of somebody without a role in the installation.
+	// With `audit.read` no event has its `personal` part.
 	ListEvents(context.Context, *v1.ListEventsRequest) (*v1.ListEventsResponse, error)
 	// Follow events
 	//
@@ -126,7 +139,8 @@ type EventServiceHandler interface {
 	// a message with only a cursor is sent every ten seconds.
 	//
 	// REST sends server-sent events: `id` is the cursor, and the header
-	// `last-event-id` is another way to send it.
+	// `last-event-id` is another way to send it. With `audit.read` alone no event
+	// has its `personal` part.
 	StreamEvents(context.Context, *v1.StreamEventsRequest, *connect.ServerStream[v1.StreamEventsResponse]) error
 }
 

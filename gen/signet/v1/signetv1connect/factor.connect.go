@@ -60,6 +60,9 @@ const (
 	// FactorServiceListUserFactorsProcedure is the fully-qualified name of the FactorService's
 	// ListUserFactors RPC.
 	FactorServiceListUserFactorsProcedure = "/signet.v1.FactorService/ListUserFactors"
+	// FactorServiceRequestUserFactorRemovalProcedure is the fully-qualified name of the FactorService's
+	// RequestUserFactorRemoval RPC.
+	FactorServiceRequestUserFactorRemovalProcedure = "/signet.v1.FactorService/RequestUserFactorRemoval"
 	// FactorServiceRemoveUserFactorProcedure is the fully-qualified name of the FactorService's
 	// RemoveUserFactor RPC.
 	FactorServiceRemoveUserFactorProcedure = "/signet.v1.FactorService/RemoveUserFactor"
@@ -114,6 +117,16 @@ type FactorServiceClient interface {
 	//
 	// Returns the second factors of a user, the oldest first.
 	ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error)
+	// Ask for the removal of a user's second factor
+	//
+	// Asks the administrators of the user's organization to remove a second factor
+	// that the user has lost. The request changes nothing: it is shown with the
+	// factor for seven days and is an event in the organization's log. Who may
+	// remove the factor confirms it with RemoveUserFactor; for the only owner of an
+	// organization that is an `IAM_OWNER`. The caller must have every permission
+	// that the user has in the user's organization and in the installation, or be
+	// support (`user.support`) if the user has no role in the installation.
+	RequestUserFactorRemoval(context.Context, *v1.RequestUserFactorRemovalRequest) (*v1.RequestUserFactorRemovalResponse, error)
 	// Remove a user's second factor
 	//
 	// Removes a second factor of a user who has lost it. The caller must be
@@ -188,6 +201,12 @@ func NewFactorServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(factorServiceMethods.ByName("ListUserFactors")),
 			connect.WithClientOptions(opts...),
 		),
+		requestUserFactorRemoval: connect.NewClient[v1.RequestUserFactorRemovalRequest, v1.RequestUserFactorRemovalResponse](
+			httpClient,
+			baseURL+FactorServiceRequestUserFactorRemovalProcedure,
+			connect.WithSchema(factorServiceMethods.ByName("RequestUserFactorRemoval")),
+			connect.WithClientOptions(opts...),
+		),
 		removeUserFactor: connect.NewClient[v1.RemoveUserFactorRequest, v1.RemoveUserFactorResponse](
 			httpClient,
 			baseURL+FactorServiceRemoveUserFactorProcedure,
@@ -199,16 +218,17 @@ func NewFactorServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // factorServiceClient implements FactorServiceClient.
 type factorServiceClient struct {
-	listMyFactors       *connect.Client[v1.ListMyFactorsRequest, v1.ListMyFactorsResponse]
-	startMyTOTP         *connect.Client[v1.StartMyTOTPRequest, v1.StartMyTOTPResponse]
-	confirmMyTOTP       *connect.Client[v1.ConfirmMyTOTPRequest, v1.ConfirmMyTOTPResponse]
-	startMyPasskey      *connect.Client[v1.StartMyPasskeyRequest, v1.StartMyPasskeyResponse]
-	confirmMyPasskey    *connect.Client[v1.ConfirmMyPasskeyRequest, v1.ConfirmMyPasskeyResponse]
-	makeMyRecoveryCodes *connect.Client[v1.MakeMyRecoveryCodesRequest, v1.MakeMyRecoveryCodesResponse]
-	renameMyFactor      *connect.Client[v1.RenameMyFactorRequest, v1.RenameMyFactorResponse]
-	removeMyFactor      *connect.Client[v1.RemoveMyFactorRequest, v1.RemoveMyFactorResponse]
-	listUserFactors     *connect.Client[v1.ListUserFactorsRequest, v1.ListUserFactorsResponse]
-	removeUserFactor    *connect.Client[v1.RemoveUserFactorRequest, v1.RemoveUserFactorResponse]
+	listMyFactors            *connect.Client[v1.ListMyFactorsRequest, v1.ListMyFactorsResponse]
+	startMyTOTP              *connect.Client[v1.StartMyTOTPRequest, v1.StartMyTOTPResponse]
+	confirmMyTOTP            *connect.Client[v1.ConfirmMyTOTPRequest, v1.ConfirmMyTOTPResponse]
+	startMyPasskey           *connect.Client[v1.StartMyPasskeyRequest, v1.StartMyPasskeyResponse]
+	confirmMyPasskey         *connect.Client[v1.ConfirmMyPasskeyRequest, v1.ConfirmMyPasskeyResponse]
+	makeMyRecoveryCodes      *connect.Client[v1.MakeMyRecoveryCodesRequest, v1.MakeMyRecoveryCodesResponse]
+	renameMyFactor           *connect.Client[v1.RenameMyFactorRequest, v1.RenameMyFactorResponse]
+	removeMyFactor           *connect.Client[v1.RemoveMyFactorRequest, v1.RemoveMyFactorResponse]
+	listUserFactors          *connect.Client[v1.ListUserFactorsRequest, v1.ListUserFactorsResponse]
+	requestUserFactorRemoval *connect.Client[v1.RequestUserFactorRemovalRequest, v1.RequestUserFactorRemovalResponse]
+	removeUserFactor         *connect.Client[v1.RemoveUserFactorRequest, v1.RemoveUserFactorResponse]
 }
 
 // ListMyFactors calls signet.v1.FactorService.ListMyFactors.
@@ -292,6 +312,15 @@ func (c *factorServiceClient) ListUserFactors(ctx context.Context, req *v1.ListU
 	return nil, err
 }
 
+// RequestUserFactorRemoval calls signet.v1.FactorService.RequestUserFactorRemoval.
+func (c *factorServiceClient) RequestUserFactorRemoval(ctx context.Context, req *v1.RequestUserFactorRemovalRequest) (*v1.RequestUserFactorRemovalResponse, error) {
+	response, err := c.requestUserFactorRemoval.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RemoveUserFactor calls signet.v1.FactorService.RemoveUserFactor.
 func (c *factorServiceClient) RemoveUserFactor(ctx context.Context, req *v1.RemoveUserFactorRequest) (*v1.RemoveUserFactorResponse, error) {
 	response, err := c.removeUserFactor.CallUnary(ctx, connect.NewRequest(req))
@@ -350,6 +379,16 @@ type FactorServiceHandler interface {
 	//
 	// Returns the second factors of a user, the oldest first.
 	ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error)
+	// Ask for the removal of a user's second factor
+	//
+	// Asks the administrators of the user's organization to remove a second factor
+	// that the user has lost. The request changes nothing: it is shown with the
+	// factor for seven days and is an event in the organization's log. Who may
+	// remove the factor confirms it with RemoveUserFactor; for the only owner of an
+	// organization that is an `IAM_OWNER`. The caller must have every permission
+	// that the user has in the user's organization and in the installation, or be
+	// support (`user.support`) if the user has no role in the installation.
+	RequestUserFactorRemoval(context.Context, *v1.RequestUserFactorRemovalRequest) (*v1.RequestUserFactorRemovalResponse, error)
 	// Remove a user's second factor
 	//
 	// Removes a second factor of a user who has lost it. The caller must be
@@ -420,6 +459,12 @@ func NewFactorServiceHandler(svc FactorServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(factorServiceMethods.ByName("ListUserFactors")),
 		connect.WithHandlerOptions(opts...),
 	)
+	factorServiceRequestUserFactorRemovalHandler := connect.NewUnaryHandlerSimple(
+		FactorServiceRequestUserFactorRemovalProcedure,
+		svc.RequestUserFactorRemoval,
+		connect.WithSchema(factorServiceMethods.ByName("RequestUserFactorRemoval")),
+		connect.WithHandlerOptions(opts...),
+	)
 	factorServiceRemoveUserFactorHandler := connect.NewUnaryHandlerSimple(
 		FactorServiceRemoveUserFactorProcedure,
 		svc.RemoveUserFactor,
@@ -446,6 +491,8 @@ func NewFactorServiceHandler(svc FactorServiceHandler, opts ...connect.HandlerOp
 			factorServiceRemoveMyFactorHandler.ServeHTTP(w, r)
 		case FactorServiceListUserFactorsProcedure:
 			factorServiceListUserFactorsHandler.ServeHTTP(w, r)
+		case FactorServiceRequestUserFactorRemovalProcedure:
+			factorServiceRequestUserFactorRemovalHandler.ServeHTTP(w, r)
 		case FactorServiceRemoveUserFactorProcedure:
 			factorServiceRemoveUserFactorHandler.ServeHTTP(w, r)
 		default:
@@ -491,6 +538,10 @@ func (UnimplementedFactorServiceHandler) RemoveMyFactor(context.Context, *v1.Rem
 
 func (UnimplementedFactorServiceHandler) ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.FactorService.ListUserFactors is not implemented"))
+}
+
+func (UnimplementedFactorServiceHandler) RequestUserFactorRemoval(context.Context, *v1.RequestUserFactorRemovalRequest) (*v1.RequestUserFactorRemovalResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.FactorService.RequestUserFactorRemoval is not implemented"))
 }
 
 func (UnimplementedFactorServiceHandler) RemoveUserFactor(context.Context, *v1.RemoveUserFactorRequest) (*v1.RemoveUserFactorResponse, error) {

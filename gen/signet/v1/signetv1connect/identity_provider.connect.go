@@ -93,8 +93,8 @@ type IdentityProviderServiceClient interface {
 	UpdateIdentityProvider(context.Context, *v1.UpdateIdentityProviderRequest) (*v1.UpdateIdentityProviderResponse, error)
 	// Add a JWT identity provider
 	//
-	// Creates an active provider in the context organization that signs users in by
-	// a JSON Web Token in a request header.
+	// Creates a provider in the context organization that signs users in by a JSON
+	// Web Token in a request header.
 	AddJWTIdentityProvider(context.Context, *v1.AddJWTIdentityProviderRequest) (*v1.AddJWTIdentityProviderResponse, error)
 	// Get an identity provider
 	//
@@ -120,8 +120,8 @@ type IdentityProviderServiceClient interface {
 	//
 	// Fetches everything that the configuration names, such as the metadata and the
 	// keys of the provider, and reports every problem with a hint. If there are none
-	// but warnings and nobody answers for the configuration yet, the caller does
-	// from now on, and the provider is offered at sign-in.
+	// but warnings, a draft is offered at sign-in from now on; and if nobody answers
+	// for the configuration yet, the caller does, and the provider is offered.
 	CheckIdentityProvider(context.Context, *v1.CheckIdentityProviderRequest) (*v1.CheckIdentityProviderResponse, error)
 	// Deactivate an identity provider
 	//
@@ -130,7 +130,8 @@ type IdentityProviderServiceClient interface {
 	DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error)
 	// Reactivate an identity provider
 	//
-	// It is offered at sign-in again.
+	// It is offered at sign-in again. A draft is offered from now on, without a
+	// check.
 	ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error)
 	// Remove an identity provider
 	//
@@ -383,8 +384,8 @@ type IdentityProviderServiceHandler interface {
 	UpdateIdentityProvider(context.Context, *v1.UpdateIdentityProviderRequest) (*v1.UpdateIdentityProviderResponse, error)
 	// Add a JWT identity provider
 	//
-	// Creates an active provider in the context organization that signs users in by
-	// a JSON Web Token in a request header.
+	// Creates a provider in the context organization that signs users in by a JSON
+	// Web Token in a request header.
 	AddJWTIdentityProvider(context.Context, *v1.AddJWTIdentityProviderRequest) (*v1.AddJWTIdentityProviderResponse, error)
 	// Get an identity provider
 	//
@@ -410,8 +411,8 @@ type IdentityProviderServiceHandler interface {
 	//
 	// Fetches everything that the configuration names, such as the metadata and the
 	// keys of the provider, and reports every problem with a hint. If there are none
-	// but warnings and nobody answers for the configuration yet, the caller does
-	// from now on, and the provider is offered at sign-in.
+	// but warnings, a draft is offered at sign-in from now on; and if nobody answers
+	// for the configuration yet, the caller does, and the provider is offered.
 	CheckIdentityProvider(context.Context, *v1.CheckIdentityProviderRequest) (*v1.CheckIdentityProviderResponse, error)
 	// Deactivate an identity provider
 	//
@@ -420,7 +421,8 @@ type IdentityProviderServiceHandler interface {
 	DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error)
 	// Reactivate an identity provider
 	//
-	// It is offered at sign-in again.
+	// It is offered at sign-in again. A draft is offered from now on, without a
+	// check.
 	ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error)
 	// Remove an identity provider
 	//

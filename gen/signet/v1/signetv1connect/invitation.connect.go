@@ -69,7 +69,8 @@ type InvitationServiceClient interface {
 	// contains the link instead, and accepting it does not verify the address.
 	//
 	// With roles the caller also needs `member.write` and every permission of the
-	// roles; with groups, what adding a member to each of them needs. The server
+	// roles; with roles in applications, `project.role.write`; with groups, what
+	// adding a member to each of them needs. The server
 	// checks this again, for the roles that the inviter has then, when the
 	// invitation is accepted. Whether the address belongs to an account is not
 	// told before that. An organization can have 1000 pending invitations and
@@ -85,7 +86,9 @@ type InvitationServiceClient interface {
 	// Send an invitation again
 	//
 	// Sends a new link, which replaces the earlier one. The caller answers for the
-	// invitation from then on, and must be allowed to create it.
+	// invitation from then on, and must be allowed to create it. Support
+	// (`user.support`) can only have it mailed once more: the inviter still answers
+	// for it, and `lifetimeSeconds` must be left out.
 	ResendInvitation(context.Context, *v1.ResendInvitationRequest) (*v1.ResendInvitationResponse, error)
 	// Withdraw an invitation
 	//
@@ -272,7 +275,8 @@ type InvitationServiceHandler interface {
 	// contains the link instead, and accepting it does not verify the address.
 	//
 	// With roles the caller also needs `member.write` and every permission of the
-	// roles; with groups, what adding a member to each of them needs. The server
+	// roles; with roles in applications, `project.role.write`; with groups, what
+	// adding a member to each of them needs. The server
 	// checks this again, for the roles that the inviter has then, when the
 	// invitation is accepted. Whether the address belongs to an account is not
 	// told before that. An organization can have 1000 pending invitations and
@@ -288,7 +292,9 @@ type InvitationServiceHandler interface {
 	// Send an invitation again
 	//
 	// Sends a new link, which replaces the earlier one. The caller answers for the
-	// invitation from then on, and must be allowed to create it.
+	// invitation from then on, and must be allowed to create it. Support
+	// (`user.support`) can only have it mailed once more: the inviter still answers
+	// for it, and `lifetimeSeconds` must be left out.
 	ResendInvitation(context.Context, *v1.ResendInvitationRequest) (*v1.ResendInvitationResponse, error)
 	// Withdraw an invitation
 	//

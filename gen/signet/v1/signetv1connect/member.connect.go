@@ -95,6 +95,7 @@ type MemberServiceClient interface {
 	//
 	// Returns the users who have roles in an organization, directly or by a group,
 	// whatever organization they belong to, and its guests, ordered by identifier.
+	// With `audit.read` alone the user names are left out.
 	ListOrganizationMembers(context.Context, *v1.ListOrganizationMembersRequest) (*v1.ListOrganizationMembersResponse, error)
 	// Give a user roles in an organization
 	//
@@ -514,6 +515,7 @@ type MemberServiceHandler interface {
 	//
 	// Returns the users who have roles in an organization, directly or by a group,
 	// whatever organization they belong to, and its guests, ordered by identifier.
+	// With `audit.read` alone the user names are left out.
 	ListOrganizationMembers(context.Context, *v1.ListOrganizationMembersRequest) (*v1.ListOrganizationMembersResponse, error)
 	// Give a user roles in an organization
 	//

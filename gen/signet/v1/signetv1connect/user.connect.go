@@ -118,6 +118,15 @@ const (
 	UserServiceUnlockUserProcedure = "/signet.v1.UserService/UnlockUser"
 	// UserServiceRemoveUserProcedure is the fully-qualified name of the UserService's RemoveUser RPC.
 	UserServiceRemoveUserProcedure = "/signet.v1.UserService/RemoveUser"
+	// UserServiceSendPasswordResetProcedure is the fully-qualified name of the UserService's
+	// SendPasswordReset RPC.
+	UserServiceSendPasswordResetProcedure = "/signet.v1.UserService/SendPasswordReset"
+	// UserServiceSendEmailVerificationProcedure is the fully-qualified name of the UserService's
+	// SendEmailVerification RPC.
+	UserServiceSendEmailVerificationProcedure = "/signet.v1.UserService/SendEmailVerification"
+	// UserServiceClearSignInThrottleProcedure is the fully-qualified name of the UserService's
+	// ClearSignInThrottle RPC.
+	UserServiceClearSignInThrottleProcedure = "/signet.v1.UserService/ClearSignInThrottle"
 )
 
 // UserServiceClient is a client for the signet.v1.UserService service.
@@ -214,7 +223,7 @@ type UserServiceClient interface {
 	// finds everybody with an address at `example.com`. Case, width and the way
 	// accents are encoded do not matter. Users are in the order of the word that
 	// was found. With `allOrganizations` it searches all organizations; the caller
-	// must be allowed to read users in the whole installation.
+	// must be allowed to read users in the whole installation, or be support.
 	SearchUsers(context.Context, *v1.SearchUsersRequest) (*v1.SearchUsersResponse, error)
 	// Replace a person's profile
 	//
@@ -338,7 +347,10 @@ type UserServiceClient interface {
 	// The user can no longer sign in; sessions and tokens end immediately and
 	// permanently. Only an active user can be locked, and never the last owner of
 	// the installation. The caller must have every permission that the user has in
-	// the user's organization and in the installation.
+	// the user's organization and in the installation. Support (`user.support`)
+	// needs none of them, but cannot lock users with a role in the installation,
+	// nor the last owner of an organization. What support has locked, somebody
+	// with `user.write` can lock once more: then support cannot unlock it.
 	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
 	// Unlock a user
 	//
@@ -346,7 +358,8 @@ type UserServiceClient interface {
 	// caller must be allowed to give access to the user's account: it takes every
 	// permission that the user has in the user's organization and in the
 	// installation and, if the user has roles in other organizations, the role
-	// `ORG_OWNER` in the user's.
+	// `ORG_OWNER` in the user's. Support (`user.support`) can unlock the users whom
+	// support has locked, unless they have a role in the installation.
 	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
 	// Remove a user
 	//
@@ -356,6 +369,29 @@ type UserServiceClient interface {
 	// permission that the user has in the user's organization and in the
 	// installation.
 	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
+	// Send a user a mail to reset the password
+	//
+	// Sends the mail that RequestPasswordReset sends, to the verified e-mail address
+	// of a person: the person chooses the new password. The caller must have every
+	// permission that the user has in the user's organization and in the
+	// installation, or be support (`user.support`) if the user has no role in the
+	// installation. At most one mail a minute and ten a day.
+	SendPasswordReset(context.Context, *v1.SendPasswordResetRequest) (*v1.SendPasswordResetResponse, error)
+	// Send a user a mail to verify the e-mail address again
+	//
+	// Sends a code to the e-mail address of a person, which must be verified
+	// already. With the code the person shows that the address still is theirs; it
+	// then counts as verified by its owner. Who may call it, and how often: as
+	// SendPasswordReset.
+	SendEmailVerification(context.Context, *v1.SendEmailVerificationRequest) (*v1.SendEmailVerificationResponse, error)
+	// Clear the sign-in throttle of a user
+	//
+	// Forgets the failed attempts at the user's password and second factors, so that
+	// the user need not wait for the next one. How many wrong codes of a second
+	// factor are heard within a day stays as it is. At most three times within a day
+	// for a user, else the answer is RESOURCE_EXHAUSTED. Who may call it: as
+	// SendPasswordReset.
+	ClearSignInThrottle(context.Context, *v1.ClearSignInThrottleRequest) (*v1.ClearSignInThrottleResponse, error)
 }
 
 // NewUserServiceClient constructs a client for the signet.v1.UserService service. By default, it
@@ -561,43 +597,64 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(userServiceMethods.ByName("RemoveUser")),
 			connect.WithClientOptions(opts...),
 		),
+		sendPasswordReset: connect.NewClient[v1.SendPasswordResetRequest, v1.SendPasswordResetResponse](
+			httpClient,
+			baseURL+UserServiceSendPasswordResetProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SendPasswordReset")),
+			connect.WithClientOptions(opts...),
+		),
+		sendEmailVerification: connect.NewClient[v1.SendEmailVerificationRequest, v1.SendEmailVerificationResponse](
+			httpClient,
+			baseURL+UserServiceSendEmailVerificationProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SendEmailVerification")),
+			connect.WithClientOptions(opts...),
+		),
+		clearSignInThrottle: connect.NewClient[v1.ClearSignInThrottleRequest, v1.ClearSignInThrottleResponse](
+			httpClient,
+			baseURL+UserServiceClearSignInThrottleProcedure,
+			connect.WithSchema(userServiceMethods.ByName("ClearSignInThrottle")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // userServiceClient implements UserServiceClient.
 type userServiceClient struct {
-	updateMyProfile      *connect.Client[v1.UpdateMyProfileRequest, v1.UpdateMyProfileResponse]
-	setUserPassword      *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
-	changeMyPassword     *connect.Client[v1.ChangeMyPasswordRequest, v1.ChangeMyPasswordResponse]
-	requestPasswordReset *connect.Client[v1.RequestPasswordResetRequest, v1.RequestPasswordResetResponse]
-	resetPassword        *connect.Client[v1.ResetPasswordRequest, v1.ResetPasswordResponse]
-	getMyUser            *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
-	getUser              *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
-	addHumanUser         *connect.Client[v1.AddHumanUserRequest, v1.AddHumanUserResponse]
-	importUsers          *connect.Client[v1.ImportUsersRequest, v1.ImportUsersResponse]
-	addServiceUser       *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
-	listUsers            *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
-	searchUsers          *connect.Client[v1.SearchUsersRequest, v1.SearchUsersResponse]
-	updateUserProfile    *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
-	updateServiceUser    *connect.Client[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse]
-	setUserName          *connect.Client[v1.SetUserNameRequest, v1.SetUserNameResponse]
-	setUserEmail         *connect.Client[v1.SetUserEmailRequest, v1.SetUserEmailResponse]
-	createEmailCode      *connect.Client[v1.CreateEmailCodeRequest, v1.CreateEmailCodeResponse]
-	setMyEmail           *connect.Client[v1.SetMyEmailRequest, v1.SetMyEmailResponse]
-	requestMyEmailCode   *connect.Client[v1.RequestMyEmailCodeRequest, v1.RequestMyEmailCodeResponse]
-	verifyMyEmail        *connect.Client[v1.VerifyMyEmailRequest, v1.VerifyMyEmailResponse]
-	setUserPhone         *connect.Client[v1.SetUserPhoneRequest, v1.SetUserPhoneResponse]
-	createPhoneCode      *connect.Client[v1.CreatePhoneCodeRequest, v1.CreatePhoneCodeResponse]
-	setMyPhone           *connect.Client[v1.SetMyPhoneRequest, v1.SetMyPhoneResponse]
-	requestMyPhoneCode   *connect.Client[v1.RequestMyPhoneCodeRequest, v1.RequestMyPhoneCodeResponse]
-	verifyMyPhone        *connect.Client[v1.VerifyMyPhoneRequest, v1.VerifyMyPhoneResponse]
-	removeUserPhone      *connect.Client[v1.RemoveUserPhoneRequest, v1.RemoveUserPhoneResponse]
-	removeMyPhone        *connect.Client[v1.RemoveMyPhoneRequest, v1.RemoveMyPhoneResponse]
-	deactivateUser       *connect.Client[v1.DeactivateUserRequest, v1.DeactivateUserResponse]
-	reactivateUser       *connect.Client[v1.ReactivateUserRequest, v1.ReactivateUserResponse]
-	lockUser             *connect.Client[v1.LockUserRequest, v1.LockUserResponse]
-	unlockUser           *connect.Client[v1.UnlockUserRequest, v1.UnlockUserResponse]
-	removeUser           *connect.Client[v1.RemoveUserRequest, v1.RemoveUserResponse]
+	updateMyProfile       *connect.Client[v1.UpdateMyProfileRequest, v1.UpdateMyProfileResponse]
+	setUserPassword       *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
+	changeMyPassword      *connect.Client[v1.ChangeMyPasswordRequest, v1.ChangeMyPasswordResponse]
+	requestPasswordReset  *connect.Client[v1.RequestPasswordResetRequest, v1.RequestPasswordResetResponse]
+	resetPassword         *connect.Client[v1.ResetPasswordRequest, v1.ResetPasswordResponse]
+	getMyUser             *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
+	getUser               *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
+	addHumanUser          *connect.Client[v1.AddHumanUserRequest, v1.AddHumanUserResponse]
+	importUsers           *connect.Client[v1.ImportUsersRequest, v1.ImportUsersResponse]
+	addServiceUser        *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
+	listUsers             *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
+	searchUsers           *connect.Client[v1.SearchUsersRequest, v1.SearchUsersResponse]
+	updateUserProfile     *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
+	updateServiceUser     *connect.Client[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse]
+	setUserName           *connect.Client[v1.SetUserNameRequest, v1.SetUserNameResponse]
+	setUserEmail          *connect.Client[v1.SetUserEmailRequest, v1.SetUserEmailResponse]
+	createEmailCode       *connect.Client[v1.CreateEmailCodeRequest, v1.CreateEmailCodeResponse]
+	setMyEmail            *connect.Client[v1.SetMyEmailRequest, v1.SetMyEmailResponse]
+	requestMyEmailCode    *connect.Client[v1.RequestMyEmailCodeRequest, v1.RequestMyEmailCodeResponse]
+	verifyMyEmail         *connect.Client[v1.VerifyMyEmailRequest, v1.VerifyMyEmailResponse]
+	setUserPhone          *connect.Client[v1.SetUserPhoneRequest, v1.SetUserPhoneResponse]
+	createPhoneCode       *connect.Client[v1.CreatePhoneCodeRequest, v1.CreatePhoneCodeResponse]
+	setMyPhone            *connect.Client[v1.SetMyPhoneRequest, v1.SetMyPhoneResponse]
+	requestMyPhoneCode    *connect.Client[v1.RequestMyPhoneCodeRequest, v1.RequestMyPhoneCodeResponse]
+	verifyMyPhone         *connect.Client[v1.VerifyMyPhoneRequest, v1.VerifyMyPhoneResponse]
+	removeUserPhone       *connect.Client[v1.RemoveUserPhoneRequest, v1.RemoveUserPhoneResponse]
+	removeMyPhone         *connect.Client[v1.RemoveMyPhoneRequest, v1.RemoveMyPhoneResponse]
+	deactivateUser        *connect.Client[v1.DeactivateUserRequest, v1.DeactivateUserResponse]
+	reactivateUser        *connect.Client[v1.ReactivateUserRequest, v1.ReactivateUserResponse]
+	lockUser              *connect.Client[v1.LockUserRequest, v1.LockUserResponse]
+	unlockUser            *connect.Client[v1.UnlockUserRequest, v1.UnlockUserResponse]
+	removeUser            *connect.Client[v1.RemoveUserRequest, v1.RemoveUserResponse]
+	sendPasswordReset     *connect.Client[v1.SendPasswordResetRequest, v1.SendPasswordResetResponse]
+	sendEmailVerification *connect.Client[v1.SendEmailVerificationRequest, v1.SendEmailVerificationResponse]
+	clearSignInThrottle   *connect.Client[v1.ClearSignInThrottleRequest, v1.ClearSignInThrottleResponse]
 }
 
 // UpdateMyProfile calls signet.v1.UserService.UpdateMyProfile.
@@ -888,6 +945,33 @@ func (c *userServiceClient) RemoveUser(ctx context.Context, req *v1.RemoveUserRe
 	return nil, err
 }
 
+// SendPasswordReset calls signet.v1.UserService.SendPasswordReset.
+func (c *userServiceClient) SendPasswordReset(ctx context.Context, req *v1.SendPasswordResetRequest) (*v1.SendPasswordResetResponse, error) {
+	response, err := c.sendPasswordReset.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SendEmailVerification calls signet.v1.UserService.SendEmailVerification.
+func (c *userServiceClient) SendEmailVerification(ctx context.Context, req *v1.SendEmailVerificationRequest) (*v1.SendEmailVerificationResponse, error) {
+	response, err := c.sendEmailVerification.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ClearSignInThrottle calls signet.v1.UserService.ClearSignInThrottle.
+func (c *userServiceClient) ClearSignInThrottle(ctx context.Context, req *v1.ClearSignInThrottleRequest) (*v1.ClearSignInThrottleResponse, error) {
+	response, err := c.clearSignInThrottle.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // UserServiceHandler is an implementation of the signet.v1.UserService service.
 type UserServiceHandler interface {
 	// Update my profile
@@ -982,7 +1066,7 @@ type UserServiceHandler interface {
 	// finds everybody with an address at `example.com`. Case, width and the way
 	// accents are encoded do not matter. Users are in the order of the word that
 	// was found. With `allOrganizations` it searches all organizations; the caller
-	// must be allowed to read users in the whole installation.
+	// must be allowed to read users in the whole installation, or be support.
 	SearchUsers(context.Context, *v1.SearchUsersRequest) (*v1.SearchUsersResponse, error)
 	// Replace a person's profile
 	//
@@ -1106,7 +1190,10 @@ type UserServiceHandler interface {
 	// The user can no longer sign in; sessions and tokens end immediately and
 	// permanently. Only an active user can be locked, and never the last owner of
 	// the installation. The caller must have every permission that the user has in
-	// the user's organization and in the installation.
+	// the user's organization and in the installation. Support (`user.support`)
+	// needs none of them, but cannot lock users with a role in the installation,
+	// nor the last owner of an organization. What support has locked, somebody
+	// with `user.write` can lock once more: then support cannot unlock it.
 	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
 	// Unlock a user
 	//
@@ -1114,7 +1201,8 @@ type UserServiceHandler interface {
 	// caller must be allowed to give access to the user's account: it takes every
 	// permission that the user has in the user's organization and in the
 	// installation and, if the user has roles in other organizations, the role
-	// `ORG_OWNER` in the user's.
+	// `ORG_OWNER` in the user's. Support (`user.support`) can unlock the users whom
+	// support has locked, unless they have a role in the installation.
 	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
 	// Remove a user
 	//
@@ -1124,6 +1212,29 @@ type UserServiceHandler interface {
 	// permission that the user has in the user's organization and in the
 	// installation.
 	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
+	// Send a user a mail to reset the password
+	//
+	// Sends the mail that RequestPasswordReset sends, to the verified e-mail address
+	// of a person: the person chooses the new password. The caller must have every
+	// permission that the user has in the user's organization and in the
+	// installation, or be support (`user.support`) if the user has no role in the
+	// installation. At most one mail a minute and ten a day.
+	SendPasswordReset(context.Context, *v1.SendPasswordResetRequest) (*v1.SendPasswordResetResponse, error)
+	// Send a user a mail to verify the e-mail address again
+	//
+	// Sends a code to the e-mail address of a person, which must be verified
+	// already. With the code the person shows that the address still is theirs; it
+	// then counts as verified by its owner. Who may call it, and how often: as
+	// SendPasswordReset.
+	SendEmailVerification(context.Context, *v1.SendEmailVerificationRequest) (*v1.SendEmailVerificationResponse, error)
+	// Clear the sign-in throttle of a user
+	//
+	// Forgets the failed attempts at the user's password and second factors, so that
+	// the user need not wait for the next one. How many wrong codes of a second
+	// factor are heard within a day stays as it is. At most three times within a day
+	// for a user, else the answer is RESOURCE_EXHAUSTED. Who may call it: as
+	// SendPasswordReset.
+	ClearSignInThrottle(context.Context, *v1.ClearSignInThrottleRequest) (*v1.ClearSignInThrottleResponse, error)
 }
 
 // NewUserServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -1325,6 +1436,24 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(userServiceMethods.ByName("RemoveUser")),
 		connect.WithHandlerOptions(opts...),
 	)
+	userServiceSendPasswordResetHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSendPasswordResetProcedure,
+		svc.SendPasswordReset,
+		connect.WithSchema(userServiceMethods.ByName("SendPasswordReset")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceSendEmailVerificationHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSendEmailVerificationProcedure,
+		svc.SendEmailVerification,
+		connect.WithSchema(userServiceMethods.ByName("SendEmailVerification")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceClearSignInThrottleHandler := connect.NewUnaryHandlerSimple(
+		UserServiceClearSignInThrottleProcedure,
+		svc.ClearSignInThrottle,
+		connect.WithSchema(userServiceMethods.ByName("ClearSignInThrottle")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.UserService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case UserServiceUpdateMyProfileProcedure:
@@ -1391,6 +1520,12 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 			userServiceUnlockUserHandler.ServeHTTP(w, r)
 		case UserServiceRemoveUserProcedure:
 			userServiceRemoveUserHandler.ServeHTTP(w, r)
+		case UserServiceSendPasswordResetProcedure:
+			userServiceSendPasswordResetHandler.ServeHTTP(w, r)
+		case UserServiceSendEmailVerificationProcedure:
+			userServiceSendEmailVerificationHandler.ServeHTTP(w, r)
+		case UserServiceClearSignInThrottleProcedure:
+			userServiceClearSignInThrottleHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1526,4 +1661,16 @@ func (UnimplementedUserServiceHandler) UnlockUser(context.Context, *v1.UnlockUse
 
 func (UnimplementedUserServiceHandler) RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RemoveUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SendPasswordReset(context.Context, *v1.SendPasswordResetRequest) (*v1.SendPasswordResetResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SendPasswordReset is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SendEmailVerification(context.Context, *v1.SendEmailVerificationRequest) (*v1.SendEmailVerificationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SendEmailVerification is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) ClearSignInThrottle(context.Context, *v1.ClearSignInThrottleRequest) (*v1.ClearSignInThrottleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ClearSignInThrottle is not implemented"))
 }

@@ -2,6 +2,8 @@ package failure
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,11 +30,20 @@ func IDFor(provider string) string {
 	return "ips_" + id
 }
 
-// Failed records sign-ins that a check refused.
+// Failed records sign-ins that checks refused.
 type Failed struct {
-	Check string `json:"check"`
-	Count int64  `json:"count"` // those that this node has counted since the last event of this check
-	At    int64  `json:"at"`
+	Check  string     `json:"check"` // of the last one
+	Count  int64      `json:"count"` // those that this node has counted since its last event
+	At     int64      `json:"at"`
+	By     []FailedAs `json:"by,omitempty"`     // older events have none
+	Others int64      `json:"others,omitempty"` // of Count, those that By does not tell apart
+}
+
+// FailedAs counts the failures of an application and a check.
+type FailedAs struct {
+	Application string `json:"application,omitempty"` // that people were on the way to; empty: none
+	Check       string `json:"check"`
+	Count       int64  `json:"count"`
 }
 
 // EventType implements event.Fact.
@@ -49,11 +60,13 @@ func (e Failed) Apply(s *SignIns) {
 }
 
 const (
-	pause      = time.Minute // between two events of one provider and check: anybody can make a sign-in fail
-	maxCounted = 2000        // providers and checks that are counted in memory
+	pause      = time.Minute // between two events of a provider: everybody can make their own sign-in fail
+	maxCounted = 2000        // providers that are counted in memory
+	mostCauses = 8           // application and check together that one event tells apart
 )
 
-// Recorder writes failures down. It is safe for concurrent use.
+// Recorder writes failures down: those of sign-ins, and apart from them those of logout tokens, which anybody can send
+// and which must not crowd out the others. It is safe for concurrent use.
 type Recorder struct {
 	store event.Store
 	clock func() time.Time
@@ -62,11 +75,44 @@ type Recorder struct {
 	counted map[counter]*count
 }
 
-type counter struct{ provider, check string }
+type counter struct {
+	provider string
+	logout   bool
+}
+
+func counterOf(provider, check string) counter { return counter{provider, isLogout(check)} }
+
+func isLogout(check string) bool { return strings.HasPrefix(check, LogoutPrefix) }
 
 type count struct {
-	failures int64     // that are in no event yet
-	next     time.Time // when there may be one
+	by     []FailedAs // the failures that are in no event yet
+	others int64
+	last   Refusal
+	next   time.Time // when there may be an event
+}
+
+func (c *count) add(f FailedAs) {
+	i := slices.IndexFunc(c.by, func(has FailedAs) bool {
+		return has.Application == f.Application && has.Check == f.Check
+	})
+	switch {
+	case i >= 0:
+		c.by[i].Count += f.Count
+	case len(c.by) == mostCauses:
+		c.others += f.Count
+	default:
+		c.by = append(c.by, f)
+	}
+}
+
+// take takes all that was counted.
+func (c *count) take() *Failed {
+	f := &Failed{Check: c.last.Check, Count: c.others, By: c.by, Others: c.others}
+	for _, by := range c.by {
+		f.Count += by.Count
+	}
+	c.by, c.others = nil, 0
+	return f
 }
 
 // NewRecorder makes a recorder.
@@ -74,18 +120,55 @@ func NewRecorder(store event.Store, clock func() time.Time) *Recorder {
 	return &Recorder{store: store, clock: clock, counted: map[counter]*count{}}
 }
 
-// Record counts a failure, and writes an event where the last one of that check is a minute old. Errors: those of
+// Refusal is a failure at a provider of an organization.
+type Refusal struct {
+	Provider, Org string
+	Application   string // that somebody was on the way to; empty: none
+	Check         string
+	RequestID     string
+}
+
+// Record counts a failure, and writes an event where the provider's last one is a minute old. Errors: those of
 // event.Store.
-func (r *Recorder) Record(ctx context.Context, provider, org, check, requestID string) error {
-	key := counter{provider, check}
-	n := r.due(key)
-	if n == 0 {
+func (r *Recorder) Record(ctx context.Context, f Refusal) error {
+	fact := r.due(f)
+	if fact == nil {
 		return nil
 	}
+	return r.write(ctx, f, fact)
+}
+
+// Say writes the events of providers whose minute is over, so that failures do not wait for the next one. Errors: those
+// of event.Store.
+func (r *Recorder) Say(ctx context.Context) (failed error) {
+	for f, fact := range r.unsaid() {
+		failed = errors.Join(failed, r.write(ctx, f, fact))
+	}
+	return failed
+}
+
+// unsaid takes what may be written now.
+func (r *Recorder) unsaid() map[Refusal]*Failed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, due := r.clock(), map[Refusal]*Failed{}
+	for _, c := range r.counted {
+		if len(c.by) > 0 && !now.Before(c.next) {
+			c.next = now.Add(pause)
+			f := c.last
+			f.RequestID = "" // it is about several
+			due[f] = c.take()
+		}
+	}
+	return due
+}
+
+// write writes an event, unless another node has written one within the minute.
+func (r *Recorder) write(ctx context.Context, f Refusal, fact *Failed) error {
 	written := false
-	ref := Kind.Ref(IDFor(provider))
+	ref := Kind.Ref(IDFor(f.Provider))
 	err := r.store.Do(ctx, event.Command{
-		Origin: event.Origin{Actor: event.System, RequestID: requestID},
+		Origin: event.Origin{Actor: event.System, RequestID: f.RequestID},
 		Write:  []event.Ref{ref},
 		Decide: func(tx *event.Tx) error {
 			written = false
@@ -93,29 +176,40 @@ func (r *Recorder) Record(ctx context.Context, provider, org, check, requestID s
 			if err != nil {
 				return err
 			}
-			if o != nil && tx.Now() < o.Data.Last[check]+pause.Microseconds() { // another node has written one
+			if o != nil && tx.Now() < o.Data.lastOf(f.Check)+pause.Microseconds() { // another node has written one
 				return nil
 			}
 			written = true
-			fact := Failed{Check: check, Count: n, At: tx.Now()}
+			fact.At = tx.Now()
 			if o == nil {
-				_, err = Kind.Create(tx, ref.ID, org, fact)
+				_, err = Kind.Create(tx, ref.ID, f.Org, *fact)
 				return err
 			}
-			return o.Append(fact)
+			return o.Append(*fact)
 		},
 	})
 	if err != nil || !written {
-		r.giveBack(key, n)
+		r.giveBack(counterOf(f.Provider, f.Check), fact)
 	}
 	return err
 }
 
-// due counts one more, and takes what is to be written now.
-func (r *Recorder) due(key counter) int64 {
+// lastOf is when there last was an event of the same sort as this check, about sign-ins or about logout tokens.
+func (s *SignIns) lastOf(check string) (at int64) {
+	for other, then := range s.Last {
+		if isLogout(other) == isLogout(check) {
+			at = max(at, then)
+		}
+	}
+	return at
+}
+
+// due counts one more, and takes what is to be written now; nil: nothing is.
+func (r *Recorder) due(f Refusal) *Failed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.clock()
+	now, key := r.clock(), counterOf(f.Provider, f.Check)
+	one := FailedAs{Application: f.Application, Check: f.Check, Count: 1}
 	c := r.counted[key]
 	if c == nil {
 		if len(r.counted) >= maxCounted {
@@ -125,25 +219,28 @@ func (r *Recorder) due(key counter) int64 {
 				}
 			}
 			if len(r.counted) >= maxCounted {
-				return 1
+				return (&count{by: []FailedAs{one}, last: f}).take()
 			}
 		}
 		c = &count{}
 		r.counted[key] = c
 	}
-	c.failures++
+	c.add(one)
+	c.last = f
 	if now.Before(c.next) {
-		return 0
+		return nil
 	}
-	n := c.failures
-	c.failures, c.next = 0, now.Add(pause)
-	return n
+	c.next = now.Add(pause)
+	return c.take()
 }
 
-func (r *Recorder) giveBack(key counter, n int64) {
+func (r *Recorder) giveBack(key counter, f *Failed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c := r.counted[key]; c != nil {
-		c.failures += n
+		for _, by := range f.By {
+			c.add(by)
+		}
+		c.others += f.Others
 	}
 }
