@@ -56,7 +56,7 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.sees("Something went wrong on the server")
 		stop()
 		w.press("Try again")
-		w.sees("Jo jo")
+		w.WaitFor("main tbody tr")
 		if w.Has("main .failure") {
 			t.Error("the failure stays")
 		}
@@ -140,7 +140,7 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w := s.signIn(t, b, jo)
 		w.visit(users)
 		s.stop()
-		w.fill("Begins with", "Jo jo")
+		w.fill("Name begins with", "Jo jo")
 		w.sees("The server does not answer")
 		s.run()
 		w.until("the list is there again",

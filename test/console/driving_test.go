@@ -3,7 +3,6 @@
 package console
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -40,14 +39,6 @@ func (w *window) drive() {
 		w.t.Error("a name ran as a script")
 	}
 	w.quiet()
-}
-
-// speak changes the language as the person does at the foot of the navigation.
-func (w *window) speak(language string) {
-	w.t.Helper()
-	w.Choose("#language", language)
-	w.until("the page is in "+language, fmt.Sprintf(`document.documentElement.lang === %q`, language))
-	w.settle()
 }
 
 func TestDrivingFromTheFirstStartToAnApplication(t *testing.T) { firstHour(t, testdb.Postgres) }

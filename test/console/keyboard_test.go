@@ -4,22 +4,14 @@ package console
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
 )
-
-// key presses a key, as often as it takes.
-func (w *window) key(key string, modifiers ...input.Modifier) {
-	w.t.Helper()
-	w.Do(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
-}
 
 // reachable marks everything that can be used and gives how many there are. Of the choices of a group, one is reached
 // and the arrows lead to the others.
@@ -136,26 +128,25 @@ func TestDrivingByKeyboard(t *testing.T) {
 
 	t.Run("every place by Ctrl-K", func(t *testing.T) {
 		w := &window{Tab: w.Tab, t: t, s: s}
-		var entries []struct{ Text, Path string }
-		w.Evaluate(`[...document.querySelectorAll('nav.side a')].map((a) => ({Text: a.innerText.trim(), Path: a.pathname}))`, &entries)
-		if len(entries) < 15 {
+		entries := w.places()
+		if len(entries) < 20 {
 			t.Fatalf("the navigation has %v", entries)
 		}
 		for _, entry := range entries {
 			w.key("k", input.ModifierCtrl)
-			w.until("the palette is open", `document.activeElement?.closest('.palette') !== null`)
+			w.until("the search has the focus", `document.activeElement?.id === 'search'`)
 			w.key(entry.Text)
-			// Texts that several places share, such as "Event log", are told apart by what follows.
+			// Texts that several places share, such as "Administrators", are told apart by what stands with them.
 			for range 10 {
 				var chosen string
-				w.Evaluate(`document.querySelector('.palette [aria-selected="true"]')?.dataset.href ?? ''`, &chosen)
-				if chosen == strings.TrimPrefix(entry.Path, "/console") {
+				w.Evaluate(`document.querySelector('.search [aria-selected="true"]')?.dataset.id ?? ''`, &chosen)
+				if chosen == entry.Path {
 					break
 				}
 				w.key(kb.ArrowDown)
 			}
 			w.key(kb.Enter)
-			w.until("the palette leads to "+entry.Path, fmt.Sprintf(`location.pathname === %q`, entry.Path))
+			w.until("the search leads to "+entry.Path, fmt.Sprintf(`location.pathname === "/console" + %q`, entry.Path))
 			w.settle()
 		}
 	})

@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
@@ -219,6 +221,13 @@ func (w *window) visit(path string) {
 	w.settle()
 }
 
+// visitInside goes to a view as a link inside the console does: the page stays.
+func (w *window) visitInside(path string) {
+	w.t.Helper()
+	w.Evaluate(fmt.Sprintf(`(() => { const a = document.createElement('a'); a.href = '/console' + %q; document.body.append(a); a.click(); a.remove(); })()`, path), nil)
+	w.settle()
+}
+
 // settle waits until the view is there and nothing is on its way to it.
 func (w *window) settle() {
 	w.t.Helper()
@@ -287,6 +296,22 @@ func (w *window) labelled(label string) string {
 func (w *window) fill(label, text string) {
 	w.t.Helper()
 	w.Fill(w.labelled(label), text)
+}
+
+// key presses a key.
+func (w *window) key(key string, modifiers ...input.Modifier) {
+	w.t.Helper()
+	w.Do(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
+}
+
+// speak changes the language as the person does in the menu of the account.
+func (w *window) speak(language string) {
+	w.t.Helper()
+	w.Click("button.account")
+	w.Choose("#language", language)
+	w.Click("button.account")
+	w.until("the page is in "+language, fmt.Sprintf(`document.documentElement.lang === %q`, language))
+	w.settle()
 }
 
 // quiet fails the test if the browser has complained.

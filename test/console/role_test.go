@@ -27,8 +27,8 @@ var roles = []struct {
 	name         string
 	installation bool
 }{{name: ""}, {name: "ORG_OWNER"}, {name: "ORG_OWNER_VIEWER"}, {name: "ORG_USER_MANAGER"},
-	{name: "ORG_SETTINGS_MANAGER"},
-	{"IAM_OWNER", true}, {"IAM_OWNER_VIEWER", true}, {"IAM_ORG_MANAGER", true}}
+	{name: "ORG_SETTINGS_MANAGER"}, {name: "ORG_AUDITOR"},
+	{"IAM_OWNER", true}, {"IAM_OWNER_VIEWER", true}, {"IAM_ORG_MANAGER", true}, {"IAM_SUPPORT", true}}
 
 // Whoever signs in with a role is offered what works, and finds nothing of another organization, neither in any view
 // nor with any call that the console can make.
@@ -84,15 +84,14 @@ func (s *installation) lastEvent(org string) string {
 // offered visits everything in the navigation: nothing there is refused.
 func (w *window) offered() {
 	w.t.Helper()
-	var paths []string
-	w.Evaluate(`[...document.querySelectorAll('nav.side a')].map((a) => a.pathname)`, &paths)
-	if len(paths) == 0 {
+	places := w.places()
+	if len(places) == 0 {
 		w.t.Error("the navigation is empty")
 	}
-	for _, path := range paths {
-		w.visit(strings.TrimPrefix(path, "/console"))
+	for _, place := range places {
+		w.visit(place.Path)
 		if w.Has("main .failure") {
-			w.t.Errorf("%s was offered and is refused: %s", path, w.Text("main .failure"))
+			w.t.Errorf("%s was offered and is refused: %s", place.Path, w.Text("main .failure"))
 		}
 		w.quiet()
 	}
@@ -235,4 +234,29 @@ func (w *window) refused(method protoreflect.MethodDescriptor, request proto.Mes
 	if strings.Contains(string(told), "Foreignland") {
 		w.t.Errorf("%s tells something of another organization: %q", method.FullName(), told)
 	}
+}
+
+// place is an entry of the navigation.
+type place struct{ Text, Path string }
+
+// places are the entries of the navigation of an organization and, if there is one, of the installation.
+func (w *window) places() []place {
+	w.t.Helper()
+	const entries = `[...document.querySelectorAll('nav.side a')].map((a) =>
+		({Text: a.innerText.trim(), Path: a.pathname.slice('/console'.length)}))`
+	var found, more []place
+	w.Evaluate(entries, &found)
+	if !w.Has("nav.side .foot a") {
+		return found
+	}
+	w.Click("nav.side .foot a")
+	w.settle()
+	w.Evaluate(entries, &more)
+	found, more = found[:len(found)-1], more[:len(more)-1] // the last leads to the other one
+	for _, p := range more {
+		if !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	return found
 }

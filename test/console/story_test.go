@@ -254,6 +254,8 @@ func TestTheOperatorsOwnApplicationIsMarked(t *testing.T) {
 	if !marked() {
 		t.Error("it is not marked")
 	}
+	w.until("the dialog is gone, and the page is still", `document.querySelector('dialog[open]') === null`)
+	w.settle()
 	w.press("Remove mark")
 	w.sees("All tokens of this application end.")
 	w.press("Remove mark")

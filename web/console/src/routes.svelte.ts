@@ -10,6 +10,10 @@ import { t } from './lib/texts.svelte';
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
 type View = Component<any>;
 
+/** The parts of the navigation, in their order. The first has no heading. */
+const parts = ['home', 'people', 'applications', 'signIn', 'log', 'settings'] as const;
+export type Part = (typeof parts)[number];
+
 export interface Route {
   /** Path below /console, such as `/o/:org/users/:user`. */
   readonly path: string;
@@ -22,7 +26,9 @@ export interface Route {
   readonly everywhere?: boolean;
   /** Where it stands in the navigation, and its text (in `common`). Views of single objects have no place. */
   readonly place?: {
-    readonly group: 'organization' | 'installation' | 'me';
+    readonly group: 'organization' | 'installation' | 'both' | 'me';
+    /** The part of the group that it stands in. */
+    readonly part?: Part;
     readonly text: string;
     readonly icon: Component;
     readonly order: number;
@@ -55,22 +61,38 @@ export function find(path: string): { route: Route; parameters: Record<string, s
 const filled = (path: string, org: string) => path.replace(':org', org);
 const allowed = (needs: OperationName | undefined, org: string | undefined) => !needs || may(needs, org);
 
-/** The entries of a group of the navigation. */
-export function navigation(group: 'organization' | 'installation' | 'me', org: string) {
+type Group = 'organization' | 'installation' | 'me';
+
+function entriesOf(group: Group, org: string) {
   return routes
     .flatMap((r) =>
-      r.place?.group === group && allowed(r.needs, r.everywhere ? undefined : org)
-        ? [{ ...r.place, href: filled(r.path, org) }]
+      r.place &&
+      (r.place.group === group || (r.place.group === 'both' && group !== 'me')) &&
+      allowed(r.needs, r.everywhere ? undefined : org)
+        ? [{ part: 'settings' as Part, ...r.place, href: filled(r.path, org) }]
         : [],
     )
     .sort((a, b) => a.order - b.order);
 }
 
-/** Every place and action that the caller may use, for the command palette. */
-export function places(org: string): { text: string; href: string }[] {
-  const groups = ['organization', 'installation', 'me'] as const;
+/** The navigation of an organization, or of the installation: its parts with their entries. */
+export function navigation(group: Group, org: string) {
+  const entries = entriesOf(group, org);
+  return parts
+    .map((part) => ({ part, entries: entries.filter((e) => e.part === part) }))
+    .filter((p) => p.entries.length > 0);
+}
+
+/** Every place and action that the caller may use, for the search. */
+export function places(org: string, installation: boolean): { text: string; href: string; detail?: string }[] {
+  const of = (group: Group) => navigation(group, org).flatMap((p) => p.entries);
+  const seen = new Set<string>();
   return [
-    ...groups.flatMap((g) => navigation(g, org)).map((p) => ({ text: t(p.text), href: p.href })),
+    ...of('organization').map((p) => ({ text: t(p.text), href: p.href })),
+    ...(installation
+      ? of('installation').map((p) => ({ text: t(p.text), href: p.href, detail: t('group.installation') }))
+      : []),
+    ...of('me').map((p) => ({ text: t(p.text), href: p.href })),
     ...actions.filter((a) => allowed(a.needs, org)).map((a) => ({ text: t(a.text), href: filled(a.href, org) })),
-  ];
+  ].filter((p) => !seen.has(p.href) && seen.add(p.href));
 }

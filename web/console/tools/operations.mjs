@@ -44,6 +44,7 @@ for (const file of registry.files) {
       const [permission, path] = [r.who.case === 'permission' ? r.who.value : r.who.case, h.pattern.value];
       operations[`${service.name}/${method.name}`] = {
         permission,
+        ...(r.narrower.length > 0 && { narrower: r.narrower }),
         scope: scopes[r.scope],
         ...(r.updates && { updates: true }),
         ...(r.creates && { creates: true }),

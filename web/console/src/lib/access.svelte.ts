@@ -41,9 +41,9 @@ export function holds(permission: string, org?: string): boolean {
 
 /** Whether the caller may call an operation. What would be refused is not offered. */
 export function may(operation: Operation | OperationName, org?: string): boolean {
-  const { permission, scope } = ruleOf(operation);
+  const { permission, narrower = [], scope } = ruleOf(operation);
   if (permission === 'authenticated' || permission === 'public') return true;
-  return holds(permission, scope === 'self' ? undefined : org);
+  return [permission, ...narrower].some((p) => holds(p, scope === 'self' ? undefined : org));
 }
 
 /** Whether the caller sees more than organizations: has a role in the installation. */

@@ -28,19 +28,21 @@ const known = {
   project: 'added emptied group_roles_set metadata_set removed renamed role_removed role_set',
   project_access: 'added group_roles_set removed roles_set',
   project_grant: 'accepted added removed roles_set',
+  role: 'added changed holders_counted permissions_set removed',
   sign_in: `
-    device_ended device_recognized device_remembered erased failed grant_reused password_reset_requested
+    device_ended device_recognized device_remembered erased failed grant_reused opened_by_support password_reset_requested
     reauthenticated second_factor_guessed second_factor_proven session_ended succeeded throttled token_issued
     token_revoked
   `,
   signing: 'key_added key_retired',
   user: `
-    app_roles_set deactivated email_changed email_code_requested email_restored email_verified factor_removed
-    factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed
+    app_roles_set custom_role_changed deactivated email_changed email_code_requested email_restored email_verified
+    factor_removal_requested factor_removed factor_renamed group_joined group_left group_roles_set human_added human_imported key_added key_removed
     link_added link_confirmed link_removed locked membership_set metadata_set org_left passkey_added
     password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified
     profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed
-    secret_set service_added service_changed sessions_ended terms_accepted totp_added unlocked user_name_changed
+    secret_set service_added service_changed sessions_ended terms_accepted throttle_cleared
+    totp_added unlocked user_name_changed
   `,
   webhook: 'added:2 deactivated reactivated removed replayed secret_set settings_changed:2 skipped',
 } as const;

@@ -6,3 +6,15 @@ export function userText(user: User): string {
   const name = user.type.case === 'human' ? user.type.value.profile?.displayName : user.type.value?.name;
   return name || user.userName || user.userId;
 }
+
+/** A text as searches compare it: without case and accents. */
+export function plain(text: string): string {
+  return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+}
+
+/** The first letters of the first and the last word of a name, for an avatar. */
+export function initials(name: string): string {
+  const words = name.split(/\s+/).filter((word) => /^[\p{L}\p{N}]/u.test(word));
+  const letters = [words[0], ...words.slice(1).slice(-1)].map((word) => [...(word ?? '')][0] ?? '');
+  return letters.join('').toLocaleUpperCase();
+}

@@ -35,9 +35,9 @@ export function withParameters(changes: Record<string, string | undefined>): str
 }
 
 /** Asks before leaving, as long as the given function says so. Gives the function that takes it back. */
-export function guardLeaving(unsaved: () => boolean): () => void {
-  guards.push(unsaved);
-  return () => (guards = guards.filter((g) => g !== unsaved));
+export function guardLeaving(guard: () => boolean): () => void {
+  guards.push(guard);
+  return () => (guards = guards.filter((g) => g !== guard));
 }
 
 /** Loads the console anew without asking: what was typed cannot be sent any more. */
@@ -46,17 +46,18 @@ export function reload(): void {
   location.assign(`${base}/`);
 }
 
-let mayLeave: () => boolean = () => true;
+let ask: () => Promise<boolean> = () => Promise.resolve(true);
+const unsaved = () => guards.some((g) => g());
 
 /** Sets how to ask whether to leave what was typed. */
-export function askBeforeLeaving(ask: () => boolean): void {
-  mayLeave = () => !guards.some((g) => g()) || ask();
+export function askBeforeLeaving(how: () => Promise<boolean>): void {
+  ask = how;
 }
 
 /** Goes to an address inside the console, such as `/o/org_1/users`. */
 export async function go(to: string, { replace = false } = {}): Promise<void> {
   const samePath = to.split('?')[0] === state.path;
-  if (!samePath && !mayLeave()) return;
+  if (!samePath && unsaved() && !(await ask())) return;
   if (replace) history.replaceState(null, '', base + to);
   else history.pushState(null, '', base + to);
   await arrive();
@@ -85,11 +86,21 @@ async function arrive(): Promise<void> {
 export function startRouter(): void {
   moved = false;
   window.addEventListener('popstate', () => {
-    if (mayLeave()) void arrive();
-    else history.pushState(null, '', base + withParameters({}));
+    if (!unsaved()) {
+      void arrive();
+      return;
+    }
+    // The page stays until the person has answered.
+    const to = read() + location.search;
+    history.pushState(null, '', base + withParameters({}));
+    void ask().then((leave) => {
+      if (!leave) return;
+      history.replaceState(null, '', base + to);
+      void arrive();
+    });
   });
   window.addEventListener('beforeunload', (event) => {
-    if (guards.some((g) => g())) event.preventDefault();
+    if (unsaved()) event.preventDefault();
   });
   document.addEventListener('click', (event) => {
     if (

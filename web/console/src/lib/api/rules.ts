@@ -6,6 +6,8 @@ import { fields, type operations } from '../../gen/operations';
 export interface OperationRule {
   /** A permission such as `user.read`, or `authenticated`, or `public`. */
   readonly permission: string;
+  /** Permissions that open a part of it to callers without `permission`. */
+  readonly narrower?: readonly string[];
   /** How the organization of a call is found. */
   readonly scope: 'self' | 'context' | 'target' | 'path' | 'request';
   /** It honours `if-match`. */

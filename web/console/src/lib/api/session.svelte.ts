@@ -9,6 +9,7 @@ interface Token {
   expiresAt: number;
   sessionId: string;
   userId: string;
+  name: string;
   prove: string;
 }
 
@@ -28,6 +29,8 @@ let waiting: Promise<void> | undefined;
 /** What the page shows about the session. */
 export const session = $state({
   userId: '',
+  /** The name of the user. */
+  name: '',
   sessionId: '',
   /**
    * The page of the server at which the person can prove again who they are, with whatever way of signing in they have.
@@ -67,7 +70,7 @@ async function ask(): Promise<Token> {
   };
   const elsewhere = body.signIn ?? body.next;
   if (elsewhere) throw new SignedOut(elsewhere);
-  const { token, expiresIn, sessionId, userId, prove } = body;
+  const { token, expiresIn, sessionId, userId, name, prove } = body;
   if (!answer.ok || !token || !expiresIn || !userId || !sessionId) {
     throw new Problem(
       new ConnectError(
@@ -76,7 +79,7 @@ async function ask(): Promise<Token> {
       ),
     );
   }
-  return { token, expiresAt: Date.now() + expiresIn * 1000, sessionId, userId, prove: prove ?? '' };
+  return { token, expiresAt: Date.now() + expiresIn * 1000, sessionId, userId, name: name ?? '', prove: prove ?? '' };
 }
 
 /** Gives a token that is good for the next request. */
@@ -89,6 +92,7 @@ export async function token(): Promise<string> {
     throw new Problem(new ConnectError('', Code.Unauthenticated));
   }
   session.userId = fresh.userId;
+  session.name = fresh.name;
   session.sessionId = fresh.sessionId;
   session.prove = inWindow(fresh.prove);
   current = fresh;

@@ -71,7 +71,7 @@ describe('enums', () => {
   });
 
   it('offers the unspecified value if there is a text for it', () => {
-    expect(known(User_ProfileSchema, { path: 'gender' }).options.map((o) => o.text)).toContain('Not stated');
+    expect(known(User_ProfileSchema, { path: 'gender' }).options.map((o) => o.text)).toContain('Prefer not to say');
   });
 
   it('shows what it does not know as it is', () => {

@@ -10,7 +10,7 @@ export const routes: readonly Route[] = [
     area: 'apps',
     view: () => import('./Apps.svelte'),
     needs: 'ApplicationService/ListApplications',
-    place: { group: 'organization', text: 'nav.apps', icon: AppWindow, order: 50 },
+    place: { group: 'organization', part: 'applications', text: 'nav.apps', icon: AppWindow, order: 50 },
   },
   {
     path: '/o/:org/apps/approvals',
@@ -41,7 +41,7 @@ export const routes: readonly Route[] = [
     area: 'apps',
     view: () => import('./AllApps.svelte'),
     needs: 'ApplicationService/ListAllOrganizationsApplications',
-    place: { group: 'installation', text: 'nav.allApps', icon: Globe, order: 60 },
+    place: { group: 'installation', part: 'applications', text: 'nav.allApps', icon: Globe, order: 60 },
   },
 ];
 

@@ -6,20 +6,20 @@ export const routes: readonly Route[] = [
     path: '/o/:org/events',
     area: 'events',
     view: () => import('./Events.svelte'),
-    needs: 'EventService/ListEvents',
-    place: { group: 'organization', text: 'nav.events', icon: ScrollText, order: 90 },
+    needs: 'EventService/StreamEvents',
+    place: { group: 'organization', part: 'log', text: 'nav.events', icon: ScrollText, order: 75 },
   },
   {
     path: '/installation/events',
     area: 'events',
     view: () => import('./InstallationEvents.svelte'),
-    needs: 'EventService/ListEvents',
+    needs: 'EventService/StreamEvents',
     everywhere: true,
-    place: { group: 'installation', text: 'nav.allEvents', icon: ScrollText, order: 60 },
+    place: { group: 'installation', part: 'log', text: 'nav.allEvents', icon: ScrollText, order: 60 },
   },
 ];
 
 export const actions: readonly Action[] = [
   { text: 'do.followEvents', href: '/o/:org/events?follow=1', needs: 'EventService/StreamEvents' },
-  { text: 'do.failedSignIns', href: '/o/:org/events?type=sign_in.failed', needs: 'EventService/ListEvents' },
+  { text: 'do.failedSignIns', href: '/o/:org/events?type=sign_in.failed', needs: 'EventService/StreamEvents' },
 ];

@@ -7,7 +7,7 @@ export const routes: readonly Route[] = [
     area: 'groups',
     view: () => import('./Groups.svelte'),
     needs: 'GroupService/ListGroups',
-    place: { group: 'organization', text: 'nav.groups', icon: UsersRound, order: 40 },
+    place: { group: 'organization', part: 'people', text: 'nav.groups', icon: UsersRound, order: 20 },
   },
   {
     path: '/o/:org/groups/:group',

@@ -7,7 +7,7 @@ export const routes: readonly Route[] = [
     area: 'invitations',
     view: () => import('./Invitations.svelte'),
     needs: 'InvitationService/ListInvitations',
-    place: { group: 'organization', text: 'nav.invitations', icon: Mail, order: 35 },
+    place: { group: 'organization', part: 'people', text: 'nav.invitations', icon: Mail, order: 30 },
   },
 ];
 

@@ -7,7 +7,7 @@ export const routes: readonly Route[] = [
     area: 'keys',
     view: () => import('./Keys.svelte'),
     needs: 'SigningKeyService/ListSigningKeys',
-    place: { group: 'installation', text: 'nav.keys', icon: KeyRound, order: 40 },
+    place: { group: 'installation', part: 'signIn', text: 'nav.keys', icon: KeyRound, order: 40 },
   },
 ];
 

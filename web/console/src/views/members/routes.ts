@@ -7,14 +7,14 @@ export const routes: readonly Route[] = [
     area: 'members',
     view: () => import('./Members.svelte'),
     needs: 'MemberService/ListOrganizationMembers',
-    place: { group: 'organization', text: 'nav.members', icon: UserCog, order: 30 },
+    place: { group: 'organization', part: 'people', text: 'nav.members', icon: UserCog, order: 40 },
   },
   {
     path: '/installation/members',
     area: 'members',
     view: () => import('./Members.svelte'),
     needs: 'MemberService/ListInstallationMembers',
-    place: { group: 'installation', text: 'nav.installationMembers', icon: UserCog, order: 20 },
+    place: { group: 'installation', part: 'people', text: 'nav.installationMembers', icon: UserCog, order: 20 },
   },
 ];
 

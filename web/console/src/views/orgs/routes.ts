@@ -9,21 +9,21 @@ export const routes: readonly Route[] = [
     area: 'orgs',
     view: () => import('./Organizations.svelte'),
     needs: 'OrganizationService/ListOrganizations',
-    place: { group: 'installation', text: 'nav.organizations', icon: Building, order: 10 },
+    place: { group: 'installation', part: 'people', text: 'nav.organizations', icon: Building, order: 10 },
   },
   {
     path: '/o/:org/domains',
     area: 'orgs',
     view: () => import('./Domains.svelte'),
     needs: 'OrganizationService/ListDomains',
-    place: { group: 'organization', text: 'nav.domains', icon: Globe, order: 100 },
+    place: { group: 'organization', part: 'signIn', text: 'nav.domains', icon: Globe, order: 120 },
   },
   {
     path: '/o/:org/settings',
     area: 'orgs',
     view: () => import('./Settings.svelte'),
     needs: 'OrganizationService/GetOrganization',
-    place: { group: 'organization', text: 'nav.settings', icon: Settings, order: 120 },
+    place: { group: 'organization', part: 'settings', text: 'nav.settings', icon: Settings, order: 120 },
   },
 ];
 

@@ -6,6 +6,6 @@ export const routes: readonly Route[] = [
     path: '/o/:org',
     area: 'overview',
     view: () => import('./Overview.svelte'),
-    place: { group: 'organization', text: 'nav.overview', icon: House, order: 10 },
+    place: { group: 'organization', part: 'home', text: 'nav.overview', icon: House, order: 10 },
   },
 ];

@@ -7,13 +7,13 @@ export const routes: readonly Route[] = [
     area: 'policy',
     view: () => import('./Policy.svelte'),
     needs: 'PolicyService/GetOrganizationPolicy',
-    place: { group: 'organization', text: 'nav.policy', icon: ShieldCheck, order: 110 },
+    place: { group: 'organization', part: 'signIn', text: 'nav.policy', icon: ShieldCheck, order: 110 },
   },
   {
     path: '/installation/policy',
     area: 'policy',
     view: () => import('./Policy.svelte'),
     needs: 'PolicyService/GetInstallationPolicy',
-    place: { group: 'installation', text: 'nav.installationPolicy', icon: ShieldCheck, order: 30 },
+    place: { group: 'installation', part: 'signIn', text: 'nav.installationPolicy', icon: ShieldCheck, order: 30 },
   },
 ];

@@ -10,7 +10,7 @@ export const routes: readonly Route[] = [
     area: 'projects',
     view: () => import('./Projects.svelte'),
     needs: 'ProjectService/ListProjects',
-    place: { group: 'organization', text: 'nav.projects', icon: Boxes, order: 60 },
+    place: { group: 'organization', part: 'applications', text: 'nav.projects', icon: Boxes, order: 60 },
   },
   { ...one, path: '/o/:org/projects/:project', view: () => import('./Roles.svelte') },
   { ...one, path: '/o/:org/projects/:project/people', view: () => import('./People.svelte') },
@@ -27,7 +27,7 @@ export const routes: readonly Route[] = [
     area: 'projects',
     view: () => import('./Granted.svelte'),
     needs: 'ProjectService/ListGrantedProjects',
-    place: { group: 'organization', text: 'nav.granted', icon: Handshake, order: 65 },
+    place: { group: 'organization', part: 'applications', text: 'nav.granted', icon: Handshake, order: 65 },
   },
   {
     path: '/o/:org/granted/:grant',

@@ -57,8 +57,10 @@ export function addingForm(preset: Preset, org: string): { fixed: JsonObject; in
   const name: Field = { path: 'name' };
   const client: Field[] = [{ path: 'clientId', hint: 'hint.clientIdLater' }, { path: 'clientSecret' }];
   const last: Field[] = [{ path: 'autoRegister' }, ...(holds('policy.write', org) ? [{ path: 'linkByEmail' }] : [])];
-  const fixed: JsonObject =
-    named[preset] === undefined ? {} : { preset: `IDENTITY_PROVIDER_PRESET_${preset.toUpperCase()}` };
+  const fixed: JsonObject = {
+    draft: true, // people see it once a check has passed
+    ...(named[preset] === undefined ? {} : { preset: `IDENTITY_PROVIDER_PRESET_${preset.toUpperCase()}` }),
+  };
   switch (preset) {
     case 'google':
       return {

@@ -7,7 +7,7 @@ export const routes: readonly Route[] = [
     area: 'providers',
     view: () => import('./Providers.svelte'),
     needs: 'IdentityProviderService/ListIdentityProviders',
-    place: { group: 'organization', text: 'nav.providers', icon: KeyRound, order: 70 },
+    place: { group: 'organization', part: 'signIn', text: 'nav.providers', icon: KeyRound, order: 70 },
   },
   {
     path: '/o/:org/providers/:provider',

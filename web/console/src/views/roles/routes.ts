@@ -7,6 +7,18 @@ export const routes: readonly Route[] = [
     area: 'roles',
     view: () => import('./Roles.svelte'),
     needs: 'AccessService/ListRoles',
-    place: { group: 'me', text: 'nav.roles', icon: RolesIcon, order: 20 },
+    place: { group: 'both', part: 'settings', text: 'nav.roles', icon: RolesIcon, order: 20 },
+  },
+  {
+    path: '/o/:org/roles',
+    area: 'roles',
+    view: () => import('./CustomRoles.svelte'),
+    needs: 'RoleService/ListOrganizationRoles',
+  },
+  {
+    path: '/installation/roles',
+    area: 'roles',
+    view: () => import('./CustomRoles.svelte'),
+    needs: 'RoleService/ListInstallationRoles',
   },
 ];

@@ -7,6 +7,6 @@ export const routes: readonly Route[] = [
     area: 'status',
     view: () => import('./Status.svelte'),
     needs: 'StatusService/GetStatus',
-    place: { group: 'installation', text: 'nav.status', icon: Activity, order: 10 },
+    place: { group: 'installation', part: 'settings', text: 'nav.status', icon: Activity, order: 10 },
   },
 ];

@@ -7,7 +7,7 @@ export const routes: readonly Route[] = [
     area: 'users',
     view: () => import('./Users.svelte'),
     needs: 'UserService/ListUsers',
-    place: { group: 'organization', text: 'nav.users', icon: UsersIcon, order: 20 },
+    place: { group: 'organization', part: 'people', text: 'nav.users', icon: UsersIcon, order: 10 },
   },
   { path: '/o/:org/search', area: 'users', view: () => import('./Search.svelte'), needs: 'UserService/SearchUsers' },
   { path: '/o/:org/import', area: 'users', view: () => import('./Import.svelte'), needs: 'UserService/ImportUsers' },

@@ -7,7 +7,7 @@ export const routes: readonly Route[] = [
     area: 'webhooks',
     view: () => import('./Webhooks.svelte'),
     needs: 'WebhookService/ListWebhooks',
-    place: { group: 'organization', text: 'nav.webhooks', icon: Webhook, order: 80 },
+    place: { group: 'organization', part: 'log', text: 'nav.webhooks', icon: Webhook, order: 80 },
   },
   {
     path: '/o/:org/webhooks/:webhook',

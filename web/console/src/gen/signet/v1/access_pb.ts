@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/access.proto.
  */
 export const file_signet_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChZzaWduZXQvdjEvYWNjZXNzLnByb3RvEglzaWduZXQudjEiJQoSR2V0TXlBY2Nlc3NSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkixwIKE0dldE15QWNjZXNzUmVzcG9uc2USIAoYaW5zdGFsbGF0aW9uX3Blcm1pc3Npb25zGAEgAygJEhoKEmluc3RhbGxhdGlvbl9yb2xlcxgCIAMoCRI0Cg1vcmdhbml6YXRpb25zGAMgAygLMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbkFjY2VzcxIMCgRtb3JlGAQgASgIEhkKEWxpbWl0ZWRfdG9fc2NvcGVzGAUgASgIEg4KBnNjb3BlcxgGIAMoCRIPCgdzZXNzaW9uGAcgASgIEhYKCW92ZXJfdXNlchgIIAEoCEgAiAEBEhYKDmRlZmF1bHRfb3JnX2lkGAkgASgJEh4KEW92ZXJfdXNlcl9hdF9ob21lGAogASgISAGIAQFCDAoKX292ZXJfdXNlckIUChJfb3Zlcl91c2VyX2F0X2hvbWUihAIKEk9yZ2FuaXphdGlvbkFjY2VzcxIOCgZvcmdfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIsCgVzdGF0ZRgDIAEoDjIdLnNpZ25ldC52MS5Pcmdhbml6YXRpb24uU3RhdGUSEwoLcGVybWlzc2lvbnMYBCADKAkSDQoFcm9sZXMYBSADKAkSMQoFbmVlZHMYBiABKA4yIi5zaWduZXQudjEuT3JnYW5pemF0aW9uQWNjZXNzLk5lZWQiSwoETmVlZBIUChBORUVEX1VOU1BFQ0lGSUVEEAASFgoSTkVFRF9TRUNPTkRfRkFDVE9SEAESFQoRTkVFRF9SRUNFTlRfUFJPT0YQAiISChBMaXN0Um9sZXNSZXF1ZXN0Il8KEUxpc3RSb2xlc1Jlc3BvbnNlEh4KBXJvbGVzGAEgAygLMg8uc2lnbmV0LnYxLlJvbGUSKgoLcGVybWlzc2lvbnMYAiADKAsyFS5zaWduZXQudjEuUGVybWlzc2lvbiI/CgRSb2xlEgwKBG5hbWUYASABKAkSFAoMaW5zdGFsbGF0aW9uGAIgASgIEhMKC3Blcm1pc3Npb25zGAMgAygJIkQKClBlcm1pc3Npb24SDAoEbmFtZRgBIAEoCRIoCgpvcGVyYXRpb25zGAIgAygLMhQuc2lnbmV0LnYxLk9wZXJhdGlvbiI/CglPcGVyYXRpb24SDAoEbmFtZRgBIAEoCRIUCgxpbnN0YWxsYXRpb24YAiABKAgSDgoGc2NvcGVzGAMgAygJMqUBCg1BY2Nlc3NTZXJ2aWNlEkwKC0dldE15QWNjZXNzEh0uc2lnbmV0LnYxLkdldE15QWNjZXNzUmVxdWVzdBoeLnNpZ25ldC52MS5HZXRNeUFjY2Vzc1Jlc3BvbnNlEkYKCUxpc3RSb2xlcxIbLnNpZ25ldC52MS5MaXN0Um9sZXNSZXF1ZXN0Ghwuc2lnbmV0LnYxLkxpc3RSb2xlc1Jlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_signet_v1_organization]);
+  fileDesc("ChZzaWduZXQvdjEvYWNjZXNzLnByb3RvEglzaWduZXQudjEiJQoSR2V0TXlBY2Nlc3NSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkixwIKE0dldE15QWNjZXNzUmVzcG9uc2USIAoYaW5zdGFsbGF0aW9uX3Blcm1pc3Npb25zGAEgAygJEhoKEmluc3RhbGxhdGlvbl9yb2xlcxgCIAMoCRI0Cg1vcmdhbml6YXRpb25zGAMgAygLMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbkFjY2VzcxIMCgRtb3JlGAQgASgIEhkKEWxpbWl0ZWRfdG9fc2NvcGVzGAUgASgIEg4KBnNjb3BlcxgGIAMoCRIPCgdzZXNzaW9uGAcgASgIEhYKCW92ZXJfdXNlchgIIAEoCEgAiAEBEhYKDmRlZmF1bHRfb3JnX2lkGAkgASgJEh4KEW92ZXJfdXNlcl9hdF9ob21lGAogASgISAGIAQFCDAoKX292ZXJfdXNlckIUChJfb3Zlcl91c2VyX2F0X2hvbWUihAIKEk9yZ2FuaXphdGlvbkFjY2VzcxIOCgZvcmdfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIsCgVzdGF0ZRgDIAEoDjIdLnNpZ25ldC52MS5Pcmdhbml6YXRpb24uU3RhdGUSEwoLcGVybWlzc2lvbnMYBCADKAkSDQoFcm9sZXMYBSADKAkSMQoFbmVlZHMYBiABKA4yIi5zaWduZXQudjEuT3JnYW5pemF0aW9uQWNjZXNzLk5lZWQiSwoETmVlZBIUChBORUVEX1VOU1BFQ0lGSUVEEAASFgoSTkVFRF9TRUNPTkRfRkFDVE9SEAESFQoRTkVFRF9SRUNFTlRfUFJPT0YQAiISChBMaXN0Um9sZXNSZXF1ZXN0Il8KEUxpc3RSb2xlc1Jlc3BvbnNlEh4KBXJvbGVzGAEgAygLMg8uc2lnbmV0LnYxLlJvbGUSKgoLcGVybWlzc2lvbnMYAiADKAsyFS5zaWduZXQudjEuUGVybWlzc2lvbiJlCgRSb2xlEgwKBG5hbWUYASABKAkSFAoMaW5zdGFsbGF0aW9uGAIgASgIEhMKC3Blcm1pc3Npb25zGAMgAygJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIOCgZvcmdfaWQYBSABKAkiWgoKUGVybWlzc2lvbhIMCgRuYW1lGAEgASgJEigKCm9wZXJhdGlvbnMYAiADKAsyFC5zaWduZXQudjEuT3BlcmF0aW9uEhQKDG9yZ2FuaXphdGlvbhgDIAEoCCI/CglPcGVyYXRpb24SDAoEbmFtZRgBIAEoCRIUCgxpbnN0YWxsYXRpb24YAiABKAgSDgoGc2NvcGVzGAMgAygJMqUBCg1BY2Nlc3NTZXJ2aWNlEkwKC0dldE15QWNjZXNzEh0uc2lnbmV0LnYxLkdldE15QWNjZXNzUmVxdWVzdBoeLnNpZ25ldC52MS5HZXRNeUFjY2Vzc1Jlc3BvbnNlEkYKCUxpc3RSb2xlcxIbLnNpZ25ldC52MS5MaXN0Um9sZXNSZXF1ZXN0Ghwuc2lnbmV0LnYxLkxpc3RSb2xlc1Jlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_signet_v1_organization]);
 
 /**
  * Whether to compare the caller with a user.
@@ -249,7 +249,8 @@ export const ListRolesRequestSchema: GenMessage<ListRolesRequest> = /*@__PURE__*
  */
 export type ListRolesResponse = Message<"signet.v1.ListRolesResponse"> & {
   /**
-   * The roles: first those of the installation, then those of organizations.
+   * The roles: first those of the installation, then those of organizations, then
+   * custom ones.
    *
    * @generated from field: repeated signet.v1.Role roles = 1;
    */
@@ -277,7 +278,8 @@ export const ListRolesResponseSchema: GenMessage<ListRolesResponse> = /*@__PURE_
  */
 export type Role = Message<"signet.v1.Role"> & {
   /**
-   * Name of the role, such as `ORG_OWNER`.
+   * Name of the role, such as `ORG_OWNER`; of a custom role its identifier, such
+   * as `role_0198c0de00007000800000000000abcd`.
    *
    * @generated from field: string name = 1;
    */
@@ -296,6 +298,21 @@ export type Role = Message<"signet.v1.Role"> & {
    * @generated from field: repeated string permissions = 3;
    */
   permissions: string[];
+
+  /**
+   * Name of a custom role to show to people. Empty for fixed roles.
+   *
+   * @generated from field: string display_name = 4;
+   */
+  displayName: string;
+
+  /**
+   * Identifier of the organization that a custom role belongs to. Empty for fixed
+   * roles and for those of the installation.
+   *
+   * @generated from field: string org_id = 5;
+   */
+  orgId: string;
 };
 
 /**
@@ -325,6 +342,14 @@ export type Permission = Message<"signet.v1.Permission"> & {
    * @generated from field: repeated signet.v1.Operation operations = 2;
    */
   operations: Operation[];
+
+  /**
+   * Custom roles of organizations can have it; otherwise only custom roles of the
+   * installation.
+   *
+   * @generated from field: bool organization = 3;
+   */
+  organization: boolean;
 };
 
 /**
@@ -401,7 +426,9 @@ export const AccessService: GenService<{
    *
    * Returns every role with its permissions, and every permission with the
    * operations that need it. The list comes from the definition that the server
-   * enforces.
+   * enforces. After the fixed roles come the custom ones that the caller may see:
+   * those that the caller has, those of the own organization with `member.read`
+   * there, and those of the installation with `installation.read`.
    *
    * @generated from rpc signet.v1.AccessService.ListRoles
    */

@@ -372,6 +372,12 @@ export const EventService: GenService<{
    * returns those of every organization and of the installation itself; the
    * caller must be allowed to read events in the whole installation.
    *
+   * Who holds less than `event.read` gets less. With `sign_in.read`, and as
+   * support (`user.support`), `userId` is required, and the answer has the events
+   * about the sign-ins of that user: of somebody who has no permission that the
+   * caller lacks, or for support of somebody without a role in the installation.
+   * With `audit.read` no event has its `personal` part.
+   *
    * @generated from rpc signet.v1.EventService.ListEvents
    */
   listEvents: {
@@ -389,7 +395,8 @@ export const EventService: GenService<{
    * a message with only a cursor is sent every ten seconds.
    *
    * REST sends server-sent events: `id` is the cursor, and the header
-   * `last-event-id` is another way to send it.
+   * `last-event-id` is another way to send it. With `audit.read` alone no event
+   * has its `personal` part.
    *
    * @generated from rpc signet.v1.EventService.StreamEvents
    */

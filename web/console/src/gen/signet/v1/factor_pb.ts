@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/factor.proto.
  */
 export const file_signet_v1_factor: GenFile = /*@__PURE__*/
-  fileDesc("ChZzaWduZXQvdjEvZmFjdG9yLnByb3RvEglzaWduZXQudjEigQEKBkZhY3RvchIRCglmYWN0b3JfaWQYASABKAkSIwoEdHlwZRgCIAEoDjIVLnNpZ25ldC52MS5GYWN0b3JUeXBlEgwKBG5hbWUYAyABKAkSMQoNY3JlYXRpb25fZGF0ZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiFgoUTGlzdE15RmFjdG9yc1JlcXVlc3QiWAoVTGlzdE15RmFjdG9yc1Jlc3BvbnNlEiIKB2ZhY3RvcnMYASADKAsyES5zaWduZXQudjEuRmFjdG9yEhsKE3JlY292ZXJ5X2NvZGVzX2xlZnQYAiABKAUiFAoSU3RhcnRNeVRPVFBSZXF1ZXN0IjIKE1N0YXJ0TXlUT1RQUmVzcG9uc2USDgoGc2VjcmV0GAEgASgJEgsKA3VyaRgCIAEoCSIyChRDb25maXJtTXlUT1RQUmVxdWVzdBIMCgRjb2RlGAEgASgJEgwKBG5hbWUYAiABKAkiTwoVQ29uZmlybU15VE9UUFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIRCglmYWN0b3JfaWQYAiABKAkiFwoVU3RhcnRNeVBhc3NrZXlSZXF1ZXN0IjIKFlN0YXJ0TXlQYXNza2V5UmVzcG9uc2USGAoQY3JlYXRpb25fb3B0aW9ucxgBIAEoCSI7ChdDb25maXJtTXlQYXNza2V5UmVxdWVzdBISCgpjcmVkZW50aWFsGAEgASgJEgwKBG5hbWUYAiABKAkiUgoYQ29uZmlybU15UGFzc2tleVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIRCglmYWN0b3JfaWQYAiABKAkiHAoaTWFrZU15UmVjb3ZlcnlDb2Rlc1JlcXVlc3QiLAobTWFrZU15UmVjb3ZlcnlDb2Rlc1Jlc3BvbnNlEg0KBWNvZGVzGAEgAygJIjgKFVJlbmFtZU15RmFjdG9yUmVxdWVzdBIRCglmYWN0b3JfaWQYASABKAkSDAoEbmFtZRgCIAEoCSI9ChZSZW5hbWVNeUZhY3RvclJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIqChVSZW1vdmVNeUZhY3RvclJlcXVlc3QSEQoJZmFjdG9yX2lkGAEgASgJIj0KFlJlbW92ZU15RmFjdG9yUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIikKFkxpc3RVc2VyRmFjdG9yc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCSJaChdMaXN0VXNlckZhY3RvcnNSZXNwb25zZRIiCgdmYWN0b3JzGAEgAygLMhEuc2lnbmV0LnYxLkZhY3RvchIbChNyZWNvdmVyeV9jb2Rlc19sZWZ0GAIgASgFIj0KF1JlbW92ZVVzZXJGYWN0b3JSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEQoJZmFjdG9yX2lkGAIgASgJIj8KGFJlbW92ZVVzZXJGYWN0b3JSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMyhAcKDUZhY3RvclNlcnZpY2USUgoNTGlzdE15RmFjdG9ycxIfLnNpZ25ldC52MS5MaXN0TXlGYWN0b3JzUmVxdWVzdBogLnNpZ25ldC52MS5MaXN0TXlGYWN0b3JzUmVzcG9uc2USTAoLU3RhcnRNeVRPVFASHS5zaWduZXQudjEuU3RhcnRNeVRPVFBSZXF1ZXN0Gh4uc2lnbmV0LnYxLlN0YXJ0TXlUT1RQUmVzcG9uc2USUgoNQ29uZmlybU15VE9UUBIfLnNpZ25ldC52MS5Db25maXJtTXlUT1RQUmVxdWVzdBogLnNpZ25ldC52MS5Db25maXJtTXlUT1RQUmVzcG9uc2USVQoOU3RhcnRNeVBhc3NrZXkSIC5zaWduZXQudjEuU3RhcnRNeVBhc3NrZXlSZXF1ZXN0GiEuc2lnbmV0LnYxLlN0YXJ0TXlQYXNza2V5UmVzcG9uc2USWwoQQ29uZmlybU15UGFzc2tleRIiLnNpZ25ldC52MS5Db25maXJtTXlQYXNza2V5UmVxdWVzdBojLnNpZ25ldC52MS5Db25maXJtTXlQYXNza2V5UmVzcG9uc2USZAoTTWFrZU15UmVjb3ZlcnlDb2RlcxIlLnNpZ25ldC52MS5NYWtlTXlSZWNvdmVyeUNvZGVzUmVxdWVzdBomLnNpZ25ldC52MS5NYWtlTXlSZWNvdmVyeUNvZGVzUmVzcG9uc2USVQoOUmVuYW1lTXlGYWN0b3ISIC5zaWduZXQudjEuUmVuYW1lTXlGYWN0b3JSZXF1ZXN0GiEuc2lnbmV0LnYxLlJlbmFtZU15RmFjdG9yUmVzcG9uc2USVQoOUmVtb3ZlTXlGYWN0b3ISIC5zaWduZXQudjEuUmVtb3ZlTXlGYWN0b3JSZXF1ZXN0GiEuc2lnbmV0LnYxLlJlbW92ZU15RmFjdG9yUmVzcG9uc2USWAoPTGlzdFVzZXJGYWN0b3JzEiEuc2lnbmV0LnYxLkxpc3RVc2VyRmFjdG9yc1JlcXVlc3QaIi5zaWduZXQudjEuTGlzdFVzZXJGYWN0b3JzUmVzcG9uc2USWwoQUmVtb3ZlVXNlckZhY3RvchIiLnNpZ25ldC52MS5SZW1vdmVVc2VyRmFjdG9yUmVxdWVzdBojLnNpZ25ldC52MS5SZW1vdmVVc2VyRmFjdG9yUmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signet_v1_details, file_signet_v1_session]);
+  fileDesc("ChZzaWduZXQvdjEvZmFjdG9yLnByb3RvEglzaWduZXQudjEi2QEKBkZhY3RvchIRCglmYWN0b3JfaWQYASABKAkSIwoEdHlwZRgCIAEoDjIVLnNpZ25ldC52MS5GYWN0b3JUeXBlEgwKBG5hbWUYAyABKAkSMQoNY3JlYXRpb25fZGF0ZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHAoUcmVtb3ZhbF9yZXF1ZXN0ZWRfYnkYBSABKAkSOAoUcmVtb3ZhbF9yZXF1ZXN0X2RhdGUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhYKFExpc3RNeUZhY3RvcnNSZXF1ZXN0IlgKFUxpc3RNeUZhY3RvcnNSZXNwb25zZRIiCgdmYWN0b3JzGAEgAygLMhEuc2lnbmV0LnYxLkZhY3RvchIbChNyZWNvdmVyeV9jb2Rlc19sZWZ0GAIgASgFIhQKElN0YXJ0TXlUT1RQUmVxdWVzdCIyChNTdGFydE15VE9UUFJlc3BvbnNlEg4KBnNlY3JldBgBIAEoCRILCgN1cmkYAiABKAkiMgoUQ29uZmlybU15VE9UUFJlcXVlc3QSDAoEY29kZRgBIAEoCRIMCgRuYW1lGAIgASgJIk8KFUNvbmZpcm1NeVRPVFBSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSEQoJZmFjdG9yX2lkGAIgASgJIhcKFVN0YXJ0TXlQYXNza2V5UmVxdWVzdCIyChZTdGFydE15UGFzc2tleVJlc3BvbnNlEhgKEGNyZWF0aW9uX29wdGlvbnMYASABKAkiOwoXQ29uZmlybU15UGFzc2tleVJlcXVlc3QSEgoKY3JlZGVudGlhbBgBIAEoCRIMCgRuYW1lGAIgASgJIlIKGENvbmZpcm1NeVBhc3NrZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSEQoJZmFjdG9yX2lkGAIgASgJIhwKGk1ha2VNeVJlY292ZXJ5Q29kZXNSZXF1ZXN0IiwKG01ha2VNeVJlY292ZXJ5Q29kZXNSZXNwb25zZRINCgVjb2RlcxgBIAMoCSI4ChVSZW5hbWVNeUZhY3RvclJlcXVlc3QSEQoJZmFjdG9yX2lkGAEgASgJEgwKBG5hbWUYAiABKAkiPQoWUmVuYW1lTXlGYWN0b3JSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKgoVUmVtb3ZlTXlGYWN0b3JSZXF1ZXN0EhEKCWZhY3Rvcl9pZBgBIAEoCSI9ChZSZW1vdmVNeUZhY3RvclJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIpChZMaXN0VXNlckZhY3RvcnNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkiWgoXTGlzdFVzZXJGYWN0b3JzUmVzcG9uc2USIgoHZmFjdG9ycxgBIAMoCzIRLnNpZ25ldC52MS5GYWN0b3ISGwoTcmVjb3ZlcnlfY29kZXNfbGVmdBgCIAEoBSI9ChdSZW1vdmVVc2VyRmFjdG9yUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhEKCWZhY3Rvcl9pZBgCIAEoCSI/ChhSZW1vdmVVc2VyRmFjdG9yUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkUKH1JlcXVlc3RVc2VyRmFjdG9yUmVtb3ZhbFJlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRIRCglmYWN0b3JfaWQYAiABKAkiRwogUmVxdWVzdFVzZXJGYWN0b3JSZW1vdmFsUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzMvkHCg1GYWN0b3JTZXJ2aWNlElIKDUxpc3RNeUZhY3RvcnMSHy5zaWduZXQudjEuTGlzdE15RmFjdG9yc1JlcXVlc3QaIC5zaWduZXQudjEuTGlzdE15RmFjdG9yc1Jlc3BvbnNlEkwKC1N0YXJ0TXlUT1RQEh0uc2lnbmV0LnYxLlN0YXJ0TXlUT1RQUmVxdWVzdBoeLnNpZ25ldC52MS5TdGFydE15VE9UUFJlc3BvbnNlElIKDUNvbmZpcm1NeVRPVFASHy5zaWduZXQudjEuQ29uZmlybU15VE9UUFJlcXVlc3QaIC5zaWduZXQudjEuQ29uZmlybU15VE9UUFJlc3BvbnNlElUKDlN0YXJ0TXlQYXNza2V5EiAuc2lnbmV0LnYxLlN0YXJ0TXlQYXNza2V5UmVxdWVzdBohLnNpZ25ldC52MS5TdGFydE15UGFzc2tleVJlc3BvbnNlElsKEENvbmZpcm1NeVBhc3NrZXkSIi5zaWduZXQudjEuQ29uZmlybU15UGFzc2tleVJlcXVlc3QaIy5zaWduZXQudjEuQ29uZmlybU15UGFzc2tleVJlc3BvbnNlEmQKE01ha2VNeVJlY292ZXJ5Q29kZXMSJS5zaWduZXQudjEuTWFrZU15UmVjb3ZlcnlDb2Rlc1JlcXVlc3QaJi5zaWduZXQudjEuTWFrZU15UmVjb3ZlcnlDb2Rlc1Jlc3BvbnNlElUKDlJlbmFtZU15RmFjdG9yEiAuc2lnbmV0LnYxLlJlbmFtZU15RmFjdG9yUmVxdWVzdBohLnNpZ25ldC52MS5SZW5hbWVNeUZhY3RvclJlc3BvbnNlElUKDlJlbW92ZU15RmFjdG9yEiAuc2lnbmV0LnYxLlJlbW92ZU15RmFjdG9yUmVxdWVzdBohLnNpZ25ldC52MS5SZW1vdmVNeUZhY3RvclJlc3BvbnNlElgKD0xpc3RVc2VyRmFjdG9ycxIhLnNpZ25ldC52MS5MaXN0VXNlckZhY3RvcnNSZXF1ZXN0GiIuc2lnbmV0LnYxLkxpc3RVc2VyRmFjdG9yc1Jlc3BvbnNlEnMKGFJlcXVlc3RVc2VyRmFjdG9yUmVtb3ZhbBIqLnNpZ25ldC52MS5SZXF1ZXN0VXNlckZhY3RvclJlbW92YWxSZXF1ZXN0Gisuc2lnbmV0LnYxLlJlcXVlc3RVc2VyRmFjdG9yUmVtb3ZhbFJlc3BvbnNlElsKEFJlbW92ZVVzZXJGYWN0b3ISIi5zaWduZXQudjEuUmVtb3ZlVXNlckZhY3RvclJlcXVlc3QaIy5zaWduZXQudjEuUmVtb3ZlVXNlckZhY3RvclJlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_signet_v1_details, file_signet_v1_session]);
 
 /**
  * Second factor of a person. Its secret or key is never shown.
@@ -51,6 +51,21 @@ export type Factor = Message<"signet.v1.Factor"> & {
    * @generated from field: google.protobuf.Timestamp creation_date = 4;
    */
   creationDate?: Timestamp;
+
+  /**
+   * Identifier of the user who has asked for its removal within the last seven
+   * days. Empty: nobody has.
+   *
+   * @generated from field: string removal_requested_by = 5;
+   */
+  removalRequestedBy: string;
+
+  /**
+   * When that was.
+   *
+   * @generated from field: google.protobuf.Timestamp removal_request_date = 6;
+   */
+  removalRequestDate?: Timestamp;
 };
 
 /**
@@ -522,6 +537,55 @@ export const RemoveUserFactorResponseSchema: GenMessage<RemoveUserFactorResponse
   messageDesc(file_signet_v1_factor, 20);
 
 /**
+ * Which factor somebody has lost.
+ *
+ * @generated from message signet.v1.RequestUserFactorRemovalRequest
+ */
+export type RequestUserFactorRemovalRequest = Message<"signet.v1.RequestUserFactorRemovalRequest"> & {
+  /**
+   * Identifier of the user.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Identifier of the factor.
+   *
+   * @generated from field: string factor_id = 2;
+   */
+  factorId: string;
+};
+
+/**
+ * Describes the message signet.v1.RequestUserFactorRemovalRequest.
+ * Use `create(RequestUserFactorRemovalRequestSchema)` to create a new message.
+ */
+export const RequestUserFactorRemovalRequestSchema: GenMessage<RequestUserFactorRemovalRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_factor, 21);
+
+/**
+ * Answer to RequestUserFactorRemoval.
+ *
+ * @generated from message signet.v1.RequestUserFactorRemovalResponse
+ */
+export type RequestUserFactorRemovalResponse = Message<"signet.v1.RequestUserFactorRemovalResponse"> & {
+  /**
+   * Details of the user after the change.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+};
+
+/**
+ * Describes the message signet.v1.RequestUserFactorRemovalResponse.
+ * Use `create(RequestUserFactorRemovalResponseSchema)` to create a new message.
+ */
+export const RequestUserFactorRemovalResponseSchema: GenMessage<RequestUserFactorRemovalResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_factor, 22);
+
+/**
  * Second factors: authenticator apps, passkeys and recovery codes of people.
  *
  * @generated from service signet.v1.FactorService
@@ -645,6 +709,24 @@ export const FactorService: GenService<{
     methodKind: "unary";
     input: typeof ListUserFactorsRequestSchema;
     output: typeof ListUserFactorsResponseSchema;
+  },
+  /**
+   * Ask for the removal of a user's second factor
+   *
+   * Asks the administrators of the user's organization to remove a second factor
+   * that the user has lost. The request changes nothing: it is shown with the
+   * factor for seven days and is an event in the organization's log. Who may
+   * remove the factor confirms it with RemoveUserFactor; for the only owner of an
+   * organization that is an `IAM_OWNER`. The caller must have every permission
+   * that the user has in the user's organization and in the installation, or be
+   * support (`user.support`) if the user has no role in the installation.
+   *
+   * @generated from rpc signet.v1.FactorService.RequestUserFactorRemoval
+   */
+  requestUserFactorRemoval: {
+    methodKind: "unary";
+    input: typeof RequestUserFactorRemovalRequestSchema;
+    output: typeof RequestUserFactorRemovalResponseSchema;
   },
   /**
    * Remove a user's second factor

@@ -399,7 +399,7 @@ export type SetGroupRolesRequest = Message<"signet.v1.SetGroupRolesRequest"> & {
 
   /**
    * Roles of this API that the group gives from now on, up to 20 names such as
-   * `ORG_USER_MANAGER`. Repeated names count once.
+   * `ORG_USER_MANAGER` or identifiers of custom roles. Repeated names count once.
    *
    * @generated from field: repeated string roles = 2;
    */

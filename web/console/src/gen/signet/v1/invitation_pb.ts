@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/invitation.proto.
  */
 export const file_signet_v1_invitation: GenFile = /*@__PURE__*/
-  fileDesc("ChpzaWduZXQvdjEvaW52aXRhdGlvbi5wcm90bxIJc2lnbmV0LnYxIr0DCgpJbnZpdGF0aW9uEhUKDWludml0YXRpb25faWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEioKBXN0YXRlGAMgASgOMhsuc2lnbmV0LnYxLkludml0YXRpb24uU3RhdGUSDQoFZW1haWwYBCABKAkSDQoFcm9sZXMYBSADKAkSEQoJZ3JvdXBfaWRzGAYgAygJEhAKCGxhbmd1YWdlGAcgASgJEhIKCmludml0ZXJfaWQYCCABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpsaW5rX3Nob3duGAogASgIEg8KB3VzZXJfaWQYCyABKAkSDgoGYXBwX2lkGAwgASgJEhcKD3RhcmdldF9saW5rX3VyaRgNIAEoCSJtCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX1BFTkRJTkcQARISCg5TVEFURV9BQ0NFUFRFRBACEhMKD1NUQVRFX1dJVEhEUkFXThADEhEKDVNUQVRFX0VYUElSRUQQBCKvAQoXQ3JlYXRlSW52aXRhdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg0KBWVtYWlsGAIgASgJEg0KBXJvbGVzGAMgAygJEhEKCWdyb3VwX2lkcxgEIAMoCRIQCghsYW5ndWFnZRgFIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAYgASgDEg4KBmFwcF9pZBgHIAEoCRIXCg90YXJnZXRfbGlua191cmkYCCABKAkimQEKGENyZWF0ZUludml0YXRpb25SZXNwb25zZRIVCg1pbnZpdGF0aW9uX2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGxpbmsYBCABKAkiewoWTGlzdEludml0YXRpb25zUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSKgoFc3RhdGUYAiABKA4yGy5zaWduZXQudjEuSW52aXRhdGlvbi5TdGF0ZRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJeChdMaXN0SW52aXRhdGlvbnNSZXNwb25zZRIqCgtpbnZpdGF0aW9ucxgBIAMoCzIVLnNpZ25ldC52MS5JbnZpdGF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI9ChRHZXRJbnZpdGF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSFQoNaW52aXRhdGlvbl9pZBgCIAEoCSJCChVHZXRJbnZpdGF0aW9uUmVzcG9uc2USKQoKaW52aXRhdGlvbhgBIAEoCzIVLnNpZ25ldC52MS5JbnZpdGF0aW9uIloKF1Jlc2VuZEludml0YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIVCg1pbnZpdGF0aW9uX2lkGAIgASgJEhgKEGxpZmV0aW1lX3NlY29uZHMYAyABKAMiggEKGFJlc2VuZEludml0YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSMwoPZXhwaXJhdGlvbl9kYXRlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRsaW5rGAMgASgJIkIKGVdpdGhkcmF3SW52aXRhdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEhUKDWludml0YXRpb25faWQYAiABKAkiQQoaV2l0aGRyYXdJbnZpdGF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIsQBChdBY2NlcHRJbnZpdGF0aW9uUmVxdWVzdBIYChBpbnZpdGF0aW9uX3Rva2VuGAEgASgJEhEKCXVzZXJfbmFtZRgCIAEoCRISCgpmaXJzdF9uYW1lGAMgASgJEhEKCWxhc3RfbmFtZRgEIAEoCRIRCgluaWNrX25hbWUYBSABKAkSFAoMZGlzcGxheV9uYW1lGAYgASgJEhoKEnByZWZlcnJlZF9sYW5ndWFnZRgHIAEoCRIQCghwYXNzd29yZBgIIAEoCSKjAQoYQWNjZXB0SW52aXRhdGlvblJlc3BvbnNlEhIKCnNlc3Npb25faWQYASABKAkSDQoFdG9rZW4YAiABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd1c2VyX2lkGAQgASgJEh4KFnNlY29uZF9mYWN0b3JfcmVxdWlyZWQYBSABKAgiNQoZQWNjZXB0TXlJbnZpdGF0aW9uUmVxdWVzdBIYChBpbnZpdGF0aW9uX3Rva2VuGAEgASgJIlEKGkFjY2VwdE15SW52aXRhdGlvblJlc3BvbnNlEg4KBm9yZ19pZBgBIAEoCRIjCgdkZXRhaWxzGAIgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKwoYU2VuZFBhc3N3b3JkU2V0dXBSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkigwEKGVNlbmRQYXNzd29yZFNldHVwUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEjMKD2V4cGlyYXRpb25fZGF0ZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEbGluaxgDIAEoCTL+BQoRSW52aXRhdGlvblNlcnZpY2USWwoQQ3JlYXRlSW52aXRhdGlvbhIiLnNpZ25ldC52MS5DcmVhdGVJbnZpdGF0aW9uUmVxdWVzdBojLnNpZ25ldC52MS5DcmVhdGVJbnZpdGF0aW9uUmVzcG9uc2USWAoPTGlzdEludml0YXRpb25zEiEuc2lnbmV0LnYxLkxpc3RJbnZpdGF0aW9uc1JlcXVlc3QaIi5zaWduZXQudjEuTGlzdEludml0YXRpb25zUmVzcG9uc2USUgoNR2V0SW52aXRhdGlvbhIfLnNpZ25ldC52MS5HZXRJbnZpdGF0aW9uUmVxdWVzdBogLnNpZ25ldC52MS5HZXRJbnZpdGF0aW9uUmVzcG9uc2USWwoQUmVzZW5kSW52aXRhdGlvbhIiLnNpZ25ldC52MS5SZXNlbmRJbnZpdGF0aW9uUmVxdWVzdBojLnNpZ25ldC52MS5SZXNlbmRJbnZpdGF0aW9uUmVzcG9uc2USYQoSV2l0aGRyYXdJbnZpdGF0aW9uEiQuc2lnbmV0LnYxLldpdGhkcmF3SW52aXRhdGlvblJlcXVlc3QaJS5zaWduZXQudjEuV2l0aGRyYXdJbnZpdGF0aW9uUmVzcG9uc2USWwoQQWNjZXB0SW52aXRhdGlvbhIiLnNpZ25ldC52MS5BY2NlcHRJbnZpdGF0aW9uUmVxdWVzdBojLnNpZ25ldC52MS5BY2NlcHRJbnZpdGF0aW9uUmVzcG9uc2USYQoSQWNjZXB0TXlJbnZpdGF0aW9uEiQuc2lnbmV0LnYxLkFjY2VwdE15SW52aXRhdGlvblJlcXVlc3QaJS5zaWduZXQudjEuQWNjZXB0TXlJbnZpdGF0aW9uUmVzcG9uc2USXgoRU2VuZFBhc3N3b3JkU2V0dXASIy5zaWduZXQudjEuU2VuZFBhc3N3b3JkU2V0dXBSZXF1ZXN0GiQuc2lnbmV0LnYxLlNlbmRQYXNzd29yZFNldHVwUmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signet_v1_details]);
+  fileDesc("ChpzaWduZXQvdjEvaW52aXRhdGlvbi5wcm90bxIJc2lnbmV0LnYxIuwDCgpJbnZpdGF0aW9uEhUKDWludml0YXRpb25faWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEioKBXN0YXRlGAMgASgOMhsuc2lnbmV0LnYxLkludml0YXRpb24uU3RhdGUSDQoFZW1haWwYBCABKAkSDQoFcm9sZXMYBSADKAkSEQoJZ3JvdXBfaWRzGAYgAygJEhAKCGxhbmd1YWdlGAcgASgJEhIKCmludml0ZXJfaWQYCCABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpsaW5rX3Nob3duGAogASgIEg8KB3VzZXJfaWQYCyABKAkSDgoGYXBwX2lkGAwgASgJEhcKD3RhcmdldF9saW5rX3VyaRgNIAEoCRItCglhcHBfcm9sZXMYDiADKAsyGi5zaWduZXQudjEuSW52aXRlZEFwcFJvbGVzIm0KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfUEVORElORxABEhIKDlNUQVRFX0FDQ0VQVEVEEAISEwoPU1RBVEVfV0lUSERSQVdOEAMSEQoNU1RBVEVfRVhQSVJFRBAEIjgKD0ludml0ZWRBcHBSb2xlcxISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXJvbGVfa2V5cxgCIAMoCSLeAQoXQ3JlYXRlSW52aXRhdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg0KBWVtYWlsGAIgASgJEg0KBXJvbGVzGAMgAygJEhEKCWdyb3VwX2lkcxgEIAMoCRIQCghsYW5ndWFnZRgFIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAYgASgDEg4KBmFwcF9pZBgHIAEoCRIXCg90YXJnZXRfbGlua191cmkYCCABKAkSLQoJYXBwX3JvbGVzGAkgAygLMhouc2lnbmV0LnYxLkludml0ZWRBcHBSb2xlcyKZAQoYQ3JlYXRlSW52aXRhdGlvblJlc3BvbnNlEhUKDWludml0YXRpb25faWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEbGluaxgEIAEoCSJ7ChZMaXN0SW52aXRhdGlvbnNSZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIqCgVzdGF0ZRgCIAEoDjIbLnNpZ25ldC52MS5JbnZpdGF0aW9uLlN0YXRlEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJIl4KF0xpc3RJbnZpdGF0aW9uc1Jlc3BvbnNlEioKC2ludml0YXRpb25zGAEgAygLMhUuc2lnbmV0LnYxLkludml0YXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIj0KFEdldEludml0YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIVCg1pbnZpdGF0aW9uX2lkGAIgASgJIkIKFUdldEludml0YXRpb25SZXNwb25zZRIpCgppbnZpdGF0aW9uGAEgASgLMhUuc2lnbmV0LnYxLkludml0YXRpb24iWgoXUmVzZW5kSW52aXRhdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEhUKDWludml0YXRpb25faWQYAiABKAkSGAoQbGlmZXRpbWVfc2Vjb25kcxgDIAEoAyKCAQoYUmVzZW5kSW52aXRhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIzCg9leHBpcmF0aW9uX2RhdGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGxpbmsYAyABKAkiQgoZV2l0aGRyYXdJbnZpdGF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSFQoNaW52aXRhdGlvbl9pZBgCIAEoCSJBChpXaXRoZHJhd0ludml0YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMixAEKF0FjY2VwdEludml0YXRpb25SZXF1ZXN0EhgKEGludml0YXRpb25fdG9rZW4YASABKAkSEQoJdXNlcl9uYW1lGAIgASgJEhIKCmZpcnN0X25hbWUYAyABKAkSEQoJbGFzdF9uYW1lGAQgASgJEhEKCW5pY2tfbmFtZRgFIAEoCRIUCgxkaXNwbGF5X25hbWUYBiABKAkSGgoScHJlZmVycmVkX2xhbmd1YWdlGAcgASgJEhAKCHBhc3N3b3JkGAggASgJIqMBChhBY2NlcHRJbnZpdGF0aW9uUmVzcG9uc2USEgoKc2Vzc2lvbl9pZBgBIAEoCRINCgV0b2tlbhgCIAEoCRIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3VzZXJfaWQYBCABKAkSHgoWc2Vjb25kX2ZhY3Rvcl9yZXF1aXJlZBgFIAEoCCI1ChlBY2NlcHRNeUludml0YXRpb25SZXF1ZXN0EhgKEGludml0YXRpb25fdG9rZW4YASABKAkiUQoaQWNjZXB0TXlJbnZpdGF0aW9uUmVzcG9uc2USDgoGb3JnX2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscyIrChhTZW5kUGFzc3dvcmRTZXR1cFJlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCSKDAQoZU2VuZFBhc3N3b3JkU2V0dXBSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSMwoPZXhwaXJhdGlvbl9kYXRlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRsaW5rGAMgASgJMv4FChFJbnZpdGF0aW9uU2VydmljZRJbChBDcmVhdGVJbnZpdGF0aW9uEiIuc2lnbmV0LnYxLkNyZWF0ZUludml0YXRpb25SZXF1ZXN0GiMuc2lnbmV0LnYxLkNyZWF0ZUludml0YXRpb25SZXNwb25zZRJYCg9MaXN0SW52aXRhdGlvbnMSIS5zaWduZXQudjEuTGlzdEludml0YXRpb25zUmVxdWVzdBoiLnNpZ25ldC52MS5MaXN0SW52aXRhdGlvbnNSZXNwb25zZRJSCg1HZXRJbnZpdGF0aW9uEh8uc2lnbmV0LnYxLkdldEludml0YXRpb25SZXF1ZXN0GiAuc2lnbmV0LnYxLkdldEludml0YXRpb25SZXNwb25zZRJbChBSZXNlbmRJbnZpdGF0aW9uEiIuc2lnbmV0LnYxLlJlc2VuZEludml0YXRpb25SZXF1ZXN0GiMuc2lnbmV0LnYxLlJlc2VuZEludml0YXRpb25SZXNwb25zZRJhChJXaXRoZHJhd0ludml0YXRpb24SJC5zaWduZXQudjEuV2l0aGRyYXdJbnZpdGF0aW9uUmVxdWVzdBolLnNpZ25ldC52MS5XaXRoZHJhd0ludml0YXRpb25SZXNwb25zZRJbChBBY2NlcHRJbnZpdGF0aW9uEiIuc2lnbmV0LnYxLkFjY2VwdEludml0YXRpb25SZXF1ZXN0GiMuc2lnbmV0LnYxLkFjY2VwdEludml0YXRpb25SZXNwb25zZRJhChJBY2NlcHRNeUludml0YXRpb24SJC5zaWduZXQudjEuQWNjZXB0TXlJbnZpdGF0aW9uUmVxdWVzdBolLnNpZ25ldC52MS5BY2NlcHRNeUludml0YXRpb25SZXNwb25zZRJeChFTZW5kUGFzc3dvcmRTZXR1cBIjLnNpZ25ldC52MS5TZW5kUGFzc3dvcmRTZXR1cFJlcXVlc3QaJC5zaWduZXQudjEuU2VuZFBhc3N3b3JkU2V0dXBSZXNwb25zZUI1WjNnaXRodWIuY29tL3NpZ25ldC1pZG0vc2lnbmV0L2dlbi9zaWduZXQvdjE7c2lnbmV0djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * An invitation of an e-mail address into an organization.
@@ -114,6 +114,13 @@ export type Invitation = Message<"signet.v1.Invitation"> & {
    * @generated from field: string target_link_uri = 13;
    */
   targetLinkUri: string;
+
+  /**
+   * Roles in applications that the person gets, as they were when it was made.
+   *
+   * @generated from field: repeated signet.v1.InvitedAppRoles app_roles = 14;
+   */
+  appRoles: InvitedAppRoles[];
 };
 
 /**
@@ -172,6 +179,35 @@ export const Invitation_StateSchema: GenEnum<Invitation_State> = /*@__PURE__*/
   enumDesc(file_signet_v1_invitation, 0, 0);
 
 /**
+ * InvitedAppRoles are roles of one project that an invitation gives.
+ *
+ * @generated from message signet.v1.InvitedAppRoles
+ */
+export type InvitedAppRoles = Message<"signet.v1.InvitedAppRoles"> & {
+  /**
+   * Identifier of the project: one of the organization, or one that it has
+   * accepted.
+   *
+   * @generated from field: string project_id = 1;
+   */
+  projectId: string;
+
+  /**
+   * Keys of the roles, 1 to 100. Repeated keys count once.
+   *
+   * @generated from field: repeated string role_keys = 2;
+   */
+  roleKeys: string[];
+};
+
+/**
+ * Describes the message signet.v1.InvitedAppRoles.
+ * Use `create(InvitedAppRolesSchema)` to create a new message.
+ */
+export const InvitedAppRolesSchema: GenMessage<InvitedAppRoles> = /*@__PURE__*/
+  messageDesc(file_signet_v1_invitation, 1);
+
+/**
  * Who is invited, and to what.
  *
  * @generated from message signet.v1.CreateInvitationRequest
@@ -193,7 +229,7 @@ export type CreateInvitationRequest = Message<"signet.v1.CreateInvitationRequest
 
   /**
    * Roles that the person gets in the organization, at most 20 names such as
-   * `ORG_USER_MANAGER`. Without roles a person from another organization becomes
+   * `ORG_USER_MANAGER` or identifiers of custom roles. Without roles a person from another organization becomes
    * a guest.
    *
    * @generated from field: repeated string roles = 3;
@@ -223,8 +259,9 @@ export type CreateInvitationRequest = Message<"signet.v1.CreateInvitationRequest
   lifetimeSeconds: bigint;
 
   /**
-   * Identifier of the application that the person is invited to use: one of the
-   * organization, or one for all organizations, that people sign in to. Whoever
+   * Identifier of the application that the person is invited to use, one that
+   * people sign in to: of the organization, for all organizations, or of a project
+   * that the organization has accepted. Whoever
    * accepts the invitation on our pages is sent to its `initiateLoginUri`.
    *
    * @generated from field: string app_id = 7;
@@ -238,6 +275,15 @@ export type CreateInvitationRequest = Message<"signet.v1.CreateInvitationRequest
    * @generated from field: string target_link_uri = 8;
    */
   targetLinkUri: string;
+
+  /**
+   * Roles in applications that the person gets in the organization, of at most 20
+   * projects, each named once. A role that the project has lost by the time the
+   * invitation is accepted is left out.
+   *
+   * @generated from field: repeated signet.v1.InvitedAppRoles app_roles = 9;
+   */
+  appRoles: InvitedAppRoles[];
 };
 
 /**
@@ -245,7 +291,7 @@ export type CreateInvitationRequest = Message<"signet.v1.CreateInvitationRequest
  * Use `create(CreateInvitationRequestSchema)` to create a new message.
  */
 export const CreateInvitationRequestSchema: GenMessage<CreateInvitationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 1);
+  messageDesc(file_signet_v1_invitation, 2);
 
 /**
  * Answer to CreateInvitation.
@@ -288,7 +334,7 @@ export type CreateInvitationResponse = Message<"signet.v1.CreateInvitationRespon
  * Use `create(CreateInvitationResponseSchema)` to create a new message.
  */
 export const CreateInvitationResponseSchema: GenMessage<CreateInvitationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 2);
+  messageDesc(file_signet_v1_invitation, 3);
 
 /**
  * Which invitations to list.
@@ -331,7 +377,7 @@ export type ListInvitationsRequest = Message<"signet.v1.ListInvitationsRequest">
  * Use `create(ListInvitationsRequestSchema)` to create a new message.
  */
 export const ListInvitationsRequestSchema: GenMessage<ListInvitationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 3);
+  messageDesc(file_signet_v1_invitation, 4);
 
 /**
  * Answer to ListInvitations.
@@ -360,7 +406,7 @@ export type ListInvitationsResponse = Message<"signet.v1.ListInvitationsResponse
  * Use `create(ListInvitationsResponseSchema)` to create a new message.
  */
 export const ListInvitationsResponseSchema: GenMessage<ListInvitationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 4);
+  messageDesc(file_signet_v1_invitation, 5);
 
 /**
  * Which invitation to read.
@@ -388,7 +434,7 @@ export type GetInvitationRequest = Message<"signet.v1.GetInvitationRequest"> & {
  * Use `create(GetInvitationRequestSchema)` to create a new message.
  */
 export const GetInvitationRequestSchema: GenMessage<GetInvitationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 5);
+  messageDesc(file_signet_v1_invitation, 6);
 
 /**
  * Answer to GetInvitation.
@@ -409,7 +455,7 @@ export type GetInvitationResponse = Message<"signet.v1.GetInvitationResponse"> &
  * Use `create(GetInvitationResponseSchema)` to create a new message.
  */
 export const GetInvitationResponseSchema: GenMessage<GetInvitationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 6);
+  messageDesc(file_signet_v1_invitation, 7);
 
 /**
  * Which invitation to send again.
@@ -445,7 +491,7 @@ export type ResendInvitationRequest = Message<"signet.v1.ResendInvitationRequest
  * Use `create(ResendInvitationRequestSchema)` to create a new message.
  */
 export const ResendInvitationRequestSchema: GenMessage<ResendInvitationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 7);
+  messageDesc(file_signet_v1_invitation, 8);
 
 /**
  * Answer to ResendInvitation.
@@ -481,7 +527,7 @@ export type ResendInvitationResponse = Message<"signet.v1.ResendInvitationRespon
  * Use `create(ResendInvitationResponseSchema)` to create a new message.
  */
 export const ResendInvitationResponseSchema: GenMessage<ResendInvitationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 8);
+  messageDesc(file_signet_v1_invitation, 9);
 
 /**
  * Which invitation to withdraw.
@@ -509,7 +555,7 @@ export type WithdrawInvitationRequest = Message<"signet.v1.WithdrawInvitationReq
  * Use `create(WithdrawInvitationRequestSchema)` to create a new message.
  */
 export const WithdrawInvitationRequestSchema: GenMessage<WithdrawInvitationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 9);
+  messageDesc(file_signet_v1_invitation, 10);
 
 /**
  * Answer to WithdrawInvitation.
@@ -530,7 +576,7 @@ export type WithdrawInvitationResponse = Message<"signet.v1.WithdrawInvitationRe
  * Use `create(WithdrawInvitationResponseSchema)` to create a new message.
  */
 export const WithdrawInvitationResponseSchema: GenMessage<WithdrawInvitationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 10);
+  messageDesc(file_signet_v1_invitation, 11);
 
 /**
  * Who accepts an invitation.
@@ -601,7 +647,7 @@ export type AcceptInvitationRequest = Message<"signet.v1.AcceptInvitationRequest
  * Use `create(AcceptInvitationRequestSchema)` to create a new message.
  */
 export const AcceptInvitationRequestSchema: GenMessage<AcceptInvitationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 11);
+  messageDesc(file_signet_v1_invitation, 12);
 
 /**
  * Answer to AcceptInvitation.
@@ -650,7 +696,7 @@ export type AcceptInvitationResponse = Message<"signet.v1.AcceptInvitationRespon
  * Use `create(AcceptInvitationResponseSchema)` to create a new message.
  */
 export const AcceptInvitationResponseSchema: GenMessage<AcceptInvitationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 12);
+  messageDesc(file_signet_v1_invitation, 13);
 
 /**
  * Which invitation to accept.
@@ -671,7 +717,7 @@ export type AcceptMyInvitationRequest = Message<"signet.v1.AcceptMyInvitationReq
  * Use `create(AcceptMyInvitationRequestSchema)` to create a new message.
  */
 export const AcceptMyInvitationRequestSchema: GenMessage<AcceptMyInvitationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 13);
+  messageDesc(file_signet_v1_invitation, 14);
 
 /**
  * Answer to AcceptMyInvitation.
@@ -699,7 +745,7 @@ export type AcceptMyInvitationResponse = Message<"signet.v1.AcceptMyInvitationRe
  * Use `create(AcceptMyInvitationResponseSchema)` to create a new message.
  */
 export const AcceptMyInvitationResponseSchema: GenMessage<AcceptMyInvitationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 14);
+  messageDesc(file_signet_v1_invitation, 15);
 
 /**
  * Who is to set a password.
@@ -720,7 +766,7 @@ export type SendPasswordSetupRequest = Message<"signet.v1.SendPasswordSetupReque
  * Use `create(SendPasswordSetupRequestSchema)` to create a new message.
  */
 export const SendPasswordSetupRequestSchema: GenMessage<SendPasswordSetupRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 15);
+  messageDesc(file_signet_v1_invitation, 16);
 
 /**
  * Answer to SendPasswordSetup.
@@ -756,7 +802,7 @@ export type SendPasswordSetupResponse = Message<"signet.v1.SendPasswordSetupResp
  * Use `create(SendPasswordSetupResponseSchema)` to create a new message.
  */
 export const SendPasswordSetupResponseSchema: GenMessage<SendPasswordSetupResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_invitation, 16);
+  messageDesc(file_signet_v1_invitation, 17);
 
 /**
  * Invitations: people who are asked by e-mail to join an organization.
@@ -773,7 +819,8 @@ export const InvitationService: GenService<{
    * contains the link instead, and accepting it does not verify the address.
    *
    * With roles the caller also needs `member.write` and every permission of the
-   * roles; with groups, what adding a member to each of them needs. The server
+   * roles; with roles in applications, `project.role.write`; with groups, what
+   * adding a member to each of them needs. The server
    * checks this again, for the roles that the inviter has then, when the
    * invitation is accepted. Whether the address belongs to an account is not
    * told before that. An organization can have 1000 pending invitations and
@@ -813,7 +860,9 @@ export const InvitationService: GenService<{
    * Send an invitation again
    *
    * Sends a new link, which replaces the earlier one. The caller answers for the
-   * invitation from then on, and must be allowed to create it.
+   * invitation from then on, and must be allowed to create it. Support
+   * (`user.support`) can only have it mailed once more: the inviter still answers
+   * for it, and `lifetimeSeconds` must be left out.
    *
    * @generated from rpc signet.v1.InvitationService.ResendInvitation
    */

@@ -1,0 +1,18 @@
+// The columns of lists.
+
+/** A column with a purpose: how wide it is, and whether people may hide it. */
+export interface Column {
+  readonly text: string;
+  /** `text` and `wide` share what the others leave. What does not fit is cut, and whole in the title. */
+  readonly kind: 'text' | 'wide' | 'state' | 'date' | 'time' | 'end';
+  /** Names it in what the browser keeps: people may hide it. */
+  readonly id?: string;
+  /** It is hidden until somebody shows it. */
+  readonly hidden?: boolean;
+}
+
+export const column = (kind: Column['kind'], text: string, more: { id?: string; hidden?: boolean } = {}): Column => ({
+  text,
+  kind,
+  ...more,
+});
