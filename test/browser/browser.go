@@ -302,14 +302,14 @@ func (tab *Tab) Choose(selector, value string) {
 // Click presses something that leads to no other page.
 func (tab *Tab) Click(selector string) {
 	tab.t.Helper()
-	tab.Do(chromedp.WaitEnabled(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery))
+	tab.Do(chromedp.WaitEnabled(selector, chromedp.ByQuery), press(selector))
 }
 
 // Submit presses something that leads to another page, and waits until that is there.
 func (tab *Tab) Submit(selector string) {
 	tab.t.Helper()
 	tab.Do(chromedp.WaitEnabled(selector, chromedp.ByQuery), chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := chromedp.RunResponse(ctx, chromedp.Click(selector, chromedp.ByQuery))
+		_, err := chromedp.RunResponse(ctx, press(selector))
 		return err
 	}))
 }
