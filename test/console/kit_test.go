@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
@@ -214,88 +213,25 @@ func (w *window) enterAndClose(a account) {
 	w.Evaluate(`setTimeout(() => document.querySelector('button.primary').click(), 100), true`, nil)
 }
 
-// visit opens a view by its address, as a link in a mail does.
-func (w *window) visit(path string) {
-	w.t.Helper()
-	w.Open(w.s.url + "/console" + path)
-	w.settle()
+// at is the window for what every test of the console does, in the words of package browser.
+func (w *window) at() browser.Window {
+	return browser.Window{Tab: w.Tab, Console: w.s.url + "/console"}
 }
+
+func (w *window) visit(path string)               { w.t.Helper(); w.at().Visit(path) }
+func (w *window) settle()                         { w.t.Helper(); w.at().Settle() }
+func (w *window) until(what, expression string)   { w.t.Helper(); w.at().Until(what, expression) }
+func (w *window) sees(text string)                { w.t.Helper(); w.at().Sees(text) }
+func (w *window) mark(what, script string) string { w.t.Helper(); return w.at().Mark(what, script) }
+func (w *window) press(text string)               { w.t.Helper(); w.at().Press(text) }
+func (w *window) labelled(label string) string    { w.t.Helper(); return w.at().Labelled(label) }
+func (w *window) fill(label, text string)         { w.t.Helper(); w.at().Type(label, text) }
 
 // visitInside goes to a view as a link inside the console does: the page stays.
 func (w *window) visitInside(path string) {
 	w.t.Helper()
 	w.Evaluate(fmt.Sprintf(`(() => { const a = document.createElement('a'); a.href = '/console' + %q; document.body.append(a); a.click(); a.remove(); })()`, path), nil)
 	w.settle()
-}
-
-// settle waits until the view is there and nothing is on its way to it.
-func (w *window) settle() {
-	w.t.Helper()
-	w.until("the view has settled",
-		`document.querySelector('main h1') !== null && document.querySelector('main').getAttribute('aria-busy') === 'false' && document.querySelector('main .pending') === null`)
-}
-
-// until waits until an expression holds in the page.
-func (w *window) until(what, expression string) {
-	w.t.Helper()
-	var held bool
-	w.Evaluate(fmt.Sprintf(`new Promise((resolve) => {
-		const end = performance.now() + %d;
-		const look = () => { let ok = false; try { ok = !!(%s); } catch (e) { ok = false; } if (ok || performance.now() > end) resolve(ok); else setTimeout(look, 30); };
-		look();
-	})`, (patience-5*time.Second).Milliseconds(), expression), &held)
-	if !held {
-		w.t.Fatalf("%s: it does not happen at %s; the page says:\n%s", what, w.At(), w.Text("body"))
-	}
-}
-
-// sees waits until a text is on the page.
-func (w *window) sees(text string) {
-	w.t.Helper()
-	w.until(fmt.Sprintf("%q is to be seen", text), fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
-}
-
-// mark waits for an element that a script finds, and gives a selector for it. When the view draws it anew, the selector
-// is for the new one.
-func (w *window) mark(what, script string) string {
-	w.t.Helper()
-	w.until(what, fmt.Sprintf(`(() => {
-		const visible = (e) => e.checkVisibility() && !e.closest('[aria-hidden="true"]');
-		const find = () => {
-			const top = [...document.querySelectorAll('[role="dialog"]')].filter((e) => e.checkVisibility()).sort((a, b) => getComputedStyle(a).zIndex - getComputedStyle(b).zIndex).at(-1) ?? document;
-			return %s;
-		};
-		const found = find();
-		if (!found) return false;
-		document.querySelectorAll('[data-test]').forEach((e) => e.removeAttribute('data-test'));
-		found.setAttribute('data-test', '');
-		found.scrollIntoView({block: 'center'});
-		window.redrawn?.disconnect();
-		window.redrawn = new MutationObserver(() => document.querySelector('[data-test]') ?? find()?.setAttribute('data-test', ''));
-		window.redrawn.observe(document.body, {childList: true, subtree: true});
-		return true;
-	})()`, script))
-	return "[data-test]"
-}
-
-// press presses a button, a link, or an entry of a menu by its text; in a dialog, if one is open.
-func (w *window) press(text string) {
-	w.t.Helper()
-	w.Click(w.mark(fmt.Sprintf("there is a button %q", text), fmt.Sprintf(`[...top.querySelectorAll('button, a, [role="menuitem"], [role="option"]')]
-		.find((e) => visible(e) && !e.disabled && ((e.getAttribute('aria-label') ?? '') === %[1]q || e.innerText.trim() === %[1]q))`, text)))
-}
-
-// labelled gives a selector for the control with a label.
-func (w *window) labelled(label string) string {
-	w.t.Helper()
-	return w.mark(fmt.Sprintf("there is a field %q", label), fmt.Sprintf(`[...top.querySelectorAll('label')].filter((l) => visible(l) && l.firstChild?.textContent.trim() === %q)
-		.map((l) => l.control).find(Boolean)`, label))
-}
-
-// fill types into the field with a label, in place of what was there.
-func (w *window) fill(label, text string) {
-	w.t.Helper()
-	w.Fill(w.labelled(label), text)
 }
 
 // key presses a key.
