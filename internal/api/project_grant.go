@@ -4,6 +4,7 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/project"
 	"github.com/signet-idm/signet/internal/eventlog/event"
@@ -78,6 +79,10 @@ func (s Projects) ListGrantedProjects(ctx context.Context,
 	}
 	out := &signetv1.ListGrantedProjectsResponse{NextPageToken: next}
 	for _, g := range found {
+		apps, err := s.grantedApps(ctx, g)
+		if err != nil {
+			return nil, err
+		}
 		out.Projects = append(out.Projects, &signetv1.GrantedProject{
 			GrantId:     g.ID,
 			Details:     complete(g.Details()),
@@ -86,9 +91,21 @@ func (s Projects) ListGrantedProjects(ctx context.Context,
 			ProjectName: g.ProjectName,
 			OwnerName:   g.OwnerName,
 			Roles:       showRoles(g.Roles),
+			Apps:        apps,
 		})
 	}
 	return out, nil
+}
+
+func (s Projects) grantedApps(ctx context.Context, g project.Granted) (shown []*signetv1.GrantedApplication, err error) {
+	if g.Data.State != project.Active {
+		return nil, nil
+	}
+	apps, err := app.OfGranted(ctx, s.Store, g.Data.To, g.Data.Project)
+	for _, a := range apps {
+		shown = append(shown, &signetv1.GrantedApplication{AppId: a.ID, Name: a.Data.Name})
+	}
+	return shown, err
 }
 
 // AcceptGrantedProject accepts a grant to the context organization.

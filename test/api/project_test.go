@@ -252,6 +252,8 @@ func grantStory(t *testing.T, c *Client) {
 	second := c.w.newScene(t)
 	offered := &deal{vendor: d.vendor, customer: second, project: d.project}
 	offered.grant = c.offer(t, offered, "admin")
+	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, d.vendor.owner,
+		&signetv1.SetApplicationRoleSettingsRequest{AppId: d.vendor.app, ProjectId: d.project})
 	list := func(as *Actor) []*signetv1.GrantedProject {
 		return done[*signetv1.ListGrantedProjectsResponse](t, c, as,
 			&signetv1.ListGrantedProjectsRequest{}).GetProjects()
@@ -260,11 +262,12 @@ func grantStory(t *testing.T, c *Client) {
 	own, others := list(d.customer.owner), list(second.owner)
 	if len(own) != 1 || own[0].GetGrantId() != d.grant || own[0].GetState() != signetv1.ProjectGrant_STATE_ACTIVE ||
 		own[0].GetProjectName() != "Shop" || own[0].GetOwnerName() != "Sample" ||
-		len(own[0].GetRoles()) != 2 || own[0].GetRoles()[0].GetName() != "READER" {
+		len(own[0].GetRoles()) != 2 || own[0].GetRoles()[0].GetName() != "READER" ||
+		len(own[0].GetApps()) != 1 || own[0].GetApps()[0].GetAppId() != d.vendor.app || own[0].GetApps()[0].GetName() == "" {
 		t.Errorf("customer 1 sees %v", own)
 	}
 	if len(others) != 1 || others[0].GetGrantId() != offered.grant ||
-		others[0].GetState() != signetv1.ProjectGrant_STATE_PENDING {
+		others[0].GetState() != signetv1.ProjectGrant_STATE_PENDING || others[0].GetApps() != nil {
 		t.Errorf("customer 2 sees %v", others)
 	}
 	c.refused(t, noProject, d.customer.owner, &signetv1.ListProjectGrantsRequest{ProjectId: d.project})

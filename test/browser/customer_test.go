@@ -14,6 +14,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/ops/server"
 	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // product makes the installation's application one that the operator offers to all customers: its people need a role,
@@ -85,9 +86,17 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 
 			// The operator invites the administrator, and nobody invents a password for anybody else.
 			const domain = "acme.example"
-			made := i.as(operator, "POST", "/v1/orgs/_setup_invited",
-				values{"org": values{"name": "Acme", "domain": domain}, "email": "ada@" + domain, "language": "en"})
-			org := made["orgId"].(string)
+			console := i.console(i.visitor(t, b))
+			console.Open(console.Console + "/")
+			console.v.name("operator")
+			console.v.password(firstPassword)
+			console.Visit("/organizations?add=organization")
+			console.Type("Name of the organization", "Acme")
+			console.Type("Domain", domain)
+			console.Type("E-mail", "ada@"+domain)
+			console.pictured("set-up")
+			console.Press("Set up")
+			org := console.shown("o")
 			v := i.visitor(t, b)
 			v.Open(mailTo(t, sink, "ada@"+domain))
 			v.sees("main", "Acme")
@@ -103,14 +112,25 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			i.as(admin, "POST", "/v1/granted_projects/"+grant+"/_accept", values{})
 
 			// The administrator adds the provider. Nobody sees it before a check has passed.
-			f := i.foreign(admin, nil, values{"draft": true})
+			ada := i.console(v)
+			ada.Visit("/o/" + org + "/providers?add=oidc")
+			port := testkit.FreePort(t)
+			ada.Type("Name", "Acme")
+			ada.Type("Issuer", foreignAt(port))
+			ada.Type("Client id", foreignClient)
+			ada.Type("Client secret", foreignSecret)
+			ada.Click(ada.Labelled("The first sign-in creates a user"))
+			ada.Press("Add")
+			ada.Sees("This provider is a draft.")
+			f := i.startForeign(port, ada.shown("providers"), nil)
 			idp := func() values { return i.as(admin, "GET", "/v1/idps/"+f.idp, nil)["idp"].(values) }
 			if got := idp(); got["state"] != "STATE_DRAFT" || got["offered"] == true {
 				t.Errorf("%v", got)
 			}
-			if found := i.as(admin, "POST", "/v1/idps/"+f.idp+"/_check", values{}); found["ok"] != true {
-				t.Errorf("a check finds %v", found)
-			}
+			ada.Press("Check now")
+			ada.Sees("The check has passed")
+			ada.Sees("Offered at sign-in")
+			ada.pictured("provider")
 			if got := idp(); got["offered"] != true {
 				t.Errorf("%v", got)
 			}
@@ -127,18 +147,26 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 				t.Error("nobody is told that no domain leads to the provider")
 			}
 			at := "/v1/orgs/" + org + "/domains"
-			added := i.as(admin, "GET", at, nil)["domains"].([]any)
-			for _, d := range added {
-				d := d.(values)
-				if d["domain"] != domain {
-					continue
+			if routed == "by DNS" {
+				ada.Visit("/o/" + org + "/domains")
+				ada.Press("More actions: " + domain)
+				ada.Press("Prove the domain by DNS")
+				ada.pictured("domain")
+				for _, d := range i.as(admin, "GET", at, nil)["domains"].([]any) {
+					if d := d.(values); d["domain"] == domain {
+						ada.Sees(d["verificationName"].(string))
+						dns.set(d["verificationName"].(string), d["verificationValue"].(string))
+					}
 				}
-				if routed == "by DNS" {
-					dns.set(d["verificationName"].(string), d["verificationValue"].(string))
-					i.as(admin, "POST", at+"/"+domain+"/_verify", values{})
-				} else {
-					i.as(operator, "POST", at+"/"+domain+"/_set_routing", values{"isRouted": true})
-				}
+				ada.Press("Check now")
+				ada.Sees("Proven by DNS")
+			} else {
+				console.Visit("/o/" + org + "/domains")
+				console.Press("More actions: " + domain)
+				console.Press("Lead people to the identity provider")
+				console.Sees("You vouch for it.")
+				console.Press("Lead people to the identity provider")
+				console.Sees("Leads to the provider, vouched for by")
 			}
 			if warned() {
 				t.Error("a domain leads to the provider, and saving says otherwise")
@@ -146,9 +174,14 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 
 			// A colleague is invited to the product, comes through the provider, and lands in the product.
 			start := strings.TrimSuffix(i.callback, "/callback") + "/orders"
-			i.as(admin, "POST", "/v1/orgs/"+org+"/invitations",
-				values{"email": "eve@" + domain, "appId": i.clientID, "targetLinkUri": start, "language": "en",
-					"appRoles": []values{{"projectId": project, "roleKeys": []string{"viewer"}}}})
+			ada.Visit("/o/" + org + "/invitations?add=invitation")
+			ada.Type("E-mail", "eve@"+domain)
+			ada.Click(ada.Labelled("Fieldbook: Viewer"))
+			ada.Pick("Application", "Field", "Fieldbook")
+			ada.Type("Page of the application", start)
+			ada.pictured("invite")
+			ada.Press("Invite")
+			ada.Sees("The invitation was sent.")
 			v = i.visitor(t, b)
 			v.Open(mailTo(t, sink, "eve@"+domain))
 			v.sees("main", "Acme")
@@ -192,7 +225,7 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			i.finds(helper, org, "tom", "role_missing")
 
 			// Another customer's people go on with their passwords.
-			made = i.as(operator, "POST", "/v1/orgs/_setup", values{
+			made := i.as(operator, "POST", "/v1/orgs/_setup", values{
 				"org": values{"name": "Umbrella", "domain": "umbrella.example"},
 				"human": values{"userName": "owner", "password": firstPassword,
 					"profile": values{"firstName": "O", "lastName": "W"},
@@ -230,6 +263,25 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// person is somebody at the console.
+type person struct {
+	browser.Window
+	v *visitor
+}
+
+func (i *installation) console(v *visitor) person {
+	v.Look(browser.Look{Width: 1280, Height: 800})
+	return person{browser.Window{Tab: v.Tab, Console: i.url + "/console"}, v}
+}
+
+// shown waits for the view of an object of a kind, and gives the object's identifier.
+func (p person) shown(kind string) string {
+	p.v.t.Helper()
+	p.Until("an object is shown", fmt.Sprintf(`/\/%s\/\w+_\w+$/.test(location.pathname)`, kind))
+	p.Settle()
+	return p.At()[strings.LastIndex(p.At(), "/")+1:]
 }
 
 // finds has somebody of the support look for a person of an organization, and for why they did not get in.

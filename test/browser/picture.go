@@ -27,3 +27,13 @@ func (tab *Tab) Picture(path string) {
 		tab.t.Fatal(err)
 	}
 }
+
+// Screen writes what the window shows to a file.
+func (tab *Tab) Screen(path string) {
+	tab.t.Helper()
+	var shot []byte
+	tab.Do(chromedp.CaptureScreenshot(&shot))
+	if err := os.WriteFile(path, shot, 0o600); err != nil {
+		tab.t.Fatal(err)
+	}
+}

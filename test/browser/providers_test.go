@@ -29,25 +29,37 @@ type values = map[string]any
 // foreign is npm oidc-provider as a provider of an installation.
 type foreign struct{ address, idp string }
 
-// foreign starts one with its quirks, and configures it with a token of somebody. See ../federation/provider.mjs.
+// foreign configures one with a token of somebody, and starts it with its quirks.
 func (i *installation) foreign(token string, options, more values) foreign {
 	i.t.Helper()
-	if _, err := os.Stat("../clients/node_modules/oidc-provider"); err != nil {
-		i.t.Fatal("oidc-provider is not installed: run this through scripts/with-browser.sh")
-	}
 	port := testkit.FreePort(i.t)
-	f := foreign{address: "http://127.0.0.1:" + port}
-	config := values{"name": "Foreign", "issuer": f.address, "clientId": "signet",
-		"clientSecret": "a secret of the client", "autoRegister": true}
+	config := values{"name": "Foreign", "issuer": foreignAt(port), "clientId": foreignClient,
+		"clientSecret": foreignSecret, "autoRegister": true}
 	maps.Copy(config, more)
 	status, made := i.call(token, "POST", "/v1/idps/oidc", config)
 	if status != http.StatusOK {
 		i.t.Fatalf("%d %v", status, made)
 	}
-	f.idp = made["idpId"].(string)
+	return i.startForeign(port, made["idpId"].(string), options)
+}
+
+const (
+	foreignClient = "signet"
+	foreignSecret = "a secret of the client"
+)
+
+func foreignAt(port string) string { return "http://127.0.0.1:" + port }
+
+// startForeign starts one that is configured already. See ../federation/provider.mjs.
+func (i *installation) startForeign(port, idp string, options values) foreign {
+	i.t.Helper()
+	if _, err := os.Stat("../clients/node_modules/oidc-provider"); err != nil {
+		i.t.Fatal("oidc-provider is not installed: run this through scripts/with-browser.sh")
+	}
+	f := foreign{address: foreignAt(port), idp: idp}
 	started := values{
 		"port": json.Number(port),
-		"clients": []values{{"client_id": "signet", "client_secret": "a secret of the client",
+		"clients": []values{{"client_id": foreignClient, "client_secret": foreignSecret,
 			"redirect_uris": []string{i.url + "/login/idp/" + f.idp + "/callback"}}},
 	}
 	maps.Copy(started, options)

@@ -88,3 +88,11 @@ func (w Window) Type(label, text string) {
 	w.t.Helper()
 	w.Tab.Fill(w.Labelled(label), text)
 }
+
+// Pick looks something up in the field with a label, and chooses what is found with this text.
+func (w Window) Pick(label, typed, found string) {
+	w.t.Helper()
+	w.Type(label, typed)
+	w.Click(w.Mark(fmt.Sprintf("%q is found", found),
+		fmt.Sprintf(`[...document.querySelectorAll('[role="option"]')].find((e) => visible(e) && e.innerText.trim() === %q)`, found)))
+}

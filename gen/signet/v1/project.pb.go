@@ -314,7 +314,10 @@ type GrantedProject struct {
 	// Name of the organization of the project.
 	OwnerName string `protobuf:"bytes,6,opt,name=owner_name,json=ownerName,proto3" json:"owner_name,omitempty"`
 	// Roles that may be given.
-	Roles         []*ProjectRole `protobuf:"bytes,7,rep,name=roles,proto3" json:"roles,omitempty"`
+	Roles []*ProjectRole `protobuf:"bytes,7,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Applications of the project, the oldest 100, once the grant was accepted.
+	// People of the organization sign in to them, and invitations can name them.
+	Apps          []*GrantedApplication `protobuf:"bytes,8,rep,name=apps,proto3" json:"apps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +401,68 @@ func (x *GrantedProject) GetRoles() []*ProjectRole {
 	return nil
 }
 
+func (x *GrantedProject) GetApps() []*GrantedApplication {
+	if x != nil {
+		return x.Apps
+	}
+	return nil
+}
+
+// GrantedApplication is an application of a granted project.
+type GrantedApplication struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Name shown to people who sign in to it.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantedApplication) Reset() {
+	*x = GrantedApplication{}
+	mi := &file_signet_v1_project_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantedApplication) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantedApplication) ProtoMessage() {}
+
+func (x *GrantedApplication) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_project_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantedApplication.ProtoReflect.Descriptor instead.
+func (*GrantedApplication) Descriptor() ([]byte, []int) {
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GrantedApplication) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *GrantedApplication) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // AppRoles are the roles of one project that somebody has in one organization.
 type AppRoles struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -415,7 +480,7 @@ type AppRoles struct {
 
 func (x *AppRoles) Reset() {
 	*x = AppRoles{}
-	mi := &file_signet_v1_project_proto_msgTypes[4]
+	mi := &file_signet_v1_project_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +492,7 @@ func (x *AppRoles) String() string {
 func (*AppRoles) ProtoMessage() {}
 
 func (x *AppRoles) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[4]
+	mi := &file_signet_v1_project_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +505,7 @@ func (x *AppRoles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppRoles.ProtoReflect.Descriptor instead.
 func (*AppRoles) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AppRoles) GetProjectId() string {
@@ -488,7 +553,7 @@ type AppRole struct {
 
 func (x *AppRole) Reset() {
 	*x = AppRole{}
-	mi := &file_signet_v1_project_proto_msgTypes[5]
+	mi := &file_signet_v1_project_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +565,7 @@ func (x *AppRole) String() string {
 func (*AppRole) ProtoMessage() {}
 
 func (x *AppRole) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[5]
+	mi := &file_signet_v1_project_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +578,7 @@ func (x *AppRole) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppRole.ProtoReflect.Descriptor instead.
 func (*AppRole) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AppRole) GetKey() string {
@@ -562,7 +627,7 @@ type UserWithRoles struct {
 
 func (x *UserWithRoles) Reset() {
 	*x = UserWithRoles{}
-	mi := &file_signet_v1_project_proto_msgTypes[6]
+	mi := &file_signet_v1_project_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +639,7 @@ func (x *UserWithRoles) String() string {
 func (*UserWithRoles) ProtoMessage() {}
 
 func (x *UserWithRoles) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[6]
+	mi := &file_signet_v1_project_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +652,7 @@ func (x *UserWithRoles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserWithRoles.ProtoReflect.Descriptor instead.
 func (*UserWithRoles) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UserWithRoles) GetUserId() string {
@@ -633,7 +698,7 @@ type GroupWithRoles struct {
 
 func (x *GroupWithRoles) Reset() {
 	*x = GroupWithRoles{}
-	mi := &file_signet_v1_project_proto_msgTypes[7]
+	mi := &file_signet_v1_project_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +710,7 @@ func (x *GroupWithRoles) String() string {
 func (*GroupWithRoles) ProtoMessage() {}
 
 func (x *GroupWithRoles) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[7]
+	mi := &file_signet_v1_project_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +723,7 @@ func (x *GroupWithRoles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWithRoles.ProtoReflect.Descriptor instead.
 func (*GroupWithRoles) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GroupWithRoles) GetGroupId() string {
@@ -693,7 +758,7 @@ type AddProjectRequest struct {
 
 func (x *AddProjectRequest) Reset() {
 	*x = AddProjectRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[8]
+	mi := &file_signet_v1_project_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +770,7 @@ func (x *AddProjectRequest) String() string {
 func (*AddProjectRequest) ProtoMessage() {}
 
 func (x *AddProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[8]
+	mi := &file_signet_v1_project_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +783,7 @@ func (x *AddProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddProjectRequest.ProtoReflect.Descriptor instead.
 func (*AddProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddProjectRequest) GetName() string {
@@ -741,7 +806,7 @@ type AddProjectResponse struct {
 
 func (x *AddProjectResponse) Reset() {
 	*x = AddProjectResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[9]
+	mi := &file_signet_v1_project_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +818,7 @@ func (x *AddProjectResponse) String() string {
 func (*AddProjectResponse) ProtoMessage() {}
 
 func (x *AddProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[9]
+	mi := &file_signet_v1_project_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +831,7 @@ func (x *AddProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddProjectResponse.ProtoReflect.Descriptor instead.
 func (*AddProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AddProjectResponse) GetDetails() *Details {
@@ -794,7 +859,7 @@ type GetProjectRequest struct {
 
 func (x *GetProjectRequest) Reset() {
 	*x = GetProjectRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[10]
+	mi := &file_signet_v1_project_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +871,7 @@ func (x *GetProjectRequest) String() string {
 func (*GetProjectRequest) ProtoMessage() {}
 
 func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[10]
+	mi := &file_signet_v1_project_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +884,7 @@ func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectRequest.ProtoReflect.Descriptor instead.
 func (*GetProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetProjectRequest) GetProjectId() string {
@@ -840,7 +905,7 @@ type GetProjectResponse struct {
 
 func (x *GetProjectResponse) Reset() {
 	*x = GetProjectResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[11]
+	mi := &file_signet_v1_project_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +917,7 @@ func (x *GetProjectResponse) String() string {
 func (*GetProjectResponse) ProtoMessage() {}
 
 func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[11]
+	mi := &file_signet_v1_project_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +930,7 @@ func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectResponse.ProtoReflect.Descriptor instead.
 func (*GetProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetProjectResponse) GetProject() *Project {
@@ -892,7 +957,7 @@ type ListProjectsRequest struct {
 
 func (x *ListProjectsRequest) Reset() {
 	*x = ListProjectsRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[12]
+	mi := &file_signet_v1_project_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +969,7 @@ func (x *ListProjectsRequest) String() string {
 func (*ListProjectsRequest) ProtoMessage() {}
 
 func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[12]
+	mi := &file_signet_v1_project_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +982,7 @@ func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListProjectsRequest) GetName() string {
@@ -955,7 +1020,7 @@ type ListProjectsResponse struct {
 
 func (x *ListProjectsResponse) Reset() {
 	*x = ListProjectsResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[13]
+	mi := &file_signet_v1_project_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1032,7 @@ func (x *ListProjectsResponse) String() string {
 func (*ListProjectsResponse) ProtoMessage() {}
 
 func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[13]
+	mi := &file_signet_v1_project_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1045,7 @@ func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListProjectsResponse) GetProjects() []*Project {
@@ -1010,7 +1075,7 @@ type RenameProjectRequest struct {
 
 func (x *RenameProjectRequest) Reset() {
 	*x = RenameProjectRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[14]
+	mi := &file_signet_v1_project_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1087,7 @@ func (x *RenameProjectRequest) String() string {
 func (*RenameProjectRequest) ProtoMessage() {}
 
 func (x *RenameProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[14]
+	mi := &file_signet_v1_project_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1100,7 @@ func (x *RenameProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameProjectRequest.ProtoReflect.Descriptor instead.
 func (*RenameProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RenameProjectRequest) GetProjectId() string {
@@ -1063,7 +1128,7 @@ type RenameProjectResponse struct {
 
 func (x *RenameProjectResponse) Reset() {
 	*x = RenameProjectResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[15]
+	mi := &file_signet_v1_project_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1140,7 @@ func (x *RenameProjectResponse) String() string {
 func (*RenameProjectResponse) ProtoMessage() {}
 
 func (x *RenameProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[15]
+	mi := &file_signet_v1_project_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1153,7 @@ func (x *RenameProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameProjectResponse.ProtoReflect.Descriptor instead.
 func (*RenameProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RenameProjectResponse) GetDetails() *Details {
@@ -1109,7 +1174,7 @@ type RemoveProjectRequest struct {
 
 func (x *RemoveProjectRequest) Reset() {
 	*x = RemoveProjectRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[16]
+	mi := &file_signet_v1_project_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1186,7 @@ func (x *RemoveProjectRequest) String() string {
 func (*RemoveProjectRequest) ProtoMessage() {}
 
 func (x *RemoveProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[16]
+	mi := &file_signet_v1_project_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1199,7 @@ func (x *RemoveProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveProjectRequest.ProtoReflect.Descriptor instead.
 func (*RemoveProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RemoveProjectRequest) GetProjectId() string {
@@ -1155,7 +1220,7 @@ type RemoveProjectResponse struct {
 
 func (x *RemoveProjectResponse) Reset() {
 	*x = RemoveProjectResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[17]
+	mi := &file_signet_v1_project_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1232,7 @@ func (x *RemoveProjectResponse) String() string {
 func (*RemoveProjectResponse) ProtoMessage() {}
 
 func (x *RemoveProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[17]
+	mi := &file_signet_v1_project_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1245,7 @@ func (x *RemoveProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveProjectResponse.ProtoReflect.Descriptor instead.
 func (*RemoveProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveProjectResponse) GetDetails() *Details {
@@ -1208,7 +1273,7 @@ type SetProjectRoleRequest struct {
 
 func (x *SetProjectRoleRequest) Reset() {
 	*x = SetProjectRoleRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[18]
+	mi := &file_signet_v1_project_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1285,7 @@ func (x *SetProjectRoleRequest) String() string {
 func (*SetProjectRoleRequest) ProtoMessage() {}
 
 func (x *SetProjectRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[18]
+	mi := &file_signet_v1_project_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1298,7 @@ func (x *SetProjectRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetProjectRoleRequest.ProtoReflect.Descriptor instead.
 func (*SetProjectRoleRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SetProjectRoleRequest) GetProjectId() string {
@@ -1275,7 +1340,7 @@ type SetProjectRoleResponse struct {
 
 func (x *SetProjectRoleResponse) Reset() {
 	*x = SetProjectRoleResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[19]
+	mi := &file_signet_v1_project_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1352,7 @@ func (x *SetProjectRoleResponse) String() string {
 func (*SetProjectRoleResponse) ProtoMessage() {}
 
 func (x *SetProjectRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[19]
+	mi := &file_signet_v1_project_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1365,7 @@ func (x *SetProjectRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetProjectRoleResponse.ProtoReflect.Descriptor instead.
 func (*SetProjectRoleResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetProjectRoleResponse) GetDetails() *Details {
@@ -1323,7 +1388,7 @@ type RemoveProjectRoleRequest struct {
 
 func (x *RemoveProjectRoleRequest) Reset() {
 	*x = RemoveProjectRoleRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[20]
+	mi := &file_signet_v1_project_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1400,7 @@ func (x *RemoveProjectRoleRequest) String() string {
 func (*RemoveProjectRoleRequest) ProtoMessage() {}
 
 func (x *RemoveProjectRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[20]
+	mi := &file_signet_v1_project_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1413,7 @@ func (x *RemoveProjectRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveProjectRoleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveProjectRoleRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RemoveProjectRoleRequest) GetProjectId() string {
@@ -1376,7 +1441,7 @@ type RemoveProjectRoleResponse struct {
 
 func (x *RemoveProjectRoleResponse) Reset() {
 	*x = RemoveProjectRoleResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[21]
+	mi := &file_signet_v1_project_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1453,7 @@ func (x *RemoveProjectRoleResponse) String() string {
 func (*RemoveProjectRoleResponse) ProtoMessage() {}
 
 func (x *RemoveProjectRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[21]
+	mi := &file_signet_v1_project_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1466,7 @@ func (x *RemoveProjectRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveProjectRoleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveProjectRoleResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RemoveProjectRoleResponse) GetDetails() *Details {
@@ -1427,7 +1492,7 @@ type AddProjectGrantRequest struct {
 
 func (x *AddProjectGrantRequest) Reset() {
 	*x = AddProjectGrantRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[22]
+	mi := &file_signet_v1_project_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1504,7 @@ func (x *AddProjectGrantRequest) String() string {
 func (*AddProjectGrantRequest) ProtoMessage() {}
 
 func (x *AddProjectGrantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[22]
+	mi := &file_signet_v1_project_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1517,7 @@ func (x *AddProjectGrantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddProjectGrantRequest.ProtoReflect.Descriptor instead.
 func (*AddProjectGrantRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AddProjectGrantRequest) GetProjectId() string {
@@ -1489,7 +1554,7 @@ type AddProjectGrantResponse struct {
 
 func (x *AddProjectGrantResponse) Reset() {
 	*x = AddProjectGrantResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[23]
+	mi := &file_signet_v1_project_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1566,7 @@ func (x *AddProjectGrantResponse) String() string {
 func (*AddProjectGrantResponse) ProtoMessage() {}
 
 func (x *AddProjectGrantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[23]
+	mi := &file_signet_v1_project_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1579,7 @@ func (x *AddProjectGrantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddProjectGrantResponse.ProtoReflect.Descriptor instead.
 func (*AddProjectGrantResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AddProjectGrantResponse) GetDetails() *Details {
@@ -1547,7 +1612,7 @@ type ListProjectGrantsRequest struct {
 
 func (x *ListProjectGrantsRequest) Reset() {
 	*x = ListProjectGrantsRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[24]
+	mi := &file_signet_v1_project_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1624,7 @@ func (x *ListProjectGrantsRequest) String() string {
 func (*ListProjectGrantsRequest) ProtoMessage() {}
 
 func (x *ListProjectGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[24]
+	mi := &file_signet_v1_project_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1637,7 @@ func (x *ListProjectGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectGrantsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListProjectGrantsRequest) GetProjectId() string {
@@ -1610,7 +1675,7 @@ type ListProjectGrantsResponse struct {
 
 func (x *ListProjectGrantsResponse) Reset() {
 	*x = ListProjectGrantsResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[25]
+	mi := &file_signet_v1_project_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1687,7 @@ func (x *ListProjectGrantsResponse) String() string {
 func (*ListProjectGrantsResponse) ProtoMessage() {}
 
 func (x *ListProjectGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[25]
+	mi := &file_signet_v1_project_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1700,7 @@ func (x *ListProjectGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectGrantsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListProjectGrantsResponse) GetGrants() []*ProjectGrant {
@@ -1668,7 +1733,7 @@ type SetProjectGrantRolesRequest struct {
 
 func (x *SetProjectGrantRolesRequest) Reset() {
 	*x = SetProjectGrantRolesRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[26]
+	mi := &file_signet_v1_project_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1745,7 @@ func (x *SetProjectGrantRolesRequest) String() string {
 func (*SetProjectGrantRolesRequest) ProtoMessage() {}
 
 func (x *SetProjectGrantRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[26]
+	mi := &file_signet_v1_project_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1758,7 @@ func (x *SetProjectGrantRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetProjectGrantRolesRequest.ProtoReflect.Descriptor instead.
 func (*SetProjectGrantRolesRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetProjectGrantRolesRequest) GetProjectId() string {
@@ -1728,7 +1793,7 @@ type SetProjectGrantRolesResponse struct {
 
 func (x *SetProjectGrantRolesResponse) Reset() {
 	*x = SetProjectGrantRolesResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[27]
+	mi := &file_signet_v1_project_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1740,7 +1805,7 @@ func (x *SetProjectGrantRolesResponse) String() string {
 func (*SetProjectGrantRolesResponse) ProtoMessage() {}
 
 func (x *SetProjectGrantRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[27]
+	mi := &file_signet_v1_project_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1753,7 +1818,7 @@ func (x *SetProjectGrantRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetProjectGrantRolesResponse.ProtoReflect.Descriptor instead.
 func (*SetProjectGrantRolesResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetProjectGrantRolesResponse) GetDetails() *Details {
@@ -1776,7 +1841,7 @@ type WithdrawProjectGrantRequest struct {
 
 func (x *WithdrawProjectGrantRequest) Reset() {
 	*x = WithdrawProjectGrantRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[28]
+	mi := &file_signet_v1_project_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1853,7 @@ func (x *WithdrawProjectGrantRequest) String() string {
 func (*WithdrawProjectGrantRequest) ProtoMessage() {}
 
 func (x *WithdrawProjectGrantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[28]
+	mi := &file_signet_v1_project_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1866,7 @@ func (x *WithdrawProjectGrantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawProjectGrantRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawProjectGrantRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WithdrawProjectGrantRequest) GetProjectId() string {
@@ -1829,7 +1894,7 @@ type WithdrawProjectGrantResponse struct {
 
 func (x *WithdrawProjectGrantResponse) Reset() {
 	*x = WithdrawProjectGrantResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[29]
+	mi := &file_signet_v1_project_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +1906,7 @@ func (x *WithdrawProjectGrantResponse) String() string {
 func (*WithdrawProjectGrantResponse) ProtoMessage() {}
 
 func (x *WithdrawProjectGrantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[29]
+	mi := &file_signet_v1_project_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +1919,7 @@ func (x *WithdrawProjectGrantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawProjectGrantResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawProjectGrantResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WithdrawProjectGrantResponse) GetDetails() *Details {
@@ -1878,7 +1943,7 @@ type ListGrantedProjectsRequest struct {
 
 func (x *ListGrantedProjectsRequest) Reset() {
 	*x = ListGrantedProjectsRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[30]
+	mi := &file_signet_v1_project_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +1955,7 @@ func (x *ListGrantedProjectsRequest) String() string {
 func (*ListGrantedProjectsRequest) ProtoMessage() {}
 
 func (x *ListGrantedProjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[30]
+	mi := &file_signet_v1_project_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +1968,7 @@ func (x *ListGrantedProjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantedProjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListGrantedProjectsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListGrantedProjectsRequest) GetPageSize() int32 {
@@ -1934,7 +1999,7 @@ type ListGrantedProjectsResponse struct {
 
 func (x *ListGrantedProjectsResponse) Reset() {
 	*x = ListGrantedProjectsResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[31]
+	mi := &file_signet_v1_project_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2011,7 @@ func (x *ListGrantedProjectsResponse) String() string {
 func (*ListGrantedProjectsResponse) ProtoMessage() {}
 
 func (x *ListGrantedProjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[31]
+	mi := &file_signet_v1_project_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2024,7 @@ func (x *ListGrantedProjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantedProjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListGrantedProjectsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListGrantedProjectsResponse) GetProjects() []*GrantedProject {
@@ -1987,7 +2052,7 @@ type AcceptGrantedProjectRequest struct {
 
 func (x *AcceptGrantedProjectRequest) Reset() {
 	*x = AcceptGrantedProjectRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[32]
+	mi := &file_signet_v1_project_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2064,7 @@ func (x *AcceptGrantedProjectRequest) String() string {
 func (*AcceptGrantedProjectRequest) ProtoMessage() {}
 
 func (x *AcceptGrantedProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[32]
+	mi := &file_signet_v1_project_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2077,7 @@ func (x *AcceptGrantedProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptGrantedProjectRequest.ProtoReflect.Descriptor instead.
 func (*AcceptGrantedProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AcceptGrantedProjectRequest) GetGrantId() string {
@@ -2033,7 +2098,7 @@ type AcceptGrantedProjectResponse struct {
 
 func (x *AcceptGrantedProjectResponse) Reset() {
 	*x = AcceptGrantedProjectResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[33]
+	mi := &file_signet_v1_project_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2110,7 @@ func (x *AcceptGrantedProjectResponse) String() string {
 func (*AcceptGrantedProjectResponse) ProtoMessage() {}
 
 func (x *AcceptGrantedProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[33]
+	mi := &file_signet_v1_project_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2123,7 @@ func (x *AcceptGrantedProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcceptGrantedProjectResponse.ProtoReflect.Descriptor instead.
 func (*AcceptGrantedProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AcceptGrantedProjectResponse) GetDetails() *Details {
@@ -2079,7 +2144,7 @@ type DeclineGrantedProjectRequest struct {
 
 func (x *DeclineGrantedProjectRequest) Reset() {
 	*x = DeclineGrantedProjectRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[34]
+	mi := &file_signet_v1_project_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2156,7 @@ func (x *DeclineGrantedProjectRequest) String() string {
 func (*DeclineGrantedProjectRequest) ProtoMessage() {}
 
 func (x *DeclineGrantedProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[34]
+	mi := &file_signet_v1_project_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2169,7 @@ func (x *DeclineGrantedProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclineGrantedProjectRequest.ProtoReflect.Descriptor instead.
 func (*DeclineGrantedProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeclineGrantedProjectRequest) GetGrantId() string {
@@ -2125,7 +2190,7 @@ type DeclineGrantedProjectResponse struct {
 
 func (x *DeclineGrantedProjectResponse) Reset() {
 	*x = DeclineGrantedProjectResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[35]
+	mi := &file_signet_v1_project_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2202,7 @@ func (x *DeclineGrantedProjectResponse) String() string {
 func (*DeclineGrantedProjectResponse) ProtoMessage() {}
 
 func (x *DeclineGrantedProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[35]
+	mi := &file_signet_v1_project_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2215,7 @@ func (x *DeclineGrantedProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeclineGrantedProjectResponse.ProtoReflect.Descriptor instead.
 func (*DeclineGrantedProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeclineGrantedProjectResponse) GetDetails() *Details {
@@ -2176,7 +2241,7 @@ type ListProjectUsersRequest struct {
 
 func (x *ListProjectUsersRequest) Reset() {
 	*x = ListProjectUsersRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[36]
+	mi := &file_signet_v1_project_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2188,7 +2253,7 @@ func (x *ListProjectUsersRequest) String() string {
 func (*ListProjectUsersRequest) ProtoMessage() {}
 
 func (x *ListProjectUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[36]
+	mi := &file_signet_v1_project_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2266,7 @@ func (x *ListProjectUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectUsersRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectUsersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListProjectUsersRequest) GetProjectId() string {
@@ -2239,7 +2304,7 @@ type ListProjectUsersResponse struct {
 
 func (x *ListProjectUsersResponse) Reset() {
 	*x = ListProjectUsersResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[37]
+	mi := &file_signet_v1_project_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2316,7 @@ func (x *ListProjectUsersResponse) String() string {
 func (*ListProjectUsersResponse) ProtoMessage() {}
 
 func (x *ListProjectUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[37]
+	mi := &file_signet_v1_project_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2329,7 @@ func (x *ListProjectUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectUsersResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectUsersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListProjectUsersResponse) GetUsers() []*UserWithRoles {
@@ -2292,7 +2357,7 @@ type ListProjectGroupsRequest struct {
 
 func (x *ListProjectGroupsRequest) Reset() {
 	*x = ListProjectGroupsRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[38]
+	mi := &file_signet_v1_project_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2369,7 @@ func (x *ListProjectGroupsRequest) String() string {
 func (*ListProjectGroupsRequest) ProtoMessage() {}
 
 func (x *ListProjectGroupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[38]
+	mi := &file_signet_v1_project_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2382,7 @@ func (x *ListProjectGroupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectGroupsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectGroupsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListProjectGroupsRequest) GetProjectId() string {
@@ -2338,7 +2403,7 @@ type ListProjectGroupsResponse struct {
 
 func (x *ListProjectGroupsResponse) Reset() {
 	*x = ListProjectGroupsResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[39]
+	mi := &file_signet_v1_project_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2415,7 @@ func (x *ListProjectGroupsResponse) String() string {
 func (*ListProjectGroupsResponse) ProtoMessage() {}
 
 func (x *ListProjectGroupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[39]
+	mi := &file_signet_v1_project_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2428,7 @@ func (x *ListProjectGroupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectGroupsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectGroupsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListProjectGroupsResponse) GetGroups() []*GroupWithRoles {
@@ -2389,7 +2454,7 @@ type SetUserAppRolesRequest struct {
 
 func (x *SetUserAppRolesRequest) Reset() {
 	*x = SetUserAppRolesRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[40]
+	mi := &file_signet_v1_project_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2401,7 +2466,7 @@ func (x *SetUserAppRolesRequest) String() string {
 func (*SetUserAppRolesRequest) ProtoMessage() {}
 
 func (x *SetUserAppRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[40]
+	mi := &file_signet_v1_project_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +2479,7 @@ func (x *SetUserAppRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserAppRolesRequest.ProtoReflect.Descriptor instead.
 func (*SetUserAppRolesRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetUserAppRolesRequest) GetUserId() string {
@@ -2449,7 +2514,7 @@ type SetUserAppRolesResponse struct {
 
 func (x *SetUserAppRolesResponse) Reset() {
 	*x = SetUserAppRolesResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[41]
+	mi := &file_signet_v1_project_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2461,7 +2526,7 @@ func (x *SetUserAppRolesResponse) String() string {
 func (*SetUserAppRolesResponse) ProtoMessage() {}
 
 func (x *SetUserAppRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[41]
+	mi := &file_signet_v1_project_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2474,7 +2539,7 @@ func (x *SetUserAppRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserAppRolesResponse.ProtoReflect.Descriptor instead.
 func (*SetUserAppRolesResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{41}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetUserAppRolesResponse) GetDetails() *Details {
@@ -2495,7 +2560,7 @@ type ListUserAppRolesRequest struct {
 
 func (x *ListUserAppRolesRequest) Reset() {
 	*x = ListUserAppRolesRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[42]
+	mi := &file_signet_v1_project_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2572,7 @@ func (x *ListUserAppRolesRequest) String() string {
 func (*ListUserAppRolesRequest) ProtoMessage() {}
 
 func (x *ListUserAppRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[42]
+	mi := &file_signet_v1_project_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2585,7 @@ func (x *ListUserAppRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserAppRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListUserAppRolesRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{42}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListUserAppRolesRequest) GetUserId() string {
@@ -2541,7 +2606,7 @@ type ListUserAppRolesResponse struct {
 
 func (x *ListUserAppRolesResponse) Reset() {
 	*x = ListUserAppRolesResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[43]
+	mi := &file_signet_v1_project_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2553,7 +2618,7 @@ func (x *ListUserAppRolesResponse) String() string {
 func (*ListUserAppRolesResponse) ProtoMessage() {}
 
 func (x *ListUserAppRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[43]
+	mi := &file_signet_v1_project_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2566,7 +2631,7 @@ func (x *ListUserAppRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserAppRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListUserAppRolesResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{43}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListUserAppRolesResponse) GetAppRoles() []*AppRoles {
@@ -2585,7 +2650,7 @@ type ListMyAppRolesRequest struct {
 
 func (x *ListMyAppRolesRequest) Reset() {
 	*x = ListMyAppRolesRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[44]
+	mi := &file_signet_v1_project_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2662,7 @@ func (x *ListMyAppRolesRequest) String() string {
 func (*ListMyAppRolesRequest) ProtoMessage() {}
 
 func (x *ListMyAppRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[44]
+	mi := &file_signet_v1_project_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2675,7 @@ func (x *ListMyAppRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyAppRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListMyAppRolesRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{44}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{45}
 }
 
 // Answer to ListMyAppRoles.
@@ -2624,7 +2689,7 @@ type ListMyAppRolesResponse struct {
 
 func (x *ListMyAppRolesResponse) Reset() {
 	*x = ListMyAppRolesResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[45]
+	mi := &file_signet_v1_project_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2701,7 @@ func (x *ListMyAppRolesResponse) String() string {
 func (*ListMyAppRolesResponse) ProtoMessage() {}
 
 func (x *ListMyAppRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[45]
+	mi := &file_signet_v1_project_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2714,7 @@ func (x *ListMyAppRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyAppRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListMyAppRolesResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{45}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListMyAppRolesResponse) GetAppRoles() []*AppRoles {
@@ -2675,7 +2740,7 @@ type SetGroupAppRolesRequest struct {
 
 func (x *SetGroupAppRolesRequest) Reset() {
 	*x = SetGroupAppRolesRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[46]
+	mi := &file_signet_v1_project_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2752,7 @@ func (x *SetGroupAppRolesRequest) String() string {
 func (*SetGroupAppRolesRequest) ProtoMessage() {}
 
 func (x *SetGroupAppRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[46]
+	mi := &file_signet_v1_project_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2765,7 @@ func (x *SetGroupAppRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetGroupAppRolesRequest.ProtoReflect.Descriptor instead.
 func (*SetGroupAppRolesRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{46}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetGroupAppRolesRequest) GetGroupId() string {
@@ -2735,7 +2800,7 @@ type SetGroupAppRolesResponse struct {
 
 func (x *SetGroupAppRolesResponse) Reset() {
 	*x = SetGroupAppRolesResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[47]
+	mi := &file_signet_v1_project_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2812,7 @@ func (x *SetGroupAppRolesResponse) String() string {
 func (*SetGroupAppRolesResponse) ProtoMessage() {}
 
 func (x *SetGroupAppRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[47]
+	mi := &file_signet_v1_project_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2760,7 +2825,7 @@ func (x *SetGroupAppRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetGroupAppRolesResponse.ProtoReflect.Descriptor instead.
 func (*SetGroupAppRolesResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{47}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetGroupAppRolesResponse) GetDetails() *Details {
@@ -2781,7 +2846,7 @@ type ListGroupAppRolesRequest struct {
 
 func (x *ListGroupAppRolesRequest) Reset() {
 	*x = ListGroupAppRolesRequest{}
-	mi := &file_signet_v1_project_proto_msgTypes[48]
+	mi := &file_signet_v1_project_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2858,7 @@ func (x *ListGroupAppRolesRequest) String() string {
 func (*ListGroupAppRolesRequest) ProtoMessage() {}
 
 func (x *ListGroupAppRolesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[48]
+	mi := &file_signet_v1_project_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2871,7 @@ func (x *ListGroupAppRolesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupAppRolesRequest.ProtoReflect.Descriptor instead.
 func (*ListGroupAppRolesRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{48}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListGroupAppRolesRequest) GetGroupId() string {
@@ -2827,7 +2892,7 @@ type ListGroupAppRolesResponse struct {
 
 func (x *ListGroupAppRolesResponse) Reset() {
 	*x = ListGroupAppRolesResponse{}
-	mi := &file_signet_v1_project_proto_msgTypes[49]
+	mi := &file_signet_v1_project_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2839,7 +2904,7 @@ func (x *ListGroupAppRolesResponse) String() string {
 func (*ListGroupAppRolesResponse) ProtoMessage() {}
 
 func (x *ListGroupAppRolesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_project_proto_msgTypes[49]
+	mi := &file_signet_v1_project_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2852,7 +2917,7 @@ func (x *ListGroupAppRolesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGroupAppRolesResponse.ProtoReflect.Descriptor instead.
 func (*ListGroupAppRolesResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_project_proto_rawDescGZIP(), []int{49}
+	return file_signet_v1_project_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListGroupAppRolesResponse) GetAppRoles() []*AppRoles {
@@ -2886,7 +2951,7 @@ const file_signet_v1_project_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rSTATE_PENDING\x10\x01\x12\x10\n" +
-	"\fSTATE_ACTIVE\x10\x02\"\x9d\x02\n" +
+	"\fSTATE_ACTIVE\x10\x02\"\xd0\x02\n" +
 	"\x0eGrantedProject\x12\x19\n" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x123\n" +
@@ -2896,7 +2961,11 @@ const file_signet_v1_project_proto_rawDesc = "" +
 	"\fproject_name\x18\x05 \x01(\tR\vprojectName\x12\x1d\n" +
 	"\n" +
 	"owner_name\x18\x06 \x01(\tR\townerName\x12,\n" +
-	"\x05roles\x18\a \x03(\v2\x16.signet.v1.ProjectRoleR\x05roles\"\x8d\x01\n" +
+	"\x05roles\x18\a \x03(\v2\x16.signet.v1.ProjectRoleR\x05roles\x121\n" +
+	"\x04apps\x18\b \x03(\v2\x1d.signet.v1.GrantedApplicationR\x04apps\"?\n" +
+	"\x12GrantedApplication\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x8d\x01\n" +
 	"\bAppRoles\x12\x1d\n" +
 	"\n" +
 	"project_id\x18\x01 \x01(\tR\tprojectId\x12!\n" +
@@ -3109,139 +3178,141 @@ func file_signet_v1_project_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_project_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_signet_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_signet_v1_project_proto_goTypes = []any{
 	(ProjectGrant_State)(0),               // 0: signet.v1.ProjectGrant.State
 	(*Project)(nil),                       // 1: signet.v1.Project
 	(*ProjectRole)(nil),                   // 2: signet.v1.ProjectRole
 	(*ProjectGrant)(nil),                  // 3: signet.v1.ProjectGrant
 	(*GrantedProject)(nil),                // 4: signet.v1.GrantedProject
-	(*AppRoles)(nil),                      // 5: signet.v1.AppRoles
-	(*AppRole)(nil),                       // 6: signet.v1.AppRole
-	(*UserWithRoles)(nil),                 // 7: signet.v1.UserWithRoles
-	(*GroupWithRoles)(nil),                // 8: signet.v1.GroupWithRoles
-	(*AddProjectRequest)(nil),             // 9: signet.v1.AddProjectRequest
-	(*AddProjectResponse)(nil),            // 10: signet.v1.AddProjectResponse
-	(*GetProjectRequest)(nil),             // 11: signet.v1.GetProjectRequest
-	(*GetProjectResponse)(nil),            // 12: signet.v1.GetProjectResponse
-	(*ListProjectsRequest)(nil),           // 13: signet.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),          // 14: signet.v1.ListProjectsResponse
-	(*RenameProjectRequest)(nil),          // 15: signet.v1.RenameProjectRequest
-	(*RenameProjectResponse)(nil),         // 16: signet.v1.RenameProjectResponse
-	(*RemoveProjectRequest)(nil),          // 17: signet.v1.RemoveProjectRequest
-	(*RemoveProjectResponse)(nil),         // 18: signet.v1.RemoveProjectResponse
-	(*SetProjectRoleRequest)(nil),         // 19: signet.v1.SetProjectRoleRequest
-	(*SetProjectRoleResponse)(nil),        // 20: signet.v1.SetProjectRoleResponse
-	(*RemoveProjectRoleRequest)(nil),      // 21: signet.v1.RemoveProjectRoleRequest
-	(*RemoveProjectRoleResponse)(nil),     // 22: signet.v1.RemoveProjectRoleResponse
-	(*AddProjectGrantRequest)(nil),        // 23: signet.v1.AddProjectGrantRequest
-	(*AddProjectGrantResponse)(nil),       // 24: signet.v1.AddProjectGrantResponse
-	(*ListProjectGrantsRequest)(nil),      // 25: signet.v1.ListProjectGrantsRequest
-	(*ListProjectGrantsResponse)(nil),     // 26: signet.v1.ListProjectGrantsResponse
-	(*SetProjectGrantRolesRequest)(nil),   // 27: signet.v1.SetProjectGrantRolesRequest
-	(*SetProjectGrantRolesResponse)(nil),  // 28: signet.v1.SetProjectGrantRolesResponse
-	(*WithdrawProjectGrantRequest)(nil),   // 29: signet.v1.WithdrawProjectGrantRequest
-	(*WithdrawProjectGrantResponse)(nil),  // 30: signet.v1.WithdrawProjectGrantResponse
-	(*ListGrantedProjectsRequest)(nil),    // 31: signet.v1.ListGrantedProjectsRequest
-	(*ListGrantedProjectsResponse)(nil),   // 32: signet.v1.ListGrantedProjectsResponse
-	(*AcceptGrantedProjectRequest)(nil),   // 33: signet.v1.AcceptGrantedProjectRequest
-	(*AcceptGrantedProjectResponse)(nil),  // 34: signet.v1.AcceptGrantedProjectResponse
-	(*DeclineGrantedProjectRequest)(nil),  // 35: signet.v1.DeclineGrantedProjectRequest
-	(*DeclineGrantedProjectResponse)(nil), // 36: signet.v1.DeclineGrantedProjectResponse
-	(*ListProjectUsersRequest)(nil),       // 37: signet.v1.ListProjectUsersRequest
-	(*ListProjectUsersResponse)(nil),      // 38: signet.v1.ListProjectUsersResponse
-	(*ListProjectGroupsRequest)(nil),      // 39: signet.v1.ListProjectGroupsRequest
-	(*ListProjectGroupsResponse)(nil),     // 40: signet.v1.ListProjectGroupsResponse
-	(*SetUserAppRolesRequest)(nil),        // 41: signet.v1.SetUserAppRolesRequest
-	(*SetUserAppRolesResponse)(nil),       // 42: signet.v1.SetUserAppRolesResponse
-	(*ListUserAppRolesRequest)(nil),       // 43: signet.v1.ListUserAppRolesRequest
-	(*ListUserAppRolesResponse)(nil),      // 44: signet.v1.ListUserAppRolesResponse
-	(*ListMyAppRolesRequest)(nil),         // 45: signet.v1.ListMyAppRolesRequest
-	(*ListMyAppRolesResponse)(nil),        // 46: signet.v1.ListMyAppRolesResponse
-	(*SetGroupAppRolesRequest)(nil),       // 47: signet.v1.SetGroupAppRolesRequest
-	(*SetGroupAppRolesResponse)(nil),      // 48: signet.v1.SetGroupAppRolesResponse
-	(*ListGroupAppRolesRequest)(nil),      // 49: signet.v1.ListGroupAppRolesRequest
-	(*ListGroupAppRolesResponse)(nil),     // 50: signet.v1.ListGroupAppRolesResponse
-	(*Details)(nil),                       // 51: signet.v1.Details
+	(*GrantedApplication)(nil),            // 5: signet.v1.GrantedApplication
+	(*AppRoles)(nil),                      // 6: signet.v1.AppRoles
+	(*AppRole)(nil),                       // 7: signet.v1.AppRole
+	(*UserWithRoles)(nil),                 // 8: signet.v1.UserWithRoles
+	(*GroupWithRoles)(nil),                // 9: signet.v1.GroupWithRoles
+	(*AddProjectRequest)(nil),             // 10: signet.v1.AddProjectRequest
+	(*AddProjectResponse)(nil),            // 11: signet.v1.AddProjectResponse
+	(*GetProjectRequest)(nil),             // 12: signet.v1.GetProjectRequest
+	(*GetProjectResponse)(nil),            // 13: signet.v1.GetProjectResponse
+	(*ListProjectsRequest)(nil),           // 14: signet.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),          // 15: signet.v1.ListProjectsResponse
+	(*RenameProjectRequest)(nil),          // 16: signet.v1.RenameProjectRequest
+	(*RenameProjectResponse)(nil),         // 17: signet.v1.RenameProjectResponse
+	(*RemoveProjectRequest)(nil),          // 18: signet.v1.RemoveProjectRequest
+	(*RemoveProjectResponse)(nil),         // 19: signet.v1.RemoveProjectResponse
+	(*SetProjectRoleRequest)(nil),         // 20: signet.v1.SetProjectRoleRequest
+	(*SetProjectRoleResponse)(nil),        // 21: signet.v1.SetProjectRoleResponse
+	(*RemoveProjectRoleRequest)(nil),      // 22: signet.v1.RemoveProjectRoleRequest
+	(*RemoveProjectRoleResponse)(nil),     // 23: signet.v1.RemoveProjectRoleResponse
+	(*AddProjectGrantRequest)(nil),        // 24: signet.v1.AddProjectGrantRequest
+	(*AddProjectGrantResponse)(nil),       // 25: signet.v1.AddProjectGrantResponse
+	(*ListProjectGrantsRequest)(nil),      // 26: signet.v1.ListProjectGrantsRequest
+	(*ListProjectGrantsResponse)(nil),     // 27: signet.v1.ListProjectGrantsResponse
+	(*SetProjectGrantRolesRequest)(nil),   // 28: signet.v1.SetProjectGrantRolesRequest
+	(*SetProjectGrantRolesResponse)(nil),  // 29: signet.v1.SetProjectGrantRolesResponse
+	(*WithdrawProjectGrantRequest)(nil),   // 30: signet.v1.WithdrawProjectGrantRequest
+	(*WithdrawProjectGrantResponse)(nil),  // 31: signet.v1.WithdrawProjectGrantResponse
+	(*ListGrantedProjectsRequest)(nil),    // 32: signet.v1.ListGrantedProjectsRequest
+	(*ListGrantedProjectsResponse)(nil),   // 33: signet.v1.ListGrantedProjectsResponse
+	(*AcceptGrantedProjectRequest)(nil),   // 34: signet.v1.AcceptGrantedProjectRequest
+	(*AcceptGrantedProjectResponse)(nil),  // 35: signet.v1.AcceptGrantedProjectResponse
+	(*DeclineGrantedProjectRequest)(nil),  // 36: signet.v1.DeclineGrantedProjectRequest
+	(*DeclineGrantedProjectResponse)(nil), // 37: signet.v1.DeclineGrantedProjectResponse
+	(*ListProjectUsersRequest)(nil),       // 38: signet.v1.ListProjectUsersRequest
+	(*ListProjectUsersResponse)(nil),      // 39: signet.v1.ListProjectUsersResponse
+	(*ListProjectGroupsRequest)(nil),      // 40: signet.v1.ListProjectGroupsRequest
+	(*ListProjectGroupsResponse)(nil),     // 41: signet.v1.ListProjectGroupsResponse
+	(*SetUserAppRolesRequest)(nil),        // 42: signet.v1.SetUserAppRolesRequest
+	(*SetUserAppRolesResponse)(nil),       // 43: signet.v1.SetUserAppRolesResponse
+	(*ListUserAppRolesRequest)(nil),       // 44: signet.v1.ListUserAppRolesRequest
+	(*ListUserAppRolesResponse)(nil),      // 45: signet.v1.ListUserAppRolesResponse
+	(*ListMyAppRolesRequest)(nil),         // 46: signet.v1.ListMyAppRolesRequest
+	(*ListMyAppRolesResponse)(nil),        // 47: signet.v1.ListMyAppRolesResponse
+	(*SetGroupAppRolesRequest)(nil),       // 48: signet.v1.SetGroupAppRolesRequest
+	(*SetGroupAppRolesResponse)(nil),      // 49: signet.v1.SetGroupAppRolesResponse
+	(*ListGroupAppRolesRequest)(nil),      // 50: signet.v1.ListGroupAppRolesRequest
+	(*ListGroupAppRolesResponse)(nil),     // 51: signet.v1.ListGroupAppRolesResponse
+	(*Details)(nil),                       // 52: signet.v1.Details
 }
 var file_signet_v1_project_proto_depIdxs = []int32{
-	51, // 0: signet.v1.Project.details:type_name -> signet.v1.Details
+	52, // 0: signet.v1.Project.details:type_name -> signet.v1.Details
 	2,  // 1: signet.v1.Project.roles:type_name -> signet.v1.ProjectRole
-	51, // 2: signet.v1.ProjectGrant.details:type_name -> signet.v1.Details
+	52, // 2: signet.v1.ProjectGrant.details:type_name -> signet.v1.Details
 	0,  // 3: signet.v1.ProjectGrant.state:type_name -> signet.v1.ProjectGrant.State
 	2,  // 4: signet.v1.ProjectGrant.roles:type_name -> signet.v1.ProjectRole
-	51, // 5: signet.v1.GrantedProject.details:type_name -> signet.v1.Details
+	52, // 5: signet.v1.GrantedProject.details:type_name -> signet.v1.Details
 	0,  // 6: signet.v1.GrantedProject.state:type_name -> signet.v1.ProjectGrant.State
 	2,  // 7: signet.v1.GrantedProject.roles:type_name -> signet.v1.ProjectRole
-	6,  // 8: signet.v1.AppRoles.roles:type_name -> signet.v1.AppRole
-	51, // 9: signet.v1.AddProjectResponse.details:type_name -> signet.v1.Details
-	1,  // 10: signet.v1.GetProjectResponse.project:type_name -> signet.v1.Project
-	1,  // 11: signet.v1.ListProjectsResponse.projects:type_name -> signet.v1.Project
-	51, // 12: signet.v1.RenameProjectResponse.details:type_name -> signet.v1.Details
-	51, // 13: signet.v1.RemoveProjectResponse.details:type_name -> signet.v1.Details
-	51, // 14: signet.v1.SetProjectRoleResponse.details:type_name -> signet.v1.Details
-	51, // 15: signet.v1.RemoveProjectRoleResponse.details:type_name -> signet.v1.Details
-	51, // 16: signet.v1.AddProjectGrantResponse.details:type_name -> signet.v1.Details
-	3,  // 17: signet.v1.ListProjectGrantsResponse.grants:type_name -> signet.v1.ProjectGrant
-	51, // 18: signet.v1.SetProjectGrantRolesResponse.details:type_name -> signet.v1.Details
-	51, // 19: signet.v1.WithdrawProjectGrantResponse.details:type_name -> signet.v1.Details
-	4,  // 20: signet.v1.ListGrantedProjectsResponse.projects:type_name -> signet.v1.GrantedProject
-	51, // 21: signet.v1.AcceptGrantedProjectResponse.details:type_name -> signet.v1.Details
-	51, // 22: signet.v1.DeclineGrantedProjectResponse.details:type_name -> signet.v1.Details
-	7,  // 23: signet.v1.ListProjectUsersResponse.users:type_name -> signet.v1.UserWithRoles
-	8,  // 24: signet.v1.ListProjectGroupsResponse.groups:type_name -> signet.v1.GroupWithRoles
-	51, // 25: signet.v1.SetUserAppRolesResponse.details:type_name -> signet.v1.Details
-	5,  // 26: signet.v1.ListUserAppRolesResponse.app_roles:type_name -> signet.v1.AppRoles
-	5,  // 27: signet.v1.ListMyAppRolesResponse.app_roles:type_name -> signet.v1.AppRoles
-	51, // 28: signet.v1.SetGroupAppRolesResponse.details:type_name -> signet.v1.Details
-	5,  // 29: signet.v1.ListGroupAppRolesResponse.app_roles:type_name -> signet.v1.AppRoles
-	9,  // 30: signet.v1.ProjectService.AddProject:input_type -> signet.v1.AddProjectRequest
-	11, // 31: signet.v1.ProjectService.GetProject:input_type -> signet.v1.GetProjectRequest
-	13, // 32: signet.v1.ProjectService.ListProjects:input_type -> signet.v1.ListProjectsRequest
-	15, // 33: signet.v1.ProjectService.RenameProject:input_type -> signet.v1.RenameProjectRequest
-	17, // 34: signet.v1.ProjectService.RemoveProject:input_type -> signet.v1.RemoveProjectRequest
-	19, // 35: signet.v1.ProjectService.SetProjectRole:input_type -> signet.v1.SetProjectRoleRequest
-	21, // 36: signet.v1.ProjectService.RemoveProjectRole:input_type -> signet.v1.RemoveProjectRoleRequest
-	23, // 37: signet.v1.ProjectService.AddProjectGrant:input_type -> signet.v1.AddProjectGrantRequest
-	25, // 38: signet.v1.ProjectService.ListProjectGrants:input_type -> signet.v1.ListProjectGrantsRequest
-	27, // 39: signet.v1.ProjectService.SetProjectGrantRoles:input_type -> signet.v1.SetProjectGrantRolesRequest
-	29, // 40: signet.v1.ProjectService.WithdrawProjectGrant:input_type -> signet.v1.WithdrawProjectGrantRequest
-	31, // 41: signet.v1.ProjectService.ListGrantedProjects:input_type -> signet.v1.ListGrantedProjectsRequest
-	33, // 42: signet.v1.ProjectService.AcceptGrantedProject:input_type -> signet.v1.AcceptGrantedProjectRequest
-	35, // 43: signet.v1.ProjectService.DeclineGrantedProject:input_type -> signet.v1.DeclineGrantedProjectRequest
-	37, // 44: signet.v1.ProjectService.ListProjectUsers:input_type -> signet.v1.ListProjectUsersRequest
-	39, // 45: signet.v1.ProjectService.ListProjectGroups:input_type -> signet.v1.ListProjectGroupsRequest
-	41, // 46: signet.v1.ProjectService.SetUserAppRoles:input_type -> signet.v1.SetUserAppRolesRequest
-	43, // 47: signet.v1.ProjectService.ListUserAppRoles:input_type -> signet.v1.ListUserAppRolesRequest
-	45, // 48: signet.v1.ProjectService.ListMyAppRoles:input_type -> signet.v1.ListMyAppRolesRequest
-	47, // 49: signet.v1.ProjectService.SetGroupAppRoles:input_type -> signet.v1.SetGroupAppRolesRequest
-	49, // 50: signet.v1.ProjectService.ListGroupAppRoles:input_type -> signet.v1.ListGroupAppRolesRequest
-	10, // 51: signet.v1.ProjectService.AddProject:output_type -> signet.v1.AddProjectResponse
-	12, // 52: signet.v1.ProjectService.GetProject:output_type -> signet.v1.GetProjectResponse
-	14, // 53: signet.v1.ProjectService.ListProjects:output_type -> signet.v1.ListProjectsResponse
-	16, // 54: signet.v1.ProjectService.RenameProject:output_type -> signet.v1.RenameProjectResponse
-	18, // 55: signet.v1.ProjectService.RemoveProject:output_type -> signet.v1.RemoveProjectResponse
-	20, // 56: signet.v1.ProjectService.SetProjectRole:output_type -> signet.v1.SetProjectRoleResponse
-	22, // 57: signet.v1.ProjectService.RemoveProjectRole:output_type -> signet.v1.RemoveProjectRoleResponse
-	24, // 58: signet.v1.ProjectService.AddProjectGrant:output_type -> signet.v1.AddProjectGrantResponse
-	26, // 59: signet.v1.ProjectService.ListProjectGrants:output_type -> signet.v1.ListProjectGrantsResponse
-	28, // 60: signet.v1.ProjectService.SetProjectGrantRoles:output_type -> signet.v1.SetProjectGrantRolesResponse
-	30, // 61: signet.v1.ProjectService.WithdrawProjectGrant:output_type -> signet.v1.WithdrawProjectGrantResponse
-	32, // 62: signet.v1.ProjectService.ListGrantedProjects:output_type -> signet.v1.ListGrantedProjectsResponse
-	34, // 63: signet.v1.ProjectService.AcceptGrantedProject:output_type -> signet.v1.AcceptGrantedProjectResponse
-	36, // 64: signet.v1.ProjectService.DeclineGrantedProject:output_type -> signet.v1.DeclineGrantedProjectResponse
-	38, // 65: signet.v1.ProjectService.ListProjectUsers:output_type -> signet.v1.ListProjectUsersResponse
-	40, // 66: signet.v1.ProjectService.ListProjectGroups:output_type -> signet.v1.ListProjectGroupsResponse
-	42, // 67: signet.v1.ProjectService.SetUserAppRoles:output_type -> signet.v1.SetUserAppRolesResponse
-	44, // 68: signet.v1.ProjectService.ListUserAppRoles:output_type -> signet.v1.ListUserAppRolesResponse
-	46, // 69: signet.v1.ProjectService.ListMyAppRoles:output_type -> signet.v1.ListMyAppRolesResponse
-	48, // 70: signet.v1.ProjectService.SetGroupAppRoles:output_type -> signet.v1.SetGroupAppRolesResponse
-	50, // 71: signet.v1.ProjectService.ListGroupAppRoles:output_type -> signet.v1.ListGroupAppRolesResponse
-	51, // [51:72] is the sub-list for method output_type
-	30, // [30:51] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	5,  // 8: signet.v1.GrantedProject.apps:type_name -> signet.v1.GrantedApplication
+	7,  // 9: signet.v1.AppRoles.roles:type_name -> signet.v1.AppRole
+	52, // 10: signet.v1.AddProjectResponse.details:type_name -> signet.v1.Details
+	1,  // 11: signet.v1.GetProjectResponse.project:type_name -> signet.v1.Project
+	1,  // 12: signet.v1.ListProjectsResponse.projects:type_name -> signet.v1.Project
+	52, // 13: signet.v1.RenameProjectResponse.details:type_name -> signet.v1.Details
+	52, // 14: signet.v1.RemoveProjectResponse.details:type_name -> signet.v1.Details
+	52, // 15: signet.v1.SetProjectRoleResponse.details:type_name -> signet.v1.Details
+	52, // 16: signet.v1.RemoveProjectRoleResponse.details:type_name -> signet.v1.Details
+	52, // 17: signet.v1.AddProjectGrantResponse.details:type_name -> signet.v1.Details
+	3,  // 18: signet.v1.ListProjectGrantsResponse.grants:type_name -> signet.v1.ProjectGrant
+	52, // 19: signet.v1.SetProjectGrantRolesResponse.details:type_name -> signet.v1.Details
+	52, // 20: signet.v1.WithdrawProjectGrantResponse.details:type_name -> signet.v1.Details
+	4,  // 21: signet.v1.ListGrantedProjectsResponse.projects:type_name -> signet.v1.GrantedProject
+	52, // 22: signet.v1.AcceptGrantedProjectResponse.details:type_name -> signet.v1.Details
+	52, // 23: signet.v1.DeclineGrantedProjectResponse.details:type_name -> signet.v1.Details
+	8,  // 24: signet.v1.ListProjectUsersResponse.users:type_name -> signet.v1.UserWithRoles
+	9,  // 25: signet.v1.ListProjectGroupsResponse.groups:type_name -> signet.v1.GroupWithRoles
+	52, // 26: signet.v1.SetUserAppRolesResponse.details:type_name -> signet.v1.Details
+	6,  // 27: signet.v1.ListUserAppRolesResponse.app_roles:type_name -> signet.v1.AppRoles
+	6,  // 28: signet.v1.ListMyAppRolesResponse.app_roles:type_name -> signet.v1.AppRoles
+	52, // 29: signet.v1.SetGroupAppRolesResponse.details:type_name -> signet.v1.Details
+	6,  // 30: signet.v1.ListGroupAppRolesResponse.app_roles:type_name -> signet.v1.AppRoles
+	10, // 31: signet.v1.ProjectService.AddProject:input_type -> signet.v1.AddProjectRequest
+	12, // 32: signet.v1.ProjectService.GetProject:input_type -> signet.v1.GetProjectRequest
+	14, // 33: signet.v1.ProjectService.ListProjects:input_type -> signet.v1.ListProjectsRequest
+	16, // 34: signet.v1.ProjectService.RenameProject:input_type -> signet.v1.RenameProjectRequest
+	18, // 35: signet.v1.ProjectService.RemoveProject:input_type -> signet.v1.RemoveProjectRequest
+	20, // 36: signet.v1.ProjectService.SetProjectRole:input_type -> signet.v1.SetProjectRoleRequest
+	22, // 37: signet.v1.ProjectService.RemoveProjectRole:input_type -> signet.v1.RemoveProjectRoleRequest
+	24, // 38: signet.v1.ProjectService.AddProjectGrant:input_type -> signet.v1.AddProjectGrantRequest
+	26, // 39: signet.v1.ProjectService.ListProjectGrants:input_type -> signet.v1.ListProjectGrantsRequest
+	28, // 40: signet.v1.ProjectService.SetProjectGrantRoles:input_type -> signet.v1.SetProjectGrantRolesRequest
+	30, // 41: signet.v1.ProjectService.WithdrawProjectGrant:input_type -> signet.v1.WithdrawProjectGrantRequest
+	32, // 42: signet.v1.ProjectService.ListGrantedProjects:input_type -> signet.v1.ListGrantedProjectsRequest
+	34, // 43: signet.v1.ProjectService.AcceptGrantedProject:input_type -> signet.v1.AcceptGrantedProjectRequest
+	36, // 44: signet.v1.ProjectService.DeclineGrantedProject:input_type -> signet.v1.DeclineGrantedProjectRequest
+	38, // 45: signet.v1.ProjectService.ListProjectUsers:input_type -> signet.v1.ListProjectUsersRequest
+	40, // 46: signet.v1.ProjectService.ListProjectGroups:input_type -> signet.v1.ListProjectGroupsRequest
+	42, // 47: signet.v1.ProjectService.SetUserAppRoles:input_type -> signet.v1.SetUserAppRolesRequest
+	44, // 48: signet.v1.ProjectService.ListUserAppRoles:input_type -> signet.v1.ListUserAppRolesRequest
+	46, // 49: signet.v1.ProjectService.ListMyAppRoles:input_type -> signet.v1.ListMyAppRolesRequest
+	48, // 50: signet.v1.ProjectService.SetGroupAppRoles:input_type -> signet.v1.SetGroupAppRolesRequest
+	50, // 51: signet.v1.ProjectService.ListGroupAppRoles:input_type -> signet.v1.ListGroupAppRolesRequest
+	11, // 52: signet.v1.ProjectService.AddProject:output_type -> signet.v1.AddProjectResponse
+	13, // 53: signet.v1.ProjectService.GetProject:output_type -> signet.v1.GetProjectResponse
+	15, // 54: signet.v1.ProjectService.ListProjects:output_type -> signet.v1.ListProjectsResponse
+	17, // 55: signet.v1.ProjectService.RenameProject:output_type -> signet.v1.RenameProjectResponse
+	19, // 56: signet.v1.ProjectService.RemoveProject:output_type -> signet.v1.RemoveProjectResponse
+	21, // 57: signet.v1.ProjectService.SetProjectRole:output_type -> signet.v1.SetProjectRoleResponse
+	23, // 58: signet.v1.ProjectService.RemoveProjectRole:output_type -> signet.v1.RemoveProjectRoleResponse
+	25, // 59: signet.v1.ProjectService.AddProjectGrant:output_type -> signet.v1.AddProjectGrantResponse
+	27, // 60: signet.v1.ProjectService.ListProjectGrants:output_type -> signet.v1.ListProjectGrantsResponse
+	29, // 61: signet.v1.ProjectService.SetProjectGrantRoles:output_type -> signet.v1.SetProjectGrantRolesResponse
+	31, // 62: signet.v1.ProjectService.WithdrawProjectGrant:output_type -> signet.v1.WithdrawProjectGrantResponse
+	33, // 63: signet.v1.ProjectService.ListGrantedProjects:output_type -> signet.v1.ListGrantedProjectsResponse
+	35, // 64: signet.v1.ProjectService.AcceptGrantedProject:output_type -> signet.v1.AcceptGrantedProjectResponse
+	37, // 65: signet.v1.ProjectService.DeclineGrantedProject:output_type -> signet.v1.DeclineGrantedProjectResponse
+	39, // 66: signet.v1.ProjectService.ListProjectUsers:output_type -> signet.v1.ListProjectUsersResponse
+	41, // 67: signet.v1.ProjectService.ListProjectGroups:output_type -> signet.v1.ListProjectGroupsResponse
+	43, // 68: signet.v1.ProjectService.SetUserAppRoles:output_type -> signet.v1.SetUserAppRolesResponse
+	45, // 69: signet.v1.ProjectService.ListUserAppRoles:output_type -> signet.v1.ListUserAppRolesResponse
+	47, // 70: signet.v1.ProjectService.ListMyAppRoles:output_type -> signet.v1.ListMyAppRolesResponse
+	49, // 71: signet.v1.ProjectService.SetGroupAppRoles:output_type -> signet.v1.SetGroupAppRolesResponse
+	51, // 72: signet.v1.ProjectService.ListGroupAppRoles:output_type -> signet.v1.ListGroupAppRolesResponse
+	52, // [52:73] is the sub-list for method output_type
+	31, // [31:52] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_project_proto_init() }
@@ -3257,7 +3328,7 @@ func file_signet_v1_project_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_project_proto_rawDesc), len(file_signet_v1_project_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

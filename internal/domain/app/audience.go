@@ -135,6 +135,16 @@ func ListOpen(ctx context.Context, r event.Reader, permit access.Permit, after e
 	return listGroup(ctx, r, groupOpen, after, limit)
 }
 
+// maxGranted is how many applications of a granted project are shown.
+const maxGranted = 100
+
+// OfGranted reads the oldest applications of a project to which people of an organization sign in because the project
+// was granted to it, as the caller knows.
+func OfGranted(ctx context.Context, r event.Reader, orgID, project string) ([]*event.Object[App], error) {
+	found, _, err := listGroup(ctx, r, OfProject(project), event.Cursor{}, maxGranted)
+	return slices.DeleteFunc(found, func(a *event.Object[App]) bool { return !Serves(a, orgID, true) }), err
+}
+
 func listGroup(ctx context.Context, r event.Reader, group string, after event.Cursor,
 	limit int) ([]*event.Object[App], *event.Cursor, error) {
 	return Kind.List(ctx, r, event.Query{Group: group, After: after, Limit: limit})

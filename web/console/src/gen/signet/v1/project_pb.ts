@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/project.proto.
  */
 export const file_signet_v1_project: GenFile = /*@__PURE__*/
-  fileDesc("ChdzaWduZXQvdjEvcHJvamVjdC5wcm90bxIJc2lnbmV0LnYxIncKB1Byb2plY3QSEgoKcHJvamVjdF9pZBgBIAEoCRIjCgdkZXRhaWxzGAIgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDAoEbmFtZRgDIAEoCRIlCgVyb2xlcxgEIAMoCzIWLnNpZ25ldC52MS5Qcm9qZWN0Um9sZSI9CgtQcm9qZWN0Um9sZRILCgNrZXkYASABKAkSDAoEbmFtZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCSL3AQoMUHJvamVjdEdyYW50EhAKCGdyYW50X2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIsCgVzdGF0ZRgDIAEoDjIdLnNpZ25ldC52MS5Qcm9qZWN0R3JhbnQuU3RhdGUSFgoOZ3JhbnRlZF9vcmdfaWQYBCABKAkSJQoFcm9sZXMYBSADKAsyFi5zaWduZXQudjEuUHJvamVjdFJvbGUiQwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIRCg1TVEFURV9QRU5ESU5HEAESEAoMU1RBVEVfQUNUSVZFEAIi2gEKDkdyYW50ZWRQcm9qZWN0EhAKCGdyYW50X2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIsCgVzdGF0ZRgDIAEoDjIdLnNpZ25ldC52MS5Qcm9qZWN0R3JhbnQuU3RhdGUSEgoKcHJvamVjdF9pZBgEIAEoCRIUCgxwcm9qZWN0X25hbWUYBSABKAkSEgoKb3duZXJfbmFtZRgGIAEoCRIlCgVyb2xlcxgHIAMoCzIWLnNpZ25ldC52MS5Qcm9qZWN0Um9sZSJnCghBcHBSb2xlcxISCgpwcm9qZWN0X2lkGAEgASgJEhQKDHByb2plY3RfbmFtZRgCIAEoCRIOCgZvcmdfaWQYAyABKAkSIQoFcm9sZXMYBCADKAsyEi5zaWduZXQudjEuQXBwUm9sZSJHCgdBcHBSb2xlEgsKA2tleRgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBmRpcmVjdBgDIAEoCBIRCglncm91cF9pZHMYBCADKAkiXAoNVXNlcldpdGhSb2xlcxIPCgd1c2VyX2lkGAEgASgJEhEKCXVzZXJfbmFtZRgCIAEoCRIUCgxkaXNwbGF5X25hbWUYAyABKAkSEQoJcm9sZV9rZXlzGAQgAygJIkMKDkdyb3VwV2l0aFJvbGVzEhAKCGdyb3VwX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSEQoJcm9sZV9rZXlzGAMgAygJIiEKEUFkZFByb2plY3RSZXF1ZXN0EgwKBG5hbWUYASABKAkiTQoSQWRkUHJvamVjdFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxISCgpwcm9qZWN0X2lkGAIgASgJIicKEUdldFByb2plY3RSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkiOQoSR2V0UHJvamVjdFJlc3BvbnNlEiMKB3Byb2plY3QYASABKAsyEi5zaWduZXQudjEuUHJvamVjdCJKChNMaXN0UHJvamVjdHNSZXF1ZXN0EgwKBG5hbWUYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiVQoUTGlzdFByb2plY3RzUmVzcG9uc2USJAoIcHJvamVjdHMYASADKAsyEi5zaWduZXQudjEuUHJvamVjdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOAoUUmVuYW1lUHJvamVjdFJlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJIjwKFVJlbmFtZVByb2plY3RSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiKgoUUmVtb3ZlUHJvamVjdFJlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCSI8ChVSZW1vdmVQcm9qZWN0UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIlsKFVNldFByb2plY3RSb2xlUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEgsKA2tleRgCIAEoCRIMCgRuYW1lGAMgASgJEhMKC2Rlc2NyaXB0aW9uGAQgASgJIj0KFlNldFByb2plY3RSb2xlUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjsKGFJlbW92ZVByb2plY3RSb2xlUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEgsKA2tleRgCIAEoCSJAChlSZW1vdmVQcm9qZWN0Um9sZVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJXChZBZGRQcm9qZWN0R3JhbnRSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSFgoOZ3JhbnRlZF9vcmdfaWQYAiABKAkSEQoJcm9sZV9rZXlzGAMgAygJIlAKF0FkZFByb2plY3RHcmFudFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIQCghncmFudF9pZBgCIAEoCSJVChhMaXN0UHJvamVjdEdyYW50c1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChlMaXN0UHJvamVjdEdyYW50c1Jlc3BvbnNlEicKBmdyYW50cxgBIAMoCzIXLnNpZ25ldC52MS5Qcm9qZWN0R3JhbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlYKG1NldFByb2plY3RHcmFudFJvbGVzUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhAKCGdyYW50X2lkGAIgASgJEhEKCXJvbGVfa2V5cxgDIAMoCSJDChxTZXRQcm9qZWN0R3JhbnRSb2xlc1Jlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJDChtXaXRoZHJhd1Byb2plY3RHcmFudFJlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIQCghncmFudF9pZBgCIAEoCSJDChxXaXRoZHJhd1Byb2plY3RHcmFudFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJDChpMaXN0R3JhbnRlZFByb2plY3RzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJjChtMaXN0R3JhbnRlZFByb2plY3RzUmVzcG9uc2USKwoIcHJvamVjdHMYASADKAsyGS5zaWduZXQudjEuR3JhbnRlZFByb2plY3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIi8KG0FjY2VwdEdyYW50ZWRQcm9qZWN0UmVxdWVzdBIQCghncmFudF9pZBgBIAEoCSJDChxBY2NlcHRHcmFudGVkUHJvamVjdFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIwChxEZWNsaW5lR3JhbnRlZFByb2plY3RSZXF1ZXN0EhAKCGdyYW50X2lkGAEgASgJIkQKHURlY2xpbmVHcmFudGVkUHJvamVjdFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJUChdMaXN0UHJvamVjdFVzZXJzUmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlwKGExpc3RQcm9qZWN0VXNlcnNSZXNwb25zZRInCgV1c2VycxgBIAMoCzIYLnNpZ25ldC52MS5Vc2VyV2l0aFJvbGVzEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIuChhMaXN0UHJvamVjdEdyb3Vwc1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCSJGChlMaXN0UHJvamVjdEdyb3Vwc1Jlc3BvbnNlEikKBmdyb3VwcxgBIAMoCzIZLnNpZ25ldC52MS5Hcm91cFdpdGhSb2xlcyJQChZTZXRVc2VyQXBwUm9sZXNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIRCglyb2xlX2tleXMYAyADKAkiPgoXU2V0VXNlckFwcFJvbGVzUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIioKF0xpc3RVc2VyQXBwUm9sZXNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkiQgoYTGlzdFVzZXJBcHBSb2xlc1Jlc3BvbnNlEiYKCWFwcF9yb2xlcxgBIAMoCzITLnNpZ25ldC52MS5BcHBSb2xlcyIXChVMaXN0TXlBcHBSb2xlc1JlcXVlc3QiQAoWTGlzdE15QXBwUm9sZXNSZXNwb25zZRImCglhcHBfcm9sZXMYASADKAsyEy5zaWduZXQudjEuQXBwUm9sZXMiUgoXU2V0R3JvdXBBcHBSb2xlc1JlcXVlc3QSEAoIZ3JvdXBfaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIRCglyb2xlX2tleXMYAyADKAkiPwoYU2V0R3JvdXBBcHBSb2xlc1Jlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIsChhMaXN0R3JvdXBBcHBSb2xlc1JlcXVlc3QSEAoIZ3JvdXBfaWQYASABKAkiQwoZTGlzdEdyb3VwQXBwUm9sZXNSZXNwb25zZRImCglhcHBfcm9sZXMYASADKAsyEy5zaWduZXQudjEuQXBwUm9sZXMypQ8KDlByb2plY3RTZXJ2aWNlEkkKCkFkZFByb2plY3QSHC5zaWduZXQudjEuQWRkUHJvamVjdFJlcXVlc3QaHS5zaWduZXQudjEuQWRkUHJvamVjdFJlc3BvbnNlEkkKCkdldFByb2plY3QSHC5zaWduZXQudjEuR2V0UHJvamVjdFJlcXVlc3QaHS5zaWduZXQudjEuR2V0UHJvamVjdFJlc3BvbnNlEk8KDExpc3RQcm9qZWN0cxIeLnNpZ25ldC52MS5MaXN0UHJvamVjdHNSZXF1ZXN0Gh8uc2lnbmV0LnYxLkxpc3RQcm9qZWN0c1Jlc3BvbnNlElIKDVJlbmFtZVByb2plY3QSHy5zaWduZXQudjEuUmVuYW1lUHJvamVjdFJlcXVlc3QaIC5zaWduZXQudjEuUmVuYW1lUHJvamVjdFJlc3BvbnNlElIKDVJlbW92ZVByb2plY3QSHy5zaWduZXQudjEuUmVtb3ZlUHJvamVjdFJlcXVlc3QaIC5zaWduZXQudjEuUmVtb3ZlUHJvamVjdFJlc3BvbnNlElUKDlNldFByb2plY3RSb2xlEiAuc2lnbmV0LnYxLlNldFByb2plY3RSb2xlUmVxdWVzdBohLnNpZ25ldC52MS5TZXRQcm9qZWN0Um9sZVJlc3BvbnNlEl4KEVJlbW92ZVByb2plY3RSb2xlEiMuc2lnbmV0LnYxLlJlbW92ZVByb2plY3RSb2xlUmVxdWVzdBokLnNpZ25ldC52MS5SZW1vdmVQcm9qZWN0Um9sZVJlc3BvbnNlElgKD0FkZFByb2plY3RHcmFudBIhLnNpZ25ldC52MS5BZGRQcm9qZWN0R3JhbnRSZXF1ZXN0GiIuc2lnbmV0LnYxLkFkZFByb2plY3RHcmFudFJlc3BvbnNlEl4KEUxpc3RQcm9qZWN0R3JhbnRzEiMuc2lnbmV0LnYxLkxpc3RQcm9qZWN0R3JhbnRzUmVxdWVzdBokLnNpZ25ldC52MS5MaXN0UHJvamVjdEdyYW50c1Jlc3BvbnNlEmcKFFNldFByb2plY3RHcmFudFJvbGVzEiYuc2lnbmV0LnYxLlNldFByb2plY3RHcmFudFJvbGVzUmVxdWVzdBonLnNpZ25ldC52MS5TZXRQcm9qZWN0R3JhbnRSb2xlc1Jlc3BvbnNlEmcKFFdpdGhkcmF3UHJvamVjdEdyYW50EiYuc2lnbmV0LnYxLldpdGhkcmF3UHJvamVjdEdyYW50UmVxdWVzdBonLnNpZ25ldC52MS5XaXRoZHJhd1Byb2plY3RHcmFudFJlc3BvbnNlEmQKE0xpc3RHcmFudGVkUHJvamVjdHMSJS5zaWduZXQudjEuTGlzdEdyYW50ZWRQcm9qZWN0c1JlcXVlc3QaJi5zaWduZXQudjEuTGlzdEdyYW50ZWRQcm9qZWN0c1Jlc3BvbnNlEmcKFEFjY2VwdEdyYW50ZWRQcm9qZWN0EiYuc2lnbmV0LnYxLkFjY2VwdEdyYW50ZWRQcm9qZWN0UmVxdWVzdBonLnNpZ25ldC52MS5BY2NlcHRHcmFudGVkUHJvamVjdFJlc3BvbnNlEmoKFURlY2xpbmVHcmFudGVkUHJvamVjdBInLnNpZ25ldC52MS5EZWNsaW5lR3JhbnRlZFByb2plY3RSZXF1ZXN0Giguc2lnbmV0LnYxLkRlY2xpbmVHcmFudGVkUHJvamVjdFJlc3BvbnNlElsKEExpc3RQcm9qZWN0VXNlcnMSIi5zaWduZXQudjEuTGlzdFByb2plY3RVc2Vyc1JlcXVlc3QaIy5zaWduZXQudjEuTGlzdFByb2plY3RVc2Vyc1Jlc3BvbnNlEl4KEUxpc3RQcm9qZWN0R3JvdXBzEiMuc2lnbmV0LnYxLkxpc3RQcm9qZWN0R3JvdXBzUmVxdWVzdBokLnNpZ25ldC52MS5MaXN0UHJvamVjdEdyb3Vwc1Jlc3BvbnNlElgKD1NldFVzZXJBcHBSb2xlcxIhLnNpZ25ldC52MS5TZXRVc2VyQXBwUm9sZXNSZXF1ZXN0GiIuc2lnbmV0LnYxLlNldFVzZXJBcHBSb2xlc1Jlc3BvbnNlElsKEExpc3RVc2VyQXBwUm9sZXMSIi5zaWduZXQudjEuTGlzdFVzZXJBcHBSb2xlc1JlcXVlc3QaIy5zaWduZXQudjEuTGlzdFVzZXJBcHBSb2xlc1Jlc3BvbnNlElUKDkxpc3RNeUFwcFJvbGVzEiAuc2lnbmV0LnYxLkxpc3RNeUFwcFJvbGVzUmVxdWVzdBohLnNpZ25ldC52MS5MaXN0TXlBcHBSb2xlc1Jlc3BvbnNlElsKEFNldEdyb3VwQXBwUm9sZXMSIi5zaWduZXQudjEuU2V0R3JvdXBBcHBSb2xlc1JlcXVlc3QaIy5zaWduZXQudjEuU2V0R3JvdXBBcHBSb2xlc1Jlc3BvbnNlEl4KEUxpc3RHcm91cEFwcFJvbGVzEiMuc2lnbmV0LnYxLkxpc3RHcm91cEFwcFJvbGVzUmVxdWVzdBokLnNpZ25ldC52MS5MaXN0R3JvdXBBcHBSb2xlc1Jlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_signet_v1_details]);
+  fileDesc("ChdzaWduZXQvdjEvcHJvamVjdC5wcm90bxIJc2lnbmV0LnYxIncKB1Byb2plY3QSEgoKcHJvamVjdF9pZBgBIAEoCRIjCgdkZXRhaWxzGAIgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDAoEbmFtZRgDIAEoCRIlCgVyb2xlcxgEIAMoCzIWLnNpZ25ldC52MS5Qcm9qZWN0Um9sZSI9CgtQcm9qZWN0Um9sZRILCgNrZXkYASABKAkSDAoEbmFtZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCSL3AQoMUHJvamVjdEdyYW50EhAKCGdyYW50X2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIsCgVzdGF0ZRgDIAEoDjIdLnNpZ25ldC52MS5Qcm9qZWN0R3JhbnQuU3RhdGUSFgoOZ3JhbnRlZF9vcmdfaWQYBCABKAkSJQoFcm9sZXMYBSADKAsyFi5zaWduZXQudjEuUHJvamVjdFJvbGUiQwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIRCg1TVEFURV9QRU5ESU5HEAESEAoMU1RBVEVfQUNUSVZFEAIihwIKDkdyYW50ZWRQcm9qZWN0EhAKCGdyYW50X2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIsCgVzdGF0ZRgDIAEoDjIdLnNpZ25ldC52MS5Qcm9qZWN0R3JhbnQuU3RhdGUSEgoKcHJvamVjdF9pZBgEIAEoCRIUCgxwcm9qZWN0X25hbWUYBSABKAkSEgoKb3duZXJfbmFtZRgGIAEoCRIlCgVyb2xlcxgHIAMoCzIWLnNpZ25ldC52MS5Qcm9qZWN0Um9sZRIrCgRhcHBzGAggAygLMh0uc2lnbmV0LnYxLkdyYW50ZWRBcHBsaWNhdGlvbiIyChJHcmFudGVkQXBwbGljYXRpb24SDgoGYXBwX2lkGAEgASgJEgwKBG5hbWUYAiABKAkiZwoIQXBwUm9sZXMSEgoKcHJvamVjdF9pZBgBIAEoCRIUCgxwcm9qZWN0X25hbWUYAiABKAkSDgoGb3JnX2lkGAMgASgJEiEKBXJvbGVzGAQgAygLMhIuc2lnbmV0LnYxLkFwcFJvbGUiRwoHQXBwUm9sZRILCgNrZXkYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZkaXJlY3QYAyABKAgSEQoJZ3JvdXBfaWRzGAQgAygJIlwKDVVzZXJXaXRoUm9sZXMSDwoHdXNlcl9pZBgBIAEoCRIRCgl1c2VyX25hbWUYAiABKAkSFAoMZGlzcGxheV9uYW1lGAMgASgJEhEKCXJvbGVfa2V5cxgEIAMoCSJDCg5Hcm91cFdpdGhSb2xlcxIQCghncm91cF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhEKCXJvbGVfa2V5cxgDIAMoCSIhChFBZGRQcm9qZWN0UmVxdWVzdBIMCgRuYW1lGAEgASgJIk0KEkFkZFByb2plY3RSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSEgoKcHJvamVjdF9pZBgCIAEoCSInChFHZXRQcm9qZWN0UmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJIjkKEkdldFByb2plY3RSZXNwb25zZRIjCgdwcm9qZWN0GAEgASgLMhIuc2lnbmV0LnYxLlByb2plY3QiSgoTTGlzdFByb2plY3RzUmVxdWVzdBIMCgRuYW1lGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlUKFExpc3RQcm9qZWN0c1Jlc3BvbnNlEiQKCHByb2plY3RzGAEgAygLMhIuc2lnbmV0LnYxLlByb2plY3QSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjgKFFJlbmFtZVByb2plY3RSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSDAoEbmFtZRgCIAEoCSI8ChVSZW5hbWVQcm9qZWN0UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIioKFFJlbW92ZVByb2plY3RSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkiPAoVUmVtb3ZlUHJvamVjdFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJbChVTZXRQcm9qZWN0Um9sZVJlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRILCgNrZXkYAiABKAkSDAoEbmFtZRgDIAEoCRITCgtkZXNjcmlwdGlvbhgEIAEoCSI9ChZTZXRQcm9qZWN0Um9sZVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyI7ChhSZW1vdmVQcm9qZWN0Um9sZVJlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRILCgNrZXkYAiABKAkiQAoZUmVtb3ZlUHJvamVjdFJvbGVSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiVwoWQWRkUHJvamVjdEdyYW50UmVxdWVzdBISCgpwcm9qZWN0X2lkGAEgASgJEhYKDmdyYW50ZWRfb3JnX2lkGAIgASgJEhEKCXJvbGVfa2V5cxgDIAMoCSJQChdBZGRQcm9qZWN0R3JhbnRSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSEAoIZ3JhbnRfaWQYAiABKAkiVQoYTGlzdFByb2plY3RHcmFudHNSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiXQoZTGlzdFByb2plY3RHcmFudHNSZXNwb25zZRInCgZncmFudHMYASADKAsyFy5zaWduZXQudjEuUHJvamVjdEdyYW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJWChtTZXRQcm9qZWN0R3JhbnRSb2xlc1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIQCghncmFudF9pZBgCIAEoCRIRCglyb2xlX2tleXMYAyADKAkiQwocU2V0UHJvamVjdEdyYW50Um9sZXNSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiQwobV2l0aGRyYXdQcm9qZWN0R3JhbnRSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkSEAoIZ3JhbnRfaWQYAiABKAkiQwocV2l0aGRyYXdQcm9qZWN0R3JhbnRSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiQwoaTGlzdEdyYW50ZWRQcm9qZWN0c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiYwobTGlzdEdyYW50ZWRQcm9qZWN0c1Jlc3BvbnNlEisKCHByb2plY3RzGAEgAygLMhkuc2lnbmV0LnYxLkdyYW50ZWRQcm9qZWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIvChtBY2NlcHRHcmFudGVkUHJvamVjdFJlcXVlc3QSEAoIZ3JhbnRfaWQYASABKAkiQwocQWNjZXB0R3JhbnRlZFByb2plY3RSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiMAocRGVjbGluZUdyYW50ZWRQcm9qZWN0UmVxdWVzdBIQCghncmFudF9pZBgBIAEoCSJECh1EZWNsaW5lR3JhbnRlZFByb2plY3RSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiVAoXTGlzdFByb2plY3RVc2Vyc1JlcXVlc3QSEgoKcHJvamVjdF9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJcChhMaXN0UHJvamVjdFVzZXJzUmVzcG9uc2USJwoFdXNlcnMYASADKAsyGC5zaWduZXQudjEuVXNlcldpdGhSb2xlcxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiLgoYTGlzdFByb2plY3RHcm91cHNSZXF1ZXN0EhIKCnByb2plY3RfaWQYASABKAkiRgoZTGlzdFByb2plY3RHcm91cHNSZXNwb25zZRIpCgZncm91cHMYASADKAsyGS5zaWduZXQudjEuR3JvdXBXaXRoUm9sZXMiUAoWU2V0VXNlckFwcFJvbGVzUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSEQoJcm9sZV9rZXlzGAMgAygJIj4KF1NldFVzZXJBcHBSb2xlc1Jlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIqChdMaXN0VXNlckFwcFJvbGVzUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJIkIKGExpc3RVc2VyQXBwUm9sZXNSZXNwb25zZRImCglhcHBfcm9sZXMYASADKAsyEy5zaWduZXQudjEuQXBwUm9sZXMiFwoVTGlzdE15QXBwUm9sZXNSZXF1ZXN0IkAKFkxpc3RNeUFwcFJvbGVzUmVzcG9uc2USJgoJYXBwX3JvbGVzGAEgAygLMhMuc2lnbmV0LnYxLkFwcFJvbGVzIlIKF1NldEdyb3VwQXBwUm9sZXNSZXF1ZXN0EhAKCGdyb3VwX2lkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSEQoJcm9sZV9rZXlzGAMgAygJIj8KGFNldEdyb3VwQXBwUm9sZXNSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLAoYTGlzdEdyb3VwQXBwUm9sZXNSZXF1ZXN0EhAKCGdyb3VwX2lkGAEgASgJIkMKGUxpc3RHcm91cEFwcFJvbGVzUmVzcG9uc2USJgoJYXBwX3JvbGVzGAEgAygLMhMuc2lnbmV0LnYxLkFwcFJvbGVzMqUPCg5Qcm9qZWN0U2VydmljZRJJCgpBZGRQcm9qZWN0Ehwuc2lnbmV0LnYxLkFkZFByb2plY3RSZXF1ZXN0Gh0uc2lnbmV0LnYxLkFkZFByb2plY3RSZXNwb25zZRJJCgpHZXRQcm9qZWN0Ehwuc2lnbmV0LnYxLkdldFByb2plY3RSZXF1ZXN0Gh0uc2lnbmV0LnYxLkdldFByb2plY3RSZXNwb25zZRJPCgxMaXN0UHJvamVjdHMSHi5zaWduZXQudjEuTGlzdFByb2plY3RzUmVxdWVzdBofLnNpZ25ldC52MS5MaXN0UHJvamVjdHNSZXNwb25zZRJSCg1SZW5hbWVQcm9qZWN0Eh8uc2lnbmV0LnYxLlJlbmFtZVByb2plY3RSZXF1ZXN0GiAuc2lnbmV0LnYxLlJlbmFtZVByb2plY3RSZXNwb25zZRJSCg1SZW1vdmVQcm9qZWN0Eh8uc2lnbmV0LnYxLlJlbW92ZVByb2plY3RSZXF1ZXN0GiAuc2lnbmV0LnYxLlJlbW92ZVByb2plY3RSZXNwb25zZRJVCg5TZXRQcm9qZWN0Um9sZRIgLnNpZ25ldC52MS5TZXRQcm9qZWN0Um9sZVJlcXVlc3QaIS5zaWduZXQudjEuU2V0UHJvamVjdFJvbGVSZXNwb25zZRJeChFSZW1vdmVQcm9qZWN0Um9sZRIjLnNpZ25ldC52MS5SZW1vdmVQcm9qZWN0Um9sZVJlcXVlc3QaJC5zaWduZXQudjEuUmVtb3ZlUHJvamVjdFJvbGVSZXNwb25zZRJYCg9BZGRQcm9qZWN0R3JhbnQSIS5zaWduZXQudjEuQWRkUHJvamVjdEdyYW50UmVxdWVzdBoiLnNpZ25ldC52MS5BZGRQcm9qZWN0R3JhbnRSZXNwb25zZRJeChFMaXN0UHJvamVjdEdyYW50cxIjLnNpZ25ldC52MS5MaXN0UHJvamVjdEdyYW50c1JlcXVlc3QaJC5zaWduZXQudjEuTGlzdFByb2plY3RHcmFudHNSZXNwb25zZRJnChRTZXRQcm9qZWN0R3JhbnRSb2xlcxImLnNpZ25ldC52MS5TZXRQcm9qZWN0R3JhbnRSb2xlc1JlcXVlc3QaJy5zaWduZXQudjEuU2V0UHJvamVjdEdyYW50Um9sZXNSZXNwb25zZRJnChRXaXRoZHJhd1Byb2plY3RHcmFudBImLnNpZ25ldC52MS5XaXRoZHJhd1Byb2plY3RHcmFudFJlcXVlc3QaJy5zaWduZXQudjEuV2l0aGRyYXdQcm9qZWN0R3JhbnRSZXNwb25zZRJkChNMaXN0R3JhbnRlZFByb2plY3RzEiUuc2lnbmV0LnYxLkxpc3RHcmFudGVkUHJvamVjdHNSZXF1ZXN0GiYuc2lnbmV0LnYxLkxpc3RHcmFudGVkUHJvamVjdHNSZXNwb25zZRJnChRBY2NlcHRHcmFudGVkUHJvamVjdBImLnNpZ25ldC52MS5BY2NlcHRHcmFudGVkUHJvamVjdFJlcXVlc3QaJy5zaWduZXQudjEuQWNjZXB0R3JhbnRlZFByb2plY3RSZXNwb25zZRJqChVEZWNsaW5lR3JhbnRlZFByb2plY3QSJy5zaWduZXQudjEuRGVjbGluZUdyYW50ZWRQcm9qZWN0UmVxdWVzdBooLnNpZ25ldC52MS5EZWNsaW5lR3JhbnRlZFByb2plY3RSZXNwb25zZRJbChBMaXN0UHJvamVjdFVzZXJzEiIuc2lnbmV0LnYxLkxpc3RQcm9qZWN0VXNlcnNSZXF1ZXN0GiMuc2lnbmV0LnYxLkxpc3RQcm9qZWN0VXNlcnNSZXNwb25zZRJeChFMaXN0UHJvamVjdEdyb3VwcxIjLnNpZ25ldC52MS5MaXN0UHJvamVjdEdyb3Vwc1JlcXVlc3QaJC5zaWduZXQudjEuTGlzdFByb2plY3RHcm91cHNSZXNwb25zZRJYCg9TZXRVc2VyQXBwUm9sZXMSIS5zaWduZXQudjEuU2V0VXNlckFwcFJvbGVzUmVxdWVzdBoiLnNpZ25ldC52MS5TZXRVc2VyQXBwUm9sZXNSZXNwb25zZRJbChBMaXN0VXNlckFwcFJvbGVzEiIuc2lnbmV0LnYxLkxpc3RVc2VyQXBwUm9sZXNSZXF1ZXN0GiMuc2lnbmV0LnYxLkxpc3RVc2VyQXBwUm9sZXNSZXNwb25zZRJVCg5MaXN0TXlBcHBSb2xlcxIgLnNpZ25ldC52MS5MaXN0TXlBcHBSb2xlc1JlcXVlc3QaIS5zaWduZXQudjEuTGlzdE15QXBwUm9sZXNSZXNwb25zZRJbChBTZXRHcm91cEFwcFJvbGVzEiIuc2lnbmV0LnYxLlNldEdyb3VwQXBwUm9sZXNSZXF1ZXN0GiMuc2lnbmV0LnYxLlNldEdyb3VwQXBwUm9sZXNSZXNwb25zZRJeChFMaXN0R3JvdXBBcHBSb2xlcxIjLnNpZ25ldC52MS5MaXN0R3JvdXBBcHBSb2xlc1JlcXVlc3QaJC5zaWduZXQudjEuTGlzdEdyb3VwQXBwUm9sZXNSZXNwb25zZUI1WjNnaXRodWIuY29tL3NpZ25ldC1pZG0vc2lnbmV0L2dlbi9zaWduZXQvdjE7c2lnbmV0djFiBnByb3RvMw", [file_signet_v1_details]);
 
 /**
  * Project is a set of applications that belong together, with their roles.
@@ -231,6 +231,14 @@ export type GrantedProject = Message<"signet.v1.GrantedProject"> & {
    * @generated from field: repeated signet.v1.ProjectRole roles = 7;
    */
   roles: ProjectRole[];
+
+  /**
+   * Applications of the project, the oldest 100, once the grant was accepted.
+   * People of the organization sign in to them, and invitations can name them.
+   *
+   * @generated from field: repeated signet.v1.GrantedApplication apps = 8;
+   */
+  apps: GrantedApplication[];
 };
 
 /**
@@ -239,6 +247,34 @@ export type GrantedProject = Message<"signet.v1.GrantedProject"> & {
  */
 export const GrantedProjectSchema: GenMessage<GrantedProject> = /*@__PURE__*/
   messageDesc(file_signet_v1_project, 3);
+
+/**
+ * GrantedApplication is an application of a granted project.
+ *
+ * @generated from message signet.v1.GrantedApplication
+ */
+export type GrantedApplication = Message<"signet.v1.GrantedApplication"> & {
+  /**
+   * Identifier of the application.
+   *
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+
+  /**
+   * Name shown to people who sign in to it.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message signet.v1.GrantedApplication.
+ * Use `create(GrantedApplicationSchema)` to create a new message.
+ */
+export const GrantedApplicationSchema: GenMessage<GrantedApplication> = /*@__PURE__*/
+  messageDesc(file_signet_v1_project, 4);
 
 /**
  * AppRoles are the roles of one project that somebody has in one organization.
@@ -280,7 +316,7 @@ export type AppRoles = Message<"signet.v1.AppRoles"> & {
  * Use `create(AppRolesSchema)` to create a new message.
  */
 export const AppRolesSchema: GenMessage<AppRoles> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 4);
+  messageDesc(file_signet_v1_project, 5);
 
 /**
  * AppRole is a role with its origin.
@@ -322,7 +358,7 @@ export type AppRole = Message<"signet.v1.AppRole"> & {
  * Use `create(AppRoleSchema)` to create a new message.
  */
 export const AppRoleSchema: GenMessage<AppRole> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 5);
+  messageDesc(file_signet_v1_project, 6);
 
 /**
  * UserWithRoles is a user who has roles of a project.
@@ -365,7 +401,7 @@ export type UserWithRoles = Message<"signet.v1.UserWithRoles"> & {
  * Use `create(UserWithRolesSchema)` to create a new message.
  */
 export const UserWithRolesSchema: GenMessage<UserWithRoles> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 6);
+  messageDesc(file_signet_v1_project, 7);
 
 /**
  * GroupWithRoles is a group whose members have roles of a project.
@@ -400,7 +436,7 @@ export type GroupWithRoles = Message<"signet.v1.GroupWithRoles"> & {
  * Use `create(GroupWithRolesSchema)` to create a new message.
  */
 export const GroupWithRolesSchema: GenMessage<GroupWithRoles> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 7);
+  messageDesc(file_signet_v1_project, 8);
 
 /**
  * The project to create.
@@ -421,7 +457,7 @@ export type AddProjectRequest = Message<"signet.v1.AddProjectRequest"> & {
  * Use `create(AddProjectRequestSchema)` to create a new message.
  */
 export const AddProjectRequestSchema: GenMessage<AddProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 8);
+  messageDesc(file_signet_v1_project, 9);
 
 /**
  * Answer to AddProject.
@@ -449,7 +485,7 @@ export type AddProjectResponse = Message<"signet.v1.AddProjectResponse"> & {
  * Use `create(AddProjectResponseSchema)` to create a new message.
  */
 export const AddProjectResponseSchema: GenMessage<AddProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 9);
+  messageDesc(file_signet_v1_project, 10);
 
 /**
  * Which project to return.
@@ -470,7 +506,7 @@ export type GetProjectRequest = Message<"signet.v1.GetProjectRequest"> & {
  * Use `create(GetProjectRequestSchema)` to create a new message.
  */
 export const GetProjectRequestSchema: GenMessage<GetProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 10);
+  messageDesc(file_signet_v1_project, 11);
 
 /**
  * Answer to GetProject.
@@ -491,7 +527,7 @@ export type GetProjectResponse = Message<"signet.v1.GetProjectResponse"> & {
  * Use `create(GetProjectResponseSchema)` to create a new message.
  */
 export const GetProjectResponseSchema: GenMessage<GetProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 11);
+  messageDesc(file_signet_v1_project, 12);
 
 /**
  * Which projects to list.
@@ -528,7 +564,7 @@ export type ListProjectsRequest = Message<"signet.v1.ListProjectsRequest"> & {
  * Use `create(ListProjectsRequestSchema)` to create a new message.
  */
 export const ListProjectsRequestSchema: GenMessage<ListProjectsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 12);
+  messageDesc(file_signet_v1_project, 13);
 
 /**
  * Answer to ListProjects.
@@ -557,7 +593,7 @@ export type ListProjectsResponse = Message<"signet.v1.ListProjectsResponse"> & {
  * Use `create(ListProjectsResponseSchema)` to create a new message.
  */
 export const ListProjectsResponseSchema: GenMessage<ListProjectsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 13);
+  messageDesc(file_signet_v1_project, 14);
 
 /**
  * New name of the project.
@@ -585,7 +621,7 @@ export type RenameProjectRequest = Message<"signet.v1.RenameProjectRequest"> & {
  * Use `create(RenameProjectRequestSchema)` to create a new message.
  */
 export const RenameProjectRequestSchema: GenMessage<RenameProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 14);
+  messageDesc(file_signet_v1_project, 15);
 
 /**
  * Answer to RenameProject.
@@ -606,7 +642,7 @@ export type RenameProjectResponse = Message<"signet.v1.RenameProjectResponse"> &
  * Use `create(RenameProjectResponseSchema)` to create a new message.
  */
 export const RenameProjectResponseSchema: GenMessage<RenameProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 15);
+  messageDesc(file_signet_v1_project, 16);
 
 /**
  * Which project to remove.
@@ -627,7 +663,7 @@ export type RemoveProjectRequest = Message<"signet.v1.RemoveProjectRequest"> & {
  * Use `create(RemoveProjectRequestSchema)` to create a new message.
  */
 export const RemoveProjectRequestSchema: GenMessage<RemoveProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 16);
+  messageDesc(file_signet_v1_project, 17);
 
 /**
  * Answer to RemoveProject.
@@ -648,7 +684,7 @@ export type RemoveProjectResponse = Message<"signet.v1.RemoveProjectResponse"> &
  * Use `create(RemoveProjectResponseSchema)` to create a new message.
  */
 export const RemoveProjectResponseSchema: GenMessage<RemoveProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 17);
+  messageDesc(file_signet_v1_project, 18);
 
 /**
  * The role to declare.
@@ -691,7 +727,7 @@ export type SetProjectRoleRequest = Message<"signet.v1.SetProjectRoleRequest"> &
  * Use `create(SetProjectRoleRequestSchema)` to create a new message.
  */
 export const SetProjectRoleRequestSchema: GenMessage<SetProjectRoleRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 18);
+  messageDesc(file_signet_v1_project, 19);
 
 /**
  * Answer to SetProjectRole.
@@ -712,7 +748,7 @@ export type SetProjectRoleResponse = Message<"signet.v1.SetProjectRoleResponse">
  * Use `create(SetProjectRoleResponseSchema)` to create a new message.
  */
 export const SetProjectRoleResponseSchema: GenMessage<SetProjectRoleResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 19);
+  messageDesc(file_signet_v1_project, 20);
 
 /**
  * Which role to remove.
@@ -740,7 +776,7 @@ export type RemoveProjectRoleRequest = Message<"signet.v1.RemoveProjectRoleReque
  * Use `create(RemoveProjectRoleRequestSchema)` to create a new message.
  */
 export const RemoveProjectRoleRequestSchema: GenMessage<RemoveProjectRoleRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 20);
+  messageDesc(file_signet_v1_project, 21);
 
 /**
  * Answer to RemoveProjectRole.
@@ -761,7 +797,7 @@ export type RemoveProjectRoleResponse = Message<"signet.v1.RemoveProjectRoleResp
  * Use `create(RemoveProjectRoleResponseSchema)` to create a new message.
  */
 export const RemoveProjectRoleResponseSchema: GenMessage<RemoveProjectRoleResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 21);
+  messageDesc(file_signet_v1_project, 22);
 
 /**
  * The grant to make.
@@ -797,7 +833,7 @@ export type AddProjectGrantRequest = Message<"signet.v1.AddProjectGrantRequest">
  * Use `create(AddProjectGrantRequestSchema)` to create a new message.
  */
 export const AddProjectGrantRequestSchema: GenMessage<AddProjectGrantRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 22);
+  messageDesc(file_signet_v1_project, 23);
 
 /**
  * Answer to AddProjectGrant.
@@ -825,7 +861,7 @@ export type AddProjectGrantResponse = Message<"signet.v1.AddProjectGrantResponse
  * Use `create(AddProjectGrantResponseSchema)` to create a new message.
  */
 export const AddProjectGrantResponseSchema: GenMessage<AddProjectGrantResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 23);
+  messageDesc(file_signet_v1_project, 24);
 
 /**
  * Whose grants to list.
@@ -861,7 +897,7 @@ export type ListProjectGrantsRequest = Message<"signet.v1.ListProjectGrantsReque
  * Use `create(ListProjectGrantsRequestSchema)` to create a new message.
  */
 export const ListProjectGrantsRequestSchema: GenMessage<ListProjectGrantsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 24);
+  messageDesc(file_signet_v1_project, 25);
 
 /**
  * Answer to ListProjectGrants.
@@ -890,7 +926,7 @@ export type ListProjectGrantsResponse = Message<"signet.v1.ListProjectGrantsResp
  * Use `create(ListProjectGrantsResponseSchema)` to create a new message.
  */
 export const ListProjectGrantsResponseSchema: GenMessage<ListProjectGrantsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 25);
+  messageDesc(file_signet_v1_project, 26);
 
 /**
  * New roles of the grant.
@@ -926,7 +962,7 @@ export type SetProjectGrantRolesRequest = Message<"signet.v1.SetProjectGrantRole
  * Use `create(SetProjectGrantRolesRequestSchema)` to create a new message.
  */
 export const SetProjectGrantRolesRequestSchema: GenMessage<SetProjectGrantRolesRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 26);
+  messageDesc(file_signet_v1_project, 27);
 
 /**
  * Answer to SetProjectGrantRoles.
@@ -947,7 +983,7 @@ export type SetProjectGrantRolesResponse = Message<"signet.v1.SetProjectGrantRol
  * Use `create(SetProjectGrantRolesResponseSchema)` to create a new message.
  */
 export const SetProjectGrantRolesResponseSchema: GenMessage<SetProjectGrantRolesResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 27);
+  messageDesc(file_signet_v1_project, 28);
 
 /**
  * Which grant to withdraw.
@@ -975,7 +1011,7 @@ export type WithdrawProjectGrantRequest = Message<"signet.v1.WithdrawProjectGran
  * Use `create(WithdrawProjectGrantRequestSchema)` to create a new message.
  */
 export const WithdrawProjectGrantRequestSchema: GenMessage<WithdrawProjectGrantRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 28);
+  messageDesc(file_signet_v1_project, 29);
 
 /**
  * Answer to WithdrawProjectGrant.
@@ -996,7 +1032,7 @@ export type WithdrawProjectGrantResponse = Message<"signet.v1.WithdrawProjectGra
  * Use `create(WithdrawProjectGrantResponseSchema)` to create a new message.
  */
 export const WithdrawProjectGrantResponseSchema: GenMessage<WithdrawProjectGrantResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 29);
+  messageDesc(file_signet_v1_project, 30);
 
 /**
  * Which granted projects to list.
@@ -1025,7 +1061,7 @@ export type ListGrantedProjectsRequest = Message<"signet.v1.ListGrantedProjectsR
  * Use `create(ListGrantedProjectsRequestSchema)` to create a new message.
  */
 export const ListGrantedProjectsRequestSchema: GenMessage<ListGrantedProjectsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 30);
+  messageDesc(file_signet_v1_project, 31);
 
 /**
  * Answer to ListGrantedProjects.
@@ -1054,7 +1090,7 @@ export type ListGrantedProjectsResponse = Message<"signet.v1.ListGrantedProjects
  * Use `create(ListGrantedProjectsResponseSchema)` to create a new message.
  */
 export const ListGrantedProjectsResponseSchema: GenMessage<ListGrantedProjectsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 31);
+  messageDesc(file_signet_v1_project, 32);
 
 /**
  * Which grant to accept.
@@ -1075,7 +1111,7 @@ export type AcceptGrantedProjectRequest = Message<"signet.v1.AcceptGrantedProjec
  * Use `create(AcceptGrantedProjectRequestSchema)` to create a new message.
  */
 export const AcceptGrantedProjectRequestSchema: GenMessage<AcceptGrantedProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 32);
+  messageDesc(file_signet_v1_project, 33);
 
 /**
  * Answer to AcceptGrantedProject.
@@ -1096,7 +1132,7 @@ export type AcceptGrantedProjectResponse = Message<"signet.v1.AcceptGrantedProje
  * Use `create(AcceptGrantedProjectResponseSchema)` to create a new message.
  */
 export const AcceptGrantedProjectResponseSchema: GenMessage<AcceptGrantedProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 33);
+  messageDesc(file_signet_v1_project, 34);
 
 /**
  * Which grant to decline or give back.
@@ -1117,7 +1153,7 @@ export type DeclineGrantedProjectRequest = Message<"signet.v1.DeclineGrantedProj
  * Use `create(DeclineGrantedProjectRequestSchema)` to create a new message.
  */
 export const DeclineGrantedProjectRequestSchema: GenMessage<DeclineGrantedProjectRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 34);
+  messageDesc(file_signet_v1_project, 35);
 
 /**
  * Answer to DeclineGrantedProject.
@@ -1138,7 +1174,7 @@ export type DeclineGrantedProjectResponse = Message<"signet.v1.DeclineGrantedPro
  * Use `create(DeclineGrantedProjectResponseSchema)` to create a new message.
  */
 export const DeclineGrantedProjectResponseSchema: GenMessage<DeclineGrantedProjectResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 35);
+  messageDesc(file_signet_v1_project, 36);
 
 /**
  * Of which project to list users.
@@ -1174,7 +1210,7 @@ export type ListProjectUsersRequest = Message<"signet.v1.ListProjectUsersRequest
  * Use `create(ListProjectUsersRequestSchema)` to create a new message.
  */
 export const ListProjectUsersRequestSchema: GenMessage<ListProjectUsersRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 36);
+  messageDesc(file_signet_v1_project, 37);
 
 /**
  * Answer to ListProjectUsers.
@@ -1203,7 +1239,7 @@ export type ListProjectUsersResponse = Message<"signet.v1.ListProjectUsersRespon
  * Use `create(ListProjectUsersResponseSchema)` to create a new message.
  */
 export const ListProjectUsersResponseSchema: GenMessage<ListProjectUsersResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 37);
+  messageDesc(file_signet_v1_project, 38);
 
 /**
  * Of which project to list groups.
@@ -1224,7 +1260,7 @@ export type ListProjectGroupsRequest = Message<"signet.v1.ListProjectGroupsReque
  * Use `create(ListProjectGroupsRequestSchema)` to create a new message.
  */
 export const ListProjectGroupsRequestSchema: GenMessage<ListProjectGroupsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 38);
+  messageDesc(file_signet_v1_project, 39);
 
 /**
  * Answer to ListProjectGroups.
@@ -1245,7 +1281,7 @@ export type ListProjectGroupsResponse = Message<"signet.v1.ListProjectGroupsResp
  * Use `create(ListProjectGroupsResponseSchema)` to create a new message.
  */
 export const ListProjectGroupsResponseSchema: GenMessage<ListProjectGroupsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 39);
+  messageDesc(file_signet_v1_project, 40);
 
 /**
  * Which roles a user gets.
@@ -1281,7 +1317,7 @@ export type SetUserAppRolesRequest = Message<"signet.v1.SetUserAppRolesRequest">
  * Use `create(SetUserAppRolesRequestSchema)` to create a new message.
  */
 export const SetUserAppRolesRequestSchema: GenMessage<SetUserAppRolesRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 40);
+  messageDesc(file_signet_v1_project, 41);
 
 /**
  * Answer to SetUserAppRoles.
@@ -1302,7 +1338,7 @@ export type SetUserAppRolesResponse = Message<"signet.v1.SetUserAppRolesResponse
  * Use `create(SetUserAppRolesResponseSchema)` to create a new message.
  */
 export const SetUserAppRolesResponseSchema: GenMessage<SetUserAppRolesResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 41);
+  messageDesc(file_signet_v1_project, 42);
 
 /**
  * Whose roles to list.
@@ -1323,7 +1359,7 @@ export type ListUserAppRolesRequest = Message<"signet.v1.ListUserAppRolesRequest
  * Use `create(ListUserAppRolesRequestSchema)` to create a new message.
  */
 export const ListUserAppRolesRequestSchema: GenMessage<ListUserAppRolesRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 42);
+  messageDesc(file_signet_v1_project, 43);
 
 /**
  * Answer to ListUserAppRoles.
@@ -1344,7 +1380,7 @@ export type ListUserAppRolesResponse = Message<"signet.v1.ListUserAppRolesRespon
  * Use `create(ListUserAppRolesResponseSchema)` to create a new message.
  */
 export const ListUserAppRolesResponseSchema: GenMessage<ListUserAppRolesResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 43);
+  messageDesc(file_signet_v1_project, 44);
 
 /**
  * My roles.
@@ -1359,7 +1395,7 @@ export type ListMyAppRolesRequest = Message<"signet.v1.ListMyAppRolesRequest"> &
  * Use `create(ListMyAppRolesRequestSchema)` to create a new message.
  */
 export const ListMyAppRolesRequestSchema: GenMessage<ListMyAppRolesRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 44);
+  messageDesc(file_signet_v1_project, 45);
 
 /**
  * Answer to ListMyAppRoles.
@@ -1380,7 +1416,7 @@ export type ListMyAppRolesResponse = Message<"signet.v1.ListMyAppRolesResponse">
  * Use `create(ListMyAppRolesResponseSchema)` to create a new message.
  */
 export const ListMyAppRolesResponseSchema: GenMessage<ListMyAppRolesResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 45);
+  messageDesc(file_signet_v1_project, 46);
 
 /**
  * Which roles the members of a group get.
@@ -1416,7 +1452,7 @@ export type SetGroupAppRolesRequest = Message<"signet.v1.SetGroupAppRolesRequest
  * Use `create(SetGroupAppRolesRequestSchema)` to create a new message.
  */
 export const SetGroupAppRolesRequestSchema: GenMessage<SetGroupAppRolesRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 46);
+  messageDesc(file_signet_v1_project, 47);
 
 /**
  * Answer to SetGroupAppRoles.
@@ -1437,7 +1473,7 @@ export type SetGroupAppRolesResponse = Message<"signet.v1.SetGroupAppRolesRespon
  * Use `create(SetGroupAppRolesResponseSchema)` to create a new message.
  */
 export const SetGroupAppRolesResponseSchema: GenMessage<SetGroupAppRolesResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 47);
+  messageDesc(file_signet_v1_project, 48);
 
 /**
  * Whose roles to list.
@@ -1458,7 +1494,7 @@ export type ListGroupAppRolesRequest = Message<"signet.v1.ListGroupAppRolesReque
  * Use `create(ListGroupAppRolesRequestSchema)` to create a new message.
  */
 export const ListGroupAppRolesRequestSchema: GenMessage<ListGroupAppRolesRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 48);
+  messageDesc(file_signet_v1_project, 49);
 
 /**
  * Answer to ListGroupAppRoles.
@@ -1479,7 +1515,7 @@ export type ListGroupAppRolesResponse = Message<"signet.v1.ListGroupAppRolesResp
  * Use `create(ListGroupAppRolesResponseSchema)` to create a new message.
  */
 export const ListGroupAppRolesResponseSchema: GenMessage<ListGroupAppRolesResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_project, 49);
+  messageDesc(file_signet_v1_project, 50);
 
 /**
  * Projects: applications that belong together, the roles that they understand,
