@@ -42,6 +42,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return policyOf(r.GetPolicy()).InstallationViolations("policy.")
 	case *signetv1.SetOrganizationPolicyRequest:
 		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
+	case *signetv1.PreviewOrganizationPolicyRequest:
+		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
 	case *signetv1.StartRegistrationRequest:
 		return checkStartRegistration(r)
 	case *signetv1.AddDomainRequest:

@@ -251,6 +251,7 @@ var boundedElsewhere = map[string]string{
 	"SetApplicationAPIAccess":      "scopes that there are",
 	"SetInstallationPolicy":        "the rules of a policy",
 	"SetOrganizationPolicy":        "the rules of a policy",
+	"PreviewOrganizationPolicy":    "the rules of a policy",
 	"AddApplicationKey":            "the reader of keys",
 	"AddServiceKey":                "the reader of keys",
 	"AcceptMyInvitation":           "what is compared with it",

@@ -30,7 +30,7 @@ func (s Policies) GetInstallationPolicy(ctx context.Context,
 		return nil, err
 	}
 	return &signetv1.GetInstallationPolicyResponse{Details: complete(i.Details()), Policy: showPolicy(i.Data.Policy),
-		Effective: showPolicy(policy.Effective(i.Data.Policy, policy.Policy{}).Policy)}, nil
+		Effective: showPolicy(policy.Effective(i.Data.Policy, policy.Policy{}).Policy), Defaults: policyDefaults()}, nil
 }
 
 // SetInstallationPolicy replaces it.
@@ -56,7 +56,12 @@ func (s Policies) GetOrganizationPolicy(ctx context.Context,
 		return nil, err
 	}
 	return &signetv1.GetOrganizationPolicyResponse{Details: complete(o.Details()), Policy: showPolicy(o.Data.Policy),
-		Effective: showPolicy(policy.Effective(everywhere, o.Data.Policy).Policy)}, nil
+		Effective: showPolicy(policy.Effective(everywhere, o.Data.Policy).Policy), Defaults: policyDefaults()}, nil
+}
+
+// policyDefaults is what counts where nobody sets anything.
+func policyDefaults() *signetv1.Policy {
+	return showPolicy(policy.Effective(policy.Policy{}, policy.Policy{}).Policy)
 }
 
 // SetOrganizationPolicy replaces it.
@@ -67,26 +72,42 @@ func (s Policies) SetOrganizationPolicy(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	answer := &signetv1.SetOrganizationPolicyResponse{Details: changed(d)}
-	if out := noticed.LockedOut; out.Users > 0 {
-		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{
-			Reason:     signetv1.PolicyWarning_REASON_NO_WAY_IN,
-			Users:      int32(out.Users),
-			UserNames:  out.UserNames,
-			Incomplete: out.Incomplete,
-			Message:    "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way",
-		})
+	return &signetv1.SetOrganizationPolicyResponse{Details: changed(d), Warnings: s.warnings(r.GetPolicy(), noticed)}, nil
+}
+
+// PreviewOrganizationPolicy tells what SetOrganizationPolicy would, and changes nothing.
+func (s Policies) PreviewOrganizationPolicy(ctx context.Context,
+	r *signetv1.PreviewOrganizationPolicyRequest) (*signetv1.PreviewOrganizationPolicyResponse, error) {
+	info := call.From(ctx)
+	noticed, err := s.Sessions.TryPolicy(ctx, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
+	if err != nil {
+		return nil, err
 	}
+	return &signetv1.PreviewOrganizationPolicyResponse{Warnings: s.warnings(r.GetPolicy(), noticed),
+		Incomplete: noticed.Incomplete}, nil
+}
+
+func (s Policies) warnings(p *signetv1.Policy, noticed federated.Noticed) (all []*signetv1.PolicyWarning) {
+	people := func(reason signetv1.PolicyWarning_Reason, found federated.Concerned, message string) {
+		if found.Users > 0 {
+			all = append(all, &signetv1.PolicyWarning{Reason: reason, Users: int32(found.Users),
+				UserNames: found.UserNames, Incomplete: noticed.Incomplete, Message: message})
+		}
+	}
+	people(signetv1.PolicyWarning_REASON_NO_WAY_IN, noticed.LockedOut,
+		"these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way")
+	people(signetv1.PolicyWarning_REASON_NO_SECOND_FACTOR, noticed.FactorMissing,
+		"these people have no second factor: they have to add one before anything else, unless they sign in through a provider whose second factor counts")
 	if noticed.Unrouted {
-		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{
+		all = append(all, &signetv1.PolicyWarning{
 			Reason:  signetv1.PolicyWarning_REASON_NO_ROUTED_DOMAIN,
 			Message: "no domain of this organization is routed: nobody who types a login name is led to the identity provider. Prove a domain by DNS, or have an IAM_OWNER route one",
 		})
 	}
-	if w := registrationWarning(r.GetPolicy(), s.Mail); w != nil {
-		answer.Warnings = append(answer.Warnings, w)
+	if w := registrationWarning(p, s.Mail); w != nil {
+		all = append(all, w)
 	}
-	return answer, nil
+	return all
 }
 
 func policyOf(p *signetv1.Policy) policy.Policy {

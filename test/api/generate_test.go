@@ -52,7 +52,7 @@ func (s *scene) complete(op *operation) proto.Message {
 			Profile: &signetv1.FinishRegistrationRequest_Profile{FirstName: "Ada", LastName: "Lovelace",
 				NickName: "Ada", DisplayName: "Ada", PreferredLanguage: "en"},
 		}
-	case "SetOrganizationPolicy": // what is found at an address is not any text
+	case "SetOrganizationPolicy", "PreviewOrganizationPolicy": // what is found at an address is not any text
 		return with(with(s.generate(op, true), "policy.termsUri", "https://sample.example"), "policy.privacyUri",
 			"https://sample.example")
 	case "SetInstallationPolicy": // some fields of a policy are for organizations only

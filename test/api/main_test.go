@@ -120,6 +120,7 @@ var stories = []struct {
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},
+	{"preview of a policy", policyPreviewStory},
 	{"second factor by policy", secondFactorPolicyStory},
 	{"authenticator app and recovery codes", factorStory},
 	{"passkeys", passkeyStory},

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -84,6 +85,7 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 	before := c.policy(t, s.owner, s.org)
 	sameMessage(t, "nothing is set", before.GetPolicy(), &signetv1.Policy{})
 	sameMessage(t, "what counts", before.GetEffective(), byDefault())
+	sameMessage(t, "defaults", before.GetDefaults(), byDefault())
 	same(t, "details", before.GetDetails().GetSequence(), c.org(t, s.owner, s.org).GetDetails().GetSequence())
 
 	asked := &signetv1.Policy{
@@ -163,6 +165,41 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 	sameMessage(t, "set", c.policy(t, s.owner, s.org).GetPolicy(), lax)
 	sameMessage(t, "what counts", c.policy(t, s.owner, s.org).GetEffective(), byDefault())
 	c.session(t, as) // twelve hours
+}
+
+// policyPreviewStory: a policy can be tried by whoever may set it, with the same refusals and warnings, and nothing
+// changes.
+func policyPreviewStory(t *testing.T, c *Client) {
+	s := c.w.newScene(t)
+	preview := func(p *signetv1.Policy) proto.Message {
+		return &signetv1.PreviewOrganizationPolicyRequest{OrgId: s.org, Policy: p}
+	}
+	tried := &signetv1.Policy{SecondFactorRequired: true, PasswordMinLength: 20,
+		SignInMethods: []signetv1.SignInMethod{signetv1.SignInMethod_SIGN_IN_METHOD_IDENTITY_PROVIDER}}
+	for _, role := range []string{orgViewer, userManager, settingsManager, iamViewer, iamOrgManager, nothing} {
+		c.refused(t, permissionDenied, s.holder(t, role), preview(tried))
+	}
+	before := c.policy(t, s.owner, s.org)
+	events := typesOf(c.listEvents(t, s.owner, &signetv1.ListEventsRequest{}))
+	found := done[*signetv1.PreviewOrganizationPolicyResponse](t, c, s.owner, preview(tried))
+	if len(found.GetWarnings()) == 0 || found.GetIncomplete() {
+		t.Errorf("got %v", found)
+	}
+	for _, bad := range []*signetv1.Policy{{TermsUri: "http://mail.example"}, {IdpIds: []string{"idp_none"}},
+		{SessionSeconds: 1}} {
+		want := c.send(t, s.owner, setPolicy(s.org, bad))
+		c.refused(t, Want{Code: want.code(), Reason: want.reason(), Fields: want.fields()}, s.owner, preview(bad))
+	}
+	c.refused(t, sequenceMismatch, s.owner, preview(tried), stale)
+	sameMessage(t, "afterwards", c.policy(t, s.owner, s.org), before)
+	if after := typesOf(c.listEvents(t, s.owner, &signetv1.ListEventsRequest{})); !slices.Equal(after, events) {
+		t.Errorf("events afterwards: %q, before: %q", after, events)
+	}
+	set := done[*signetv1.SetOrganizationPolicyResponse](t, c, s.owner, setPolicy(s.org, tried))
+	same(t, "warnings", len(set.GetWarnings()), len(found.GetWarnings()))
+	for i, warning := range set.GetWarnings() {
+		sameMessage(t, "warning", warning, found.GetWarnings()[i])
+	}
 }
 
 // secondFactorPolicyStory: a session that has not proven a second factor can do nothing else from the next request on.

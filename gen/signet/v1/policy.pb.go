@@ -147,6 +147,8 @@ const (
 	// People are to be led to an identity provider, and no domain of the
 	// organization is routed.
 	PolicyWarning_REASON_NO_ROUTED_DOMAIN PolicyWarning_Reason = 3
+	// A second factor was not required before, and people have none.
+	PolicyWarning_REASON_NO_SECOND_FACTOR PolicyWarning_Reason = 4
 )
 
 // Enum value maps for PolicyWarning_Reason.
@@ -156,12 +158,14 @@ var (
 		1: "REASON_NO_WAY_IN",
 		2: "REASON_NO_MAIL",
 		3: "REASON_NO_ROUTED_DOMAIN",
+		4: "REASON_NO_SECOND_FACTOR",
 	}
 	PolicyWarning_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":      0,
 		"REASON_NO_WAY_IN":        1,
 		"REASON_NO_MAIL":          2,
 		"REASON_NO_ROUTED_DOMAIN": 3,
+		"REASON_NO_SECOND_FACTOR": 4,
 	}
 )
 
@@ -460,12 +464,12 @@ func (x *Policy) GetPrivacyUri() string {
 	return ""
 }
 
-// People who could not sign in with a policy.
+// What to look at about a policy, and whom it concerns.
 type PolicyWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is wrong, and what to do.
 	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// How many active people have no way in that works, of the first 500.
+	// How many active people of the organization it concerns, of the first 500.
 	Users int32 `protobuf:"varint,2,opt,name=users,proto3" json:"users,omitempty"`
 	// User names of up to ten of them.
 	UserNames []string `protobuf:"bytes,3,rep,name=user_names,json=userNames,proto3" json:"user_names,omitempty"`
@@ -587,7 +591,9 @@ type GetInstallationPolicyResponse struct {
 	// What is set.
 	Policy *Policy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
 	// The effective policy if an organization does not require more.
-	Effective     *Policy `protobuf:"bytes,3,opt,name=effective,proto3" json:"effective,omitempty"`
+	Effective *Policy `protobuf:"bytes,3,opt,name=effective,proto3" json:"effective,omitempty"`
+	// The values that apply if nothing is set.
+	Defaults      *Policy `protobuf:"bytes,4,opt,name=defaults,proto3" json:"defaults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -639,6 +645,13 @@ func (x *GetInstallationPolicyResponse) GetPolicy() *Policy {
 func (x *GetInstallationPolicyResponse) GetEffective() *Policy {
 	if x != nil {
 		return x.Effective
+	}
+	return nil
+}
+
+func (x *GetInstallationPolicyResponse) GetDefaults() *Policy {
+	if x != nil {
+		return x.Defaults
 	}
 	return nil
 }
@@ -789,7 +802,10 @@ type GetOrganizationPolicyResponse struct {
 	// The policy of the organization.
 	Policy *Policy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
 	// The effective policy in it.
-	Effective     *Policy `protobuf:"bytes,3,opt,name=effective,proto3" json:"effective,omitempty"`
+	Effective *Policy `protobuf:"bytes,3,opt,name=effective,proto3" json:"effective,omitempty"`
+	// The values that apply if neither the organization nor the installation sets
+	// any.
+	Defaults      *Policy `protobuf:"bytes,4,opt,name=defaults,proto3" json:"defaults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,6 +857,13 @@ func (x *GetOrganizationPolicyResponse) GetPolicy() *Policy {
 func (x *GetOrganizationPolicyResponse) GetEffective() *Policy {
 	if x != nil {
 		return x.Effective
+	}
+	return nil
+}
+
+func (x *GetOrganizationPolicyResponse) GetDefaults() *Policy {
+	if x != nil {
+		return x.Defaults
 	}
 	return nil
 }
@@ -955,6 +978,116 @@ func (x *SetOrganizationPolicyResponse) GetWarnings() []*PolicyWarning {
 	return nil
 }
 
+// The policy to preview, and for which organization.
+type PreviewOrganizationPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// The policy that would replace the one of the organization.
+	Policy        *Policy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewOrganizationPolicyRequest) Reset() {
+	*x = PreviewOrganizationPolicyRequest{}
+	mi := &file_signet_v1_policy_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewOrganizationPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewOrganizationPolicyRequest) ProtoMessage() {}
+
+func (x *PreviewOrganizationPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_policy_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewOrganizationPolicyRequest.ProtoReflect.Descriptor instead.
+func (*PreviewOrganizationPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PreviewOrganizationPolicyRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *PreviewOrganizationPolicyRequest) GetPolicy() *Policy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+// Answer to PreviewOrganizationPolicy.
+type PreviewOrganizationPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What SetOrganizationPolicy would answer.
+	Warnings []*PolicyWarning `protobuf:"bytes,1,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The organization has more than 500 users, and the others were not checked.
+	Incomplete    bool `protobuf:"varint,2,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewOrganizationPolicyResponse) Reset() {
+	*x = PreviewOrganizationPolicyResponse{}
+	mi := &file_signet_v1_policy_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewOrganizationPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewOrganizationPolicyResponse) ProtoMessage() {}
+
+func (x *PreviewOrganizationPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_policy_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewOrganizationPolicyResponse.ProtoReflect.Descriptor instead.
+func (*PreviewOrganizationPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PreviewOrganizationPolicyResponse) GetWarnings() []*PolicyWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *PreviewOrganizationPolicyResponse) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
 var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
@@ -986,7 +1119,7 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\fregistration\x18\x15 \x01(\x0e2\x1b.signet.v1.RegistrationModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\fregistration\x12%\n" +
 	"\tterms_uri\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\btermsUri\x12)\n" +
 	"\vprivacy_uri\x18\x17 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\n" +
-	"privacyUri\"\xa0\x02\n" +
+	"privacyUri\"\xbe\x02\n" +
 	"\rPolicyWarning\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x05R\x05users\x12\x1d\n" +
@@ -995,33 +1128,44 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
 	"incomplete\x18\x04 \x01(\bR\n" +
 	"incomplete\x127\n" +
-	"\x06reason\x18\x05 \x01(\x0e2\x1f.signet.v1.PolicyWarning.ReasonR\x06reason\"g\n" +
+	"\x06reason\x18\x05 \x01(\x0e2\x1f.signet.v1.PolicyWarning.ReasonR\x06reason\"\x84\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10REASON_NO_WAY_IN\x10\x01\x12\x12\n" +
 	"\x0eREASON_NO_MAIL\x10\x02\x12\x1b\n" +
-	"\x17REASON_NO_ROUTED_DOMAIN\x10\x03\"\x1e\n" +
-	"\x1cGetInstallationPolicyRequest\"\xa9\x01\n" +
+	"\x17REASON_NO_ROUTED_DOMAIN\x10\x03\x12\x1b\n" +
+	"\x17REASON_NO_SECOND_FACTOR\x10\x04\"\x1e\n" +
+	"\x1cGetInstallationPolicyRequest\"\xd8\x01\n" +
 	"\x1dGetInstallationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
 	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyR\x06policy\x12/\n" +
-	"\teffective\x18\x03 \x01(\v2\x11.signet.v1.PolicyR\teffective\"Q\n" +
+	"\teffective\x18\x03 \x01(\v2\x11.signet.v1.PolicyR\teffective\x12-\n" +
+	"\bdefaults\x18\x04 \x01(\v2\x11.signet.v1.PolicyR\bdefaults\"Q\n" +
 	"\x1cSetInstallationPolicyRequest\x121\n" +
 	"\x06policy\x18\x01 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"M\n" +
 	"\x1dSetInstallationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"5\n" +
 	"\x1cGetOrganizationPolicyRequest\x12\x15\n" +
-	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"\xa9\x01\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"\xd8\x01\n" +
 	"\x1dGetOrganizationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
 	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyR\x06policy\x12/\n" +
-	"\teffective\x18\x03 \x01(\v2\x11.signet.v1.PolicyR\teffective\"h\n" +
+	"\teffective\x18\x03 \x01(\v2\x11.signet.v1.PolicyR\teffective\x12-\n" +
+	"\bdefaults\x18\x04 \x01(\v2\x11.signet.v1.PolicyR\bdefaults\"h\n" +
 	"\x1cSetOrganizationPolicyRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x121\n" +
 	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"\x83\x01\n" +
 	"\x1dSetOrganizationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x124\n" +
-	"\bwarnings\x18\x02 \x03(\v2\x18.signet.v1.PolicyWarningR\bwarnings*w\n" +
+	"\bwarnings\x18\x02 \x03(\v2\x18.signet.v1.PolicyWarningR\bwarnings\"l\n" +
+	" PreviewOrganizationPolicyRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x121\n" +
+	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"y\n" +
+	"!PreviewOrganizationPolicyResponse\x124\n" +
+	"\bwarnings\x18\x01 \x03(\v2\x18.signet.v1.PolicyWarningR\bwarnings\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x02 \x01(\bR\n" +
+	"incomplete*w\n" +
 	"\x10RegistrationMode\x12!\n" +
 	"\x1dREGISTRATION_MODE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16REGISTRATION_MODE_OPEN\x10\x01\x12$\n" +
@@ -1030,7 +1174,7 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\x1aSIGN_IN_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SIGN_IN_METHOD_PASSWORD\x10\x01\x12\x1a\n" +
 	"\x16SIGN_IN_METHOD_PASSKEY\x10\x02\x12$\n" +
-	" SIGN_IN_METHOD_IDENTITY_PROVIDER\x10\x032\xcf\x05\n" +
+	" SIGN_IN_METHOD_IDENTITY_PROVIDER\x10\x032\x9d\a\n" +
 	"\rPolicyService\x12\x9e\x01\n" +
 	"\x15GetInstallationPolicy\x12'.signet.v1.GetInstallationPolicyRequest\x1a(.signet.v1.GetInstallationPolicyResponse\"2\xaa\xbb\x18\x1c \x01b\vsignet.read\n" +
 	"\vpolicy.read\x82\xd3\xe4\x93\x02\f\x12\n" +
@@ -1042,7 +1186,9 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"audit.read\n" +
 	"\vpolicy.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/orgs/{org_id}/policy\x12\xb6\x01\n" +
 	"\x15SetOrganizationPolicy\x12'.signet.v1.SetOrganizationPolicyRequest\x1a(.signet.v1.SetOrganizationPolicyResponse\"J\xaa\xbb\x18# \x040\x01b\x0fsignet.policies\n" +
-	"\fpolicy.write\x82\xd3\xe4\x93\x02\x1d:\x01*\x1a\x18/v1/orgs/{org_id}/policyB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\fpolicy.write\x82\xd3\xe4\x93\x02\x1d:\x01*\x1a\x18/v1/orgs/{org_id}/policy\x12\xcb\x01\n" +
+	"\x19PreviewOrganizationPolicy\x12+.signet.v1.PreviewOrganizationPolicyRequest\x1a,.signet.v1.PreviewOrganizationPolicyResponse\"S\xaa\xbb\x18# \x040\x01b\x0fsignet.policies\n" +
+	"\fpolicy.write\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/orgs/{org_id}/policy/_previewB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_policy_proto_rawDescOnce sync.Once
@@ -1057,51 +1203,59 @@ func file_signet_v1_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_signet_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_signet_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_signet_v1_policy_proto_goTypes = []any{
-	(RegistrationMode)(0),                 // 0: signet.v1.RegistrationMode
-	(SignInMethod)(0),                     // 1: signet.v1.SignInMethod
-	(PolicyWarning_Reason)(0),             // 2: signet.v1.PolicyWarning.Reason
-	(*Policy)(nil),                        // 3: signet.v1.Policy
-	(*PolicyWarning)(nil),                 // 4: signet.v1.PolicyWarning
-	(*GetInstallationPolicyRequest)(nil),  // 5: signet.v1.GetInstallationPolicyRequest
-	(*GetInstallationPolicyResponse)(nil), // 6: signet.v1.GetInstallationPolicyResponse
-	(*SetInstallationPolicyRequest)(nil),  // 7: signet.v1.SetInstallationPolicyRequest
-	(*SetInstallationPolicyResponse)(nil), // 8: signet.v1.SetInstallationPolicyResponse
-	(*GetOrganizationPolicyRequest)(nil),  // 9: signet.v1.GetOrganizationPolicyRequest
-	(*GetOrganizationPolicyResponse)(nil), // 10: signet.v1.GetOrganizationPolicyResponse
-	(*SetOrganizationPolicyRequest)(nil),  // 11: signet.v1.SetOrganizationPolicyRequest
-	(*SetOrganizationPolicyResponse)(nil), // 12: signet.v1.SetOrganizationPolicyResponse
-	(*Details)(nil),                       // 13: signet.v1.Details
+	(RegistrationMode)(0),                     // 0: signet.v1.RegistrationMode
+	(SignInMethod)(0),                         // 1: signet.v1.SignInMethod
+	(PolicyWarning_Reason)(0),                 // 2: signet.v1.PolicyWarning.Reason
+	(*Policy)(nil),                            // 3: signet.v1.Policy
+	(*PolicyWarning)(nil),                     // 4: signet.v1.PolicyWarning
+	(*GetInstallationPolicyRequest)(nil),      // 5: signet.v1.GetInstallationPolicyRequest
+	(*GetInstallationPolicyResponse)(nil),     // 6: signet.v1.GetInstallationPolicyResponse
+	(*SetInstallationPolicyRequest)(nil),      // 7: signet.v1.SetInstallationPolicyRequest
+	(*SetInstallationPolicyResponse)(nil),     // 8: signet.v1.SetInstallationPolicyResponse
+	(*GetOrganizationPolicyRequest)(nil),      // 9: signet.v1.GetOrganizationPolicyRequest
+	(*GetOrganizationPolicyResponse)(nil),     // 10: signet.v1.GetOrganizationPolicyResponse
+	(*SetOrganizationPolicyRequest)(nil),      // 11: signet.v1.SetOrganizationPolicyRequest
+	(*SetOrganizationPolicyResponse)(nil),     // 12: signet.v1.SetOrganizationPolicyResponse
+	(*PreviewOrganizationPolicyRequest)(nil),  // 13: signet.v1.PreviewOrganizationPolicyRequest
+	(*PreviewOrganizationPolicyResponse)(nil), // 14: signet.v1.PreviewOrganizationPolicyResponse
+	(*Details)(nil),                           // 15: signet.v1.Details
 }
 var file_signet_v1_policy_proto_depIdxs = []int32{
 	1,  // 0: signet.v1.Policy.sign_in_methods:type_name -> signet.v1.SignInMethod
 	0,  // 1: signet.v1.Policy.registration:type_name -> signet.v1.RegistrationMode
 	2,  // 2: signet.v1.PolicyWarning.reason:type_name -> signet.v1.PolicyWarning.Reason
-	13, // 3: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	15, // 3: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
 	3,  // 4: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
 	3,  // 5: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
-	3,  // 6: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
-	13, // 7: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	13, // 8: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	3,  // 9: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
-	3,  // 10: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
-	3,  // 11: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
-	13, // 12: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	4,  // 13: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
-	5,  // 14: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
-	7,  // 15: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
-	9,  // 16: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
-	11, // 17: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
-	6,  // 18: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
-	8,  // 19: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
-	10, // 20: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
-	12, // 21: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	3,  // 6: signet.v1.GetInstallationPolicyResponse.defaults:type_name -> signet.v1.Policy
+	3,  // 7: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
+	15, // 8: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	15, // 9: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	3,  // 10: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
+	3,  // 11: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
+	3,  // 12: signet.v1.GetOrganizationPolicyResponse.defaults:type_name -> signet.v1.Policy
+	3,  // 13: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
+	15, // 14: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	4,  // 15: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
+	3,  // 16: signet.v1.PreviewOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
+	4,  // 17: signet.v1.PreviewOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
+	5,  // 18: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
+	7,  // 19: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
+	9,  // 20: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
+	11, // 21: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
+	13, // 22: signet.v1.PolicyService.PreviewOrganizationPolicy:input_type -> signet.v1.PreviewOrganizationPolicyRequest
+	6,  // 23: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
+	8,  // 24: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
+	10, // 25: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
+	12, // 26: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
+	14, // 27: signet.v1.PolicyService.PreviewOrganizationPolicy:output_type -> signet.v1.PreviewOrganizationPolicyResponse
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_policy_proto_init() }
@@ -1117,7 +1271,7 @@ func file_signet_v1_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_policy_proto_rawDesc), len(file_signet_v1_policy_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

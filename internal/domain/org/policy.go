@@ -2,6 +2,7 @@ package org
 
 import (
 	"context"
+	"errors"
 
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/installation"
@@ -25,11 +26,38 @@ func (e PolicySet) Apply(o *Org) {
 // does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch,
 	p policy.Policy) (event.Details, error) {
+	return changePolicy(ctx, s, permit, match, p, func(uint64) error { return nil })
+}
+
+// errTried keeps a policy from being set that would have been.
+var errTried = errors.New("org: the policy was only tried")
+
+// TryPolicy finds out what SetPolicy would refuse, and changes nothing. Errors: as SetPolicy.
+func TryPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) error {
+	_, err := changePolicy(ctx, s, permit, match, p, func(sequence uint64) error {
+		if err := match.Check(sequence); err != nil {
+			return err
+		}
+		return errTried
+	})
+	if errors.Is(err, errTried) {
+		return nil
+	}
+	return err
+}
+
+// changePolicy asks last whether to carry it out, with the sequence that the organization has before.
+func changePolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy,
+	last func(sequence uint64) error) (event.Details, error) {
 	if err := p.RegisteringViolations("policy.").Err(); err != nil {
 		return event.Details{}, err
 	}
 	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
-		return o.Append(PolicySet{o.Data.Policy.DiffTo(p)})
+		sequence := o.Details().Sequence
+		if err := o.Append(PolicySet{o.Data.Policy.DiffTo(p)}); err != nil {
+			return err
+		}
+		return last(sequence)
 	})
 }
 

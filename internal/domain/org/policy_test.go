@@ -45,6 +45,18 @@ func TestThePolicyOfAnOrganizationIsReplaced(t *testing.T) {
 	_, err = org.SetPolicy(t.Context(), s, permit, event.IfMatch{Set: true, Sequence: 99},
 		policy.Policy{PasswordMinLength: 8})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
+	// what is only tried
+	now := event.IfMatch{Set: true, Sequence: eventtest.State(t, s, org.Kind, "org_a").Sequence}
+	for _, match := range []event.IfMatch{{}, now} {
+		eventtest.As(t, org.TryPolicy(t.Context(), s, permit, match, policy.Policy{PasswordMinLength: 8}), nil)
+	}
+	err = org.TryPolicy(t.Context(), s, permit, event.IfMatch{Set: true, Sequence: now.Sequence + 1},
+		policy.Policy{PasswordMinLength: 8})
+	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
+	err = org.TryPolicy(t.Context(), s, permit, event.IfMatch{},
+		policy.Policy{Registering: policy.Registering{TermsURI: "http://acme.test"}})
+	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "policy.termsUri")
+	eventtest.As(t, org.TryPolicy(t.Context(), s, access.Permit{}, event.IfMatch{}, policy.Policy{}), org.ErrNotFound)
 	_, err = org.SetPolicy(t.Context(), s, access.Permit{}, event.IfMatch{}, policy.Policy{PasswordMinLength: 8})
 	eventtest.As(t, err, org.ErrNotFound)
 	if s.Fingerprint() != before {

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -22,39 +23,68 @@ const (
 	mostNamed = 10
 )
 
-// LockedOut are the people whom a policy leaves no way in that works.
-type LockedOut struct {
-	Users      int
-	UserNames  []string // of some of them
-	Incomplete bool     // not all users were looked at
+// Concerned are the people of an organization whom a policy concerns.
+type Concerned struct {
+	Users     int
+	UserNames []string // of some of them
 }
 
-// Noticed is what should be seen to about a policy that was set.
+// Noticed is what should be seen to about a policy.
 type Noticed struct {
-	LockedOut LockedOut
+	LockedOut     Concerned // it leaves them no way in that works
+	FactorMissing Concerned // it is the first to require a second factor of them, and they have none
+	Incomplete    bool      // not all users were looked at
 	// Unrouted: it leads people to a provider by the domain of the name that they type, and no domain does.
 	Unrouted bool
 }
 
-// SetPolicy replaces what the permit's organization asks for, and tells who cannot sign in any more with it: they can
-// be linked, or get a passkey. Errors: org.ErrNotFound; InvalidArgument on a provider that the organization may not
-// use; Aborted when match does not hold.
+// SetPolicy replaces what the permit's organization asks for, and tells whom it concerns: those who cannot sign in any
+// more can be linked, or get a passkey. Errors: org.ErrNotFound; InvalidArgument on a provider that the organization
+// may not use; Aborted when match does not hold.
 func (s Sessions) SetPolicy(ctx context.Context, permit access.Permit, match event.IfMatch,
-	p policy.Policy) (event.Details, Noticed, error) {
+	p policy.Policy) (details event.Details, _ Noticed, _ error) {
+	noticed, err := s.judged(ctx, permit, p, func() (err error) {
+		details, err = org.SetPolicy(ctx, s.Store, permit, match, p)
+		return err
+	})
+	return details, noticed, err
+}
+
+// TryPolicy tells what SetPolicy would, and changes nothing. Errors: as SetPolicy.
+func (s Sessions) TryPolicy(ctx context.Context, permit access.Permit, match event.IfMatch,
+	p policy.Policy) (Noticed, error) {
+	return s.judged(ctx, permit, p, func() error { return org.TryPolicy(ctx, s.Store, permit, match, p) })
+}
+
+// judged refuses a policy or lets change go on with it, and tells what is to be noticed about it.
+func (s Sessions) judged(ctx context.Context, permit access.Permit, p policy.Policy,
+	change func() error) (Noticed, error) {
 	before, err := org.Get(ctx, s.Store, permit)
 	if err != nil {
-		return event.Details{}, Noticed{}, err
+		return Noticed{}, err
 	}
 	if err := s.usable(ctx, permit.Org(), p.SignIn); err != nil {
-		return event.Details{}, Noticed{}, err
+		return Noticed{}, err
 	}
-	details, err := org.SetPolicy(ctx, s.Store, permit, match, p)
+	everywhere, err := installation.ReadPolicy(ctx, s.Store)
 	if err != nil {
-		return event.Details{}, Noticed{}, err
+		return Noticed{}, err
+	}
+	if err := change(); err != nil {
+		return Noticed{}, err
 	}
 	noticed := Noticed{Unrouted: leadsByDomain(p.SignIn) && !before.Data.Routes()}
-	noticed.LockedOut, err = s.lockedOut(ctx, permit.Org(), before.Data.Policy.SignIn, p.SignIn)
-	return details, noticed, err
+	old := before.Data.Policy
+	ways := old.DiffTo(p).SignInDiff != (policy.SignInDiff{})
+	factor := p.SecondFactorRequired && !old.SecondFactorRequired && !everywhere.SecondFactorRequired
+	if !ways && !factor {
+		return noticed, nil
+	}
+	err = s.tryOn(ctx, permit.Org(), old.SignIn, p.SignIn, &noticed)
+	if !factor {
+		noticed.FactorMissing = Concerned{}
+	}
+	return noticed, err
 }
 
 // leadsByDomain tells whether a policy wants people led to a provider by the domain of their names.
@@ -100,28 +130,26 @@ func (s Sessions) usable(ctx context.Context, orgID string, p policy.SignIn) err
 	return wrong.Err()
 }
 
-// lockedOut tries a policy on the users of an organization, and finds those who had a way in before and have none now.
-func (s Sessions) lockedOut(ctx context.Context, orgID string, before, now policy.SignIn) (out LockedOut, err error) {
-	if len(now.SignInMethods) == 0 && len(now.Providers) == 0 {
-		return out, nil
-	}
-	var names []string
+// tryOn tries a policy on the users of an organization: it finds those who had a way in before and have none now, and
+// those who have a way in and no second factor.
+func (s Sessions) tryOn(ctx context.Context, orgID string, before, now policy.SignIn, noticed *Noticed) error {
+	var names, unproven []string
 	var owners []string // who keep the password if no owner has a way in
 	ownerEnters := false
 	q := event.Query{Org: orgID, Limit: triedPage}
 	for tried := 0; ; {
 		page, next, err := user.Kind.List(ctx, s.Store, q)
 		if err != nil {
-			return LockedOut{}, err
+			return err
 		}
 		for _, u := range page {
 			had, err := s.WaysIn(ctx, orgID, before, u)
 			if err != nil {
-				return LockedOut{}, err
+				return err
 			}
 			has, err := s.WaysIn(ctx, orgID, now, u)
 			if err != nil {
-				return LockedOut{}, err
+				return err
 			}
 			owner := slices.Contains(u.Data.Memberships[orgID], access.OrgOwner)
 			switch {
@@ -132,9 +160,12 @@ func (s Sessions) lockedOut(ctx context.Context, orgID string, before, now polic
 			case len(had) > 0 && len(has) == 0:
 				names = append(names, u.Data.UserName)
 			}
+			if !u.Data.SecondFactor && (len(has) > 0 || owner && len(had) > 0) {
+				unproven = append(unproven, u.Data.UserName)
+			}
 		}
 		if tried += len(page); next == nil || tried >= mostTried {
-			out.Incomplete = next != nil
+			noticed.Incomplete = next != nil
 			break
 		}
 		q.After = *next
@@ -142,6 +173,10 @@ func (s Sessions) lockedOut(ctx context.Context, orgID string, before, now polic
 	if ownerEnters {
 		names = append(owners, names...)
 	}
-	out.Users, out.UserNames = len(names), names[:min(len(names), mostNamed)]
-	return out, nil
+	noticed.LockedOut, noticed.FactorMissing = concerned(names), concerned(unproven)
+	return nil
+}
+
+func concerned(names []string) Concerned {
+	return Concerned{Users: len(names), UserNames: names[:min(len(names), mostNamed)]}
 }

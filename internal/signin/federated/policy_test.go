@@ -2,12 +2,15 @@ package federated
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/idp"
+	"github.com/signet-idm/signet/internal/domain/installation"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -39,7 +42,11 @@ func TestAPolicyNamesProvidersOfTheOrganizationOnly(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := w.store.Fingerprint()
+			_, refused := w.TryPolicy(t.Context(), permit, event.IfMatch{}, policy.Policy{SignIn: c.policy})
 			_, _, err := w.SetPolicy(t.Context(), permit, event.IfMatch{}, policy.Policy{SignIn: c.policy})
+			if !reflect.DeepEqual(refused, err) {
+				t.Errorf("tried: %v, set: %v", refused, err)
+			}
 			var fields []string
 			if e := (*errs.Error)(nil); errors.As(err, &e) {
 				for _, v := range e.Fields {
@@ -90,14 +97,88 @@ func TestWhoeverSetsAPolicyIsToldWhoCannotSignIn(t *testing.T) {
 			if c.given != nil {
 				c.given(w)
 			}
-			_, noticed, err := w.SetPolicy(t.Context(), permit, event.IfMatch{},
-				policy.Policy{SignIn: policy.SignIn{SignInMethods: c.ways}})
+			p := policy.Policy{SignIn: policy.SignIn{SignInMethods: c.ways}}
+			tried := tryPolicy(t, w, permit, p)
+			_, noticed, err := w.SetPolicy(t.Context(), permit, event.IfMatch{}, p)
 			must(t, err)
 			out := noticed.LockedOut
-			if !slices.Equal(out.UserNames, c.out) || out.Users != len(c.out) || out.Incomplete {
-				t.Errorf("%+v", out)
+			if !slices.Equal(out.UserNames, c.out) || out.Users != len(c.out) || noticed.Incomplete {
+				t.Errorf("%+v", noticed)
+			}
+			if !reflect.DeepEqual(tried, noticed) {
+				t.Errorf("tried: %+v, set: %+v", tried, noticed)
 			}
 		})
+	}
+}
+
+// tryPolicy tells what is noticed about a policy that is only tried.
+func tryPolicy(t *testing.T, w *world, permit access.Permit, p policy.Policy) Noticed {
+	t.Helper()
+	before := w.store.Fingerprint()
+	noticed, err := w.TryPolicy(t.Context(), permit, event.IfMatch{}, p)
+	must(t, err)
+	if w.store.Fingerprint() != before {
+		t.Error("trying a policy has written something")
+	}
+	return noticed
+}
+
+func TestWhoeverRequiresASecondFactorIsToldWhoHasNone(t *testing.T) {
+	permit, err := (&access.Caller{UserID: "usr_admin", OrgID: "org_b", Memberships: bOwner}).In("org_b",
+		access.PolicyWrite)
+	must(t, err)
+	required := policy.Policy{SecondFactorRequired: true}
+	for _, c := range []struct {
+		name  string
+		given func(*world)
+		asked policy.Policy
+		out   []string
+	}{
+		{"nobody requires one", nil, policy.Policy{PasswordMinLength: 9}, nil},
+		{"who has none", nil, required, []string{"ann"}},
+		{"who has one", func(w *world) { w.user("usr_b", user.PasskeyAdded{FactorID: "fac_1"}) }, required, nil},
+		{"who cannot sign in", func(w *world) { w.user("usr_b", user.Deactivated{}) }, required, nil},
+		{"it was required before", func(w *world) {
+			_, _, err := w.SetPolicy(w.t.Context(), permit, event.IfMatch{}, required)
+			must(w.t, err)
+		}, policy.Policy{SecondFactorRequired: true, PasswordMinLength: 9}, nil},
+		{"the installation requires one", func(w *world) {
+			eventtest.Given(w.t, w.store, installation.Kind, access.Installation, "", nil,
+				installation.PolicySet{Diff: policy.Policy{}.DiffTo(required)})
+		}, required, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.user("usr_b", user.PasswordSet{})
+			if c.given != nil {
+				c.given(w)
+			}
+			tried := tryPolicy(t, w, permit, c.asked)
+			_, noticed, err := w.SetPolicy(t.Context(), permit, event.IfMatch{}, c.asked)
+			must(t, err)
+			if out := noticed.FactorMissing; !slices.Equal(out.UserNames, c.out) || out.Users != len(c.out) ||
+				noticed.LockedOut.Users != 0 || !reflect.DeepEqual(tried, noticed) {
+				t.Errorf("tried: %+v, set: %+v", tried, noticed)
+			}
+		})
+	}
+}
+
+func TestNotAllOfManyUsersAreLookedAt(t *testing.T) {
+	permit, err := (&access.Caller{UserID: "usr_admin", OrgID: "org_b", Memberships: bOwner}).In("org_b",
+		access.PolicyWrite)
+	must(t, err)
+	w := newWorld(t)
+	for i := range mostTried {
+		name := fmt.Sprintf("many%03d", i)
+		w.person("usr_"+name, "org_b", name, name+"@b.test")
+		w.user("usr_"+name, user.PasswordSet{})
+	}
+	noticed := tryPolicy(t, w, permit, policy.Policy{SecondFactorRequired: true})
+	if out := noticed.FactorMissing; !noticed.Incomplete || out.Users < mostTried-1 || out.Users > mostTried ||
+		len(out.UserNames) != mostNamed {
+		t.Errorf("got %d, incomplete %t, named %q", out.Users, noticed.Incomplete, out.UserNames)
 	}
 }
 
@@ -136,10 +217,11 @@ func TestAPolicyThatLeadsNobodyIsNoticed(t *testing.T) {
 				[]event.Claim{org.DomainClaim(domain), org.ProvenClaim(domain)},
 				append([]event.Fact[org.Org]{org.Added{Name: "n"}}, c.given...)...)
 			eventtest.Given(t, w.store, idp.Kind, "idp_n", "org_n", nil, idp.OIDCAdded{}, idp.Vouched{By: "x"})
+			tried := tryPolicy(t, w, permit, policy.Policy{SignIn: c.policy})
 			_, noticed, err := w.SetPolicy(t.Context(), permit, event.IfMatch{}, policy.Policy{SignIn: c.policy})
 			must(t, err)
-			if noticed.Unrouted != c.unrouted {
-				t.Errorf("got %+v", noticed)
+			if noticed.Unrouted != c.unrouted || tried.Unrouted != c.unrouted {
+				t.Errorf("tried: %+v, set: %+v", tried, noticed)
 			}
 		})
 	}

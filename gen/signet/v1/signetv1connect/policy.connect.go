@@ -45,6 +45,9 @@ const (
 	// PolicyServiceSetOrganizationPolicyProcedure is the fully-qualified name of the PolicyService's
 	// SetOrganizationPolicy RPC.
 	PolicyServiceSetOrganizationPolicyProcedure = "/signet.v1.PolicyService/SetOrganizationPolicy"
+	// PolicyServicePreviewOrganizationPolicyProcedure is the fully-qualified name of the
+	// PolicyService's PreviewOrganizationPolicy RPC.
+	PolicyServicePreviewOrganizationPolicyProcedure = "/signet.v1.PolicyService/PreviewOrganizationPolicy"
 )
 
 // PolicyServiceClient is a client for the signet.v1.PolicyService service.
@@ -70,6 +73,11 @@ type PolicyServiceClient interface {
 	// installation, never less: a value that is less strict than the
 	// installation's is stored but has no effect.
 	SetOrganizationPolicy(context.Context, *v1.SetOrganizationPolicyRequest) (*v1.SetOrganizationPolicyResponse, error)
+	// Preview the policy of an organization
+	//
+	// Answers what SetOrganizationPolicy would answer to the same request, with the
+	// same refusals and warnings, and changes nothing.
+	PreviewOrganizationPolicy(context.Context, *v1.PreviewOrganizationPolicyRequest) (*v1.PreviewOrganizationPolicyResponse, error)
 }
 
 // NewPolicyServiceClient constructs a client for the signet.v1.PolicyService service. By default,
@@ -107,15 +115,22 @@ func NewPolicyServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(policyServiceMethods.ByName("SetOrganizationPolicy")),
 			connect.WithClientOptions(opts...),
 		),
+		previewOrganizationPolicy: connect.NewClient[v1.PreviewOrganizationPolicyRequest, v1.PreviewOrganizationPolicyResponse](
+			httpClient,
+			baseURL+PolicyServicePreviewOrganizationPolicyProcedure,
+			connect.WithSchema(policyServiceMethods.ByName("PreviewOrganizationPolicy")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // policyServiceClient implements PolicyServiceClient.
 type policyServiceClient struct {
-	getInstallationPolicy *connect.Client[v1.GetInstallationPolicyRequest, v1.GetInstallationPolicyResponse]
-	setInstallationPolicy *connect.Client[v1.SetInstallationPolicyRequest, v1.SetInstallationPolicyResponse]
-	getOrganizationPolicy *connect.Client[v1.GetOrganizationPolicyRequest, v1.GetOrganizationPolicyResponse]
-	setOrganizationPolicy *connect.Client[v1.SetOrganizationPolicyRequest, v1.SetOrganizationPolicyResponse]
+	getInstallationPolicy     *connect.Client[v1.GetInstallationPolicyRequest, v1.GetInstallationPolicyResponse]
+	setInstallationPolicy     *connect.Client[v1.SetInstallationPolicyRequest, v1.SetInstallationPolicyResponse]
+	getOrganizationPolicy     *connect.Client[v1.GetOrganizationPolicyRequest, v1.GetOrganizationPolicyResponse]
+	setOrganizationPolicy     *connect.Client[v1.SetOrganizationPolicyRequest, v1.SetOrganizationPolicyResponse]
+	previewOrganizationPolicy *connect.Client[v1.PreviewOrganizationPolicyRequest, v1.PreviewOrganizationPolicyResponse]
 }
 
 // GetInstallationPolicy calls signet.v1.PolicyService.GetInstallationPolicy.
@@ -154,6 +169,15 @@ func (c *policyServiceClient) SetOrganizationPolicy(ctx context.Context, req *v1
 	return nil, err
 }
 
+// PreviewOrganizationPolicy calls signet.v1.PolicyService.PreviewOrganizationPolicy.
+func (c *policyServiceClient) PreviewOrganizationPolicy(ctx context.Context, req *v1.PreviewOrganizationPolicyRequest) (*v1.PreviewOrganizationPolicyResponse, error) {
+	response, err := c.previewOrganizationPolicy.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // PolicyServiceHandler is an implementation of the signet.v1.PolicyService service.
 type PolicyServiceHandler interface {
 	// Get the policy of the installation
@@ -177,6 +201,11 @@ type PolicyServiceHandler interface {
 	// installation, never less: a value that is less strict than the
 	// installation's is stored but has no effect.
 	SetOrganizationPolicy(context.Context, *v1.SetOrganizationPolicyRequest) (*v1.SetOrganizationPolicyResponse, error)
+	// Preview the policy of an organization
+	//
+	// Answers what SetOrganizationPolicy would answer to the same request, with the
+	// same refusals and warnings, and changes nothing.
+	PreviewOrganizationPolicy(context.Context, *v1.PreviewOrganizationPolicyRequest) (*v1.PreviewOrganizationPolicyResponse, error)
 }
 
 // NewPolicyServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -210,6 +239,12 @@ func NewPolicyServiceHandler(svc PolicyServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(policyServiceMethods.ByName("SetOrganizationPolicy")),
 		connect.WithHandlerOptions(opts...),
 	)
+	policyServicePreviewOrganizationPolicyHandler := connect.NewUnaryHandlerSimple(
+		PolicyServicePreviewOrganizationPolicyProcedure,
+		svc.PreviewOrganizationPolicy,
+		connect.WithSchema(policyServiceMethods.ByName("PreviewOrganizationPolicy")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.PolicyService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case PolicyServiceGetInstallationPolicyProcedure:
@@ -220,6 +255,8 @@ func NewPolicyServiceHandler(svc PolicyServiceHandler, opts ...connect.HandlerOp
 			policyServiceGetOrganizationPolicyHandler.ServeHTTP(w, r)
 		case PolicyServiceSetOrganizationPolicyProcedure:
 			policyServiceSetOrganizationPolicyHandler.ServeHTTP(w, r)
+		case PolicyServicePreviewOrganizationPolicyProcedure:
+			policyServicePreviewOrganizationPolicyHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -243,4 +280,8 @@ func (UnimplementedPolicyServiceHandler) GetOrganizationPolicy(context.Context, 
 
 func (UnimplementedPolicyServiceHandler) SetOrganizationPolicy(context.Context, *v1.SetOrganizationPolicyRequest) (*v1.SetOrganizationPolicyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.PolicyService.SetOrganizationPolicy is not implemented"))
+}
+
+func (UnimplementedPolicyServiceHandler) PreviewOrganizationPolicy(context.Context, *v1.PreviewOrganizationPolicyRequest) (*v1.PreviewOrganizationPolicyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.PolicyService.PreviewOrganizationPolicy is not implemented"))
 }

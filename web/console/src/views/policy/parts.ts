@@ -1,8 +1,8 @@
 // The values of a policy in the order and the parts in which people look for them.
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
-import { enumText, type Kind } from '../../lib/form/fields';
+import { enumText, same, type Kind } from '../../lib/form/fields';
 import { duration, list, number } from '../../lib/format';
-import { t } from '../../lib/texts.svelte';
+import { hasText, t } from '../../lib/texts.svelte';
 
 export interface Value {
   /** Name in the JSON form. */
@@ -12,6 +12,8 @@ export interface Value {
   readonly ofOrganizations?: true;
   /** Identity providers are chosen by it. */
   readonly providers?: true;
+  /** It is a plain number. */
+  readonly number?: true;
 }
 
 export interface Part {
@@ -24,7 +26,7 @@ export const parts: readonly Part[] = [
   {
     title: 'policy.passwords',
     values: [
-      { name: 'passwordMinLength' },
+      { name: 'passwordMinLength', number: true },
       { name: 'commonPasswordsRefused' },
       { name: 'passwordRulesForAdministrators' },
     ],
@@ -68,9 +70,9 @@ export const parts: readonly Part[] = [
   {
     title: 'policy.attempts',
     values: [
-      { name: 'networkAttempts' },
+      { name: 'networkAttempts', number: true },
       { name: 'networkWaitSeconds', kind: 'duration' },
-      { name: 'accountAttempts' },
+      { name: 'accountAttempts', number: true },
       { name: 'accountWaitSeconds', kind: 'duration' },
     ],
   },
@@ -83,17 +85,14 @@ export function partsOf(organization: boolean): Part[] {
     .filter((p) => p.values.length > 0);
 }
 
+/** Whether a value requires nothing. */
+function unset(at: JsonValue | undefined): boolean {
+  return same(at, undefined) || at === 0 || (typeof at === 'string' && at.endsWith('_UNSPECIFIED'));
+}
+
 /** A value of a policy as people read it; empty if it requires nothing. */
 export function valueText(value: Value, at: JsonValue | undefined, provider: (id: string) => string): string {
-  if (
-    at === undefined ||
-    at === null ||
-    at === '' ||
-    at === 0 ||
-    at === false ||
-    (Array.isArray(at) && at.length === 0)
-  )
-    return '';
+  if (at === undefined || at === null || unset(at)) return '';
   if (at === true) return t('value.yes');
   if (Array.isArray(at))
     return list(at.map((one) => (value.providers ? provider(String(one)) : enumText(String(one)))));
@@ -102,21 +101,43 @@ export function valueText(value: Value, at: JsonValue | undefined, provider: (id
   return value.providers ? provider(at as string) : enumText(String(at));
 }
 
-/**
- * What is to be said about where a value comes from: what is in effect without an own one, and where the own one has no
- * effect.
- */
+/** The same, with words for a value that requires nothing. */
+export function saidText(value: Value, at: JsonValue | undefined, provider: (id: string) => string): string {
+  const text = valueText(value, at, provider);
+  if (text) return text;
+  const none = `policy.none.${value.name}`;
+  if (hasText(none)) return t(none);
+  return t(value.number || value.kind === 'duration' ? 'value.unset' : 'value.no');
+}
+
+/** Where what is in effect comes from. */
+export type Origin = 'own' | 'installation' | 'default';
+
+/** Where a value in effect comes from, and whether there is an own one that has no effect. */
+export function originOf(
+  value: Value,
+  own: JsonObject,
+  effective: JsonObject,
+  defaults: JsonObject,
+): { from: Origin; ignored: boolean } {
+  const [mine, now] = [own[value.name], effective[value.name]];
+  if (!unset(mine) && same(mine, now)) return { from: 'own', ignored: false };
+  return { from: same(now, defaults[value.name]) ? 'default' : 'installation', ignored: !unset(mine) };
+}
+
+/** What a form says about a value in effect that is not the one in the field. */
 export function originText(
   value: Value,
   own: JsonObject,
   effective: JsonObject,
-  organization: boolean,
+  defaults: JsonObject,
   provider: (id: string) => string,
 ): string {
-  const [mine, now] = [own[value.name], effective[value.name]];
-  const [said, text] = [valueText(value, mine, provider), valueText(value, now, provider)];
-  if (said === text || text === '') return '';
-  if (typeof now === 'boolean') return t(organization ? 'policy.requiredByInstallation' : 'policy.always');
-  if (said === '') return t(organization ? 'policy.inherited' : 'policy.default', { value: text });
-  return t('policy.noEffect', { value: text });
+  const now = effective[value.name];
+  const text = valueText(value, now, provider);
+  const { from, ignored } = originOf(value, own, effective, defaults);
+  if (from === 'own' || text === '') return '';
+  if (typeof now === 'boolean') return t(from === 'installation' ? 'policy.requiredByInstallation' : 'policy.always');
+  if (ignored) return t('policy.noEffect', { value: text });
+  return t(from === 'installation' ? 'policy.inherited' : 'policy.default', { value: text });
 }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/policy.proto.
  */
 export const file_signet_v1_policy: GenFile = /*@__PURE__*/
-  fileDesc("ChZzaWduZXQvdjEvcG9saWN5LnByb3RvEglzaWduZXQudjEijAUKBlBvbGljeRIeChZzZWNvbmRfZmFjdG9yX3JlcXVpcmVkGAEgASgIEhsKE3Bhc3N3b3JkX21pbl9sZW5ndGgYAiABKAUSIAoYY29tbW9uX3Bhc3N3b3Jkc19yZWZ1c2VkGAMgASgIEhgKEG5ldHdvcmtfYXR0ZW1wdHMYBCABKAUSHAoUbmV0d29ya193YWl0X3NlY29uZHMYBSABKAUSGAoQYWNjb3VudF9hdHRlbXB0cxgGIAEoBRIcChRhY2NvdW50X3dhaXRfc2Vjb25kcxgHIAEoBRIXCg9zZXNzaW9uX3NlY29uZHMYCCABKAUSHAoUc2Vzc2lvbl9pZGxlX3NlY29uZHMYCSABKAUSKQohcGFzc3dvcmRfcnVsZXNfZm9yX2FkbWluaXN0cmF0b3JzGAogASgIEjAKD3NpZ25faW5fbWV0aG9kcxgLIAMoDjIXLnNpZ25ldC52MS5TaWduSW5NZXRob2QSDwoHaWRwX2lkcxgMIAMoCRIWCg5kZWZhdWx0X2lkcF9pZBgNIAEoCRIdChVzZWNvbmRfZmFjdG9yX2lkcF9pZHMYDiADKAkSHgoWcmVnaXN0ZXJzX2Zyb21fZGVmYXVsdBgPIAEoCBIfChdyZW1lbWJlcl9kZXZpY2Vfc2Vjb25kcxgQIAEoBRIeChZkZXZpY2VzX25vdF9yZW1lbWJlcmVkGBEgASgIEhsKE2d1ZXN0X3Byb29mX3NlY29uZHMYFCABKAUSMQoMcmVnaXN0cmF0aW9uGBUgASgOMhsuc2lnbmV0LnYxLlJlZ2lzdHJhdGlvbk1vZGUSEQoJdGVybXNfdXJpGBYgASgJEhMKC3ByaXZhY3lfdXJpGBcgASgJIvEBCg1Qb2xpY3lXYXJuaW5nEg8KB21lc3NhZ2UYASABKAkSDQoFdXNlcnMYAiABKAUSEgoKdXNlcl9uYW1lcxgDIAMoCRISCgppbmNvbXBsZXRlGAQgASgIEi8KBnJlYXNvbhgFIAEoDjIfLnNpZ25ldC52MS5Qb2xpY3lXYXJuaW5nLlJlYXNvbiJnCgZSZWFzb24SFgoSUkVBU09OX1VOU1BFQ0lGSUVEEAASFAoQUkVBU09OX05PX1dBWV9JThABEhIKDlJFQVNPTl9OT19NQUlMEAISGwoXUkVBU09OX05PX1JPVVRFRF9ET01BSU4QAyIeChxHZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXF1ZXN0Io0BCh1HZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSIQoGcG9saWN5GAIgASgLMhEuc2lnbmV0LnYxLlBvbGljeRIkCgllZmZlY3RpdmUYAyABKAsyES5zaWduZXQudjEuUG9saWN5IkEKHFNldEluc3RhbGxhdGlvblBvbGljeVJlcXVlc3QSIQoGcG9saWN5GAEgASgLMhEuc2lnbmV0LnYxLlBvbGljeSJECh1TZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLgocR2V0T3JnYW5pemF0aW9uUG9saWN5UmVxdWVzdBIOCgZvcmdfaWQYASABKAkijQEKHUdldE9yZ2FuaXphdGlvblBvbGljeVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIhCgZwb2xpY3kYAiABKAsyES5zaWduZXQudjEuUG9saWN5EiQKCWVmZmVjdGl2ZRgDIAEoCzIRLnNpZ25ldC52MS5Qb2xpY3kiUQocU2V0T3JnYW5pemF0aW9uUG9saWN5UmVxdWVzdBIOCgZvcmdfaWQYASABKAkSIQoGcG9saWN5GAIgASgLMhEuc2lnbmV0LnYxLlBvbGljeSJwCh1TZXRPcmdhbml6YXRpb25Qb2xpY3lSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSKgoId2FybmluZ3MYAiADKAsyGC5zaWduZXQudjEuUG9saWN5V2FybmluZyp3ChBSZWdpc3RyYXRpb25Nb2RlEiEKHVJFR0lTVFJBVElPTl9NT0RFX1VOU1BFQ0lGSUVEEAASGgoWUkVHSVNUUkFUSU9OX01PREVfT1BFThABEiQKIFJFR0lTVFJBVElPTl9NT0RFX1BST1ZFTl9ET01BSU5TEAIqjQEKDFNpZ25Jbk1ldGhvZBIeChpTSUdOX0lOX01FVEhPRF9VTlNQRUNJRklFRBAAEhsKF1NJR05fSU5fTUVUSE9EX1BBU1NXT1JEEAESGgoWU0lHTl9JTl9NRVRIT0RfUEFTU0tFWRACEiQKIFNJR05fSU5fTUVUSE9EX0lERU5USVRZX1BST1ZJREVSEAMyvwMKDVBvbGljeVNlcnZpY2USagoVR2V0SW5zdGFsbGF0aW9uUG9saWN5Eicuc2lnbmV0LnYxLkdldEluc3RhbGxhdGlvblBvbGljeVJlcXVlc3QaKC5zaWduZXQudjEuR2V0SW5zdGFsbGF0aW9uUG9saWN5UmVzcG9uc2USagoVU2V0SW5zdGFsbGF0aW9uUG9saWN5Eicuc2lnbmV0LnYxLlNldEluc3RhbGxhdGlvblBvbGljeVJlcXVlc3QaKC5zaWduZXQudjEuU2V0SW5zdGFsbGF0aW9uUG9saWN5UmVzcG9uc2USagoVR2V0T3JnYW5pemF0aW9uUG9saWN5Eicuc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblBvbGljeVJlcXVlc3QaKC5zaWduZXQudjEuR2V0T3JnYW5pemF0aW9uUG9saWN5UmVzcG9uc2USagoVU2V0T3JnYW5pemF0aW9uUG9saWN5Eicuc2lnbmV0LnYxLlNldE9yZ2FuaXphdGlvblBvbGljeVJlcXVlc3QaKC5zaWduZXQudjEuU2V0T3JnYW5pemF0aW9uUG9saWN5UmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_signet_v1_details]);
+  fileDesc("ChZzaWduZXQvdjEvcG9saWN5LnByb3RvEglzaWduZXQudjEijAUKBlBvbGljeRIeChZzZWNvbmRfZmFjdG9yX3JlcXVpcmVkGAEgASgIEhsKE3Bhc3N3b3JkX21pbl9sZW5ndGgYAiABKAUSIAoYY29tbW9uX3Bhc3N3b3Jkc19yZWZ1c2VkGAMgASgIEhgKEG5ldHdvcmtfYXR0ZW1wdHMYBCABKAUSHAoUbmV0d29ya193YWl0X3NlY29uZHMYBSABKAUSGAoQYWNjb3VudF9hdHRlbXB0cxgGIAEoBRIcChRhY2NvdW50X3dhaXRfc2Vjb25kcxgHIAEoBRIXCg9zZXNzaW9uX3NlY29uZHMYCCABKAUSHAoUc2Vzc2lvbl9pZGxlX3NlY29uZHMYCSABKAUSKQohcGFzc3dvcmRfcnVsZXNfZm9yX2FkbWluaXN0cmF0b3JzGAogASgIEjAKD3NpZ25faW5fbWV0aG9kcxgLIAMoDjIXLnNpZ25ldC52MS5TaWduSW5NZXRob2QSDwoHaWRwX2lkcxgMIAMoCRIWCg5kZWZhdWx0X2lkcF9pZBgNIAEoCRIdChVzZWNvbmRfZmFjdG9yX2lkcF9pZHMYDiADKAkSHgoWcmVnaXN0ZXJzX2Zyb21fZGVmYXVsdBgPIAEoCBIfChdyZW1lbWJlcl9kZXZpY2Vfc2Vjb25kcxgQIAEoBRIeChZkZXZpY2VzX25vdF9yZW1lbWJlcmVkGBEgASgIEhsKE2d1ZXN0X3Byb29mX3NlY29uZHMYFCABKAUSMQoMcmVnaXN0cmF0aW9uGBUgASgOMhsuc2lnbmV0LnYxLlJlZ2lzdHJhdGlvbk1vZGUSEQoJdGVybXNfdXJpGBYgASgJEhMKC3ByaXZhY3lfdXJpGBcgASgJIo8CCg1Qb2xpY3lXYXJuaW5nEg8KB21lc3NhZ2UYASABKAkSDQoFdXNlcnMYAiABKAUSEgoKdXNlcl9uYW1lcxgDIAMoCRISCgppbmNvbXBsZXRlGAQgASgIEi8KBnJlYXNvbhgFIAEoDjIfLnNpZ25ldC52MS5Qb2xpY3lXYXJuaW5nLlJlYXNvbiKEAQoGUmVhc29uEhYKElJFQVNPTl9VTlNQRUNJRklFRBAAEhQKEFJFQVNPTl9OT19XQVlfSU4QARISCg5SRUFTT05fTk9fTUFJTBACEhsKF1JFQVNPTl9OT19ST1VURURfRE9NQUlOEAMSGwoXUkVBU09OX05PX1NFQ09ORF9GQUNUT1IQBCIeChxHZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXF1ZXN0IrIBCh1HZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSIQoGcG9saWN5GAIgASgLMhEuc2lnbmV0LnYxLlBvbGljeRIkCgllZmZlY3RpdmUYAyABKAsyES5zaWduZXQudjEuUG9saWN5EiMKCGRlZmF1bHRzGAQgASgLMhEuc2lnbmV0LnYxLlBvbGljeSJBChxTZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXF1ZXN0EiEKBnBvbGljeRgBIAEoCzIRLnNpZ25ldC52MS5Qb2xpY3kiRAodU2V0SW5zdGFsbGF0aW9uUG9saWN5UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIi4KHEdldE9yZ2FuaXphdGlvblBvbGljeVJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIrIBCh1HZXRPcmdhbml6YXRpb25Qb2xpY3lSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSIQoGcG9saWN5GAIgASgLMhEuc2lnbmV0LnYxLlBvbGljeRIkCgllZmZlY3RpdmUYAyABKAsyES5zaWduZXQudjEuUG9saWN5EiMKCGRlZmF1bHRzGAQgASgLMhEuc2lnbmV0LnYxLlBvbGljeSJRChxTZXRPcmdhbml6YXRpb25Qb2xpY3lSZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIhCgZwb2xpY3kYAiABKAsyES5zaWduZXQudjEuUG9saWN5InAKHVNldE9yZ2FuaXphdGlvblBvbGljeVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIqCgh3YXJuaW5ncxgCIAMoCzIYLnNpZ25ldC52MS5Qb2xpY3lXYXJuaW5nIlUKIFByZXZpZXdPcmdhbml6YXRpb25Qb2xpY3lSZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIhCgZwb2xpY3kYAiABKAsyES5zaWduZXQudjEuUG9saWN5ImMKIVByZXZpZXdPcmdhbml6YXRpb25Qb2xpY3lSZXNwb25zZRIqCgh3YXJuaW5ncxgBIAMoCzIYLnNpZ25ldC52MS5Qb2xpY3lXYXJuaW5nEhIKCmluY29tcGxldGUYAiABKAgqdwoQUmVnaXN0cmF0aW9uTW9kZRIhCh1SRUdJU1RSQVRJT05fTU9ERV9VTlNQRUNJRklFRBAAEhoKFlJFR0lTVFJBVElPTl9NT0RFX09QRU4QARIkCiBSRUdJU1RSQVRJT05fTU9ERV9QUk9WRU5fRE9NQUlOUxACKo0BCgxTaWduSW5NZXRob2QSHgoaU0lHTl9JTl9NRVRIT0RfVU5TUEVDSUZJRUQQABIbChdTSUdOX0lOX01FVEhPRF9QQVNTV09SRBABEhoKFlNJR05fSU5fTUVUSE9EX1BBU1NLRVkQAhIkCiBTSUdOX0lOX01FVEhPRF9JREVOVElUWV9QUk9WSURFUhADMrcECg1Qb2xpY3lTZXJ2aWNlEmoKFUdldEluc3RhbGxhdGlvblBvbGljeRInLnNpZ25ldC52MS5HZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXF1ZXN0Giguc2lnbmV0LnYxLkdldEluc3RhbGxhdGlvblBvbGljeVJlc3BvbnNlEmoKFVNldEluc3RhbGxhdGlvblBvbGljeRInLnNpZ25ldC52MS5TZXRJbnN0YWxsYXRpb25Qb2xpY3lSZXF1ZXN0Giguc2lnbmV0LnYxLlNldEluc3RhbGxhdGlvblBvbGljeVJlc3BvbnNlEmoKFUdldE9yZ2FuaXphdGlvblBvbGljeRInLnNpZ25ldC52MS5HZXRPcmdhbml6YXRpb25Qb2xpY3lSZXF1ZXN0Giguc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblBvbGljeVJlc3BvbnNlEmoKFVNldE9yZ2FuaXphdGlvblBvbGljeRInLnNpZ25ldC52MS5TZXRPcmdhbml6YXRpb25Qb2xpY3lSZXF1ZXN0Giguc2lnbmV0LnYxLlNldE9yZ2FuaXphdGlvblBvbGljeVJlc3BvbnNlEnYKGVByZXZpZXdPcmdhbml6YXRpb25Qb2xpY3kSKy5zaWduZXQudjEuUHJldmlld09yZ2FuaXphdGlvblBvbGljeVJlcXVlc3QaLC5zaWduZXQudjEuUHJldmlld09yZ2FuaXphdGlvblBvbGljeVJlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_signet_v1_details]);
 
 /**
  * Policy is the requirements of an installation or an organization. A value
@@ -218,7 +218,7 @@ export const PolicySchema: GenMessage<Policy> = /*@__PURE__*/
   messageDesc(file_signet_v1_policy, 0);
 
 /**
- * People who could not sign in with a policy.
+ * What to look at about a policy, and whom it concerns.
  *
  * @generated from message signet.v1.PolicyWarning
  */
@@ -231,7 +231,7 @@ export type PolicyWarning = Message<"signet.v1.PolicyWarning"> & {
   message: string;
 
   /**
-   * How many active people have no way in that works, of the first 500.
+   * How many active people of the organization it concerns, of the first 500.
    *
    * @generated from field: int32 users = 2;
    */
@@ -300,6 +300,13 @@ export enum PolicyWarning_Reason {
    * @generated from enum value: REASON_NO_ROUTED_DOMAIN = 3;
    */
   NO_ROUTED_DOMAIN = 3,
+
+  /**
+   * A second factor was not required before, and people have none.
+   *
+   * @generated from enum value: REASON_NO_SECOND_FACTOR = 4;
+   */
+  NO_SECOND_FACTOR = 4,
 }
 
 /**
@@ -349,6 +356,13 @@ export type GetInstallationPolicyResponse = Message<"signet.v1.GetInstallationPo
    * @generated from field: signet.v1.Policy effective = 3;
    */
   effective?: Policy;
+
+  /**
+   * The values that apply if nothing is set.
+   *
+   * @generated from field: signet.v1.Policy defaults = 4;
+   */
+  defaults?: Policy;
 };
 
 /**
@@ -447,6 +461,14 @@ export type GetOrganizationPolicyResponse = Message<"signet.v1.GetOrganizationPo
    * @generated from field: signet.v1.Policy effective = 3;
    */
   effective?: Policy;
+
+  /**
+   * The values that apply if neither the organization nor the installation sets
+   * any.
+   *
+   * @generated from field: signet.v1.Policy defaults = 4;
+   */
+  defaults?: Policy;
 };
 
 /**
@@ -511,6 +533,62 @@ export type SetOrganizationPolicyResponse = Message<"signet.v1.SetOrganizationPo
  */
 export const SetOrganizationPolicyResponseSchema: GenMessage<SetOrganizationPolicyResponse> = /*@__PURE__*/
   messageDesc(file_signet_v1_policy, 9);
+
+/**
+ * The policy to preview, and for which organization.
+ *
+ * @generated from message signet.v1.PreviewOrganizationPolicyRequest
+ */
+export type PreviewOrganizationPolicyRequest = Message<"signet.v1.PreviewOrganizationPolicyRequest"> & {
+  /**
+   * Identifier of the organization.
+   *
+   * @generated from field: string org_id = 1;
+   */
+  orgId: string;
+
+  /**
+   * The policy that would replace the one of the organization.
+   *
+   * @generated from field: signet.v1.Policy policy = 2;
+   */
+  policy?: Policy;
+};
+
+/**
+ * Describes the message signet.v1.PreviewOrganizationPolicyRequest.
+ * Use `create(PreviewOrganizationPolicyRequestSchema)` to create a new message.
+ */
+export const PreviewOrganizationPolicyRequestSchema: GenMessage<PreviewOrganizationPolicyRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_policy, 10);
+
+/**
+ * Answer to PreviewOrganizationPolicy.
+ *
+ * @generated from message signet.v1.PreviewOrganizationPolicyResponse
+ */
+export type PreviewOrganizationPolicyResponse = Message<"signet.v1.PreviewOrganizationPolicyResponse"> & {
+  /**
+   * What SetOrganizationPolicy would answer.
+   *
+   * @generated from field: repeated signet.v1.PolicyWarning warnings = 1;
+   */
+  warnings: PolicyWarning[];
+
+  /**
+   * The organization has more than 500 users, and the others were not checked.
+   *
+   * @generated from field: bool incomplete = 2;
+   */
+  incomplete: boolean;
+};
+
+/**
+ * Describes the message signet.v1.PreviewOrganizationPolicyResponse.
+ * Use `create(PreviewOrganizationPolicyResponseSchema)` to create a new message.
+ */
+export const PreviewOrganizationPolicyResponseSchema: GenMessage<PreviewOrganizationPolicyResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_policy, 11);
 
 /**
  * Who can register.
@@ -647,6 +725,19 @@ export const PolicyService: GenService<{
     methodKind: "unary";
     input: typeof SetOrganizationPolicyRequestSchema;
     output: typeof SetOrganizationPolicyResponseSchema;
+  },
+  /**
+   * Preview the policy of an organization
+   *
+   * Answers what SetOrganizationPolicy would answer to the same request, with the
+   * same refusals and warnings, and changes nothing.
+   *
+   * @generated from rpc signet.v1.PolicyService.PreviewOrganizationPolicy
+   */
+  previewOrganizationPolicy: {
+    methodKind: "unary";
+    input: typeof PreviewOrganizationPolicyRequestSchema;
+    output: typeof PreviewOrganizationPolicyResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signet_v1_policy, 0);
