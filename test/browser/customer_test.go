@@ -135,17 +135,14 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 				t.Errorf("%v", got)
 			}
 
-			// It becomes the only way. As long as no domain leads there, saving says so.
-			policy := values{"policy": values{"signInMethods": []string{"SIGN_IN_METHOD_IDENTITY_PROVIDER"},
-				"idpIds": []string{f.idp}, "defaultIdpId": f.idp}}
-			warned := func() bool {
-				said, err := json.Marshal(i.as(admin, "PUT", "/v1/orgs/"+org+"/policy", policy)["warnings"])
-				must(t, err)
-				return strings.Contains(string(said), "REASON_NO_ROUTED_DOMAIN")
-			}
-			if !warned() {
-				t.Error("nobody is told that no domain leads to the provider")
-			}
+			// It becomes the only way. As long as no domain leads there, she reads so before she saves and afterwards.
+			ada.Visit("/o/" + org + "/policy")
+			ada.Press("Preview: Only our provider")
+			ada.Sees("Nobody who types a login name is led to the identity provider")
+			ada.pictured("policy")
+			ada.Press("Save")
+			ada.Sees("The policy was saved, but nobody who types a login name is led to the identity provider")
+			ada.quiet()
 			at := "/v1/orgs/" + org + "/domains"
 			if routed == "by DNS" {
 				ada.Visit("/o/" + org + "/domains")
@@ -168,8 +165,10 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 				console.Press("Lead people to the identity provider")
 				console.Sees("Leads to the provider, vouched for by")
 			}
-			if warned() {
-				t.Error("a domain leads to the provider, and saving says otherwise")
+			policy := i.as(admin, "GET", "/v1/orgs/"+org+"/policy", nil)["policy"]
+			said := i.as(admin, "POST", "/v1/orgs/"+org+"/policy/_preview", values{"policy": policy})
+			if warnings, err := json.Marshal(said["warnings"]); err != nil || strings.Contains(string(warnings), "NO_ROUTED_DOMAIN") {
+				t.Errorf("a domain leads to the provider, and saving warns of %s: %v", warnings, err)
 			}
 
 			// A colleague is invited to the product, comes through the provider, and lands in the product.
@@ -223,6 +222,17 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			v.sees("main", "no role")
 			v.saysNothingBad("no role")
 			i.finds(helper, org, "tom", "role_missing")
+			support := i.console(i.visitor(t, b))
+			support.Open(support.Console + "/")
+			support.v.name("helper")
+			support.v.password(firstPassword)
+			support.Settle()
+			support.Visit("/o/" + org + "/search?q=tom")
+			support.Click(`main table a[href*="/users/usr_"]`)
+			support.shown("users")
+			support.Sees("The application is only for people with a role.")
+			support.pictured("support")
+			support.quiet()
 
 			// Another customer's people go on with their passwords.
 			made := i.as(operator, "POST", "/v1/orgs/_setup", values{
@@ -248,7 +258,7 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			// The provider is down: a known name and an unknown one see the same.
 			i.as(admin, "PATCH", "/v1/idps/"+f.idp, values{"oidc": values{"issuer": "http://127.0.0.1:1",
 				"clientSecret": "x"}, "updateMask": "oidc.issuer,oidc.clientSecret"})
-			var said []string
+			var seen []string
 			for _, name := range []string{"eve", "nobody"} {
 				v = i.visitor(t, b)
 				v.Open(i.ask())
@@ -256,10 +266,10 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 				v.sees("main", "does not answer")
 				v.saysNothingBad("the provider is down")
 				text, _, _ := strings.Cut(v.Text("main"), "Request ID")
-				said = append(said, text)
+				seen = append(seen, text)
 			}
-			if said[0] != said[1] {
-				t.Errorf("a known name sees %q, an unknown one %q", said[0], said[1])
+			if seen[0] != seen[1] {
+				t.Errorf("a known name sees %q, an unknown one %q", seen[0], seen[1])
 			}
 		})
 	}
@@ -283,6 +293,9 @@ func (p person) shown(kind string) string {
 	p.Settle()
 	return p.At()[strings.LastIndex(p.At(), "/")+1:]
 }
+
+// quiet checks that the browser had nothing to complain about.
+func (p person) quiet() { p.v.t.Helper(); p.v.quiet() }
 
 // finds has somebody of the support look for a person of an organization, and for why they did not get in.
 func (i *installation) finds(helper, org, name, reason string) {
