@@ -105,9 +105,13 @@ func (f *Filter) beyond(e *event.Event) bool {
 		return true
 	}
 	var set struct{ Scope string }
-	return (e.Type == user.MembershipSet{}.EventType() || e.Type == user.RolesAccepted{}.EventType()) &&
+	return slices.Contains(scoped, e.Type) &&
 		(json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
 }
+
+// scoped are the facts about a user that say in which organization, or in the installation, they hold.
+var scoped = []event.Type{user.MembershipSet{}.EventType(), user.RolesAccepted{}.EventType(),
+	user.CustomRoleChanged{}.EventType()}
 
 func matchesType(pattern string, t event.Type) bool {
 	kind, all := strings.CutSuffix(pattern, ".*")

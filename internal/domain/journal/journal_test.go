@@ -53,6 +53,14 @@ func TestWhatIsKeptWithAnOrganizationAndIsNotItsBusiness(t *testing.T) {
 			event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_b"}`)}, false},
 		{"roles of its user in the installation",
 			event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"installation"}`)}, false},
+		{"what its user has accepted in another",
+			event.Event{Type: "user.roles_accepted.v1", Payload: []byte(`{"scope":"org_b"}`)}, false},
+		{"a custom role of its user in it",
+			event.Event{Type: "user.custom_role_changed.v1", Payload: []byte(`{"scope":"org_a"}`)}, true},
+		{"a custom role of its user in another",
+			event.Event{Type: "user.custom_role_changed.v1", Payload: []byte(`{"scope":"org_b"}`)}, false},
+		{"a custom role of its user in the installation",
+			event.Event{Type: "user.custom_role_changed.v1", Payload: []byte(`{"scope":"installation"}`)}, false},
 		{"anything else", event.Event{Type: "user.removed.v1", Payload: []byte("{}")}, true},
 	} {
 		c.e.Org = "org_a"
