@@ -294,6 +294,24 @@ func auditorStory(t *testing.T, c *Client) {
 	radio.stop()
 	c.refused(t, permissionDenied, as, with(all, "allOrganizations", true))
 
+	// Who manages users as well reads as much: their sign-ins whole, and the rest as an auditor.
+	both := s.holder(t, nothing)
+	c.carryOut(t, s.owner, setMember(s.org, both.UserID, auditor, userManager))
+	ofOne := &signetv1.ListEventsRequest{UserId: s.user.UserID}
+	for _, e := range c.listEvents(t, both, all) {
+		if e.GetPersonal() != nil {
+			t.Errorf("an auditor who manages users sees %v", e)
+		}
+	}
+	if signIns := c.listEvents(t, both, ofOne); signIns[0].GetPersonal() == nil {
+		t.Errorf("a manager of users who is an auditor sees %v", signIns[0])
+	}
+	for _, e := range c.listEvents(t, both, &signetv1.ListEventsRequest{UserId: s.owner.UserID}) {
+		if e.GetPersonal() != nil {
+			t.Errorf("an auditor who manages users sees of an owner %v", e)
+		}
+	}
+
 	for _, m := range c.members(t, as, s.org) {
 		if m.GetUserName() != "" || m.GetDisplayName() == "" || len(m.GetRoles()) == 0 {
 			t.Errorf("an auditor sees %v", m)
