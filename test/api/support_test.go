@@ -101,6 +101,13 @@ func supportStory(t *testing.T, c *Client) {
 	if len(found) != 1 || found[0].GetUser().GetUserId() != s.user.UserID {
 		t.Fatalf("found %v", found)
 	}
+	// So does one who may read the people at home anyway.
+	also := w.addUser(t, person{Org: home.org, Roles: []access.Role{userManager},
+		Elsewhere: map[string][]access.Role{access.Installation: {support}}})
+	same(t, "found by a manager of users who is support", len(c.search(t, also, &signetv1.SearchUsersRequest{
+		Query: strings.Split(s.user.LoginName, "@")[0], AllOrganizations: true})), 1)
+	c.refused(t, permissionDenied, home.holder(t, userManager),
+		&signetv1.SearchUsersRequest{Query: "somebody", AllOrganizations: true})
 	in := c.session(t, s.user)
 	same(t, "state", c.user(t, agent, s.user.UserID, there).GetState(), signetv1.User_STATE_ACTIVE)
 	sessions := done[*signetv1.ListUserSessionsResponse](t, c, agent,
