@@ -129,8 +129,12 @@ func (s Names) LookUpNames(ctx context.Context, r *signetv1.LookUpNamesRequest) 
 // isOwn tells whether it is the caller, or the caller's organization.
 func isOwn(caller *access.Caller, id string) bool { return id == caller.UserID || id == caller.OrgID }
 
-// mayReadName tells whether the caller holds what it takes to read an object, in the organization that owns it.
+// mayReadName tells whether the caller holds what it takes to read an object, in the organization that owns it, or in
+// the installation, which owns custom roles.
 func mayReadName(caller *access.Caller, r *event.Record) bool {
+	if r.Org == access.Installation {
+		return caller.Memberships.Hold(access.SystemRead, access.Installation)
+	}
 	k, _ := namedKindOf(r.ID)
 	return isOwn(caller, r.ID) ||
 		slices.ContainsFunc(k.read, func(p access.Permission) bool { return caller.Memberships.Hold(p, r.Org) })
@@ -150,6 +154,9 @@ func (s Names) admits(ctx context.Context, caller *access.Caller, of []event.Ref
 	}
 	now := s.Clock()
 	return func(id string, read []access.Permission) bool {
+		if id == access.Installation { // mayReadName has judged it
+			return true
+		}
 		o := owners[id]
 		return o != nil && slices.ContainsFunc(read, func(p access.Permission) bool {
 			return caller.Memberships.Hold(p, id) && org.Admits(o, caller, p, now) == nil

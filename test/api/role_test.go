@@ -143,6 +143,10 @@ func customRoleStory(t *testing.T, c *Client) {
 
 	// Setup Organization takes the fixed roles only
 	wide := c.w.newRole(t, access.Installation, "user.read")
+	for who, names := range map[*Actor]int{c.w.root: 1, s.holder(t, "IAM_ORG_MANAGER"): 0, s.owner: 0} {
+		same(t, "names of roles of the installation", len(done[*signetv1.LookUpNamesResponse](t, c, who,
+			&signetv1.LookUpNamesRequest{Ids: []string{wide}}).GetNames()), names)
+	}
 	setUp := setup(c.w.secret("first"))
 	setUp.Roles = []string{wide}
 	c.refused(t, invalid("roles[0]"), c.w.root, setUp)

@@ -101,6 +101,13 @@ func supportStory(t *testing.T, c *Client) {
 	if len(found) != 1 || found[0].GetUser().GetUserId() != s.user.UserID {
 		t.Fatalf("found %v", found)
 	}
+	// So does one who may read the people at home anyway.
+	also := w.addUser(t, person{Org: home.org, Roles: []access.Role{userManager},
+		Elsewhere: map[string][]access.Role{access.Installation: {support}}})
+	same(t, "found by a manager of users who is support", len(c.search(t, also, &signetv1.SearchUsersRequest{
+		Query: strings.Split(s.user.LoginName, "@")[0], AllOrganizations: true})), 1)
+	c.refused(t, permissionDenied, home.holder(t, userManager),
+		&signetv1.SearchUsersRequest{Query: "somebody", AllOrganizations: true})
 	in := c.session(t, s.user)
 	same(t, "state", c.user(t, agent, s.user.UserID, there).GetState(), signetv1.User_STATE_ACTIVE)
 	sessions := done[*signetv1.ListUserSessionsResponse](t, c, agent,
@@ -293,6 +300,24 @@ func auditorStory(t *testing.T, c *Client) {
 	}
 	radio.stop()
 	c.refused(t, permissionDenied, as, with(all, "allOrganizations", true))
+
+	// Who manages users as well reads as much: their sign-ins whole, and the rest as an auditor.
+	both := s.holder(t, nothing)
+	c.carryOut(t, s.owner, setMember(s.org, both.UserID, auditor, userManager))
+	ofOne := &signetv1.ListEventsRequest{UserId: s.user.UserID}
+	for _, e := range c.listEvents(t, both, all) {
+		if e.GetPersonal() != nil {
+			t.Errorf("an auditor who manages users sees %v", e)
+		}
+	}
+	if signIns := c.listEvents(t, both, ofOne); signIns[0].GetPersonal() == nil {
+		t.Errorf("a manager of users who is an auditor sees %v", signIns[0])
+	}
+	for _, e := range c.listEvents(t, both, &signetv1.ListEventsRequest{UserId: s.owner.UserID}) {
+		if e.GetPersonal() != nil {
+			t.Errorf("an auditor who manages users sees of an owner %v", e)
+		}
+	}
 
 	for _, m := range c.members(t, as, s.org) {
 		if m.GetUserName() != "" || m.GetDisplayName() == "" || len(m.GetRoles()) == 0 {

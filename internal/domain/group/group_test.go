@@ -299,7 +299,7 @@ func TestRolesComeAndGoForAllMembersInOneCommand(t *testing.T) {
 		eventtest.Fact{Object: "usr_a", Type: "user.group_roles_set.v1",
 			Payload: `{"group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`},
 		eventtest.Fact{Object: "usr_guest", Type: "user.group_roles_set.v1",
-			Payload: `{"group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
+			Payload: `{"org":"org_a","group":"grp_g","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
 	membertest.User(t, s, "usr_late", "org_a", nil)
 	join(t, s, "usr_late")
 	holds(t, s, "usr_late", access.OrgOwnerViewer, access.OrgUserManager)

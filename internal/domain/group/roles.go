@@ -85,7 +85,11 @@ func SetRoles(ctx context.Context, s event.Store, permit access.Permit, id strin
 				if err := member.Give(u, g.Org, roles, unasked); err != nil {
 					return err
 				}
-				if err := u.Append(user.GroupRolesSet{Org: orgOfFact, Group: g.ID, Roles: roles}); err != nil {
+				fact := user.GroupRolesSet{Org: orgOfFact, Group: g.ID, Roles: roles}
+				if user.IsGuest(u, g.Org) {
+					fact.Org = g.Org // by which the log knows that it is not the business of the user's own organization
+				}
+				if err := u.Append(fact); err != nil {
 					return err
 				}
 			}

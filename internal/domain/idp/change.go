@@ -43,8 +43,8 @@ func OIDCViolations(general General, oidc OIDC, clientSecret string) (wrong errs
 }
 
 // AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. What a preset knows
-// and the caller leaves out is filled in. One that is unfinished is a draft also where draft is false. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound;
-// those of once.
+// and the caller leaves out is filled in. One that is unfinished is a draft also where draft is false. Errors:
+// InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound; those of once.
 func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once,
 	general General, oidc OIDC, clientSecret string, draft bool) (Added, error) {
 	if err := OIDCViolations(general, oidc, clientSecret).Err(); err != nil {
@@ -70,8 +70,8 @@ func OAuthViolations(general General, oauth OAuth, clientSecret string) (wrong e
 }
 
 // AddOAuth creates an OAuth 2.0 provider in the permit's organization; an empty secret is none. What a preset knows and
-// the caller leaves out is filled in. One that is unfinished is a draft also where draft is false. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound;
-// those of once.
+// the caller leaves out is filled in. One that is unfinished is a draft also where draft is false. Errors:
+// InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound; those of once.
 func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once,
 	general General, oauth OAuth, clientSecret string, draft bool) (Added, error) {
 	if err := OAuthViolations(general, oauth, clientSecret).Err(); err != nil {
@@ -338,7 +338,8 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 	})
 }
 
-// Reactivate switches a provider on again, or offers a draft without a check. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
+// Reactivate switches a provider on again, or offers a draft without a check. Errors: ErrNotFound; ErrNotInactive;
+// Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string,
 	match event.IfMatch) (event.Details, error) {
 	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {

@@ -34,9 +34,9 @@ var errChangedMeanwhile = errs.New(errs.Aborted, event.SequenceMismatch,
 	"the identity provider was changed while it was checked: check it again")
 
 // Check judges a provider's configuration. If it passes, a draft is offered from now on; and if nobody answers for the
-// configuration yet, the caller does, with adopt also in place of everybody else, for the configuration that match names. Errors: ErrNotFound;
-// ErrUnseen for adopt without match where others answer for it; ErrNoChecker where checker is nil; Aborted when match
-// does not hold, or when the provider was changed meanwhile.
+// configuration yet, the caller does, with adopt also in place of everybody else, for the configuration that match
+// names. Errors: ErrNotFound; ErrUnseen for adopt without match where others answer for it; ErrNoChecker where checker
+// is nil; Aborted when match does not hold, or when the provider was changed meanwhile.
 func Check(ctx context.Context, s event.Store, checker Checker, permit access.Permit, id string, match event.IfMatch,
 	adopt bool) (Checked, error) {
 	p, err := Get(ctx, s, permit, id)

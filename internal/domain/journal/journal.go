@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -104,10 +105,21 @@ func (f *Filter) beyond(e *event.Event) bool {
 	if e.Type.Kind() == installation.Kind.Name() {
 		return true
 	}
-	var set struct{ Scope string }
-	return (e.Type == user.MembershipSet{}.EventType() || e.Type == user.RolesAccepted{}.EventType()) &&
-		(json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
+	if !slices.Contains(held, e.Type) {
+		return false
+	}
+	var at struct{ Scope, Org string }
+	if json.Unmarshal(e.Payload, &at) != nil {
+		return true
+	}
+	where := cmp.Or(at.Scope, at.Org) // neither: in the user's own organization, see user.GroupRolesSet
+	return where != "" && !slices.Contains(f.OrgIDs, where)
 }
+
+// held are the facts about what a user has in some organization or in the installation, which they name.
+var held = []event.Type{user.MembershipSet{}.EventType(), user.RolesAccepted{}.EventType(),
+	user.CustomRoleChanged{}.EventType(), user.GroupJoined{}.EventType(), user.GroupLeft{}.EventType(),
+	user.GroupRolesSet{}.EventType(), user.AppRolesSet{}.EventType(), user.OrgLeft{}.EventType()}
 
 func matchesType(pattern string, t event.Type) bool {
 	kind, all := strings.CutSuffix(pattern, ".*")

@@ -27,8 +27,8 @@ func Within(permit access.Permit, id string) event.Target[User] {
 }
 
 // TakesAway is a user the permit reaches, for what only takes something away: sessions, tokens, links, being able to
-// sign in; and for what support does, which gives nobody access. What the user holds in other organizations does not stand in the way. Errors: ErrNotFound;
-// access.ErrTargetHoldsMore.
+// sign in; and for what support does, which gives nobody access. What the user holds in other organizations does not
+// stand in the way. Errors: ErrNotFound; access.ErrTargetHoldsMore; access.ErrNotForSupport.
 func TakesAway(permit access.Permit, id string) event.Target[User] {
 	return Within(permit, id).And(func(u *User) error { return permit.MayTakeAway(u.Memberships, permit.Org()) })
 }

@@ -154,7 +154,8 @@ func (e GroupLeft) Apply(u *User) {
 
 // GroupRolesSet records which roles a group gives the user from now on.
 type GroupRolesSet struct {
-	// of the group; empty since fact version 5: the user knows it, and there are as many of these as the group has members
+	// of the group; since fact version 5 empty but for guests: the user knows it, and there are as many of these as the
+	// group has members
 	Org   string        `json:"org,omitempty"`
 	Group string        `json:"group"`
 	Roles []access.Role `json:"roles,omitempty"`

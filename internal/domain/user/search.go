@@ -43,7 +43,8 @@ func Search(ctx context.Context, r event.Reader, permit access.Permit, query str
 	switch {
 	case permit.Org() == "":
 		return nil, nil, access.ErrDenied
-	case everywhere && !permit.Supports() && !permit.Holds(access.UserRead, access.Installation):
+	case everywhere && !permit.HoldsFor(0, access.UserSupport, access.Installation) &&
+		!permit.Holds(access.UserRead, access.Installation): // support finds people also where it may read them anyway
 		return nil, nil, access.ErrDeniedInstallation
 	}
 	if wrong := SearchViolations(query); wrong != nil {

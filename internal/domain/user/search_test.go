@@ -33,6 +33,9 @@ func TestWhoMaySearchWhere(t *testing.T) {
 		must(t, err)
 		return permit
 	}
+	supports, err := (&access.Caller{UserID: "usr_caller", Memberships: access.Memberships{
+		"org_a": {access.OrgUserManager}, access.Installation: {access.IAMSupport}}}).In("org_a", access.UserRead)
+	must(t, err)
 	for _, c := range []struct {
 		name       string
 		permit     access.Permit
@@ -45,6 +48,7 @@ func TestWhoMaySearchWhere(t *testing.T) {
 		{"everywhere", in(access.Installation, access.IAMOwnerViewer), "anna", true, "[usr_1 usr_2]"},
 		{"everywhere, by two words", in(access.Installation, access.IAMOwnerViewer), "b.ex anna", true, "[usr_2]"},
 		{"everywhere, without a role of the installation", in("org_a", access.OrgOwner), "anna", true, "denied"},
+		{"everywhere, as a manager of users who is support", supports, "anna", true, "[usr_1 usr_2]"},
 		{"without a permit", access.Permit{}, "anna", false, "denied"},
 		{"by a word that is longer than the index has it", in(access.Installation, access.IAMOwner), long + "org", true,
 			"[usr_1 usr_2]"},

@@ -395,7 +395,8 @@ func (s Invitations) granted(ctx context.Context, a *event.Object[app.App], orgI
 }
 
 // mayName refuses an application that people of the organization do not sign in to, without a word about whether there
-// is one, and a page that is none of its own. granted is the project that lets them, if one does. Errors: InvalidArgument on appId and targetLinkUri.
+// is one, and a page that is none of its own. granted is the project that lets them, if one does. Errors:
+// InvalidArgument on appId and targetLinkUri.
 func mayName(tx *event.Tx, orgID, granted string, n New) error {
 	if n.App == "" {
 		if n.Target != "" {

@@ -320,7 +320,8 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 		return session.SignedIn{}, err
 	}
 	in, err := p.SignInThrough(ctx, who,
-		federated.SignInRequest{OrgID: by.Org, App: by.App, By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
+		federated.SignInRequest{OrgID: by.Org, App: by.App, By: by,
+			Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID})
 	if register == nil || err != session.ErrNotLinked { //nolint:errorlint // it is this very one, with nothing around it
 		return in, err
 	}

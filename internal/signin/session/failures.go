@@ -119,7 +119,7 @@ func (g *gathered) report(now int64, source RequestSource, atOnce bool) (facts [
 
 // gather adds to what has gathered about a user, and records what is due. atOnce says that all of it is: the log tells
 // the story in order. The command declared the row of the gathered failures, the companion for writing and the user for
-// reading.
+// reading. Where nobody is meant, it counts alike, so that names take the same work, and records nothing.
 //
 // The system is the actor of every failure: nobody has proven to be the person whom it is about. Who guesses a second
 // factor has shown no more than a password, which may be stolen.
@@ -137,7 +137,13 @@ func (s *Sessions) gather(tx *event.Tx, userID string, source RequestSource, atO
 		in.Put(tx, g, forgetGathered)
 	}
 	if g.count() > 0 {
-		s.Unsaid.put(userID, unsaid{event.Time(g.LastEvent).Add(mergedFor), source})
+		u, err := user.Kind.Get(tx, userID)
+		if err != nil {
+			return err
+		}
+		if u != nil { // strangers must not fill it with names that nobody has
+			s.Unsaid.put(userID, unsaid{event.Time(g.LastEvent).Add(mergedFor), source})
+		}
 	}
 	return recordBy(tx, event.System, userID, facts...)
 }
@@ -234,7 +240,7 @@ func (s *Sessions) gatherAlone(ctx context.Context, userID string, origin event.
 
 // record gathers what a throttle tells about an attempt at a user.
 func (t *throttle) record(tx *event.Tx, r guessing.Report) error {
-	return t.sessions.gather(tx, t.userID, t.source, !r.Failed, func(g *gathered) {
+	return t.sessions.gather(tx, t.aimedAt(), t.source, !r.Failed, func(g *gathered) {
 		g.Others += r.Earlier
 		g.Refused += r.Refused
 		if r.Failed {

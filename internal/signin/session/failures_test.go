@@ -136,6 +136,36 @@ func TestFailuresAreSaidWhenTheirMinuteIsOver(t *testing.T) {
 	}
 }
 
+// A wrong password writes as many counters for a name that nobody has, and strangers do not fill what waits to be said.
+func TestNamesThatNobodyHasAreCountedAlike(t *testing.T) {
+	s, sessions := world(t)
+	sessions.Unsaid = &Unsaid{}
+	withPassword(t, s, cheap())
+	var written []string
+	for _, name := range []string{"jo", "nobody"} {
+		for range 2 {
+			_, err := sessions.SignIn(t.Context(), try(name, "wrong", home))
+			eventtest.As(t, err, ErrSignInFailed)
+		}
+		u, typed, err := sessions.find(t.Context(), name, NameScope{})
+		must(t, err)
+		tried := sessions.throttle(policy.Settings{}, atPassword(u, typed), idOf(u), home, RequestSource{})
+		rows := ""
+		for _, key := range tried.rows() {
+			row, err := s.Row(t.Context(), key)
+			must(t, err)
+			rows += fmt.Sprint(row != nil, " ")
+		}
+		written = append(written, rows)
+	}
+	if written[0] != written[1] || !strings.HasSuffix(written[0], "true ") {
+		t.Errorf("for a name that somebody has %s, for one that nobody has %s", written[0], written[1])
+	}
+	if n := len(sessions.Unsaid.users); n != 1 {
+		t.Errorf("failures of %d accounts wait", n)
+	}
+}
+
 func TestNothingIsRecordedOfSomebodyWhoIsGone(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())

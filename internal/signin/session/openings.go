@@ -143,12 +143,16 @@ func (o *Openings) flush(ctx context.Context) error {
 		}
 		next := o.waiting[0]
 		o.mu.Unlock()
-		err := errs.Guarded(func() error { return o.record(ctx, next) })
+		var at time.Time
+		err := errs.Guarded(func() (err error) { at, err = o.record(ctx, next); return err })
 		if _, bug := errors.AsType[*errs.Panicked](err); err != nil && !bug {
 			return err
 		}
 		o.mu.Lock()
 		o.waiting = o.waiting[1:] // only this function takes from it
+		if _, known := o.known[next.opened]; known && err == nil {
+			o.known[next.opened] = at // another node may have recorded it long before this one heard of it
+		}
 		o.mu.Unlock()
 		close(next.done)
 		if err != nil {
@@ -158,21 +162,27 @@ func (o *Openings) flush(ctx context.Context) error {
 	}
 }
 
-// record stores one, unless another node has within the hour.
-func (o *Openings) record(ctx context.Context, next *unrecorded) error {
+// record stores one, unless another node has within the hour, and tells when it was recorded.
+func (o *Openings) record(ctx context.Context, next *unrecorded) (at time.Time, err error) {
 	row := event.RowKey{Table: event.Throttle, Key: "opened_by_support/" + next.agent + "/" + next.userID}
-	return o.store.Do(ctx, event.Command{
+	err = o.store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: next.agent, RequestID: next.requestID},
 		Write:  []event.Ref{Kind.Ref(IDFor(next.userID))},
 		Read:   []event.Ref{userRef(next.userID)},
 		Rows:   []event.RowKey{row},
 		Decide: func(tx *event.Tx) error {
 			known, err := tx.Row(row)
-			if err != nil || known != nil {
+			if err != nil {
 				return err
 			}
-			tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: tx.Now() + openedAgain.Microseconds()})
+			if known != nil {
+				at = event.Time(known.Expires).Add(-openedAgain)
+				return nil
+			}
+			at = event.Time(tx.Now())
+			tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: event.Micros(at.Add(openedAgain))})
 			return record(tx, next.userID, OpenedBySupport{})
 		},
 	})
+	return at, err
 }

@@ -66,7 +66,8 @@ func TestWhomSupportOpensIsRecordedOnceAnHour(t *testing.T) {
 		{"on another node", 1, "usr_1", time.Minute, 1},
 		{"another agent", 0, "usr_2", 0, 2},
 		{"before an hour is over", 0, "usr_1", 58 * time.Minute, 2},
-		{"after it", 0, "usr_1", time.Minute, 3},
+		{"after it, on the node that has recorded nothing", 1, "usr_1", time.Minute, 3},
+		{"which the first node finds", 0, "usr_1", 0, 3},
 		{"after it on the other node", 1, "usr_2", time.Hour, 4},
 	} {
 		s.Advance(step.wait)
@@ -79,7 +80,8 @@ func TestWhomSupportOpensIsRecordedOnceAnHour(t *testing.T) {
 			t.Errorf("%s: recorded %q, want %d", step.name, got, step.want)
 		}
 	}
-	must(t, nodes[0].record(t.Context(), &unrecorded{opened: opened{"usr_1", "usr_gone"}}))
+	_, err := nodes[0].record(t.Context(), &unrecorded{opened: opened{"usr_1", "usr_gone"}})
+	must(t, err)
 	if got := openings(t, s, "usr_gone"); got != nil {
 		t.Errorf("of nobody is recorded %q", got)
 	}

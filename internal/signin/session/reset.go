@@ -63,9 +63,9 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err != nil {
 		return event.Details{}, err
 	}
-	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it
-	// records nothing.
-	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, RequestSourceOf(r.Peer, r.UserAgent))
+	aim := guessing.At("reset", r.UserID)
+	aim.Report = func(*event.Tx, guessing.Report) error { return nil } // wrong codes are no failed sign-ins
+	t := s.throttle(rules, aim, "", r.Peer, RequestSourceOf(r.Peer, r.UserAgent))
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
 	orgID, held, err := s.tryReset(ctx, t, origin, &r)
 	if err != nil {

@@ -290,8 +290,8 @@ func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.O
 }
 
 // try checks a password where the throttle lets it, and counts what comes out: why is the reason if it is wrong. A wrong
-// password counts even when the caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be
-// settled: by succeeded or withoutVerdict.
+// password counts even when the caller has hung up. An attempt that came to no verdict is not held against anybody. A
+// right one is still to be settled: by succeeded or withoutVerdict.
 func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin,
 	u *event.Object[user.User], password string, why Reason) (right bool, upgraded []byte, err error) {
 	if err := s.enter(ctx, t, origin); err != nil {

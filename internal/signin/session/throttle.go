@@ -21,7 +21,7 @@ const accountOverNetwork = 4
 type throttle struct {
 	*guessing.Throttle
 	sessions *Sessions
-	userID   string // empty: nobody has the name, or nothing is to be recorded; counted all the same
+	userID   string // empty: nobody has the name; counted all the same
 	source   RequestSource
 
 	method  Method
@@ -47,11 +47,11 @@ func (t *throttle) failed(why Reason) func(tx *event.Tx) error {
 }
 
 // throttle of an aim at a user, as strict as the rules say: how many attempts are free, and how long the waits are at
-// most, is a matter of policy. userID is empty where nobody is meant, or nothing is to be recorded.
+// most, is a matter of policy. userID is empty where nobody is meant.
 func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string, peer netip.Addr,
 	source RequestSource) *throttle {
 	t := &throttle{sessions: s, userID: userID, source: source}
-	if userID != "" && a.Report == nil {
+	if a.Report == nil {
 		a.Report = t.record
 	}
 	t.Throttle = guessing.New(s.Master, a, ratelimit.NetworkName(peer))

@@ -130,7 +130,8 @@ func (b brought) admit(chosen bool) error {
 	bound, _ := b.pending.NameScope()
 	info := call.From(b.r.Context())
 	in, err := b.Federated.SignInThrough(b.r.Context(), b.kept.Who, federated.SignInRequest{OrgID: bound,
-		App: b.application(), Trial: b.trial(), NoLink: b.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+		App: b.application(), Trial: b.trial(), NoLink: b.trial() || !chosen,
+		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil:
 		if b.pending != nil && b.pending.Dated() {

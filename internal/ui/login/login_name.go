@@ -78,8 +78,8 @@ func (loginName) wrongOrganization(v *signIn) bool {
 }
 
 // straight is the provider that the application wants, the only way in, or that of the name which the application hints
-// at, if it was chosen in this browser before; nil where people choose. Nobody who has come
-// back from there, or wants another way, is led there again.
+// at, if it was chosen in this browser before; nil where people choose. Nobody who has come back from there, or wants
+// another way, is led there again.
 func (l loginName) straight(v *signIn) (*event.Object[idp.Provider], error) {
 	if v.Federation == nil || v.arrival != nil || v.pending == nil || v.address.other != "" ||
 		v.r.Method != http.MethodGet {

@@ -173,8 +173,9 @@ func (d departure) start() error {
 		return err
 	}
 	chosen := d.r.Method == http.MethodPost // from a page of ours, see pages.SameOrigin
-	a := upstream.Attempt{Browser: web.Browser(d.w, d.r), Return: d.address.parameters().Encode(), Hint: d.hint, App: d.application(),
-		Again: d.bearer != nil && !d.linking(), Chosen: chosen, RequestID: call.From(d.r.Context()).RequestID}
+	a := upstream.Attempt{Browser: web.Browser(d.w, d.r), Return: d.address.parameters().Encode(), Hint: d.hint,
+		App: d.application(), Again: d.bearer != nil && !d.linking(), Chosen: chosen,
+		RequestID: call.From(d.r.Context()).RequestID}
 	if d.pending != nil {
 		a.Again, a.MaxAge = a.Again || d.pending.Afresh(), d.pending.MaxAge
 	}
