@@ -52,7 +52,8 @@ func (s *installation) fillLong() *objects {
 	s.in(org, "POST", "/v1/users/"+service+"/tokens", map[string]any{"name": name})
 	s.in(org, "POST", "/v1/users/"+service+"/secret", map[string]any{})
 	o.more = append(o.more, view{"service user", "/o/" + org + "/users/" + service},
-		view{"service user's sign-in", "/o/" + org + "/users/" + service + "/sign-in"})
+		view{"service user's sign-in", "/o/" + org + "/users/" + service + "/sign-in"},
+		view{"form of a custom role", "/o/" + org + "/roles?add=role"})
 
 	address := longHost + "/oauth/callback/of/the/application/" + strings.Repeat("segment-with-words/", 8)
 	s.in(org, "PUT", "/v1/projects/"+o.project+"/roles/"+"administrator-of-"+strings.Repeat("permissions-", 3),
