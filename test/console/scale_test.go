@@ -138,9 +138,6 @@ func TestDrivingPaintAtScale(t *testing.T) {
 				always(`(() => { const all = document.querySelector('th.pick input'); if (all.checked) all.click(); return true; })()`),
 				always(`document.querySelector('th.pick input').click()`),
 				`document.querySelector('.bulk') !== null && [...document.querySelectorAll('td.pick input')].every((e) => e.checked)`)
-			measure("next page, "+place.name, always(nav(place.org, "/groups")+`, new Promise((resolve) => setTimeout(() => resolve(`+nav(place.org, "/users")+`), 200))`),
-				always(`window.signetFirst = document.querySelector('main tbody a')?.href; document.querySelector('nav.pages button:last-child').click()`),
-				`document.querySelector('main tbody a')?.href !== window.signetFirst && `+rows)
 		}
 		measure("suggestions after a keystroke, "+place.name, always(typed("")),
 			func(i int) string { return typed(beginnings[i]) },
