@@ -147,9 +147,4 @@ func TestDrivingPaintAtScale(t *testing.T) {
 	measure("suggestions after a keystroke, the installation", always(typed("")),
 		func(i int) string { return typed(beginnings[i]) },
 		`document.querySelectorAll('.search [role="option"][data-id*="/users/usr_"]').length > 0`)
-	measure("an organization found by the switcher", always(`(() => { document.querySelector('.panel.switch').hidePopover(); return true; })()`),
-		func(i int) string {
-			return fmt.Sprintf(`document.querySelector('.panel.switch').showPopover(); window.signetType = setInterval(() => { const f = document.querySelector('.switch input'); if (!f) return; clearInterval(window.signetType); f.value = 'Scale %d'; f.dispatchEvent(new Event('input', {bubbles: true})); }, 1)`, 100+i*37)
-		},
-		`document.querySelector('.switch input')?.value.startsWith('Scale') && [...document.querySelectorAll('.switch [role="option"]')].some((e) => e.innerText.startsWith(document.querySelector('.switch input').value)) && [...document.querySelectorAll('.switch [role="option"]')].every((e) => e.innerText.startsWith(document.querySelector('.switch input').value))`)
 }
