@@ -55,15 +55,18 @@ func (tab *Tab) Axe(colours bool) []string {
 // overflowing finds what is wider than the page or than its own box.
 const overflowing = `(() => {
 	const wide = [], most = document.documentElement.clientWidth;
+	const cut = (e) => e.title !== '' && getComputedStyle(e).textOverflow === 'ellipsis'; // on purpose, whole in the title
+	const inCut = (e) => e.parentElement !== null && (cut(e.parentElement) || inCut(e.parentElement));
+	const tabs = (e) => { const row = e.closest('nav ul, nav.tabs'); return row !== null && ['auto', 'scroll'].includes(getComputedStyle(row).overflowX); };
 	if (document.documentElement.scrollWidth > most) wide.push('the page: ' + document.documentElement.scrollWidth);
 	for (const e of document.body.querySelectorAll('*')) {
 		if (e.closest('.sr') || e.tagName === 'OPTION' || e.tagName === 'NOSCRIPT') continue;
-		if (e.closest('[role="region"][tabindex="0"]')) continue; // meant to be scrolled, also by keyboard
+		if (e.closest('[role="region"][tabindex="0"]') || tabs(e)) continue; // meant to be scrolled, also by keyboard
 		const box = e.getBoundingClientRect();
-		if (box.width === 0) continue;
+		if (box.width === 0 || inCut(e)) continue;
 		if (box.right > most + 0.5 || box.left < -0.5) wide.push(e.outerHTML.slice(0, 160) + ' reaches to ' + box.right);
-		else if (e.title && getComputedStyle(e).textOverflow === 'ellipsis') continue; // cut on purpose, whole in the title
-		else if (e.tagName !== 'INPUT' && e.tagName !== 'SELECT' && getComputedStyle(e).display !== 'inline' && e.scrollWidth > e.clientWidth + 1)
+		else if (cut(e)) continue;
+		else if (!['INPUT', 'SELECT', 'TEXTAREA'].includes(e.tagName) && getComputedStyle(e).display !== 'inline' && e.scrollWidth > e.clientWidth + 1)
 			wide.push(e.outerHTML.slice(0, 160) + ' is ' + e.scrollWidth + ' wide in ' + e.clientWidth);
 	}
 	return wide;

@@ -121,6 +121,46 @@ func TestTheHeaderByKeyboard(t *testing.T) {
 	})
 }
 
+// The permissions of a custom role stand under headings, and the navigation leads to them.
+func TestPermissionsStandUnderHeadings(t *testing.T) {
+	browser.NeedAxe(t)
+	b := browser.Start(t)
+	s := start(t, testdb.SQLite)
+	w := s.signIn(t, b, s.admin)
+	w.press("Custom roles")
+	w.until("the custom roles are there", `location.pathname.endsWith('/roles')`)
+	w.press("Add a custom role")
+	w.fill("Name", "Readers")
+	w.axe("the form of a role")
+	of := func(heading, permission string) string {
+		return fmt.Sprintf(`[...top.querySelectorAll('[role="group"]')].filter((g) => document.getElementById(g.getAttribute('aria-labelledby')).innerText === %q)
+			.flatMap((g) => [...g.querySelectorAll('label')]).find((l) => l.innerText.startsWith(%q))?.control`, heading, permission)
+	}
+	w.Click(w.mark("users can be read", of("Users", "read")))
+	w.Click(w.mark("groups can be read", of("Groups", "read")))
+	w.press("Add")
+	w.sees("The role was added.")
+	made := s.in(s.admin.org, "GET", "/v1/orgs/"+s.admin.org+"/roles", nil)["roles"].([]any)
+	if got := fmt.Sprint(made[0].(map[string]any)["permissions"]); got != "[group.read user.read]" {
+		t.Errorf("the role has %s", got)
+	}
+	w.quiet()
+}
+
+// The fields of the search for users have no button in front of them, also on a phone.
+func TestThePhoneShowsTheSearchForUsers(t *testing.T) {
+	b := browser.Start(t)
+	s := start(t, testdb.SQLite)
+	w := s.signIn(t, b, s.admin)
+	w.Look(browser.Narrow)
+	w.visit("/o/" + s.admin.org + "/search")
+	w.until("the field is there", `document.querySelector('main form input')?.checkVisibility()`)
+	w.visit("/o/" + s.admin.org + "/groups")
+	w.until("filters are behind a button", `!document.querySelector('main form input').checkVisibility()`)
+	w.press("Filters")
+	w.until("the button shows them", `document.querySelector('main form input').checkVisibility()`)
+}
+
 // The navigation needs no more height than a small window has, and short pages do not scroll.
 func TestTheFrameFitsASmallWindow(t *testing.T) {
 	b := browser.Start(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
@@ -234,10 +235,23 @@ func (w *window) visitInside(path string) {
 	w.settle()
 }
 
-// key presses a key.
-func (w *window) key(key string, modifiers ...input.Modifier) {
+// key presses keys. Each is one event with its text, as from a keyboard: a page that takes the key keeps the text from
+// what would follow, such as a form that is sent.
+func (w *window) key(keys string, modifiers ...input.Modifier) {
 	w.t.Helper()
-	w.Do(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
+	var actions []chromedp.Action
+	for _, r := range keys {
+		events := kb.Encode(r)
+		down, up := events[0], events[len(events)-1]
+		if len(events) > 2 {
+			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+		}
+		for _, m := range modifiers {
+			down.Modifiers, up.Modifiers = down.Modifiers|m, up.Modifiers|m
+		}
+		actions = append(actions, down, up)
+	}
+	w.Do(actions...)
 }
 
 // speak changes the language as the person does in the menu of the account.

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/test/browser"
@@ -76,4 +78,73 @@ func TestDrivingAtScale(t *testing.T) {
 	}
 	measure("page 20", click(`nav.pages button:last-child`),
 		`document.querySelector('main tbody a').href !== window.signetLast && `+rows)
+}
+
+// With the server idle, what the lists and the search show is painted within 300 ms: the median and 95 of 100. The
+// search waits 150 ms for the next keystroke before it asks; that is part of it. SIGNET_CONSOLE_ORG names the
+// organization with the most users.
+func TestDrivingPaintAtScale(t *testing.T) {
+	dir := os.Getenv("SIGNET_CONSOLE_DATA")
+	if dir == "" {
+		t.Skip("SIGNET_CONSOLE_DATA names no data directory made by test/scaledata")
+	}
+	b := browser.Start(t)
+	s := startAt(t, dir, os.Getenv("SIGNET_CONSOLE_DATABASE"))
+	w := s.signIn(t, b, s.admin)
+	org := cmp.Or(os.Getenv("SIGNET_CONSOLE_ORG"), s.admin.org)
+	beginnings := strings.Fields("ann mar joh sop emm mia len lau jul sar lis kat eva cla cha pet han ste fel tho")
+	// Before the first of the twenty, each is done once: what it loads comes to the browser but once.
+	measure := func(what string, before, act func(i int) string, holds string) {
+		t.Helper()
+		var took []float64
+		for i := -1; i < len(beginnings); i++ {
+			w.Evaluate(before(max(i, 0)), nil)
+			w.settle()
+			var got struct{ MS float64 }
+			w.Evaluate(fmt.Sprintf(painted, act(max(i, 0)), holds), &got)
+			if got.MS < 0 {
+				t.Fatalf("%s: nothing is painted", what)
+			}
+			if i >= 0 {
+				took = append(took, got.MS)
+			}
+		}
+		slices.Sort(took)
+		median, p95 := took[len(took)/2], took[len(took)*95/100]
+		t.Logf("%-46s median %4.0f ms, p95 %4.0f ms", what, median, p95)
+		if median > 300 || p95 > 300 {
+			t.Errorf("%s takes more than 300 ms", what)
+		}
+	}
+	always := func(script string) func(int) string { return func(int) string { return script } }
+	const rows = `document.querySelectorAll('main tbody .pick input').length > 10 && document.querySelector('main [aria-busy="true"]') === null`
+	nav := func(org, view string) string {
+		return fmt.Sprintf(`(document.querySelector('nav.side a[href="/console/o/%s%s"]').click(), true)`, org, view)
+	}
+	typed := func(text string) string {
+		return fmt.Sprintf(`(() => { const f = document.querySelector('#search'); f.focus(); f.value = %q; f.dispatchEvent(new Event('input', {bubbles: true})); return true; })()`, text)
+	}
+	for _, place := range []struct{ name, org string }{{"the default organization", s.admin.org},
+		{"the largest organization", org}} {
+		if place.name != "the default organization" && place.org == s.admin.org {
+			continue
+		}
+		w.visit("/o/" + place.org)
+		if place.org != s.admin.org {
+			measure("users with choice, "+place.name, always(nav(place.org, "")), always(nav(place.org, "/users")),
+				`other() && `+rows)
+			w.visit("/o/" + place.org + "/users")
+			measure("all of a page chosen, "+place.name,
+				always(`(() => { const all = document.querySelector('th.pick input'); if (all.checked) all.click(); return true; })()`),
+				always(`document.querySelector('th.pick input').click()`),
+				`document.querySelector('.bulk') !== null && [...document.querySelectorAll('td.pick input')].every((e) => e.checked)`)
+		}
+		measure("suggestions after a keystroke, "+place.name, always(typed("")),
+			func(i int) string { return typed(beginnings[i]) },
+			`document.querySelector('.search [role="option"][data-id*="/search?q="]') !== null`)
+	}
+	w.visit("/organizations")
+	measure("suggestions after a keystroke, the installation", always(typed("")),
+		func(i int) string { return typed(beginnings[i]) },
+		`document.querySelectorAll('.search [role="option"][data-id*="/users/usr_"]').length > 0`)
 }

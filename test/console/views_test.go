@@ -30,7 +30,7 @@ func (o *objects) views() []view {
 		}
 		all = append(all, view{route, path})
 	}
-	return all
+	return append(all, o.more...)
 }
 
 // routes reads the addresses of all views from the sources.
@@ -55,6 +55,7 @@ func routes(t testing.TB) []string {
 type objects struct {
 	t                                                        testing.TB
 	org, user, app, project, provider, group, grant, webhook string
+	more                                                     []view // besides one of every route
 }
 
 // fill adds one object of each kind to an organization, with names made of a text.

@@ -61,7 +61,7 @@ func mountSignIn(site *web.Site, shown *pages.Pages, browsers login.Browsers, b 
 func mountAccount(site *web.Site, shown *pages.Pages, browsers login.Browsers, b *base, a *areas) {
 	own := &account.Account{Store: b.store, Sessions: a.sessions, Grants: a.grants, Pages: shown, Browsers: browsers,
 		Clock: b.config.Clock, Master: b.master, Mail: a.mails.sender != nil, Deliver: a.mails.deliver,
-		Federated: a.federated}
+		Federated: a.federated, Console: *b.config.Console}
 	for path, handler := range own.Handlers() {
 		site.Handle(path, handler)
 	}

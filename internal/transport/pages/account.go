@@ -41,6 +41,7 @@ type Account struct {
 	Name      string
 	LoginName string
 	Switch    Link // to another account
+	Console   Link // for those who have something to do there
 }
 
 func (a Account) account() Account { return a }

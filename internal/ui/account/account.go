@@ -51,6 +51,7 @@ type Account struct {
 	Clock    func() time.Time
 	Master   secret.MasterKey
 	Mail     bool // this installation sends mail
+	Console  bool // there is a console at pages.PathConsole
 	// Federated knows the accounts at identity providers.
 	Federated federated.Sessions
 	Deliver   func(context.Context, user.Delivery) error // brings codes to phones; nil: nobody does
@@ -243,12 +244,16 @@ func (v *browserRequest) on(path string, d done) error {
 // account is what every page shows of whose it is.
 func (v *browserRequest) account(with pages.Frame) pages.Account {
 	h := v.me.Data.Human
-	return pages.Account{
+	shown := pages.Account{
 		Frame:     v.frame(with),
 		Name:      h.Profile.DisplayName,
 		LoginName: v.home.Data.LoginName(v.me.Data.UserName),
 		Switch:    login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link(),
 	}
+	if v.Console && len(v.bearer.Caller.Memberships) > 0 {
+		shown.Console = pages.To(pages.PathConsole, nil)
+	}
+	return shown
 }
 
 func (v *browserRequest) frame(with pages.Frame) pages.Frame {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/policy"
 	"github.com/signet-idm/signet/internal/domain/user"
@@ -167,6 +168,22 @@ func TestAnotherAccountIsALinkAway(t *testing.T) {
 		}
 	}
 	b.post(wish(pages.PathAccount), url.Values{pages.FieldID: {other}}).follow().says(200, "The mara")
+}
+
+func TestTheConsoleIsALinkAwayForThoseWithARole(t *testing.T) {
+	w := newSite(t)
+	w.account.Console = true
+	link := `href="/console/"`
+	if b := w.in("nils"); strings.Contains(b.open(pages.PathAccount).text, link) {
+		t.Error("somebody without a role is led to the console")
+	}
+	w.change(mara, user.MembershipSet{Scope: orgID, Roles: []access.Role{access.OrgOwnerViewer}})
+	b := w.in("mara")
+	b.open(pages.PathAccount).says(200, link)
+	w.account.Console = false
+	if strings.Contains(b.open(pages.PathAccount).text, link) {
+		t.Error("it leads to a console that is switched off")
+	}
 }
 
 func TestAnEndedSessionGetsNowhere(t *testing.T) {

@@ -51,7 +51,8 @@ func wrong(field string, m pages.Message) pages.Frame {
 func mine(f pages.Frame) pages.Account {
 	f.Organization = organization
 	f.Session = "ses_1"
-	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName, Switch: to("/login")}
+	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName, Switch: to("/login"),
+		Console: to(pages.PathConsole)}
 }
 
 func to(path string) pages.Link { return pages.To(path, nil) }

@@ -240,5 +240,5 @@ test.for([
   [{ a: 1 }, '{"a":1}'],
   ['text', 'text'],
 ] as const)('the value %j reads %s', ([value, text]) => {
-  expect(valueText(value as unknown as JsonObject).replaceAll('\u202f', ' ')).toBe(text);
+  expect(valueText(value as unknown as JsonObject).replaceAll(/[\u00a0\u202f]/g, ' ')).toBe(text);
 });

@@ -2,16 +2,23 @@
 import { timestampDate, type Timestamp } from '@bufbuild/protobuf/wkt';
 import { language } from './texts.svelte';
 
+/** A date does not break, nor does a time: a line may only end between them. */
+function formatted(time: Timestamp | Date | undefined, options: Intl.DateTimeFormatOptions): string {
+  if (!time) return '';
+  return new Intl.DateTimeFormat(language(), options)
+    .formatToParts(asDate(time))
+    .map(({ value }, i, parts) => (parts[i + 1]?.type === 'hour' ? value : value.replaceAll(' ', '\u00a0')))
+    .join('');
+}
+
 /** A time with date, to the minute. */
 export function dateTime(time: Timestamp | Date | undefined): string {
-  return time
-    ? new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeStyle: 'short' }).format(asDate(time))
-    : '';
+  return formatted(time, { dateStyle: 'medium', timeStyle: 'short' });
 }
 
 /** A date alone. */
 export function date(time: Timestamp | Date | undefined): string {
-  return time ? new Intl.DateTimeFormat(language(), { dateStyle: 'medium' }).format(asDate(time)) : '';
+  return formatted(time, { dateStyle: 'medium' });
 }
 
 /** A time to the millisecond, as logs need it. */

@@ -22,6 +22,8 @@ export interface Option {
   readonly value: string;
   readonly text: string;
   readonly hint?: string;
+  /** The heading that it stands under, with all others that have the same. */
+  readonly heading?: string;
 }
 
 export type Kind =

@@ -1,3 +1,4 @@
+import OwnRolesIcon from '@lucide/svelte/icons/user-check';
 import RolesIcon from '@lucide/svelte/icons/shield-check';
 import type { Route } from '../../routes.svelte';
 
@@ -14,11 +15,14 @@ export const routes: readonly Route[] = [
     area: 'roles',
     view: () => import('./CustomRoles.svelte'),
     needs: 'RoleService/ListOrganizationRoles',
+    place: { group: 'organization', part: 'people', text: 'nav.ownRoles', icon: OwnRolesIcon, order: 45 },
   },
   {
     path: '/installation/roles',
     area: 'roles',
     view: () => import('./CustomRoles.svelte'),
     needs: 'RoleService/ListInstallationRoles',
+    everywhere: true,
+    place: { group: 'installation', part: 'people', text: 'nav.ownRoles', icon: OwnRolesIcon, order: 25 },
   },
 ];
