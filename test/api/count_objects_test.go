@@ -14,7 +14,7 @@ func countObjectsStory(t *testing.T, c *Client) {
 		return done[*signetv1.CountObjectsResponse](t, c, as, &signetv1.CountObjectsRequest{OrgId: s.org}, h...)
 	}
 	before := count(s.owner)
-	same(t, "people", before.GetPeople(), 2)
+	same(t, "people", before.GetPeople(), 3) // who set it up, too
 	same(t, "applications", before.GetApplications(), 1)
 	same(t, "providers", before.GetIdentityProviders(), 1)
 	same(t, "groups", before.GetGroups(), 0)
